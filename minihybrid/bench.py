@@ -1,0 +1,250 @@
+"""Honest timing: a stopwatch, a repeated measurement, a fair comparison.
+
+Takes: functions to call.  Gives: seconds per call, with their spread.
+
+Three habits make a timing honest, and each is a few lines here. Warm up: a first call
+may trace and compile. Repeat: one number is an anecdote, so every result is a median
+with its quartiles. Interleave: a machine slows down and speeds up, so candidates take
+turns, A B C A B C, and share its moods.
+
+Left out: processor counters, separate processes (see `benchmarks/`), and switching off
+Python's garbage collector, which the program of a user does not switch off either.
+"""
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from itertools import repeat
+
+import numpy as np
+
+from minihybrid.nd import waitall
+
+PROGRESS_BAR_FROM_S = 2.0  # a shorter run is over before a bar can be read
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+clock = time.perf_counter
+
+
+class Timer:
+    """Stopwatch that waits for asynchronous work before it looks at the clock.
+
+    Units:   `elapsed_s`, seconds from the last start to the last stop; NaN before.
+    Raises:  RuntimeError if stopped before it was started.
+    Source:  the Timer of Dive into Deep Learning; here without averages.
+
+    >>> with Timer() as timer:
+    ...     y = net(x)
+    >>> timer.elapsed_s
+    """
+
+    def __init__(self):
+        self.elapsed_s = float("nan")
+        self._started_s = None
+
+    def start(self):
+        """Wait until nothing is pending, then start the clock; returns the timer."""
+        waitall()
+        self._started_s = clock()
+        return self
+
+    def stop(self):
+        """Wait until nothing is pending, then stop; returns `elapsed_s`."""
+        if self._started_s is None:
+            raise RuntimeError("Timer: stopped before it was started; call start().")
+        waitall()
+        self.elapsed_s = clock() - self._started_s
+        self._started_s = None
+        return self.elapsed_s
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, kind, error, traceback):
+        if kind is None:  # after an error the time would be that of something else
+            self.stop()
+
+
+class Benchmark(Timer):
+    """Timer that prints `description: 0.0123 s` when its block ends.
+
+    Units:   `elapsed_s`, seconds.
+    Source:  the Benchmark of Dive into Deep Learning.
+
+    >>> with Benchmark("hybridized"):
+    ...     for _ in range(1000):
+    ...         net(x)
+    """
+
+    def __init__(self, description):
+        super().__init__()
+        self.description = description
+
+    def stop(self):
+        """Stop, print the line, and return `elapsed_s`."""
+        super().stop()
+        print(f"{self.description}: {self.elapsed_s:.4f} s")
+        return self.elapsed_s
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call of one function, measured several times.
+
+    Units:   `times_s`, seconds per call, one for each repeat of `n_calls` calls.
+    """
+
+    times_s: tuple[float, ...]
+    n_calls: int
+
+    @property
+    def median_s(self):
+        """Median seconds per call: half of the repeats were faster."""
+        return float(np.median(self.times_s))
+
+    @property
+    def quartiles_s(self):
+        """First and third quartile in seconds: half of the repeats lie between them."""
+        return tuple(float(q) for q in np.quantile(self.times_s, (0.25, 0.75)))
+
+    @property
+    def spread(self):
+        """Distance of the quartiles over the median; above 0.1 the machine was busy."""
+        low_s, high_s = self.quartiles_s
+        return (high_s - low_s) / self.median_s
+
+    def cells(self):
+        """Median and quartiles as text in one unit: `5.3 us`, `5.2 .. 5.6 us`."""
+        fitting = (u for u, size_s in UNITS.items() if self.median_s >= size_s)
+        unit = next(fitting, "ns")
+        median, low, high = (
+            f"{t / UNITS[unit]:.1f}" for t in (self.median_s, *self.quartiles_s))
+        return f"{median} {unit}", f"{low} .. {high} {unit}"
+
+    def __repr__(self):
+        median, quartiles = self.cells()
+        return (f"median {median} (quartiles {quartiles}, "
+                f"{len(self.times_s)} repeats x {self.n_calls} calls)")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Timings of several functions that took turns, with ratios to the first.
+
+    Units:   `timings[name].median_s`, seconds per call.
+    """
+
+    timings: dict[str, Timing]
+
+    def ratio(self, a, b):
+        """How many times as long `a` takes as `b`: median of `a` over median of `b`."""
+        for name in (a, b):
+            if name not in self.timings:
+                raise ValueError(
+                    f"ratio: there is no {name!r} in this comparison; "
+                    f"it has {', '.join(map(repr, self.timings))}.")
+        return self.timings[a].median_s / self.timings[b].median_s
+
+    def rows(self):
+        """The table as text cells, heading first: name, median, quartiles, ratio."""
+        first = next(iter(self.timings))
+        return [("", "median", "quartiles", "ratio")] + [
+            (name, *timing.cells(), f"{self.ratio(name, first):.2f}")
+            for name, timing in self.timings.items()]
+
+    def __repr__(self):
+        widths = [max(map(len, column)) for column in zip(*self.rows(), strict=True)]
+        line = "{{:<{}}}  {{:>{}}}  {{:>{}}}  {{:>{}}}".format(*widths)
+        return "\n".join(line.format(*row) for row in self.rows())
+
+    def _repr_html_(self):
+        head, *body = ([escape(cell) for cell in row] for row in self.rows())
+        lines = [f"<tr><th>{'</th><th>'.join(head)}</th></tr>"]
+        lines += [f"<tr><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>"
+                  for name, *cells in body]
+        return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def measure(f, *args, repeats=21, min_time_s=0.01):
+    """Time `f(*args)`: warm up, choose a number of calls, repeat, take the median.
+
+    In loops:   for each repeat:  wait; start; for each call: f(*args); wait; stop
+
+    The wait stands after the last call of a repeat, so that work which overlaps in a
+    user's loop overlaps here, too. The loop itself costs about 20 ns a call.
+
+    Units:   `min_time_s`, seconds that one repeat lasts at least; result in seconds.
+    Raises:  TypeError if `f` is not callable; ValueError if `repeats` is below 1.
+
+    >>> measure(net, x)
+    median 5.3 us (quartiles 5.2 .. 5.6 us, 21 repeats x 2048 calls)
+    """
+    return _take_turns("measure", {"f": f}, args, repeats, min_time_s)["f"]
+
+
+def compare(functions, *args, repeats=21, min_time_s=0.01):
+    """Time several functions of the same arguments side by side, in interleaved rounds.
+
+    In loops:   for each round: for each function: time `f(*args)` as `measure` does
+
+    Units:   `min_time_s`, seconds of one function in one round; result in seconds.
+    Raises:  TypeError if a value is not callable; ValueError if `functions` is empty
+             or `repeats` is below 1.
+
+    >>> compare({"eager": eager_net, "hybridized": net}, x)
+                 median        quartiles  ratio
+    eager       25.1 us  24.8 .. 25.6 us   1.00
+    hybridized   5.3 us    5.2 .. 5.6 us   0.21
+    """
+    if not isinstance(functions, dict) or not functions:
+        raise ValueError(
+            f"compare: found {functions!r}, needs a dictionary of at least one name "
+            'and function, such as {"eager": f, "hybridized": g}.')
+    return Comparison(_take_turns("compare", functions, args, repeats, min_time_s))
+
+
+def _take_turns(caller, functions, args, repeats, min_time_s):
+    """Name -> Timing, from `repeats` rounds in which each function has one turn."""
+    for name, f in functions.items():
+        if not isinstance(f, Callable):
+            raise TypeError(
+                f"{caller}: {name} is of type {type(f).__name__}, needs a function; "
+                "to time an expression write lambda: expression.")
+    if repeats < 1:
+        raise ValueError(f"{caller}: repeats is {repeats}, needs to be at least 1.")
+
+    n_calls, round_s = {}, 0.0
+    for name, f in functions.items():
+        n_calls[name], turn_s = _calibrate(f, args, min_time_s)
+        round_s += turn_s
+
+    times_s = {name: [] for name in functions}
+    for _ in _rounds(repeats, round_s * repeats):
+        for name, f in functions.items():
+            times_s[name].append(_time_calls(f, args, n_calls[name]) / n_calls[name])
+    return {name: Timing(tuple(times_s[name]), n_calls[name]) for name in functions}
+
+
+def _calibrate(f, args, min_time_s):
+    """A number of calls that lasts `min_time_s`, and how long it lasted, in seconds."""
+    _time_calls(f, args, 1)  # warm-up: this call may trace, compile and fill caches
+    n_calls = 1
+    while (elapsed_s := _time_calls(f, args, n_calls)) < min_time_s:
+        n_calls *= 2
+    return n_calls, elapsed_s
+
+
+def _time_calls(f, args, n_calls):
+    with Timer() as timer:
+        for _ in repeat(None, n_calls):
+            f(*args)
+    return timer.elapsed_s
+
+
+def _rounds(n_rounds, expected_s):
+    """The rounds to walk over, behind a progress bar if they are expected to last."""
+    if expected_s < PROGRESS_BAR_FROM_S:
+        return range(n_rounds)
+    from tqdm.auto import tqdm  # here: in a notebook it loads the widgets
+
+    return tqdm(range(n_rounds), desc="timing", leave=False)
