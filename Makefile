@@ -1,0 +1,58 @@
+# Everything starts here; README.md lists the same commands without make.
+#   make book        build the book and serve it
+#   make test        lint, tests, every notebook re-run and compared, strict book build
+#   make site-test   open every built page in a headless browser
+#   make lab         open the notebooks in JupyterLab
+#   make notebooks   run every notebook from top to bottom and save it
+#   make lines       lines of code per module, in reading order
+#   make bench       minihybrid beside its rivals
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
+
+.PHONY: book test site-test lab notebooks lines bench clean
+
+# Reinstalled when the list of packages changes.
+$(READY): pyproject.toml requirements.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
+	    "minihybrid needs Python 3.11 or newer, and $(PYTHON) is older: " \
+	    "run make again with PYTHON=python3.12 (or the one you have)")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -r requirements.txt -e .
+	@touch $@
+
+book: $(READY)
+	$(BUILD_BOOK)
+	@echo "Press Ctrl-C to stop serving the book."
+	@$(BIN)/python -u -m http.server --bind 127.0.0.1 --directory _build/html 0
+
+# Plain `-n 2` would deal the cells of one notebook to two kernels; hence loadfile.
+test: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest notebooks --nbval \
+	    --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 120 \
+	    -n 2 --dist loadfile
+	$(BUILD_BOOK)
+
+site-test: $(READY)
+	$(BUILD_BOOK)
+	$(BIN)/python -m pytest tests/site
+
+lab: $(READY)
+	$(BIN)/python -m jupyterlab notebooks
+
+notebooks: $(READY)
+	$(BIN)/python book/run_notebooks.py
+
+lines: $(READY)
+	@$(BIN)/python tests/lines.py
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf .venv _build
