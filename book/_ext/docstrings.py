@@ -1,0 +1,28 @@
+"""Sphinx extension: the package's docstrings as they are written.
+
+They are plain text with aligned columns (`Shapes:`, `Units:`, `Raises:`), made to be
+read in a terminal. The first line becomes a sentence, the rest keeps its columns.
+"""
+import re
+
+
+def summary(line):
+    """Escape what reStructuredText would interpret; `code` becomes a literal."""
+    parts = re.split(r"`([^`]+)`", line)
+    parts[::2] = [re.sub(r"([\\*_|`])", r"\\\1", text) for text in parts[::2]]
+    parts[1::2] = [f"``{code}``" for code in parts[1::2]]
+    return "".join(parts)
+
+
+def keep_columns(app, what, name, obj, options, lines):
+    """Replace the docstring `lines`, in place, by a sentence and a literal block."""
+    end = lines.index("") if "" in lines else len(lines)
+    head, body = lines[:end], lines[end + 1:]
+    lines[:] = [summary(line) for line in head]
+    if any(line.strip() for line in body):
+        lines += ["", ".. code-block:: text", "", *("   " + line for line in body), ""]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", keep_columns)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,18 @@
+"""Fixtures shared by all tests."""
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_cache(tmp_path_factory):
+    """Compile from scratch: an old entry of the user's cache must not help a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        path = tmp_path_factory.mktemp("cache")
+        patch.setenv("MINIHYBRID_CACHE_DIR", str(path))
+        yield path
+
+
+@pytest.fixture
+def rng():
+    """Random numbers, the same in every run."""
+    return np.random.default_rng(0)

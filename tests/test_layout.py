@@ -1,0 +1,109 @@
+"""The package is read from top to bottom of READING_ORDER, and imports only upwards."""
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "minihybrid"
+
+# `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
+READING_ORDER = """
+    op
+    ops.elementwise ops.reduce ops.layout ops.neural ops.random ops
+    nd
+    graph
+    autograd
+    sym
+    passes.expand passes.fold passes.cse passes.dce passes.fuse passes.memory passes
+    codegen.source codegen.numpy codegen.cpu codegen
+    plan
+    serial
+    gluon.parameter gluon.block gluon.function gluon.nn gluon.loss gluon.trainer gluon
+    viz bench explain
+    __init__
+    """.split()
+
+
+def path_of(module):
+    path = PACKAGE / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def imports(tree):
+    """Yield every name that `tree` imports, also inside functions and by a call."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom(level=0):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+                if node.module != "minihybrid":
+                    yield node.module
+            case ast.ImportFrom():
+                yield "." * node.level + (node.module or "")
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield name
+
+
+def wrong_arrows(module, source):
+    """Return what is wrong with the imports of `module`, one sentence each."""
+    earlier = READING_ORDER[:READING_ORDER.index(module)]
+    wrong = []
+    for name in imports(ast.parse(source)):
+        top, _, used = name.partition(".")
+        if name.startswith("."):
+            wrong.append(f"{module} imports {name}: write it from the root, minihybrid")
+        elif name.endswith(".*"):
+            wrong.append(f"{module} imports {name}: name what you import")
+        elif name == "minihybrid":
+            wrong.append(f"{module} imports the whole package: name the module")
+        elif top == "minihybrid" and used in READING_ORDER and used not in earlier:
+            wrong.append(f"{module} imports {used}, which is read later")
+        elif top == "minihybrid" and used.split(".")[0] not in READING_ORDER:
+            wrong.append(f"{module} imports {used} from the package root: name the "
+                         "module that defines it")
+    return wrong
+
+
+def test_every_module_has_its_place_in_the_reading_order():
+    files = (p.relative_to(PACKAGE).with_suffix("") for p in PACKAGE.rglob("*.py"))
+    modules = {".".join(f.parts).removesuffix(".__init__") for f in files}
+    assert modules == set(READING_ORDER)
+
+
+@pytest.mark.parametrize("module", READING_ORDER)
+def test_module_imports_only_what_was_read_before(module):
+    assert wrong_arrows(module, path_of(module).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("planted", [
+    "from minihybrid.autograd import record",
+    "import minihybrid.sym",
+    "from minihybrid import sym",
+    "def late():\n    from minihybrid.autograd import record",
+    "if TYPE_CHECKING:\n    from minihybrid.gluon.block import Block",
+    "import importlib\nimportlib.import_module('minihybrid.plan')",
+    "import minihybrid",
+    "from minihybrid import relu",
+    "from minihybrid.op import *",
+    "from . import op",
+    "from .op import Op",
+])
+def test_a_planted_wrong_import_is_found(planted):
+    assert len(wrong_arrows("graph", planted)) >= 1
+
+
+def test_imports_of_earlier_modules_and_libraries_are_allowed():
+    source = """
+import numpy as np
+from minihybrid import nd
+from minihybrid.op import Op
+from minihybrid.ops.elementwise import relu
+def later():
+    import numba
+"""
+    assert wrong_arrows("graph", source) == []

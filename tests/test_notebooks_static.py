@@ -1,0 +1,366 @@
+"""What re-running a notebook does not prove: order, outputs, pictures, exemptions.
+
+nbval runs every cell and compares what it shows with what was saved. It passes a
+notebook saved without outputs or run out of order, ignores pictures, and calls any two
+durations equal. Each check below closes one such gap; the second half of this file
+breaks a good notebook once per check, to prove that the check sees it.
+"""
+import ast
+import base64
+import configparser
+import copy
+import re
+
+import nbformat
+import pytest
+from IPython.core.inputtransformer2 import TransformerManager
+from run_notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, clean
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+# (notebook, first line of the cell) -> why its output is not compared.
+EXEMPT = {}
+EXEMPTING_TAGS = {"nbval-skip", "nbval-ignore-output"}
+
+MAX_CODE_LINES = 20
+MAX_NOTEBOOK_BYTES = 1_000_000
+MAX_IMAGE_BYTES = 100_000
+
+ABSOLUTE_PATH = re.compile(
+    r"(?<![\w.:/~-])/(home|root|Users|tmp|usr|opt|var|private|srv|mnt|content)/[\w.+-]"
+    r"|\b[A-Z]:\\\w")
+KERNEL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")   # the name of a cell, not a file
+IMAGE_FILE = re.compile(r"\.(png|jpe?g|svg|gif)$")
+SOLUTION = re.compile(r"#@title Solution (\d+\.\d+)$")
+EXERCISE = re.compile(r"^(?:#+ |\*\*)Exercise (\d+\.\d+)", re.MULTILINE)
+
+
+def durations():
+    """Return the patterns that nbval blanks out because they hold a time."""
+    config = configparser.ConfigParser(interpolation=None)
+    config.read(ROOT / "tests/nbval_sanitize.cfg", encoding="utf-8")
+    return re.compile("|".join(config[s]["regex"] for s in ("duration", "speedup")))
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def markdown_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def tags(cell):
+    return set(cell.metadata.get("tags", []))
+
+
+def first_line(cell):
+    return cell.source.partition("\n")[0]
+
+
+def shown(cell):
+    """Yield every text that the outputs of `cell` hold."""
+    for output in cell.outputs:
+        yield from [output.text] if "text" in output else []
+        yield from output.get("traceback", [])
+        for kind, data in output.get("data", {}).items():
+            if not kind.startswith("image/") or kind == "image/svg+xml":
+                yield str(data)
+
+
+def prints_something(source):
+    """Say whether the cell must show a result: it prints, or ends in a value."""
+    body = ast.parse(TransformerManager().transform_cell(source)).body
+    calls = [s.value for s in body
+             if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+    if any(isinstance(c.func, ast.Name) and c.func.id == "print" for c in calls):
+        return True
+    return (bool(body) and isinstance(body[-1], ast.Expr)
+            and not isinstance(body[-1].value, ast.Call)
+            and not source.rstrip().endswith(";"))
+
+
+# -- the checks ------------------------------------------------------------------------
+def check_ran_from_top_to_bottom(name, notebook):
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1)), "run `make notebooks`"
+
+
+def check_outputs_are_kept(name, notebook):
+    for cell in code_cells(notebook):
+        if prints_something(cell.source):
+            assert cell.outputs, f"no output saved under: {first_line(cell)}"
+
+
+def check_errors_are_meant(name, notebook):
+    for cell in code_cells(notebook):
+        failed = any(output.output_type == "error" for output in cell.outputs)
+        assert failed == ("raises-exception" in tags(cell)), first_line(cell)
+
+
+def check_nothing_on_stderr(name, notebook):
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            assert output.get("name") != "stderr", output.text
+
+
+def check_no_absolute_path(name, notebook):
+    texts = [cell.source for cell in notebook.cells]
+    texts += [text for cell in code_cells(notebook) for text in shown(cell)]
+    for text in texts:
+        assert str(ROOT) not in text, text
+        assert not ABSOLUTE_PATH.search(KERNEL_FILE.sub("", text)), text
+
+
+def check_pictures_are_described(name, notebook):
+    for cell in code_cells(notebook):
+        if any(kind.startswith("image/") for output in cell.outputs
+               for kind in output.get("data", {})):
+            alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+            assert len(alt.split()) >= 3 and not IMAGE_FILE.search(alt), (
+                f"say in metadata mystnb.image.alt what is seen: {first_line(cell)}")
+        for text in shown(cell):
+            for svg in re.findall(r"<svg\b.*?</svg>", text, re.DOTALL):
+                assert re.search(r"<title|aria-label|aria-hidden", svg), (
+                    f"the SVG has no title: {first_line(cell)}")
+    for cell in markdown_cells(notebook):
+        assert "![](" not in cell.source, "an image without alternative text"
+        for image in re.findall(r"<img\b[^>]*>", cell.source):
+            assert re.search(r'alt="[^"]', image), image
+
+
+def check_pictures_are_small(name, notebook):
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            for kind, data in output.get("data", {}).items():
+                if kind in ("image/png", "image/jpeg"):
+                    assert len(base64.b64decode(data)) < MAX_IMAGE_BYTES, (
+                        first_line(cell))
+
+
+def check_exemptions_are_listed(name, notebook):
+    for cell in code_cells(notebook):
+        if tags(cell) & EXEMPTING_TAGS or re.search(r"# *NBVAL_", cell.source):
+            assert (name, first_line(cell)) in EXEMPT, first_line(cell)
+
+
+def check_times_stand_in_timing_cells(name, notebook):
+    pattern = durations()
+    for cell in code_cells(notebook):
+        if "timing" not in tags(cell):
+            for text in shown(cell):
+                found = pattern.search(text)
+                assert not found, (
+                    f"{found[0]!r} is never compared; tag the cell `timing`, or do "
+                    f"not show it: {first_line(cell)}")
+
+
+def check_cells_are_short(name, notebook):
+    for cell in code_cells(notebook):
+        assert len(cell.source.splitlines()) <= MAX_CODE_LINES, first_line(cell)
+
+
+def check_notebook_is_small(name, notebook):
+    assert len(nbformat.writes(notebook).encode()) < MAX_NOTEBOOK_BYTES
+
+
+def check_markdown_holds_no_python(name, notebook):
+    for cell in markdown_cells(notebook):
+        assert not re.search(r"(```|~~~)\s*\{?(python|py|ipython3|code-cell)\b",
+                             cell.source), (
+            "nobody runs code in Markdown: make it a code cell")
+
+
+def check_solutions_are_folded_code_cells(name, notebook):
+    for cell in code_cells(notebook):
+        if "Solution" in first_line(cell):
+            assert SOLUTION.match(first_line(cell)), (
+                "write `#@title Solution 3.2`, not " + first_line(cell))
+            assert "hide-cell" in tags(cell), first_line(cell)
+            assert cell.metadata.get("cellView") == "form", first_line(cell)
+            assert cell.metadata.get("jupyter", {}).get("source_hidden") is True, (
+                first_line(cell))
+
+
+def check_every_exercise_has_a_solution(name, notebook):
+    asked = [number for cell in markdown_cells(notebook)
+             for number in EXERCISE.findall(cell.source)]
+    solved = [match[1] for cell in code_cells(notebook)
+              if (match := SOLUTION.match(first_line(cell)))]
+    assert asked, "a chapter ends with exercises: `### Exercise 3.1`"
+    assert asked == list(dict.fromkeys(solved)), f"asked {asked}, solved {solved}"
+
+
+def check_no_widgets(name, notebook):
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            assert not any("widget" in kind for kind in output.get("data", {})), (
+                f"a widget is empty without its kernel: {first_line(cell)}")
+
+
+def check_metadata_is_portable(name, notebook):
+    assert notebook.metadata == NOTEBOOK_METADATA, "run `make notebooks`"
+    for cell in notebook.cells:
+        assert set(cell.metadata) <= CELL_METADATA, set(cell.metadata) - CELL_METADATA
+
+
+CHECKS = {name: check for name, check in globals().items()
+          if name.startswith("check_")}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_notebook(check, path):
+    check(path.name, nbformat.read(path, as_version=4))
+
+
+def setup_cells(notebooks):
+    return {code_cells(notebook)[0].source for notebook in notebooks}
+
+
+def test_all_chapters_start_with_the_same_setup_cell():
+    notebooks = [nbformat.read(path, as_version=4) for path in NOTEBOOKS]
+    assert len(setup_cells(notebooks)) == 1
+
+
+def test_every_notebook_is_in_the_book():
+    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"notebooks/(\w+)", toc)
+    assert sorted(listed) == [path.stem for path in NOTEBOOKS]
+
+
+# -- the checks checked: a good notebook, and one way to break it for each -------------
+def code(source, text=None, **metadata):
+    outputs = [] if text is None else [
+        nbformat.v4.new_output("stream", name="stdout", text=text)]
+    return nbformat.v4.new_code_cell(source, outputs=outputs, metadata=metadata)
+
+
+def data_output(**data):
+    return nbformat.v4.new_output(
+        "display_data", data={k.replace("_", "/"): v for k, v in data.items()})
+
+
+@pytest.fixture
+def good():
+    picture = code("draw()", mystnb={"image": {"alt": "a line that goes up"}})
+    picture.outputs = [data_output(image_png="iVBORw0KGgo=")]
+    error = code("1 / 0", tags=["raises-exception"])
+    error.outputs = [nbformat.v4.new_output(
+        "error", ename="ZeroDivisionError", evalue="division by zero",
+        traceback=["File /tmp/ipykernel_7/123.py:1"])]
+    notebook = nbformat.v4.new_notebook(
+        metadata=copy.deepcopy(NOTEBOOK_METADATA),
+        cells=[
+            nbformat.v4.new_markdown_cell("# A chapter\n\n![a graph](graph.svg)"),
+            code("import math"),
+            code("print(math.pi)", "3.14\n"),
+            code("time_it()", "12.5 µs\n", tags=["timing"]),
+            picture,
+            error,
+            nbformat.v4.new_markdown_cell("### Exercise 3.1\n\nHow many?"),
+            code("#@title Solution 3.1\nprint(2)", "2\n", tags=["hide-cell"],
+                 cellView="form", jupyter={"source_hidden": True}),
+        ])
+    for count, cell in enumerate(code_cells(notebook), start=1):
+        cell.execution_count = count
+    return notebook
+
+
+SETUP, PRINT, TIMING, PICTURE, ERROR, SOLVED = range(6)   # the code cells of `good`
+
+
+def cell_breaker(index, **changes):
+    """Return a function that sets fields of one code cell."""
+    return lambda notebook: code_cells(notebook)[index].update(copy.deepcopy(changes))
+
+
+def markdown_breaker(source):
+    return lambda notebook: notebook.cells[0].update(source=source)
+
+
+def shows(index, text):
+    return cell_breaker(
+        index, outputs=[nbformat.v4.new_output("stream", name="stdout", text=text)])
+
+
+BREAKERS = {
+    "check_ran_from_top_to_bottom": [cell_breaker(PRINT, execution_count=7),
+                                     cell_breaker(PRINT, execution_count=None)],
+    "check_outputs_are_kept": [cell_breaker(PRINT, outputs=[]),
+                               cell_breaker(SETUP, source="x = 1\n%cd .\nx"),
+                               cell_breaker(SETUP, source="x = 1\nx + 1, x")],
+    "check_errors_are_meant": [cell_breaker(ERROR, metadata={}),
+                               cell_breaker(ERROR, outputs=[])],
+    "check_nothing_on_stderr": [cell_breaker(PRINT, outputs=[
+        nbformat.v4.new_output("stream", name="stderr", text="a warning")])],
+    "check_no_absolute_path": [shows(PRINT, "saved in /home/ada/net.params"),
+                               shows(PRINT, "saved in C:\\Users\\ada"),
+                               shows(PRINT, str(ROOT)),
+                               cell_breaker(PRINT, source="open('/tmp/x')")],
+    "check_pictures_are_described": [
+        cell_breaker(PICTURE, metadata={}),
+        cell_breaker(PICTURE, metadata={"mystnb": {"image": {"alt": "see 821b.png"}}}),
+        cell_breaker(PRINT, outputs=[data_output(text_html="<svg><path/></svg>")]),
+        markdown_breaker("![](graph.svg)"),
+        markdown_breaker('<img src="graph.svg">')],
+    "check_pictures_are_small": [cell_breaker(PICTURE, outputs=[
+        data_output(image_png=base64.b64encode(bytes(MAX_IMAGE_BYTES)).decode())])],
+    "check_exemptions_are_listed": [
+        cell_breaker(PRINT, metadata={"tags": ["nbval-skip"]}),
+        cell_breaker(PRINT, metadata={"tags": ["nbval-ignore-output"]}),
+        cell_breaker(PRINT, source="# NBVAL_IGNORE_OUTPUT\nprint(1)")],
+    "check_times_stand_in_timing_cells": [
+        shows(PRINT, "it took 3.2 ms"), shows(PRINT, "4.1x faster"),
+        cell_breaker(PRINT, outputs=[data_output(text_html="<td>5 µs</td>")])],
+    "check_cells_are_short": [cell_breaker(PRINT, source="x = 1\n" * 21)],
+    "check_notebook_is_small": [shows(PRINT, "x" * MAX_NOTEBOOK_BYTES)],
+    "check_markdown_holds_no_python": [markdown_breaker("```python\nx = 1\n```"),
+                                       markdown_breaker("```{code-cell}\nx = 1\n```")],
+    "check_solutions_are_folded_code_cells": [
+        cell_breaker(SOLVED, metadata={}),
+        cell_breaker(SOLVED, source="# Solution 3.1\nprint(2)"),
+        cell_breaker(SOLVED, metadata={"tags": ["hide-cell"], "cellView": "form"})],
+    "check_every_exercise_has_a_solution": [
+        cell_breaker(SOLVED, source="#@title Solution 3.2\nprint(2)"),
+        lambda notebook: notebook.cells.pop(),
+        lambda notebook: notebook.cells.pop(-2)],
+    "check_no_widgets": [cell_breaker(PRINT, outputs=[nbformat.v4.new_output(
+        "display_data", data={"application/vnd.jupyter.widget-view+json": {}})])],
+    "check_metadata_is_portable": [
+        lambda notebook: notebook.metadata.update(widgets={}),
+        cell_breaker(PRINT, metadata={"execution": {"iopub.status.busy": "2020"}})],
+}
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_check_accepts_a_good_notebook(check, good):
+    nbformat.validate(good)
+    check("good.ipynb", good)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_check_rejects_a_broken_notebook(name, good):
+    for break_it in BREAKERS[name]:
+        broken = copy.deepcopy(good)
+        break_it(broken)
+        with pytest.raises(AssertionError):
+            CHECKS[name]("broken.ipynb", broken)
+
+
+def test_different_setup_cells_are_told_apart(good):
+    other = copy.deepcopy(good)
+    cell_breaker(SETUP, source="import cmath")(other)
+    assert len(setup_cells([good, good])) == 1
+    assert len(setup_cells([good, other])) == 2
+
+
+def test_running_notebooks_leaves_nothing_of_this_machine(good):
+    noisy = copy.deepcopy(good)
+    noisy.metadata.language_info["version"] = "3.11.7"
+    noisy.cells[1].metadata["execution"] = {"iopub.status.busy": "2020-01-01"}
+    code_cells(noisy)[ERROR].outputs[0].traceback = [f"File {ROOT}/minihybrid/nd.py:1"]
+    clean(noisy)
+    assert code_cells(noisy)[ERROR].outputs[0].traceback == ["File minihybrid/nd.py:1"]
+    for check in CHECKS.values():
+        check("noisy.ipynb", noisy)
