@@ -1,0 +1,201 @@
+"""Chapter 05. Gradients: a tape is a graph with values.
+
+Takes:   arrays that were computed under `record()`, or symbols.
+Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`, `grad`, and
+         `gradient`, the one walk that both the tape and the graph compiler use.
+
+An operator's gradient is written with operators. On the tape they compute; on a graph
+they build, and what they build is optimised and compiled like everything else.
+What is left out: gradients through in-place writes.
+"""
+
+from contextlib import contextmanager
+
+from minihybrid.graph import topological
+from minihybrid.nd import STATE, Leaf, NDArray
+from minihybrid.op import AttrError, HybridError, Node
+from minihybrid.ops.elementwise import ones_like, zeros_like
+
+
+@contextmanager
+def _mode(**flags):
+    before = {name: getattr(STATE, name) for name in flags}
+    vars(STATE).update(flags)
+    try:
+        yield
+    finally:
+        vars(STATE).update(before)
+
+
+def record(train_mode=True):
+    """Keep the tape inside this `with` block, in training mode unless told otherwise."""
+    return _mode(recording=True, training=train_mode)
+
+
+def pause(train_mode=False):
+    """Keep no tape inside this `with` block."""
+    return _mode(recording=False, training=train_mode)
+
+
+def train_mode():
+    """Training mode (Dropout drops) inside this `with` block."""
+    return _mode(training=True)
+
+
+def predict_mode():
+    """Prediction mode inside this `with` block."""
+    return _mode(training=False)
+
+
+def is_recording():
+    """Whether the tape is kept now."""
+    return STATE.recording
+
+
+def is_training():
+    """Whether the mode is training now."""
+    return STATE.training
+
+
+def set_training(train):
+    """Set the mode; returns the one before."""
+    before, STATE.training = STATE.training, bool(train)
+    return before
+
+
+def set_recording(recording):
+    """Keep the tape or not; returns what held before."""
+    before, STATE.recording = STATE.recording, bool(recording)
+    return before
+
+
+def gradient(heads, head_grads, wanted, value):
+    """(node, index) -> its gradient, for those `wanted`: the chain rule, outputs first.
+
+    heads, wanted:  (node, index) pairs;  head_grads: one value a head.
+    value:   (node, index) -> the NDArray or Symbol that stands for it.
+
+    In loops:   for each node, last to first:
+                    for each input: grads[input] += node.op.grad(...)
+    """
+    order = topological(heads)
+    needed = {n for n, _ in wanted}  # the nodes on a path from something wanted
+    for node in order:
+        if any(n in needed for n, _ in node.inputs or ()):
+            needed.add(node)
+    grads = {}
+    for ref, g in zip(heads, head_grads, strict=True):
+        grads[ref] = grads[ref] + g if ref in grads else g
+    for node in reversed(order):
+        refs = [(node, i) for i in range(node.n_outputs)]
+        if node.op is None or node not in needed or not any(r in grads for r in refs):
+            continue
+        if node.op.grad is None:
+            continue
+        outs = [value(r) for r in refs]
+        gs = [grads[r] if r in grads else zeros_like(o)
+              for r, o in zip(refs, outs, strict=True)]
+        g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
+        inputs = [value(r) for r in node.inputs]
+        for ref, g_in in zip(node.inputs, node.op.grad(g, out, *inputs, **node.attrs),
+                             strict=True):
+            if g_in is not None and ref[0] in needed:
+                grads[ref] = grads[ref] + g_in if ref in grads else g_in
+    return grads
+
+
+def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
+    """Write the gradient of the heads' sum into `.grad` of every variable behind them.
+
+    Units:   `.grad` has the variable's shape and dtype.
+    Raises:  HybridError if a head was not computed under `record()`.
+    """
+    heads = heads if isinstance(heads, (list, tuple)) else [heads]
+    refs, seeds = _seed(heads, head_grads)
+    leaves = [n for n in topological(refs) if isinstance(n.info, Leaf)]
+    with _mode(recording=False, training=train_mode):
+        grads = gradient(refs, seeds, [(n, 0) for n in leaves], _array)
+        for leaf in leaves:
+            info, g = leaf.info, grads.get((leaf, 0))
+            if info.req == "null" or g is None:
+                continue
+            info.grad[:] = info.grad + g if info.req == "add" else g
+    if not retain_graph:
+        _free(refs)
+
+
+def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False,
+         train_mode=True):
+    """The gradients of the heads' sum with respect to the variables, as new arrays.
+
+    `create_graph` records the gradient's own operators, so that it can be differentiated
+    again.
+    """
+    single = isinstance(variables, NDArray)
+    variables = [variables] if single else list(variables)
+    heads = heads if isinstance(heads, (list, tuple)) else [heads]
+    for v in variables:
+        if v.node is None:
+            raise HybridError("autograd.grad: a variable has no place on the tape; call its "
+                              "attach_grad() before record()")
+    refs, seeds = _seed(heads, head_grads)
+    with _mode(recording=create_graph, training=train_mode):
+        grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], _array)
+        result = [grads.get((v.node, v.index)) for v in variables]
+        result = [zeros_like(v) if g is None else g
+                  for g, v in zip(result, variables, strict=True)]
+    if not (create_graph if retain_graph is None else retain_graph):
+        _free(refs)
+    return result[0] if single else result
+
+
+def _seed(heads, head_grads):
+    for head in heads:
+        if head.node is None:
+            raise HybridError(
+                "backward: the array is not on the tape; compute it inside "
+                "`with autograd.record():` from arrays with attach_grad()")
+        if head.node.inputs is None:
+            raise HybridError("backward: the tape behind this array was freed by an earlier "
+                              "backward; pass retain_graph=True there to keep it")
+    if head_grads is None:
+        head_grads = [None] * len(heads)
+    head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
+    seeds = [ones_like(h.detach()) if g is None else g
+             for h, g in zip(heads, head_grads, strict=True)]
+    return [(h.node, h.index) for h in heads], seeds
+
+
+def _array(ref):
+    node, i = ref
+    if node.inputs is None:
+        raise HybridError("backward: a part of this tape was freed by an earlier backward; "
+                          "pass retain_graph=True there to keep it")
+    return NDArray(node.values[i], node, i)
+
+
+def _free(refs):
+    """Let go of the arrays that the tape kept alive; `inputs = None` marks it freed."""
+    for node in topological(refs):
+        if node.op is not None:
+            node.inputs, node.values = None, None
+
+
+def mark_variables(variables, gradients, grad_reqs="write"):
+    """Make arrays variables whose gradients go to given arrays."""
+    variables = variables if isinstance(variables, (list, tuple)) else [variables]
+    gradients = gradients if isinstance(gradients, (list, tuple)) else [gradients]
+    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
+    if not len(variables) == len(gradients) == len(reqs):
+        raise AttrError("mark_variables: as many gradients and grad_reqs as variables are "
+                        "needed")
+    for v, g, req in zip(variables, gradients, reqs, strict=True):
+        v.node, v.index = Node(None, values=(v.data,), info=Leaf(g, req)), 0
+
+
+def _array_backward(self, out_grad=None, retain_graph=False, train_mode=True):
+    """Write the gradients of this array's sum into the variables behind it."""
+    backward(self, out_grad, retain_graph, train_mode)
+
+
+NDArray.backward = _array_backward  # arrays come before gradients; their method comes here

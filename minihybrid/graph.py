@@ -1,0 +1,252 @@
+"""Chapter 04. Graph: what was applied to what, without running it.
+
+Takes:   nodes in an order in which each comes after its inputs, and the outputs wanted.
+Gives:   printing, checking, shape inference, evaluation, and comparison of two graphs.
+
+Nothing here is recursive: ten thousand nodes in a row are as good as ten.
+What is left out: loops and branches inside a graph.
+"""
+
+import difflib
+
+import numpy as np
+
+from minihybrid.op import (
+    UNKNOWN,
+    HybridError,
+    Node,
+    ShapeError,
+    Spec,
+)
+
+
+class GraphError(HybridError):
+    """A graph that breaks its own rules, or an input that it needs and does not get."""
+
+
+def topological(heads):
+    """All nodes that the heads need, inputs first; a loop with a stack of its own."""
+    order, seen = [], set()
+    stack = [(node, False) for node, _ in reversed(heads)]
+    while stack:
+        node, inputs_done = stack.pop()
+        if inputs_done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((n, False) for n, _ in reversed(node.inputs or ())
+                         if n not in seen)
+    return order
+
+
+def apply(op, inputs, attrs, name=""):
+    """A node whose specs are known because its inputs' are.
+
+    Raises:  the operator's ShapeError; GraphError if a shape stays unknown.
+    """
+    specs = [n.specs[i] for n, i in inputs]
+    _, outs = op.infer(specs, **attrs)
+    if not all(s.known for s in outs):
+        raise GraphError(f"{op.name} '{name}': its shape is still unknown")
+    return Node(op, tuple(inputs), attrs, name, tuple(outs))
+
+
+class Graph:
+    """Nodes in order, and the heads: the (node, output index) that are wanted.
+
+    >>> from minihybrid import sym
+    >>> print(Graph.of(sym.relu(sym.var("x") + 1)).show())
+    x               = variable                 ?[?]
+    _plusscalar0    = _plus_scalar(x; scalar=1.0)  ?[?]
+    relu0           = relu(_plusscalar0)       ?[?]
+    return relu0
+    """
+
+    def __init__(self, nodes, heads, n_streams=0):
+        self.nodes, self.heads, self.n_streams = tuple(nodes), tuple(heads), n_streams
+
+    @classmethod
+    def of(cls, symbol):
+        """The graph of all that a symbol needs."""
+        return cls(topological(symbol.refs), symbol.refs)
+
+    @property
+    def variables(self):
+        """The nodes that are inputs, in order."""
+        return [n for n in self.nodes if n.op is None and n.values is None]
+
+    @property
+    def n_ops(self):
+        """How many operators the graph applies."""
+        return sum(n.op is not None for n in self.nodes)
+
+    def uses(self):
+        """(node, index) -> the nodes that read it, one entry a read."""
+        readers = {}
+        for node in self.nodes:
+            for ref in node.inputs:
+                readers.setdefault(ref, []).append(node)
+        return readers
+
+    # -- printing
+    def names(self):
+        """node -> a name that is unique in this graph."""
+        names, taken = {}, {}
+        for node in self.nodes:
+            base = node.name or (node.op.name.lower() if node.op else "v")
+            count = taken.get(base, 0)
+            taken[base] = count + 1
+            names[node] = base if count == 0 else f"{base}.{count}"
+        return names
+
+    def show(self):
+        """The graph as text, one line a node, the same for the same graph."""
+        names = self.names()
+
+        def ref(node, i):
+            return names[node] + (f"[{i}]" if node.n_outputs > 1 else "")
+
+        lines = []
+        for node in self.nodes:
+            if node.op is None:
+                what = "variable" if node.values is None else "constant"
+            else:
+                attrs = ", ".join(f"{k}={v}" for k, v in shown_attrs(node).items())
+                args = ", ".join(ref(*r) for r in node.inputs)
+                what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
+            spec = " ".join(map(str, node.specs or (UNKNOWN,)))
+            lines.append(f"{names[node]:<15} = {what:<24} {spec}")
+        return "\n".join([*lines, "return " + ", ".join(ref(*r) for r in self.heads)])
+
+    def __repr__(self):
+        return f"<Graph: {len(self.variables)} inputs, {self.n_ops} operators, " \
+               f"{len(self.heads)} outputs>"
+
+    # -- checking
+    def check(self, stage="the graph"):
+        """Verify the rules of a graph; return it.
+
+        Raises:  GraphError naming the stage that made the graph, the node and the rule.
+        """
+        seen, names = set(), self.names()
+        for node in self.nodes:
+            where = f"after {stage}: node '{names[node]}'"
+            if node in seen:
+                raise GraphError(f"{where} stands twice in the order")
+            for source, i in node.inputs:
+                if source not in seen:
+                    raise GraphError(f"{where} reads '{source.name}', which does not "
+                                     "come before it")
+                if not 0 <= i < source.n_outputs:
+                    raise GraphError(f"{where} reads output {i} of '{source.name}', which "
+                                     f"has {source.n_outputs}")
+            if node.op is not None and node.specs and all(
+                    s.known for n, _ in node.inputs for s in n.specs or (UNKNOWN,)):
+                _, outs = node.op.infer([n.specs[i] for n, i in node.inputs], **node.attrs)
+                if tuple(outs) != tuple(node.specs):
+                    raise GraphError(
+                        f"{where} says {' '.join(map(str, node.specs))}, but its "
+                        f"operator's shape rule says {' '.join(map(str, outs))}")
+            seen.add(node)
+        for node, i in self.heads:
+            if node not in seen or not 0 <= i < node.n_outputs:
+                raise GraphError(f"after {stage}: the output '{node.name}' [{i}] is not "
+                                 "in the graph")
+        return self
+
+    # -- running and typing
+    def evaluate(self, values, key=0):
+        """Run node by node on NumPy: the meaning that every pass must keep.
+
+        values:  variable name -> ndarray.
+        """
+        computed = {}
+        for node in self.nodes:
+            if node.op is None:
+                if node.values is not None:
+                    computed[node] = node.values
+                elif node.name in values:
+                    computed[node] = (np.asarray(values[node.name]),)
+                else:
+                    raise GraphError(f"evaluate: no value is given for '{node.name}'")
+                continue
+            arrays = [computed[n][i] for n, i in node.inputs]
+            computed[node] = evaluate_node(node, arrays, key)
+        return [computed[n][i] for n, i in self.heads]
+
+
+def evaluate_node(node, arrays, key=0):
+    """The outputs of one node as NumPy arrays."""
+    if node.op.eager is None:
+        raise GraphError(f"{node.op.name} '{node.name}' is made of simpler operators; run "
+                         "the expand pass before evaluating")
+    with np.errstate(all="ignore"):
+        out = node.op.eager(*arrays, **node.attrs, **({"key": key} if node.op.random else {}))
+    return out if isinstance(out, tuple) else (out,)
+
+
+def shown_attrs(node):
+    """The attributes that say something: those that differ from their defaults."""
+    kinds = node.op.attrs
+    return {k: v for k, v in node.attrs.items() if k not in kinds or v != kinds[k][1]}
+
+
+def infer(graph, given):
+    """Find all specs from a few: node -> list of specs, as complete as can be known.
+
+    given:   variable name -> Spec; what variables say of themselves counts, too.
+    Raises:  ShapeError or DTypeError naming the node.
+
+    Shapes flow forwards, and backwards where an operator can tell an input from its
+    others; so the loop repeats until nothing new is learnt.
+    """
+    specs = {n: list(n.specs or (UNKNOWN,) * n.n_outputs) for n in graph.nodes}
+    for node in graph.variables:
+        if node.name in given:
+            specs[node] = [refine(node.name, specs[node][0], given[node.name])]
+    pending = [n for n in graph.nodes if n.op is not None]
+    while True:
+        learnt = False
+        still = []
+        for node in pending:
+            ins = [specs[n][i] for n, i in node.inputs]
+            try:
+                new_ins, outs = node.op.infer(ins, **node.attrs)
+            except (ShapeError, ValueError) as error:
+                if isinstance(error, ShapeError):
+                    raise type(error)(f"{error} (node '{node.name}')") from None
+                raise
+            refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
+            for (n, i), new in zip(refs, [*new_ins, *outs], strict=True):
+                merged = refine(n.name, specs[n][i], new)
+                if merged != specs[n][i]:
+                    specs[n][i] = merged
+                    learnt = True
+            if not all(s.known for s in (*(specs[n][i] for n, i in refs),)):
+                still.append(node)
+        pending = still
+        if not learnt or not pending:
+            return specs
+
+
+def refine(name, old, new):
+    """The union of two partial specs of one value.
+
+    Raises:  ShapeError if they contradict each other.
+    """
+    if old.shape is not None and new.shape is not None:
+        if len(old.shape) != len(new.shape) or any(
+                a != b and -1 not in (a, b)
+                for a, b in zip(old.shape, new.shape, strict=True)):
+            raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is needed")
+        shape = tuple(max(a, b) for a, b in zip(old.shape, new.shape, strict=True))
+    else:
+        shape = old.shape if new.shape is None else new.shape
+    return Spec(shape, old.dtype or new.dtype)
+
+
+def diff(before, after):
+    """What a pass changed, as text: lines that went (-) and came (+)."""
+    lines = list(difflib.ndiff(before.show().splitlines(), after.show().splitlines()))
+    return "\n".join(line for line in lines if not line.startswith("?"))

@@ -1,0 +1,455 @@
+"""Chapter 03. NDArray: the eager reading of an operator, on NumPy.
+
+Takes:   NumPy arrays, lists and numbers.
+Gives:   `NDArray`; the functions of `nd`, one for every operator; devices; and the flag
+         that tells whether to keep the tape (the tape itself is read in `autograd`).
+
+What is left out: sparse storage and asynchronous execution (`waitall` has nothing to do).
+"""
+
+import threading
+from numbers import Integral
+
+import numpy as np
+
+from minihybrid.op import OPS, AttrError, HybridError, Node, ShapeError, Spec
+from minihybrid.ops.infix import Value, namespace
+from minihybrid.ops.random import STREAM
+
+
+class State(threading.local):
+    """What holds for this thread: is the tape kept, is the mode training."""
+
+    recording = False
+    training = False
+
+
+STATE = State()
+
+
+# -- devices -----------------------------------------------------------------------------
+class Context:
+    """A device that holds arrays: `cpu(0)`.
+
+    >>> Context("cpu") == cpu()
+    True
+    """
+
+    def __init__(self, device_type="cpu", device_id=0):
+        if isinstance(device_type, Context):
+            device_type, device_id = device_type.device_type, device_type.device_id
+        if device_type not in ("cpu", "gpu"):
+            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu or gpu")
+        self.device_type, self.device_id = device_type, device_id
+
+    def __eq__(self, other):
+        return isinstance(other, Context) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
+    def __repr__(self):
+        return f"{self.device_type}({self.device_id})"
+
+
+CPU = Context()
+
+
+def cpu(device_id=0):
+    """The processor as a device; every number means the same memory."""
+    return Context("cpu", device_id)
+
+
+def gpu(device_id=0):
+    """The graphics processor with a number; arrays cannot be placed there yet."""
+    return Context("gpu", device_id)
+
+
+def num_gpus():
+    """How many graphics processors this engine can place arrays on."""
+    return 0
+
+
+def current_context():
+    """The device on which new arrays are made."""
+    return CPU
+
+
+def check_context(ctx):
+    """Accept a device, or a list of one; anything that is not a processor is an error."""
+    ctx = ctx[0] if isinstance(ctx, (list, tuple)) and len(ctx) == 1 else ctx
+    if ctx is not None and not (isinstance(ctx, Context) and ctx.device_type == "cpu"):
+        raise HybridError(f"{ctx} is not available: this engine sees {num_gpus()} GPUs; "
+                          "use mx.cpu()")
+    return CPU
+
+
+def aligned(shape, dtype):
+    """Uninitialised memory whose first byte lies at a multiple of 64, a cache line.
+
+    A vector load that crosses two cache lines costs two; weights are read only so.
+    """
+    dtype = np.dtype(dtype)
+    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + nbytes].view(dtype).reshape(shape)
+
+
+# -- the array -------------------------------------------------------------------------------
+class Leaf:
+    """Where a variable's gradient goes: a buffer, and write, add or null."""
+
+    def __init__(self, grad, req):
+        self.grad, self.req = grad, req
+
+
+class NDArray(Value):
+    """An array whose operators compute at once.
+
+    Its memory is contiguous and never exchanged, only written; `node` and `index` say
+    which entry of the tape it came from, if any.
+    """
+
+    __slots__ = ("data", "node", "index", "__weakref__")
+    level = 0
+
+    def __init__(self, data, node=None, index=0):
+        self.data, self.node, self.index = data, node, index
+
+    @staticmethod
+    def interpret(op, inputs, attrs, name=None):
+        """Compute; when recording, also keep what was applied to what."""
+        for i, value in enumerate(inputs):
+            if value is None:
+                raise AttrError(f"{op.name}: the input "
+                                f"'{op.input_names(attrs)[i]}' is missing")
+        specs = [Spec(v.data.shape, v.data.dtype) for v in inputs]
+        op.infer(specs, **attrs)  # the shape rule has the better error messages
+        if op.eager is None:
+            mode = {"training": STATE.training} if op.modal else {}
+            return op.expand(specs, *inputs, **attrs, **mode)
+        key = {"key": STREAM.take(1)} if op.random else {}
+        with np.errstate(all="ignore"):
+            out = op.eager(*(v.data for v in inputs), **attrs, **key)
+        outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
+        node = None
+        if STATE.recording and op.grad and any(v.node is not None for v in inputs):
+            refs = tuple((v.node or Node(None, values=(v.data,)), v.index) for v in inputs)
+            node = Node(op, refs, attrs, values=outs)
+        arrays = tuple(NDArray(o, node, i) for i, o in enumerate(outs))
+        return arrays if isinstance(out, tuple) else arrays[0]
+
+    def lines_up(self, other):
+        """Whether an elementwise operator fits without broadcasting."""
+        return other.level > 0 or self.data.shape == other.data.shape
+
+    def convert(self, other, op):
+        """A NumPy array beside an NDArray becomes one, in this array's dtype."""
+        if isinstance(other, np.ndarray):
+            return array(other, dtype=self.data.dtype)
+        raise AttrError(f"{op}: an NDArray and a {type(other).__name__} do not combine; "
+                        "make an array of it with nd.array(...)")
+
+    # -- looking at it
+    @property
+    def shape(self):
+        """The length of each axis."""
+        return self.data.shape
+
+    @property
+    def dtype(self):
+        """The NumPy type of the elements."""
+        return self.data.dtype.type
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.data.size
+
+    @property
+    def ndim(self):
+        """The number of axes."""
+        return self.data.ndim
+
+    @property
+    def context(self):
+        """The device that holds the array."""
+        return CPU
+
+    ctx = device = context
+    stype = "default"
+
+    def asnumpy(self):
+        """The numbers in a NumPy array of their own."""
+        return self.data.copy()
+
+    def asscalar(self):
+        """The one number of an array of size 1."""
+        if self.data.size != 1:
+            raise ShapeError(f"asscalar: the array has shape {self.shape}, but one element "
+                             "is needed; reduce it first, for example with mean()")
+        return self.data.reshape(())[()]
+
+    def item(self):
+        """The one number of an array of size 1, as a Python number."""
+        return self.asscalar().item()
+
+    def __float__(self):
+        return float(self.asscalar())
+
+    def __int__(self):
+        return int(self.asscalar())
+
+    __index__ = __int__
+
+    def __bool__(self):
+        if self.data.size != 1:
+            raise ShapeError(f"bool: an array of shape {self.shape} is neither true nor "
+                             "false; reduce it first, for example with (x > 0).sum()")
+        return bool(self.asscalar())
+
+    def __len__(self):
+        return self.data.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.data, dtype=dtype)
+
+    def __repr__(self):
+        shape = "x".join(map(str, self.shape))
+        return f"\n{self.data}\n<NDArray {shape} @{self.context}>"
+
+    def wait_to_read(self):
+        """Return when the numbers are there; here they always are."""
+
+    # -- indexing
+    def __getitem__(self, key):
+        if isinstance(key, NDArray):
+            key = key.data.astype(np.int64)
+        if STATE.recording and self.node is not None:
+            return self._getitem_recorded(key)
+        try:
+            part = self.data[key]
+        except IndexError as error:
+            raise ShapeError(f"x[...]: {error}; the array has shape {self.shape}") from None
+        part = np.asarray(part).reshape(np.shape(part) or (1,))
+        return NDArray(part if part.flags.c_contiguous else part.copy())
+
+    def _getitem_recorded(self, key):
+        """The same by operators, so that the gradient comes back."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if not all(isinstance(k, (Integral, slice)) for k in keys):
+            raise AttrError("x[...] under record(): only whole numbers and slices have a "
+                            "gradient; use pick or one_hot")
+        if any(isinstance(k, Integral) and not -n <= k < n
+               for k, n in zip(keys, self.shape, strict=False)):
+            raise ShapeError(f"x[...]: index {key} is outside of shape {self.shape}")
+        ranges = [slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys]
+        part = OPS["slice"](self, begin=tuple(r.start for r in ranges),
+                            end=tuple(r.stop for r in ranges),
+                            step=tuple(r.step for r in ranges))
+        kept = [n for i, n in enumerate(part.shape)
+                if i >= len(keys) or isinstance(keys[i], slice)]
+        return part.reshape(tuple(kept) or (1,))
+
+    def __setitem__(self, key, value):
+        self._writable("x[...] = y")
+        key = key.data.astype(np.int64) if isinstance(key, NDArray) else key
+        value = value.data if isinstance(value, NDArray) else value
+        try:
+            self.data[key] = value
+        except (ValueError, IndexError) as error:
+            raise ShapeError(f"x[...] = y: {error}") from None
+
+    def _writable(self, what):
+        if STATE.recording and self.node is not None:
+            raise HybridError(
+                f"{what} inside autograd.record(): the tape still needs the numbers that "
+                "would be overwritten; make a new array, as in x = x + y, or write "
+                "outside of record()")
+
+    def copy_from(self, other):
+        """Overwrite the numbers by another array's."""
+        self[:] = other
+        return self
+
+    def __iadd__(self, other):
+        return self._in_place("x += y", self + other)
+
+    def __isub__(self, other):
+        return self._in_place("x -= y", self - other)
+
+    def __imul__(self, other):
+        return self._in_place("x *= y", self * other)
+
+    def __itruediv__(self, other):
+        return self._in_place("x /= y", self / other)
+
+    def _in_place(self, what, result):
+        self._writable(what)
+        if result.shape != self.shape:
+            raise ShapeError(f"{what}: the result has shape {result.shape}, which does not "
+                             f"fit into x of shape {self.shape}; write x = x + y")
+        self.data[...] = result.data
+        return self
+
+    # -- copies
+    def copy(self):
+        """The same numbers in memory of their own."""
+        return OPS["_copy"](self)
+
+    def copyto(self, other):
+        """Write the numbers into another array, or onto a device."""
+        return other.copy_from(self) if isinstance(other, NDArray) else \
+            (check_context(other), self.copy())[1]
+
+    def as_in_context(self, context):
+        """This array, if it is on the device already; else a copy there."""
+        check_context(context)
+        return self
+
+    as_in_ctx = as_in_context
+
+    # -- gradients
+    def attach_grad(self, grad_req="write", stype=None):
+        """Make this array a variable: `backward` will write its gradient to `.grad`."""
+        if grad_req not in ("write", "add", "null"):
+            raise AttrError(f"attach_grad: grad_req='{grad_req}' is unknown; needed: "
+                            "write, add or null")
+        grad = NDArray(np.zeros_like(self.data)) if grad_req != "null" else None
+        self.node = Node(None, values=(self.data,), info=Leaf(grad, grad_req))
+        self.index = 0
+
+    @property
+    def grad(self):
+        """The gradient's buffer; `None` without `attach_grad`."""
+        leaf = self.node.info if self.node is not None else None
+        return leaf.grad if leaf else None
+
+    def detach(self):
+        """The same memory, cut off from the tape."""
+        return NDArray(self.data)
+
+
+def _own(out):
+    """Memory that is contiguous and belongs to nobody else."""
+    out = np.asarray(out)
+    if out.base is not None:
+        return out.copy()
+    return out if out.flags.c_contiguous else np.ascontiguousarray(out)
+
+
+# -- making arrays ------------------------------------------------------------------------------
+def array(source_array, ctx=None, dtype=None):
+    """An array of given numbers; float32 unless the source has a dtype of its own.
+
+    Shapes:  those of the source; a single number becomes (1,).
+
+    >>> array([[1, 2, 3]]).shape
+    (1, 3)
+    """
+    check_context(ctx)
+    if dtype is None:
+        dtype = source_array.dtype if isinstance(source_array, NDArray) else np.float32
+    if isinstance(source_array, NDArray):
+        source_array = source_array.data
+    elif isinstance(source_array, (list, tuple)) and source_array and \
+            all(isinstance(v, NDArray) for v in source_array):
+        source_array = [v.data for v in source_array]
+    try:
+        source = np.asarray(source_array, dtype)
+    except (ValueError, TypeError) as error:
+        raise AttrError(f"nd.array: {error}") from None
+    out = aligned(source.shape or (1,), source.dtype)
+    out[...] = source
+    return NDArray(out)
+
+
+def empty(shape, ctx=None, dtype="float32"):
+    """An array whose numbers nobody has set yet."""
+    check_context(ctx)
+    return NDArray(aligned(shape if np.iterable(shape) else (shape,), dtype or "float32"))
+
+
+def _created(op, ctx, **attrs):
+    check_context(ctx)
+    return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
+
+
+def zeros(shape, ctx=None, dtype="float32", **_):
+    """An array of zeros."""
+    return _created("_zeros", ctx, shape=shape, dtype=dtype)
+
+
+def ones(shape, ctx=None, dtype="float32", **_):
+    """An array of ones."""
+    return _created("_ones", ctx, shape=shape, dtype=dtype)
+
+
+def full(shape, val, ctx=None, dtype="float32", out=None):
+    """An array of one value."""
+    result = _created("_full", ctx, shape=shape, value=val, dtype=dtype)
+    return result if out is None else out.copy_from(result)
+
+
+def arange(start, stop=None, step=1.0, repeat=1, ctx=None, dtype="float32"):
+    """start, start + step, ... below stop; one number alone is the stop."""
+    return _created("_arange", ctx, start=start, stop=stop, step=step, repeat=repeat,
+                    dtype=dtype)
+
+
+def concatenate(arrays, axis=0):
+    """Join arrays along an axis."""
+    return OPS["Concat"](*arrays, dim=axis)
+
+
+def waitall():
+    """Return when all work is done; eager work is done when the call returns."""
+
+
+class Random:
+    """The functions `random.uniform`, `normal`, `randn`, `randint` of a namespace."""
+
+    def __init__(self, interpret):
+        self._interpret = interpret
+
+    def _draw(self, op, ctx, out, **attrs):
+        check_context(ctx)
+        attrs = {k: v for k, v in attrs.items() if v is not None}
+        result = self._interpret(OPS[op], [], OPS[op].normalize(attrs))
+        return result if out is None else out.copy_from(result)
+
+    def uniform(self, low=0.0, high=1.0, shape=None, dtype=None, ctx=None, out=None):
+        """Numbers that are equally likely anywhere in [low, high)."""
+        shape = out.shape if out is not None else shape
+        return self._draw("_random_uniform", ctx, out, low=low, high=high, shape=shape,
+                          dtype=dtype)
+
+    def normal(self, loc=0.0, scale=1.0, shape=None, dtype=None, ctx=None, out=None):
+        """Numbers with the normal distribution around loc."""
+        shape = out.shape if out is not None else shape
+        return self._draw("_random_normal", ctx, out, loc=loc, scale=scale, shape=shape,
+                          dtype=dtype)
+
+    def randn(self, *shape, loc=0.0, scale=1.0, dtype=None, ctx=None):
+        """Numbers with the normal distribution, the shape given as numbers."""
+        return self.normal(loc, scale, shape or None, dtype, ctx)
+
+    def randint(self, low, high, shape=None, dtype=None, ctx=None, out=None):
+        """Whole numbers that are equally likely in [low, high)."""
+        return self._draw("_random_randint", ctx, out, low=low, high=high, shape=shape,
+                          dtype=dtype)
+
+
+random = Random(NDArray.interpret)
+
+
+def __getattr__(name):
+    return namespace(name, NDArray, "nd")
+
+
+def __dir__():
+    return sorted({*globals(), *OPS})

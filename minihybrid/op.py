@@ -1,0 +1,303 @@
+"""Chapter 01. One record per operator, and the node that says it was applied.
+
+Takes:   nothing; this is the first module.
+Gives:   `Op` (all that is known of one operator), `OPS` (all of them, by name), `Node`
+         (one application of an operator), `Spec` (shape and dtype), the errors.
+
+An operator knows no value type. Applying it asks the arguments who reads it: an array
+computes, a symbol writes the application down.
+
+What is left out: operators that change their inputs, and sparse storage.
+"""
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+
+class HybridError(RuntimeError):
+    """The parent of every error that minihybrid raises on purpose."""
+
+
+class ShapeError(HybridError, ValueError):
+    """Shapes that an operator cannot combine."""
+
+
+class DTypeError(HybridError, TypeError):
+    """Element types that an operator cannot combine."""
+
+
+class AttrError(HybridError, TypeError):
+    """An unknown, missing or malformed operator argument."""
+
+
+class Spec(NamedTuple):
+    """What is known of a value before it exists: its shape and its dtype.
+
+    `None` stands for unknown; inside a shape, -1 does.
+
+    >>> Spec((2, 3), np.dtype("float32")).nbytes
+    24
+    """
+
+    shape: tuple | None
+    dtype: np.dtype | None
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self):
+        """The number of bytes that the elements take."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def known(self):
+        """Whether both the shape and the dtype are fully known."""
+        return self.shape is not None and self.dtype is not None and -1 not in self.shape
+
+    def __str__(self):
+        shape = "?" if self.shape is None else "x".join(map(str, self.shape)) or "()"
+        return f"{self.dtype or '?'}[{shape}]"
+
+
+UNKNOWN = Spec(None, None)
+REQUIRED = object()  # the default of an attribute that must be given
+
+
+# -- attribute kinds: each turns a Python value, or its text in a file, into one form ----
+def _literal(value):
+    return ast.literal_eval(value) if isinstance(value, str) else value
+
+
+def integer(value):
+    """A whole number."""
+    value = _literal(value)
+    if isinstance(value, (bool, np.bool_)) or int(value) != value:
+        raise ValueError
+    return int(value)
+
+
+def number(value):
+    """A real number; `inf` and `nan` are allowed."""
+    if hasattr(value, "level"):
+        raise ValueError
+    return float(value)
+
+
+def boolean(value):
+    """`True` or `False`; files also write 1 and 0."""
+    value = {"true": True, "false": False}.get(value.lower(), value) \
+        if isinstance(value, str) else value
+    value = _literal(value)
+    if value not in (0, 1):
+        raise ValueError
+    return bool(value)
+
+
+def shape(value):
+    """A whole number or a tuple of whole numbers."""
+    value = _literal(value)
+    return tuple(integer(v) for v in value) if np.iterable(value) else (integer(value),)
+
+
+def axes(value):
+    """A whole number, a tuple of whole numbers, or `None` for all axes."""
+    value = _literal(value)
+    if value is None or value == ():
+        return None
+    return shape(value) if np.iterable(value) else integer(value)
+
+
+def bounds(value):
+    """A tuple of whole numbers in which `None` means "from the edge"."""
+    value = _literal(value)
+    value = value if np.iterable(value) else (value,)
+    return tuple(None if v is None else integer(v) for v in value)
+
+
+def dtype(value):
+    """A NumPy element type or its name."""
+    return None if value in (None, "None") else np.dtype(value)
+
+
+def optional(kind):
+    """The same kind, with `None` allowed."""
+    def parse(value):
+        return None if value in (None, "None") else kind(value)
+    parse.__doc__ = f"{kind.__doc__.rstrip('.')}, or `None`."
+    return parse
+
+
+def choice(*names):
+    """One of the given names."""
+    def parse(value):
+        if value not in names:
+            raise ValueError
+        return str(value)
+    parse.__doc__ = f"One of {', '.join(names)}."
+    return parse
+
+
+# -- the record ------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, repr=False)
+class Op:
+    """All that is known of one operator; each field has its readers.
+
+    >>> from minihybrid.ops import OPS
+    >>> OPS["relu"].expr
+    'T(0) if {a} <= 0 else {a}'
+    """
+
+    name: str                       # the name in files
+    inputs: tuple | Callable        # argument names, or attrs -> argument names
+    infer: Callable                 # (specs, **attrs) -> completed specs, output specs
+    doc: str
+    eager: Callable | None = None   # NumPy arrays -> NumPy array(s)
+    grad: Callable | None = None    # (g, out, *inputs, **attrs) -> input grads, with ops
+    attrs: dict = field(default_factory=dict)      # name -> (kind, default)
+    expr: str | Callable | None = None             # elementwise: one scalar of the output
+    reduce: tuple | None = None     # (start, combine, finish) over {a} and {acc}
+    strides: Callable | None = None  # (shape, **attrs) -> offset, strides: output by input
+    cpu: Callable | None = None     # loops, where the three above are not enough
+    expand: Callable | None = None  # (specs, *inputs, **attrs) -> the same, of simpler ops
+    view: bool = False              # the output is the input's memory under a new shape
+    n_outputs: int | Callable = 1   # or attrs -> number
+    variadic: bool = False          # takes any number of inputs, all called "data"
+    random: bool = False            # reads the random stream: `key` is passed to `eager`
+    modal: bool = False             # depends on `training`, which is passed to `expand`
+    aux: tuple = ()                 # inputs that are states, not arguments (BatchNorm)
+
+    def __repr__(self):
+        return f"<Op {self.name}>"
+
+    def __call__(self, *args, name=None, **kwargs):
+        """Apply the operator: the highest level among the inputs interprets it."""
+        inputs, attrs = self.bind(args, kwargs)
+        reader = max((v for v in inputs if v is not None), key=_level, default=None)
+        if reader is None:
+            raise AttrError(f"{self.name}: no input was given; call it as nd.{self.name} "
+                            f"or sym.{self.name}, which know what to make")
+        return reader.interpret(self, inputs, attrs, name)
+
+    def bind(self, args, kwargs):
+        """Sort a call's arguments into inputs (in order) and complete attributes."""
+        if self.variadic:
+            if len(args) == 1 and isinstance(args[0], (list, tuple)):
+                args = tuple(args[0])
+            inputs = [v for v in args if hasattr(v, "level")]
+            rest = [v for v in args if not hasattr(v, "level")]
+            kwargs.pop("num_args", None)
+            names = ()
+        else:
+            names = self.inputs if isinstance(self.inputs, tuple) else self.inputs(None)
+            inputs = list(args[:len(names)])
+            inputs += [kwargs.pop(n, None) for n in names[len(inputs):]]
+            rest = args[len(names):]
+        if len(rest) > len(self.attrs):
+            raise AttrError(f"{self.name}: takes {len(names) + len(self.attrs)} arguments "
+                            f"at most, got {len(names) + len(rest)}")
+        attrs = self.normalize(dict(zip(self.attrs, rest, strict=False)) | kwargs)
+        if callable(self.inputs):
+            inputs = inputs[:len(self.inputs(attrs))]
+        for i, value in enumerate(inputs):
+            if value is not None and not hasattr(value, "level"):
+                raise AttrError(
+                    f"{self.name}: input '{names[i]}' is {_describe(value)}, but an "
+                    f"NDArray or a Symbol is needed; wrap it in nd.array(...)")
+        return inputs, attrs
+
+    def normalize(self, given):
+        """Complete attributes by their defaults and bring each into its one form."""
+        attrs = {}
+        for key, (kind, default) in self.attrs.items():
+            value = given.pop(key, default)
+            if value is REQUIRED:
+                raise AttrError(f"{self.name}: the argument '{key}' is missing; "
+                                f"needed: {_describe_kind(kind)}")
+            try:
+                attrs[key] = value if value is default else kind(value)
+            except (ValueError, TypeError, SyntaxError, KeyError, MemoryError,
+                    RecursionError):
+                raise AttrError(f"{self.name}: {key}={_short(value)} does not fit; "
+                                f"needed: {_describe_kind(kind)}") from None
+        if given:
+            raise AttrError(f"{self.name}: no argument is called "
+                            f"{', '.join(map(repr, given))}; it takes "
+                            f"{', '.join(self.attrs) or 'none'}")
+        return attrs
+
+    def input_names(self, attrs, count=None):
+        """The argument names under these attributes, in order."""
+        if self.variadic:
+            return tuple(f"data{i}" for i in range(count))
+        return self.inputs if isinstance(self.inputs, tuple) else self.inputs(attrs)
+
+    def count_outputs(self, attrs):
+        """How many values one application gives."""
+        return self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
+
+    def scalar(self, attrs):
+        """The scalar expression under these attributes, or `None`."""
+        return self.expr(**attrs) if callable(self.expr) else self.expr
+
+
+OPS = {}  # every name, aliases included -> Op
+
+
+def register(name, *aliases, **fields):
+    """Make an operator's record and enter it under its name and its aliases."""
+    op = Op(name=name, **fields)
+    for key in (name, *aliases):
+        assert key not in OPS, f"two operators are called {key}"
+        OPS[key] = op
+    return op
+
+
+class Node:
+    """One application of an operator; a variable is a node whose `op` is `None`.
+
+    A symbol graph is made of nodes with `specs`; the tape is made of nodes with `values`.
+    """
+
+    __slots__ = ("op", "name", "inputs", "attrs", "specs", "values", "info", "__weakref__")
+
+    def __init__(self, op, inputs=(), attrs=None, name="", specs=None, values=None,
+                 info=None):
+        self.op = op
+        self.name = name
+        self.inputs = inputs        # tuple of (node, output index)
+        self.attrs = attrs or {}
+        self.specs = specs          # tuple of Spec, one an output; None while unknown
+        self.values = values        # tuple of ndarray, on the tape only
+        self.info = info            # a variable's user attributes, as in files
+
+    @property
+    def n_outputs(self):
+        """How many values this node gives."""
+        return 1 if self.op is None else self.op.count_outputs(self.attrs)
+
+    def __repr__(self):
+        return f"<Node {self.name or '-'}: {self.op.name if self.op else 'variable'}>"
+
+
+def _level(value):
+    return value.level
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _describe(value):
+    return f"{_short(value)} (a {type(value).__name__})"
+
+
+def _describe_kind(kind):
+    return kind.__doc__[0].lower() + kind.__doc__[1:].rstrip(".")

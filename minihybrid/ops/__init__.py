@@ -1,0 +1,11 @@
+"""Chapter 02. Every operator, once.
+
+Takes:   the record type of `minihybrid.op`.
+Gives:   `OPS`, filled: importing the files below enters their records.
+"""
+
+from minihybrid.op import OPS
+from minihybrid.ops import elementwise, layout, neural, random, reduce, shapes  # isort: skip
+from minihybrid.ops import infix  # isort: skip  # makes methods of the records above
+
+__all__ = ["OPS", "elementwise", "infix", "layout", "neural", "random", "reduce", "shapes"]

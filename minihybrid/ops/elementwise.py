@@ -1,0 +1,307 @@
+"""Chapter 02. Operators whose output at one place reads the inputs at that place only.
+
+Takes:   arrays of one shape, or of shapes that broadcast, and scalars.
+Gives:   the records of arithmetic, comparisons and functions of one number.
+
+Each record holds one scalar expression; every compiled target makes its loops of it. A
+binary operation has up to five names in files (`elemwise_add`, `broadcast_add`,
+`_plus_scalar`, ...), all made by one line here. What is left out: complex numbers.
+"""
+
+import numpy as np
+
+from minihybrid.op import REQUIRED, Spec, dtype, number, register
+from minihybrid.ops.shapes import broadcast, common_dtype, floating, same_shape
+
+
+class Ufunc:
+    """A NumPy function whose result keeps the first input's dtype, or becomes a float.
+
+    >>> Ufunc(np.greater)(np.float32([1, 3]), np.float32([2, 2]))
+    array([0., 1.], dtype=float32)
+    """
+
+    def __init__(self, ufunc, floats=False):
+        self.ufunc, self.floats = ufunc, floats
+
+    def __call__(self, *arrays):
+        out = self.ufunc(*arrays)
+        wanted = floating(arrays[0].dtype) if self.floats else arrays[0].dtype
+        return out if out.dtype == wanted else out.astype(wanted)
+
+
+def literal(value):
+    """A number as it stands in generated source; only digits ever get there."""
+    if value != value:
+        return "T(NAN)"
+    if value in (np.inf, -np.inf):
+        return "T(INF)" if value > 0 else "T(-INF)"
+    return f"T({int(value)})" if value == int(value) else f"T({float(value)!r})"
+
+
+def scalar_like(array, scalar):
+    """The scalar in the array's dtype; whole-number arrays cut the fraction off."""
+    return scalar if array.dtype.kind == "f" else np.asarray(scalar).astype(array.dtype)[()]
+
+
+# -- two inputs --------------------------------------------------------------------------
+def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=()):
+    """Enter one operation under its elementwise, broadcasting and scalar names.
+
+    `da` and `db` give the gradient of the first and the second input from
+    `(g, out, a, b)`; either may be `None`, and `b` may be a Python number.
+    """
+    eager = Ufunc(ufunc)
+    both = [lambda g, out, a, b, d=d: d and d(g, out, a, b) for d in (da, db)]
+
+    def elemwise_grad(g, out, a, b):
+        return both[0](g, out, a, b), both[1](g, out, a, b)
+
+    def broadcast_grad(g, out, a, b):
+        grads = elemwise_grad(g, out, a, b)
+        return tuple(None if d is None else unbroadcast(d, v)
+                     for d, v in zip(grads, (a, b), strict=True))
+
+    def scalar_eager(data, *, scalar):
+        return eager(data, scalar_like(data, scalar))
+
+    def rscalar_eager(data, *, scalar):
+        out = ufunc(scalar_like(data, scalar), data)
+        return out.astype(data.dtype, copy=False)
+
+    def infer_same(specs, **_):
+        return same_shape(elemwise, specs)
+
+    def infer_broadcast(specs):
+        return broadcast(f"broadcast_{name}", specs)
+
+    family = {"doc": doc, "expr": expr}
+    register(elemwise, *aliases, **family, inputs=("lhs", "rhs"), eager=eager,
+             infer=infer_same, grad=elemwise_grad)
+    register(f"broadcast_{name}", **family, inputs=("lhs", "rhs"), eager=eager,
+             infer=infer_broadcast, grad=broadcast_grad)
+    one = {"inputs": ("data",), "attrs": {"scalar": (number, REQUIRED)},
+           "infer": infer_same, "doc": f"{doc} One side is a scalar."}
+    register(scalar, **one, eager=scalar_eager,
+             expr=lambda scalar: expr.replace("{b}", literal(scalar)),
+             grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),))
+    if rscalar:
+        swapped = expr.replace("{b}", "{swap}").replace("{a}", "{b}")
+        register(rscalar, **one, eager=rscalar_eager,
+                 expr=lambda scalar: swapped.replace("{b}", literal(scalar))
+                                            .replace("{swap}", "{a}"),
+                 grad=lambda g, out, a, scalar: (both[1](g, out, scalar, a),))
+
+
+binary("add", np.add, "{a} + {b}", lambda g, y, a, b: g, lambda g, y, a, b: g,
+       "y = a + b.", "elemwise_add", "_plus_scalar", aliases=("_plus", "_add"))
+binary("sub", np.subtract, "{a} - {b}", lambda g, y, a, b: g, lambda g, y, a, b: -g,
+       "y = a - b.", "elemwise_sub", "_minus_scalar", "_rminus_scalar", ("_minus", "_sub"))
+binary("mul", np.multiply, "{a} * {b}", lambda g, y, a, b: g * b, lambda g, y, a, b: g * a,
+       "y = a * b, element by element.", "elemwise_mul", "_mul_scalar", aliases=("_mul",))
+binary("div", np.divide, "{a} / {b}", lambda g, y, a, b: g / b,
+       lambda g, y, a, b: -g * y / b, "y = a / b; whole numbers are cut towards zero.",
+       "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",))
+binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
+       lambda g, y, a, b: -g * ((a - y) / b), "The remainder of a / b, with b's sign.",
+       "_mod", "_mod_scalar", "_rmod_scalar")
+binary("power", np.power, "power({a}, {b})",
+       lambda g, y, a, b: g * b * a ** (b - 1),
+       lambda g, y, a, b: g * y * (log(a) if hasattr(a, "level") else float(np.log(a))),
+       "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar", ("_Power",))
+binary("maximum", np.maximum, "{a} if {a} >= {b} or {a} != {a} else {b}",
+       lambda g, y, a, b: g * (a >= b), lambda g, y, a, b: g * (b > a),
+       "The larger of a and b; NaN if either is.", "_maximum", "_maximum_scalar")
+binary("minimum", np.minimum, "{a} if {a} <= {b} or {a} != {a} else {b}",
+       lambda g, y, a, b: g * (a <= b), lambda g, y, a, b: g * (b < a),
+       "The smaller of a and b; NaN if either is.", "_minimum", "_minimum_scalar")
+
+for _name, _ufunc, _sign in (
+        ("equal", np.equal, "=="), ("not_equal", np.not_equal, "!="),
+        ("greater", np.greater, ">"), ("greater_equal", np.greater_equal, ">="),
+        ("lesser", np.less, "<"), ("lesser_equal", np.less_equal, "<=")):
+    binary(_name, _ufunc, f"T(1) if {{a}} {_sign} {{b}} else T(0)", None, None,
+           f"1 where a {_sign} b, else 0, in the dtype of a.", f"_{_name}",
+           f"_{_name}_scalar")
+
+
+# -- one input ---------------------------------------------------------------------------
+def unary(name, ufunc, expr, grad, doc, floats=True, aliases=()):
+    """Enter a function of one number; `floats` functions turn whole numbers to float32."""
+    def infer(specs):
+        specs, (out,) = same_shape(name, specs)
+        return specs, [Spec(out.shape, floating(out.dtype) if floats else out.dtype)]
+
+    eager = Ufunc(ufunc, floats) if isinstance(ufunc, np.ufunc) else ufunc
+    return register(name, *aliases, inputs=("data",), infer=infer, eager=eager, expr=expr,
+                    grad=lambda g, out, a: (grad(g, out, a),), doc=doc)
+
+
+def relu_eager(data):
+    return np.maximum(data, 0)
+
+
+def sigmoid_eager(data):
+    return (1 / (1 + np.exp(-data))).astype(
+        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+
+
+def softrelu_eager(data):
+    return np.logaddexp(data, 0).astype(
+        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+
+
+def softsign_eager(data):
+    return (data / (1 + np.abs(data))).astype(
+        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+
+
+def rsqrt_eager(data):
+    return (1 / np.sqrt(data)).astype(
+        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+
+
+exp = unary("exp", np.exp, "exp(T({a}))", lambda g, y, a: g * y, "y = e to the power a.")
+log = unary("log", np.log, "log(T({a}))", lambda g, y, a: g / a, "The natural logarithm.")
+expm1 = unary("expm1", np.expm1, "expm1(T({a}))", lambda g, y, a: g * (y + 1),
+              "e to the power a, minus 1, exact for small a.")
+log1p = unary("log1p", np.log1p, "log1p(T({a}))", lambda g, y, a: g / (a + 1),
+              "The logarithm of 1 + a, exact for small a.")
+sqrt = unary("sqrt", np.sqrt, "sqrt(T({a}))", lambda g, y, a: g * 0.5 / y,
+             "The square root.")
+rsqrt = unary("rsqrt", rsqrt_eager, "T(1) / sqrt(T({a}))",
+              lambda g, y, a: g * -0.5 * y / a, "One over the square root.")
+square = unary("square", np.square, "{a} * {a}", lambda g, y, a: g * a * 2.0,
+               "y = a * a.", floats=False)
+reciprocal = unary("reciprocal", np.reciprocal, "T(1) / T({a})",
+                   lambda g, y, a: -g * y * y, "y = 1 / a.")
+sin = unary("sin", np.sin, "sin(T({a}))", lambda g, y, a: g * cos(a), "The sine.")
+cos = unary("cos", np.cos, "cos(T({a}))", lambda g, y, a: -g * sin(a), "The cosine.")
+tanh = unary("tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y),
+             "The hyperbolic tangent.")
+sigmoid = unary("sigmoid", sigmoid_eager, "T(1) / (T(1) + exp(-T({a})))",
+                lambda g, y, a: g * y * (1.0 - y), "y = 1 / (1 + exp(-a)).")
+relu = unary("relu", relu_eager, "T(0) if {a} <= 0 else {a}",
+             lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False)
+softrelu = unary("softrelu", softrelu_eager,
+                 "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))",
+                 lambda g, y, a: g * sigmoid(a), "y = log(1 + exp(a)), without overflow.")
+softsign = unary("softsign", softsign_eager, "{a} / (T(1) + abs(T({a})))",
+                 lambda g, y, a: g / square(abs_(a) + 1.0), "y = a / (1 + |a|).")
+abs_ = unary("abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a),
+             "The absolute value.", floats=False)
+sign = unary("sign", np.sign, "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})",
+             lambda g, y, a: None, "-1, 0 or 1; NaN stays NaN.", floats=False)
+negative = unary("negative", np.negative, "-{a}", lambda g, y, a: -g, "y = -a.",
+                 floats=False, aliases=("_np_negative",))
+floor = unary("floor", np.floor, "floor({a})", lambda g, y, a: None,
+              "The next whole number below.", floats=False)
+ceil = unary("ceil", np.ceil, "ceil({a})", lambda g, y, a: None,
+             "The next whole number above.", floats=False)
+logical_not = unary("logical_not", np.logical_not, "T(1) if {a} == 0 else T(0)",
+                    lambda g, y, a: None, "1 where a is 0, else 0.", floats=False)
+
+
+# -- with attributes, or more inputs ------------------------------------------------------
+def clip_eager(data, *, a_min, a_max):
+    return np.clip(data, a_min, a_max).astype(data.dtype, copy=False)
+
+
+def clip_expr(a_min, a_max):
+    low, high = literal(a_min), literal(a_max)
+    return f"{low} if {{a}} < {low} else ({high} if {{a}} > {high} else {{a}})"
+
+
+clip = register(
+    "clip", inputs=("data",), attrs={"a_min": (number, REQUIRED),
+                                     "a_max": (number, REQUIRED)},
+    infer=lambda specs, **_: same_shape("clip", specs), eager=clip_eager, expr=clip_expr,
+    grad=lambda g, out, a, a_min, a_max: (g * (a >= a_min) * (a <= a_max),),
+    doc="a, but not below a_min and not above a_max.")
+
+
+def where_infer(specs):
+    cond, x, y = specs
+    kind = common_dtype("where", [x, y])
+    shapes, (out,) = broadcast("where", [Spec(s.shape, kind) for s in specs])
+    return [Spec(shapes[0].shape, cond.dtype), *shapes[1:]], [out]
+
+
+def where_eager(condition, x, y):
+    return np.where(condition != 0, x, y)
+
+
+where = register(
+    "where", inputs=("condition", "x", "y"), infer=where_infer, eager=where_eager,
+    expr="{b} if {a} != 0 else {c}",
+    grad=lambda g, out, c, x, y: (None, unbroadcast(where(c, g, zeros_like(g)), x),
+                                  unbroadcast(where(c, zeros_like(g), g), y)),
+    doc="x where the condition is not 0, else y.")
+
+
+def cast_eager(data, *, dtype):
+    return data.astype(dtype)
+
+
+cast = register(
+    "Cast", "cast", inputs=("data",), attrs={"dtype": (dtype, REQUIRED)},
+    infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
+    eager=cast_eager, expr=lambda dtype: "T({a})",
+    grad=lambda g, out, a, dtype: (cast_like(g, a),), doc="The same numbers in a dtype.")
+
+cast_like = register(
+    "_cast_like", inputs=("data", "like"),
+    infer=lambda specs: (specs, [Spec(specs[0].shape, specs[1].dtype)]),
+    expand=lambda specs, data, like: cast(data, dtype=specs[1].dtype),
+    doc="The same numbers in the dtype of `like`.")
+
+identity = register(
+    "_copy", "identity", inputs=("data",), view=True,
+    infer=lambda specs: same_shape("_copy", specs), eager=np.copy,
+    grad=lambda g, out, a: (g,), doc="The same values in memory of their own.")
+
+block_grad = register(
+    "BlockGrad", "stop_gradient", inputs=("data",), view=True,
+    infer=lambda specs: same_shape("BlockGrad", specs), eager=np.copy,
+    doc="The same values; no gradient passes.")
+
+
+def _like(name, value):
+    return register(
+        name, inputs=("data",), infer=lambda specs: same_shape(name, specs),
+        eager=np.zeros_like if value == 0 else np.ones_like, expr=f"T({value})",
+        grad=lambda g, out, a: (None,),
+        doc=f"An array of {value} in the shape and dtype of the input.")
+
+
+zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
+
+
+# -- the gradient of broadcasting ----------------------------------------------------------
+def _unbroadcast_infer(specs):
+    return specs, [Spec(specs[1].shape, specs[0].dtype)]
+
+
+def unbroadcast_eager(data, like):
+    extra = data.ndim - like.ndim
+    stretched = tuple(i for i in range(data.ndim)
+                      if i < extra or like.shape[i - extra] != data.shape[i])
+    return data.sum(axis=stretched).reshape(like.shape) if stretched else data
+
+
+def _unbroadcast_expand(specs, data, like):
+    (shape, _), (wanted, _) = specs
+    extra = len(shape) - len(wanted)
+    stretched = tuple(i for i in range(len(shape))
+                      if i < extra or wanted[i - extra] != shape[i])
+    if not stretched:
+        return data
+    return data.sum(axis=stretched).reshape_like(like)
+
+
+unbroadcast = register(
+    "_unbroadcast", inputs=("data", "like"), infer=_unbroadcast_infer,
+    eager=unbroadcast_eager, expand=_unbroadcast_expand,
+    grad=lambda g, out, data, like: (g.broadcast_like(data), None),
+    doc="Sum over the axes along which `like` was stretched to the shape of the data.")
+

@@ -1,0 +1,125 @@
+"""Chapter 02. What arrays and symbols have in common: infix signs and methods.
+
+Takes:   the records.
+Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the records,
+         so whatever an array can do, a symbol can do.
+
+What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
+"""
+
+from numbers import Number
+
+from minihybrid.op import OPS, AttrError
+
+
+def _infix(name, elemwise, scalar, rscalar=None):
+    """The method of one infix sign; `rscalar` serves `2 - x`, where the scalar is left."""
+    same, stretch = OPS[elemwise], OPS["broadcast_" + name]
+    by_scalar, from_scalar = OPS[scalar], OPS[rscalar or scalar]
+
+    def apply(self, other):
+        if isinstance(other, Number) or getattr(other, "shape", None) == () and \
+                not hasattr(other, "level"):
+            return by_scalar(self, scalar=other)
+        if not hasattr(other, "level"):
+            other = self.convert(other, name)
+        return (same if self.lines_up(other) else stretch)(self, other)
+
+    def apply_reversed(self, other):
+        if isinstance(other, Number) or getattr(other, "shape", None) == ():
+            return from_scalar(self, scalar=other)
+        return apply(self.convert(other, name), self)
+
+    return apply, apply_reversed
+
+
+class Value:
+    """What NDArray and Symbol share; each brings `interpret`, `convert`, `lines_up`."""
+
+    level = 0              # the highest level among an operator's inputs interprets it
+    __array_priority__ = 1000.0  # numpy_array + value asks the value
+    __slots__ = ()
+
+    __add__, __radd__ = _infix("add", "elemwise_add", "_plus_scalar")
+    __sub__, __rsub__ = _infix("sub", "elemwise_sub", "_minus_scalar", "_rminus_scalar")
+    __mul__, __rmul__ = _infix("mul", "elemwise_mul", "_mul_scalar")
+    __truediv__, __rtruediv__ = _infix("div", "elemwise_div", "_div_scalar", "_rdiv_scalar")
+    __mod__, __rmod__ = _infix("mod", "_mod", "_mod_scalar", "_rmod_scalar")
+    __pow__, __rpow__ = _infix("power", "_power", "_power_scalar", "_rpower_scalar")
+    __eq__, _ = _infix("equal", "_equal", "_equal_scalar")
+    __ne__, _ = _infix("not_equal", "_not_equal", "_not_equal_scalar")
+    __gt__, _ = _infix("greater", "_greater", "_greater_scalar")
+    __ge__, _ = _infix("greater_equal", "_greater_equal", "_greater_equal_scalar")
+    __lt__, _ = _infix("lesser", "_lesser", "_lesser_scalar")
+    __le__, _ = _infix("lesser_equal", "_lesser_equal", "_lesser_equal_scalar")
+    del _
+
+    def __hash__(self):
+        return id(self)
+
+    def __neg__(self):
+        return OPS["negative"](self)
+
+    def __abs__(self):
+        return OPS["abs"](self)
+
+    def reshape(self, *shape, **kwargs):
+        """The same numbers under another shape; `reshape(2, 3)` and `reshape((2, 3))`."""
+        if shape:
+            kwargs["shape"] = shape[0] if len(shape) == 1 else shape
+        return OPS["Reshape"](self, **kwargs)
+
+    def transpose(self, *axes, **kwargs):
+        """The axes in another order, reversed unless given."""
+        if axes:
+            kwargs["axes"] = axes[0] if len(axes) == 1 and axes[0] is not None else axes
+        return OPS["transpose"](self, **{k: v for k, v in kwargs.items() if v is not None})
+
+    def astype(self, dtype, copy=True):
+        """The same numbers in a dtype."""
+        return OPS["Cast"](self, dtype=dtype)
+
+    @property
+    def T(self):
+        """The axes reversed."""
+        return OPS["transpose"](self)
+
+
+def _method(name, op):
+    def method(self, *args, **kwargs):
+        return op(self, *args, **kwargs)
+    method.__name__ = name
+    method.__doc__ = op.doc
+    return method
+
+
+for _name, _op in OPS.items():
+    if _op.inputs and _name.islower() and not _name.startswith("_") \
+            and not hasattr(Value, _name):
+        setattr(Value, _name, _method(_name, _op))
+
+
+def namespace(name, base, module):
+    """The function that `nd.name` or `sym.name` is: the operator, read by `base`.
+
+    Raises:  AttributeError naming the module, if no operator has the name.
+    """
+    if name.startswith("__") or name not in OPS:
+        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists all")
+    op = OPS[name]
+
+    def call(*args, name=None, out=None, ctx=None, **kwargs):
+        inputs, attrs = op.bind(args, kwargs)
+        reader = max((v for v in inputs if v is not None), key=lambda v: v.level,
+                     default=base)
+        result = reader.interpret(op, inputs, attrs, name)
+        if out is None:
+            return result
+        if not hasattr(out, "copy_from"):
+            raise AttrError(f"{op.name}: out= must be an NDArray, found {out!r}")
+        return out.copy_from(result)
+
+    call.__name__ = call.__qualname__ = name
+    attrs = ", ".join(f"{k}=..." for k in op.attrs)
+    call.__doc__ = f"{op.doc}\n\nArguments: {attrs or 'none'}."
+    return call

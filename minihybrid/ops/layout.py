@@ -1,0 +1,446 @@
+"""Chapter 02. Operators that move numbers and compute none: reshape, transpose, slice.
+
+Takes:   arrays, and shapes or axes as attributes.
+Gives:   the records; `view` says that no byte moves, `strides` where each output element
+         lies in the input, so that a loop can read it in place.
+
+What is left out: indices that are arrays (take, gather_nd).
+"""
+
+import numpy as np
+
+from minihybrid.op import (
+    REQUIRED,
+    AttrError,
+    ShapeError,
+    Spec,
+    axes,
+    boolean,
+    bounds,
+    dtype,
+    integer,
+    number,
+    optional,
+    register,
+    shape,
+)
+from minihybrid.ops.elementwise import literal, unbroadcast
+from minihybrid.ops.reduce import split_at
+from minihybrid.ops.shapes import (
+    as_codes,
+    axis_of,
+    common_dtype,
+    forward,
+    known,
+    merge,
+    row_major,
+)
+
+
+def reshaped(old, codes, reverse=False):
+    """The new shape that MXNet's codes mean.
+
+    0 keeps the axis, -1 is inferred, -2 keeps all the rest, -3 joins two axes, and
+    -4 splits one into the two numbers that follow.
+
+    >>> reshaped((2, 3, 4), (0, -1))
+    (2, 12)
+    """
+    if reverse:
+        return tuple(reversed(reshaped(old[::-1], codes[::-1])))
+    new, i, codes = [], 0, list(codes)
+    while codes:
+        code = codes.pop(0)
+        if code in (0, -2, -3, -4) and i + (code == -3) >= len(old) and code != -2:
+            raise ShapeError(f"Reshape: code {code} needs an axis that {old} has not")
+        if code == 0:
+            new.append(old[i])
+        elif code == -2:
+            new += old[i:]
+        elif code == -3:
+            new.append(old[i] * old[i + 1])
+        elif code == -4:
+            if len(codes) < 2:
+                raise ShapeError("Reshape: code -4 needs the two lengths after it")
+            left, right = codes.pop(0), codes.pop(0)
+            left = old[i] // right if left == -1 else left
+            right = old[i] // left if right == -1 else right
+            new += [left, right]
+        elif code < -4:
+            raise ShapeError(f"Reshape: there is no code {code}; 0 to -4 have a meaning")
+        else:
+            new.append(code)
+        i = {-2: len(old), -3: i + 2}.get(code, i + 1)
+    return infer_length("Reshape", old, new)
+
+
+def infer_length(op, old, new):
+    """Replace the one -1 by the length that keeps the number of elements."""
+    size = int(np.prod(old, dtype=np.int64))
+    rest = int(np.prod([n for n in new if n != -1], dtype=np.int64))
+    if new.count(-1) > 1:
+        raise ShapeError(f"{op}: {tuple(new)} has more than one -1")
+    if -1 in new and rest and size % rest == 0:
+        new = [size // rest if n == -1 else n for n in new]
+    if -1 in new or int(np.prod(new, dtype=np.int64)) != size:
+        raise ShapeError(f"{op}: {old} has {size} elements, which do not fit into "
+                         f"{tuple(new)}")
+    return tuple(new)
+
+
+def view(name, *aliases, rule, attrs=None, doc):
+    """Enter an operator that gives the same memory under another shape."""
+    def eager(data, **attrs):
+        return data.reshape(rule(data.shape, **attrs))
+
+    return register(name, *aliases, inputs=("data",), attrs=attrs or {}, eager=eager,
+                    infer=forward(rule), view=True, doc=doc,
+                    grad=lambda g, out, data, **attrs: (reshape_like(g, data),))
+
+
+def _squeezed(old, axis):
+    gone = [i for i, n in enumerate(old) if n == 1] if axis is None else \
+        [axis_of("squeeze", a, len(old)) for a in np.atleast_1d(axis)]
+    if any(old[i] != 1 for i in gone):
+        raise ShapeError(f"squeeze: axis {axis} of {old} has not length 1")
+    return tuple(n for i, n in enumerate(old) if i not in gone) or (1,)
+
+
+def _expanded(old, axis):
+    axis = axis_of("expand_dims", axis, len(old) + 1)
+    return (*old[:axis], 1, *old[axis:])
+
+
+reshape = view("Reshape", "reshape",
+               rule=lambda old, shape, reverse: reshaped(old, shape, reverse),
+               attrs={"shape": (shape, REQUIRED), "reverse": (boolean, False)},
+               doc="The same numbers under another shape; codes 0, -1, -2, -3, -4.")
+flatten = view("Flatten", "flatten",
+               rule=lambda old: (old[0], int(np.prod(old[1:], dtype=np.int64))),
+               doc="(N, a, b, ...) -> (N, a * b * ...).")
+expand_dims = view("expand_dims", rule=_expanded, attrs={"axis": (integer, REQUIRED)},
+                   doc="Put in an axis of length 1.")
+squeeze = view("squeeze", rule=_squeezed, attrs={"axis": (axes, None)},
+               doc="Take out axes of length 1.")
+reshape_like = register(
+    "reshape_like", inputs=("lhs", "rhs"),
+    infer=lambda specs: (specs, [Spec(
+        infer_length("reshape_like", specs[0].shape, list(specs[1].shape))
+        if known(specs) else None, specs[0].dtype)]),
+    expand=lambda specs, lhs, rhs: reshape(lhs, shape=as_codes(specs[1].shape)),
+    doc="The numbers of lhs under the shape of rhs.")
+
+
+# -- the output lies in the input, at other steps -------------------------------------------
+def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
+    """Enter an operator that reads its input at other steps."""
+    return register(name, *aliases, inputs=("data",), attrs=attrs, infer=forward(rule),
+                    eager=eager, grad=grad, strides=strides, doc=doc)
+
+
+def _axes(old, axes):
+    order = tuple(axes) if axes else tuple(reversed(range(len(old))))
+    if sorted(a % len(old) for a in order) != list(range(len(old))):
+        raise ShapeError(f"transpose: axes {order} are no order of {len(old)} axes")
+    return tuple(a % len(old) for a in order)
+
+
+def _transpose_strides(old, axes):
+    steps = row_major(old)
+    return 0, tuple(steps[a] for a in _axes(old, axes))
+
+
+def transpose_eager(data, *, axes):
+    return np.transpose(data, axes or None)
+
+
+transpose = strided(
+    "transpose", rule=lambda old, axes: tuple(old[a] for a in _axes(old, axes)),
+    strides=_transpose_strides, attrs={"axes": (shape, ())}, eager=transpose_eager,
+    grad=lambda g, out, data, axes: (
+        transpose(g, axes=tuple(int(i) for i in np.argsort(axes)) if axes else ()),),
+    doc="The axes in another order; reversed unless given.")
+
+
+def _swap_expand(specs, data, dim1, dim2):
+    order = list(range(len(specs[0].shape)))
+    order[dim1], order[dim2] = order[dim2], order[dim1]
+    return transpose(data, axes=tuple(order))
+
+
+def _swap_rule(old, dim1, dim2):
+    new = list(old)
+    new[dim1], new[dim2] = new[dim2], new[dim1]
+    return new
+
+
+swapaxes = register(
+    "SwapAxis", "swapaxes", inputs=("data",),
+    attrs={"dim1": (integer, 0), "dim2": (integer, 0)}, infer=forward(_swap_rule),
+    expand=_swap_expand, doc="Exchange two axes.")
+
+
+def _stretched(old, shape):
+    wanted = tuple(o if n == 0 else n for o, n in zip(old, shape, strict=True)) \
+        if len(old) == len(shape) else shape
+    try:
+        fits = np.broadcast_shapes(old, wanted) == tuple(wanted)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"broadcast_to: {old} does not stretch to {tuple(shape)}")
+    return wanted
+
+
+def _stretch_strides(old, shape):
+    steps = row_major(old)
+    pad = len(shape) - len(old)
+    return 0, (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(old, steps, strict=True))
+
+
+def broadcast_to_eager(data, *, shape):
+    return np.broadcast_to(data, _stretched(data.shape, shape))
+
+
+broadcast_to = strided(
+    "broadcast_to", rule=_stretched, strides=_stretch_strides, eager=broadcast_to_eager,
+    attrs={"shape": (shape, REQUIRED)}, doc="Repeat axes of length 1 up to a shape.",
+    grad=lambda g, out, data, shape: (unbroadcast(g, data),))
+
+
+broadcast_like = register(
+    "broadcast_like", inputs=("lhs", "rhs"),
+    infer=lambda specs: (specs, [Spec(
+        _stretched(specs[0].shape, specs[1].shape) if known(specs) else None,
+        specs[0].dtype)]),
+    expand=lambda specs, lhs, rhs: broadcast_to(lhs, shape=specs[1].shape),
+    doc="Repeat axes of length 1 up to the shape of rhs.")
+
+
+def slices(old, begin, end, step):
+    """Python's slices, each as (first, last, step, length); `None` is the edge."""
+    if len(begin) > len(old):
+        raise ShapeError(f"slice: {len(begin)} ranges for the {len(old)} axes of {old}")
+    parts = []
+    for i, n in enumerate(old):
+        at = slice(*(part[i] if i < len(part) else None for part in (begin, end, step)))
+        start, stop, by = at.indices(n)
+        parts.append((start, by, len(range(start, stop, by))))
+    return parts
+
+
+def _slice_strides(old, begin, end, step):
+    steps, parts = row_major(old), slices(old, begin, end, step)
+    return (sum(s * start for s, (start, _, _) in zip(steps, parts, strict=True)),
+            tuple(s * by for s, (_, by, _) in zip(steps, parts, strict=True)))
+
+
+def slice_eager(data, *, begin, end, step):
+    step = step or (None,) * len(begin)
+    return data[tuple(map(slice, begin, end, step))]
+
+
+slice_ = strided(
+    "slice", rule=lambda old, **a: [n for _, _, n in slices(old, **a)],
+    strides=_slice_strides, eager=slice_eager,
+    attrs={"begin": (bounds, REQUIRED), "end": (bounds, REQUIRED), "step": (bounds, ())},
+    grad=lambda g, out, data, **a: (put_slice(g, data, **a),),
+    doc="The part between begin and end, one range an axis; None is the edge.")
+
+
+def put_slice_eager(data, like, *, begin, end, step):
+    out = np.zeros(like.shape, data.dtype)
+    step = step or (None,) * len(begin)
+    out[tuple(map(slice, begin, end, step))] = data
+    return out
+
+
+def _put_slice_cpu(k, data, like, out, *, begin, end, step):
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
+    offset, steps = _slice_strides(out.shape, begin, end, step)
+    k.copy(data, data.shape, (0, row_major(data.shape)), out, (offset, steps))
+
+
+put_slice = register(
+    "_put_slice", inputs=("data", "like"), eager=put_slice_eager, cpu=_put_slice_cpu,
+    attrs=slice_.attrs, infer=lambda specs, **_: (specs, [Spec(specs[1].shape,
+                                                              specs[0].dtype)]),
+    grad=lambda g, out, data, like, **a: (slice_(g, **a), None),
+    doc="Zeros in the shape of `like`, with the data at a slice.")
+
+
+def _slice_axis_bounds(ndim, axis, begin, end):
+    axis = axis_of("slice_axis", axis, ndim)
+    none = (None,) * axis
+    return {"begin": (*none, begin), "end": (*none, end), "step": ()}
+
+
+slice_axis = register(
+    "slice_axis", inputs=("data",),
+    attrs={"axis": (integer, REQUIRED), "begin": (integer, REQUIRED),
+           "end": (optional(integer), REQUIRED)},
+    infer=forward(lambda old, axis, begin, end: [
+        n for _, _, n in slices(old, **_slice_axis_bounds(len(old), axis, begin, end))]),
+    expand=lambda specs, data, axis, begin, end: slice_(
+        data, **_slice_axis_bounds(len(specs[0].shape), axis, begin, end)),
+    doc="The part between begin and end of one axis.")
+
+
+# -- many inputs, many outputs ------------------------------------------------------------
+def _concat_infer(specs, dim):
+    kind = common_dtype("Concat", specs)
+    if not specs:
+        raise AttrError("Concat: no input was given")
+    if not known(specs):
+        return specs, [Spec(None, kind)]
+    first = specs[0].shape
+    dim = axis_of("Concat", dim, len(first))
+    for s in specs:
+        merge("Concat", "an input", s.shape[:dim] + s.shape[dim + 1:],
+              first[:dim] + first[dim + 1:])
+    total = sum(s.shape[dim] for s in specs)
+    return specs, [Spec((*first[:dim], total, *first[dim + 1:]), kind)]
+
+
+def concat_eager(*data, dim):
+    return np.concatenate(data, axis=dim)
+
+
+def _concat_cpu(k, *data, dim):
+    *data, out = data
+    before = 0
+    outer, total, inner = split_at(out.shape, dim)
+    for part in data:
+        n = part.shape[dim] * inner
+        with k.loop("i", outer), k.loop("j", n):
+            k(f"{out}[i * {total * inner} + {before} + j] = {part}[i * {n} + j]")
+        before += n
+
+
+concat = register(
+    "Concat", "concat", inputs=("data",), variadic=True, attrs={"dim": (integer, 1)},
+    infer=_concat_infer, eager=concat_eager, cpu=_concat_cpu,
+    grad=lambda g, out, *data, dim: concat_grad(g, *data, dim=dim),
+    doc="Join arrays along an existing axis.")
+
+
+def _concat_grad_expand(specs, g, *data, dim):
+    ends = np.cumsum([s.shape[dim] for s in specs[1:]]).tolist()
+    starts = [0, *ends[:-1]]
+    parts = [slice_axis(g, axis=dim, begin=b, end=e)
+             for b, e in zip(starts, ends, strict=True)]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+concat_grad = register(
+    "_concat_grad", inputs=("data",), variadic=True, attrs={"dim": (integer, 1)},
+    infer=lambda specs, dim: (specs, list(specs[1:])), expand=_concat_grad_expand,
+    doc="The parts of a joined array.")
+
+stack = register(
+    "stack", inputs=("data",), variadic=True, attrs={"axis": (integer, 0)},
+    infer=lambda specs, axis: (specs, [Spec(
+        (*specs[0].shape[:axis_of("stack", axis, len(specs[0].shape) + 1)], len(specs),
+         *specs[0].shape[axis_of("stack", axis, len(specs[0].shape) + 1):])
+        if known(specs) else None, specs[0].dtype)]),
+    expand=lambda specs, *data, axis: concat(
+        *(expand_dims(d, axis=axis) for d in data),
+        dim=axis_of("stack", axis, len(specs[0].shape) + 1)),
+    doc="Join arrays along a new axis.")
+
+
+def _split_infer(specs, num_outputs, axis, squeeze_axis):
+    if not known(specs):
+        return specs, [Spec(None, specs[0].dtype)] * num_outputs
+    old, kind = specs[0]
+    axis = axis_of("split", axis, len(old))
+    if old[axis] % num_outputs or squeeze_axis and old[axis] != num_outputs:
+        raise ShapeError(f"split: axis {axis} of {old} does not divide into "
+                         f"{num_outputs} equal parts{' of length 1' * squeeze_axis}")
+    part = old[axis] // num_outputs
+    keep = () if squeeze_axis else (part,)
+    return specs, [Spec((*old[:axis], *keep, *old[axis + 1:]), kind)] * num_outputs
+
+
+def _split_expand(specs, data, num_outputs, axis, squeeze_axis):
+    part = specs[0].shape[axis] // num_outputs
+    parts = [slice_axis(data, axis=axis, begin=i * part, end=(i + 1) * part)
+             for i in range(num_outputs)]
+    parts = [squeeze(p, axis=axis) if squeeze_axis else p for p in parts]
+    return tuple(parts) if num_outputs > 1 else parts[0]
+
+
+split = register(
+    "SliceChannel", "split", inputs=("data",),
+    attrs={"num_outputs": (integer, REQUIRED), "axis": (integer, 1),
+           "squeeze_axis": (boolean, False)},
+    n_outputs=lambda attrs: attrs["num_outputs"], infer=_split_infer, expand=_split_expand,
+    doc="Cut an axis into equal parts.")
+
+
+# -- made from nothing -----------------------------------------------------------------------
+CREATE = {"shape": (shape, REQUIRED), "dtype": (dtype, np.dtype("float32"))}
+
+
+def created(specs, shape, dtype, **_):
+    """The shape rule of operators without inputs."""
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"an array of shape {shape} was asked for; no length is negative")
+    return specs, [Spec(shape, np.dtype("float32") if dtype is None else dtype)]
+
+
+def full_eager(*, shape, dtype, value):
+    return np.full(shape, value, dtype or np.float32)
+
+
+zeros = register("_zeros", "zeros", inputs=(), attrs=CREATE, infer=created,
+                 eager=lambda *, shape, dtype: np.zeros(shape, dtype or np.float32),
+                 expr=lambda shape, dtype: "T(0)", doc="An array of zeros.")
+ones = register("_ones", "ones", inputs=(), attrs=CREATE, infer=created,
+                eager=lambda *, shape, dtype: np.ones(shape, dtype or np.float32),
+                expr=lambda shape, dtype: "T(1)", doc="An array of ones.")
+full = register("_full", "full", inputs=(), infer=created, eager=full_eager,
+                attrs={"shape": (shape, REQUIRED), "value": (number, REQUIRED),
+                       "dtype": (dtype, np.dtype("float32"))},
+                expr=lambda shape, dtype, value: literal(value),
+                doc="An array of one value.")
+
+
+def arange_eager(*, start, stop, step, repeat, dtype):
+    first, last = (0, start) if stop is None else (start, stop)
+    return np.repeat(np.arange(first, last, step), repeat).astype(dtype or np.float32)
+
+
+def _arange_infer(specs, **attrs):
+    out = arange_eager(**attrs)
+    return specs, [Spec(out.shape, out.dtype)]
+
+
+def _arange_cpu(k, out, *, start, stop, step, repeat, dtype):
+    first = 0.0 if stop is None else start
+    with k.loop("i", out.size):
+        k.store("i", f"T({first!r} + (i // {repeat}) * {step!r})")
+
+
+arange = register(
+    "_arange", "arange", inputs=(), infer=_arange_infer, eager=arange_eager,
+    cpu=_arange_cpu,
+    attrs={"start": (number, REQUIRED), "stop": (optional(number), None),
+           "step": (number, 1.0), "repeat": (integer, 1),
+           "dtype": (dtype, np.dtype("float32"))},
+    doc="start, start + step, ... below stop; each one `repeat` times.")
+
+add_n = register(
+    "add_n", "ElementWiseSum", inputs=("data",), variadic=True,
+    infer=lambda specs: (specs, [Spec(specs[0].shape, common_dtype("add_n", specs))]),
+    expand=lambda specs, *data: _add_all(data), doc="The sum of arrays of one shape.")
+
+
+def _add_all(data):
+    total = data[0]
+    for value in data[1:]:
+        total = total + value
+    return total
+
+

@@ -1,0 +1,348 @@
+"""Chapter 02. Operators of neural networks: products of matrices, softmax, lookups.
+
+Takes:   data in rows (N samples), weights as Gluon stores them, `(outputs, inputs)`.
+Gives:   the records, with loops for the compiled target where they are not elementwise.
+
+What is left out: convolutions and normalisations.
+"""
+
+import numpy as np
+
+from minihybrid.op import (
+    REQUIRED,
+    ShapeError,
+    Spec,
+    boolean,
+    choice,
+    dtype,
+    integer,
+    number,
+    optional,
+    register,
+)
+from minihybrid.ops.elementwise import exp, relu, sigmoid, softrelu, softsign, tanh
+from minihybrid.ops.layout import reshape, reshape_like
+from minihybrid.ops.reduce import split_at, sum_
+from minihybrid.ops.shapes import axis_of, common_dtype, forward, known, merge
+
+
+# -- products of matrices ------------------------------------------------------------------
+def _matmul_rule(left, right, transpose_a, transpose_b):
+    if len(left) != 2 or len(right) != 2:
+        raise ShapeError(f"dot: matrices are needed, found shapes {left} and {right}")
+    (m, k), (k2, n) = left[::-1 if transpose_a else 1], right[::-1 if transpose_b else 1]
+    if k != k2:
+        raise ShapeError(
+            f"dot: {left}{' transposed' * transpose_a} times {right}"
+            f"{' transposed' * transpose_b} does not work: the inner lengths {k} and {k2} "
+            "must be equal")
+    return m, n
+
+
+def matmul_eager(lhs, rhs, *, transpose_a, transpose_b):
+    return np.dot(lhs.T if transpose_a else lhs, rhs.T if transpose_b else rhs)
+
+
+def matmul_grad(g, out, a, b, transpose_a, transpose_b):
+    da = matmul(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else \
+        matmul(g, b, transpose_b=not transpose_b)
+    db = matmul(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b else \
+        matmul(a, g, transpose_a=not transpose_a)
+    return da, db
+
+
+TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
+matmul = register(
+    "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES, infer=forward(_matmul_rule),
+    eager=matmul_eager, grad=matmul_grad,
+    cpu=lambda k, a, b, out, transpose_a, transpose_b: k.matmul(
+        a, b, out, transpose_a, transpose_b),
+    doc="(M, K) times (K, N) -> (M, N).")
+
+
+def _dot_shapes(left, right, transpose_a, transpose_b):
+    """The matrices that dot makes of two arrays, and the shape of the answer."""
+    left_matrix = (left[0], -1) if transpose_a else (-1, left[-1])
+    right_matrix = (-1, right[-1]) if transpose_b else (right[0], -1)
+    kept = (left[1:] if transpose_a else left[:-1]) + \
+        (right[:-1] if transpose_b else right[1:])
+    k = (left[0] if transpose_a else left[-1], right[-1] if transpose_b else right[0])
+    if k[0] != k[1]:
+        raise ShapeError(
+            f"dot: {left}{' transposed' * transpose_a} times {right}"
+            f"{' transposed' * transpose_b} does not work: the inner lengths {k[0]} and "
+            f"{k[1]} must be equal")
+    return left_matrix, right_matrix, kept or (1,)
+
+
+def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
+    (left, _), (right, _) = specs
+    if len(left) == len(right) == 2:
+        return matmul(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b)
+    transpose_a, transpose_b = transpose_a and len(left) > 1, transpose_b and len(right) > 1
+    one, two, kept = _dot_shapes(left, right, transpose_a, transpose_b)
+    product = matmul(reshape(lhs, shape=one), reshape(rhs, shape=two),
+                     transpose_a=transpose_a, transpose_b=transpose_b)
+    return reshape(product, shape=kept)
+
+
+dot = register(
+    "dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
+    infer=forward(lambda a, b, **t: _dot_shapes(a, b, **t)[2]), expand=_dot_expand,
+    doc="The product over the last axis of lhs and the first of rhs.")
+
+
+def _batch_dot_rule(left, right, transpose_a, transpose_b):
+    if len(left) != 3 or len(right) != 3 or left[0] != right[0]:
+        raise ShapeError(f"batch_dot: shapes {left} and {right} are not batches of "
+                         "matrices of one length (B, M, K) and (B, K, N)")
+    return left[0], *_matmul_rule(left[1:], right[1:], transpose_a, transpose_b)
+
+
+def batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
+    return np.matmul(lhs.transpose(0, 2, 1) if transpose_a else lhs,
+                     rhs.transpose(0, 2, 1) if transpose_b else rhs)
+
+
+def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
+    (batch, *left), (_, *right), (_, *product) = a.shape, b.shape, out.shape
+    with k.loop("batch", batch):
+        parts = [k.part(v, "batch", shape) for v, shape in
+                 ((a, left), (b, right), (out, product))]
+        k.matmul(*parts, transpose_a, transpose_b)
+
+
+def batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
+    da = batch_dot(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else \
+        batch_dot(g, b, transpose_b=not transpose_b)
+    db = batch_dot(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b else \
+        batch_dot(a, g, transpose_a=not transpose_a)
+    return da, db
+
+
+batch_dot = register(
+    "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES, infer=forward(_batch_dot_rule),
+    eager=batch_dot_eager, grad=batch_dot_grad, cpu=_batch_dot_cpu,
+    doc="(B, M, K) times (B, K, N) -> (B, M, N), one product a sample.")
+
+
+# -- the fully connected layer -----------------------------------------------------------------
+def _fc_infer(specs, num_hidden, no_bias, flatten):
+    kind = common_dtype("FullyConnected", specs)
+    data = specs[0].shape
+    if data is None or -1 in data:
+        return [Spec(s.shape, kind) for s in specs], [Spec(None, kind)]
+    if len(data) < 2:
+        raise ShapeError(f"FullyConnected: data has shape {data}, but rows of samples "
+                         "(N, K) are needed; a single sample is x.reshape((1, -1))")
+    rows, k = ((data[0],), int(np.prod(data[1:]))) if flatten else (data[:-1], data[-1])
+    wanted = {"weight": (num_hidden, k), "bias": (num_hidden,)}
+    for (name, shape), spec in zip(wanted.items(), specs[1:], strict=False):
+        merge(f"FullyConnected: with data {data} and num_hidden={num_hidden}", name,
+              spec.shape, shape)
+    shapes = [data, *wanted.values()][:len(specs)]
+    return [Spec(s, kind) for s in shapes], [Spec((*rows, num_hidden), kind)]
+
+
+def fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
+    if flatten and data.ndim != 2:
+        data = data.reshape(data.shape[0], -1)
+    out = np.dot(data, weight.T)
+    if not no_bias:
+        out += bias
+    return out
+
+
+def _fc_grad(g, out, data, weight, *bias, num_hidden, no_bias, flatten):
+    g = reshape(g, shape=(-1, num_hidden))
+    rows = reshape(data, shape=(0, -1)) if flatten else \
+        reshape(data, shape=(-1, 0), reverse=True)
+    grads = (reshape_like(matmul(g, weight), data), matmul(g, rows, transpose_a=True))
+    return grads if no_bias else (*grads, sum_(g, axis=0))
+
+
+def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
+    *bias, out = bias
+    rows = out.size // max(num_hidden, 1)
+    data = k.part(data, None, (rows, weight.shape[1]))
+    k.matmul(data, weight, k.part(out, None, (rows, num_hidden)), False, True, *bias)
+
+
+fully_connected = register(
+    "FullyConnected",
+    inputs=lambda attrs: ("data", "weight", "bias")[:2 if attrs and attrs["no_bias"] else 3],
+    attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
+           "flatten": (boolean, True)},
+    infer=_fc_infer, eager=fc_eager, grad=_fc_grad, cpu=_fc_cpu,
+    doc="y = x W^T + b; (N, K) -> (N, num_hidden).")
+
+
+# -- activations and softmax ---------------------------------------------------------------------
+ACTIVATIONS = {"relu": relu, "sigmoid": sigmoid, "tanh": tanh, "softrelu": softrelu,
+               "softsign": softsign}
+activation = register(
+    "Activation", inputs=("data",), attrs={"act_type": (choice(*ACTIVATIONS), REQUIRED)},
+    infer=lambda specs, act_type: ACTIVATIONS[act_type].infer(specs),
+    expand=lambda specs, data, act_type: ACTIVATIONS[act_type](data),
+    doc="The activation function called act_type.")
+
+
+def _softmax_rule(shape, axis, temperature):
+    axis_of("softmax", axis, len(shape))
+    return shape
+
+
+def softmax_eager(data, *, axis, temperature):
+    data = data if temperature is None else data / data.dtype.type(temperature)
+    e = np.exp(data - data.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def log_softmax_eager(data, *, axis, temperature):
+    data = data if temperature is None else data / data.dtype.type(temperature)
+    shifted = data - data.max(axis=axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+def _softmax_grad(g, out, data, axis, temperature):
+    inner = sum_(g * out, axis=axis, keepdims=True)
+    grad = out * g.broadcast_sub(inner)
+    return (grad if temperature is None else grad / temperature,)
+
+
+def _log_softmax_grad(g, out, data, axis, temperature):
+    grad = g - exp(out).broadcast_mul(sum_(g, axis=axis, keepdims=True))
+    return (grad if temperature is None else grad / temperature,)
+
+
+def _softmax_cpu(k, data, out, axis, temperature, logarithm=False):
+    """Three passes over a line that stays in the cache: maximum, sum, result."""
+    outer, n, inner = split_at(data.shape, axis)
+    scaled = "" if temperature is None else f" * T({1 / temperature!r})"
+
+    with k.loop("i", outer), k.loop("j", inner):
+        k(f"at = i * {n * inner} + j")
+        k("top = T(LOWEST)")
+        with k.loop("n", n):
+            k(f"v = {data}[at + n * {inner}]{scaled}")
+            k("top = v if v > top or v != v else top")
+        k("total = T(0)")
+        with k.loop("n", n):
+            k(f"e = exp({data}[at + n * {inner}]{scaled} - top)")
+            if not logarithm:
+                k(f"{out}[at + n * {inner}] = e")
+            k("total += e")
+        k("total = log(total)" if logarithm else "total = T(1) / total")
+        with k.loop("n", n):
+            k.store(f"at + n * {inner}", f"{data}[at + n * {inner}]{scaled} - top - total"
+                    if logarithm else f"{out}[at + n * {inner}] * total")
+
+
+SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None)}
+softmax = register(
+    "softmax", inputs=("data",), attrs=SOFTMAX, infer=forward(_softmax_rule),
+    eager=softmax_eager, grad=_softmax_grad, cpu=_softmax_cpu,
+    doc="exp(a) / sum(exp(a)) along an axis.")
+log_softmax = register(
+    "log_softmax", inputs=("data",), attrs=SOFTMAX, infer=forward(_softmax_rule),
+    eager=log_softmax_eager, grad=_log_softmax_grad,
+    cpu=lambda k, *v, **a: _softmax_cpu(k, *v, **a, logarithm=True),
+    doc="a - log(sum(exp(a))) along an axis.")
+
+
+# -- lookups ----------------------------------------------------------------------------------------
+def _pick_infer(specs, axis, keepdims, mode):
+    data, index = specs
+    if not known(specs):
+        return specs, [Spec(None, data.dtype)]
+    axis = axis_of("pick", axis, len(data.shape))
+    rest = data.shape[:axis] + data.shape[axis + 1:]
+    with_one = (*data.shape[:axis], 1, *data.shape[axis + 1:])
+    if index.shape not in (rest, with_one):
+        raise ShapeError(f"pick: index has shape {index.shape}, but data {data.shape} with "
+                         f"axis={axis} needs {rest}")
+    return specs, [Spec(with_one if keepdims else rest or (1,), data.dtype)]
+
+
+def _places(index, shape, axis):
+    """The indices cut to the axis' length, with that axis kept as length 1."""
+    axis = axis % len(shape)
+    index = np.clip(index.astype(np.int64), 0, shape[axis] - 1)
+    return index.reshape((*shape[:axis], 1, *shape[axis + 1:]))
+
+
+def pick_eager(data, index, *, axis, keepdims, mode):
+    out = np.take_along_axis(data, _places(index, data.shape, axis), axis)
+    return out if keepdims else out.reshape(np.squeeze(out, axis).shape or (1,))
+
+
+def _pick_cpu(k, data, index, out, *, axis, keepdims, mode):
+    outer, n, inner = split_at(data.shape, axis)
+    with k.loop("i", outer), k.loop("j", inner):
+        k(f"at = min(max(int({index}[i * {inner} + j]), 0), {n - 1})")
+        k.store(f"i * {inner} + j", f"{data}[i * {n * inner} + at * {inner} + j]")
+
+
+def put_pick_eager(g, index, like, *, axis):
+    out = np.zeros(like.shape, g.dtype)
+    places = _places(index, like.shape, axis)
+    np.put_along_axis(out, places, g.reshape(places.shape), axis)
+    return out
+
+
+def _put_pick_cpu(k, g, index, like, out, *, axis):
+    outer, n, inner = split_at(out.shape, axis)
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
+    with k.loop("i", outer), k.loop("j", inner):
+        k(f"at = min(max(int({index}[i * {inner} + j]), 0), {n - 1})")
+        k(f"{out}[i * {n * inner} + at * {inner} + j] = {g}[i * {inner} + j]")
+
+
+put_pick = register(
+    "_put_pick", inputs=("data", "index", "like"), attrs={"axis": (integer, -1)},
+    infer=lambda specs, axis: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
+    eager=put_pick_eager, cpu=_put_pick_cpu,
+    grad=lambda g, out, data, index, like, axis: (
+        reshape_like(pick(g, index, axis=axis), data), None, None),
+    doc="Zeros in the shape of `like`, with the data at the picked places.")
+
+pick = register(
+    "pick", inputs=("data", "index"), infer=_pick_infer, eager=pick_eager, cpu=_pick_cpu,
+    attrs={"axis": (integer, -1), "keepdims": (boolean, False),
+           "mode": (choice("clip"), "clip")},
+    grad=lambda g, out, data, index, axis, keepdims, mode: (
+        put_pick(g, index, data, axis=axis), None),
+    doc="One element of each line along an axis: data[i, index[i]].")
+
+
+def one_hot_eager(indices, *, depth, on_value, off_value, dtype):
+    hit = np.arange(depth) == indices[..., None].astype(np.int64)
+    return np.where(hit, on_value, off_value).astype(dtype or np.float32)
+
+
+def _one_hot_cpu(k, indices, out, *, depth, on_value, off_value, dtype):
+    with k.loop("i", indices.size), k.loop("n", depth):
+        k.store(f"i * {depth} + n",
+                f"T({on_value!r}) if n == int({indices}[i]) else T({off_value!r})")
+
+
+one_hot = register(
+    "one_hot", inputs=("indices",), eager=one_hot_eager, cpu=_one_hot_cpu,
+    attrs={"depth": (integer, REQUIRED), "on_value": (number, 1.0),
+           "off_value": (number, 0.0), "dtype": (dtype, np.dtype("float32"))},
+    infer=lambda specs, depth, dtype, **_: (specs, [Spec(
+        (*specs[0].shape, depth) if known(specs) else None, dtype or np.dtype("float32"))]),
+    grad=lambda g, out, indices, **_: (None,),
+    doc="A line of `depth` numbers for each index: on at the index, off elsewhere.")
+
+
+def _cross_entropy_expand(specs, data, label):
+    return sum_(-pick(log_softmax(data), label))
+
+
+softmax_cross_entropy = register(
+    "softmax_cross_entropy", inputs=("data", "label"),
+    infer=lambda specs: (specs, [Spec((1,), specs[0].dtype)]),
+    expand=_cross_entropy_expand,
+    doc="The sum over the batch of -log(softmax(data)[label]).")

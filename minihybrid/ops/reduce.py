@@ -1,0 +1,178 @@
+"""Chapter 02. Operators that take many numbers and give one: sum, mean, max, argmax.
+
+Takes:   an array and the axes to go over.
+Gives:   the records; `reduce` in a record says how a loop starts, goes on and ends.
+
+The rule of Gluon's legacy arrays is kept: there are no arrays without axes, so the sum of
+everything has shape (1,). What is left out: pairwise summation in compiled loops.
+"""
+
+import numpy as np
+
+from minihybrid.op import AttrError, Spec, axes, boolean, integer, optional, register
+from minihybrid.ops.elementwise import cast, exp, log, sqrt, square
+from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward
+
+AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean, False)}
+
+
+def reduced_shape(op, shape, axis, keepdims, exclude=False):
+    """The shape left over: the axes go, or stay with length 1; never no axis at all."""
+    gone = axes_of(op, axis, len(shape), exclude)
+    kept = [1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone]
+    return tuple(kept) or (1,)
+
+
+def reduction(name, ufunc, reduce, grad, doc, aliases=()):
+    """Enter a reduction; `ufunc` is NumPy's function, `reduce` the three scalar steps."""
+    def infer(shape, axis, keepdims, exclude):
+        return reduced_shape(name, shape, axis, keepdims, exclude)
+
+    def eager(data, *, axis, keepdims, exclude):
+        gone = axes_of(name, axis, data.ndim, exclude)
+        out = ufunc(data, axis=gone, keepdims=keepdims)
+        return np.asarray(out, data.dtype).reshape(np.shape(out) or (1,))
+
+    return register(name, *aliases, inputs=("data",), attrs=AXES, infer=forward(infer),
+                    eager=eager, reduce=reduce, grad=grad, doc=doc)
+
+
+def _sum_grad(g, out, data, axis, keepdims, exclude):
+    return (unreduce(g, data, axis, exclude),)
+
+
+def _prod_grad(g, out, data, axis, keepdims, exclude):
+    return (unreduce(g * out, data, axis, exclude) / data,)
+
+
+def _extreme_grad(g, out, data, axis, keepdims, exclude):
+    hit = data == unreduce(out, data, axis, exclude)
+    return (unreduce(g, data, axis, exclude) * hit,)
+
+
+sum_ = reduction("sum", np.sum, ("T(0)", "{acc} + {a}", "{acc}"), _sum_grad,
+                 "The sum over the axes.", aliases=("sum_axis",))
+prod = reduction("prod", np.prod, ("T(1)", "{acc} * {a}", "{acc}"), _prod_grad,
+                 "The product over the axes.")
+max_ = reduction("max", np.max,
+                 ("LOWEST", "{a} if {a} > {acc} or {a} != {a} else {acc}", "{acc}"),
+                 _extreme_grad, "The largest along the axes.", aliases=("max_axis",))
+min_ = reduction("min", np.min,
+                 ("HIGHEST", "{a} if {a} < {acc} or {a} != {a} else {acc}", "{acc}"),
+                 _extreme_grad, "The smallest along the axes.", aliases=("min_axis",))
+
+
+def _mean_expand(specs, data, axis, keepdims, exclude):
+    shape, dtype = specs[0]
+    count = np.prod([shape[a] for a in axes_of("mean", axis, len(shape), exclude)])
+    data = data if dtype.kind == "f" else cast(data, dtype="float32")
+    return sum_(data, axis=axis, keepdims=keepdims, exclude=exclude) * (1 / count)
+
+
+def _mean_infer(specs, **attrs):
+    specs, (out,) = sum_.infer(specs, **attrs)
+    return specs, [Spec(out.shape, floating(out.dtype))]
+
+
+mean = register("mean", inputs=("data",), attrs=AXES, infer=_mean_infer,
+                expand=_mean_expand, doc="The sum over the axes divided by their length.")
+
+
+# -- the gradient of a reduction: one number goes back to the many it came from ----------
+def _unreduce_infer(specs, **_):
+    return specs, [Spec(specs[1].shape, specs[0].dtype)]
+
+
+def unreduce_eager(data, like, *, axis, exclude):
+    if axis is None:
+        gone = tuple(range(like.ndim))
+    else:
+        chosen = {a % like.ndim for a in np.atleast_1d(axis)}
+        gone = tuple(a for a in range(like.ndim) if (a in chosen) != exclude)
+    kept = [1 if i in gone else n for i, n in enumerate(like.shape)]
+    return np.broadcast_to(data.reshape(kept), like.shape)
+
+
+def _unreduce_expand(specs, data, like, axis, exclude):
+    shape = specs[1].shape
+    gone = axes_of("_unreduce", axis, len(shape), exclude)
+    kept = tuple(1 if i in gone else n for i, n in enumerate(shape))
+    return data.reshape(as_codes(kept)).broadcast_to(shape)
+
+
+def _unreduce_grad(g, out, data, like, axis, exclude):
+    return sum_(g, axis=axis, exclude=exclude).reshape_like(data), None
+
+
+_unreduce = register(
+    "_unreduce", inputs=("data", "like"),
+    attrs={"axis": (axes, None), "exclude": (boolean, False)},
+    infer=_unreduce_infer, eager=unreduce_eager, expand=_unreduce_expand,
+    grad=_unreduce_grad, doc="The inverse of a reduction's shape: repeat along the axes.")
+
+
+def unreduce(data, like, axis, exclude=False):
+    """Repeat a reduction's result along the axes that it went over."""
+    return _unreduce(data, like, axis=axis, exclude=exclude)
+
+
+# -- places ------------------------------------------------------------------------------
+def _arg(name, ufunc, sign):
+    def infer(specs, axis, keepdims):
+        def rule(shape, axis, keepdims):
+            if axis is not None and not isinstance(axis, int):
+                raise AttrError(f"{name}: axis={axis} is given, but one axis is needed")
+            return reduced_shape(name, shape, axis, keepdims)
+        specs, (out,) = forward(rule)(specs, axis=axis, keepdims=keepdims)
+        return specs, [Spec(out.shape, np.dtype("float32"))]
+
+    def eager(data, *, axis, keepdims):
+        out = np.float32(ufunc(data, axis=axis, keepdims=keepdims))
+        return np.asarray(out).reshape(np.shape(out) or (1,))
+
+    def cpu(k, data, out, *, axis, keepdims):
+        outer, n, inner = split_at(data.shape, axis)
+        with k.loop("i", outer), k.loop("j", inner):
+            k(f"best = {data}[i * {n * inner} + j]")
+            k("at = 0")
+            with k.loop("n", n, 1):
+                k(f"v = {data}[i * {n * inner} + n * {inner} + j]")
+                with k.block(f"if v {sign} best or (v != v and best == best):"):
+                    k("best = v")
+                    k("at = n")
+            k.store(f"i * {inner} + j", "T(at)")
+
+    return register(name, inputs=("data",), infer=infer, eager=eager, cpu=cpu,
+                    attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
+                    doc=f"The place of the {name[3:]}imum along one axis, as float32.")
+
+
+def split_at(shape, axis):
+    """(lengths before, at and after an axis); `None` means one flat axis.
+
+    >>> split_at((2, 3, 4, 5), 1)
+    (2, 3, 20)
+    """
+    if axis is None:
+        return 1, int(np.prod(shape)), 1
+    axis = axis_of("split_at", axis, len(shape))
+    return (int(np.prod(shape[:axis], dtype=int)), shape[axis],
+            int(np.prod(shape[axis + 1:], dtype=int)))
+
+
+argmax = _arg("argmax", np.argmax, ">")
+argmin = _arg("argmin", np.argmin, "<")
+
+norm = register(
+    "norm", inputs=("data",), attrs={"axis": (axes, None), "keepdims": (boolean, False)},
+    infer=lambda specs, **attrs: sum_.infer(specs, exclude=False, **attrs),
+    expand=lambda specs, data, axis, keepdims: sqrt(sum_(square(data), axis=axis,
+                                                         keepdims=keepdims)),
+    doc="The square root of the sum of squares along the axes.")
+
+
+def logsumexp(data, axis):
+    """log(sum(exp(a))) along an axis, kept with length 1, without overflow."""
+    top = max_(data, axis=axis, keepdims=True)
+    total = sum_(exp(data.broadcast_sub(top)), axis=axis, keepdims=True)
+    return log(total) + top

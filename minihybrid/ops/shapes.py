@@ -1,0 +1,118 @@
+"""Chapter 02. The shape rules that many operators share.
+
+Takes:   specs of the inputs, `None` inside where something is unknown.
+Gives:   completed specs of the inputs, and the specs of the outputs.
+
+A rule may learn an input from another input (the weight of a Dense layer), so it returns
+the inputs, too. What is left out: shapes that depend on values.
+"""
+
+import numpy as np
+
+from minihybrid.op import UNKNOWN, DTypeError, ShapeError, Spec
+
+
+def common_dtype(op, specs):
+    """The one dtype of all inputs; unknown where none is known."""
+    found = {s.dtype for s in specs if s.dtype is not None}
+    if len(found) > 1:
+        names = " and ".join(sorted(map(str, found)))
+        raise DTypeError(f"{op}: the inputs are {names}, but one dtype is needed; "
+                         "convert one of them with astype")
+    return found.pop() if found else None
+
+
+def floating(dtype):
+    """The dtype of a function that leaves the whole numbers (exp of an int)."""
+    return dtype if dtype is None or dtype.kind == "f" else np.dtype("float32")
+
+
+def merge(op, name, got, wanted):
+    """The shape `wanted`, after checking that what is known (`got`) agrees."""
+    if got is not None and (len(got) != len(wanted) or any(
+            g not in (-1, w) for g, w in zip(got, wanted, strict=True))):
+        raise ShapeError(f"{op}: {name} has shape {got}, but {wanted} is needed")
+    return wanted
+
+
+def same_shape(op, specs):
+    """All inputs share one shape and one dtype; an unknown one is filled in."""
+    dtype = common_dtype(op, specs)
+    known = [s.shape for s in specs if s.shape is not None and -1 not in s.shape]
+    if not known:
+        return [Spec(s.shape, dtype) for s in specs], [Spec(None, dtype)]
+    for s in specs:
+        if s.shape is not None and (len(s.shape) != len(known[0]) or any(
+                d not in (-1, k) for d, k in zip(s.shape, known[0], strict=True))):
+            shapes = " and ".join(str(t.shape) for t in specs)
+            raise ShapeError(f"{op}: the inputs have shapes {shapes}, but one shape is "
+                             "needed; broadcast_* operators stretch axes of length 1")
+    return [Spec(known[0], dtype)] * len(specs), [Spec(known[0], dtype)]
+
+
+def broadcast(op, specs):
+    """NumPy's rule: axes line up from the right, and length 1 stretches."""
+    dtype = common_dtype(op, specs)
+    if any(s.shape is None or -1 in s.shape for s in specs):
+        return [Spec(s.shape, dtype) for s in specs], [Spec(None, dtype)]
+    try:
+        out = np.broadcast_shapes(*(s.shape for s in specs))
+    except ValueError:
+        shapes = " and ".join(str(s.shape) for s in specs)
+        raise ShapeError(
+            f"{op}: shapes {shapes} do not broadcast; from the right, two lengths must be "
+            "equal or one of them 1") from None
+    return specs, [Spec(tuple(out), dtype)]
+
+
+def axis_of(op, axis, ndim):
+    """The axis counted from the front, checked."""
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{op}: axis {axis} does not exist in {ndim} dimensions")
+    return axis % ndim
+
+
+def axes_of(op, axis, ndim, exclude=False):
+    """All axes that `axis` (None, a number or a tuple) means, in order."""
+    if axis is None:
+        return tuple(range(ndim))
+    axis = axis if isinstance(axis, tuple) else (axis,)
+    found = {axis_of(op, a, ndim) for a in axis}
+    return tuple(a for a in range(ndim) if (a in found) != exclude)
+
+
+def known(specs):
+    """Whether every shape among `specs` is fully known."""
+    return all(s.shape is not None and -1 not in s.shape for s in specs)
+
+
+def row_major(shape):
+    """The strides, in elements, of a contiguous array.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides, step = [], 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+def as_codes(shape):
+    """A known shape for Reshape, where 0 has another meaning: an empty axis is inferred."""
+    return tuple(-1 if n == 0 else n for n in shape)
+
+
+def forward(rule):
+    """Make a shape rule of a function that needs all input shapes and gives the output's.
+
+    The function takes the shapes and the attributes; the output has the inputs' dtype
+    unless it returns a Spec of its own.
+    """
+    def infer(specs, **attrs):
+        if not known(specs):
+            return specs, [UNKNOWN]
+        out = rule(*(s.shape for s in specs), **attrs)
+        return specs, [out if isinstance(out, Spec) else Spec(tuple(out), specs[0].dtype)]
+    return infer
