@@ -76,8 +76,7 @@ def prints_something(source):
     if any(isinstance(c.func, ast.Name) and c.func.id == "print" for c in calls):
         return True
     return (bool(body) and isinstance(body[-1], ast.Expr)
-            and not isinstance(body[-1].value, ast.Call)
-            and not source.rstrip().endswith(";"))
+            and not isinstance(body[-1].value, ast.Call))
 
 
 # -- the checks ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Sphinx extension: pages that need nothing from another machine, and no script twice.
+"""Sphinx extension: pages that need nothing from another machine, and no broken script.
 
 Formulas are drawn by one file of MathJax 3, copied from the PyPI package
 `sphinx-mathjax-offline` into the site; the package's own extension would copy 24 MB.
@@ -17,16 +17,16 @@ def copy_mathjax(app):
         shutil.copyfile(source, target)
 
 
-def drop_repeated_scripts(app, pagename, templatename, context, doctree):
-    """Keep each script once: sphinx-thebe adds its own twice, an error in browsers."""
-    unique = {}
-    for script in context.get("script_files", []):
-        attributes = getattr(script, "attributes", {})
-        unique.setdefault((str(script), str(sorted(attributes.items()))), script)
-    context["script_files"] = list(unique.values())
+def drop_thebe(app, pagename, templatename, context, doctree):
+    """Drop the scripts of thebe, which Jupyter Book adds twice (an error in browsers).
+
+    The book does not use it: it runs cells on a server of somebody else.
+    """
+    context["script_files"] = [
+        script for script in context["script_files"] if "thebe" not in str(script)]
 
 
 def setup(app):
     app.connect("builder-inited", copy_mathjax)
-    app.connect("html-page-context", drop_repeated_scripts, priority=900)
+    app.connect("html-page-context", drop_thebe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
