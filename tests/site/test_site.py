@@ -109,8 +109,8 @@ def test_page_opens_without_errors_and_stays_on_this_machine(light):
     assert light.problems == []
 
 
-def test_page_and_its_pictures_are_described(light):
-    assert undescribed(light.page) == []
+def test_page_and_its_pictures_are_described(phone):
+    assert undescribed(phone) == []
 
 
 def test_formulas_are_drawn_offline(light):
