@@ -1,0 +1,70 @@
+"""One environment per rival, under `envs/`, made when first needed.
+
+    python benchmarks/envs.py mxnet      # prints the path of its Python
+
+The rivals cannot share one: MXNet 1.9.1 needs NumPy 1.23, which today's JAX refuses.
+"""
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent / "envs"
+
+# Rivals that run in our own environment: beside the very NumPy that minihybrid uses.
+OWN = ("minihybrid", "numpy")
+
+# Rival -> (its Python, or None for the one that runs us; what pip installs).
+ENVS = {
+    "torch": (None, ["torch==2.13.0", "numpy==2.4.6", "setuptools"]),
+    "jax": (None, ["jax==0.10.2"]),
+    "mxnet": ("3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),  # wants Debian's libgomp1
+    "onnxruntime": (None, ["onnxruntime==1.31.1", "onnx==1.22.0"]),
+    "tensorflow": (None, ["tensorflow-cpu==2.21.0"]),
+}
+RIVALS = [*OWN, *ENVS]
+
+
+class NotAvailable(Exception):
+    """A rival cannot run here; the message is the reason."""
+
+
+def python_of(rival):
+    """Path of the Python that has `rival` installed; raises NotAvailable."""
+    if rival in OWN:
+        return Path(sys.executable)
+    version, requirements = ENVS[rival]
+    env = HERE / rival
+    python = env / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    stamp = env / "installed.txt"  # written last: a half-made environment has none
+    wanted = "\n".join(requirements)
+    if not stamp.exists() or stamp.read_text() != wanted:
+        print(f"{rival}: installing {', '.join(requirements)} ...", file=sys.stderr)
+        shutil.rmtree(env, ignore_errors=True)
+        _run(_base_python(version), "-m", "venv", env)
+        _run(python, "-m", "pip", "install", "--quiet", *requirements)
+        stamp.write_text(wanted)
+    return python
+
+
+def _base_python(version):
+    running = "{}.{}".format(*sys.version_info)
+    if version in (None, running):
+        return sys.executable
+    found = shutil.which(f"python{version}")
+    if not found:
+        raise NotAvailable(f"needs Python {version}, which is not on the PATH")
+    return found
+
+
+def _run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        reason = next((s for s in lines if s.startswith("ERROR")), lines[-1])
+        raise NotAvailable(f"not installable: {reason}")
+
+
+if __name__ == "__main__":
+    for rival in sys.argv[1:] or RIVALS:
+        print(python_of(rival))
