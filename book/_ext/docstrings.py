@@ -1,9 +1,14 @@
-"""Sphinx extension: the package's docstrings as they are written.
+"""Sphinx extension: the package's docstrings as they are written, and its operators.
 
-They are plain text with aligned columns (`Shapes:`, `Units:`, `Raises:`), made to be
-read in a terminal. The first line becomes a sentence, the rest keeps its columns.
+Docstrings are plain text with aligned columns (`Shapes:`, `Units:`, `Raises:`), made to
+be read in a terminal. The first line becomes a sentence, the rest keeps its columns.
 """
 import re
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from minihybrid.ops import OPS
 
 
 def summary(line):
@@ -23,6 +28,26 @@ def keep_columns(app, what, name, obj, options, lines):
         lines += ["", ".. code-block:: text", "", *("   " + line for line in body), ""]
 
 
+class Operators(SphinxDirective):
+    """List every public operator under all its names, with the text of its record."""
+
+    def run(self):
+        names = {}   # Op -> its public names
+        for name, op in OPS.items():
+            if not name.startswith("_"):
+                names.setdefault(op, []).append(name)
+        items = []
+        for op, aliases in names.items():
+            term = nodes.term()
+            for i, name in enumerate(aliases):
+                term += [nodes.Text(", ")] * (i > 0) + [nodes.literal(text=name)]
+            text = nodes.paragraph(text=op.doc)
+            items.append(nodes.definition_list_item(
+                "", term, nodes.definition("", text)))
+        return [nodes.definition_list("", *items)]
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", keep_columns)
+    app.add_directive("operators", Operators)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
