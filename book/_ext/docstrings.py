@@ -1,7 +1,7 @@
 """Sphinx extension: the package's docstrings as they are written, and its operators.
 
 Docstrings are plain text with aligned columns (`Shapes:`, `Units:`, `Raises:`), made to
-be read in a terminal. The first line becomes a sentence, the rest keeps its columns.
+be read in a terminal. Prose becomes prose; columns and examples stay as they are.
 """
 import re
 
@@ -11,7 +11,7 @@ from sphinx.util.docutils import SphinxDirective
 from minihybrid.ops import OPS
 
 
-def summary(line):
+def escape(line):
     """Escape what reStructuredText would interpret; `code` becomes a literal."""
     parts = re.split(r"`([^`]+)`", line)
     parts[::2] = [re.sub(r"([\\*_|`])", r"\\\1", text) for text in parts[::2]]
@@ -19,13 +19,23 @@ def summary(line):
     return "".join(parts)
 
 
+def is_prose(paragraph):
+    """Tell running text from examples and from lines whose columns carry meaning."""
+    in_columns = re.search(r"^ |\S  +\S", paragraph, re.MULTILINE)
+    return not (in_columns or paragraph.startswith(">>>"))
+
+
 def keep_columns(app, what, name, obj, options, lines):
-    """Replace the docstring `lines`, in place, by a sentence and a literal block."""
-    end = lines.index("") if "" in lines else len(lines)
-    head, body = lines[:end], lines[end + 1:]
-    lines[:] = [summary(line) for line in head]
-    if any(line.strip() for line in body):
-        lines += ["", ".. code-block:: text", "", *("   " + line for line in body), ""]
+    """Turn the paragraphs of a docstring, in place, into prose or literal blocks."""
+    paragraphs = re.split(r"\n\s*\n", "\n".join(lines).strip("\n"))
+    lines.clear()
+    for paragraph in paragraphs:
+        if is_prose(paragraph):
+            lines += [*map(escape, paragraph.splitlines()), ""]
+        else:
+            language = "pycon" if paragraph.startswith(">>>") else "text"
+            lines += [f".. code-block:: {language}", "   :class: docstring", "",
+                      *("   " + line for line in paragraph.splitlines()), ""]
 
 
 class Operators(SphinxDirective):
