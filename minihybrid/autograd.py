@@ -75,6 +75,8 @@ def gradient(heads, head_grads, wanted, value):
     heads, wanted:  (node, index) pairs;  head_grads: one value a head.
     value:   (node, index) -> the NDArray or Symbol that stands for it.
 
+    An operator with several outputs gets a tuple, with `None` where nothing came back.
+
     In loops:   for each node, last to first:
                     for each input: grads[input] += node.op.grad(...)
     """
@@ -93,8 +95,7 @@ def gradient(heads, head_grads, wanted, value):
         if node.op.grad is None:
             continue
         outs = [value(r) for r in refs]
-        gs = [grads[r] if r in grads else zeros_like(o)
-              for r, o in zip(refs, outs, strict=True)]
+        gs = [grads.get(r) for r in refs]
         g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
         inputs = [value(r) for r in node.inputs]
         for ref, g_in in zip(node.inputs, node.op.grad(g, out, *inputs, **node.attrs),

@@ -8,7 +8,6 @@ What is left out: sparse storage and asynchronous execution (`waitall` has nothi
 """
 
 import threading
-from numbers import Integral
 
 import numpy as np
 
@@ -230,30 +229,13 @@ class NDArray(Value):
         if isinstance(key, NDArray):
             key = key.data.astype(np.int64)
         if STATE.recording and self.node is not None:
-            return self._getitem_recorded(key)
+            return self.part(key, self.shape)
         try:
             part = self.data[key]
         except IndexError as error:
             raise ShapeError(f"x[...]: {error}; the array has shape {self.shape}") from None
         part = np.asarray(part).reshape(np.shape(part) or (1,))
         return NDArray(part if part.flags.c_contiguous else part.copy())
-
-    def _getitem_recorded(self, key):
-        """The same by operators, so that the gradient comes back."""
-        keys = key if isinstance(key, tuple) else (key,)
-        if not all(isinstance(k, (Integral, slice)) for k in keys):
-            raise AttrError("x[...] under record(): only whole numbers and slices have a "
-                            "gradient; use pick or one_hot")
-        if any(isinstance(k, Integral) and not -n <= k < n
-               for k, n in zip(keys, self.shape, strict=False)):
-            raise ShapeError(f"x[...]: index {key} is outside of shape {self.shape}")
-        ranges = [slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys]
-        part = OPS["slice"](self, begin=tuple(r.start for r in ranges),
-                            end=tuple(r.stop for r in ranges),
-                            step=tuple(r.step for r in ranges))
-        kept = [n for i, n in enumerate(part.shape)
-                if i >= len(keys) or isinstance(keys[i], slice)]
-        return part.reshape(tuple(kept) or (1,))
 
     def __setitem__(self, key, value):
         self._writable("x[...] = y")

@@ -165,6 +165,7 @@ class Op:
     reduce: tuple | None = None     # (start, combine, finish) over {a} and {acc}
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides: output by input
     cpu: Callable | None = None     # loops, where the three above are not enough
+    numpy: str | Callable | None = None  # NumPy statement over {a} {b} {out}, attributes
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> the same, of simpler ops
     view: bool = False              # the output is the input's memory under a new shape
     n_outputs: int | Callable = 1   # or attrs -> number

@@ -75,19 +75,21 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
     def infer_broadcast(specs):
         return broadcast(f"broadcast_{name}", specs)
 
-    family = {"doc": doc, "expr": expr}
+    call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')"
+    family = {"doc": doc, "expr": expr, "numpy": call}
     register(elemwise, *aliases, **family, inputs=("lhs", "rhs"), eager=eager,
              infer=infer_same, grad=elemwise_grad)
     register(f"broadcast_{name}", **family, inputs=("lhs", "rhs"), eager=eager,
              infer=infer_broadcast, grad=broadcast_grad)
     one = {"inputs": ("data",), "attrs": {"scalar": (number, REQUIRED)},
            "infer": infer_same, "doc": f"{doc} One side is a scalar."}
-    register(scalar, **one, eager=scalar_eager,
+    register(scalar, **one, eager=scalar_eager, numpy=call.replace("{b}", "{scalar}"),
              expr=lambda scalar: expr.replace("{b}", literal(scalar)),
              grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),))
     if rscalar:
         swapped = expr.replace("{b}", "{swap}").replace("{a}", "{b}")
         register(rscalar, **one, eager=rscalar_eager,
+                 numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
                  expr=lambda scalar: swapped.replace("{b}", literal(scalar))
                                             .replace("{swap}", "{a}"),
                  grad=lambda g, out, a, scalar: (both[1](g, out, scalar, a),))
@@ -126,14 +128,17 @@ for _name, _ufunc, _sign in (
 
 
 # -- one input ---------------------------------------------------------------------------
-def unary(name, ufunc, expr, grad, doc, floats=True, aliases=()):
+def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None):
     """Enter a function of one number; `floats` functions turn whole numbers to float32."""
     def infer(specs):
         specs, (out,) = same_shape(name, specs)
         return specs, [Spec(out.shape, floating(out.dtype) if floats else out.dtype)]
 
-    eager = Ufunc(ufunc, floats) if isinstance(ufunc, np.ufunc) else ufunc
-    return register(name, *aliases, inputs=("data",), infer=infer, eager=eager, expr=expr,
+    is_ufunc = isinstance(ufunc, np.ufunc)
+    return register(name, *aliases, inputs=("data",), infer=infer, expr=expr,
+                    eager=Ufunc(ufunc, floats) if is_ufunc else ufunc,
+                    numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')"
+                    if is_ufunc else numpy,
                     grad=lambda g, out, a: (grad(g, out, a),), doc=doc)
 
 
@@ -182,7 +187,8 @@ tanh = unary("tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y),
 sigmoid = unary("sigmoid", sigmoid_eager, "T(1) / (T(1) + exp(-T({a})))",
                 lambda g, y, a: g * y * (1.0 - y), "y = 1 / (1 + exp(-a)).")
 relu = unary("relu", relu_eager, "T(0) if {a} <= 0 else {a}",
-             lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False)
+             lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False,
+             numpy="np.maximum({a}, 0, out={out})")
 softrelu = unary("softrelu", softrelu_eager,
                  "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))",
                  lambda g, y, a: g * sigmoid(a), "y = log(1 + exp(a)), without overflow.")

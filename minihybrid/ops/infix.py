@@ -7,9 +7,9 @@ Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the 
 What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
 """
 
-from numbers import Number
+from numbers import Integral, Number
 
-from minihybrid.op import OPS, AttrError
+from minihybrid.op import OPS, AttrError, ShapeError
 
 
 def _infix(name, elemwise, scalar, rscalar=None):
@@ -18,19 +18,23 @@ def _infix(name, elemwise, scalar, rscalar=None):
     by_scalar, from_scalar = OPS[scalar], OPS[rscalar or scalar]
 
     def apply(self, other):
-        if isinstance(other, Number) or getattr(other, "shape", None) == () and \
-                not hasattr(other, "level"):
-            return by_scalar(self, scalar=other)
-        if not hasattr(other, "level"):
+        if not isinstance(other, Value):
+            if is_number(other):
+                return by_scalar(self, scalar=other)
             other = self.convert(other, name)
         return (same if self.lines_up(other) else stretch)(self, other)
 
     def apply_reversed(self, other):
-        if isinstance(other, Number) or getattr(other, "shape", None) == ():
+        if is_number(other):
             return from_scalar(self, scalar=other)
         return apply(self.convert(other, name), self)
 
     return apply, apply_reversed
+
+
+def is_number(value):
+    """Whether a Python or NumPy scalar stands beside an array."""
+    return isinstance(value, Number) or getattr(value, "shape", None) == ()
 
 
 class Value:
@@ -78,6 +82,32 @@ class Value:
     def astype(self, dtype, copy=True):
         """The same numbers in a dtype."""
         return OPS["Cast"](self, dtype=dtype)
+
+    def part(self, key, shape):
+        """`x[key]` by operators, so that it can be traced and has a gradient.
+
+        Raises:  AttrError for keys other than whole numbers, slices and `...`.
+        """
+        keys = key if isinstance(key, tuple) else (key,)
+        if Ellipsis in keys:
+            at = keys.index(Ellipsis)
+            keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1:]
+        if shape is None or not all(isinstance(k, (Integral, slice)) for k in keys):
+            raise AttrError(f"x[{key!r}]: only whole numbers, slices and ... can be traced "
+                            "and have a gradient; use slice, pick or one_hot")
+        if len(keys) > len(shape) or any(
+                isinstance(k, Integral) and not -n <= k < n
+                for k, n in zip(keys, shape, strict=False)):
+            raise ShapeError(f"x[{key!r}]: outside of shape {shape}")
+        ranges = [slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys]
+        kept = [len(range(*r.indices(n))) for r, n in zip(ranges, shape, strict=False)]
+        part = OPS["slice"](self, begin=tuple(r.start for r in ranges),
+                            end=tuple(r.stop for r in ranges),
+                            step=tuple(r.step for r in ranges))
+        if not any(isinstance(k, Integral) for k in keys):
+            return part
+        kept = [n for n, k in zip(kept, keys, strict=True) if isinstance(k, slice)]
+        return part.reshape((*kept, *shape[len(keys):]) or (1,))
 
     @property
     def T(self):

@@ -57,6 +57,8 @@ matmul = register(
     eager=matmul_eager, grad=matmul_grad,
     cpu=lambda k, a, b, out, transpose_a, transpose_b: k.matmul(
         a, b, out, transpose_a, transpose_b),
+    numpy=lambda a, b, out, transpose_a, transpose_b: (
+        f"np.dot({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
     doc="(M, K) times (K, N) -> (M, N).")
 
 
@@ -168,12 +170,18 @@ def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
     k.matmul(data, weight, k.part(out, None, (rows, num_hidden)), False, True, *bias)
 
 
+def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
+    rows = ".reshape(len({a}), -1)" if flatten else ""
+    add = "" if no_bias else f"\nnp.add({out}, {bias}, out={out})"
+    return f"np.dot({data}{rows.format(a=data)}, {weight}.T, out={out}){add}"
+
+
 fully_connected = register(
     "FullyConnected",
     inputs=lambda attrs: ("data", "weight", "bias")[:2 if attrs and attrs["no_bias"] else 3],
     attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},
-    infer=_fc_infer, eager=fc_eager, grad=_fc_grad, cpu=_fc_cpu,
+    infer=_fc_infer, eager=fc_eager, grad=_fc_grad, cpu=_fc_cpu, numpy=_fc_numpy,
     doc="y = x W^T + b; (N, K) -> (N, num_hidden).")
 
 

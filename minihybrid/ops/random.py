@@ -99,13 +99,13 @@ uniform = register(
     "_random_uniform", "random_uniform", "uniform", inputs=(), random=True, infer=created,
     attrs={"low": (number, 0.0), "high": (number, 1.0), **SHAPED}, eager=uniform_eager,
     expr=lambda low, high, stream, **_:
-        f"T({low!r} + {high - low!r} * unit(key + U({stream}), i, 0))",
+        f"T({low!r} + {high - low!r} * unit(key + U({stream}), {{i}}, 0))",
     doc="Numbers that are equally likely anywhere in [low, high).")
 normal = register(
     "_random_normal", "random_normal", "normal", inputs=(), random=True, infer=created,
     attrs={"loc": (number, 0.0), "scale": (number, 1.0), **SHAPED}, eager=normal_eager,
     expr=lambda loc, scale, stream, **_:
-        f"T({loc!r} + {scale!r} * gauss(key + U({stream}), i))",
+        f"T({loc!r} + {scale!r} * gauss(key + U({stream}), {{i}}))",
     doc="Numbers with the normal distribution, by the method of Box and Muller.")
 
 
@@ -119,7 +119,7 @@ randint = register(
     attrs={"low": (integer, REQUIRED), "high": (integer, REQUIRED), **SHAPED,
            "dtype": (dtype, np.dtype("int32"))}, eager=randint_eager,
     expr=lambda low, high, stream, **_:
-        f"T({low} + floor({high - low} * unit(key + U({stream}), i, 0)))",
+        f"T({low} + floor({high - low} * unit(key + U({stream}), {{i}}, 0)))",
     doc="Whole numbers that are equally likely in [low, high).")
 
 
@@ -133,7 +133,7 @@ def mask_eager(data, *, p, axes, stream, key):
 def _mask_expr(p, axes, stream):
     if axes:
         return None  # the mask is shared along an axis: not one scalar an element
-    return f"T(0) if unit(key + U({stream}), i, 0) < {p!r} else T({1 / (1 - p)!r})"
+    return f"T(0) if unit(key + U({stream}), {{i}}, 0) < {p!r} else T({1 / (1 - p)!r})"
 
 
 def _mask_cpu(k, data, out, *, p, axes, stream):

@@ -1,0 +1,146 @@
+"""Chapter 10. The functions of one number that generated kernels call.
+
+Takes:   float32 numbers (`exp32`, ...), keys and places (`unit`, `gauss`).
+Gives:   Numba functions that LLVM can inline and vectorise.
+
+`math.exp` is a call into the C library, one number at a time; a polynomial after range
+reduction is a few multiplications, eight or sixteen numbers at a time.
+Source:  Cody and Waite, Software Manual for the Elementary Functions (1980).
+What is left out: float64 polynomials; float64 uses the C library.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import float32, int32, njit, types, uint64
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+INF, NAN = math.inf, math.nan
+FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}  # never nnan, ninf: they are numbers
+OPTIONS = {"error_model": "numpy", "fastmath": FAST}
+# For functions whose rounding errors cancel on purpose: (u - 1) - x must not be simplified.
+EXACT = {"error_model": "numpy", "fastmath": {"contract"}}
+
+
+@intrinsic
+def address(typing, number):
+    """A whole number as the address of memory."""
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+    return types.voidptr(number), codegen
+
+
+@intrinsic
+def as_float(typing, bits):
+    """The float32 whose bits are a given int32."""
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.FloatType())
+    return types.float32(bits), codegen
+
+
+@intrinsic
+def as_bits(typing, number):
+    """The bits of a float32 as an int32."""
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(32))
+    return types.int32(number), codegen
+
+
+@njit(**EXACT)
+def exp32(x):
+    """e to the power x: x = n log 2 + r, a polynomial for r, and n into the exponent."""
+    y = float32(-150) if x < float32(-150) else x
+    y = float32(130) if y > float32(130) else y
+    y = float32(0) if x != x else y
+    n = np.floor(y * float32(1.442695040888963) + float32(0.5))
+    r = y - n * float32(0.693359375) + n * float32(2.12194440e-4)
+    p = float32(1.9875691500e-4)
+    p = p * r + float32(1.3981999507e-3)
+    p = p * r + float32(8.3334519073e-3)
+    p = p * r + float32(4.1665795894e-2)
+    p = p * r + float32(1.6666665459e-1)
+    p = p * r + float32(5.0000001201e-1)
+    p = p * r * r + r + float32(1)
+    i = int32(n)
+    half = i >> int32(1)  # in two steps: the smallest results are below 2**-126
+    p = p * as_float((half + int32(127)) << int32(23))
+    p = p * as_float((i - half + int32(127)) << int32(23))
+    return p if x == x else x
+
+
+@njit(**EXACT)
+def log32(x):
+    """The natural logarithm: the exponent times log 2, and a polynomial for the rest."""
+    tiny = x < float32(1.17549435e-38)
+    y = x * float32(8388608) if tiny else x
+    bits = as_bits(y)
+    n = float32((bits >> int32(23)) - int32(126)) - (float32(23) if tiny else float32(0))
+    m = as_float((bits & int32(0x7FFFFF)) | int32(0x3F000000))
+    low = m < float32(0.70710678)
+    n = n - float32(1) if low else n
+    f = (m + m if low else m) - float32(1)
+    p = float32(7.0376836292e-2)
+    p = p * f - float32(1.1514610310e-1)
+    p = p * f + float32(1.1676998740e-1)
+    p = p * f - float32(1.2420140846e-1)
+    p = p * f + float32(1.4249322787e-1)
+    p = p * f - float32(1.6668057665e-1)
+    p = p * f + float32(2.0000714765e-1)
+    p = p * f - float32(2.4999993993e-1)
+    p = p * f + float32(3.3333331174e-1)
+    z = f * f
+    r = p * f * z - n * float32(2.12194440e-4) - float32(0.5) * z
+    r = f + r + n * float32(0.693359375)
+    r = x if x == float32(INF) else r
+    r = float32(-INF) if x == float32(0) else r
+    return float32(NAN) if x < float32(0) or x != x else r
+
+
+@njit(**EXACT)
+def tanh32(x):
+    """Small x: an odd polynomial; else 1 - 2 / (exp(2 |x|) + 1) with the sign of x."""
+    a = abs(x)
+    big = float32(1) - float32(2) / (exp32(a + a) + float32(1))
+    z = x * x
+    p = float32(-5.70498872745e-3)
+    p = p * z + float32(2.06390887954e-2)
+    p = p * z - float32(5.37397155531e-2)
+    p = p * z + float32(1.33314422036e-1)
+    p = p * z - float32(3.33332819422e-1)
+    small = p * z * x + x
+    signed = -big if x < float32(0) else big
+    return small if a < float32(0.625) else signed
+
+
+@njit(**EXACT)
+def log1p32(x):
+    """log(1 + x), corrected for the digits that 1 + x loses."""
+    u = float32(1) + x
+    r = log32(u) - ((u - float32(1)) - x) / u
+    r = x if u == float32(1) else r
+    return r if u != float32(INF) and u > float32(0) else log32(u)
+
+
+@njit(**EXACT)
+def mix(x):
+    """SplitMix64, as in `minihybrid.ops.random`."""
+    x = x + uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return x ^ (x >> uint64(31))
+
+
+@njit(**EXACT)
+def unit(key, i, lane):
+    """The number in [0, 1) at place i of a key."""
+    bits = mix(mix(key) + uint64(2) * uint64(i) + uint64(lane))
+    return float(bits >> uint64(40)) * 2.0**-24
+
+
+@njit(**EXACT)
+def gauss(key, i):
+    """The normally distributed number at place i of a key."""
+    radius = math.sqrt(-2 * math.log(1 - unit(key, i, 0)))
+    return radius * math.cos(2 * math.pi * unit(key, i, 1))

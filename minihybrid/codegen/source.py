@@ -1,0 +1,396 @@
+"""Chapter 10. From a node to the text of a kernel: loops around scalar expressions.
+
+Takes:   a node with known shapes, single or fused.
+Gives:   `Kernel`: Python source in which arrays are flat and every length is a number.
+
+The text is built from counters, operators' own expressions and checked numbers, never
+from a name or a string out of a file: loading a model is not running a program.
+What is left out: loops over several threads.
+"""
+
+import re
+from contextlib import contextmanager
+
+import numpy as np
+
+from minihybrid.ops.shapes import row_major
+
+
+class Buf(str):
+    """The name of a flat array in generated source, with its shape and dtype."""
+
+    def __new__(cls, name, shape, dtype):
+        """Name an array."""
+        self = super().__new__(cls, name)
+        self.shape, self.dtype = tuple(shape), dtype
+        self.size = int(np.prod(self.shape, dtype=np.int64))
+        return self
+
+
+def typed(text, dtype):
+    """Fill the placeholders of one dtype: T, LOWEST, HIGHEST, and whole-number keys."""
+    if dtype.kind == "f":
+        low, high = "-INF", "INF"
+    elif dtype.kind == "b":
+        low, high = "False", "True"
+    else:
+        low, high = str(np.iinfo(dtype).min), str(np.iinfo(dtype).max)
+    text = text.replace("LOWEST", low).replace("HIGHEST", high)
+    return re.sub(r"\bU\(", "uint64(", re.sub(r"\bT\(", f"{dtype.name}(", text))
+
+
+class Kernel:
+    """Writes the body of one kernel; the `cpu` templates of operators call it.
+
+    `kernel("line")` adds a line, `kernel.loop("i", 8)` and `kernel.block("if ...:")` open
+    an indented block, `kernel.store(index, value)` ends an element: what follows the core
+    is computed there, in registers.
+    """
+
+    def __init__(self, node, functions):
+        graph = node.attrs.get("graph")
+        self.functions = functions
+        self.lines, self.depth, self.count = [], 1, 0
+        if graph:
+            variables, nodes, heads = graph.variables, \
+                [n for n in graph.nodes if n.op], list(graph.heads)
+        else:
+            variables, nodes, heads = None, [node], [(node, i) for i in range(node.n_outputs)]
+        self.ins = {}  # reference -> Buf
+        if graph:
+            for i, v in enumerate(variables):
+                self.ins[v, 0] = Buf(f"a{i}", *v.specs[0])
+        else:
+            for i, (n, j) in enumerate(node.inputs):
+                self.ins.setdefault((n, j), Buf(f"a{i}", *n.specs[j]))
+        self.args = [Buf(f"a{i}", *n.specs[j]) for i, (n, j) in enumerate(node.inputs)]
+        self.outs = {ref: Buf(f"out{k if len(heads) > 1 else ''}", *ref[0].specs[ref[1]])
+                     for k, ref in enumerate(heads)}
+        self.nodes = nodes
+        self.random = any(n.op.random for n in nodes)
+        self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
+                          and n.op.strides is None), None)
+        self.dtype = (self.core or nodes[-1]).specs[0].dtype
+        self.write()
+
+    # -- lines
+    def __call__(self, line):
+        """Add a line at the present depth."""
+        self.lines.append("    " * self.depth + self.translate(line, self.dtype))
+
+    def translate(self, text, dtype):
+        """Fill in the dtype, and put the target's functions for those of expressions."""
+        text = typed(text, dtype)
+        for name, function in self.functions(dtype).items():
+            text = re.sub(rf"(?<![\w.]){name}\(", f"{function}(", text)
+        return text
+
+    @contextmanager
+    def block(self, header):
+        """Indent what is written inside this `with` block under a header."""
+        self(header)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    @contextmanager
+    def loop(self, name, stop, start=0, step=1):
+        """A counting loop; one that turns once is written without the loop."""
+        if stop - start == step or stop - start == 1:
+            self(f"{name} = {start}")
+            yield
+            return
+        ends = f"{start}, {stop}, {step}" if step != 1 else \
+            f"{start}, {stop}" if start else str(stop)
+        with self.block(f"for {name} in range({ends}):"):
+            yield
+
+    def name(self, prefix):
+        """A name that this kernel has not used yet."""
+        self.count += 1
+        return f"{prefix}{self.count - 1}"
+
+    def part(self, buf, index, shape):
+        """A piece of an array, from `index` times its size on; or the array reshaped."""
+        if index is None:
+            return Buf(buf, shape, buf.dtype)
+        size = int(np.prod(shape))
+        name = self.name("part")
+        self(f"{name} = {buf}[{index} * {size}:({index} + 1) * {size}]")
+        return Buf(name, shape, buf.dtype)
+
+    def text(self, name):
+        """The whole kernel under a name."""
+        args = [*self.args, *self.outs.values(), *["key"] * self.random]
+        return "\n".join([f"def {name}({', '.join(args)}):", *self.lines])
+
+    # -- what the node needs
+    def write(self):
+        """Choose the loops: of a map, of a reduction, or the core's own."""
+        if self.core is None:
+            return self.map_loops()
+        self.before, self.after = self.split_nodes()
+        if self.core.op.reduce:
+            return self.reduce_loops()
+        ins = [self.ins[ref] for ref in self.core.inputs]
+        out = [self.outs.get((self.core, 0)) or list(self.outs.values())[0]] \
+            if self.core.n_outputs == 1 else [self.outs[self.core, i]
+                                              for i in range(self.core.n_outputs)]
+        self.core.op.cpu(self, *ins, *out, **self.core.attrs)
+
+    def split_nodes(self):
+        """The nodes that the core reads, and those that read the core."""
+        needed = {n for n, _ in self.core.inputs}
+        for node in reversed(self.nodes[:self.nodes.index(self.core)]):
+            if node in needed:
+                needed.update(n for n, _ in node.inputs)
+        before = [n for n in self.nodes if n in needed]
+        return before, [n for n in self.nodes if n not in needed and n is not self.core]
+
+    # -- scalars
+    def scalars(self, nodes, values, index, load):
+        """Write one statement a node; `values` collects the names of what is computed.
+
+        load:    (reference, node that reads it) -> the text of a read from memory.
+        """
+        for node in nodes:
+            if node.op.strides:
+                values[node, 0] = load(node.inputs[0], node)
+                continue
+            operands = {}
+            for letter, ref in zip("abcdefgh", node.inputs, strict=False):
+                if ref not in values:
+                    values[ref] = self.name("v")
+                    self(f"{values[ref]} = {load(ref, node)}")
+                operands[letter] = values[ref]
+            dtype = node.specs[0].dtype
+            expr = node.op.scalar(node.attrs).format(**operands, i=index)
+            expr = self.translate(expr, dtype)
+            if dtype.kind != "f":  # whole numbers grow to 64 bits in an expression
+                expr = f"{dtype.name}({expr})"
+            values[node, 0] = self.name("t")
+            self(f"{values[node, 0]} = {expr}")
+
+    def store(self, index, value, last=None):
+        """End one element of the core: compute what follows it, write what is wanted."""
+        if not self.after:
+            (out,) = self.outs.values()
+            return self(f"{out}[{index}] = {value}")
+        values = {(self.core, 0): self.name("v")}
+        self(f"{values[self.core, 0]} = {value}")
+        shape = self.core.specs[0].shape
+
+        def load(ref, node):
+            buf = self.ins[ref]
+            if buf.size == 1:
+                return f"{buf}[0]"
+            if buf.shape == shape:
+                return f"{buf}[{index}]"
+            return f"{buf}[{last or f'({index}) % {shape[-1]}'}]"
+
+        self.scalars(self.after, values, index, load)
+        for ref, out in self.outs.items():
+            self(f"{out}[{index}] = {values[ref]}")
+
+    # -- loops of a map
+    def map_loops(self):
+        """One loop nest over the output; inputs that stretch are read at step 0."""
+        shape = self.nodes[-1].specs[0].shape
+        reads = {}  # (reference, strided node or None) -> (offset, strides)
+        for node in self.nodes:
+            for ref in node.inputs:
+                if ref in self.ins:
+                    reads[ref, node if node.op.strides else None] = \
+                        self.steps_of(ref, node, shape)
+        with self.nest(shape, [s for _, s in reads.values()]) as (index, steps):
+            where = {key: _sum(offset, text) for (key, (offset, _)), text in
+                     zip(reads.items(), steps, strict=True)}
+            values = {}
+            self.scalars(self.nodes, values, f"({index})", lambda ref, node: (
+                f"{self.ins[ref]}[{where[ref, node if node.op.strides else None]}]"))
+            for ref, out in self.outs.items():
+                self(f"{out}[{index}] = {values[ref]}")
+
+    def steps_of(self, ref, node, shape):
+        """(offset, strides) at which a node reads an input along the output's axes."""
+        old = ref[0].specs[ref[1]].shape
+        if node.op.strides:
+            return node.op.strides(old, **node.attrs)
+        pad = len(shape) - len(old)
+        return 0, (0,) * pad + tuple(
+            0 if n == 1 else s for n, s in zip(old, row_major(old), strict=True))
+
+    @contextmanager
+    def nest(self, shape, strides):
+        """Loops over a shape, with axes joined where every read allows it.
+
+        Gives the text of the flat output index and of each read's index.
+        """
+        axes = [[n, s, [t[i] for t in strides]]
+                for i, (n, s) in enumerate(zip(shape, row_major(shape), strict=True))
+                if n != 1]
+        joined = []
+        for n, s, reads in axes:
+            if joined and joined[-1][1] == s * n and all(
+                    a == b * n for a, b in zip(joined[-1][2], reads, strict=True)):
+                joined[-1] = [joined[-1][0] * n, s, reads]
+            else:
+                joined.append([n, s, reads])
+        names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
+        depth = self.depth
+        for name, (n, _, _) in zip(names, joined, strict=True):
+            self(f"for {name} in range({n}):")
+            self.depth += 1
+
+        def index(steps):
+            return " + ".join(name if step == 1 else f"{name} * {step}" for name, step in
+                              zip(names, steps, strict=True) if step) or "0"
+
+        yield (index([s for _, s, _ in joined]),
+               [index([reads[k] for _, _, reads in joined]) for k in range(len(strides))])
+        self.depth = depth
+
+    def copy(self, source, shape, read, out, write):
+        """Copy an array element by element; `read` and `write` are (offset, strides)."""
+        with self.nest(shape, [read[1], write[1]]) as (_, (at, to)):
+            self(f"{out}[{_sum(write[0], to)}] = {source}[{_sum(read[0], at)}]")
+
+    # -- loops of a reduction
+    def reduce_loops(self):
+        """Kept axes outside, reduced axes inside; or rows added up where that is faster."""
+        core = self.core
+        start, combine, finish = core.op.reduce
+        source = core.inputs[0]
+        shape = (source[0].specs[source[1]]).shape
+        axis = core.attrs["axis"]
+        gone = set(range(len(shape))) if axis is None else \
+            {a % len(shape) for a in (axis if isinstance(axis, tuple) else (axis,))}
+        if core.attrs["exclude"] and axis is not None:
+            gone = set(range(len(shape))) - gone
+        kept = [i for i in range(len(shape)) if i not in gone]
+        reads = self.reads_before(shape)
+        size = int(np.prod([shape[i] for i in gone], dtype=np.int64))
+        outer = row_major([shape[i] for i in kept])
+        at_last = bool(kept) and kept[-1] == len(shape) - 1 and bool(gone)
+        index = _sum(0, " + ".join(f"k{i}" + (f" * {s}" if s != 1 else "")
+                                   for i, s in zip(kept, outer, strict=True)
+                                   if shape[i] != 1) or "0")
+
+        def element():
+            flat = {i: f"k{i}" for i in range(len(shape)) if shape[i] != 1}
+            values = {}
+
+            def load(ref, node):
+                offset, steps = reads[ref, node if node.op.strides else None]
+                text = " + ".join(flat[i] + (f" * {s}" if s != 1 else "")
+                                  for i, s in enumerate(steps) if i in flat and s) or "0"
+                return f"{self.ins[ref]}[{_sum(offset, text)}]"
+
+            self.scalars(self.before, values, "0", load)
+            return values.get(source) or load(source, core)
+
+        end = finish.replace("{n}", str(size))
+        with self.loops([(f"k{i}", shape[i]) for i in (kept[:-1] if at_last else kept)]):
+            if not at_last:
+                self(f"acc = T({start})" if "EST" in start else f"acc = {start}")
+                with self.loops([(f"k{i}", shape[i]) for i in sorted(gone)]):
+                    self(f"x = {element()}")
+                    self(f"acc = {combine.format(a='x', acc='acc')}")
+                return self.store(index, end.format(acc="acc"))
+            row = list(self.outs.values())[0]
+            inner = (f"k{kept[-1]}", shape[kept[-1]])
+            with self.loops([inner]):
+                self(f"{row}[{index}] = " + (f"T({start})" if "EST" in start else start))
+            with self.loops([(f"k{i}", shape[i]) for i in sorted(gone)]), \
+                    self.loops([inner]):
+                self(f"x = {element()}")
+                self(f"{row}[{index}] = {combine.format(a='x', acc=f'{row}[{index}]')}")
+            if self.after or end != "{acc}":
+                with self.loops([inner]):
+                    self.store(index, end.format(acc=f"{row}[{index}]"))
+
+    def reads_before(self, shape):
+        """(reference, strided node or None) -> the steps of each read before the core."""
+        nodes = [*self.before, self.core]
+        return {(ref, n if n.op.strides else None): self.steps_of(ref, n, shape)
+                for n in nodes for ref in n.inputs if ref in self.ins}
+
+    @contextmanager
+    def loops(self, ranges):
+        """Nested loops; axes of length 1 need none."""
+        depth = self.depth
+        for name, n in ranges:
+            if n != 1:
+                self(f"for {name} in range({n}):")
+                self.depth += 1
+        yield
+        self.depth = depth
+
+    # -- products of matrices
+    def matmul(self, a, b, out, transpose_a, transpose_b, bias=None):
+        """out (M, N) = op(a) op(b) + bias, with loops that the compiler can vectorise.
+
+        In loops:   a (M, K), b (N, K): 4 x 4 dot products at once, each along K
+                    b (K, N):           rows of b, eight at a time, added to rows of out
+        """
+        m, n = out.shape
+        k = a.shape[0] if transpose_a else a.shape[1]
+        if transpose_b and not transpose_a:
+            self.dot_products(a, b, out, m, n, k)
+        elif not transpose_b:
+            self.row_sums(a, b, out, m, n, k, transpose_a)
+        else:
+            with self.loop("m", m), self.loop("n", n):
+                self("s = T(0)")
+                with self.loop("k", k):
+                    self(f"s += {a}[k * {m} + m] * {b}[n * {k} + k]")
+                self(f"{out}[m * {n} + n] = s")
+        if bias is not None or self.after or (self.core, 0) not in self.outs:
+            with self.loop("m", m), self.loop("n", n):
+                plus = f" + {bias}[n]" if bias is not None else ""
+                self.store(f"m * {n} + n", f"{out}[m * {n} + n]{plus}", last="n")
+
+    def dot_products(self, a, b, out, m, n, k):
+        """Blocks of rows of a times rows of b; every accumulator is a scalar."""
+        high = 4 if m >= 4 else m
+        for m0, m1, rows in _blocks(m, high):
+            for n0, n1, cols in _blocks(n, 4):
+                with self.loop("m", m1, m0, rows), self.loop("n", n1, n0, cols):
+                    for r in range(rows):
+                        self(f"x{r} = {a}[(m + {r}) * {k}:(m + {r} + 1) * {k}]")
+                    for c in range(cols):
+                        self(f"w{c} = {b}[(n + {c}) * {k}:(n + {c} + 1) * {k}]")
+                    sums = [f"s{r}{c}" for r in range(rows) for c in range(cols)]
+                    self(" = ".join(sums) + " = T(0)")
+                    with self.block(f"for k in range({k}):"):
+                        for r in range(rows):
+                            for c in range(cols):
+                                self(f"s{r}{c} += x{r}[k] * w{c}[k]")
+                    for r in range(rows):
+                        for c in range(cols):
+                            self(f"{out}[(m + {r}) * {n} + n + {c}] = s{r}{c}")
+
+    def row_sums(self, a, b, out, m, n, k, transpose_a):
+        """Eight rows of b, each times one number of a, added to a row of out."""
+        with self.loop("i", out.size):
+            self(f"{out}[i] = T(0)")
+        for k0, k1, rows in _blocks(k, 8):
+            with self.loop("k", k1, k0, rows), self.loop("m", m):
+                for r in range(rows):
+                    at = f"(k + {r}) * {m} + m" if transpose_a else f"m * {k} + k + {r}"
+                    self(f"x{r} = {a}[{at}]")
+                    self(f"w{r} = {b}[(k + {r}) * {n}:(k + {r} + 1) * {n}]")
+                self(f"row = {out}[m * {n}:(m + 1) * {n}]")
+                with self.block(f"for n in range({n}):"):
+                    self("row[n] += " + " + ".join(f"x{r} * w{r}[n]" for r in range(rows)))
+
+
+def _blocks(n, size):
+    """(first, last, step) of the whole blocks, and of what is left over."""
+    size = max(size, 1)
+    whole = n - n % size
+    return [part for part in ((0, whole, size), (whole, n, n - whole)) if part[0] < part[1]]
+
+
+def _sum(offset, text):
+    return text if not offset else str(offset) if text == "0" else f"{offset} + {text}"

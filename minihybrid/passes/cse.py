@@ -1,0 +1,33 @@
+"""Chapter 07. cse: what is computed twice is computed once.
+
+Takes:   a graph of primitives.
+Gives:   a graph in which no two nodes apply one operator to the same inputs.
+
+Two random nodes differ in their `stream`, so they stay two.
+What is left out: seeing that a + b is b + a.
+"""
+
+from minihybrid.passes.rewrite import rewrite
+
+
+def cse(graph):
+    """Merge nodes that are equal: same operator, same attributes, same inputs."""
+    first = {}  # what is applied to what -> the node that did it first
+
+    def rule(node, inputs, emit):
+        if node.op is None and node.values is None:
+            return None
+        if node.op is None:
+            value = node.values[0]
+            key = (value.dtype, value.shape, value.tobytes())
+        else:
+            key = (node.op, tuple(node.attrs.items()), inputs)
+        if key in first:
+            return [(first[key], i) for i in range(node.n_outputs)]
+        if inputs == node.inputs:
+            first[key] = node
+            return None
+        first[key] = emit(type(node)(node.op, inputs, node.attrs, node.name, node.specs))
+        return [(first[key], i) for i in range(node.n_outputs)]
+
+    return rewrite(graph, rule)

@@ -1,0 +1,64 @@
+"""Chapter 07. fold: what does not depend on the inputs is computed once, now.
+
+Takes:   a graph of primitives with known shapes.
+Gives:   a graph in which constant parts are numbers, and steps that change nothing
+         (times one, reshape to the same shape) are gone.
+
+What is left out: x + 0, which is not x for negative zero, and the reordering of sums.
+"""
+
+from minihybrid.graph import apply, evaluate_node
+from minihybrid.op import OPS, Node
+from minihybrid.ops.shapes import as_codes
+from minihybrid.passes.rewrite import rewrite
+
+LARGEST = 2**20  # bytes: a larger result is cheaper to compute again than to keep
+
+NEUTRAL = {"_mul_scalar": 1, "_div_scalar": 1, "_power_scalar": 1, "_minus_scalar": 0}
+SAME_SHAPE = {"Reshape", "Flatten", "expand_dims", "squeeze", "broadcast_to"}
+COPIES = {"_copy", "BlockGrad"}
+
+
+def fold(graph):
+    """Compute constants, and drop operators that change nothing."""
+    made_now = {}  # node -> its values, for nodes that depend on no input
+
+    def rule(node, inputs, emit):
+        if node.op is None:
+            if node.values is not None:
+                made_now[node] = node.values
+            return None
+        name, spec = node.op.name, node.specs[0]
+        if name in ("zeros_like", "ones_like"):
+            filled = OPS["_zeros" if name == "zeros_like" else "_ones"]
+            return [(emit(apply(filled, (), {"shape": spec.shape, "dtype": spec.dtype},
+                                node.name)), 0)]
+        if inputs and changes_nothing(node, inputs):
+            return [inputs[0]]
+        if node.op.view and inputs[0][0].op and inputs[0][0].op.view:
+            first = inputs[0][0].inputs[0]  # the view of a view is one view
+            return [(emit(apply(OPS["Reshape"], [first], {
+                "shape": as_codes(spec.shape), "reverse": False}, node.name)), 0)]
+        creator = not inputs and not node.op.random
+        constant = inputs and not node.op.random and all(n in made_now for n, _ in inputs)
+        if not (creator or constant) or sum(s.nbytes for s in node.specs) > LARGEST:
+            return None
+        values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
+        if creator:  # stays an operator: a loop can write a literal, and load nothing
+            made_now[node] = values
+            return None
+        folded = [emit(Node(None, name=f"{node.name}_value", values=(v,), specs=(s,)))
+                  for v, s in zip(values, node.specs, strict=True)]
+        made_now.update((n, n.values) for n in folded)
+        return [(n, 0) for n in folded]
+
+    return rewrite(graph, rule)
+
+
+def changes_nothing(node, inputs):
+    """Whether the output is the first input, number by number."""
+    name, source = node.op.name, inputs[0][0].specs[inputs[0][1]]
+    return (name in COPIES
+            or name in SAME_SHAPE and source.shape == node.specs[0].shape
+            or name == "Cast" and source.dtype == node.specs[0].dtype
+            or name in NEUTRAL and node.attrs["scalar"] == NEUTRAL[name])

@@ -1,0 +1,80 @@
+"""Chapter 07. gradient: from a graph to two, one forwards and one backwards.
+
+Takes:   an expanded graph, and the inputs whose gradients are wanted.
+Gives:   the forward graph with what must be kept, and the backward graph that reads it.
+
+The gradient is built by `autograd.gradient`, the same walk that reads the tape.
+What is left out: computing a value again instead of keeping it.
+"""
+
+from minihybrid.autograd import gradient
+from minihybrid.graph import Graph, topological
+from minihybrid.op import Node
+from minihybrid.passes.cse import cse
+from minihybrid.passes.fold import fold
+from minihybrid.sym import Symbol, Trace, tracing, var
+
+
+def joint_graph(graph, wanted):
+    """One graph whose outputs are the graph's own, then the gradients of `wanted`.
+
+    The incoming gradients are new variables `head_grad0`, `head_grad1`, ...
+    """
+    names = {n.name: n for n in graph.variables}
+    with tracing(Trace(lower=True)) as trace:
+        trace.nodes += graph.nodes
+        trace.known.update(graph.nodes)
+        seeds = [var(f"head_grad{i}", spec=n.specs[j])
+                 for i, (n, j) in enumerate(graph.heads)]
+        refs = [(names[name], 0) for name in wanted]
+        grads = gradient(graph.heads, seeds, refs, lambda ref: Symbol([ref]))
+        outs = [grads[r] if r in grads else Symbol([r]).zeros_like() for r in refs]
+    heads = [*graph.heads, *(s.refs[0] for s in outs)]
+    return Graph(trace.nodes, heads, graph.n_streams)
+
+
+def differentiate(graph, wanted):
+    """(forward, backward): two graphs that together give values and gradients.
+
+    forward:  the graph, with the kept values as further outputs.
+    backward: variables are the head gradients, the graph's own variables, and `kept0`,
+              `kept1`, ...; outputs are the gradients of `wanted`.
+    """
+    n_heads = len(graph.heads)
+    joint = cse(fold(joint_graph(graph, wanted)))
+    heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
+    forward_nodes = set(topological(heads))
+    kept, inside = {}, {}
+    backward = []
+
+    def source(ref):
+        """What stands for a forward value in the backward graph."""
+        node, i = ref
+        if node not in forward_nodes or node.op is None:
+            return inside.get(ref, ref)
+        if node.op.view:  # a view costs nothing: make it again of what is kept
+            if ref not in inside:
+                base = source(node.inputs[0])
+                again = Node(node.op, (base,), node.attrs, node.name, node.specs)
+                backward.append(again)
+                inside[ref] = (again, 0)
+            return inside[ref]
+        if ref not in kept:
+            kept[ref] = Node(None, name=f"kept{len(kept)}", specs=(node.specs[i],))
+            backward.append(kept[ref])
+        return kept[ref], 0
+
+    needed = set(topological(grads))
+    for node in joint.nodes:
+        if node not in needed or node in forward_nodes and node.op is not None:
+            continue
+        inputs = tuple(source(ref) for ref in node.inputs)
+        now = node if inputs == node.inputs else \
+            Node(node.op, inputs, node.attrs, node.name, node.specs)
+        backward.append(now)
+        if now is not node:
+            inside.update(((node, i), (now, i)) for i in range(node.n_outputs))
+    outs = [source(ref) for ref in grads]
+    forward = Graph([n for n in joint.nodes if n in forward_nodes], [*heads, *kept],
+                    graph.n_streams)
+    return forward.check("gradient"), Graph(backward, outs).check("gradient")

@@ -1,0 +1,238 @@
+"""Chapter 12. Plan: the spine, the only place where the stages meet.
+
+Takes:   a traced graph with known shapes, the mode, a target.
+Gives:   `Plan`, which runs; and `CompiledOp`, a plan as one more operator, so that the
+         tape, nesting and second derivatives need no special case.
+
+What is left out: plans for shapes that are not known.
+"""
+
+import statistics
+import time
+
+import numpy as np
+
+from minihybrid.codegen import TARGETS, cpu
+from minihybrid.graph import Graph
+from minihybrid.nd import NDArray, aligned
+from minihybrid.op import HybridError, Op
+from minihybrid.ops.random import STREAM
+from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
+from minihybrid.passes.gradient import differentiate, joint_graph
+
+
+class Plan:
+    """A graph, optimised, placed in memory, written as source and compiled.
+
+    stages:      [(name, graph)] from the trace to what was compiled.
+    source:      the generated text;  memory: where each value lies.
+    n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
+    target_note: why the target is not the one asked for, or "".
+    """
+
+    def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
+                 expanded=False):
+        if target not in TARGETS:
+            raise HybridError(f"target '{target}' is unknown; there are "
+                              f"{', '.join(TARGETS)}")
+        self.inputs, self.training, self.title = list(inputs), training, title
+        self.stages = [("trace", graph.check("trace"))]
+        if not expanded:
+            graph = expand(graph, training)
+            self.stages.append(("expand", graph.check("expand")))
+        self.stages += optimise(graph)
+        reason = cpu.unsupported(self.stages[-1][1]) if target == "cpu" else None
+        self.target = "numpy" if reason else target
+        self.target_note = reason or ""
+        if self.target == "cpu":
+            self.stages += optimise(self.stages[-1][1], (fuse,))
+        self.graph = self.stages[-1][1]
+        self.memory = plan_memory(self.graph)
+        self.source, self.n_kernels, self.table = TARGETS[self.target].generate(
+            self.graph, self.memory, self.inputs, title)
+        self.params = [n.name for n in self.table.params]
+        self.out_specs = [(n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads]
+        self.function = None  # compiled at the first call
+        self.compile_s = 0.0
+        self.pool = []  # arenas that no thread is using
+
+    def compile(self):
+        """Compile the source, or load it from the cache; happens at the first call."""
+        if self.function is None:
+            start = time.perf_counter()
+            self.function = TARGETS[self.target].load(self.source)
+            self.compile_s = time.perf_counter() - start
+        return self
+
+    def bind(self, arrays):
+        """What every call with these parameters passes on: a table of their addresses.
+
+        arrays:  one ndarray a name in `params`; they must stay where they are.
+        """
+        arrays = [*arrays, *(n.values[0] for n in self.table.constants)]
+        arrays = [np.ascontiguousarray(a) for a in arrays]
+        if self.target == "numpy":
+            return arrays, arrays
+        table = np.array([a.ctypes.data for a in arrays] or [0], np.uint64)
+        return table.ctypes.data, (table, arrays)
+
+    def __call__(self, arrays, bound):
+        """The outputs, in fresh memory, of input arrays and what `bind` returned."""
+        function = self.function or self.compile().function
+        outs = [np.empty(shape, dtype) for shape, dtype in self.out_specs]
+        try:
+            arena = self.pool.pop()
+        except IndexError:
+            arena = self._new_arena()
+        extra = () if not self.graph.n_streams else (STREAM.take(self.graph.n_streams),)
+        try:
+            function(*arrays, *outs, arena[0], bound[0], *extra)
+        except TypeError:  # strided or read-only memory: the kernel takes plain arrays
+            arrays = [np.array(a, order="C") for a in arrays]
+            function(*arrays, *outs, arena[0], bound[0], *extra)
+        self.pool.append(arena)
+        return outs
+
+    def _new_arena(self):
+        memory = aligned((self.memory.nbytes,), np.uint8)
+        return (memory if self.target == "numpy" else memory.ctypes.data), memory
+
+    # -- looking at it
+    @property
+    def nbytes_moved(self):
+        """Bytes that the kernels of one call read and write, each value once a kernel."""
+        return nbytes_moved(self.graph)
+
+    @property
+    def nbytes_eager(self):
+        """Bytes that the same operators take when each result has memory of its own."""
+        graph = dict(self.stages).get("expand", self.stages[0][1])
+        return sum(s.nbytes for n in graph.nodes if n.op and not n.op.view for s in n.specs)
+
+    @property
+    def nbytes_planned(self):
+        """Bytes of the arena and the outputs."""
+        return self.memory.nbytes + self.memory.outs_nbytes
+
+    def time_steps(self, arrays, bound, repeats=200):
+        """Seconds of each kernel: [(kernel, elapsed_s)], medians of repeats.
+
+        The function is compiled once more with a counter that stops it after each step,
+        and a step's time is the difference of two stops.
+        """
+        if self.target != "cpu":
+            raise HybridError(f"time_steps: the target '{self.target}' has no compiled "
+                              "steps; use target='cpu'")
+        text, n, _ = cpu.generate(self.graph, self.memory, self.inputs, self.title, True)
+        function = cpu.load(text)
+        outs = [np.empty(shape, dtype) for shape, dtype in self.out_specs]
+        arena, _keep = self._new_arena()
+        key = (0,) if self.graph.n_streams else ()
+        args = (*arrays, *outs, arena, bound[0], *key)
+        samples = [[] for _ in range(n + 1)]
+        for _ in range(repeats):
+            for stop in range(n + 1):
+                start = time.perf_counter()
+                for _ in range(10):
+                    function(*args, stop)
+                samples[stop].append((time.perf_counter() - start) / 10)
+        medians = [statistics.median(s) for s in samples]
+        steps = [node for node in self.graph.nodes if node.op and not node.op.view]
+        labels = [cpu.label(node) for node in steps] + ["copy"] * len(self.memory.copies)
+        times = [max(b - a, 0.0) for a, b in zip(medians, medians[1:], strict=False)]
+        return [("call", medians[0]), *zip(labels, times, strict=True)]
+
+    def show(self):
+        """The plan in a few lines."""
+        return (f"{self.title}: target {self.target}"
+                f"{f' ({self.target_note})' if self.target_note else ''}, "
+                f"{'training' if self.training else 'prediction'}\n"
+                f"  {self.stages[0][1].n_ops} operators traced, {self.n_kernels} kernels, "
+                f"{self.nbytes_moved} bytes moved\n"
+                f"  memory: {self.nbytes_eager} bytes eager, {self.nbytes_planned} planned")
+
+    def __repr__(self):
+        return f"<Plan {self.show()}>"
+
+
+def nbytes_moved(graph):
+    """Bytes read and written if each operator is a loop of its own over memory."""
+    total = 0
+    for node in graph.nodes:
+        if node.op is not None and not node.op.view:
+            total += sum(n.specs[i].nbytes for n, i in set(node.inputs))
+            total += sum(s.nbytes for s in node.specs)
+    return total
+
+
+class CompiledOp:
+    """A traced graph as one operator: its forward pass is a plan, its gradient another.
+
+    inputs:  the names of the variables that are passed as arrays; the others, `params`,
+             come after them and go by address.
+    keep:    the forward plan keeps what the backward plan will read. Without, the
+             backward plan computes it again (so for the gradient of a gradient).
+    """
+
+    def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
+                 keep=True):
+        self.options = {"training": training, "target": target}
+        self.graph, self.inputs, self.title = graph, list(inputs), title
+        variables = {n.name: n for n in graph.variables}
+        self.params = [name for name in variables if name not in set(self.inputs)]
+        self.names = self.inputs + self.params
+        self.wanted = [name for name in self.names if name in variables
+                       and variables[name].specs[0].dtype.kind == "f"]
+        forward, self.backward = differentiate(graph, self.wanted) if keep else (graph, None)
+        self.plan = Plan(forward, inputs, title=title, expanded=True, **self.options)
+        self.n_heads, self.backward_op, self.second = len(graph.heads), None, None
+        self.bound, self.bound_arrays = None, []
+        specs = [n.specs[i] for n, i in forward.heads]
+        self.op = Op(name="_plan", inputs=("data",), variadic=True, eager=self.run,
+                     infer=lambda ins: (ins, specs), grad=self.grad,
+                     n_outputs=len(specs), doc=f"The compiled plan of {title}.")
+
+    def run(self, *arrays):
+        """The forward plan: the graph's outputs, then what the backward plan needs."""
+        given = dict(zip(self.names, arrays, strict=True))
+        params = [given[name] for name in self.plan.params]
+        if self.bound is None or any(a is not b for a, b in
+                                     zip(params, self.bound_arrays, strict=True)):
+            self.bound, self.bound_arrays = self.plan.bind(params), params
+        outs = self.plan(list(arrays[:len(self.inputs)]), self.bound)
+        return tuple(outs) if len(outs) > 1 else outs[0]
+
+    def grad(self, g, out, *inputs):
+        """The backward plan, applied as an operator: it can be differentiated, too."""
+        gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        given = dict(zip(self.names, inputs, strict=True))
+        kept = outs[self.n_heads:]
+        if self.backward is None or any(v is not None for v in gs[self.n_heads:]):
+            op = self.second = self.second or self._make(self._whole_gradient(), "again")
+            kept = ()
+        else:
+            op = self.backward_op = self.backward_op or self._make(self.backward, "backward")
+            gs = gs[:self.n_heads]
+        given |= {f"head_grad{i}": o.zeros_like() if v is None else v
+                  for i, (v, o) in enumerate(zip(gs, outs, strict=False))}
+        given |= {f"kept{i}": v for i, v in enumerate(kept)}
+        found = dict(zip(self.wanted, op.apply(given), strict=True))
+        return tuple(found.get(name) for name in self.names)
+
+    def _make(self, graph, what):
+        """The operator of a gradient graph; parameters still go by address."""
+        inputs = [n.name for n in graph.variables if n.name not in self.params]
+        return CompiledOp(graph, inputs, title=f"{self.title}, {what}", keep=False,
+                          **self.options)
+
+    def _whole_gradient(self):
+        """The gradient of every output of the forward plan, from the inputs alone."""
+        forward = self.plan.stages[0][1]
+        joint = joint_graph(forward, self.wanted)
+        return dce(Graph(joint.nodes, joint.heads[len(forward.heads):]))
+
+    def apply(self, given):
+        """The operator on named arrays; the graph's own outputs as a list."""
+        out = NDArray.interpret(self.op, [given[name] for name in self.names], {})
+        outs = list(out) if isinstance(out, tuple) else [out]
+        return outs[:self.n_heads]
