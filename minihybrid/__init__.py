@@ -1,0 +1,26 @@
+"""minihybrid: a hybrid deep-learning engine small enough to read.
+
+Write a network as ordinary Python on arrays; `net.hybridize()` traces it once into a
+graph, optimises, compiles and exports it.
+
+>>> import minihybrid as mx
+>>> net = mx.gluon.nn.Dense(2); net.initialize(); net.hybridize()
+>>> net(mx.nd.ones((1, 3))).shape
+(1, 2)
+"""
+
+from minihybrid import autograd, gluon, init, nd, serial, sym
+from minihybrid.gluon import function
+from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
+from minihybrid.ops import random
+from minihybrid.sym import TraceError
+
+__version__ = "0.1.0"
+ndarray, symbol, initializer = nd, sym, init
+
+__all__ = [
+    "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
+    "autograd", "cpu", "current_context", "function", "gluon", "gpu", "init", "initializer",
+    "nd", "ndarray", "num_gpus", "random", "serial", "sym", "symbol",
+]

@@ -80,7 +80,7 @@ class Trace:
     """
 
     def __init__(self, lower=False, training=False):
-        self.nodes, self.known = [], set()
+        self.nodes, self.known, self.named = [], set(), {}
         self.lower, self.training, self.n_streams = lower, training, 0
 
     def add(self, node):
@@ -159,8 +159,7 @@ def replay(refs, values):
             raise AttrError(f"no value is given for the variable '{node.name}'")
         else:
             ins = [done[n][i] for n, i in node.inputs]
-            reader = max(ins, key=lambda v: v.level, default=None) or \
-                max(values.values(), key=lambda v: v.level)
+            reader = max(ins or values.values(), key=lambda v: v.level)
             out = reader.interpret(node.op, ins, node.attrs, node.name)
             done[node] = tuple(out) if node.n_outputs > 1 else (out,)
     return [done[n][i] for n, i in refs]
@@ -441,6 +440,16 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
 
 
 Variable = var
+
+
+def parameter(name, spec, info):
+    """A variable that stands for a block's parameter; within a trace always the same."""
+    named = _CURRENT.trace.named if _CURRENT.trace else {}
+    if name not in named:
+        symbol = var(name, spec=spec)
+        symbol.refs[0][0].info = info
+        named[name] = symbol
+    return named[name]
 
 
 def Group(symbols):

@@ -1,0 +1,19 @@
+"""Chapters 14 and 15. Gluon: networks as Python classes.
+
+Takes:   everything before.
+Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`.
+"""
+
+from minihybrid.gluon import loss, nn
+from minihybrid.gluon.block import Block, HybridBlock, SymbolBlock
+from minihybrid.gluon.function import function
+from minihybrid.gluon.parameter import (
+    Constant,
+    DeferredInitializationError,
+    Parameter,
+    ParameterDict,
+)
+from minihybrid.gluon.trainer import Trainer
+
+__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter",
+           "ParameterDict", "SymbolBlock", "Trainer", "function", "loss", "nn"]

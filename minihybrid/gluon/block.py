@@ -1,0 +1,429 @@
+"""Chapter 14. Block and HybridBlock: networks as ordinary Python classes.
+
+Takes:   parameters and child blocks, as attributes.
+Gives:   `Block`, `HybridBlock`, `SymbolBlock`.
+
+`hybrid_forward(self, F, x, ...)` is written once. With arrays, F is the nd namespace and
+the code computes; with symbols, F is the sym namespace and the code writes a graph down.
+What is left out: copies of a block on several devices.
+"""
+
+import threading
+from contextlib import contextmanager
+
+from minihybrid import init as initializers
+from minihybrid import nd, sym
+from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
+from minihybrid.gluon.parameter import (
+    UNIFORM,
+    DeferredInitializationError,
+    Parameter,
+    ParameterDict,
+    _named,
+    fill,
+)
+from minihybrid.graph import topological
+from minihybrid.op import AttrError, HybridError
+from minihybrid.serial import load_symbol, save, save_symbol
+from minihybrid.sym import Group, NameManager, Symbol, replay
+
+
+class Scope(threading.local):
+    """Which block's name scope is open, and how often each kind of name was used."""
+
+    block = None
+
+    def __init__(self):
+        self.counts = {}
+
+
+SCOPE = Scope()
+
+
+def _prefix_and_params(prefix, params, hint):
+    """A new block's prefix (`dense0_`, under its parent's) and its parameter dict."""
+    parent = SCOPE.block
+    counts = SCOPE.counts if parent is None else parent._counts
+    if prefix is None:
+        prefix = f"{hint}{counts.get(hint, 0)}_"
+        counts[hint] = counts.get(hint, 0) + 1
+    full = prefix if parent is None else parent.prefix + prefix
+    if params is not None:
+        return full, ParameterDict(params.prefix, params)
+    shared = None if parent is None else parent._params._shared
+    return full, ParameterDict(full, shared)
+
+
+class Handle:
+    """Takes a hook off again: `handle.detach()`."""
+
+    def __init__(self, hooks, hook):
+        self._hooks, self._hook = hooks, hook
+        hooks.append(hook)
+
+    def detach(self):
+        """Stop calling the hook."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+
+class Block:
+    """A piece of a network: parameters, children, and `forward`.
+
+    Blocks and parameters that are assigned to attributes are registered.
+    """
+
+    def __init__(self, prefix=None, params=None):
+        vars(self).update(_children={}, _reg_params={}, _counts={}, _forward_hooks=[],
+                          _forward_pre_hooks=[])
+        self._prefix, self._params = _prefix_and_params(
+            prefix, params, type(self).__name__.lower())
+        self._name = self._prefix.removesuffix("_")
+
+    def __setattr__(self, name, value):
+        if "_children" not in vars(self):
+            raise HybridError(f"{type(self).__name__}: call super().__init__() before "
+                              f"setting '{name}'")
+        if isinstance(value, Block):
+            self.register_child(value, name)
+        elif isinstance(value, Parameter):
+            self._reg_params[name] = value
+        super().__setattr__(name, value)
+
+    def __repr__(self):
+        lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ")
+                 for name, child in self._children.items()]
+        body = "\n".join(lines)
+        return f"{type(self).__name__}(\n{body}\n)"
+
+    @property
+    def prefix(self):
+        """What the names of this block's parameters begin with."""
+        return self._prefix
+
+    @property
+    def name(self):
+        """The prefix without its last underscore."""
+        return self._name
+
+    @property
+    def params(self):
+        """This block's own parameters, without its children's."""
+        return self._params
+
+    @contextmanager
+    def name_scope(self):
+        """Blocks made inside this `with` block get this block's prefix."""
+        before, SCOPE.block = SCOPE.block, self
+        try:
+            with NameManager(prefix=self._prefix):
+                yield self
+        finally:
+            SCOPE.block = before
+
+    def register_child(self, block, name=None):
+        """Add a child, under a name or its number."""
+        if not isinstance(block, Block):
+            raise AttrError(f"{type(self).__name__}: children must be Blocks, found "
+                            f"{block!r} (a {type(block).__name__})")
+        self._children[str(len(self._children)) if name is None else name] = block
+
+    def register_forward_hook(self, hook):
+        """Call `hook(block, inputs, outputs)` after every call."""
+        return Handle(self._forward_hooks, hook)
+
+    def register_forward_pre_hook(self, hook):
+        """Call `hook(block, inputs)` before every call."""
+        return Handle(self._forward_pre_hooks, hook)
+
+    def apply(self, fn):
+        """Call `fn(block)` on every child and on this block."""
+        for child in self._children.values():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    # -- parameters
+    def collect_params(self, select=None):
+        """All parameters of this block and its children; `select` is a regular expression."""
+        found = ParameterDict(self._params.prefix)
+        for block in self._walk():
+            found.update(block._params)
+        return found if select is None else found.select(select)
+
+    def _walk(self):
+        """This block and all below it, each once."""
+        seen, stack = {}, [self]
+        while stack:
+            block = stack.pop()
+            if id(block) not in seen:
+                seen[id(block)] = block
+                stack.extend(reversed(block._children.values()))
+        return list(seen.values())
+
+    def _collect_params_with_prefix(self, prefix=""):
+        """Parameters under their structural names: `0.weight`, `output.bias`."""
+        prefix += "." * bool(prefix)
+        found = {prefix + name: p for name, p in self._reg_params.items()}
+        for name, child in self._children.items():
+            found.update(child._collect_params_with_prefix(prefix + name))
+        return found
+
+    def initialize(self, init=UNIFORM, ctx=None, verbose=False, force_reinit=False):
+        """Initialise all parameters; those of unknown shape at the first call."""
+        self.collect_params().initialize(initializers.create(init), ctx, verbose,
+                                         force_reinit)
+
+    def save_parameters(self, filename, deduplicate=False):
+        """Write all arrays to a file under their structural names."""
+        save(filename, {n: p.data() for n, p in self._collect_params_with_prefix().items()})
+
+    def load_parameters(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
+                        cast_dtype=False, dtype_source="current"):
+        """Read all arrays from a file with structural names, or with prefixed ones."""
+        params, arrays = self._collect_params_with_prefix(), _named(filename)
+        if arrays and not any("." in n for n in arrays) and not arrays.keys() & params.keys():
+            params, strip = dict(self.collect_params().items()), self.prefix
+            if not arrays.keys() & params.keys():
+                params = {n.removeprefix(strip): p for n, p in params.items()}
+        fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype,
+             dtype_source)
+
+    def save_params(self, filename):
+        """Write all arrays under their names without this block's prefix (the old form)."""
+        self.collect_params().save(filename, strip_prefix=self.prefix)
+
+    def load_params(self, filename, ctx=None, allow_missing=False, ignore_extra=False):
+        """Read what `save_params` or `save_parameters` wrote."""
+        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
+    def cast(self, dtype):
+        """Change the dtype of all parameters."""
+        for child in self._children.values():
+            child.cast(dtype)
+        for param in self._params.values():
+            param.cast(dtype)
+
+    def hybridize(self, active=True, **kwargs):
+        """Hybridize the children; a plain Block itself stays imperative."""
+        for child in self._children.values():
+            child.hybridize(active, **kwargs)
+
+    # -- calling
+    def __call__(self, *args):
+        for hook in self._forward_pre_hooks:
+            hook(self, args)
+        out = self.forward(*args)
+        for hook in self._forward_hooks:
+            hook(self, args, out)
+        return out
+
+    def forward(self, *args):
+        """The computation; subclasses write it."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method; write "
+                                  "def forward(self, x): ...")
+
+    def summary(self, *inputs):
+        """Print each block's output shape and number of parameters."""
+        rows, handles, counted = [], [], set()
+
+        def row(block, _, out):
+            params = [p for p in block._reg_params.values() if id(p) not in counted]
+            counted.update(map(id, params))
+            shapes = ", ".join(str(o.shape) for o in arrays_in([out]))
+            rows.append((f"{type(block).__name__} ({block.name})", shapes,
+                         sum(p.data().size for p in params)))
+
+        for block in self._walk():
+            if getattr(block, "_active", False):
+                raise HybridError("summary: the net is hybridized, so its children are not "
+                                  "called one by one; call hybridize(active=False) first")
+            handles.append(block.register_forward_hook(row))
+        try:
+            self(*inputs)
+        finally:
+            for handle in handles:
+                handle.detach()
+        total = sum(n for *_, n in rows)
+        line = "-" * 72
+        print(line, f"{'Layer (name)':<40}{'Output shape':<20}{'Parameters':>12}", line,
+              *(f"{a:<40}{b:<20}{n:>12}" for a, b, n in rows), line,
+              f"{'Total parameters':<60}{total:>12}", line, sep="\n")
+
+
+class HybridBlock(Block):
+    """A block whose `hybrid_forward` works on arrays and on symbols.
+
+    `hybridize()` makes calls trace it once for each signature and run a compiled plan.
+    """
+
+    def __init__(self, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._active, self._hybrid, self._options = False, None, {}
+
+    def register_child(self, block, name=None):
+        """Add a child, which must be a HybridBlock, too."""
+        if isinstance(block, Block) and not isinstance(block, HybridBlock):
+            raise AttrError(f"{type(self).__name__}: the child {block!r} is a Block, but "
+                            "children of a HybridBlock must be HybridBlocks; derive it "
+                            "from HybridBlock, or this block from Block")
+        super().register_child(block, name)
+        self._forget()
+
+    def _forget(self):
+        """Drop all plans: the network changed."""
+        if vars(self).get("_hybrid"):
+            self._hybrid.entries.clear()
+
+    def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
+                  static_shape=False, **kwargs):
+        """Trace and compile calls from now on; `hybridize(False)` goes back.
+
+        backend:  the target of code generation: None for the best, "cpu", "numpy".
+        static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
+                  shapes are fixed in a plan always.
+        """
+        self._active = active
+        if clear or active:
+            self._hybrid = None
+        self._options = {"target": backend}
+        super().hybridize(active, backend=backend, clear=clear, static_alloc=static_alloc,
+                          static_shape=static_shape, **kwargs)
+
+    def cast(self, dtype):
+        """Change the dtype of all parameters; plans are made anew."""
+        super().cast(dtype)
+        self._forget()
+
+    def infer_shape(self, *args):
+        """Find the shapes of parameters from the shapes of inputs."""
+        self._new_hybrid().trace(args)
+
+    def _new_hybrid(self):
+        params = dict(self.collect_params().items())
+        return Hybrid(self.forward, lambda: params, self.name, **self._options)
+
+    @property
+    def hybrid(self):
+        """The traced function behind this block."""
+        if self._hybrid is None:
+            self._hybrid = self._new_hybrid()
+        return self._hybrid
+
+    @property
+    def plans(self):
+        """signature -> plan, of everything that was compiled for this block."""
+        return Plans() if self._hybrid is None else self._hybrid.plans
+
+    def plan_for(self, *args):
+        """(plan, input arrays, bound parameters) for these arguments."""
+        return self.hybrid.plan_for(*args)
+
+    def __call__(self, *args):
+        if self._active and not self._forward_hooks and not self._forward_pre_hooks and \
+                not sym.is_tracing():
+            hybrid = self._hybrid or self.hybrid
+            if type(args[0]) is not Symbol:
+                return hybrid(*args)
+        return super().__call__(*args)
+
+    def forward(self, x, *args):
+        """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
+        if isinstance(x, Symbol) or any(isinstance(a, Symbol) for a in arrays_in(args)):
+            with self.name_scope():
+                params = {name: p.var() for name, p in self._reg_params.items()}
+                return self.hybrid_forward(sym, x, *args, **params)
+        if self._active and not sym.is_tracing() and arrays_in((x,)):
+            return self.hybrid(x, *args)  # reached when there are hooks
+        try:
+            params = {name: p.data() for name, p in self._reg_params.items()}
+        except DeferredInitializationError:
+            self.infer_shape(x, *args)
+            params = {name: p.data() for name, p in self._reg_params.items()}
+        if not arrays_in((x,)):
+            raise AttrError(f"{self.name}: the input is {x!r:.60} (a {type(x).__name__}), "
+                            "but an NDArray or a Symbol is needed; wrap it in nd.array(...)")
+        return self.hybrid_forward(nd, x, *args, **params)
+
+    def hybrid_forward(self, F, x, *args, **kwargs):
+        """The computation, written with F's operators; subclasses write it."""
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward method; "
+                                  "write def hybrid_forward(self, F, x): ...")
+
+    def export(self, path, epoch=0, remove_amp_cast=True):
+        """Write `path-symbol.json` and `path-0000.params`; returns both names.
+
+        Raises:  HybridError before the first hybridized call, which makes the graph.
+        """
+        entries = list(self._hybrid.entries.values()) if self._hybrid else []
+        if not entries:
+            raise HybridError("export: there is no graph yet; call hybridize() and then the "
+                              "net once with data")
+        entry = entries[-1]
+        symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+        symbol = Symbol(entry.graph.heads)
+        wanted = {n.name for n in topological(symbol.refs) if n.op is None}
+        save_symbol(symbol, symbol_file)
+        save(params_file, {f"arg:{name}": p.data() for name, p in entry.params.items()
+                           if name in wanted})
+        return symbol_file, params_file
+
+
+class SymbolBlock(HybridBlock):
+    """A block made of a symbol: its variables are inputs or parameters.
+
+    >>> x = sym.var("x"); SymbolBlock(x * 2, x)(nd.ones((1, 2))).asnumpy()
+    array([[2., 2.]], dtype=float32)
+    """
+
+    def __init__(self, outputs, inputs, params=None):
+        super().__init__(prefix="", params=None)
+        self._outputs = Group(outputs) if isinstance(outputs, (list, tuple)) else outputs
+        inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        self._inputs = [s.name for s in inputs]
+        variables = {n.name: n for n in topological(self._outputs.refs) if n.op is None}
+        missing = [n for n in self._inputs if n not in variables]
+        if missing:
+            raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; it has "
+                            f"{', '.join(variables)}")
+        for name, node in variables.items():
+            if name in self._inputs:
+                continue
+            given = None if params is None or name not in params else params[name]
+            if isinstance(given, Parameter):
+                self._params._params[name] = given
+            else:
+                self._params.get(name, shape=node.specs[0].shape, allow_deferred_init=True,
+                                 dtype=node.specs[0].dtype or "float32")
+                if given is not None:
+                    self._params[name].set_data(given)
+        self._reg_params = dict(self._params.items())
+
+    @staticmethod
+    def imports(symbol_file, input_names, param_file=None, ctx=None, allow_missing=False,
+                ignore_extra=False):
+        """The block in exported files, without the Python class that made it."""
+        names = [input_names] if isinstance(input_names, str) else list(input_names)
+        symbol = load_symbol(symbol_file)
+        net = SymbolBlock(symbol, [sym.var(n) for n in names])
+        if param_file is not None:
+            arrays = _named(param_file)
+            for name, array in arrays.items():
+                if name in net._params:
+                    net._params[name].cast(array.dtype)
+            fill(dict(net._params.items()), arrays, param_file, allow_missing, ignore_extra)
+        return net
+
+    def __repr__(self):
+        return f"SymbolBlock({', '.join(self._inputs)} -> {self._outputs.name})"
+
+    def hybrid_forward(self, F, *args, **params):
+        """Apply the symbol's operators to the inputs."""
+        if len(args) != len(self._inputs):
+            raise AttrError(f"SymbolBlock: {len(self._inputs)} inputs are needed "
+                            f"({', '.join(self._inputs)}), found {len(args)}")
+        given = dict(zip(self._inputs, args, strict=True)) | params
+        values = {n: given[n.name] for n in topological(self._outputs.refs) if n.op is None}
+        outs = replay(self._outputs.refs, values)
+        return outs[0] if len(outs) == 1 else outs
+

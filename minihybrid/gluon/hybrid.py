@@ -1,0 +1,234 @@
+"""Chapter 14. Hybrid: a function of arrays that is traced once a signature, then compiled.
+
+Takes:   a function that works on arrays and on symbols alike, and the parameters it uses.
+Gives:   `Hybrid`, which keeps a plan for each signature: shapes, dtypes, mode.
+
+A call that meets a known signature costs one look-up and one crossing into compiled code.
+What is left out: signatures with unknown lengths; each new shape is a new plan.
+"""
+
+import importlib.util
+from typing import NamedTuple
+
+from minihybrid.gluon.parameter import Version
+from minihybrid.nd import STATE, NDArray
+from minihybrid.op import AttrError, HybridError, Spec
+from minihybrid.passes import expand
+from minihybrid.plan import CompiledOp, Plan
+from minihybrid.sym import Symbol, TraceError, trace
+
+
+class Signature(NamedTuple):
+    """What a plan was made for."""
+
+    inputs: tuple       # specs of the arrays, and other arguments as they are
+    training: bool
+    recording: bool
+
+    def __str__(self):
+        mode = "training" if self.training else "prediction"
+        kept = ", with gradient" if self.recording else ""
+        return f"({', '.join(map(str, self.inputs))}) {mode}{kept}"
+
+
+class Plans(dict):
+    """signature -> plan, of everything that was compiled; prints as a list."""
+
+    def __repr__(self):
+        lines = [f"{signature}: {plan.n_kernels} kernels, {plan.nbytes_planned} bytes, "
+                 f"target {plan.target}" for signature, plan in self.items()]
+        return "\n".join(lines) or "no plans yet: hybridize, then call with data"
+
+
+class Entry:
+    """A traced signature: its graph, and what runs it."""
+
+    def __init__(self, graph, names, structure, params):
+        self.graph, self.names, self.structure = graph, names, structure
+        self.params = params   # the Parameters that the graph reads, by name
+        self.plan = None       # for calls off the tape
+        self.op = None         # for calls on the tape
+        self.bound, self.version = None, -1
+
+
+def arrays_in(args):
+    """The arrays (or symbols) of nested arguments, in order."""
+    found = []
+    for arg in args:
+        if isinstance(arg, (list, tuple)):
+            found += arrays_in(arg)
+        elif isinstance(arg, (NDArray, Symbol)):
+            found.append(arg)
+    return found
+
+
+def restore(structure, values):
+    """The nested structure with each placeholder taken from an iterator of values."""
+    if isinstance(structure, (list, tuple)):
+        return type(structure)(restore(part, values) for part in structure)
+    return next(values) if isinstance(structure, (NDArray, Symbol, Slot)) else structure
+
+
+class Slot:
+    """The place of an array in nested arguments."""
+
+    def __repr__(self):
+        return "array"
+
+
+SLOT = Slot()
+
+
+def slots(args):
+    """The same nesting with slots for arrays: what else than arrays was passed."""
+    if isinstance(args, (list, tuple)):
+        return tuple(slots(a) for a in args)
+    return SLOT if isinstance(args, (NDArray, Symbol)) else args
+
+
+class Hybrid:
+    """Traces `function(*args)` for each signature and runs the compiled plan.
+
+    params:  () -> name -> Parameter, those that the function may read.
+    title:   what plans and errors call the function.
+    target:  "cpu" (Numba), "numpy", or None: the first that is installed.
+    """
+
+    def __init__(self, function, params, title, target=None):
+        if target is None:
+            target = "cpu" if importlib.util.find_spec("numba") else "numpy"
+        self.function, self.params, self.title = function, params, title
+        self.target = target
+        self.entries = {}
+
+    def __call__(self, *args):
+        """The function's result, from the plan for this signature."""
+        if len(args) == 1 and type(args[0]) is NDArray:
+            data = args[0].data
+            key = (data.shape, data.dtype, STATE.training)
+        else:
+            key = self.key(args)
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self.entries[key] = self.trace(args)
+        if STATE.recording:
+            return self.recorded(entry, args)
+        if entry.version != Version.count:
+            self.bind(entry)
+        if len(args) == 1 and type(args[0]) is NDArray:
+            outs = entry.plan((args[0].data,), entry.bound)
+        else:
+            outs = entry.plan([a.data for a in arrays_in(args)], entry.bound)
+        if entry.structure is SLOT:
+            return NDArray(outs[0])
+        return restore(entry.structure, map(NDArray, outs))
+
+    def key(self, args):
+        """What must be equal for a plan to fit."""
+        arrays = arrays_in(args)
+        if not arrays or not all(type(a) is NDArray for a in arrays):
+            raise AttrError(f"{self.title}: NDArrays are needed as arguments, found "
+                            f"{', '.join(type(a).__name__ for a in args) or 'none'}")
+        try:
+            key = (*((a.data.shape, a.data.dtype) for a in arrays), slots(args),
+                   STATE.training)
+            hash(key)
+        except TypeError:
+            raise AttrError(f"{self.title}: arguments other than arrays must be plain "
+                            "values (numbers, strings, None), which are part of the "
+                            "program; pass arrays as NDArray") from None
+        return key
+
+    def trace(self, args):
+        """Run the function once on symbols; finish parameters whose shapes came out."""
+        arrays = arrays_in(args)
+        names = ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
+        specs = {n: Spec(a.data.shape, a.data.dtype)
+                 for n, a in zip(names, arrays, strict=True)}
+        recording, STATE.recording = STATE.recording, False
+        try:
+            graph, result = trace(
+                lambda *symbols: self.function(*restore(args, iter(symbols))), specs,
+                STATE.training)
+        finally:
+            STATE.recording = recording
+        params = self.params()
+        used = {}
+        for node in graph.variables:
+            if node.name in specs:
+                continue
+            if node.name not in params:
+                raise TraceError(f"{self.title}: the variable '{node.name}' is neither an "
+                                 "argument nor a parameter")
+            used[node.name] = params[node.name]
+        self.finish(graph, used)
+        return Entry(graph, names, slots(result), used)
+
+    def finish(self, graph, params):
+        """Give the parameters the shapes that the trace found."""
+        unknown = []
+        for node in graph.variables:
+            param = params.get(node.name)
+            if param is None or param._array is not None:
+                continue
+            if node.specs[0].known:
+                param.shape = node.specs[0].shape
+                if param._waiting:
+                    param.finish()
+            else:
+                unknown.append(param)
+        if unknown:
+            names = ", ".join(f"'{p.name}' {p.shape}" for p in unknown)
+            raise HybridError(
+                f"{self.title}: the shapes of {names} cannot be found from the input (0 is "
+                "unknown); tell them when the layer is made (in_units), or use the "
+                "parameter in an operator that fixes its shape")
+        for param in params.values():
+            param.data()  # raises if initialize() was forgotten
+
+    def bind(self, entry):
+        """Make the plan if this is the first call, and look up the parameters' memory."""
+        if entry.plan is None:
+            entry.plan = Plan(entry.graph, entry.names, STATE.training, self.target,
+                              self.title)
+        entry.bound = entry.plan.bind([entry.params[n].data().data
+                                       for n in entry.plan.params])
+        entry.version = Version.count
+
+    def recorded(self, entry, args):
+        """The same on the tape: the compiled net is one operator."""
+        if entry.op is None:
+            graph = expand(entry.graph, STATE.training).check("expand")
+            entry.op = CompiledOp(graph, entry.names, STATE.training, self.target,
+                                  self.title)
+        given = dict(zip(entry.names, arrays_in(args), strict=True))
+        given |= {name: param.data() for name, param in entry.params.items()}
+        outs = entry.op.apply(given)
+        return outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
+
+    @property
+    def plans(self):
+        """Every plan that was made."""
+        found = Plans()
+        for key, entry in self.entries.items():
+            inputs = tuple(n.specs[0] for n in entry.graph.variables
+                           if n.name in entry.names)
+            for plan, recording in ((entry.plan, False),
+                                    (entry.op and entry.op.plan, True),
+                                    (entry.op and entry.op.backward_op
+                                     and entry.op.backward_op.plan, True)):
+                if plan:
+                    what = (*inputs, "backward") if plan.title.endswith("backward") \
+                        else inputs
+                    found[Signature(what, key[-1], recording)] = plan
+        return found
+
+    def plan_for(self, *args):
+        """(plan, input arrays, bound parameters) for these arguments."""
+        key = self.key(args) if len(args) != 1 or type(args[0]) is not NDArray else \
+            (args[0].data.shape, args[0].data.dtype, STATE.training)
+        if key not in self.entries:
+            self.entries[key] = self.trace(args)
+        entry = self.entries[key]
+        self.bind(entry)
+        return entry.plan, [a.data for a in arrays_in(args)], entry.bound

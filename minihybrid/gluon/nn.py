@@ -1,0 +1,186 @@
+"""Chapter 15. Layers: blocks that are used again and again.
+
+Takes:   sizes; the number of inputs may be left to the first call.
+Gives:   `Sequential`, `HybridSequential`, `Dense`, `Activation`, `Flatten`, `Dropout`,
+         `Lambda`, `HybridLambda`.
+
+What is left out: convolutions and normalisations.
+"""
+
+from minihybrid import nd, sym
+from minihybrid.gluon.block import Block, HybridBlock
+from minihybrid.op import AttrError
+
+
+class _Stack:
+    """What Sequential and HybridSequential share."""
+
+    def add(self, *blocks):
+        """Append blocks."""
+        for block in blocks:
+            self.register_child(block)
+
+    def __len__(self):
+        return len(self._children)
+
+    def __iter__(self):
+        return iter(self._children.values())
+
+    def __getitem__(self, key):
+        blocks = list(self._children.values())[key]
+        if not isinstance(blocks, list):
+            return blocks
+        part = type(self)(prefix=self._prefix)
+        part.add(*blocks)
+        return part
+
+
+class Sequential(_Stack, Block):
+    """Blocks one after the other.
+
+    >>> net = Sequential(); net.add(Dense(2), Dense(1)); len(net)
+    2
+    """
+
+    def forward(self, x, *args):
+        """The output of the last block."""
+        for block in self._children.values():
+            x = block(x, *args)
+            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) else (x, ())
+        return (x, *args) if args else x
+
+
+class HybridSequential(_Stack, HybridBlock):
+    """Hybrid blocks one after the other: they hybridize as one."""
+
+    def hybrid_forward(self, F, x, *args):
+        """The output of the last block."""
+        for block in self._children.values():
+            x = block(x, *args)
+            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) else (x, ())
+        return (x, *args) if args else x
+
+
+class Dense(HybridBlock):
+    """A fully connected layer: y = activation(x W^T + b).
+
+    Shapes:  (N, in_units) -> (N, units); with flatten=True all axes but the first are
+             joined, else all axes but the last are kept.
+    """
+
+    def __init__(self, units, activation=None, use_bias=True, flatten=True,
+                 dtype="float32", weight_initializer=None, bias_initializer="zeros",
+                 in_units=0, prefix=None, params=None):
+        super().__init__(prefix, params)
+        if isinstance(units, bool) or int(units) != units or units < 1:
+            raise AttrError(f"Dense: units={units!r}, but a whole number of at least 1 is "
+                            "needed")
+        self._units, self._flatten = int(units), flatten
+        with self.name_scope():
+            self.weight = self.params.get(
+                "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
+                allow_deferred_init=True)
+            self.bias = self.params.get(
+                "bias", shape=(units,), init=bias_initializer, dtype=dtype,
+                allow_deferred_init=True) if use_bias else None
+            self.act = Activation(activation, prefix=f"{activation}_") if activation \
+                else None
+
+    def hybrid_forward(self, F, x, weight, bias=None):
+        """Apply the layer."""
+        out = F.FullyConnected(x, weight, bias, no_bias=bias is None, name="fwd",
+                               num_hidden=self._units, flatten=self._flatten)
+        return out if self.act is None else self.act(out)
+
+    def __repr__(self):
+        units, inputs = self.weight.shape
+        return f"Dense({inputs or None} -> {units}, {self.act or 'linear'})"
+
+
+class Activation(HybridBlock):
+    """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
+
+    def __init__(self, activation, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._act_type = activation
+        sym.Activation(sym.var("x"), act_type=activation)  # a wrong name fails here, early
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.Activation(x, act_type=self._act_type, name="fwd")
+
+    def __repr__(self):
+        return f"Activation({self._act_type})"
+
+
+class Flatten(HybridBlock):
+    """(N, a, b, ...) -> (N, a * b * ...)."""
+
+    def hybrid_forward(self, F, x):
+        """Apply the layer."""
+        return F.Flatten(x)
+
+    def __repr__(self):
+        return "Flatten"
+
+
+class Dropout(HybridBlock):
+    """In training, sets each number to 0 with probability `rate` and scales the rest.
+
+    Source:  Srivastava et al., JMLR 2014.
+    """
+
+    def __init__(self, rate, axes=(), prefix=None, params=None):
+        super().__init__(prefix, params)
+        if not 0 <= rate < 1:
+            raise AttrError(f"Dropout: rate={rate}, but a probability in [0, 1) is needed")
+        self._rate, self._axes = rate, axes
+
+    def hybrid_forward(self, F, x):
+        """Apply the layer."""
+        return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd")
+
+    def __repr__(self):
+        return f"Dropout(p = {self._rate}, axes={self._axes})"
+
+
+def _named_function(function, *spaces):
+    if callable(function):
+        return function, getattr(function, "__name__", "function")
+    for space in spaces:
+        if not (isinstance(function, str) and hasattr(space, function)):
+            raise AttrError(f"Lambda: {function!r} is neither a function nor the name of an "
+                            "operator")
+    return None, function
+
+
+class Lambda(Block):
+    """A function, or the name of an nd operator, as a block."""
+
+    def __init__(self, function, prefix=None):
+        super().__init__(prefix)
+        found, self._func_name = _named_function(function, nd)
+        self._func = found or getattr(nd, function)
+
+    def forward(self, *args):
+        """Call the function."""
+        return self._func(*args)
+
+    def __repr__(self):
+        return f"Lambda({self._func_name})"
+
+
+class HybridLambda(HybridBlock):
+    """A function f(F, x), or the name of an operator, as a hybrid block."""
+
+    def __init__(self, function, prefix=None):
+        super().__init__(prefix)
+        found, self._func_name = _named_function(function, nd, sym)
+        self._func = found or (lambda F, *args: getattr(F, function)(*args))
+
+    def hybrid_forward(self, F, x, *args):
+        """Call the function with F."""
+        return self._func(F, x, *args)
+
+    def __repr__(self):
+        return f"HybridLambda({self._func_name})"

@@ -1,0 +1,369 @@
+"""Chapter 14. Parameter: an array that a block owns, whose shape may come later.
+
+Takes:   a name, what is known of the shape, an initialiser.
+Gives:   `Parameter`, `Constant`, `ParameterDict`.
+
+What is left out: copies on several devices; a parameter lives in one place.
+"""
+
+import re
+
+import numpy as np
+
+from minihybrid import init as initializers
+from minihybrid import nd, sym
+from minihybrid.graph import refine
+from minihybrid.nd import CPU, NDArray, aligned, check_context
+from minihybrid.op import AttrError, HybridError, ShapeError, Spec
+from minihybrid.serial import FileError, load, save
+
+UNIFORM = initializers.Uniform()
+
+
+class DeferredInitializationError(HybridError):
+    """The parameter will have an array once the first input tells its shape."""
+
+
+class Version:
+    """Counts how often any parameter got another array; plans hold addresses of arrays."""
+
+    count = 0
+
+
+class Parameter:
+    """An array with a name, a gradient, and an initialiser.
+
+    >>> p = Parameter("weight", shape=(2, 3)); p.initialize(); p.data().shape
+    (2, 3)
+    """
+
+    def __init__(self, name, grad_req="write", shape=None, dtype="float32", lr_mult=1.0,
+                 wd_mult=1.0, init=None, allow_deferred_init=False, differentiable=True,
+                 stype="default", grad_stype="default"):
+        shape = (shape,) if isinstance(shape, int) else shape
+        self.name, self.dtype, self.init = name, np.dtype(dtype).type, init
+        self.lr_mult, self.wd_mult = lr_mult, wd_mult
+        self.allow_deferred_init = allow_deferred_init
+        self._grad_req = grad_req if differentiable else "null"
+        self._spec = Spec(sym.unknown_lengths(shape), np.dtype(dtype))
+        self._array = None
+        self._waiting = None  # the initialiser to use once the shape is known
+        self.grad_req = self._grad_req
+
+    def __repr__(self):
+        return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype.__name__})"
+
+    # -- shape
+    @property
+    def shape(self):
+        """The lengths of the axes; 0 is unknown."""
+        shape = self._spec.shape
+        return None if shape is None else tuple(max(n, 0) for n in shape)
+
+    @shape.setter
+    def shape(self, shape):
+        self._spec = refine(self.name, self._spec, Spec(sym.unknown_lengths(shape), None))
+
+    @property
+    def known(self):
+        """Whether the shape is complete."""
+        return self._spec.known
+
+    @property
+    def grad_req(self):
+        """What backward does with the gradient: write, add or null."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, req):
+        if req not in ("write", "add", "null"):
+            raise AttrError(f"Parameter '{self.name}': grad_req={req!r} is unknown; needed: "
+                            "write, add or null")
+        self._grad_req = req
+        if self._array is not None:
+            self._attach()
+
+    # -- the array
+    def initialize(self, init=None, ctx=None, default_init=UNIFORM, force_reinit=False):
+        """Make the array, or remember to make it when the shape is known."""
+        check_context(ctx)
+        if self._array is not None and not force_reinit:
+            return
+        chosen = initializers.create(init or self.init)
+        self._waiting = (chosen or initializers.create(default_init), chosen is not None)
+        if self.known:
+            self.finish()
+        elif not self.allow_deferred_init:
+            raise ShapeError(f"Parameter '{self.name}' has shape {self.shape}, where 0 is "
+                             "unknown; give the whole shape, or allow_deferred_init=True")
+
+    def finish(self):
+        """Make the array now; the shape is known."""
+        init, chosen = self._waiting
+        array = NDArray(aligned(self._spec.shape, self._spec.dtype))
+        with_pause = nd.STATE.recording, nd.STATE.training
+        nd.STATE.recording = nd.STATE.training = False
+        try:
+            init.init_array(self.name, array, chosen)
+        finally:
+            nd.STATE.recording, nd.STATE.training = with_pause
+        self._waiting = None
+        self._replace(array)
+
+    def _replace(self, array):
+        self._array = array
+        Version.count += 1
+        self._attach()
+
+    def _attach(self):
+        self._array.attach_grad(self._grad_req)
+
+    def data(self, ctx=None):
+        """The array.
+
+        Raises:  DeferredInitializationError before the shape is known, HybridError before
+                 `initialize`.
+        """
+        if self._array is not None:
+            return self._array
+        if self._waiting:
+            raise DeferredInitializationError(
+                f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, so it "
+                "has no numbers yet; call the net once with data, or give the layer its "
+                "number of inputs (in_units)")
+        raise HybridError(f"Parameter '{self.name}' has not been initialized; call "
+                          "net.initialize() first")
+
+    def list_data(self):
+        """The array, in a list: one device."""
+        return [self.data()]
+
+    def list_ctx(self):
+        """The devices that hold the array."""
+        if self._array is None and not self._waiting:
+            self.data()
+        return [CPU]
+
+    def grad(self, ctx=None):
+        """The gradient's buffer.
+
+        Raises:  HybridError if `grad_req` is null.
+        """
+        if self.data().grad is None:
+            raise HybridError(f"Parameter '{self.name}' has no gradient, because its "
+                              "grad_req is 'null'")
+        return self._array.grad
+
+    def list_grad(self):
+        """The gradient's buffer, in a list."""
+        return [self.grad()]
+
+    def zero_grad(self):
+        """Set the gradient to 0."""
+        if self._array is not None and self._array.grad is not None:
+            self._array.grad[:] = 0
+
+    def set_data(self, data):
+        """Overwrite the numbers."""
+        data = data if isinstance(data, NDArray) else nd.array(data, dtype=self.dtype)
+        self.shape = data.shape
+        if self._array is None:
+            if self._waiting is None:
+                self._waiting = (UNIFORM, False)
+            self.finish()
+        with_recording, nd.STATE.recording = nd.STATE.recording, False
+        try:
+            self._array[:] = data
+        finally:
+            nd.STATE.recording = with_recording
+
+    def reset_ctx(self, ctx):
+        """Move to a device."""
+        check_context(ctx)
+
+    def cast(self, dtype):
+        """Change the dtype of the numbers and the gradient."""
+        self.dtype, old = np.dtype(dtype).type, self._array
+        self._spec = Spec(self._spec.shape, np.dtype(dtype))
+        if old is not None:
+            array = NDArray(aligned(old.shape, dtype))
+            array.data[...] = old.data
+            self._replace(array)
+
+    def var(self):
+        """The symbol that stands for this parameter; one for each trace."""
+        return sym.parameter(self.name, self._spec, {
+            "__dtype__": str(FLAGS.get(self._spec.dtype.name, 0)),
+            "__shape__": str(self.shape), "__lr_mult__": str(self.lr_mult),
+            "__wd_mult__": str(self.wd_mult), "__storage_type__": "0"})
+
+
+FLAGS = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5,
+         "int64": 6}
+
+
+class Constant(Parameter):
+    """A parameter that is not trained."""
+
+    def __init__(self, name, value):
+        value = value if isinstance(value, NDArray) else nd.array(value)
+        self.value = value
+
+        class Given(initializers.Initializer):
+            def _init_weight(self, name, array):
+                array[:] = value
+
+        super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype,
+                         init=Given())
+
+
+class ParameterDict:
+    """Parameters by name; names begin with the dict's prefix."""
+
+    def __init__(self, prefix="", shared=None):
+        self._prefix, self._shared, self._params = prefix, shared, {}
+
+    def __repr__(self):
+        lines = "\n".join(f"  {p}" for p in self.values())
+        return f"{self._prefix} (\n{lines}\n)"
+
+    prefix = property(lambda self: self._prefix, doc="What every name begins with.")
+
+    def __getitem__(self, key):
+        if key not in self._params:
+            raise KeyError(f"there is no parameter '{key}'; there are "
+                           f"{', '.join(self._params) or 'none'}")
+        return self._params[key]
+
+    def __iter__(self):
+        return iter(self._params)
+
+    def __len__(self):
+        return len(self._params)
+
+    def __contains__(self, key):
+        return key in self._params
+
+    def keys(self):
+        """The names."""
+        return self._params.keys()
+
+    def values(self):
+        """The parameters."""
+        return self._params.values()
+
+    def items(self):
+        """(name, parameter) pairs."""
+        return self._params.items()
+
+    def get(self, name, **kwargs):
+        """The parameter `prefix + name`; made with these arguments if it is new."""
+        name = self._prefix + name
+        found = self._params.get(name)
+        if found is None and self._shared is not None and name in self._shared:
+            found = self._params[name] = self._shared[name]
+        if found is None:
+            found = self._params[name] = Parameter(name, **kwargs)
+        elif kwargs.get("shape") is not None:
+            shape = kwargs["shape"]
+            found.shape = (shape,) if isinstance(shape, int) else shape
+        return found
+
+    def get_constant(self, name, value=None):
+        """The constant `prefix + name`; `value` is needed when it is new."""
+        name = self._prefix + name
+        if name not in self._params:
+            if value is None:
+                raise AttrError(f"get_constant: '{name}' is new, so it needs a value")
+            self._params[name] = Constant(name, value)
+        return self._params[name]
+
+    def update(self, other):
+        """Take over another dict's parameters."""
+        for name, param in other.items():
+            if self._params.get(name, param) is not param:
+                raise AttrError(f"two different parameters are called '{name}'")
+            self._params[name] = param
+
+    def select(self, pattern):
+        """The parameters whose names match a regular expression."""
+        found = ParameterDict(self._prefix, self._shared)
+        found._params = {n: p for n, p in self.items() if re.match(pattern, n)}
+        return found
+
+    def initialize(self, init=UNIFORM, ctx=None, verbose=False, force_reinit=False):
+        """Initialise every parameter that has no initialiser of its own with `init`."""
+        for param in self.values():
+            param.initialize(None, ctx, init, force_reinit)
+
+    def zero_grad(self):
+        """Set all gradients to 0."""
+        for param in self.values():
+            param.zero_grad()
+
+    def reset_ctx(self, ctx):
+        """Move all parameters to a device."""
+        for param in self.values():
+            param.reset_ctx(ctx)
+
+    def list_ctx(self):
+        """The devices that hold the parameters."""
+        return [CPU]
+
+    def setattr(self, name, value):
+        """Set an attribute of every parameter, for example grad_req."""
+        for param in self.values():
+            setattr(param, name, value)
+
+    def save(self, filename, strip_prefix=""):
+        """Write all arrays to a file, under their names without `strip_prefix`."""
+        wrong = [n for n in self if not n.startswith(strip_prefix)]
+        if wrong:
+            raise AttrError(f"save: '{wrong[0]}' does not begin with '{strip_prefix}'")
+        save(filename, {n[len(strip_prefix):]: p.data() for n, p in self.items()})
+
+    def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
+             restore_prefix="", cast_dtype=False, dtype_source="current"):
+        """Read all arrays from a file."""
+        fill(dict(self.items()), _named(filename, restore_prefix), filename, allow_missing,
+             ignore_extra, cast_dtype, dtype_source)
+
+
+def _named(filename, prefix=""):
+    """The arrays of a file by name, without `arg:` and `aux:`."""
+    found = load(filename)
+    if not isinstance(found, dict):
+        raise FileError(f"'{filename}' holds arrays without names; parameters need names")
+    return {prefix + re.sub("^(arg|aux):", "", n): a for n, a in found.items()}
+
+
+def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False,
+         dtype_source="current"):
+    """Set parameters to arrays of the same names.
+
+    Raises:  FileError for missing and superfluous names, ShapeError for other shapes.
+    """
+    missing, extra = params.keys() - arrays.keys(), arrays.keys() - params.keys()
+    if missing and not allow_missing:
+        raise FileError(f"'{filename}' has no {_some(missing)}; it has {_some(arrays)}; "
+                        "allow_missing=True goes on without")
+    if extra and not ignore_extra:
+        raise FileError(f"'{filename}' has {_some(extra)}, which the net has not; the net "
+                        f"has {_some(params)}; ignore_extra=True goes on without")
+    for name in params.keys() & arrays.keys():
+        param, array = params[name], arrays[name]
+        if np.dtype(array.dtype) != np.dtype(param.dtype):
+            if not cast_dtype:
+                raise FileError(f"'{filename}': '{name}' is {np.dtype(array.dtype)}, but the "
+                                f"net has {np.dtype(param.dtype)}; cast_dtype=True converts")
+            if dtype_source == "saved":
+                param.cast(array.dtype)
+        try:
+            param.set_data(array)
+        except ShapeError as error:
+            raise ShapeError(f"'{filename}': {error}") from None
+
+
+def _some(names):
+    names = sorted(names)
+    return ", ".join(f"'{n}'" for n in names[:5]) + (", ..." if len(names) > 5 else "")
