@@ -23,7 +23,17 @@ class State(threading.local):
     training = False
 
 
-STATE = State()
+class Checked(set):
+    """Calls whose shapes were found to fit; starts anew when it has grown large."""
+
+    def add(self, signature):
+        """Remember a call: its operator, specs and attributes."""
+        if len(self) >= 10_000:
+            self.clear()
+        super().add(signature)
+
+
+STATE, CHECKED = State(), Checked()
 
 
 # -- devices -----------------------------------------------------------------------------
@@ -123,8 +133,11 @@ class NDArray(Value):
             if value is None:
                 raise AttrError(f"{op.name}: the input "
                                 f"'{op.input_names(attrs)[i]}' is missing")
-        specs = [Spec(v.data.shape, v.data.dtype) for v in inputs]
-        op.infer(specs, **attrs)  # the shape rule has the better error messages
+        specs = tuple([Spec(v.data.shape, v.data.dtype) for v in inputs])
+        signature = (op, specs, *attrs.values())
+        if signature not in CHECKED:  # the shape rule has the better error messages
+            op.infer(specs, **attrs)
+            CHECKED.add(signature)
         if op.eager is None:
             mode = {"training": STATE.training} if op.modal else {}
             return op.expand(specs, *inputs, **attrs, **mode)

@@ -52,17 +52,43 @@ class Plan:
             self.graph, self.memory, self.inputs, title)
         self.params = [n.name for n in self.table.params]
         self.out_specs = [(n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads]
-        self.function = None  # compiled at the first call
-        self.compile_s = 0.0
+        self.compile_s = None  # seconds that the first call spent on compiling
         self.pool = []  # arenas that no thread is using
+        self.run = self._first_run
 
-    def compile(self):
-        """Compile the source, or load it from the cache; happens at the first call."""
-        if self.function is None:
-            start = time.perf_counter()
-            self.function = TARGETS[self.target].load(self.source)
-            self.compile_s = time.perf_counter() - start
-        return self
+    def _first_run(self, arrays, bound):
+        """Compile the source, or load it from the cache, and run."""
+        start = time.perf_counter()
+        function = TARGETS[self.target].load(self.source)
+        self.compile_s = time.perf_counter() - start
+        self.run = self._runner(function)
+        return self.run(arrays, bound)
+
+    def _runner(self, function):
+        """What a call does around the compiled function, with everything looked up."""
+        shapes, dtypes = zip(*self.out_specs, strict=True)
+        pool, empty, n_streams = self.pool, np.empty, self.graph.n_streams
+
+        def run(arrays, bound):
+            outs = list(map(empty, shapes, dtypes))
+            try:
+                arena = pool.pop()
+            except IndexError:
+                arena = self._new_arena()
+            key = (STREAM.take(n_streams),) if n_streams else ()
+            try:
+                function(*arrays, *outs, arena[0], bound[0], *key)
+            except TypeError:  # strided or read-only memory: kernels take plain arrays
+                arrays = [np.array(a, order="C") for a in arrays]
+                function(*arrays, *outs, arena[0], bound[0], *key)
+            pool.append(arena)
+            return outs
+
+        return run
+
+    def __call__(self, arrays, bound):
+        """The outputs, in fresh memory, of input arrays and what `bind` returned."""
+        return self.run(arrays, bound)
 
     def bind(self, arrays):
         """What every call with these parameters passes on: a table of their addresses.
@@ -75,23 +101,6 @@ class Plan:
             return arrays, arrays
         table = np.array([a.ctypes.data for a in arrays] or [0], np.uint64)
         return table.ctypes.data, (table, arrays)
-
-    def __call__(self, arrays, bound):
-        """The outputs, in fresh memory, of input arrays and what `bind` returned."""
-        function = self.function or self.compile().function
-        outs = [np.empty(shape, dtype) for shape, dtype in self.out_specs]
-        try:
-            arena = self.pool.pop()
-        except IndexError:
-            arena = self._new_arena()
-        extra = () if not self.graph.n_streams else (STREAM.take(self.graph.n_streams),)
-        try:
-            function(*arrays, *outs, arena[0], bound[0], *extra)
-        except TypeError:  # strided or read-only memory: the kernel takes plain arrays
-            arrays = [np.array(a, order="C") for a in arrays]
-            function(*arrays, *outs, arena[0], bound[0], *extra)
-        self.pool.append(arena)
-        return outs
 
     def _new_arena(self):
         memory = aligned((self.memory.nbytes,), np.uint8)

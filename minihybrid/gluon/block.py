@@ -23,6 +23,7 @@ from minihybrid.gluon.parameter import (
     fill,
 )
 from minihybrid.graph import topological
+from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError
 from minihybrid.serial import load_symbol, save, save_symbol
 from minihybrid.sym import Group, NameManager, Symbol, replay
@@ -57,14 +58,16 @@ def _prefix_and_params(prefix, params, hint):
 class Handle:
     """Takes a hook off again: `handle.detach()`."""
 
-    def __init__(self, hooks, hook):
-        self._hooks, self._hook = hooks, hook
+    def __init__(self, block, hooks, hook):
+        self._block, self._hooks, self._hook = block, hooks, hook
         hooks.append(hook)
+        block._choose_call()
 
     def detach(self):
         """Stop calling the hook."""
         if self._hook in self._hooks:
             self._hooks.remove(self._hook)
+            self._block._choose_call()
 
 
 class Block:
@@ -130,11 +133,14 @@ class Block:
 
     def register_forward_hook(self, hook):
         """Call `hook(block, inputs, outputs)` after every call."""
-        return Handle(self._forward_hooks, hook)
+        return Handle(self, self._forward_hooks, hook)
 
     def register_forward_pre_hook(self, hook):
         """Call `hook(block, inputs)` before every call."""
-        return Handle(self._forward_pre_hooks, hook)
+        return Handle(self, self._forward_pre_hooks, hook)
+
+    def _choose_call(self):
+        """Hooks came or went; a plain Block looks at them in every call."""
 
     def apply(self, fn):
         """Call `fn(block)` on every child and on this block."""
@@ -260,6 +266,7 @@ class HybridBlock(Block):
     def __init__(self, prefix=None, params=None):
         super().__init__(prefix, params)
         self._active, self._hybrid, self._options = False, None, {}
+        self._compiled = None  # what a call with arrays runs, if it is that simple
 
     def register_child(self, block, name=None):
         """Add a child, which must be a HybridBlock, too."""
@@ -273,7 +280,13 @@ class HybridBlock(Block):
     def _forget(self):
         """Drop all plans: the network changed."""
         if vars(self).get("_hybrid"):
-            self._hybrid.entries.clear()
+            self._hybrid = None
+            self._choose_call()
+
+    def _choose_call(self):
+        """A hybridized block without hooks runs its plans at once."""
+        plain = self._active and not self._forward_hooks and not self._forward_pre_hooks
+        self._compiled = self.hybrid if plain else None
 
     def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
                   static_shape=False, **kwargs):
@@ -289,6 +302,7 @@ class HybridBlock(Block):
         self._options = {"target": backend}
         super().hybridize(active, backend=backend, clear=clear, static_alloc=static_alloc,
                           static_shape=static_shape, **kwargs)
+        self._choose_call()
 
     def cast(self, dtype):
         """Change the dtype of all parameters; plans are made anew."""
@@ -300,8 +314,7 @@ class HybridBlock(Block):
         self._new_hybrid().trace(args)
 
     def _new_hybrid(self):
-        params = dict(self.collect_params().items())
-        return Hybrid(self.forward, lambda: params, self.name, **self._options)
+        return Hybrid(self.forward, self.collect_params, self.name, **self._options)
 
     @property
     def hybrid(self):
@@ -320,11 +333,8 @@ class HybridBlock(Block):
         return self.hybrid.plan_for(*args)
 
     def __call__(self, *args):
-        if self._active and not self._forward_hooks and not self._forward_pre_hooks and \
-                not sym.is_tracing():
-            hybrid = self._hybrid or self.hybrid
-            if type(args[0]) is not Symbol:
-                return hybrid(*args)
+        if self._compiled is not None and args and type(args[0]) is NDArray:
+            return self._compiled(*args)
         return super().__call__(*args)
 
     def forward(self, x, *args):

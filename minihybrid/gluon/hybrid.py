@@ -105,9 +105,9 @@ class Hybrid:
         """The function's result, from the plan for this signature."""
         if len(args) == 1 and type(args[0]) is NDArray:
             data = args[0].data
-            key = (data.shape, data.dtype, STATE.training)
+            arrays, key = (data,), (data.shape, data.dtype, STATE.training)
         else:
-            key = self.key(args)
+            arrays, key = None, self.key(args)
         entry = self.entries.get(key)
         if entry is None:
             entry = self.entries[key] = self.trace(args)
@@ -115,10 +115,7 @@ class Hybrid:
             return self.recorded(entry, args)
         if entry.version != Version.count:
             self.bind(entry)
-        if len(args) == 1 and type(args[0]) is NDArray:
-            outs = entry.plan((args[0].data,), entry.bound)
-        else:
-            outs = entry.plan([a.data for a in arrays_in(args)], entry.bound)
+        outs = entry.plan.run(arrays or [a.data for a in arrays_in(args)], entry.bound)
         if entry.structure is SLOT:
             return NDArray(outs[0])
         return restore(entry.structure, map(NDArray, outs))
@@ -129,6 +126,8 @@ class Hybrid:
         if not arrays or not all(type(a) is NDArray for a in arrays):
             raise AttrError(f"{self.title}: NDArrays are needed as arguments, found "
                             f"{', '.join(type(a).__name__ for a in args) or 'none'}")
+        if len(args) == len(arrays) == 1:
+            return arrays[0].data.shape, arrays[0].data.dtype, STATE.training
         try:
             key = (*((a.data.shape, a.data.dtype) for a in arrays), slots(args),
                    STATE.training)
@@ -225,8 +224,7 @@ class Hybrid:
 
     def plan_for(self, *args):
         """(plan, input arrays, bound parameters) for these arguments."""
-        key = self.key(args) if len(args) != 1 or type(args[0]) is not NDArray else \
-            (args[0].data.shape, args[0].data.dtype, STATE.training)
+        key = self.key(args)
         if key not in self.entries:
             self.entries[key] = self.trace(args)
         entry = self.entries[key]

@@ -7,6 +7,7 @@ Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the 
 What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
 """
 
+from functools import cache
 from numbers import Integral, Number
 
 from minihybrid.op import OPS, AttrError, ShapeError
@@ -129,6 +130,7 @@ for _name, _op in OPS.items():
         setattr(Value, _name, _method(_name, _op))
 
 
+@cache
 def namespace(name, base, module):
     """The function that `nd.name` or `sym.name` is: the operator, read by `base`.
 
