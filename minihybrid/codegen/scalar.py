@@ -34,10 +34,10 @@ def address(typing, number):
 
 @intrinsic
 def as_float(typing, bits):
-    """The float32 whose bits are a given int32."""
+    """The float32 whose bits are a given int32 (Numba's shifts make int64 of it)."""
     def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.FloatType())
-    return types.float32(bits), codegen
+    return types.float32(types.int32), codegen
 
 
 @intrinsic
