@@ -65,26 +65,33 @@ class Plan:
         return self.run(arrays, bound)
 
     def _runner(self, function):
-        """What a call does around the compiled function, with everything looked up."""
-        shapes, dtypes = zip(*self.out_specs, strict=True)
-        pool, empty, n_streams = self.pool, np.empty, self.graph.n_streams
+        """What a call does around the compiled function: `caller` with its names filled."""
+        scope = {"function": function, "pool": self.pool, "new_arena": self._new_arena,
+                 "empty": np.empty, "take": STREAM.take, "contiguous": _contiguous}
+        for k, (shape, dtype) in enumerate(self.out_specs):
+            scope |= {f"shape{k}": shape, f"dtype{k}": dtype}
+        exec(self.caller, scope)
+        return scope["run"]
 
-        def run(arrays, bound):
-            outs = list(map(empty, shapes, dtypes))
-            try:
-                arena = pool.pop()
-            except IndexError:
-                arena = self._new_arena()
-            key = (STREAM.take(n_streams),) if n_streams else ()
-            try:
-                function(*arrays, *outs, arena[0], bound[0], *key)
-            except TypeError:  # strided or read-only memory: kernels take plain arrays
-                arrays = [np.array(a, order="C") for a in arrays]
-                function(*arrays, *outs, arena[0], bound[0], *key)
-            pool.append(arena)
-            return outs
+    @property
+    def caller(self):
+        """The Python around the compiled function, written out for its inputs and outputs.
 
-        return run
+        A loop over the outputs would cost more than the outputs themselves.
+        """
+        ins = "".join(f"x{i}, " for i in range(len(self.inputs)))
+        outs = "".join(f"y{k}, " for k in range(len(self.out_specs)))
+        n = self.graph.n_streams
+        args = f"{ins}{outs}arena[0], bound[0]{f', take({n})' if n else ''}"
+        makes = "".join(f"    y{k} = empty(shape{k}, dtype{k})\n"
+                        for k in range(len(self.out_specs)))
+        return (f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
+                "    try:\n        arena = pool.pop()\n"
+                "    except IndexError:\n        arena = new_arena()\n"
+                f"    try:\n        function({args})\n"
+                "    except TypeError:  # strided or read-only memory\n"
+                f"        {ins or '_'} = map(contiguous, arrays)\n        function({args})\n"
+                f"    pool.append(arena)\n    return {outs}\n")
 
     def __call__(self, arrays, bound):
         """The outputs, in fresh memory, of input arrays and what `bind` returned."""
@@ -162,6 +169,11 @@ class Plan:
 
     def __repr__(self):
         return f"<Plan {self.show()}>"
+
+
+def _contiguous(array):
+    """The array in plain memory of its own, as kernels take it."""
+    return np.array(array, order="C")
 
 
 def nbytes_moved(graph):

@@ -275,6 +275,8 @@ class Symbol(Value):
                           "build a new value with F.where, F.concat or F.slice")
     attach_grad = backward = _refuse("x.backward()", NOT_YET,
                                      "call it on the array that the block returns")
+    _refuse_rows = _refuse("len(x) or a loop over x", "it would count outputs, not rows",
+                           "use F.split, F.slice_axis or x[0]")
 
     # -- outputs
     @property
@@ -288,10 +290,12 @@ class Symbol(Value):
         return f"<Symbol {self.name}>"
 
     def __len__(self):
+        if _CURRENT.trace and len(self.refs) == 1:
+            self._refuse_rows()
         return len(self.refs)
 
     def __iter__(self):
-        return (Symbol([ref]) for ref in self.refs)
+        return (Symbol([self.refs[i]]) for i in range(len(self)))
 
     def __getitem__(self, key):
         if isinstance(key, str):

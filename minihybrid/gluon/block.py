@@ -23,7 +23,6 @@ from minihybrid.gluon.parameter import (
     fill,
 )
 from minihybrid.graph import topological
-from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError
 from minihybrid.serial import load_symbol, save, save_symbol
 from minihybrid.sym import Group, NameManager, Symbol, replay
@@ -333,7 +332,7 @@ class HybridBlock(Block):
         return self.hybrid.plan_for(*args)
 
     def __call__(self, *args):
-        if self._compiled is not None and args and type(args[0]) is NDArray:
+        if self._compiled is not None and not isinstance(args[0], Symbol):
             return self._compiled(*args)
         return super().__call__(*args)
 

@@ -103,19 +103,21 @@ class Hybrid:
 
     def __call__(self, *args):
         """The function's result, from the plan for this signature."""
-        if len(args) == 1 and type(args[0]) is NDArray:
-            data = args[0].data
-            arrays, key = (data,), (data.shape, data.dtype, STATE.training)
-        else:
-            arrays, key = None, self.key(args)
-        entry = self.entries.get(key)
-        if entry is None:
-            entry = self.entries[key] = self.trace(args)
+        try:  # the usual case costs no look at anything else: one array, met before
+            (x,) = args
+            data = x.data
+            entry = self.entries[data.shape, data.dtype, STATE.training]
+            arrays = (data,)
+        except (KeyError, ValueError, AttributeError):
+            key = self.key(args)
+            if key not in self.entries:
+                self.entries[key] = self.trace(args)
+            entry, arrays = self.entries[key], [a.data for a in arrays_in(args)]
         if STATE.recording:
             return self.recorded(entry, args)
         if entry.version != Version.count:
             self.bind(entry)
-        outs = entry.plan.run(arrays or [a.data for a in arrays_in(args)], entry.bound)
+        outs = entry.plan.run(arrays, entry.bound)
         if entry.structure is SLOT:
             return NDArray(outs[0])
         return restore(entry.structure, map(NDArray, outs))

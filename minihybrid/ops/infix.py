@@ -90,8 +90,9 @@ class Value:
         Raises:  AttrError for keys other than whole numbers, slices and `...`.
         """
         keys = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in keys:
-            at = keys.index(Ellipsis)
+        found = [i for i, k in enumerate(keys) if k is Ellipsis]  # `in` would compare
+        if found:
+            at = found[0]
             keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1:]
         if shape is None or not all(isinstance(k, (Integral, slice)) for k in keys):
             raise AttrError(f"x[{key!r}]: only whole numbers, slices and ... can be traced "
