@@ -9,11 +9,12 @@ graph, optimises, compiles and exports it.
 (1, 2)
 """
 
-from minihybrid import autograd, gluon, init, nd, serial, sym
+from minihybrid import autograd, datasets, gluon, init, nd, serial, sym
 from minihybrid.gluon import function
 from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
 from minihybrid.ops import random
+from minihybrid.show import show
 from minihybrid.sym import TraceError
 
 __version__ = "0.1.0"
@@ -21,6 +22,7 @@ ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "cpu", "current_context", "function", "gluon", "gpu", "init", "initializer",
-    "nd", "ndarray", "num_gpus", "random", "serial", "sym", "symbol",
+    "autograd", "cpu", "current_context", "datasets", "function", "gluon", "gpu", "init",
+    "initializer", "nd", "ndarray", "num_gpus", "random", "serial", "show", "sym",
+    "symbol",
 ]

@@ -19,7 +19,7 @@ READING_ORDER = """
     plan
     serial
     gluon.parameter gluon.block gluon.function gluon.nn gluon.loss gluon.trainer gluon
-    viz bench explain
+    viz bench explain datasets show
     __init__
     """.split()
 

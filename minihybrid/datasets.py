@@ -1,0 +1,32 @@
+"""Datasets that come with the package, so that nothing is downloaded.
+
+Takes:   nothing.
+Gives:   `digits`, handwritten digits of 8 by 8 pixels, as arrays.
+
+Their origin and licence are in `data/NOTICE`. What is left out: larger pictures, and
+batches, which a notebook cuts by hand.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from minihybrid.nd import array
+
+DIGITS = Path(__file__).parent / "data/digits.npz"
+
+
+def digits():
+    """Handwritten digits: `(train_x, train_y), (test_x, test_y)`, split once for all.
+
+    Shapes:  images (N, 8, 8), labels (N,), both float32; N is 1438 and 359.
+    Units:   brightness from 0 (paper) to 1 (ink); labels are 0, 1, ..., 9.
+    Source:  Alpaydin and Kaynak, UCI Machine Learning Repository, 1998.
+
+    >>> (train_x, train_y), (test_x, test_y) = digits()
+    >>> train_x.shape, test_y.shape
+    ((1438, 8, 8), (359,))
+    """
+    with np.load(DIGITS, allow_pickle=False) as stored:
+        return tuple((array(stored[f"{part}_x"] / 16), array(stored[f"{part}_y"]))
+                     for part in ("train", "test"))
