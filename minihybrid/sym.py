@@ -464,7 +464,7 @@ def Group(symbols):
     return symbols[0] if len(symbols) == 1 else Symbol(r for s in symbols for r in s.refs)
 
 
-def _created(name, **attrs):
+def _created(name, /, **attrs):
     op = OPS[name]
     attrs = {k: v for k, v in attrs.items() if v is not None}
     label = attrs.pop("name", None)
