@@ -22,7 +22,7 @@ ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "cpu", "current_context", "datasets", "function", "gluon", "gpu", "init",
-    "initializer", "nd", "ndarray", "num_gpus", "random", "serial", "show", "sym",
-    "symbol",
+    "autograd", "cpu", "current_context", "datasets", "function", "gluon", "gpu",
+    "init", "initializer", "nd", "ndarray", "num_gpus", "random", "serial", "show",
+    "sym", "symbol",
 ]

@@ -48,8 +48,8 @@ def _source(obj):
         lines, first = inspect.getsourcelines(obj)
     except TypeError:
         if isinstance(obj, type) or callable(obj) and hasattr(obj, "__name__"):
-            raise HybridError(f"show: {obj.__name__} is not written in Python, so there "
-                              "is no source to print") from None
+            raise HybridError(f"show: {obj.__name__} is not written in Python, so "
+                              "there is no source to print") from None
         raise HybridError(f"show: found {obj!r:.60} (a {type(obj).__name__}), but a "
                           "function, class, module or operator is needed; to see how "
                           f"it works, use show({type(obj).__name__})") from None
@@ -82,8 +82,8 @@ def _record(op):
                 if wanted in _names_entered(statement):
                     first, last = statement.lineno, statement.end_lineno
                     return path, first, text.splitlines()[first - 1:last]
-    raise HybridError(f"show: the operator {op.name} is not registered in minihybrid.ops; "
-                      "if it is yours, you have its source")
+    raise HybridError(f"show: the operator {op.name} is not registered in "
+                      "minihybrid.ops; if it is yours, you have its source")
 
 
 def _names_entered(statement):
