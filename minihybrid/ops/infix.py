@@ -7,6 +7,7 @@ Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the 
 What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
 """
 
+import operator
 from functools import cache
 from numbers import Integral, Number
 
@@ -131,12 +132,39 @@ for _name, _op in OPS.items():
         setattr(Value, _name, _method(_name, _op))
 
 
+def _extreme(name, of_numbers):
+    """The function `maximum` or `minimum`, in which either side may be a number."""
+    apply, apply_reversed = _infix(name, f"_{name}", f"_{name}_scalar")
+
+    def call(lhs, rhs):
+        if isinstance(lhs, Value):
+            return apply(lhs, rhs)
+        return apply_reversed(rhs, lhs) if isinstance(rhs, Value) else of_numbers(lhs, rhs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = OPS[f"_{name}"].doc
+    return call
+
+
+# Functions of two values that broadcast, for those who prefer `add(a, b)` to `a + b`.
+FUNCTIONS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "true_divide": operator.truediv, "modulo": operator.mod,
+    "power": operator.pow, "pow": operator.pow, "equal": operator.eq,
+    "not_equal": operator.ne, "greater": operator.gt, "greater_equal": operator.ge,
+    "lesser": operator.lt, "lesser_equal": operator.le,
+    "maximum": _extreme("maximum", max), "minimum": _extreme("minimum", min),
+}
+
+
 @cache
 def namespace(name, base, module):
     """The function that `nd.name` or `sym.name` is: the operator, read by `base`.
 
     Raises:  AttributeError naming the module, if no operator has the name.
     """
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
     if name.startswith("__") or name not in OPS:
         raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists all")
     op = OPS[name]
