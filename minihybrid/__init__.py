@@ -11,9 +11,8 @@ graph, optimises, compiles and exports it.
 
 from minihybrid import autograd, datasets, gluon, init, nd, serial, sym
 from minihybrid.gluon import function
-from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, random
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
-from minihybrid.ops import random
 from minihybrid.show import show
 from minihybrid.sym import TraceError
 

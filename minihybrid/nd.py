@@ -12,8 +12,8 @@ import threading
 import numpy as np
 
 from minihybrid.op import OPS, AttrError, HybridError, Node, ShapeError, Spec
-from minihybrid.ops.infix import Value, namespace
-from minihybrid.ops.random import STREAM
+from minihybrid.ops.infix import FUNCTIONS, Value, namespace
+from minihybrid.ops.random import STREAM, seed
 
 
 class State(threading.local):
@@ -406,7 +406,9 @@ def waitall():
 
 
 class Random:
-    """The functions `random.uniform`, `normal`, `randn`, `randint` of a namespace."""
+    """The functions `random.seed`, `uniform`, `normal`, `randn`, `randint`."""
+
+    seed = staticmethod(seed)
 
     def __init__(self, interpret):
         self._interpret = interpret
@@ -447,4 +449,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *OPS})
+    return sorted({*globals(), *OPS, *FUNCTIONS})

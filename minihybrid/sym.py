@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from minihybrid.graph import Graph, infer, refine, topological
+from minihybrid.graph import Graph, infer, refine, shown_attrs, topological
 from minihybrid.nd import Random
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
-from minihybrid.ops.infix import Value, namespace
+from minihybrid.ops.infix import FUNCTIONS, Value, namespace
 
 
 class TraceError(HybridError, TypeError):
@@ -341,13 +341,14 @@ class Symbol(Value):
         return Symbol(refs) if refs else None
 
     def attr(self, key):
-        """A variable's own attribute, such as `__shape__`; `None` if it has none."""
-        return (self.refs[0][0].info or {}).get(key)
+        """One attribute of this symbol's own node, as text; `None` if it has none."""
+        return self.list_attr().get(key)
 
     def list_attr(self):
-        """The attributes of this symbol's own node, as text."""
+        """The attributes of this symbol's own node that differ from defaults, as text."""
         node = self.refs[0][0]
-        return {**{k: str(v) for k, v in node.attrs.items()}, **(node.info or {})}
+        given = shown_attrs(node) if node.op else {}
+        return {**{k: str(v) for k, v in given.items()}, **(node.info or {})}
 
     def attr_dict(self):
         """node name -> its attributes as text, for all nodes that have some."""
@@ -500,5 +501,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *OPS})
+    return sorted({*globals(), *OPS, *FUNCTIONS})
 
