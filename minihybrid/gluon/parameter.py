@@ -51,7 +51,8 @@ class Parameter:
         self.grad_req = self._grad_req
 
     def __repr__(self):
-        return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype.__name__})"
+        return f"{type(self).__name__} {self.name} (shape={self.shape}, " \
+               f"dtype={self.dtype.__name__})"
 
     # -- shape
     @property
