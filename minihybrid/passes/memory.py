@@ -151,7 +151,7 @@ def _place(lifetimes):
             offset, end = end, end + size
         offsets[ref] = offset
         dying.setdefault(dies, []).append((offset, size))
-    return offsets, end
+    return offsets, max((offsets[r] + n for *_, n, r in lifetimes), default=0)
 
 
 def _release(free, free_at, offset, size):
