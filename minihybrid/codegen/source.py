@@ -356,19 +356,16 @@ class Kernel:
         for m0, m1, rows in _blocks(m, high):
             for n0, n1, cols in _blocks(n, 4):
                 with self.loop("m", m1, m0, rows), self.loop("n", n1, n0, cols):
-                    for r in range(rows):
-                        self(f"x{r} = {a}[(m + {r}) * {k}:(m + {r} + 1) * {k}]")
-                    for c in range(cols):
-                        self(f"w{c} = {b}[(n + {c}) * {k}:(n + {c} + 1) * {k}]")
                     sums = [f"s{r}{c}" for r in range(rows) for c in range(cols)]
                     self(" = ".join(sums) + " = T(0)")
                     with self.block(f"for k in range({k}):"):
                         for r in range(rows):
                             for c in range(cols):
-                                self(f"s{r}{c} += x{r}[k] * w{c}[k]")
+                                self(f"s{r}{c} += {a}[{_row('m', r)} * {k} + k] * "
+                                     f"{b}[{_row('n', c)} * {k} + k]")
                     for r in range(rows):
                         for c in range(cols):
-                            self(f"{out}[(m + {r}) * {n} + n + {c}] = s{r}{c}")
+                            self(f"{out}[{_row('m', r)} * {n} + {_row('n', c)}] = s{r}{c}")
 
     def row_sums(self, a, b, out, m, n, k, transpose_a):
         """Eight rows of b, each times one number of a, added to a row of out."""
@@ -390,6 +387,10 @@ def _blocks(n, size):
     size = max(size, 1)
     whole = n - n % size
     return [part for part in ((0, whole, size), (whole, n, n - whole)) if part[0] < part[1]]
+
+
+def _row(name, offset):
+    return f"({name} + {offset})" if offset else name
 
 
 def _sum(offset, text):
