@@ -46,7 +46,10 @@ class Plan:
         self.target_note = reason or ""
         if self.target == "cpu":
             self.stages += optimise(self.stages[-1][1], (fuse,))
-        self.graph = self.stages[-1][1]
+        graph = self.stages[-1][1]
+        unread = [n for n in self.stages[0][1].variables
+                  if n.name in self.inputs and n not in graph.variables]
+        self.graph = Graph([*unread, *graph.nodes], graph.heads, graph.n_streams)
         self.memory = plan_memory(self.graph)
         self.source, self.n_kernels, self.table = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs, title)

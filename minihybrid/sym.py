@@ -171,9 +171,14 @@ def user_line():
     package = __name__.partition(".")[0]
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame = frame.f_back
-    if frame is None:
-        return ""
-    return f" ({frame.f_code.co_filename}, line {frame.f_lineno})"
+    return f" ({file_of(frame)}, line {frame.f_lineno})" if frame else ""
+
+
+def file_of(frame):
+    """The file of a frame's code; `Cell In[3]` in a notebook, whose cells have no file."""
+    file, shell = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
+    known_cell = getattr(shell and shell().compile, "format_code_name", lambda _: None)
+    return " ".join(known_cell(file) or [file])
 
 
 # -- the symbol ------------------------------------------------------------------------------------
