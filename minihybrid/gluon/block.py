@@ -285,7 +285,7 @@ class HybridBlock(Block):
     def _choose_call(self):
         """A hybridized block without hooks runs its plans at once."""
         plain = self._active and not self._forward_hooks and not self._forward_pre_hooks
-        self._compiled = self.hybrid if plain else None
+        self._compiled = self.hybrid.call if plain else None
 
     def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
                   static_shape=False, **kwargs):
@@ -332,7 +332,7 @@ class HybridBlock(Block):
         return self.hybrid.plan_for(*args)
 
     def __call__(self, *args):
-        if self._compiled is not None and not isinstance(args[0], Symbol):
+        if self._compiled is not None:
             return self._compiled(*args)
         return super().__call__(*args)
 
@@ -343,7 +343,7 @@ class HybridBlock(Block):
                 params = {name: p.var() for name, p in self._reg_params.items()}
                 return self.hybrid_forward(sym, x, *args, **params)
         if self._active and not sym.is_tracing() and arrays_in((x,)):
-            return self.hybrid(x, *args)  # reached when there are hooks
+            return self.hybrid.call(x, *args)  # reached when there are hooks
         try:
             params = {name: p.data() for name, p in self._reg_params.items()}
         except DeferredInitializationError:

@@ -8,8 +8,7 @@ What is left out: functions that read arrays from outside; pass them as argument
 
 import functools
 
-from minihybrid.gluon.hybrid import Hybrid, arrays_in
-from minihybrid.sym import Symbol
+from minihybrid.gluon.hybrid import Hybrid
 
 
 class HybridFunction:
@@ -21,9 +20,7 @@ class HybridFunction:
 
     def __call__(self, *args):
         """The function's result: compiled for arrays, symbolic for symbols."""
-        if any(isinstance(a, Symbol) for a in arrays_in(args)):
-            return self.hybrid.function(*args)
-        return self.hybrid(*args)
+        return self.hybrid.call(*args)
 
     def __repr__(self):
         return f"<HybridFunction {self.__name__}>"

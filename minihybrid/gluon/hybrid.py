@@ -101,26 +101,40 @@ class Hybrid:
         self.target = target
         self.entries = {}
 
-    def __call__(self, *args):
-        """The function's result, from the plan for this signature."""
-        try:  # the usual case costs no look at anything else: one array, met before
-            (x,) = args
-            data = x.data
-            entry = self.entries[data.shape, data.dtype, STATE.training]
-            arrays = (data,)
-        except (KeyError, ValueError, AttributeError):
-            key = self.key(args)
-            if key not in self.entries:
-                self.entries[key] = self.trace(args)
-            entry, arrays = self.entries[key], [a.data for a in arrays_in(args)]
-        if STATE.recording:
-            return self.recorded(entry, args)
-        if entry.version != Version.count:
-            self.bind(entry)
-        outs = entry.plan.run(arrays, entry.bound)
-        if entry.structure is SLOT:
-            return NDArray(outs[0])
-        return restore(entry.structure, map(NDArray, outs))
+        self.call = self._caller()
+
+    def _caller(self):
+        """The function that runs plans; a closure finds its names faster than an object."""
+        entries, state, version = self.entries, STATE, Version
+
+        def call(*args):
+            try:  # the usual case looks at nothing else: one array, met before
+                (x,) = args
+                data = x.data
+                entry = entries[data.shape, data.dtype, state.training]
+                arrays = (data,)
+            except (KeyError, ValueError, AttributeError):
+                if any(isinstance(a, Symbol) for a in arrays_in(args)):
+                    return self.function(*args)
+                entry = self.entry_for(args)
+                arrays = [a.data for a in arrays_in(args)]
+            if state.recording:
+                return self.recorded(entry, args)
+            if entry.version != version.count:
+                self.bind(entry)
+            outs = entry.plan.run(arrays, entry.bound)
+            if entry.structure is SLOT:
+                return NDArray(outs[0])
+            return restore(entry.structure, map(NDArray, outs))
+
+        return call
+
+    def entry_for(self, args):
+        """The entry for these arguments; traced if it is new."""
+        key = self.key(args)
+        if key not in self.entries:
+            self.entries[key] = self.trace(args)
+        return self.entries[key]
 
     def key(self, args):
         """What must be equal for a plan to fit."""
@@ -226,9 +240,6 @@ class Hybrid:
 
     def plan_for(self, *args):
         """(plan, input arrays, bound parameters) for these arguments."""
-        key = self.key(args)
-        if key not in self.entries:
-            self.entries[key] = self.trace(args)
-        entry = self.entries[key]
+        entry = self.entry_for(args)
         self.bind(entry)
         return entry.plan, [a.data for a in arrays_in(args)], entry.bound
