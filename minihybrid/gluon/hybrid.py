@@ -140,8 +140,9 @@ class Hybrid:
         """What must be equal for a plan to fit."""
         arrays = arrays_in(args)
         if not arrays or not all(type(a) is NDArray for a in arrays):
+            found = ", ".join(type(a).__name__ for a in args) or "none"
             raise AttrError(f"{self.title}: NDArrays are needed as arguments, found "
-                            f"{', '.join(type(a).__name__ for a in args) or 'none'}")
+                            f"{found}; make arrays with nd.array(...)")
         if len(args) == len(arrays) == 1:
             return arrays[0].data.shape, arrays[0].data.dtype, STATE.training
         try:

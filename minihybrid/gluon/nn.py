@@ -7,6 +7,8 @@ Gives:   `Sequential`, `HybridSequential`, `Dense`, `Activation`, `Flatten`, `Dr
 What is left out: convolutions and normalisations.
 """
 
+from numbers import Integral
+
 from minihybrid import nd, sym
 from minihybrid.gluon.block import Block, HybridBlock
 from minihybrid.op import AttrError
@@ -72,7 +74,7 @@ class Dense(HybridBlock):
                  dtype="float32", weight_initializer=None, bias_initializer="zeros",
                  in_units=0, prefix=None, params=None):
         super().__init__(prefix, params)
-        if isinstance(units, bool) or int(units) != units or units < 1:
+        if not isinstance(units, Integral) or isinstance(units, bool) or units < 1:
             raise AttrError(f"Dense: units={units!r}, but a whole number of at least 1 is "
                             "needed")
         self._units, self._flatten = int(units), flatten

@@ -6,6 +6,8 @@ Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
 What is left out: optimisers other than stochastic gradient descent.
 """
 
+import inspect
+
 from minihybrid.gluon.parameter import Parameter
 from minihybrid.op import AttrError
 
@@ -54,7 +56,9 @@ class Trainer:
             self._optimizer = OPTIMIZERS[optimizer](**(optimizer_params or {})) \
                 if isinstance(optimizer, str) else optimizer
         except TypeError as error:
-            raise AttrError(f"Trainer: {error}") from None
+            settings = ", ".join(inspect.signature(OPTIMIZERS[optimizer]).parameters)
+            raise AttrError(f"Trainer: {error}; the settings of '{optimizer}' are "
+                            f"{settings}") from None
         self._params = [p for p in params if p.grad_req != "null"]
 
     @property
