@@ -123,7 +123,9 @@ def bounds(value):
 
 def dtype(value):
     """A NumPy element type or its name."""
-    return None if value in (None, "None") else np.dtype(value)
+    if value is None or isinstance(value, str) and value == "None":
+        return None  # `==` would not do: np.dtype("float64") == None is true
+    return np.dtype(value)
 
 
 def optional(kind):

@@ -52,7 +52,7 @@ class Plan:
         self.graph = Graph([*unread, *graph.nodes], graph.heads, graph.n_streams)
         self.memory = plan_memory(self.graph)
         self.source, self.n_kernels, self.table = TARGETS[self.target].generate(
-            self.graph, self.memory, self.inputs, title)
+            self.graph, self.memory, self.inputs)
         self.params = [n.name for n in self.table.params]
         self.out_specs = [(n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads]
         self.compile_s = None  # seconds that the first call spent on compiling
@@ -142,7 +142,7 @@ class Plan:
         if self.target != "cpu":
             raise HybridError(f"time_steps: the target '{self.target}' has no compiled "
                               "steps; use target='cpu'")
-        text, n, _ = cpu.generate(self.graph, self.memory, self.inputs, self.title, True)
+        text, n, _ = cpu.generate(self.graph, self.memory, self.inputs, until=True)
         function = cpu.load(text)
         outs = [np.empty(shape, dtype) for shape, dtype in self.out_specs]
         arena, _keep = self._new_arena()

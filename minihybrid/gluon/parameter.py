@@ -15,6 +15,7 @@ from minihybrid import nd, sym
 from minihybrid.graph import refine
 from minihybrid.nd import CPU, NDArray, aligned, check_context
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
+from minihybrid.ops.random import STREAM
 from minihybrid.serial import FileError, load, save
 
 UNIFORM = initializers.Uniform()
@@ -91,7 +92,8 @@ class Parameter:
         if self._array is not None and not force_reinit:
             return
         chosen = initializers.create(init or self.init)
-        self._waiting = (chosen or initializers.create(default_init), chosen is not None)
+        self._waiting = (chosen or initializers.create(default_init), chosen is not None,
+                         STREAM.take(1))
         if self.known:
             self.finish()
         elif not self.allow_deferred_init:
@@ -99,15 +101,19 @@ class Parameter:
                              "unknown; give the whole shape, or allow_deferred_init=True")
 
     def finish(self):
-        """Make the array now; the shape is known."""
-        init, chosen = self._waiting
+        """Make the array now; the shape is known.
+
+        The random numbers belong to the moment of `initialize`, so they do not depend on
+        the order in which the shapes of a net become known.
+        """
+        init, chosen, key = self._waiting
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
-        with_pause = nd.STATE.recording, nd.STATE.training
-        nd.STATE.recording = nd.STATE.training = False
+        recording, nd.STATE.recording = nd.STATE.recording, False
         try:
-            init.init_array(self.name, array, chosen)
+            with STREAM.branch(key):
+                init.init_array(self.name, array, chosen)
         finally:
-            nd.STATE.recording, nd.STATE.training = with_pause
+            nd.STATE.recording = recording
         self._waiting = None
         self._replace(array)
 
@@ -170,7 +176,7 @@ class Parameter:
         self.shape = data.shape
         if self._array is None:
             if self._waiting is None:
-                self._waiting = (UNIFORM, False)
+                self._waiting = (UNIFORM, False, STREAM.take(1))
             self.finish()
         with_recording, nd.STATE.recording = nd.STATE.recording, False
         try:

@@ -288,13 +288,6 @@ def _unbroadcast_infer(specs):
     return specs, [Spec(specs[1].shape, specs[0].dtype)]
 
 
-def unbroadcast_eager(data, like):
-    extra = data.ndim - like.ndim
-    stretched = tuple(i for i in range(data.ndim)
-                      if i < extra or like.shape[i - extra] != data.shape[i])
-    return data.sum(axis=stretched).reshape(like.shape) if stretched else data
-
-
 def _unbroadcast_expand(specs, data, like):
     (shape, _), (wanted, _) = specs
     extra = len(shape) - len(wanted)
@@ -307,7 +300,6 @@ def _unbroadcast_expand(specs, data, like):
 
 unbroadcast = register(
     "_unbroadcast", inputs=("data", "like"), infer=_unbroadcast_infer,
-    eager=unbroadcast_eager, expand=_unbroadcast_expand,
-    grad=lambda g, out, data, like: (g.broadcast_like(data), None),
+    expand=_unbroadcast_expand,
     doc="Sum over the axes along which `like` was stretched to the shape of the data.")
 

@@ -321,22 +321,24 @@ def _concat_cpu(k, *data, dim):
 concat = register(
     "Concat", "concat", inputs=("data",), variadic=True, attrs={"dim": (integer, 1)},
     infer=_concat_infer, eager=concat_eager, cpu=_concat_cpu,
-    grad=lambda g, out, *data, dim: concat_grad(g, *data, dim=dim),
+    grad=lambda g, out, *data, dim: tuple(
+        concat_part(g, *data, dim=dim, number=i) for i in range(len(data))),
     doc="Join arrays along an existing axis.")
 
 
-def _concat_grad_expand(specs, g, *data, dim):
-    ends = np.cumsum([s.shape[dim] for s in specs[1:]]).tolist()
-    starts = [0, *ends[:-1]]
-    parts = [slice_axis(g, axis=dim, begin=b, end=e)
-             for b, e in zip(starts, ends, strict=True)]
-    return parts[0] if len(parts) == 1 else tuple(parts)
+def _concat_part_expand(specs, joined, *data, dim, number):
+    begin = sum(s.shape[dim] for s in specs[1:number + 1])
+    return slice_axis(joined, axis=dim, begin=begin,
+                      end=begin + specs[number + 1].shape[dim])
 
 
-concat_grad = register(
-    "_concat_grad", inputs=("data",), variadic=True, attrs={"dim": (integer, 1)},
-    infer=lambda specs, dim: (specs, list(specs[1:])), expand=_concat_grad_expand,
-    doc="The parts of a joined array.")
+concat_part = register(
+    "_concat_part", inputs=("data",), variadic=True,
+    attrs={"dim": (integer, 1), "number": (integer, REQUIRED)},
+    infer=lambda specs, dim, number: (specs, [Spec(specs[number + 1].shape,
+                                                   specs[0].dtype)]),
+    expand=_concat_part_expand,
+    doc="One part of a joined array (the first input), which was made of the others.")
 
 stack = register(
     "stack", inputs=("data",), variadic=True, attrs={"axis": (integer, 0)},

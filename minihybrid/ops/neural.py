@@ -23,7 +23,15 @@ from minihybrid.op import (
 from minihybrid.ops.elementwise import exp, relu, sigmoid, softrelu, softsign, tanh
 from minihybrid.ops.layout import reshape, reshape_like
 from minihybrid.ops.reduce import split_at, sum_
-from minihybrid.ops.shapes import axis_of, common_dtype, forward, known, merge
+from minihybrid.ops.shapes import (
+    axis_of,
+    common_dtype,
+    floating,
+    forward,
+    known,
+    merge,
+    same_shape,
+)
 
 
 # -- products of matrices ------------------------------------------------------------------
@@ -148,7 +156,7 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
 
 def fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
     if flatten and data.ndim != 2:
-        data = data.reshape(data.shape[0], -1)
+        data = data.reshape(data.shape[0], weight.shape[1])
     out = np.dot(data, weight.T)
     if not no_bias:
         out += bias
@@ -171,9 +179,9 @@ def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
 
 
 def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
-    rows = ".reshape(len({a}), -1)" if flatten else ""
+    rows = f".reshape(len({data}), {weight}.shape[1])" if flatten else ""
     add = "" if no_bias else f"\nnp.add({out}, {bias}, out={out})"
-    return f"np.dot({data}{rows.format(a=data)}, {weight}.T, out={out}){add}"
+    return f"np.dot({data}{rows}, {weight}.T, out={out}){add}"
 
 
 fully_connected = register(
@@ -195,20 +203,27 @@ activation = register(
     doc="The activation function called act_type.")
 
 
-def _softmax_rule(shape, axis, temperature):
-    axis_of("softmax", axis, len(shape))
-    return shape
+def _softmax_infer(specs, axis, temperature):
+    specs, (out,) = same_shape("softmax", specs)
+    if out.shape is not None:
+        axis_of("softmax", axis, len(out.shape))
+    return specs, [Spec(out.shape, floating(out.dtype))]
+
+
+def _below_zero(data, axis, temperature):
+    """Floats, divided by the temperature, minus their maximum: their exp is at most 1."""
+    data = data.astype(floating(data.dtype), copy=False)
+    data = data if temperature is None else data / data.dtype.type(temperature)
+    return data - data.max(axis=axis, keepdims=True)
 
 
 def softmax_eager(data, *, axis, temperature):
-    data = data if temperature is None else data / data.dtype.type(temperature)
-    e = np.exp(data - data.max(axis=axis, keepdims=True))
+    e = np.exp(_below_zero(data, axis, temperature))
     return e / e.sum(axis=axis, keepdims=True)
 
 
 def log_softmax_eager(data, *, axis, temperature):
-    data = data if temperature is None else data / data.dtype.type(temperature)
-    shifted = data - data.max(axis=axis, keepdims=True)
+    shifted = _below_zero(data, axis, temperature)
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
@@ -232,27 +247,27 @@ def _softmax_cpu(k, data, out, axis, temperature, logarithm=False):
         k(f"at = i * {n * inner} + j")
         k("top = T(LOWEST)")
         with k.loop("n", n):
-            k(f"v = {data}[at + n * {inner}]{scaled}")
+            k(f"v = T({data}[at + n * {inner}]){scaled}")
             k("top = v if v > top or v != v else top")
         k("total = T(0)")
         with k.loop("n", n):
-            k(f"e = exp({data}[at + n * {inner}]{scaled} - top)")
+            k(f"e = exp(T({data}[at + n * {inner}]){scaled} - top)")
             if not logarithm:
                 k(f"{out}[at + n * {inner}] = e")
             k("total += e")
         k("total = log(total)" if logarithm else "total = T(1) / total")
         with k.loop("n", n):
-            k.store(f"at + n * {inner}", f"{data}[at + n * {inner}]{scaled} - top - total"
+            k.store(f"at + n * {inner}", f"T({data}[at + n * {inner}]){scaled} - top - total"
                     if logarithm else f"{out}[at + n * {inner}] * total")
 
 
 SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None)}
 softmax = register(
-    "softmax", inputs=("data",), attrs=SOFTMAX, infer=forward(_softmax_rule),
+    "softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
     eager=softmax_eager, grad=_softmax_grad, cpu=_softmax_cpu,
     doc="exp(a) / sum(exp(a)) along an axis.")
 log_softmax = register(
-    "log_softmax", inputs=("data",), attrs=SOFTMAX, infer=forward(_softmax_rule),
+    "log_softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
     eager=log_softmax_eager, grad=_log_softmax_grad,
     cpu=lambda k, *v, **a: _softmax_cpu(k, *v, **a, logarithm=True),
     doc="a - log(sum(exp(a))) along an axis.")
@@ -351,6 +366,6 @@ def _cross_entropy_expand(specs, data, label):
 
 softmax_cross_entropy = register(
     "softmax_cross_entropy", inputs=("data", "label"),
-    infer=lambda specs: (specs, [Spec((1,), specs[0].dtype)]),
+    infer=lambda specs: (specs, [Spec((1,), floating(specs[0].dtype))]),
     expand=_cross_entropy_expand,
     doc="The sum over the batch of -log(softmax(data)[label]).")

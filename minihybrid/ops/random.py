@@ -10,6 +10,7 @@ What is left out: other distributions, and streams that are cryptographically sa
 """
 
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -42,6 +43,16 @@ class Stream:
     def seed(self, seed):
         """Start the sequence that belongs to a whole number."""
         self.next = int(mix(np.uint64([seed % 2**64]))[0])
+
+    @contextmanager
+    def branch(self, key):
+        """Inside this `with` block, draw from a sequence of its own that a key begins."""
+        before = self.next
+        self.seed(key)
+        try:
+            yield
+        finally:
+            self.next = before
 
     def take(self, count):
         """The first of `count` keys that nobody else will get."""

@@ -69,8 +69,8 @@ def _mean_expand(specs, data, axis, keepdims, exclude):
     return sum_(data, axis=axis, keepdims=keepdims, exclude=exclude) * (1 / count)
 
 
-def _mean_infer(specs, **attrs):
-    specs, (out,) = sum_.infer(specs, **attrs)
+def _mean_infer(specs, exclude=False, **attrs):
+    specs, (out,) = sum_.infer(specs, exclude=exclude, **attrs)
     return specs, [Spec(out.shape, floating(out.dtype))]
 
 
@@ -83,16 +83,6 @@ def _unreduce_infer(specs, **_):
     return specs, [Spec(specs[1].shape, specs[0].dtype)]
 
 
-def unreduce_eager(data, like, *, axis, exclude):
-    if axis is None:
-        gone = tuple(range(like.ndim))
-    else:
-        chosen = {a % like.ndim for a in np.atleast_1d(axis)}
-        gone = tuple(a for a in range(like.ndim) if (a in chosen) != exclude)
-    kept = [1 if i in gone else n for i, n in enumerate(like.shape)]
-    return np.broadcast_to(data.reshape(kept), like.shape)
-
-
 def _unreduce_expand(specs, data, like, axis, exclude):
     shape = specs[1].shape
     gone = axes_of("_unreduce", axis, len(shape), exclude)
@@ -100,15 +90,11 @@ def _unreduce_expand(specs, data, like, axis, exclude):
     return data.reshape(as_codes(kept)).broadcast_to(shape)
 
 
-def _unreduce_grad(g, out, data, like, axis, exclude):
-    return sum_(g, axis=axis, exclude=exclude).reshape_like(data), None
-
-
 _unreduce = register(
     "_unreduce", inputs=("data", "like"),
     attrs={"axis": (axes, None), "exclude": (boolean, False)},
-    infer=_unreduce_infer, eager=unreduce_eager, expand=_unreduce_expand,
-    grad=_unreduce_grad, doc="The inverse of a reduction's shape: repeat along the axes.")
+    infer=_unreduce_infer, expand=_unreduce_expand,
+    doc="The inverse of a reduction's shape: repeat along the axes.")
 
 
 def unreduce(data, like, axis, exclude=False):
@@ -165,7 +151,7 @@ argmin = _arg("argmin", np.argmin, "<")
 
 norm = register(
     "norm", inputs=("data",), attrs={"axis": (axes, None), "keepdims": (boolean, False)},
-    infer=lambda specs, **attrs: sum_.infer(specs, exclude=False, **attrs),
+    infer=_mean_infer,
     expand=lambda specs, data, axis, keepdims: sqrt(sum_(square(data), axis=axis,
                                                          keepdims=keepdims)),
     doc="The square root of the sum of squares along the axes.")
