@@ -10,6 +10,7 @@ graph, optimises, compiles and exports it.
 """
 
 from minihybrid import autograd, datasets, gluon, init, nd, serial, sym
+from minihybrid.explain import explain
 from minihybrid.gluon import function
 from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, random
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
@@ -21,7 +22,7 @@ ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "cpu", "current_context", "datasets", "function", "gluon", "gpu",
-    "init", "initializer", "nd", "ndarray", "num_gpus", "random", "serial", "show",
-    "sym", "symbol",
+    "autograd", "cpu", "current_context", "datasets", "explain", "function", "gluon",
+    "gpu", "init", "initializer", "nd", "ndarray", "num_gpus", "random", "serial",
+    "show", "sym", "symbol",
 ]
