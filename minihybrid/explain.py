@@ -113,7 +113,8 @@ class Explanation:
         rows += [("total", text(sum(elapsed_s for _, elapsed_s in self.steps))),
                  ("compiling once, or loading", text(self.plan.compile_s))]
         return Section("times: medians of the compiled steps, on this machine",
-                       columns_of(rows, align="<"), html_table(rows))
+                       columns_of(rows, align="<"),
+                       scrolling(html_table(rows), "table of times"))
 
     def __repr__(self):
         parts = [f"{self.title}\n\n{columns_of(self.counts())}"]

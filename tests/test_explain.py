@@ -210,8 +210,8 @@ def test_what_has_no_plan_is_an_error_that_says_what_to_do(thing, kind):
         explain(thing)
     assert str(caught.value) == (
         f"explain: found a value of type {kind}, which has no plans, but a HybridBlock "
-        "or a compiled function is needed; derive the net from HybridBlock, or wrap the "
-        "function as minihybrid.function(f)")
+        "or a compiled function is needed; derive the net from HybridBlock, or wrap "
+        "the function as minihybrid.function(f)")
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
