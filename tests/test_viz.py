@@ -224,6 +224,7 @@ def test_long_edges_pass_beside_the_boxes_on_one_line():
     table, nodes = placed(residual())
     ways = [way for box in nodes for way in box.ways.values() if way]
     assert len(ways) == 4
+    assert len({box.x for box in nodes if box.kind != "variable"}) == 1
     for way in ways:
         assert len({point.x for point in way}) == 1
     assert crossings(table) == 0
