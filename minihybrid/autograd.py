@@ -83,7 +83,10 @@ def gradient(heads, head_grads, wanted, value):
     order = topological(heads)
     needed = {n for n, _ in wanted}  # the nodes on a path from something wanted
     for node in order:
-        if any(n in needed for n, _ in node.inputs or ()):
+        if node.inputs is None:
+            raise HybridError("backward: a part of this tape was freed by an earlier "
+                              "backward; pass retain_graph=True there to keep it")
+        if any(n in needed for n, _ in node.inputs):
             needed.add(node)
     grads = {}
     for ref, g in zip(heads, head_grads, strict=True):
@@ -156,9 +159,6 @@ def _seed(heads, head_grads):
             raise HybridError(
                 "backward: the array is not on the tape; compute it inside "
                 "`with autograd.record():` from arrays with attach_grad()")
-        if head.node.inputs is None:
-            raise HybridError("backward: the tape behind this array was freed by an earlier "
-                              "backward; pass retain_graph=True there to keep it")
     if head_grads is None:
         head_grads = [None] * len(heads)
     head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
@@ -169,9 +169,6 @@ def _seed(heads, head_grads):
 
 def _array(ref):
     node, i = ref
-    if node.inputs is None:
-        raise HybridError("backward: a part of this tape was freed by an earlier backward; "
-                          "pass retain_graph=True there to keep it")
     return NDArray(node.values[i], node, i)
 
 
