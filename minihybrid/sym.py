@@ -131,9 +131,18 @@ def trace(function, inputs, training=False):
     Raises:  TraceError or ShapeError, from the line of the user's code at fault.
     """
     with tracing(Trace(training=training)) as current, NameManager():
-        result = function(*(var(name, spec=spec) for name, spec in inputs.items()))
+        result = opened(function(*(var(n, spec=spec) for n, spec in inputs.items())))
         heads = [ref for s in symbols_in(result) for ref in s.refs]
     return Graph(current.nodes, heads), result
+
+
+def opened(result):
+    """The result with a tuple in place of each symbol that stands for several outputs."""
+    if isinstance(result, Symbol) and len(result.refs) > 1:
+        return tuple(Symbol([ref]) for ref in result.refs)
+    if isinstance(result, (list, tuple)):
+        return type(result)(map(opened, result))
+    return result
 
 
 def symbols_in(result):
