@@ -48,6 +48,7 @@ class Parameter:
         self._grad_req = grad_req if differentiable else "null"
         self._spec = Spec(sym.unknown_lengths(shape), np.dtype(dtype))
         self._array = None
+        self._var = None      # the symbol that stands for it outside of traces
         self._waiting = None  # the initialiser to use once the shape is known
         self.grad_req = self._grad_req
 
@@ -198,7 +199,14 @@ class Parameter:
             self._replace(array)
 
     def var(self):
-        """The symbol that stands for this parameter; one for each trace."""
+        """The symbol that stands for this parameter; one for each trace, one outside."""
+        if sym.is_tracing():
+            return self._new_var()
+        if self._var is None or self._var.spec != self._spec:
+            self._var = self._new_var()
+        return self._var
+
+    def _new_var(self):
         return sym.parameter(self.name, self._spec, {
             "__dtype__": str(FLAGS.get(self._spec.dtype.name, 0)),
             "__shape__": str(self.shape), "__lr_mult__": str(self.lr_mult),
