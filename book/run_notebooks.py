@@ -23,6 +23,7 @@ def run(path):
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook, kernel_name="python3", timeout=600, record_timing=False,
+        coalesce_streams=True,   # what was printed together is shown together
         resources={"metadata": {"path": str(path.parent)}})
     client.execute()
     clean(notebook)
