@@ -154,11 +154,15 @@ def transpose_eager(data, *, axes):
     return np.transpose(data, axes or None)
 
 
+def _transpose_grad(g, out, data, axes):
+    back = np.argsort([a % len(axes) for a in axes])
+    return (transpose(g, axes=tuple(back.tolist())),)
+
+
 transpose = strided(
     "transpose", rule=lambda old, axes: tuple(old[a] for a in _axes(old, axes)),
     strides=_transpose_strides, attrs={"axes": (shape, ())}, eager=transpose_eager,
-    grad=lambda g, out, data, axes: (
-        transpose(g, axes=tuple(int(i) for i in np.argsort(axes)) if axes else ()),),
+    grad=_transpose_grad,
     doc="The axes in another order; reversed unless given.")
 
 
