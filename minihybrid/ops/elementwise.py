@@ -146,6 +146,11 @@ def relu_eager(data):
     return np.maximum(data, 0)
 
 
+def reciprocal_eager(data):
+    return (1 / data).astype(data.dtype if data.dtype.kind == "f" else np.float32,
+                             copy=False)
+
+
 def sigmoid_eager(data):
     return (1 / (1 + np.exp(-data))).astype(
         data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
@@ -178,8 +183,9 @@ rsqrt = unary("rsqrt", rsqrt_eager, "T(1) / sqrt(T({a}))",
               lambda g, y, a: g * -0.5 * y / a, "One over the square root.")
 square = unary("square", np.square, "{a} * {a}", lambda g, y, a: g * a * 2.0,
                "y = a * a.", floats=False)
-reciprocal = unary("reciprocal", np.reciprocal, "T(1) / T({a})",
-                   lambda g, y, a: -g * y * y, "y = 1 / a.")
+reciprocal = unary("reciprocal", reciprocal_eager, "T(1) / T({a})",
+                   lambda g, y, a: -g * y * y, "y = 1 / a.",
+                   numpy="np.divide(1, {a}, out={out}, casting='unsafe')")
 sin = unary("sin", np.sin, "sin(T({a}))", lambda g, y, a: g * cos(a), "The sine.")
 cos = unary("cos", np.cos, "cos(T({a}))", lambda g, y, a: -g * sin(a), "The cosine.")
 tanh = unary("tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y),
