@@ -21,6 +21,7 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import exp, relu, sigmoid, softrelu, softsign, tanh
+from minihybrid.ops.layout import flatten as flatten_rows
 from minihybrid.ops.layout import reshape, reshape_like
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import (
@@ -165,7 +166,7 @@ def fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
 
 def _fc_grad(g, out, data, weight, *bias, num_hidden, no_bias, flatten):
     g = reshape(g, shape=(-1, num_hidden))
-    rows = reshape(data, shape=(0, -1)) if flatten else \
+    rows = flatten_rows(data) if flatten else \
         reshape(data, shape=(-1, 0), reverse=True)
     grads = (reshape_like(matmul(g, weight), data), matmul(g, rows, transpose_a=True))
     return grads if no_bias else (*grads, sum_(g, axis=0))
