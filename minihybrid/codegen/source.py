@@ -122,7 +122,8 @@ class Kernel:
     def text(self, name):
         """The whole kernel under a name."""
         args = [*self.args, *self.outs.values(), *["key"] * self.random]
-        return "\n".join([f"def {name}({', '.join(args)}):", *self.lines])
+        body = self.lines or ["    pass"]  # nothing to do for an array without elements
+        return "\n".join([f"def {name}({', '.join(args)}):", *body])
 
     # -- what the node needs
     def write(self):
