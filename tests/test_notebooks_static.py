@@ -36,10 +36,11 @@ EXERCISE = re.compile(r"^(?:#+ |\*\*)Exercise (\d+\.\d+)", re.MULTILINE)
 
 
 def durations():
-    """Return the patterns that nbval blanks out because they hold a time."""
+    """Return the patterns that nbval blanks out because a time is behind them."""
     config = configparser.ConfigParser(interpolation=None)
     config.read(ROOT / "tests/nbval_sanitize.cfg", encoding="utf-8")
-    return re.compile("|".join(config[s]["regex"] for s in ("duration", "speedup")))
+    return re.compile("|".join(
+        config[s]["regex"] for s in ("duration", "speedup", "about")))
 
 
 def code_cells(notebook):
@@ -311,6 +312,7 @@ BREAKERS = {
         cell_breaker(PRINT, source="# NBVAL_IGNORE_OUTPUT\nprint(1)")],
     "check_times_stand_in_timing_cells": [
         shows(PRINT, "it took 3.2 ms"), shows(PRINT, "4.1x faster"),
+        shows(PRINT, "it pays after about 300 calls"),
         cell_breaker(PRINT, outputs=[data_output(text_html="<td>5 µs</td>")])],
     "check_cells_are_short": [cell_breaker(PRINT, source="x = 1\n" * 21)],
     "check_notebook_is_small": [shows(PRINT, "x" * MAX_NOTEBOOK_BYTES)],
