@@ -320,6 +320,8 @@ class Symbol(Value):
             return Symbol([self.refs[names.index(key)]])
         if len(self.refs) == 1 and _CURRENT.trace:
             return self.part(key, self.spec.shape)
+        if isinstance(key, slice) and len(self.refs) > 1:
+            return tuple(Symbol([ref]) for ref in self.refs[key])
         if not isinstance(key, int):
             raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced function "
                              "the number of an output is needed; use slice or slice_axis")
