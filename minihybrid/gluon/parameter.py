@@ -309,7 +309,7 @@ class ParameterDict:
     def initialize(self, init=UNIFORM, ctx=None, verbose=False, force_reinit=False):
         """Initialise every parameter that has no initialiser of its own with `init`."""
         for param in self.values():
-            param.initialize(None, ctx, init, force_reinit)
+            param.initialize(None, ctx, init or UNIFORM, force_reinit)
 
     def zero_grad(self):
         """Set all gradients to 0."""
