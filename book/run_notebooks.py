@@ -5,11 +5,14 @@ Use: python book/run_notebooks.py [notebook ...]      (without a name: all of th
 What is saved does not depend on who ran it: no timestamps, no versions, and no folder
 of this machine in the tracebacks.
 """
+import os
 import sys
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+
+os.environ["TQDM_DISABLE"] = "1"  # whether a progress bar shows depends on the time
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK_METADATA = {
