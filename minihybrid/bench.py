@@ -20,7 +20,7 @@ import numpy as np
 
 from minihybrid.nd import waitall
 
-PROGRESS_BAR_FROM_S = 2.0  # a shorter run is over before a bar can be read
+PROGRESS_BAR_FROM_S = 10.0  # nobody wonders before; a hiccup must not draw a bar
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 clock = time.perf_counter
