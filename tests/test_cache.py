@@ -1,4 +1,5 @@
 """The compile cache, threads, fresh results, and what an import costs."""
+
 import os
 import shutil
 import subprocess
@@ -34,9 +35,13 @@ ANSWER = "[11.0, 17.0, 25.0] cpu"
 def start(folder, code=PROGRAM, **environment):
     """A new process with its cache in `folder`."""
     return subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "MINIHYBRID_CACHE_DIR": str(folder), **environment})
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MINIHYBRID_CACHE_DIR": str(folder), **environment},
+    )
 
 
 def run(folder, code=PROGRAM, **environment):
@@ -57,11 +62,14 @@ def filled(tmp_path_factory):
 
 def entries(folder):
     """file -> what changes when somebody writes it."""
-    return {str(p.relative_to(folder)): (p.stat().st_mtime_ns, p.stat().st_size)
-            for p in Path(folder).rglob("*") if p.is_file()}
+    return {
+        str(p.relative_to(folder)): (p.stat().st_mtime_ns, p.stat().st_size)
+        for p in Path(folder).rglob("*")
+        if p.is_file()
+    }
 
 
-# -- the cache ------------------------------------------------------------------------------
+# -- the cache -------------------------------------------------------------------------
 def test_a_second_process_loads_and_writes_nothing(filled):
     before = entries(filled)
     kinds = {Path(name).suffix for name in before}
@@ -85,21 +93,26 @@ def forget_modules():
 
 
 def load_in(folder):
-    """Load a plan as a new process would, check its answer; was it loaded or compiled?"""
+    """Load a plan as a new process would; was it loaded or compiled?"""
     forget_modules()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
         f = mx.function(lambda a: a * 5 + 3)
         assert f(nd.array([1, 2])).asnumpy().tolist() == [8, 13]
-    (module,) = [m for name, m in sys.modules.items() if name.startswith("minihybrid_plan_")]
+    (module,) = [
+        m for name, m in sys.modules.items() if name.startswith("minihybrid_plan_")
+    ]
     assert Path(module.__file__).parent == folder
     return "loaded" if sum(module.plan.stats.cache_hits.values()) else "compiled"
 
 
 DAMAGES = {
-    "empty": lambda old: b"", "half": lambda old: old[:len(old) // 2],
-    "one byte short": lambda old: old[:-1], "garbage": lambda old: bytes(range(256)) * 8,
-    "another version": lambda old: b"9.9.9" + old[5:], "zeros": lambda old: bytes(len(old)),
+    "empty": lambda old: b"",
+    "half": lambda old: old[: len(old) // 2],
+    "one byte short": lambda old: old[:-1],
+    "garbage": lambda old: bytes(range(256)) * 8,
+    "another version": lambda old: b"9.9.9" + old[5:],
+    "zeros": lambda old: bytes(len(old)),
 }
 
 
@@ -156,8 +169,10 @@ def test_a_folder_that_cannot_be_made_is_replaced_by_one_of_the_process(tmp_path
     assert blocked.read_text() == "not a folder"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0,
-                    reason="root may write anywhere, so a read-only folder does not exist")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0,
+    reason="root may write anywhere, so a read-only folder does not exist",
+)
 def test_a_read_only_folder_is_replaced_by_one_of_the_process(tmp_path):
     tmp_path.chmod(0o500)
     assert run(tmp_path) == f"{ANSWER} compiled"
@@ -171,12 +186,16 @@ def test_nothing_is_read_from_the_folder_of_the_model(tmp_path):
     net(nd.ones((1, 1)))
     net.export(str(tmp_path / "m"))
     for name in ("numba", "numpy", "scipy", "minihybrid_plan_0", "sitecustomize"):
-        (tmp_path / f"{name}.py").write_text("print('this was run')\nraise SystemExit(3)")
+        (tmp_path / f"{name}.py").write_text(
+            "print('this was run')\nraise SystemExit(3)"
+        )
     before = set(os.listdir(tmp_path))
-    code = ("import minihybrid as mx\n"
-            f"net = mx.gluon.SymbolBlock.imports({str(tmp_path / 'm-symbol.json')!r}, "
-            f"['data'], {str(tmp_path / 'm-0000.params')!r})\n"
-            "net.hybridize(); print(net(mx.nd.ones((1, 1))).asscalar())")
+    code = (
+        "import minihybrid as mx\n"
+        f"net = mx.gluon.SymbolBlock.imports({str(tmp_path / 'm-symbol.json')!r}, "
+        f"['data'], {str(tmp_path / 'm-0000.params')!r})\n"
+        "net.hybridize(); print(net(mx.nd.ones((1, 1))).asscalar())"
+    )
     assert run(tmp_path / "cache", code) == "1.0"
     assert set(os.listdir(tmp_path)) == before | {"cache"}
 
@@ -199,14 +218,21 @@ def test_clear_cache_deletes_only_the_cache(tmp_path, monkeypatch):
     assert mx.function(lambda a: a * 3 - 12)(nd.array([6])).asscalar() == 6
 
 
-# -- threads and memory ------------------------------------------------------------------------
-race = pytest.mark.xfail(reason=(
-    "cpu.load finds the module that another thread has not finished importing"))
+# -- threads and memory ----------------------------------------------------------------
+race = pytest.mark.xfail(
+    reason=("cpu.load finds the module that another thread has not finished importing")
+)
 
 
-@pytest.mark.parametrize("backend, warm", [
-    ("cpu", True), ("numpy", True), ("numpy", False),
-    pytest.param("cpu", False, marks=race)])
+@pytest.mark.parametrize(
+    "backend, warm",
+    [
+        ("cpu", True),
+        ("numpy", True),
+        ("numpy", False),
+        pytest.param("cpu", False, marks=race),
+    ],
+)
 def test_threads_on_one_net_get_their_own_answers(backend, warm, tmp_path, monkeypatch):
     net = nn.HybridSequential()
     net.add(nn.Dense(32, activation="relu", in_units=16), nn.Dense(8, in_units=32))
@@ -224,8 +250,9 @@ def test_threads_on_one_net_get_their_own_answers(backend, warm, tmp_path, monke
     def work(i):
         barrier.wait()
         for _ in range(300):
-            np.testing.assert_allclose(net(inputs[i]).asnumpy(), wanted[i], rtol=1e-4,
-                                       atol=1e-6)
+            np.testing.assert_allclose(
+                net(inputs[i]).asnumpy(), wanted[i], rtol=1e-4, atol=1e-6
+            )
         return True
 
     with ThreadPoolExecutor(4) as pool:
@@ -286,21 +313,34 @@ def test_results_are_memory_of_their_own(backend):
             assert not np.shares_memory(a, b)
 
 
-# -- import --------------------------------------------------------------------------------------
+# -- import ----------------------------------------------------------------------------
 def test_import_loads_no_compiler_and_no_plotting(tmp_path):
-    heavy = {"numba", "llvmlite", "scipy", "matplotlib", "tqdm", "IPython", "torch", "onnx"}
-    code = ("import sys, minihybrid as mx\n"
-            "net = mx.gluon.nn.Dense(2); net.initialize(); net(mx.nd.ones((1, 3)))\n"
-            "with mx.autograd.record(): y = net(mx.nd.ones((1, 3)))\n"
-            "y.backward()\n"
-            f"print(sorted({heavy!r} & sys.modules.keys()))")
+    heavy = {
+        "numba",
+        "llvmlite",
+        "scipy",
+        "matplotlib",
+        "tqdm",
+        "IPython",
+        "torch",
+        "onnx",
+    }
+    code = (
+        "import sys, minihybrid as mx\n"
+        "net = mx.gluon.nn.Dense(2); net.initialize(); net(mx.nd.ones((1, 3)))\n"
+        "with mx.autograd.record(): y = net(mx.nd.ones((1, 3)))\n"
+        "y.backward()\n"
+        f"print(sorted({heavy!r} & sys.modules.keys()))"
+    )
     assert run(tmp_path / "cache", code) == "[]"
     assert not (tmp_path / "cache").exists()
 
 
 def test_the_numpy_target_needs_no_compiler(tmp_path):
-    code = ("import sys, minihybrid as mx\n"
-            "sys.modules['numba'] = None  # importing it is an error from here on\n"
-            "f = mx.function(lambda a: a.softmax() * 2, target='numpy')\n"
-            "print(f(mx.nd.zeros((1, 2))).asnumpy().tolist())")
+    code = (
+        "import sys, minihybrid as mx\n"
+        "sys.modules['numba'] = None  # importing it is an error from here on\n"
+        "f = mx.function(lambda a: a.softmax() * 2, target='numpy')\n"
+        "print(f(mx.nd.zeros((1, 2))).asnumpy().tolist())"
+    )
     assert run(tmp_path / "cache", code) == "[[1.0, 1.0]]"

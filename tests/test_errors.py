@@ -1,4 +1,5 @@
-"""Every public error: a sentence that says what was found, what was needed, and where."""
+"""Every public error: a sentence with what was found, what was needed, and where."""
+
 import inspect
 import re
 import subprocess
@@ -17,6 +18,7 @@ from minihybrid.serial import FileError
 
 def one_line_net(body, *inputs):
     """A hybridized block whose hybrid_forward is `body`, called with ones."""
+
     class Net(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return body(F, x)
@@ -32,7 +34,7 @@ def line_of(function):
     return first + (lines[0].lstrip().startswith("def "))
 
 
-# -- what a symbol cannot do ----------------------------------------------------------------
+# -- what a symbol cannot do -----------------------------------------------------------
 def branch(F, x):
     return x if x > 0 else -x
 
@@ -68,7 +70,11 @@ def loop_over_rows(F, x):
 
 
 REFUSED = [
-    (lambda F, x: x.asnumpy(), r"x\.asnumpy\(\)", "use F's operators instead of NumPy's"),
+    (
+        lambda F, x: x.asnumpy(),
+        r"x\.asnumpy\(\)",
+        "use F's operators instead of NumPy's",
+    ),
     (lambda F, x: np.exp(x), r"x\.asnumpy\(\)", "use F's operators instead of NumPy's"),
     (lambda F, x: x.reshape((x.shape[0], -1)), r"x\.shape", "0 keeps an axis"),
     (lambda F, x: x * x.size, r"x\.shape", "0 keeps an axis"),
@@ -103,19 +109,35 @@ def test_a_symbol_refuses_what_only_arrays_can_do(body, what, remedy):
     assert first <= int(found[2]) < first + len(lines)
 
 
-@pytest.mark.parametrize("body", [branch, add_in_place, assign], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "body", [branch, add_in_place, assign], ids=lambda f: f.__name__
+)
 def test_the_line_named_is_the_very_line(body):
-    with pytest.raises(mx.TraceError, match=rf"{re.escape(__file__)}, line {line_of(body)}\)"):
+    with pytest.raises(
+        mx.TraceError, match=rf"{re.escape(__file__)}, line {line_of(body)}\)"
+    ):
         one_line_net(body)
 
 
-@pytest.mark.parametrize("body, remedy", [
-    (lambda F, x: x + nd.ones((2, 3)), "as parameters or constants (params.get_constant)"),
-    (lambda F, x: F.dot(x, nd.ones((3, 2))), "is an NDArray, but others are symbols"),
-    (lambda F, x: x + np.ones((2, 3), "float32"), "a Symbol and a ndarray do not combine"),
-    (lambda F, x: x + "1", "a Symbol and a str do not combine"),
-    (lambda F, x: x == None, "a Symbol and a NoneType do not combine"),  # noqa: E711
-])
+@pytest.mark.parametrize(
+    "body, remedy",
+    [
+        (
+            lambda F, x: x + nd.ones((2, 3)),
+            "as parameters or constants (params.get_constant)",
+        ),
+        (
+            lambda F, x: F.dot(x, nd.ones((3, 2))),
+            "is an NDArray, but others are symbols",
+        ),
+        (
+            lambda F, x: x + np.ones((2, 3), "float32"),
+            "a Symbol and a ndarray do not combine",
+        ),
+        (lambda F, x: x + "1", "a Symbol and a str do not combine"),
+        (lambda F, x: x == None, "a Symbol and a NoneType do not"),  # noqa: E711
+    ],
+)
 def test_what_does_not_combine_with_a_symbol(body, remedy):
     with pytest.raises(mx.HybridError, match=re.escape(remedy)) as caught:
         one_line_net(body)
@@ -124,22 +146,31 @@ def test_what_does_not_combine_with_a_symbol(body, remedy):
 
 def test_a_symbol_from_outside_of_the_trace():
     outside = sym.var("outside")
-    with pytest.raises(mx.TraceError, match="'outside' was made outside of the function that "
-                                            "is being traced .*test_errors.py, line"):
+    with pytest.raises(
+        mx.TraceError,
+        match="'outside' was made outside of the function that "
+        "is being traced .*test_errors.py, line",
+    ):
         one_line_net(lambda F, x: x + outside)
 
 
 def test_a_variable_that_is_no_parameter():
-    with pytest.raises(mx.TraceError, match="the variable 'extra' is neither an argument nor "
-                                            "a parameter"):
+    with pytest.raises(
+        mx.TraceError,
+        match="the variable 'extra' is neither an argument nor a parameter",
+    ):
         one_line_net(lambda F, x: x + F.var("extra"))
 
 
-@pytest.mark.parametrize("result, shown", [(3, "3 (a int)"), (None, "None (a NoneType)"),
-                                           ({"a": 1}, "{'a': 1} (a dict)")])
+@pytest.mark.parametrize(
+    "result, shown",
+    [(3, "3 (a int)"), (None, "None (a NoneType)"), ({"a": 1}, "{'a': 1} (a dict)")],
+)
 def test_a_traced_function_must_return_symbols(result, shown):
-    with pytest.raises(mx.TraceError, match=re.escape(f"returned {shown}; it must return "
-                                                      "what its operators gave")):
+    with pytest.raises(
+        mx.TraceError,
+        match=re.escape(f"returned {shown}; it must return what its operators gave"),
+    ):
         one_line_net(lambda F, x: result)
 
 
@@ -151,56 +182,118 @@ def test_a_failed_trace_leaves_no_trace_behind():
     assert one_line_net(lambda F, x: x * 2).asnumpy().tolist() == [[2, 2, 2]] * 2
 
 
-# -- shapes, dtypes, arguments: eager and hybridized speak alike ------------------------------------
+# -- shapes, dtypes, arguments: eager and hybridized speak alike -----------------------
 WRONG = [
-    (lambda F, x: F.dot(x, x), mx.ShapeError,
-     "dot: (2, 3) times (2, 3) does not work: the inner lengths 3 and 2 must be equal"),
-    (lambda F, x: x + F.ones((2, 2)), mx.ShapeError,
-     "broadcast_add: shapes (2, 3) and (2, 2) do not broadcast; from the right, two lengths "
-     "must be equal or one of them 1"),
-    (lambda F, x: F.elemwise_mul(x, F.ones((1, 3))), mx.ShapeError,
-     "elemwise_mul: the inputs have shapes (2, 3) and (1, 3), but one shape is needed"),
-    (lambda F, x: x.reshape((7,)), mx.ShapeError,
-     "Reshape: (2, 3) has 6 elements, which do not fit into (7,)"),
+    (
+        lambda F, x: F.dot(x, x),
+        mx.ShapeError,
+        "dot: (2, 3) times (2, 3) does not work: the inner lengths 3 and 2 must be "
+        "equal",
+    ),
+    (
+        lambda F, x: x + F.ones((2, 2)),
+        mx.ShapeError,
+        "broadcast_add: shapes (2, 3) and (2, 2) do not broadcast; from the right, two "
+        "lengths must be equal or one of them 1",
+    ),
+    (
+        lambda F, x: F.elemwise_mul(x, F.ones((1, 3))),
+        mx.ShapeError,
+        "elemwise_mul: the inputs have shapes (2, 3) and (1, 3), but one shape is "
+        "needed",
+    ),
+    (
+        lambda F, x: x.reshape((7,)),
+        mx.ShapeError,
+        "Reshape: (2, 3) has 6 elements, which do not fit into (7,)",
+    ),
     (lambda F, x: x.reshape((-1, -1)), mx.ShapeError, "has more than one -1"),
     (lambda F, x: x.reshape((0, 0, 0)), mx.ShapeError, "code 0 needs an axis"),
-    (lambda F, x: F.sum(x, axis=2), mx.ShapeError,
-     "sum: axis 2 does not exist in 2 dimensions"),
-    (lambda F, x: F.softmax(x, axis=3), mx.ShapeError, "softmax: axis 3 does not exist"),
+    (
+        lambda F, x: F.sum(x, axis=2),
+        mx.ShapeError,
+        "sum: axis 2 does not exist in 2 dimensions",
+    ),
+    (
+        lambda F, x: F.softmax(x, axis=3),
+        mx.ShapeError,
+        "softmax: axis 3 does not exist",
+    ),
     (lambda F, x: F.concat(x, F.ones((3, 3)), dim=1), mx.ShapeError, "Concat: "),
     (lambda F, x: F.split(x, num_outputs=2), mx.ShapeError, "3"),
-    (lambda F, x: F.transpose(x, axes=(0, 0)), mx.ShapeError,
-     "transpose: axes (0, 0) are no order of 2 axes"),
-    (lambda F, x: F.broadcast_to(x, shape=(5, 3)), mx.ShapeError,
-     "broadcast_to: (2, 3) does not stretch to (5, 3)"),
-    (lambda F, x: F.pick(x, F.zeros((3,))), mx.ShapeError, "pick: index has shape (3,)"),
+    (
+        lambda F, x: F.transpose(x, axes=(0, 0)),
+        mx.ShapeError,
+        "transpose: axes (0, 0) are no order of 2 axes",
+    ),
+    (
+        lambda F, x: F.broadcast_to(x, shape=(5, 3)),
+        mx.ShapeError,
+        "broadcast_to: (2, 3) does not stretch to (5, 3)",
+    ),
+    (
+        lambda F, x: F.pick(x, F.zeros((3,))),
+        mx.ShapeError,
+        "pick: index has shape (3,)",
+    ),
     (lambda F, x: F.batch_dot(x, x), mx.ShapeError, "are not batches of matrices"),
-    (lambda F, x: F.FullyConnected(x, F.ones((4, 2)), no_bias=True, num_hidden=4),
-     mx.ShapeError, "FullyConnected: with data (2, 3) and num_hidden=4: weight has shape "
-                    "(4, 2), but (4, 3) is needed"),
-    (lambda F, x: F.slice(x, begin=(0, 0, 0), end=(1, 1, 1)), mx.ShapeError,
-     "slice: 3 ranges for the 2 axes of (2, 3)"),
-    (lambda F, x: x + x.astype("int32"), mx.DTypeError,
-     "elemwise_add: the inputs are float32 and int32, but one dtype is needed; convert one "
-     "of them with astype"),
-    (lambda F, x: F.relu(x, alpha=1), mx.AttrError,
-     "relu: no argument is called 'alpha'; it takes none"),
-    (lambda F, x: F.clip(x, 0), mx.AttrError,
-     "clip: the argument 'a_max' is missing; needed: a real number"),
-    (lambda F, x: F.clip(x, "low", 1), mx.AttrError,
-     "clip: a_min='low' does not fit; needed: a real number"),
-    (lambda F, x: F.Activation(x, act_type="gelu"), mx.AttrError,
-     "Activation: act_type='gelu' does not fit; needed: one of relu, sigmoid, tanh"),
+    (
+        lambda F, x: F.FullyConnected(x, F.ones((4, 2)), no_bias=True, num_hidden=4),
+        mx.ShapeError,
+        "FullyConnected: with data (2, 3) and num_hidden=4: weight has shape "
+        "(4, 2), but (4, 3) is needed",
+    ),
+    (
+        lambda F, x: F.slice(x, begin=(0, 0, 0), end=(1, 1, 1)),
+        mx.ShapeError,
+        "slice: 3 ranges for the 2 axes of (2, 3)",
+    ),
+    (
+        lambda F, x: x + x.astype("int32"),
+        mx.DTypeError,
+        "elemwise_add: the inputs are float32 and int32, but one dtype is needed; "
+        "convert one of them with astype",
+    ),
+    (
+        lambda F, x: F.relu(x, alpha=1),
+        mx.AttrError,
+        "relu: no argument is called 'alpha'; it takes none",
+    ),
+    (
+        lambda F, x: F.clip(x, 0),
+        mx.AttrError,
+        "clip: the argument 'a_max' is missing; needed: a real number",
+    ),
+    (
+        lambda F, x: F.clip(x, "low", 1),
+        mx.AttrError,
+        "clip: a_min='low' does not fit; needed: a real number",
+    ),
+    (
+        lambda F, x: F.Activation(x, act_type="gelu"),
+        mx.AttrError,
+        "Activation: act_type='gelu' does not fit; needed: one of relu, sigmoid, tanh",
+    ),
     (lambda F, x: F.sum(x, axis=1.5), mx.AttrError, "sum: axis=1.5 does not fit"),
     (lambda F, x: F.Dropout(x, p=1.5), mx.AttrError, "Dropout: p=1.5 is given"),
     (lambda F, x: F.relu(x, x), mx.AttrError, "relu: takes 1 arguments at most, got 2"),
-    (lambda F, x: F.relu(3), mx.AttrError,
-     "relu: input 'data' is 3 (a int), but an NDArray or a Symbol is needed"),
-    (lambda F, x: F.cast(x, dtype="float31"), mx.AttrError, "dtype='float31' does not fit"),
+    (
+        lambda F, x: F.relu(3),
+        mx.AttrError,
+        "relu: input 'data' is 3 (a int), but an NDArray or a Symbol is needed",
+    ),
+    (
+        lambda F, x: F.cast(x, dtype="float31"),
+        mx.AttrError,
+        "dtype='float31' does not fit",
+    ),
     (lambda F, x: F.gelu(x), AttributeError, "has no function 'gelu'; dir("),
     (lambda F, x: x.gelu(), AttributeError, "has no attribute 'gelu'"),
-    (lambda F, x: F.random.uniform(0, 1, shape=(2,), dtype="foo"), mx.AttrError,
-     "dtype='foo' does not fit"),
+    (
+        lambda F, x: F.random.uniform(0, 1, shape=(2,), dtype="foo"),
+        mx.AttrError,
+        "dtype='foo' does not fit",
+    ),
 ]
 
 
@@ -218,37 +311,60 @@ def test_a_wrong_call_says_what_was_found_and_needed(body, kind, message):
 def test_a_missing_input():
     with pytest.raises(mx.AttrError, match="dot: the input 'rhs' is missing"):
         nd.dot(nd.ones((2, 2)))
-    with pytest.raises(mx.AttrError, match="FullyConnected: the input 'weight' is missing"):
+    with pytest.raises(
+        mx.AttrError, match="FullyConnected: the input 'weight' is missing"
+    ):
         nd.FullyConnected(nd.ones((2, 2)), num_hidden=3)
 
 
 def test_errors_are_also_the_builtin_kind_that_fits():
     assert issubclass(mx.ShapeError, ValueError)
     assert issubclass(mx.DTypeError, TypeError) and issubclass(mx.AttrError, TypeError)
-    for kind in (mx.ShapeError, mx.DTypeError, mx.AttrError, mx.TraceError, FileError,
-                 gluon.DeferredInitializationError):
+    for kind in (
+        mx.ShapeError,
+        mx.DTypeError,
+        mx.AttrError,
+        mx.TraceError,
+        FileError,
+        gluon.DeferredInitializationError,
+    ):
         assert issubclass(kind, mx.HybridError)
 
 
-@pytest.mark.parametrize("ask, message", [
-    (lambda x: x[5], "index 5 is out of bounds for axis 0 with size 2; the array has shape "
-                     "(2, 3)"),
-    (lambda x: x.asscalar(), "asscalar: the array has shape (2, 3), but one element is "
-                             "needed"),
-    (lambda x: bool(x), "bool: an array of shape (2, 3) is neither true nor false"),
-    (lambda x: nd.array([[1], [1, 2]]), "nd.array: "),
-    (lambda x: nd.array("text"), "nd.array: "),
-    (lambda x: x + "1", "an NDArray and a str do not combine"),
-    (lambda x: x.__setitem__(slice(None), np.ones(7)), "x[...] = y: "),
-    (lambda x: x.attach_grad("maybe"), "grad_req='maybe' is unknown; needed: write, add or "
-                                       "null"),
-    (lambda x: x.as_in_context(mx.gpu()), "gpu(0) is not available: this engine sees 0 GPUs; "
-                                          "use mx.cpu()"),
-    (lambda x: nd.ones((2,), ctx=mx.gpu(1)), "gpu(1) is not available"),
-    (lambda x: mx.Context("tpu"), "'tpu' is no device; needed: cpu or gpu"),
-    (lambda x: mx.random.seed("today"), "'today' is given, but a whole number is needed"),
-    (lambda x: nd.relu(x, out=3), "relu: out= must be an NDArray, found 3"),
-])
+@pytest.mark.parametrize(
+    "ask, message",
+    [
+        (
+            lambda x: x[5],
+            "index 5 is out of bounds for axis 0 with size 2; the array has shape "
+            "(2, 3)",
+        ),
+        (
+            lambda x: x.asscalar(),
+            "asscalar: the array has shape (2, 3), but one element is needed",
+        ),
+        (lambda x: bool(x), "bool: an array of shape (2, 3) is neither true nor false"),
+        (lambda x: nd.array([[1], [1, 2]]), "nd.array: "),
+        (lambda x: nd.array("text"), "nd.array: "),
+        (lambda x: x + "1", "an NDArray and a str do not combine"),
+        (lambda x: x.__setitem__(slice(None), np.ones(7)), "x[...] = y: "),
+        (
+            lambda x: x.attach_grad("maybe"),
+            "grad_req='maybe' is unknown; needed: write, add or null",
+        ),
+        (
+            lambda x: x.as_in_context(mx.gpu()),
+            "gpu(0) is not available: this engine sees 0 GPUs; use mx.cpu()",
+        ),
+        (lambda x: nd.ones((2,), ctx=mx.gpu(1)), "gpu(1) is not available"),
+        (lambda x: mx.Context("tpu"), "'tpu' is no device; needed: cpu or gpu"),
+        (
+            lambda x: mx.random.seed("today"),
+            "'today' is given, but a whole number is needed",
+        ),
+        (lambda x: nd.relu(x, out=3), "relu: out= must be an NDArray, found 3"),
+    ],
+)
 def test_an_array_says_what_it_cannot(ask, message):
     with pytest.raises(mx.HybridError, match=re.escape(message)):
         ask(nd.ones((2, 3)))
@@ -256,21 +372,28 @@ def test_an_array_says_what_it_cannot(ask, message):
 
 def test_in_place_with_another_shape():
     x = nd.ones((1, 3))
-    with pytest.raises(mx.ShapeError, match=re.escape(
+    with pytest.raises(
+        mx.ShapeError,
+        match=re.escape(
             "x += y: the result has shape (2, 3), which does not fit into x of shape "
-            "(1, 3); write x = x + y")):
+            "(1, 3); write x = x + y"
+        ),
+    ):
         x += nd.ones((2, 3))
 
 
-# -- autograd ------------------------------------------------------------------------------------------
+# -- autograd --------------------------------------------------------------------------
 def test_backward_twice():
     x = nd.ones((2,))
     x.attach_grad()
     with autograd.record():
         y = (x * x).sum()
     y.backward()
-    with pytest.raises(mx.HybridError, match="was freed by an earlier backward; pass "
-                                             "retain_graph=True there to keep it"):
+    with pytest.raises(
+        mx.HybridError,
+        match="was freed by an earlier backward; pass "
+        "retain_graph=True there to keep it",
+    ):
         y.backward()
 
 
@@ -288,9 +411,13 @@ def test_backward_through_a_part_that_was_freed():
 def test_backward_off_the_tape():
     x = nd.ones((2,))
     x.attach_grad()
-    with pytest.raises(mx.HybridError, match=re.escape(
+    with pytest.raises(
+        mx.HybridError,
+        match=re.escape(
             "backward: the array is not on the tape; compute it inside `with "
-            "autograd.record():` from arrays with attach_grad()")):
+            "autograd.record():` from arrays with attach_grad()"
+        ),
+    ):
         (x * x).backward()
 
 
@@ -299,30 +426,53 @@ def test_grad_of_an_array_without_a_place_on_the_tape():
     x.attach_grad()
     with autograd.record():
         y = x * z
-    with pytest.raises(mx.HybridError, match=re.escape("call its attach_grad() before "
-                                                       "record()")):
+    with pytest.raises(
+        mx.HybridError, match=re.escape("call its attach_grad() before record()")
+    ):
         autograd.grad(y, [z])
 
 
-@pytest.mark.parametrize("spoil", [
-    "x += 1", "x -= 1", "x *= 2", "x /= 2", "x[:] = 0", "x[0] = 0", "y += 1", "y[:] = 0",
-    "y[0] = 0"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "x += 1",
+        "x -= 1",
+        "x *= 2",
+        "x /= 2",
+        "x[:] = 0",
+        "x[0] = 0",
+        "y += 1",
+        "y[:] = 0",
+        "y[0] = 0",
+    ],
+)
 def test_in_place_under_record(spoil):
     x = nd.ones((2,))
     x.attach_grad()
-    with pytest.raises(mx.HybridError, match=r"inside autograd.record\(\): the tape still "
-                                             r"needs .* as in x = x \+ y"), autograd.record():
+    with (
+        pytest.raises(
+            mx.HybridError,
+            match=r"inside autograd.record\(\): the tape still "
+            r"needs .* as in x = x \+ y",
+        ),
+        autograd.record(),
+    ):
         y = x * 2
         exec(spoil, {"x": x, "y": y})
 
 
-# -- parameters and blocks --------------------------------------------------------------------------------
+# -- parameters and blocks -------------------------------------------------------------
 def test_not_initialized():
     net = nn.Dense(2, in_units=3, prefix="d_")
-    sentence = re.escape("Parameter 'd_weight' has not been initialized; call "
-                         "net.initialize() first")
-    for ask in (lambda: net(nd.ones((1, 3))), net.weight.data, net.weight.grad,
-                lambda: nn.Dense(2, prefix="d_")(nd.ones((1, 3)))):
+    sentence = re.escape(
+        "Parameter 'd_weight' has not been initialized; call net.initialize() first"
+    )
+    for ask in (
+        lambda: net(nd.ones((1, 3))),
+        net.weight.data,
+        net.weight.grad,
+        lambda: nn.Dense(2, prefix="d_")(nd.ones((1, 3))),
+    ):
         with pytest.raises(mx.HybridError, match=sentence):
             ask()
     net.hybridize(backend="numpy")
@@ -333,12 +483,19 @@ def test_not_initialized():
 def test_deferred(tmp_path):
     net = nn.Dense(2, prefix="d_")
     net.initialize()
-    for ask in (net.weight.data, net.weight.grad,
-                lambda: net.save_parameters(str(tmp_path / "p"))):
-        with pytest.raises(gluon.DeferredInitializationError, match=re.escape(
-                "Parameter 'd_weight' has shape (2, 0), where 0 is unknown, so it has no "
-                "numbers yet; call the net once with data, or give the layer its number of "
-                "inputs (in_units)")):
+    for ask in (
+        net.weight.data,
+        net.weight.grad,
+        lambda: net.save_parameters(str(tmp_path / "p")),
+    ):
+        with pytest.raises(
+            gluon.DeferredInitializationError,
+            match=re.escape(
+                "Parameter 'd_weight' has shape (2, 0), where 0 is unknown, so it has "
+                "no numbers yet; call the net once with data, or give the layer its "
+                "number of inputs (in_units)"
+            ),
+        ):
             ask()
     assert list(tmp_path.iterdir()) == []
 
@@ -354,15 +511,20 @@ def test_shapes_that_cannot_be_found():
 
     net = Net()
     net.initialize()
-    with pytest.raises(mx.HybridError, match=re.escape(
-            "the shapes of 'net_w' (0, 2) cannot be found from the input")):
+    with pytest.raises(
+        mx.HybridError,
+        match=re.escape("the shapes of 'net_w' (0, 2) cannot be found from the input"),
+    ):
         net(nd.ones((1, 2)))
 
 
 def test_an_unknown_shape_without_leave_to_wait():
     param = gluon.Parameter("w", shape=(0, 2))
-    with pytest.raises(mx.ShapeError, match=r"'w' has shape \(0, 2\), where 0 is unknown; "
-                                            "give the whole shape"):
+    with pytest.raises(
+        mx.ShapeError,
+        match=r"'w' has shape \(0, 2\), where 0 is unknown; "
+        "give the whole shape",
+    ):
         param.initialize()
 
 
@@ -372,9 +534,14 @@ def test_another_number_of_inputs_than_the_first_time():
     net(nd.ones((1, 5)))
     for hybrid in (False, True):
         net.hybridize(hybrid, backend="numpy")
-        with pytest.raises(mx.ShapeError, match=re.escape(
-                "FullyConnected: with data (1, 6) and num_hidden=2: weight has shape (2, 5), "
-                "but (2, 6) is needed")):
+        with pytest.raises(
+            mx.ShapeError,
+            match=re.escape(
+                "FullyConnected: with data (1, 6) and num_hidden=2: weight has shape "
+                "(2, 5), "
+                "but (2, 6) is needed"
+            ),
+        ):
             net(nd.ones((1, 6)))
         assert net(nd.ones((1, 5))).shape == (1, 2)
 
@@ -384,22 +551,33 @@ def test_another_dtype_than_the_parameters():
     net.initialize()
     for hybrid in (False, True):
         net.hybridize(hybrid, backend="numpy")
-        with pytest.raises(mx.DTypeError, match="FullyConnected: the inputs are float32 and "
-                                                "float64, but one dtype is needed"):
+        with pytest.raises(
+            mx.DTypeError,
+            match="FullyConnected: the inputs are float32 and "
+            "float64, but one dtype is needed",
+        ):
             net(nd.ones((1, 3), dtype="float64"))
 
 
 def test_a_sample_without_a_batch():
     net = nn.Dense(2)
     net.initialize()
-    with pytest.raises(mx.ShapeError, match=re.escape("a single sample is "
-                                                      "x.reshape((1, -1))")):
+    with pytest.raises(
+        mx.ShapeError, match=re.escape("a single sample is x.reshape((1, -1))")
+    ):
         net(nd.ones((3,)))
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.parametrize("given, shown", [([1, 2, 3], "list"), (3, "int"), (None, "NoneType"),
-                                          (np.ones((1, 3), "float32"), "ndarray")])
+@pytest.mark.parametrize(
+    "given, shown",
+    [
+        ([1, 2, 3], "list"),
+        (3, "int"),
+        (None, "NoneType"),
+        (np.ones((1, 3), "float32"), "ndarray"),
+    ],
+)
 def test_a_block_wants_arrays(given, shown, hybrid):
     net = nn.Dense(2, in_units=3)
     net.initialize()
@@ -409,10 +587,13 @@ def test_a_block_wants_arrays(given, shown, hybrid):
 
 
 def test_arguments_that_are_not_plain_values():
-    with pytest.raises(mx.AttrError, match="arguments other than arrays must be plain "
-                                           "values"):
+    with pytest.raises(
+        mx.AttrError, match="arguments other than arrays must be plain values"
+    ):
         mx.function(lambda x, table: x, target="numpy")(nd.ones((1,)), {"a": 1})
-    with pytest.raises(mx.AttrError, match="NDArrays are needed as arguments, found none"):
+    with pytest.raises(
+        mx.AttrError, match="NDArrays are needed as arguments, found none"
+    ):
         mx.function(lambda: 1, target="numpy")()
 
 
@@ -420,8 +601,11 @@ def test_wrong_children():
     net = nn.HybridSequential()
     with pytest.raises(mx.AttrError, match="children must be Blocks, found 3"):
         net.add(3)
-    with pytest.raises(mx.AttrError, match="the child Lambda.* is a Block, but children of a "
-                                           "HybridBlock must be HybridBlocks"):
+    with pytest.raises(
+        mx.AttrError,
+        match="the child Lambda.* is a Block, but children of a "
+        "HybridBlock must be HybridBlocks",
+    ):
         net.add(nn.Lambda("relu"))
     assert len(net) == 0
 
@@ -431,43 +615,69 @@ def test_a_forgotten_super():
         def __init__(self):
             self.dense = nn.Dense(1)
 
-    with pytest.raises(mx.HybridError, match=r"Forgetful: call super\(\).__init__\(\) before "
-                                             "setting 'dense'"):
+    with pytest.raises(
+        mx.HybridError,
+        match=r"Forgetful: call super\(\).__init__\(\) before "
+        "setting 'dense'",
+    ):
         Forgetful()
 
 
 def test_a_forgotten_forward():
-    with pytest.raises(NotImplementedError, match="Block has no forward method; write def "
-                                                  "forward"):
+    with pytest.raises(
+        NotImplementedError, match="Block has no forward method; write def forward"
+    ):
         gluon.Block()(nd.ones((1,)))
     with pytest.raises(NotImplementedError, match="has no hybrid_forward method"):
         gluon.HybridBlock()(nd.ones((1,)))
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: nn.Dense(0), "units=0, but a whole number of at least 1 is needed"),
-    (lambda: nn.Dense(2.5), "units=2.5"),
-    (lambda: nn.Dense(2, activation="gelu"), "act_type='gelu' does not fit"),
-    (lambda: nn.Dropout(1.5), "rate=1.5, but a probability in [0, 1) is needed"),
-    (lambda: nn.HybridLambda("gelu"), "'gelu' is neither a function nor the name"),
-    (lambda: nn.Lambda(3), "3 is neither a function nor the name"),
-    (lambda: nn.Dense(1, in_units=1).initialize("magic"), "initialiser 'magic' is unknown"),
-    (lambda: gluon.Parameter("w", grad_req="maybe"), "grad_req='maybe' is unknown"),
-    (lambda: gluon.ParameterDict().get_constant("c"), "'c' is new, so it needs a value"),
-    (lambda: gluon.Trainer({}, "lion"), "optimizer 'lion' is unknown; there are sgd"),
-    (lambda: gluon.Trainer({}, "sgd", {"speed": 1}), "speed"),
-    (lambda: gluon.Trainer([1], "sgd"), "parameters are needed"),
-    (lambda: gluon.SymbolBlock(sym.var("a") + 1, sym.var("b")), "the symbol has no variable "
-                                                                "'b'; it has a"),
-    (lambda: sym.var(3), "the name is 3, but a string is needed"),
-    (lambda: sym.Group([]), "a list of symbols is needed"),
-    (lambda: (sym.var("a") + 1).infer_shape(b=(1,)), "there is no argument b; there are a"),
-    (lambda: (sym.var("a") + 1)["x"], "there are _plusscalar"),
-    (lambda: mx.init.Xavier(rnd_type="odd"), "rnd_type='odd'"),
-    (lambda: mx.init.Xavier().init_array("w", nd.ones((3,))), "at least two axes are needed"),
-    (lambda: mx.function(lambda x: x, target="tpu")(nd.ones((1,))),
-     "target 'tpu' is unknown; there are cpu, numpy"),
-])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: nn.Dense(0), "units=0, but a whole number of at least 1 is needed"),
+        (lambda: nn.Dense(2.5), "units=2.5"),
+        (lambda: nn.Dense(2, activation="gelu"), "act_type='gelu' does not fit"),
+        (lambda: nn.Dropout(1.5), "rate=1.5, but a probability in [0, 1) is needed"),
+        (lambda: nn.HybridLambda("gelu"), "'gelu' is neither a function nor the name"),
+        (lambda: nn.Lambda(3), "3 is neither a function nor the name"),
+        (
+            lambda: nn.Dense(1, in_units=1).initialize("magic"),
+            "initialiser 'magic' is unknown",
+        ),
+        (lambda: gluon.Parameter("w", grad_req="maybe"), "grad_req='maybe' is unknown"),
+        (
+            lambda: gluon.ParameterDict().get_constant("c"),
+            "'c' is new, so it needs a value",
+        ),
+        (
+            lambda: gluon.Trainer({}, "lion"),
+            "optimizer 'lion' is unknown; there are sgd",
+        ),
+        (lambda: gluon.Trainer({}, "sgd", {"speed": 1}), "speed"),
+        (lambda: gluon.Trainer([1], "sgd"), "parameters are needed"),
+        (
+            lambda: gluon.SymbolBlock(sym.var("a") + 1, sym.var("b")),
+            "the symbol has no variable 'b'; it has a",
+        ),
+        (lambda: sym.var(3), "the name is 3, but a string is needed"),
+        (lambda: sym.Group([]), "a list of symbols is needed"),
+        (
+            lambda: (sym.var("a") + 1).infer_shape(b=(1,)),
+            "there is no argument b; there are a",
+        ),
+        (lambda: (sym.var("a") + 1)["x"], "there are _plusscalar"),
+        (lambda: mx.init.Xavier(rnd_type="odd"), "rnd_type='odd'"),
+        (
+            lambda: mx.init.Xavier().init_array("w", nd.ones((3,))),
+            "at least two axes are needed",
+        ),
+        (
+            lambda: mx.function(lambda x: x, target="tpu")(nd.ones((1,))),
+            "target 'tpu' is unknown; there are cpu, numpy",
+        ),
+    ],
+)
 def test_a_wrong_part_says_so_when_it_is_made(make, message):
     with pytest.raises(mx.HybridError, match=re.escape(message)):
         make()
@@ -475,15 +685,19 @@ def test_a_wrong_part_says_so_when_it_is_made(make, message):
 
 def test_an_unknown_parameter_lists_those_there_are():
     net = nn.Dense(2, prefix="d_")
-    with pytest.raises(KeyError, match="no parameter 'd_wait'; there are d_weight, d_bias"):
+    with pytest.raises(
+        KeyError, match="no parameter 'd_wait'; there are d_weight, d_bias"
+    ):
         net.collect_params()["d_wait"]
 
 
 def test_set_data_of_another_shape():
     net = nn.Dense(2, in_units=3, prefix="d_")
     net.initialize()
-    with pytest.raises(mx.ShapeError, match=re.escape("'d_weight' has shape (2, 3), but "
-                                                      "(3, 2) is needed")):
+    with pytest.raises(
+        mx.ShapeError,
+        match=re.escape("'d_weight' has shape (2, 3), but (3, 2) is needed"),
+    ):
         net.weight.set_data(nd.ones((3, 2)))
 
 
@@ -491,8 +705,9 @@ def test_a_gradient_that_is_not_kept():
     net = nn.Dense(2, in_units=3)
     net.initialize()
     net.weight.grad_req = "null"
-    with pytest.raises(mx.HybridError, match="has no gradient, because its grad_req is "
-                                             "'null'"):
+    with pytest.raises(
+        mx.HybridError, match="has no gradient, because its grad_req is 'null'"
+    ):
         net.weight.grad()
 
 
@@ -502,7 +717,7 @@ def test_a_symbol_block_called_with_another_number_of_inputs():
         block(nd.ones((1,)))
 
 
-# -- files ------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------
 @pytest.fixture
 def saved(tmp_path):
     """A net with two layers, and a file with its parameters."""
@@ -522,19 +737,28 @@ def test_export_before_a_hybridized_call(tmp_path, hybrid):
     net.hybridize(hybrid)
     if not hybrid:
         net(nd.ones((1, 1)))
-    with pytest.raises(mx.HybridError, match=re.escape(
-            "export: there is no graph yet; call hybridize() and then the net once with "
-            "data")):
+    with pytest.raises(
+        mx.HybridError,
+        match=re.escape(
+            "export: there is no graph yet; call hybridize() and then the net once "
+            "with data"
+        ),
+    ):
         net.export(str(tmp_path / "net"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_that_are_not_there(tmp_path):
     missing = str(tmp_path / "missing")
-    for ask in (lambda: nd.load(missing), lambda: sym.load(missing),
-                lambda: nn.Dense(1).load_parameters(missing),
-                lambda: gluon.SymbolBlock.imports(missing, ["data"])):
-        with pytest.raises(FileError, match=f"cannot read '{re.escape(missing)}': No such"):
+    for ask in (
+        lambda: nd.load(missing),
+        lambda: sym.load(missing),
+        lambda: nn.Dense(1).load_parameters(missing),
+        lambda: gluon.SymbolBlock.imports(missing, ["data"]),
+    ):
+        with pytest.raises(
+            FileError, match=f"cannot read '{re.escape(missing)}': No such"
+        ):
             ask()
     with pytest.raises(FileError, match="cannot write .*: No such file or directory"):
         nd.save(str(tmp_path / "no" / "folder"), nd.ones((1,)))
@@ -543,35 +767,48 @@ def test_files_that_are_not_there(tmp_path):
 def test_missing_and_superfluous_names(saved):
     net, file = saved
     bigger = nn.HybridSequential()
-    bigger.add(nn.Dense(4, in_units=3), nn.Dense(2, in_units=4), nn.Dense(2, in_units=2))
-    with pytest.raises(FileError, match="has no '2.bias', '2.weight'; it has '0.bias', "
-                                        "'0.weight', '1.bias', '1.weight'; allow_missing="):
+    bigger.add(
+        nn.Dense(4, in_units=3), nn.Dense(2, in_units=4), nn.Dense(2, in_units=2)
+    )
+    with pytest.raises(
+        FileError,
+        match="has no '2.bias', '2.weight'; it has '0.bias', "
+        "'0.weight', '1.bias', '1.weight'; allow_missing=",
+    ):
         bigger.load_parameters(file)
     bigger.load_parameters(file, allow_missing=True)
     smaller = nn.HybridSequential()
     smaller.add(nn.Dense(4, in_units=3))
-    with pytest.raises(FileError, match="has '1.bias', '1.weight', which the net has not; the "
-                                        "net has '0.bias', '0.weight'; ignore_extra=True"):
+    with pytest.raises(
+        FileError,
+        match="has '1.bias', '1.weight', which the net has not; the "
+        "net has '0.bias', '0.weight'; ignore_extra=True",
+    ):
         smaller.load_parameters(file)
     smaller.load_parameters(file, ignore_extra=True)
-    np.testing.assert_array_equal(smaller[0].weight.data().asnumpy(),
-                                  net[0].weight.data().asnumpy())
+    np.testing.assert_array_equal(
+        smaller[0].weight.data().asnumpy(), net[0].weight.data().asnumpy()
+    )
 
 
 def test_a_file_of_another_net(saved):
     _, file = saved
     other = nn.HybridSequential()
     other.add(nn.Dense(4, in_units=5), nn.Dense(2, in_units=4))
-    with pytest.raises(mx.ShapeError, match=rf"'{re.escape(file)}': '.*weight' has shape "
-                                            r"\(4, 5\), but \(4, 3\) is needed"):
+    with pytest.raises(
+        mx.ShapeError,
+        match=rf"'{re.escape(file)}': '.*weight' has shape "
+        r"\(4, 5\), but \(4, 3\) is needed",
+    ):
         other.load_parameters(file)
 
 
 def test_a_file_of_another_dtype(saved):
     net, file = saved
     net.cast("float64")
-    with pytest.raises(FileError, match="is float32, but the net has float64; "
-                                        "cast_dtype=True converts"):
+    with pytest.raises(
+        FileError, match="is float32, but the net has float64; cast_dtype=True converts"
+    ):
         net.load_parameters(file)
     net.load_parameters(file, cast_dtype=True)
     assert net[0].weight.data().dtype is np.float64
@@ -580,7 +817,9 @@ def test_a_file_of_another_dtype(saved):
 def test_a_list_without_names_is_no_parameter_file(tmp_path):
     file = str(tmp_path / "list")
     nd.save(file, [nd.ones((1,))])
-    with pytest.raises(FileError, match="holds arrays without names; parameters need names"):
+    with pytest.raises(
+        FileError, match="holds arrays without names; parameters need names"
+    ):
         nn.Dense(1).load_parameters(file)
 
 
@@ -589,10 +828,14 @@ def test_imports_with_the_wrong_input(saved, tmp_path):
     net.hybridize(backend="numpy")
     net(nd.ones((1, 3)))
     symbol, params = net.export(str(tmp_path / "net"))
-    with pytest.raises(mx.AttrError, match="the symbol has no variable 'dat'; it has data, "
-                                           "net_dense0_weight"):
+    with pytest.raises(
+        mx.AttrError,
+        match="the symbol has no variable 'dat'; it has data, net_dense0_weight",
+    ):
         gluon.SymbolBlock.imports(symbol, ["dat"], params)
-    with pytest.raises(mx.HybridError, match="'net_dense0_weight' has not been initialized"):
+    with pytest.raises(
+        mx.HybridError, match="'net_dense0_weight' has not been initialized"
+    ):
         gluon.SymbolBlock.imports(symbol, ["data"])(nd.ones((1, 3)))
     with pytest.raises(FileError, match="is not JSON"):
         gluon.SymbolBlock.imports(params, ["data"])
@@ -600,9 +843,13 @@ def test_imports_with_the_wrong_input(saved, tmp_path):
         gluon.SymbolBlock.imports(symbol, ["data"], symbol)
 
 
-# -- what a student sees -------------------------------------------------------------------------------------
-look_up_shown = pytest.mark.xfail(strict=True, reason=(
-    "Hybrid.call traces inside `except KeyError`, so the look-up that failed is shown first"))
+# -- what a student sees ---------------------------------------------------------------
+look_up_shown = pytest.mark.xfail(
+    strict=True,
+    reason=(
+        "Hybrid.call traces inside `except KeyError`, so the failed look-up is shown"
+    ),
+)
 
 MISTAKES = {  # what goes wrong -> (how, at most so many frames of the package)
     "arithmetic": (lambda: nd.ones((2, 3)) + nd.ones((4,)), 6),
@@ -613,9 +860,11 @@ MISTAKES = {  # what goes wrong -> (how, at most so many frames of the package)
     "missing file": (lambda: nn.Dense(2).load_parameters("/missing"), 6),
     "shape in a net": (lambda: net_of_wrong_shape()(nd.ones((2, 3))), 14),
     "branch in a hybridized block": pytest.param(
-        lambda: one_line_net(branch), 10, marks=look_up_shown),
+        lambda: one_line_net(branch), 10, marks=look_up_shown
+    ),
     "shape in a hybridized net": pytest.param(
-        lambda: net_of_wrong_shape(True)(nd.ones((2, 3))), 18, marks=look_up_shown),
+        lambda: net_of_wrong_shape(True)(nd.ones((2, 3))), 18, marks=look_up_shown
+    ),
 }
 
 
@@ -633,17 +882,27 @@ def test_a_mistake_shows_no_compiler_and_few_frames(mistake, limit):
     shown = "".join(traceback.format_exception(caught.value))
     assert "numba" not in shown and "llvmlite" not in shown
     assert shown.count("Traceback (most recent call last)") == 1, shown
-    ours = [f for f in traceback.extract_tb(caught.value.__traceback__)
-            if Path(f.filename).is_relative_to(Path(mx.__file__).parent)]
+    ours = [
+        f
+        for f in traceback.extract_tb(caught.value.__traceback__)
+        if Path(f.filename).is_relative_to(Path(mx.__file__).parent)
+    ]
     assert len(ours) <= limit, shown
     assert "\n" not in str(caught.value)
 
 
 def test_a_mistake_does_not_load_the_compiler():
-    code = ("import sys, minihybrid as mx\n"
-            "from minihybrid.gluon import nn\n"
-            "net = nn.Dense(2, in_units=3); net.initialize(); net.hybridize()\n"
-            "try: net(mx.nd.ones((1, 4)))\n"
-            "except mx.ShapeError: print('numba' in sys.modules)\n")
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    code = (
+        "import sys, minihybrid as mx\n"
+        "from minihybrid.gluon import nn\n"
+        "net = nn.Dense(2, in_units=3); net.initialize(); net.hybridize()\n"
+        "try: net(mx.nd.ones((1, 4)))\n"
+        "except mx.ShapeError: print('numba' in sys.modules)\n"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(mx.__file__).parent.parent,
+        capture_output=True,
+        text=True,
+    )
     assert out.stdout == "False\n", out.stderr

@@ -1,4 +1,5 @@
-"""Parameters, blocks and layers: the contract of Gluon beside what the tutorials tell."""
+"""Parameters, blocks and layers: Gluon's contract beside the tutorials."""
+
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ def ones_net(*layers, **kwargs):
     return net
 
 
-# -- parameters ------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------
 def test_a_parameter_from_birth_to_gradient():
     p = gluon.Parameter("w", shape=(2, 3))
     p.initialize(init=mx.init.Constant(3))
@@ -38,9 +39,16 @@ def test_initialize_twice_keeps_the_first_numbers():
     assert net.weight.data().asscalar() == 1  # its own initialiser, not the net's
 
 
-@pytest.mark.parametrize("init, wanted", [
-    ("zeros", 0), ("ones", 1), (mx.init.Zero(), 0), (mx.init.One(), 1),
-    (mx.init.Constant(-2), -2)])
+@pytest.mark.parametrize(
+    "init, wanted",
+    [
+        ("zeros", 0),
+        ("ones", 1),
+        (mx.init.Zero(), 0),
+        (mx.init.One(), 1),
+        (mx.init.Constant(-2), -2),
+    ],
+)
 def test_an_initialiser_sets_weights_and_leaves_biases_at_zero(init, wanted):
     net = nn.Dense(2, in_units=2)
     net.initialize(init)
@@ -110,8 +118,10 @@ def test_a_parameter_dict_makes_and_shares():
 
 @pytest.mark.parametrize("folder_of", ["save", "load"])
 def test_a_parameter_dict_saves_and_loads(tmp_path, folder_of):
-    net, other = ones_net(nn.Dense(1, in_units=2, prefix="d_")), nn.Dense(
-        1, in_units=2, prefix="d_")
+    net, other = (
+        ones_net(nn.Dense(1, in_units=2, prefix="d_")),
+        nn.Dense(1, in_units=2, prefix="d_"),
+    )
     net.collect_params().save(str(tmp_path / "p"))
     other.collect_params().load(str(tmp_path / "p"))
     assert other.weight.data().asnumpy().tolist() == [[1, 1]]
@@ -145,7 +155,7 @@ def test_a_frozen_layer_does_not_learn():
         assert (net[1].weight.data().asnumpy() != before).all()
 
 
-# -- blocks ---------------------------------------------------------------------------------------
+# -- blocks ----------------------------------------------------------------------------
 def test_dense_shapes():
     x = nd.ones((2, 3, 4))
     flat, rows = nn.Dense(5), nn.Dense(5, flatten=False)
@@ -155,7 +165,9 @@ def test_dense_shapes():
         eager = net(x).asnumpy()
         net.hybridize(backend="numpy")
         np.testing.assert_allclose(net(x).asnumpy(), eager, rtol=1e-5)
-    assert list(nn.Dense(5, use_bias=False, prefix="d_").collect_params()) == ["d_weight"]
+    assert list(nn.Dense(5, use_bias=False, prefix="d_").collect_params()) == [
+        "d_weight"
+    ]
     assert nn.Flatten()(x).shape == (2, 12)
 
 
@@ -178,8 +190,11 @@ def test_a_layer_used_twice_has_one_set_of_parameters():
 
     net, x = Twice(prefix="t_"), nd.ones((1, 2))
     net.initialize()
-    assert net(sym.var("data")).list_arguments() == ["data", "t_dense0_weight",
-                                                     "t_dense0_bias"]
+    assert net(sym.var("data")).list_arguments() == [
+        "data",
+        "t_dense0_weight",
+        "t_dense0_bias",
+    ]
     for hybrid in (False, True):
         net.hybridize(hybrid, backend="numpy")
         with autograd.record():
@@ -247,28 +262,36 @@ def test_a_child_with_lists_inside_a_hybridized_parent():
 
 def test_lambda_blocks():
     x = nd.array([[-1, 2]])
-    for block in (nn.Lambda("relu"), nn.Lambda(lambda x: nd.relu(x)), nn.HybridLambda("relu"),
-                  nn.HybridLambda(lambda F, x: F.relu(x))):
+    for block in (
+        nn.Lambda("relu"),
+        nn.Lambda(lambda x: nd.relu(x)),
+        nn.HybridLambda("relu"),
+        nn.HybridLambda(lambda F, x: F.relu(x)),
+    ):
         block.hybridize(backend="numpy")
         assert block(x).asnumpy().tolist() == [[0, 2]]
 
 
 def test_a_sequence_passes_several_values_on():
     net = nn.HybridSequential()
-    net.add(nn.HybridLambda(lambda F, x: (x, x * 2)), nn.HybridLambda(
-        lambda F, a, b: (b, a)), nn.HybridLambda(lambda F, a, b: a - b))
+    net.add(
+        nn.HybridLambda(lambda F, x: (x, x * 2)),
+        nn.HybridLambda(lambda F, a, b: (b, a)),
+        nn.HybridLambda(lambda F, a, b: a - b),
+    )
     for hybrid in (False, True):
         net.hybridize(hybrid, backend="numpy")
         assert net(nd.ones((1,))).asscalar() == 1
 
 
-# -- symbol blocks -----------------------------------------------------------------------------------
+# -- symbol blocks ---------------------------------------------------------------------
 def test_a_symbol_block_with_parameters_from_a_net():
     net = ones_net(nn.Dense(2, in_units=3), nn.Dense(1, in_units=2))
     x = nd.ones((1, 3))
     inner = net(sym.var("data")).get_internals()
-    first = gluon.SymbolBlock(inner[net[0].name + "_fwd_output"], sym.var("data"),
-                              params=net.collect_params())
+    first = gluon.SymbolBlock(
+        inner[net[0].name + "_fwd_output"], sym.var("data"), params=net.collect_params()
+    )
     assert first(x).asnumpy().tolist() == [[3, 3]]
     net[0].weight.set_data(nd.zeros((2, 3)))
     assert first(x).asnumpy().tolist() == [[0, 0]]  # they are the same parameters
@@ -302,12 +325,16 @@ def test_export_of_several_inputs_and_an_unused_parameter(tmp_path):
     assert sym.load(symbol).list_arguments() == ["data0", "data1", "n_used"]
     loaded = gluon.SymbolBlock.imports(symbol, ["data0", "data1"], params)
     assert loaded(nd.array([5]), nd.array([2])).asscalar() == 4
-    again = gluon.SymbolBlock.imports(symbol, ["data1", "data0"], params)  # in another order
+    again = gluon.SymbolBlock.imports(
+        symbol, ["data1", "data0"], params
+    )  # in another order
     assert again(nd.array([5]), nd.array([2])).asscalar() == -2
 
 
-# -- known bugs: each test says what should hold ------------------------------------------------------
-@pytest.mark.xfail(strict=True, reason="plans read a parameter of another dtype as it was")
+# -- known bugs: each test says what should hold ---------------------------------------
+@pytest.mark.xfail(
+    strict=True, reason="plans read a parameter of another dtype as it was"
+)
 @pytest.mark.parametrize("backend", ["cpu"])
 def test_a_cast_parameter_is_not_read_as_the_old_dtype(backend):
     net = ones_net(nn.Dense(2, in_units=2))
@@ -348,7 +375,9 @@ def test_a_child_that_is_replaced_is_gone():
     assert len(net.collect_params()) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the hook of summary meets the symbols of inference")
+@pytest.mark.xfail(
+    strict=True, reason="the hook of summary meets the symbols of inference"
+)
 def test_a_summary_before_the_first_call(capsys):
     net = nn.HybridSequential()
     net.add(nn.Dense(2, activation="relu"))
@@ -371,11 +400,15 @@ def test_an_activation_is_named_after_its_function():
     assert nn.Activation("tanh").name.startswith("tanh")
 
 
-@pytest.mark.xfail(strict=True, reason="Gluon prints the symbol and the numbers of ends")
+@pytest.mark.xfail(
+    strict=True, reason="Gluon prints the symbol and the numbers of ends"
+)
 def test_a_symbol_block_prints_like_gluon():
     x = sym.var("a")
-    assert repr(gluon.SymbolBlock(sym.relu(x, name="out"), x)) == \
-        "SymbolBlock(\n<Symbol out> : 1 -> 1\n)"
+    assert (
+        repr(gluon.SymbolBlock(sym.relu(x, name="out"), x))
+        == "SymbolBlock(\n<Symbol out> : 1 -> 1\n)"
+    )
 
 
 @pytest.mark.xfail(strict=True, reason="shapes are not inferred before initialize()")

@@ -1,4 +1,5 @@
 """Eager arrays: what MXNet's NDArray promises, with numbers that MXNet 1.9.1 gave."""
+
 import numpy as np
 import pytest
 
@@ -19,29 +20,41 @@ def told(a):
     return a.shape, a.dtype.__name__, a.asnumpy().tolist()
 
 
-# -- making ------------------------------------------------------------------------------
-@pytest.mark.parametrize("made, wanted", [
-    (lambda: nd.array([1, 2]), ((2,), "float32", [1, 2])),
-    (lambda: nd.array(np.arange(3)), ((3,), "float32", [0, 1, 2])),
-    (lambda: nd.array(np.arange(3.0)), ((3,), "float32", [0, 1, 2])),
-    (lambda: nd.array(np.arange(3, dtype="uint8")), ((3,), "float32", [0, 1, 2])),
-    (lambda: nd.array(nd.array([1, 2], dtype="int32")), ((2,), "int32", [1, 2])),
-    (lambda: nd.array([nd.array([1]), nd.array([2])]), ((2, 1), "float32", [[1], [2]])),
-    (lambda: nd.array(3), ((1,), "float32", [3])),
-    (lambda: nd.array([]), ((0,), "float32", [])),
-    (lambda: nd.zeros((2, 1)), ((2, 1), "float32", [[0], [0]])),
-    (lambda: nd.zeros(2), ((2,), "float32", [0, 0])),
-    (lambda: nd.ones((2,), dtype="int32"), ((2,), "int32", [1, 1])),
-    (lambda: nd.full((2,), 7), ((2,), "float32", [7, 7])),
-    (lambda: nd.arange(3), ((3,), "float32", [0, 1, 2])),
-    (lambda: nd.arange(1, 4), ((3,), "float32", [1, 2, 3])),
-    (lambda: nd.arange(0, 1, 0.25), ((4,), "float32", [0, 0.25, 0.5, 0.75])),
-    (lambda: nd.arange(0, 2, repeat=2), ((4,), "float32", [0, 0, 1, 1])),
-    (lambda: nd.arange(3, dtype="int64"), ((3,), "int64", [0, 1, 2])),
-    (lambda: nd.zeros((2, 0)), ((2, 0), "float32", [[], []])),
-    (lambda: nd.concatenate([nd.ones((1,)), nd.zeros((2,))]), ((3,), "float32", [1, 0, 0])),
-    (lambda: nd.one_hot(nd.array([0, 2]), 3), ((2, 3), "float32", [[1, 0, 0], [0, 0, 1]])),
-])
+# -- making ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "made, wanted",
+    [
+        (lambda: nd.array([1, 2]), ((2,), "float32", [1, 2])),
+        (lambda: nd.array(np.arange(3)), ((3,), "float32", [0, 1, 2])),
+        (lambda: nd.array(np.arange(3.0)), ((3,), "float32", [0, 1, 2])),
+        (lambda: nd.array(np.arange(3, dtype="uint8")), ((3,), "float32", [0, 1, 2])),
+        (lambda: nd.array(nd.array([1, 2], dtype="int32")), ((2,), "int32", [1, 2])),
+        (
+            lambda: nd.array([nd.array([1]), nd.array([2])]),
+            ((2, 1), "float32", [[1], [2]]),
+        ),
+        (lambda: nd.array(3), ((1,), "float32", [3])),
+        (lambda: nd.array([]), ((0,), "float32", [])),
+        (lambda: nd.zeros((2, 1)), ((2, 1), "float32", [[0], [0]])),
+        (lambda: nd.zeros(2), ((2,), "float32", [0, 0])),
+        (lambda: nd.ones((2,), dtype="int32"), ((2,), "int32", [1, 1])),
+        (lambda: nd.full((2,), 7), ((2,), "float32", [7, 7])),
+        (lambda: nd.arange(3), ((3,), "float32", [0, 1, 2])),
+        (lambda: nd.arange(1, 4), ((3,), "float32", [1, 2, 3])),
+        (lambda: nd.arange(0, 1, 0.25), ((4,), "float32", [0, 0.25, 0.5, 0.75])),
+        (lambda: nd.arange(0, 2, repeat=2), ((4,), "float32", [0, 0, 1, 1])),
+        (lambda: nd.arange(3, dtype="int64"), ((3,), "int64", [0, 1, 2])),
+        (lambda: nd.zeros((2, 0)), ((2, 0), "float32", [[], []])),
+        (
+            lambda: nd.concatenate([nd.ones((1,)), nd.zeros((2,))]),
+            ((3,), "float32", [1, 0, 0]),
+        ),
+        (
+            lambda: nd.one_hot(nd.array([0, 2]), 3),
+            ((2, 3), "float32", [[1, 0, 0], [0, 0, 1]]),
+        ),
+    ],
+)
 def test_arrays_are_made(made, wanted):
     assert told(made()) == wanted
 
@@ -69,7 +82,7 @@ def test_what_it_says_of_itself(x):
     assert x.wait_to_read() is None and nd.waitall() is None
 
 
-# -- operators: shape and dtype rules -------------------------------------------------------
+# -- operators: shape and dtype rules --------------------------------------------------
 RULES = {
     "x.sum()": ((1,), "float32", [21]),
     "x.mean()": ((1,), "float32", [3.5]),
@@ -133,8 +146,11 @@ RULES = {
     "nd.slice(x, begin=(0, 1), end=(2, 3))": ((2, 2), "float32", [[2, 3], [5, 6]]),
     "nd.slice_axis(x, axis=1, begin=0, end=2)": ((2, 2), "float32", [[1, 2], [4, 5]]),
     "nd.broadcast_to(x[0:1], shape=(2, 3))": ((2, 3), "float32", [[1, 2, 3]] * 2),
-    "nd.FullyConnected(x, nd.ones((2, 3)), nd.array([0, 1]), num_hidden=2)":
-        ((2, 2), "float32", [[6, 7], [15, 16]]),
+    "nd.FullyConnected(x, nd.ones((2, 3)), nd.array([0, 1]), num_hidden=2)": (
+        (2, 2),
+        "float32",
+        [[6, 7], [15, 16]],
+    ),
     "nd.Activation(-x, act_type='relu')": ((2, 3), "float32", [[0, 0, 0], [0, 0, 0]]),
     "nd.BlockGrad(x)": ((2, 3), "float32", X),
     "nd.mean(x, axis=0)": ((3,), "float32", [2.5, 3.5, 4.5]),
@@ -175,17 +191,28 @@ def test_a_loop_goes_over_rows(x):
     assert b.shape == (3,)
 
 
-# -- writing -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("write, wanted", [
-    ("x[:] = 7", [[7, 7, 7], [7, 7, 7]]), ("x[0] = 0", [[0, 0, 0], [4, 5, 6]]),
-    ("x[0, 1] = 9", [[1, 9, 3], [4, 5, 6]]), ("x[:, 1:] = 0", [[1, 0, 0], [4, 0, 0]]),
-    ("x[1] = x[0]", [[1, 2, 3], [1, 2, 3]]), ("x[:] = [1, 2, 3]", [[1, 2, 3], [1, 2, 3]]),
-    ("x[nd.array([1])] = 0", [[1, 2, 3], [0, 0, 0]]),
-    ("x += 1", [[2, 3, 4], [5, 6, 7]]), ("x -= x", [[0, 0, 0], [0, 0, 0]]),
-    ("x *= nd.array([1, 0, 2])", [[1, 0, 6], [4, 0, 12]]),
-    ("x /= 2", [[0.5, 1, 1.5], [2, 2.5, 3]]), ("nd.relu(-x, out=x)", [[0] * 3] * 2),
-    ("x[0][:] = 5", [[5, 5, 5], [4, 5, 6]]),  # a row is the same memory, as in MXNet
-])
+# -- writing ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "write, wanted",
+    [
+        ("x[:] = 7", [[7, 7, 7], [7, 7, 7]]),
+        ("x[0] = 0", [[0, 0, 0], [4, 5, 6]]),
+        ("x[0, 1] = 9", [[1, 9, 3], [4, 5, 6]]),
+        ("x[:, 1:] = 0", [[1, 0, 0], [4, 0, 0]]),
+        ("x[1] = x[0]", [[1, 2, 3], [1, 2, 3]]),
+        ("x[:] = [1, 2, 3]", [[1, 2, 3], [1, 2, 3]]),
+        ("x[nd.array([1])] = 0", [[1, 2, 3], [0, 0, 0]]),
+        ("x += 1", [[2, 3, 4], [5, 6, 7]]),
+        ("x -= x", [[0, 0, 0], [0, 0, 0]]),
+        ("x *= nd.array([1, 0, 2])", [[1, 0, 6], [4, 0, 12]]),
+        ("x /= 2", [[0.5, 1, 1.5], [2, 2.5, 3]]),
+        ("nd.relu(-x, out=x)", [[0] * 3] * 2),
+        (
+            "x[0][:] = 5",
+            [[5, 5, 5], [4, 5, 6]],
+        ),  # a row is the same memory, as in MXNet
+    ],
+)
 def test_writing_keeps_the_array_and_its_memory(write, wanted, x):
     memory, names = x.data, {"x": x, "nd": nd}
     exec(write, names)
@@ -194,8 +221,17 @@ def test_writing_keeps_the_array_and_its_memory(write, wanted, x):
 
 
 def test_results_do_not_share_memory_with_their_inputs(x):
-    for y in (x.copy(), x.reshape((3, 2)), x.T, x.flatten(), x + 0, nd.identity(x),
-              x.slice_axis(axis=0, begin=0, end=1), x.astype("float32"), x.expand_dims(0)):
+    for y in (
+        x.copy(),
+        x.reshape((3, 2)),
+        x.T,
+        x.flatten(),
+        x + 0,
+        nd.identity(x),
+        x.slice_axis(axis=0, begin=0, end=1),
+        x.astype("float32"),
+        x.expand_dims(0),
+    ):
         y[:] = -1
     assert x.asnumpy().tolist() == X
 
@@ -208,11 +244,15 @@ def test_copyto_and_copies(x):
     assert x.asnumpy().tolist() == X
 
 
-# -- random --------------------------------------------------------------------------------------
+# -- random ----------------------------------------------------------------------------
 def test_a_seed_repeats_the_numbers():
     def draw():
-        return [mx.random.uniform(shape=(3,)), nd.random.normal(0, 1, shape=(3,)),
-                nd.random.randint(0, 9, shape=(3,)), mx.random.randn(2, 2)]
+        return [
+            mx.random.uniform(shape=(3,)),
+            nd.random.normal(0, 1, shape=(3,)),
+            nd.random.randint(0, 9, shape=(3,)),
+            mx.random.randn(2, 2),
+        ]
 
     mx.random.seed(5)
     first = draw()
@@ -236,7 +276,13 @@ def test_random_numbers_have_their_distribution():
 def test_nd_and_sym_offer_the_same_functions():
     from minihybrid import sym
 
-    missing = {name for name in dir(nd) if name in mx.nd.OPS or name in mx.nd.FUNCTIONS
-               if not callable(getattr(sym, name, None))}
+    missing = {
+        name
+        for name in dir(nd)
+        if name in mx.nd.OPS or name in mx.nd.FUNCTIONS
+        if not callable(getattr(sym, name, None))
+    }
     assert missing == set()
-    assert {"maximum", "FullyConnected", "dot", "random", "zeros"} <= {*dir(nd)} & {*dir(sym)}
+    assert {"maximum", "FullyConnected", "dot", "random", "zeros"} <= {*dir(nd)} & {
+        *dir(sym)
+    }

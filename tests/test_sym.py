@@ -1,4 +1,5 @@
 """Symbols: names, composition, shapes and files as MXNet's `sym` has them."""
+
 import re
 
 import numpy as np
@@ -21,16 +22,49 @@ def fc(**kwargs):
     return sym.FullyConnected(sym.var("x"), num_hidden=3, name="fc", **kwargs)
 
 
-# -- names -----------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------
 def test_unnamed_symbols_count_up_with_the_names_of_mxnet():
     x, y = sym.var("x"), sym.Variable("y")
-    made = [x + y, x + 1, 1 - x, x * 2, x / y, x ** 2, x > y, x * y, sym.relu(x), x + y,
-            sym.dot(x, y), sym.concat(x, y), x.sum(), x.reshape((0, -1)), sym.zeros((2,)),
-            sym.arange(3), sym.maximum(x, y), sym.maximum(x, 2)]
+    made = [
+        x + y,
+        x + 1,
+        1 - x,
+        x * 2,
+        x / y,
+        x**2,
+        x > y,
+        x * y,
+        sym.relu(x),
+        x + y,
+        sym.dot(x, y),
+        sym.concat(x, y),
+        x.sum(),
+        x.reshape((0, -1)),
+        sym.zeros((2,)),
+        sym.arange(3),
+        sym.maximum(x, y),
+        sym.maximum(x, 2),
+    ]
     assert [s.name for s in made] == [
-        "_plus0", "_plusscalar0", "_rminusscalar0", "_mulscalar0", "_div0", "_powerscalar0",
-        "_greater0", "_mul0", "relu0", "_plus1", "dot0", "concat0", "sum0", "reshape0",
-        "_zeros0", "_arange0", "_maximum0", "_maximumscalar0"]
+        "_plus0",
+        "_plusscalar0",
+        "_rminusscalar0",
+        "_mulscalar0",
+        "_div0",
+        "_powerscalar0",
+        "_greater0",
+        "_mul0",
+        "relu0",
+        "_plus1",
+        "dot0",
+        "concat0",
+        "sum0",
+        "reshape0",
+        "_zeros0",
+        "_arange0",
+        "_maximum0",
+        "_maximumscalar0",
+    ]
 
 
 def test_it_prints_its_name():
@@ -55,13 +89,20 @@ def test_outputs_and_internals():
     assert group[0].name == "_plusscalar0" and group[-1].list_outputs() == ["s_output1"]
     out = sym.relu(x + parts[0], name="r")
     internals = out.get_internals()
-    assert internals.list_outputs() == ["x", "s_output0", "s_output1", "_plus0_output",
-                                        "r_output"]
+    assert internals.list_outputs() == [
+        "x",
+        "s_output0",
+        "s_output1",
+        "_plus0_output",
+        "r_output",
+    ]
     assert internals["_plus0_output"].name == "_plus0"
     assert out.get_children().name == "_plus0" and x.get_children() is None
     with pytest.raises(IndexError, match=re.escape("symbol[2]: there are 2 outputs")):
         group[2]
-    with pytest.raises(mx.AttrError, match="0 outputs are called so; there are r_output"):
+    with pytest.raises(
+        mx.AttrError, match="0 outputs are called so; there are r_output"
+    ):
         out["nope"]
 
 
@@ -86,11 +127,14 @@ def test_composition_puts_symbols_in_the_place_of_variables():
         inner(*map(sym.var, "abc"))
 
 
-# -- shapes and dtypes --------------------------------------------------------------------------
+# -- shapes and dtypes -----------------------------------------------------------------
 def test_shapes_flow_forwards_and_backwards():
     assert fc().infer_shape(x=(2, 5)) == ([(2, 5), (3, 5), (3,)], [(2, 3)], [])
     assert (sym.var("a") + sym.var("b")).infer_shape(a=(2, 3)) == (
-        [(2, 3), (2, 3)], [(2, 3)], [])
+        [(2, 3), (2, 3)],
+        [(2, 3)],
+        [],
+    )
     told = sym.relu(sym.var("x", shape=(2, 4)))
     assert told.infer_shape() == ([(2, 4)], [(2, 4)], [])
     deep = sym.var("x")
@@ -109,9 +153,13 @@ def test_shapes_that_do_not_follow():
 def test_shapes_that_contradict_name_the_node():
     with pytest.raises(mx.ShapeError, match=r"\(2, 3\) and \(3, 2\).*\(node 'total'\)"):
         sym.elemwise_add(sym.var("a"), sym.var("b"), name="total").infer_shape(
-            a=(2, 3), b=(3, 2))
-    with pytest.raises(mx.ShapeError, match=r"'fc_weight' has shape \(3, 6\)|"
-                                            r"weight has shape \(3, 6\), but \(3, 5\)"):
+            a=(2, 3), b=(3, 2)
+        )
+    with pytest.raises(
+        mx.ShapeError,
+        match=r"'fc_weight' has shape \(3, 6\)|"
+        r"weight has shape \(3, 6\), but \(3, 5\)",
+    ):
         fc().infer_shape(x=(2, 5), fc_weight=(3, 6))
 
 
@@ -121,39 +169,52 @@ def test_dtypes():
     assert sym.var("x").astype("int32").infer_type(x="float32")[1] == [np.int32]
 
 
-# -- tracing ----------------------------------------------------------------------------------------
+# -- tracing ---------------------------------------------------------------------------
 F32 = np.dtype("float32")
 
 
 def test_a_trace_is_the_graph_of_what_was_done():
-    graph, result = sym.trace(lambda x, y: sym.relu(x * y) + 1,
-                              {"x": Spec((2, 3), F32), "y": Spec((1, 3), F32)})
+    graph, result = sym.trace(
+        lambda x, y: sym.relu(x * y) + 1,
+        {"x": Spec((2, 3), F32), "y": Spec((1, 3), F32)},
+    )
     assert isinstance(result, sym.Symbol) and not sym.is_tracing()
-    assert graph.check().show() == """\
+    assert (
+        graph.check().show()
+        == """\
 x               = variable                 float32[2x3]
 y               = variable                 float32[1x3]
 broadcast_mul0  = broadcast_mul(x, y)      float32[2x3]
 relu0           = relu(broadcast_mul0)     float32[2x3]
 _plusscalar0    = _plus_scalar(relu0; scalar=1.0) float32[2x3]
 return _plusscalar0"""
+    )
 
 
-@pytest.mark.parametrize("body", [
-    lambda F, x: F.split(x, num_outputs=3, axis=1),
-    lambda F, x: F.split(x, num_outputs=3, axis=1)[1],
-    lambda F, x: list(F.split(x, num_outputs=3, axis=1))[::-1],
-    lambda F, x: F.split(x, num_outputs=3, axis=1)[1:],
-    lambda F, x: F.concat(*F.split(x, num_outputs=3, axis=1)[:2], dim=0),
-    lambda F, x: [x + 1, (x, [x * 2])],
-    lambda F, x: (F.split(x, num_outputs=3, axis=1), x),
-    lambda F, x: x[0], lambda F, x: x[0, 1], lambda F, x: x[:, -1], lambda F, x: x[..., 1:],
-    lambda F, x: x[::-1, ::2], lambda F, x: x.T + F.ones((3, 2)),
-    lambda F, x: F.zeros((2,)) + x[:, 0] + F.arange(2),
-    lambda F, x: F.full((2, 3), 3) * x, lambda F, x: F.maximum(x, 2) - F.minimum(3, x),
-    lambda F, x: F.add(x, 1) * F.subtract(1, x) / F.power(x, 2),
-    lambda F, x: F.greater(x, 2) + F.not_equal(x, x),
-    lambda F, x: x.reshape((-1,)) if F is nd else x.reshape((0, -1)).reshape((-1,)),
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda F, x: F.split(x, num_outputs=3, axis=1),
+        lambda F, x: F.split(x, num_outputs=3, axis=1)[1],
+        lambda F, x: list(F.split(x, num_outputs=3, axis=1))[::-1],
+        lambda F, x: F.split(x, num_outputs=3, axis=1)[1:],
+        lambda F, x: F.concat(*F.split(x, num_outputs=3, axis=1)[:2], dim=0),
+        lambda F, x: [x + 1, (x, [x * 2])],
+        lambda F, x: (F.split(x, num_outputs=3, axis=1), x),
+        lambda F, x: x[0],
+        lambda F, x: x[0, 1],
+        lambda F, x: x[:, -1],
+        lambda F, x: x[..., 1:],
+        lambda F, x: x[::-1, ::2],
+        lambda F, x: x.T + F.ones((3, 2)),
+        lambda F, x: F.zeros((2,)) + x[:, 0] + F.arange(2),
+        lambda F, x: F.full((2, 3), 3) * x,
+        lambda F, x: F.maximum(x, 2) - F.minimum(3, x),
+        lambda F, x: F.add(x, 1) * F.subtract(1, x) / F.power(x, 2),
+        lambda F, x: F.greater(x, 2) + F.not_equal(x, x),
+        lambda F, x: x.reshape((-1,)) if F is nd else x.reshape((0, -1)).reshape((-1,)),
+    ],
+)
 @pytest.mark.parametrize("target", ["numpy", "cpu"])
 def test_what_is_traced_is_what_eager_computes(body, target):
     x = nd.array([[1, 2, 3], [4, 5, 6]])

@@ -1,4 +1,5 @@
 """What the tutorials of Gluon promise about hybridizing, word for word."""
+
 import re
 
 import numpy as np
@@ -13,16 +14,20 @@ from minihybrid.gluon import block, nn
 def fresh_names(monkeypatch):
     """Count blocks from 0, as in a tutorial's fresh notebook."""
     monkeypatch.setattr(block.SCOPE, "counts", {})
-    monkeypatch.setattr(sym.NameManager._stack, "managers", [sym.NameManager()],
-                        raising=False)
+    monkeypatch.setattr(
+        sym.NameManager._stack, "managers", [sym.NameManager()], raising=False
+    )
     mx.random.seed(0)
 
 
 def mlp(**kwargs):
     net = nn.HybridSequential(**kwargs)
     with net.name_scope():
-        net.add(nn.Dense(256, activation="relu"), nn.Dense(128, activation="relu"),
-                nn.Dense(2))
+        net.add(
+            nn.Dense(256, activation="relu"),
+            nn.Dense(128, activation="relu"),
+            nn.Dense(2),
+        )
     return net
 
 
@@ -47,9 +52,10 @@ def same(a, b):
     np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-4, atol=1e-6)
 
 
-# -- HybridSequential ----------------------------------------------------------------------
-@pytest.mark.parametrize("options", [{}, {"backend": "numpy"},
-                                     {"static_alloc": True, "static_shape": True}])
+# -- HybridSequential ------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "options", [{}, {"backend": "numpy"}, {"static_alloc": True, "static_shape": True}]
+)
 def test_hybridize_does_not_change_the_answer(options):
     net, x = mlp(), nd.random.normal(shape=(1, 512))
     net.initialize()
@@ -63,18 +69,24 @@ def test_hybridize_does_not_change_the_answer(options):
 
 def test_a_sequence_prints_like_gluon_before_and_after_its_shapes_are_known():
     net = mlp()
-    assert repr(net) == """HybridSequential(
+    assert (
+        repr(net)
+        == """HybridSequential(
   (0): Dense(None -> 256, Activation(relu))
   (1): Dense(None -> 128, Activation(relu))
   (2): Dense(None -> 2, linear)
 )"""
+    )
     net.initialize()
     net(nd.ones((1, 512)))
-    assert repr(net) == """HybridSequential(
+    assert (
+        repr(net)
+        == """HybridSequential(
   (0): Dense(512 -> 256, Activation(relu))
   (1): Dense(256 -> 128, Activation(relu))
   (2): Dense(128 -> 2, linear)
 )"""
+    )
 
 
 def test_names_are_those_of_gluon():
@@ -83,9 +95,12 @@ def test_names_are_those_of_gluon():
     net(nd.ones((1, 512)))
     assert (net.name, net.prefix) == ("hybridsequential0", "hybridsequential0_")
     assert net[1].name == "hybridsequential0_dense1"
-    assert str(net[0].weight) == ("Parameter hybridsequential0_dense0_weight "
-                                  "(shape=(256, 512), dtype=float32)")
-    assert repr(net.collect_params()) == """hybridsequential0_ (
+    assert str(net[0].weight) == (
+        "Parameter hybridsequential0_dense0_weight (shape=(256, 512), dtype=float32)"
+    )
+    assert (
+        repr(net.collect_params())
+        == """hybridsequential0_ (
   Parameter hybridsequential0_dense0_weight (shape=(256, 512), dtype=float32)
   Parameter hybridsequential0_dense0_bias (shape=(256,), dtype=float32)
   Parameter hybridsequential0_dense1_weight (shape=(128, 256), dtype=float32)
@@ -93,33 +108,47 @@ def test_names_are_those_of_gluon():
   Parameter hybridsequential0_dense2_weight (shape=(2, 128), dtype=float32)
   Parameter hybridsequential0_dense2_bias (shape=(2,), dtype=float32)
 )"""
+    )
     symbol = net(sym.var("data"))
     assert repr(symbol) == "<Symbol hybridsequential0_dense2_fwd>"
     assert symbol.list_arguments() == ["data", *net.collect_params()]
     assert symbol.list_outputs() == ["hybridsequential0_dense2_fwd_output"]
     inner = symbol.get_internals().list_outputs()
-    assert inner[3:5] == ["hybridsequential0_dense0_fwd_output",
-                          "hybridsequential0_dense0_relu_fwd_output"]
+    assert inner[3:5] == [
+        "hybridsequential0_dense0_fwd_output",
+        "hybridsequential0_dense0_relu_fwd_output",
+    ]
 
 
 def test_without_a_name_scope_children_count_for_themselves():
     net = nn.HybridSequential()
     net.add(nn.Dense(3), nn.Dense(1))
-    assert list(net.collect_params()) == ["dense0_weight", "dense0_bias", "dense1_weight",
-                                          "dense1_bias"]
+    assert list(net.collect_params()) == [
+        "dense0_weight",
+        "dense0_bias",
+        "dense1_weight",
+        "dense1_bias",
+    ]
 
 
 def test_a_prefix_replaces_the_counted_name():
     assert list(mlp(prefix="model_").collect_params(".*2_")) == [
-        "model_dense2_weight", "model_dense2_bias"]
+        "model_dense2_weight",
+        "model_dense2_bias",
+    ]
 
 
 def test_collect_params_selects_by_regular_expression():
     net = mlp(prefix="net_")
     assert list(net.collect_params(".*weight")) == [
-        "net_dense0_weight", "net_dense1_weight", "net_dense2_weight"]
+        "net_dense0_weight",
+        "net_dense1_weight",
+        "net_dense2_weight",
+    ]
     assert list(net.collect_params("net_dense0_bias|net_dense2_weight")) == [
-        "net_dense0_bias", "net_dense2_weight"]
+        "net_dense0_bias",
+        "net_dense2_weight",
+    ]
 
 
 def test_a_sequence_is_a_sequence():
@@ -132,14 +161,29 @@ def test_a_sequence_is_a_sequence():
 
 
 def test_other_layers_print_like_gluon():
-    assert list(map(repr, [
-        nn.Dropout(0.5), nn.Flatten(), nn.Activation("tanh"), nn.Lambda("relu"),
-        nn.HybridLambda("relu"), nn.Dense(3, in_units=2, activation="sigmoid"),
-    ])) == ["Dropout(p = 0.5, axes=())", "Flatten", "Activation(tanh)", "Lambda(relu)",
-            "HybridLambda(relu)", "Dense(2 -> 3, Activation(sigmoid))"]
+    assert list(
+        map(
+            repr,
+            [
+                nn.Dropout(0.5),
+                nn.Flatten(),
+                nn.Activation("tanh"),
+                nn.Lambda("relu"),
+                nn.HybridLambda("relu"),
+                nn.Dense(3, in_units=2, activation="sigmoid"),
+            ],
+        )
+    ) == [
+        "Dropout(p = 0.5, axes=())",
+        "Flatten",
+        "Activation(tanh)",
+        "Lambda(relu)",
+        "HybridLambda(relu)",
+        "Dense(2 -> 3, Activation(sigmoid))",
+    ]
 
 
-# -- HybridBlock: what vanishes -------------------------------------------------------------
+# -- HybridBlock: what vanishes --------------------------------------------------------
 def test_eager_sees_nd_and_arrays(capsys):
     net = Printing()
     net.initialize()
@@ -158,8 +202,9 @@ def test_hybridized_prints_the_symbol_once_and_never_again(capsys):
     net.hybridize(backend="numpy")
     capsys.readouterr()
     same(net(x), eager)
-    assert capsys.readouterr().out == ("F: minihybrid.sym\nx: <Symbol data>\n"
-                                       "result: <Symbol printing0_relu0>\n")
+    assert capsys.readouterr().out == (
+        "F: minihybrid.sym\nx: <Symbol data>\nresult: <Symbol printing0_relu0>\n"
+    )
     for _ in range(3):
         same(net(x), eager)
     assert capsys.readouterr().out == ""
@@ -182,8 +227,12 @@ def test_a_net_called_with_a_symbol_gives_the_symbol(capsys):
     assert isinstance(y, sym.Symbol)
     assert capsys.readouterr().out.startswith("F: minihybrid.sym\nx: <Symbol data>\n")
     assert y.list_arguments() == [
-        "data", "printing0_dense0_weight", "printing0_dense0_bias",
-        "printing0_dense1_weight", "printing0_dense1_bias"]
+        "data",
+        "printing0_dense0_weight",
+        "printing0_dense0_bias",
+        "printing0_dense1_weight",
+        "printing0_dense1_bias",
+    ]
     net.hybridize()
     assert net(sym.var("data")).list_arguments() == y.list_arguments()
 
@@ -228,13 +277,19 @@ def test_retraced_for_a_new_shape_dtype_and_mode_and_listed(capsys):
         net(one)
     assert traced() == 0  # the mode is training again: only its plan is another
     assert [str(s) for s in net.plans] == [
-        "(float32[1x3]) prediction", "(float32[2x3]) prediction",
-        "(float64[1x3]) prediction", "(float32[1x3]) training",
-        "(float32[1x3]) training, with gradient"]
+        "(float32[1x3]) prediction",
+        "(float32[2x3]) prediction",
+        "(float64[1x3]) prediction",
+        "(float32[1x3]) training",
+        "(float32[1x3]) training, with gradient",
+    ]
     lines = repr(net.plans).splitlines()
     assert len(lines) == 5
-    assert re.fullmatch(r"\(float32\[1x3\]\) prediction: \d+ kernels, \d+ bytes, "
-                        "target numpy", lines[0])
+    assert re.fullmatch(
+        r"\(float32\[1x3\]\) prediction: \d+ kernels, \d+ bytes, "
+        "target numpy",
+        lines[0],
+    )
     net.hybridize(backend="numpy")
     assert len(net.plans) == 0
 
@@ -248,8 +303,9 @@ def test_a_gradient_has_plans_of_its_own():
         y = net(x)
     y.backward()
     assert [s.recording for s in net.plans] == [True, True]
-    np.testing.assert_allclose(x.grad.asnumpy(), net.weight.data().asnumpy().sum(0)[None],
-                               rtol=1e-6)
+    np.testing.assert_allclose(
+        x.grad.asnumpy(), net.weight.data().asnumpy().sum(0)[None], rtol=1e-6
+    )
 
 
 def test_dropout_acts_in_training_only_eager_and_hybridized_alike():
@@ -274,7 +330,7 @@ def test_training_mode_without_dropout_gives_the_same_answer():
         same(net(x), before)
 
 
-# -- structure ------------------------------------------------------------------------------
+# -- structure -------------------------------------------------------------------------
 def test_hybridize_on_a_plain_block_hybridizes_its_children(capsys):
     net = nn.Sequential()
     net.add(Printing(), nn.Lambda(lambda x: x * (2 if x.asnumpy().sum() > 0 else 3)))
@@ -291,8 +347,13 @@ def test_hybridize_on_a_plain_block_hybridizes_its_children(capsys):
 def test_nested_hybrid_blocks_are_one_plan():
     net = nn.HybridSequential(prefix="outer_")
     with net.name_scope():
-        net.add(Printing(), nn.Flatten(), nn.HybridLambda("tanh"),
-                nn.HybridLambda(lambda F, x: F.relu(x)), nn.Dense(3))
+        net.add(
+            Printing(),
+            nn.Flatten(),
+            nn.HybridLambda("tanh"),
+            nn.HybridLambda(lambda F, x: F.relu(x)),
+            nn.Dense(3),
+        )
     net.initialize()
     x = nd.random.normal(shape=(2, 4))
     before = net(x)
@@ -424,7 +485,9 @@ def test_hooks_are_called_hybridized_or_not_until_detached():
     net, seen = mlp(), []
     net.initialize()
     x = nd.ones((1, 3))
-    after = net.register_forward_hook(lambda b, ins, out: seen.append((b, ins, out.shape)))
+    after = net.register_forward_hook(
+        lambda b, ins, out: seen.append((b, ins, out.shape))
+    )
     before = net.register_forward_pre_hook(lambda b, ins: seen.append((b, ins)))
     for hybrid in (False, True):
         net.hybridize(hybrid, backend="numpy")
@@ -470,23 +533,29 @@ def test_cast_changes_the_dtype_of_everything():
     assert net.weight.grad().dtype is np.float64
 
 
-# -- export and load -----------------------------------------------------------------------------
+# -- export and load -------------------------------------------------------------------
 def test_export_and_imports_without_the_class(tmp_path):
     net, x = Printing(prefix="my_"), nd.random.normal(shape=(1, 4))
     net.initialize()
     net.hybridize(backend="numpy")
     before = net(x)
     files = net.export(str(tmp_path / "my_mlp"), epoch=7)
-    assert files == (str(tmp_path / "my_mlp-symbol.json"),
-                     str(tmp_path / "my_mlp-0007.params"))
+    assert files == (
+        str(tmp_path / "my_mlp-symbol.json"),
+        str(tmp_path / "my_mlp-0007.params"),
+    )
     del net
     loaded = gluon.SymbolBlock.imports(files[0], ["data"], files[1])
     same(loaded(x), before)
     loaded.hybridize(backend="numpy")
     same(loaded(x), before)
     same(loaded(nd.concat(x, x, dim=0))[1:], before)
-    assert list(loaded.collect_params()) == ["my_dense0_weight", "my_dense0_bias",
-                                             "my_dense1_weight", "my_dense1_bias"]
+    assert list(loaded.collect_params()) == [
+        "my_dense0_weight",
+        "my_dense0_bias",
+        "my_dense1_weight",
+        "my_dense1_bias",
+    ]
 
 
 def test_an_imported_net_can_be_trained(tmp_path):
@@ -508,9 +577,15 @@ def _exported(net, folder):
     return symbol, ["data"], params
 
 
-@pytest.mark.parametrize("save, load", [
-    ("save_parameters", "load_parameters"), ("save_params", "load_params"),
-    ("save_parameters", "load_params"), ("save_params", "load_parameters")])
+@pytest.mark.parametrize(
+    "save, load",
+    [
+        ("save_parameters", "load_parameters"),
+        ("save_params", "load_params"),
+        ("save_parameters", "load_params"),
+        ("save_params", "load_parameters"),
+    ],
+)
 def test_parameters_of_one_net_can_be_loaded_into_another(tmp_path, save, load):
     net, other, x = mlp(), mlp(), nd.ones((1, 6))
     net.initialize()
@@ -532,7 +607,7 @@ def test_two_kinds_of_names_in_files(tmp_path):
     assert list(nd.load(str(tmp_path / "old"))) == ["dense0_weight", "dense0_bias"]
 
 
-# -- imperative and symbolic ---------------------------------------------------------------------
+# -- imperative and symbolic -----------------------------------------------------------
 def add(a, b):
     return a + b
 
@@ -602,8 +677,9 @@ def test_training_learns_the_same_eager_and_hybridized():
         x = nd.array([[0, 0], [0, 1], [1, 0], [1, 1]])
         label = nd.array([[0], [1], [1], [0]])
         loss_of = gluon.loss.L2Loss()
-        trainer = gluon.Trainer(net.collect_params(), "sgd",
-                                {"learning_rate": 0.5, "momentum": 0.9})
+        trainer = gluon.Trainer(
+            net.collect_params(), "sgd", {"learning_rate": 0.5, "momentum": 0.9}
+        )
         losses = []
         for _ in range(150):
             with autograd.record():
