@@ -28,31 +28,40 @@ def fold(graph):
             if node.values is not None:
                 made_now[node] = node.values
             return None
-        name, spec = node.op.name, node.specs[0]
-        if name in ("zeros_like", "ones_like"):
-            filled = OPS["_zeros" if name == "zeros_like" else "_ones"]
-            return [(emit(apply(filled, (), {"shape": spec.shape, "dtype": spec.dtype},
-                                node.name)), 0)]
         if inputs and changes_nothing(node, inputs):
             return [inputs[0]]
-        if node.op.view and inputs[0][0].op and inputs[0][0].op.view:
-            first = inputs[0][0].inputs[0]  # the view of a view is one view
-            return [(emit(apply(OPS["Reshape"], [first], {
-                "shape": as_codes(spec.shape), "reverse": False}, node.name)), 0)]
+        new = simpler(node, inputs)
+        if new:
+            node, inputs = new, new.inputs
+            if inputs and changes_nothing(node, inputs):
+                return [inputs[0]]
         creator = not inputs and not node.op.random
         constant = inputs and not node.op.random and all(n in made_now for n, _ in inputs)
         if not (creator or constant) or sum(s.nbytes for s in node.specs) > LARGEST:
-            return None
+            return [(emit(new), 0)] if new else None
         values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
         if creator:  # stays an operator: a loop can write a literal, and load nothing
             made_now[node] = values
-            return None
+            return [(emit(new), 0)] if new else None
         folded = [emit(Node(None, name=f"{node.name}_value", values=(v,), specs=(s,)))
                   for v, s in zip(values, node.specs, strict=True)]
         made_now.update((n, n.values) for n in folded)
         return [(n, 0) for n in folded]
 
     return rewrite(graph, rule)
+
+
+def simpler(node, inputs):
+    """A node that does the same with less; `None` if there is none."""
+    name, spec = node.op.name, node.specs[0]
+    if name in ("zeros_like", "ones_like"):
+        filled = OPS["_zeros" if name == "zeros_like" else "_ones"]
+        return apply(filled, (), {"shape": spec.shape, "dtype": spec.dtype}, node.name)
+    if node.op.view and inputs[0][0].op and inputs[0][0].op.view:
+        first = inputs[0][0].inputs[0]  # the view of a view is one view
+        return apply(OPS["Reshape"], [first], {"shape": as_codes(spec.shape),
+                                               "reverse": False}, node.name)
+    return None
 
 
 def changes_nothing(node, inputs):
