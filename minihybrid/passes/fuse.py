@@ -1,6 +1,6 @@
 """Chapter 08. fuse: many operators, one loop.
 
-Takes:   a graph of primitives.
+Takes:   a graph of primitives without dead code.
 Gives:   a graph in which groups of nodes are single `_fused` nodes, one kernel each.
 
 A group has at most one core (a product of matrices, a reduction, a softmax). Before a
@@ -79,7 +79,7 @@ def fuse(graph):
     uses, heads = graph.uses(), set(graph.heads)
     group_of = {}
     for node in reversed(graph.nodes):
-        if node.op is None or node.op.view:
+        if node.op is None or node.op.view or node.op is FUSED:
             continue
         readers = [r for i in range(node.n_outputs) for r in uses.get((node, i), ())]
         groups = {group_of.get(r) for r in readers}  # views have no group: None
