@@ -1,0 +1,214 @@
+"""Sample inputs for every operator: what the laws of `test_ops_laws` are tried on.
+
+An operator whose inputs are any numbers of one shape needs no entry: it is tried on
+shapes (2, 3), (1,) and (0, 3). Any other operator needs one in `SAMPLES`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.op import REQUIRED, Op
+from minihybrid.ops import OPS
+
+
+class In(NamedTuple):
+    """One input: its shape, and which numbers are allowed."""
+
+    shape: tuple
+    kind: str = "any"   # or positive, bits (0 and 1), index (0, 1, 2), like (only a shape)
+
+    def array(self, dtype, rng):
+        """Numbers of this kind, away from the kinks at 0 and 1, and never equal."""
+        if self.kind in ("bits", "index"):
+            return rng.integers(0, 2 if self.kind == "bits" else 3, self.shape).astype("f4")
+        size = int(np.prod(self.shape))
+        if dtype.kind != "f":
+            values = rng.integers(1, 4, self.shape)
+        else:
+            values = (rng.permutation(size) / max(size, 1) * 0.7 + 0.55).reshape(self.shape)
+            values = values + 0.01 * rng.random(self.shape)
+        if self.kind != "positive":
+            values = values * rng.choice([-1, 1], self.shape)
+        return values.astype(dtype)
+
+
+class Case(NamedTuple):
+    """One operator with inputs and attributes that fit."""
+
+    op: Op
+    inputs: tuple
+    attrs: dict
+    smooth: bool = True   # whether central differences can tell its gradient
+
+    def __str__(self):
+        shapes = "-".join("x".join(map(str, i.shape)) for i in self.inputs)
+        attrs = "-".join(f"{k}={v}".replace(" ", "") for k, v in self.attrs.items())
+        return "-".join(filter(None, (self.op.name, shapes, attrs)))
+
+    def arrays(self, dtype, rng):
+        """One array an input."""
+        return [i.array(np.dtype(dtype), rng) for i in self.inputs]
+
+
+def of(*inputs, smooth=True, **attrs):
+    """A sample: inputs as `In` or as plain shapes, then attributes."""
+    made = tuple(i if isinstance(i, In) else In(i) for i in inputs)
+    return made, attrs, smooth
+
+
+def pos(*shape):
+    return In(shape, "positive")
+
+
+def bits(*shape):
+    return In(shape, "bits")
+
+
+def index(*shape):
+    return In(shape, "index")
+
+
+def like(*shape):
+    return In(shape, "like")
+
+
+def reductions(**more):
+    return [of((2, 3, 4), **more), of((2, 3, 4), axis=(1,), **more),
+            of((2, 3, 4), axis=(0, -1), keepdims=True, **more),
+            of((2, 3, 4), axis=2, exclude=True, **more), of((1,), **more),
+            of((3, 4), axis=0, **more), of((2, 0, 3), axis=0, **more)]
+
+
+def products(*leading):
+    """Both orders of both matrices, with lengths above and below the kernels' blocks."""
+    return [of((*leading, *((k, m) if a else (m, k))), (*leading, *((n, k) if b else (k, n))),
+               transpose_a=a, transpose_b=b)
+            for m, k, n in ((2, 3, 4), (5, 9, 6)) for a in (False, True)
+            for b in (False, True)]
+
+
+NAMES = sorted({op.name for op in OPS.values()})
+BROADCAST = {name: [of((2, 3), (3,)), of((2, 1, 3), (4, 1)), of((1,), (2, 3)),
+                    of((0, 3), (1, 3)), of((3, 1), (1, 2), smooth=True)]
+             for name in NAMES if name.startswith("broadcast_")}
+BY_SCALAR = {name: [of(shape, scalar=s) for shape in ((2, 3), (1,), (0, 3))
+                    for s in ((2.0,) if shape == (1,) else (1.5, -2.0))]
+             for name in NAMES if name.endswith("_scalar")}
+ABOVE_ZERO = {name: [of(pos(2, 3)), of(pos(1)), of(pos(0, 3))]
+              for name in ("log", "log1p", "sqrt", "rsqrt")}
+
+SAMPLES = {
+    **BROADCAST, **BY_SCALAR, **ABOVE_ZERO,
+    "_power": [of(pos(2, 3), pos(2, 3)), of(pos(0, 3), pos(0, 3))],
+    "broadcast_power": [of(pos(2, 3), pos(3)), of(pos(2, 1), pos(1, 3))],
+    "_power_scalar": [of(pos(2, 3), scalar=2.5), of((2, 3), scalar=3), of((2, 3), scalar=2),
+                      of((2, 3), scalar=1), of((0, 3), scalar=2)],
+    "_rpower_scalar": [of(pos(2, 3), scalar=1.7), of(pos(0, 3), scalar=2.0)],
+    "clip": [of((2, 3), a_min=-0.9, a_max=1.0), of((1,), a_min=-5, a_max=5),
+             of((0, 3), a_min=0, a_max=1)],
+    "where": [of(bits(2, 3), (2, 3), (2, 3)), of(bits(3), (2, 3), (2, 1)),
+              of(bits(0), (0,), (0,))],
+    "Cast": [of((2, 3), dtype="float64"), of((2, 3), dtype="float32", smooth=False),
+             of((2, 3), dtype="int32", smooth=False), of((0, 3), dtype="float64")],
+    "_cast_like": [of((2, 3), like(4)), of((2, 3), index(4), smooth=False)],
+    "_unbroadcast": [of((2, 3), like(2, 1)), of((2, 3), like(3)), of((2, 3), like(2, 3)),
+                     of((4, 2, 3), like(1, 3)), of((2, 3), like(1)), of((0, 3), like(3))],
+    "sum": reductions(), "prod": reductions(), "mean": reductions()[:-1],
+    "max": reductions(), "min": reductions(),
+    "argmax": [of((2, 3, 4), axis=1), of((2, 3), axis=-1, keepdims=True), of((2, 3)),
+               of((0, 3), axis=1)],
+    "argmin": [of((2, 3, 4), axis=1), of((2, 3), axis=-1, keepdims=True), of((2, 3)),
+               of((0, 3), axis=1)],
+    "norm": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), axis=(0,), keepdims=True)],
+    "_unreduce": [of((2, 4), like(2, 3, 4), axis=(1,)), of((1,), like(2, 3)),
+                  of((3,), like(2, 3), axis=1, exclude=True),
+                  of((0,), like(0, 3), axis=1)],
+    "Reshape": [of((2, 3, 4), shape=(-1, 2)), of((2, 3, 4), shape=(0, -1)),
+                of((2, 3, 4), shape=(-3, 4)), of((2, 6), shape=(0, -4, 2, 3)),
+                of((2, 3, 4), shape=(-1, 0), reverse=True), of((2, 3, 4), shape=(-2,)),
+                of((0, 3), shape=(-1,))],
+    "Flatten": [of((2, 3, 4)), of((3,)), of((0, 3, 2))],
+    "expand_dims": [of((2, 3), axis=1), of((2, 3), axis=-1), of((0, 3), axis=0)],
+    "squeeze": [of((2, 1, 3, 1)), of((2, 1, 3, 1), axis=(1,)), of((1, 1)), of((0, 1))],
+    "reshape_like": [of((2, 3), like(3, 2)), of((0, 3), like(3, 0))],
+    "transpose": [of((2, 3)), of((2, 3, 4), axes=(1, 2, 0)), of((2, 3, 4), axes=(-1, 0, 1)),
+                  of((3,)), of((0, 3))],
+    "SwapAxis": [of((2, 3, 4), dim1=0, dim2=2), of((2, 3), dim1=-1, dim2=0), of((0, 3))],
+    "broadcast_to": [of((2, 1), shape=(2, 3)), of((3,), shape=(4, 3)),
+                     of((1, 3), shape=(2, 0)), of((1,), shape=(2, 3))],
+    "broadcast_like": [of((2, 1), like(2, 3)), of((3,), like(4, 3))],
+    "slice": [of((4, 5), begin=(1, None), end=(3, 4)),
+              of((4, 5), begin=(None, -1), end=(None, None), step=(2, -2)),
+              of((4, 5), begin=(-2,), end=(None,)), of((4, 5), begin=(2,), end=(2,)),
+              of((0, 3), begin=(0, 1), end=(0, 3))],
+    "_put_slice": [of((2, 4), like(4, 5), begin=(1, None), end=(3, 4)),
+                   of((4, 2), like(4, 5), begin=(None, 3), end=(None, 0), step=(None, -2))],
+    "slice_axis": [of((4, 5), axis=1, begin=1, end=4), of((4, 5), axis=-1, begin=-2, end=None),
+                   of((4, 5), axis=0, begin=2, end=2)],
+    "Concat": [of((2, 3), (2, 1), (2, 2)), of((2, 3), (1, 3), dim=0), of((2, 3), dim=-1),
+               of((2, 2, 3), (2, 1, 3), dim=-2), of((0, 3), (2, 3), dim=0)],
+    "_concat_part": [of((2, 6), like(2, 3), like(2, 1), like(2, 2), number=1),
+                     of((2, 3), like(2, 3), dim=-1, number=0)],
+    "stack": [of((2, 3), (2, 3)), of((2, 3), (2, 3), (2, 3), axis=-1), of((0, 3), axis=1)],
+    "add_n": [of((2, 3), (2, 3), (2, 3)), of((2, 3)), of((0, 3), (0, 3))],
+    "SliceChannel": [of((2, 6), num_outputs=3), of((4, 3), num_outputs=2, axis=0),
+                     of((2, 3), num_outputs=3, axis=-1, squeeze_axis=True),
+                     of((2, 3), num_outputs=1), of((0, 4), num_outputs=2)],
+    "_zeros": [of(shape=(2, 3)), of(shape=(0,), dtype="int64")],
+    "_ones": [of(shape=(2, 3), dtype="float64"), of(shape=4)],
+    "_full": [of(shape=(2, 3), value=1.5), of(shape=2, value=-3, dtype="int32"),
+              of(shape=2, value=float("nan")), of(shape=2, value=float("-inf"))],
+    "_arange": [of(start=5), of(start=1, stop=2, step=0.3, repeat=2),
+                of(start=4, stop=-4, step=-3, dtype="int64"), of(start=0)],
+    "_matmul": [*products(), of((0, 3), (3, 2)), of((2, 0), (0, 3)),
+                of((0, 3), (2, 3), transpose_b=True), of((1, 7), (5, 7), transpose_b=True)],
+    "dot": [of((2, 3), (3, 4)), of((3,), (3,)), of((2, 3), (3,)), of((2, 3, 4), (4, 2)),
+            of((3, 2), (4, 3), transpose_a=True, transpose_b=True),
+            of((3,), (3, 2), transpose_a=True), of((2, 3), (2, 4, 3), transpose_b=True)],
+    "batch_dot": [*products(2), of((0, 2, 3), (0, 3, 2))],
+    "FullyConnected": [of((5, 3), (6, 3), (6,), num_hidden=6),
+                       of((1, 3), (2, 3), num_hidden=2, no_bias=True),
+                       of((2, 3, 4), (5, 12), (5,), num_hidden=5),
+                       of((2, 3, 4), (5, 4), (5,), num_hidden=5, flatten=False),
+                       of((0, 3, 4), (2, 12), (2,), num_hidden=2)],
+    "Activation": [of((2, 3), act_type=kind) for kind in
+                   ("relu", "sigmoid", "tanh", "softrelu", "softsign")],
+    "softmax": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), axis=0, temperature=2.0),
+                of((0, 3))],
+    "log_softmax": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), axis=0, temperature=2.0),
+                    of((0, 3))],
+    "pick": [of((2, 3), index(2)), of((2, 3, 4), index(2, 4), axis=1),
+             of((2, 3), index(2, 1), keepdims=True), of((3, 2), index(2), axis=0),
+             of((0, 3), index(0))],
+    "_put_pick": [of((2,), index(2), like(2, 3)), of((2, 4), index(2, 4), like(2, 3, 4), axis=1)],
+    "one_hot": [of(index(4), depth=3), of(index(2, 3), depth=2, on_value=5, off_value=-1),
+                of(index(2), depth=3, dtype="int32"), of(index(0), depth=3)],
+    "softmax_cross_entropy": [of((2, 3), index(2))],
+    "_random_uniform": [of(shape=(2, 3)), of(shape=5, low=-1, high=2, dtype="float64")],
+    "_random_normal": [of(shape=(2, 3)), of(shape=5, loc=1, scale=2, dtype="float64")],
+    "_random_randint": [of(low=-2, high=5, shape=(2, 3)),
+                        of(low=0, high=100, shape=4, dtype="int64")],
+    "_dropout_mask": [of((4, 5), p=0.5), of((4, 5), p=0.3, axes=(1,)), of((0, 3))],
+    "Dropout": [of((4, 5), p=0.5), of((4, 5), p=0.3, axes=(0,)), of((4, 5), p=0),
+                of((2, 3), mode="always")],
+}
+
+
+def cases_of(op):
+    """The samples of one operator.
+
+    Raises:  LookupError for an operator that needs samples and has none.
+    """
+    if op.name in SAMPLES:
+        return [Case(op, *sample) for sample in SAMPLES[op.name]]
+    needed = [name for name, (_, default) in op.attrs.items() if default is REQUIRED]
+    if needed or not op.inputs or callable(op.inputs) or op.variadic:
+        raise LookupError(f"{op.name} has no sample: write one into tests/samples.py, with "
+                          f"inputs and {', '.join(needed) or 'attributes'}")
+    return [Case(op, tuple(In(shape) for _ in op.inputs), {}) for shape in
+            ((2, 3), (1,), (0, 3))]
+
+
+UNIQUE = list({op.name: op for op in OPS.values()}.values())
+CASES = [case for op in UNIQUE for case in cases_of(op)]
