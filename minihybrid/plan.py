@@ -18,7 +18,7 @@ from minihybrid.nd import NDArray, aligned
 from minihybrid.op import HybridError, Op
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
-from minihybrid.passes.gradient import differentiate, joint_graph
+from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
 
 
 class Plan:
@@ -237,8 +237,8 @@ class CompiledOp:
         else:
             op = self.backward_op = self.backward_op or self._make(self.backward, "backward")
             gs = gs[:self.n_heads]
-        given |= {f"head_grad{i}": o.zeros_like() if v is None else v
-                  for i, (v, o) in enumerate(zip(gs, outs, strict=False))}
+        seeds = zip(seed_names(self.plan.stages[0][1]), gs, outs, strict=False)
+        given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}
         given |= {f"kept{i}": v for i, v in enumerate(kept)}
         found = dict(zip(self.wanted, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)

@@ -203,19 +203,7 @@ def test_grad_gives_new_arrays_and_leaves_the_buffers():
     assert autograd.grad(y, x).asnumpy().tolist() == [2, 4]  # one variable, one array
 
 
-@pytest.mark.parametrize(
-    "hybrid",
-    [
-        False,
-        pytest.param(
-            True,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="the second joint graph calls its seeds head_grad0 once more",
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("hybrid", [False, True])
 def test_a_gradient_of_a_gradient(hybrid):
     cube = (
         mx.function(lambda x: x * x * x, target="numpy")

@@ -219,20 +219,8 @@ def test_clear_cache_deletes_only_the_cache(tmp_path, monkeypatch):
 
 
 # -- threads and memory ----------------------------------------------------------------
-race = pytest.mark.xfail(
-    reason=("cpu.load finds the module that another thread has not finished importing")
-)
-
-
-@pytest.mark.parametrize(
-    "backend, warm",
-    [
-        ("cpu", True),
-        ("numpy", True),
-        ("numpy", False),
-        pytest.param("cpu", False, marks=race),
-    ],
-)
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("backend", ["cpu", "numpy"])
 def test_threads_on_one_net_get_their_own_answers(backend, warm, tmp_path, monkeypatch):
     net = nn.HybridSequential()
     net.add(nn.Dense(32, activation="relu", in_units=16), nn.Dense(8, in_units=32))

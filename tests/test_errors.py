@@ -844,13 +844,6 @@ def test_imports_with_the_wrong_input(saved, tmp_path):
 
 
 # -- what a student sees ---------------------------------------------------------------
-look_up_shown = pytest.mark.xfail(
-    strict=True,
-    reason=(
-        "Hybrid.call traces inside `except KeyError`, so the failed look-up is shown"
-    ),
-)
-
 MISTAKES = {  # what goes wrong -> (how, at most so many frames of the package)
     "arithmetic": (lambda: nd.ones((2, 3)) + nd.ones((4,)), 6),
     "missing argument": (lambda: nd.clip(nd.ones((2, 3)), 0), 6),
@@ -859,12 +852,9 @@ MISTAKES = {  # what goes wrong -> (how, at most so many frames of the package)
     "not initialized": (lambda: nn.Dense(2, in_units=3)(nd.ones((1, 3))), 6),
     "missing file": (lambda: nn.Dense(2).load_parameters("/missing"), 6),
     "shape in a net": (lambda: net_of_wrong_shape()(nd.ones((2, 3))), 14),
-    "branch in a hybridized block": pytest.param(
-        lambda: one_line_net(branch), 10, marks=look_up_shown
-    ),
-    "shape in a hybridized net": pytest.param(
-        lambda: net_of_wrong_shape(True)(nd.ones((2, 3))), 18, marks=look_up_shown
-    ),
+    "branch in a hybridized block": (lambda: one_line_net(branch), 10),
+    "shape in a hybridized net": (
+        lambda: net_of_wrong_shape(True)(nd.ones((2, 3))), 18),
 }
 
 

@@ -332,9 +332,6 @@ def test_export_of_several_inputs_and_an_unused_parameter(tmp_path):
 
 
 # -- known bugs: each test says what should hold ---------------------------------------
-@pytest.mark.xfail(
-    strict=True, reason="plans read a parameter of another dtype as it was"
-)
 @pytest.mark.parametrize("backend", ["cpu"])
 def test_a_cast_parameter_is_not_read_as_the_old_dtype(backend):
     net = ones_net(nn.Dense(2, in_units=2))
@@ -346,21 +343,18 @@ def test_a_cast_parameter_is_not_read_as_the_old_dtype(backend):
         net(x)
 
 
-@pytest.mark.xfail(strict=True, reason="a list of one array has the key of the array")
 def test_a_list_of_one_array_is_not_an_array():
     first = mx.function(lambda xs: xs[0] * 2, target="numpy")
     x = nd.ones((2, 3))
     assert (first(x).shape, first([x]).shape) == ((3,), (2, 3))
 
 
-@pytest.mark.xfail(strict=True, reason="1 == True == 1.0, so they share a key")
 def test_arguments_that_are_equal_but_not_the_same():
     f = mx.function(lambda x, flag: x * 2 if flag is True else x, target="numpy")
     x = nd.ones((1,))
     assert [f(x, 1).asscalar(), f(x, True).asscalar()] == [1, 2]
 
 
-@pytest.mark.xfail(strict=True, reason="a replaced child stays registered")
 def test_a_child_that_is_replaced_is_gone():
     class Net(gluon.HybridBlock):
         def __init__(self):
@@ -375,9 +369,6 @@ def test_a_child_that_is_replaced_is_gone():
     assert len(net.collect_params()) == 0
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the hook of summary meets the symbols of inference"
-)
 def test_a_summary_before_the_first_call(capsys):
     net = nn.HybridSequential()
     net.add(nn.Dense(2, activation="relu"))
@@ -386,7 +377,6 @@ def test_a_summary_before_the_first_call(capsys):
     assert "8" in capsys.readouterr().out
 
 
-@pytest.mark.xfail(strict=True, reason="deduplicate is accepted and not heeded")
 def test_shared_parameters_are_saved_once_if_asked_to(tmp_path):
     first = nn.Dense(2, in_units=2)
     net = ones_net(first, nn.Dense(2, in_units=2, params=first.params))
@@ -395,14 +385,10 @@ def test_shared_parameters_are_saved_once_if_asked_to(tmp_path):
     net.load_parameters(str(tmp_path / "p"))
 
 
-@pytest.mark.xfail(strict=True, reason="Block names an Activation by its class")
 def test_an_activation_is_named_after_its_function():
     assert nn.Activation("tanh").name.startswith("tanh")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Gluon prints the symbol and the numbers of ends"
-)
 def test_a_symbol_block_prints_like_gluon():
     x = sym.var("a")
     assert (
@@ -411,7 +397,6 @@ def test_a_symbol_block_prints_like_gluon():
     )
 
 
-@pytest.mark.xfail(strict=True, reason="shapes are not inferred before initialize()")
 def test_infer_shape_before_initialize():
     net = nn.Dense(2)
     net.infer_shape(nd.ones((1, 3)))

@@ -11,11 +11,12 @@ What is left out: several threads.
 
 import contextlib
 import hashlib
-import importlib.util
 import os
 import shutil
 import sys
 import tempfile
+import threading
+import types
 from importlib.metadata import version
 
 import numpy as np
@@ -184,58 +185,86 @@ def _writable_dir():
         return tempfile.mkdtemp(prefix="minihybrid-")
 
 
+LOCK = threading.Lock()  # one thread compiles; others wait for what it made
+
+
 def load(text):
     """The compiled `plan` of a generated module, from the cache if it is there.
 
     The file's name is a hash of its text and of the compiler's version (Numba itself
     looks at Python's and the processor's), so an entry never has to be renewed; it is
-    written whole and then renamed, so two processes cannot see half a file; and a broken
-    entry is thrown away and compiled again.
+    written whole and then renamed, so two processes cannot see half a file. What Numba
+    stored is used only if its digest is the one noted when it was made; a damaged entry
+    is thrown away and compiled again.
     """
     versions = f"{version('numba')} {version('llvmlite')} {np.__version__}"
-    name = "minihybrid_plan_" + hashlib.sha256((text + versions).encode()).hexdigest()[:24]
-    if name in sys.modules:
-        return sys.modules[name].plan
-    path = os.path.join(_writable_dir(), f"{name}.py")
-    _write_once(path, text)
-    try:
-        return _import(name, path).plan
-    except Exception:  # a damaged cache entry can fail in any way
-        _forget(path, name)
-        _write_once(path, text)
-        return _import(name, path).plan
+    digest = hashlib.sha256((text + versions).encode()).hexdigest()
+    name = f"minihybrid_plan_{digest[:24]}"
+    with LOCK:
+        if name in sys.modules:
+            return sys.modules[name].plan
+        path = os.path.join(_writable_dir(), f"{name}.py")
+        if _read(path + ".sum") != _checksum(path):
+            _forget(path)
+        if _read(path) != text.encode():
+            _write(path, text)
+        try:
+            plan = _run_module(name, path, text)
+        except Exception:  # a stored entry can fail in any way; a fresh one says why
+            _forget(path)
+            _write(path, text)
+            plan = _run_module(name, path, text)
+        if _read(path + ".sum") != _checksum(path):
+            _write(path + ".sum", _checksum(path).decode())
+        return plan
 
 
-def _write_once(path, text):
-    with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as f:
-        if f.read() == text:
-            return
+def _read(path):
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read()
+
+
+def _write(path, text):
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as f:
-        f.write(text)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
     os.replace(temporary, path)
 
 
-def _import(name, path):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # Numba finds cached functions by their module's name
+def _stored(path):
+    """The files that Numba keeps for a module."""
+    folder, name = os.path.split(path)
+    folder = os.path.join(folder, "__pycache__")
+    with contextlib.suppress(OSError):
+        return [os.path.join(folder, entry) for entry in sorted(os.listdir(folder))
+                if entry.startswith(name.removesuffix(".py"))]
+    return []
+
+
+def _checksum(path):
+    """A digest of what Numba keeps for a module; `None` if it keeps nothing."""
+    stored = _stored(path)
+    content = b"".join(_read(entry) or b"" for entry in stored)
+    return hashlib.sha256(content).hexdigest().encode() if stored else None
+
+
+def _run_module(name, path, text):
+    """Run generated text as the module of a file; the file's own content is not run."""
+    module = types.ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module  # Numba finds stored functions by their module's name
     try:
-        spec.loader.exec_module(module)
+        exec(compile(text, path, "exec"), vars(module))
     except BaseException:
         del sys.modules[name]
         raise
-    return module
+    return module.plan
 
 
-def _forget(path, name):
-    folder = os.path.join(os.path.dirname(path), "__pycache__")
-    with contextlib.suppress(OSError):
-        for entry in os.listdir(folder):
-            if entry.startswith(name):
-                os.remove(os.path.join(folder, entry))
-    with contextlib.suppress(OSError):
-        os.remove(path)
+def _forget(path):
+    for entry in [*_stored(path), path, path + ".sum"]:
+        with contextlib.suppress(OSError):
+            os.remove(entry)
 
 
 def clear_cache():

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 INF, NAN = math.inf, math.nan
-FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}  # never nnan, ninf: they are numbers
+FAST = {"reassoc", "contract", "nsz"}
 OPTIONS = {"error_model": "numpy", "fastmath": FAST}
 # For functions whose rounding errors cancel on purpose: (u - 1) - x must not be simplified.
 EXACT = {"error_model": "numpy", "fastmath": {"contract"}}

@@ -78,14 +78,20 @@ class Block:
     def __init__(self, prefix=None, params=None):
         vars(self).update(_children={}, _reg_params={}, _counts={}, _forward_hooks=[],
                           _forward_pre_hooks=[])
-        self._prefix, self._params = _prefix_and_params(
-            prefix, params, type(self).__name__.lower())
+        self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
 
+    def _alias(self):
+        """What automatic names of such blocks begin with."""
+        return type(self).__name__.lower()
+
     def __setattr__(self, name, value):
-        if "_children" not in vars(self):
-            raise HybridError(f"{type(self).__name__}: call super().__init__() before "
-                              f"setting '{name}'")
+        kind, old = type(self).__name__, vars(self).get(name)
+        if isinstance(value, (Block, Parameter)) and "_children" not in vars(self):
+            raise HybridError(f"{kind}: call super().__init__() before setting '{name}'")
+        if isinstance(old, (Block, Parameter)) and not isinstance(value, type(old)):
+            raise AttrError(f"{kind}: '{name}' is a {type(old).__name__} and cannot become "
+                            f"a {type(value).__name__}; a replacement must be of its kind")
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
@@ -180,8 +186,17 @@ class Block:
                                          force_reinit)
 
     def save_parameters(self, filename, deduplicate=False):
-        """Write all arrays to a file under their structural names."""
-        save(filename, {n: p.data() for n, p in self._collect_params_with_prefix().items()})
+        """Write all arrays to a file under their structural names.
+
+        deduplicate: write a parameter that several layers share only once.
+        """
+        params = self._collect_params_with_prefix()
+        if deduplicate:
+            first = {}
+            for name, param in params.items():
+                first.setdefault(param, name)
+            params = {name: param for param, name in first.items()}
+        save(filename, {n: p.data() for n, p in params.items()})
 
     def load_parameters(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
                         cast_dtype=False, dtype_source="current"):
@@ -191,7 +206,9 @@ class Block:
             params, strip = dict(self.collect_params().items()), self.prefix
             if not arrays.keys() & params.keys():
                 params = {n.removeprefix(strip): p for n, p in params.items()}
-        fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype,
+        loaded = {id(params[n]) for n in arrays if n in params}
+        shared = {n: p for n, p in params.items() if n in arrays or id(p) not in loaded}
+        fill(shared, arrays, filename, allow_missing, ignore_extra, cast_dtype,
              dtype_source)
 
     def save_params(self, filename):
@@ -233,6 +250,8 @@ class Block:
         rows, handles, counted = [], [], set()
 
         def row(block, _, out):
+            if sym.is_tracing():  # shapes of parameters are being found
+                return
             params = [p for p in block._reg_params.values() if id(p) not in counted]
             counted.update(map(id, params))
             shapes = ", ".join(str(o.shape) for o in arrays_in([out]))
@@ -251,9 +270,9 @@ class Block:
                 handle.detach()
         total = sum(n for *_, n in rows)
         line = "-" * 72
-        print(line, f"{'Layer (name)':<40}{'Output shape':<20}{'Parameters':>12}", line,
-              *(f"{a:<40}{b:<20}{n:>12}" for a, b, n in rows), line,
-              f"{'Total parameters':<60}{total:>12}", line, sep="\n")
+        print(line, f"{'Layer (name)':<41} {'Output shape':<18} {'Parameters':>10}", line,
+              *(f"{a:<41} {b:<18} {n:>10}" for a, b, n in rows), line,
+              f"{'Total parameters':<60} {total:>10}", line, sep="\n")
 
 
 class HybridBlock(Block):
@@ -386,7 +405,8 @@ class SymbolBlock(HybridBlock):
     """
 
     def __init__(self, outputs, inputs, params=None):
-        super().__init__(prefix="", params=None)
+        super().__init__()
+        self._prefix, self._params = "", ParameterDict()
         self._outputs = Group(outputs) if isinstance(outputs, (list, tuple)) else outputs
         inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         self._inputs = [s.name for s in inputs]
@@ -424,7 +444,8 @@ class SymbolBlock(HybridBlock):
         return net
 
     def __repr__(self):
-        return f"SymbolBlock({', '.join(self._inputs)} -> {self._outputs.name})"
+        ends = f"{len(self._inputs)} -> {len(self._outputs.refs)}"
+        return f"SymbolBlock(\n{self._outputs!r} : {ends}\n)"
 
     def hybrid_forward(self, F, *args, **params):
         """Apply the symbol's operators to the inputs."""

@@ -8,6 +8,7 @@ What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
 import importlib.util
+import threading
 from typing import NamedTuple
 
 from minihybrid.gluon.parameter import Version
@@ -35,8 +36,9 @@ class Plans(dict):
     """signature -> plan, of everything that was compiled; prints as a list."""
 
     def __repr__(self):
-        lines = [f"{signature}: {plan.n_kernels} kernels, {plan.nbytes_planned} bytes, "
-                 f"target {plan.target}" for signature, plan in self.items()]
+        lines = [f"{signature}: {plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}, "
+                 f"{plan.nbytes_planned} bytes, target {plan.target}"
+                 for signature, plan in self.items()]
         return "\n".join(lines) or "no plans yet: hybridize, then call with data"
 
 
@@ -49,6 +51,12 @@ class Entry:
         self.plan = None       # for calls off the tape
         self.op = None         # for calls on the tape
         self.bound, self.version = None, -1
+
+    def fits(self):
+        """Whether every parameter still has the shape and dtype of the trace."""
+        specs = {n.name: n.specs[0] for n in self.graph.variables}
+        return all(specs[name] == (p.data().data.shape, p.data().data.dtype)
+                   for name, p in self.params.items())
 
 
 def arrays_in(args):
@@ -86,6 +94,13 @@ def slots(args):
     return SLOT if isinstance(args, (NDArray, Symbol)) else args
 
 
+def static(args):
+    """What the arguments are apart from their arrays; 1, 1.0 and True are not the same."""
+    if isinstance(args, (list, tuple)):
+        return (type(args), *map(static, args))
+    return SLOT if isinstance(args, NDArray) else (type(args), args)
+
+
 class Hybrid:
     """Traces `function(*args)` for each signature and runs the compiled plan.
 
@@ -99,8 +114,7 @@ class Hybrid:
             target = "cpu" if importlib.util.find_spec("numba") else "numpy"
         self.function, self.params, self.title = function, params, title
         self.target = target
-        self.entries = {}
-
+        self.entries, self.lock = {}, threading.RLock()
         self.call = self._caller()
 
     def _caller(self):
@@ -114,13 +128,15 @@ class Hybrid:
                 entry = entries[data.shape, data.dtype, state.training]
                 arrays = (data,)
             except (KeyError, ValueError, AttributeError):
+                entry = None
+            if entry is None or entry.version != version.count:
                 if any(isinstance(a, Symbol) for a in arrays_in(args)):
                     return self.function(*args)
                 entry = self.entry_for(args)
                 arrays = [a.data for a in arrays_in(args)]
             if state.recording:
                 return self.recorded(entry, args)
-            if entry.version != version.count:
+            if entry.bound is None:
                 self.bind(entry)
             outs = entry.plan.run(arrays, entry.bound)
             if entry.structure is SLOT:
@@ -130,11 +146,17 @@ class Hybrid:
         return call
 
     def entry_for(self, args):
-        """The entry for these arguments; traced if it is new."""
+        """The entry for these arguments; traced if it is new or does not fit any more."""
         key = self.key(args)
-        if key not in self.entries:
-            self.entries[key] = self.trace(args)
-        return self.entries[key]
+        with self.lock:
+            entry = self.entries.get(key)
+            if entry is None or not entry.fits():
+                entry = self.trace(args)
+                entry.fits()  # raises if initialize() was forgotten
+                self.entries[key] = entry
+            if entry.version != Version.count:
+                entry.bound, entry.version = None, Version.count
+        return entry
 
     def key(self, args):
         """What must be equal for a plan to fit."""
@@ -143,10 +165,10 @@ class Hybrid:
             found = ", ".join(type(a).__name__ for a in args) or "none"
             raise AttrError(f"{self.title}: NDArrays are needed as arguments, found "
                             f"{found}; make arrays with nd.array(...)")
-        if len(args) == len(arrays) == 1:
+        if len(args) == 1 and type(args[0]) is NDArray:
             return arrays[0].data.shape, arrays[0].data.dtype, STATE.training
         try:
-            key = (*((a.data.shape, a.data.dtype) for a in arrays), slots(args),
+            key = (*((a.data.shape, a.data.dtype) for a in arrays), static(args),
                    STATE.training)
             hash(key)
         except TypeError:
@@ -199,8 +221,6 @@ class Hybrid:
                 f"{self.title}: the shapes of {names} cannot be found from the input (0 is "
                 "unknown); tell them when the layer is made (in_units), or use the "
                 "parameter in an operator that fixes its shape")
-        for param in params.values():
-            param.data()  # raises if initialize() was forgotten
 
     def bind(self, entry):
         """Make the plan if this is the first call, and look up the parameters' memory."""
@@ -209,7 +229,6 @@ class Hybrid:
                               self.title)
         entry.bound = entry.plan.bind([entry.params[n].data().data
                                        for n in entry.plan.params])
-        entry.version = Version.count
 
     def recorded(self, entry, args):
         """The same on the tape: the compiled net is one operator."""

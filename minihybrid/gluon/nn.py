@@ -103,9 +103,12 @@ class Activation(HybridBlock):
     """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
 
     def __init__(self, activation, prefix=None, params=None):
+        self._act_type = activation  # before the parent asks for the alias
         super().__init__(prefix, params)
-        self._act_type = activation
         sym.Activation(sym.var("x"), act_type=activation)  # a wrong name fails here, early
+
+    def _alias(self):
+        return str(self._act_type)
 
     def hybrid_forward(self, F, x):
         """Apply the function."""

@@ -15,17 +15,28 @@ from minihybrid.passes.fold import fold
 from minihybrid.sym import Symbol, Trace, tracing, var
 
 
+def seed_names(graph):
+    """A name for the incoming gradient of each output, that no variable has yet.
+
+    The gradient of a gradient has both: `head_grad0` and `grad_of_head_grad0`.
+    """
+    taken, prefix = {n.name for n in graph.variables}, "head_grad"
+    while any(name.startswith(prefix) for name in taken):
+        prefix = f"grad_of_{prefix}"
+    return [f"{prefix}{i}" for i in range(len(graph.heads))]
+
+
 def joint_graph(graph, wanted):
     """One graph whose outputs are the graph's own, then the gradients of `wanted`.
 
-    The incoming gradients are new variables `head_grad0`, `head_grad1`, ...
+    The incoming gradients are new variables, named by `seed_names`.
     """
     names = {n.name: n for n in graph.variables}
     with tracing(Trace(lower=True)) as trace:
         trace.nodes += graph.nodes
         trace.known.update(graph.nodes)
-        seeds = [var(f"head_grad{i}", spec=n.specs[j])
-                 for i, (n, j) in enumerate(graph.heads)]
+        seeds = [var(name, spec=n.specs[j]) for name, (n, j)
+                 in zip(seed_names(graph), graph.heads, strict=True)]
         refs = [(names[name], 0) for name in wanted]
         grads = gradient(graph.heads, seeds, refs, lambda ref: Symbol([ref]))
         outs = [grads[r] if r in grads else Symbol([r]).zeros_like() for r in refs]
