@@ -18,6 +18,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 INF, NAN = math.inf, math.nan
+# Never nnan or ninf: they are numbers. Nor arcp: 1 / sqrt(0) would be NaN; nor afn: it turns
+# the power of a whole number into a call that no library has, and the linker ends the process.
 FAST = {"reassoc", "contract", "nsz"}
 OPTIONS = {"error_model": "numpy", "fastmath": FAST}
 # For functions whose rounding errors cancel on purpose: (u - 1) - x must not be simplified.
