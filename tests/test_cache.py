@@ -113,6 +113,7 @@ DAMAGES = {
     "garbage": lambda old: bytes(range(256)) * 8,
     "another version": lambda old: b"9.9.9" + old[5:],
     "zeros": lambda old: bytes(len(old)),
+    "one bit": lambda old: old[:-99] + bytes([old[-99] ^ 1]) + old[-98:],
 }
 
 
