@@ -54,7 +54,7 @@ def differentiate(graph, wanted):
     n_heads = len(graph.heads)
     joint = cse(fold(joint_graph(graph, wanted)))
     heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
-    forward_nodes = set(topological(heads))
+    forward_nodes = set(topological(heads)) | set(graph.variables)
     kept, inside = {}, {}
     backward = []
 
