@@ -16,18 +16,19 @@ class In(NamedTuple):
     """One input: its shape, and which numbers are allowed."""
 
     shape: tuple
-    kind: str = "any"   # or positive, bits (0 and 1), index (0, 1, 2), like (only a shape)
+    kind: str = "any"  # positive, bits (0 and 1), index (0, 1, 2), like (only a shape)
 
     def array(self, dtype, rng):
         """Numbers of this kind, away from the kinks at 0 and 1, and never equal."""
         if self.kind in ("bits", "index"):
-            return rng.integers(0, 2 if self.kind == "bits" else 3, self.shape).astype("f4")
+            stop = 2 if self.kind == "bits" else 3
+            return rng.integers(0, stop, self.shape).astype("f4")
         size = int(np.prod(self.shape))
         if dtype.kind != "f":
             values = rng.integers(1, 4, self.shape)
         else:
-            values = (rng.permutation(size) / max(size, 1) * 0.7 + 0.55).reshape(self.shape)
-            values = values + 0.01 * rng.random(self.shape)
+            values = 0.55 + 0.7 * rng.permutation(size) / max(size, 1)
+            values = values.reshape(self.shape) + 0.01 * rng.random(self.shape)
         if self.kind != "positive":
             values = values * rng.choice([-1, 1], self.shape)
         return values.astype(dtype)
@@ -81,9 +82,9 @@ def reductions(**more):
 
 
 def products(*leading):
-    """Both orders of both matrices, with lengths above and below the kernels' blocks."""
-    return [of((*leading, *((k, m) if a else (m, k))), (*leading, *((n, k) if b else (k, n))),
-               transpose_a=a, transpose_b=b)
+    """Both orders of both matrices, with lengths above and below a kernel's blocks."""
+    return [of((*leading, *((k, m) if a else (m, k))),
+               (*leading, *((n, k) if b else (k, n))), transpose_a=a, transpose_b=b)
             for m, k, n in ((2, 3, 4), (5, 9, 6)) for a in (False, True)
             for b in (False, True)]
 
