@@ -28,7 +28,7 @@ def _mode(**flags):
 
 
 def record(train_mode=True):
-    """Keep the tape inside this `with` block, in training mode unless told otherwise."""
+    """Keep the tape inside this `with` block; in training mode unless told not to."""
     return _mode(recording=True, training=train_mode)
 
 
@@ -132,16 +132,16 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
          train_mode=True):
     """The gradients of the heads' sum with respect to the variables, as new arrays.
 
-    `create_graph` records the gradient's own operators, so that it can be differentiated
-    again.
+    `create_graph` records the gradient's own operators, so that it can be
+    differentiated again.
     """
     single = isinstance(variables, NDArray)
     variables = [variables] if single else list(variables)
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     for v in variables:
         if v.node is None:
-            raise HybridError("autograd.grad: a variable has no place on the tape; call its "
-                              "attach_grad() before record()")
+            raise HybridError("autograd.grad: a variable has no place on the tape; "
+                              "call its attach_grad() before record()")
     refs, seeds = _seed(heads, head_grads)
     with _mode(recording=create_graph, training=train_mode):
         grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], _array)
@@ -185,8 +185,8 @@ def mark_variables(variables, gradients, grad_reqs="write"):
     gradients = gradients if isinstance(gradients, (list, tuple)) else [gradients]
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
     if not len(variables) == len(gradients) == len(reqs):
-        raise AttrError("mark_variables: as many gradients and grad_reqs as variables are "
-                        "needed")
+        raise AttrError("mark_variables: as many gradients and grad_reqs as variables "
+                        "are needed")
     for v, g, req in zip(variables, gradients, reqs, strict=True):
         v.node, v.index = Node(None, values=(v.data,), info=Leaf(g, req)), 0
 
@@ -196,4 +196,6 @@ def _array_backward(self, out_grad=None, retain_graph=False, train_mode=True):
     backward(self, out_grad, retain_graph, train_mode)
 
 
-NDArray.backward = _array_backward  # arrays come before gradients; their method comes here
+NDArray.backward = (
+    _array_backward  # arrays come before gradients; their method comes here
+)

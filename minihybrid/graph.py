@@ -56,11 +56,10 @@ class Graph:
     """Nodes in order, and the heads: the (node, output index) that are wanted.
 
     >>> from minihybrid import sym
-    >>> print(Graph.of(sym.relu(sym.var("x") + 1)).show())
+    >>> print(Graph.of(sym.clip(sym.var("x"), 0, 6, name="y")).show())
     x               = variable                 ?[?]
-    _plusscalar0    = _plus_scalar(x; scalar=1.0)  ?[?]
-    relu0           = relu(_plusscalar0)       ?[?]
-    return relu0
+    y               = clip(x; a_min=0.0, a_max=6.0) ?[?]
+    return y
     """
 
     def __init__(self, nodes, heads, n_streams=0):
@@ -139,11 +138,13 @@ class Graph:
                     raise GraphError(f"{where} reads '{source.name}', which does not "
                                      "come before it")
                 if not 0 <= i < source.n_outputs:
-                    raise GraphError(f"{where} reads output {i} of '{source.name}', which "
-                                     f"has {source.n_outputs}")
+                    raise GraphError(f"{where} reads output {i} of '{source.name}', "
+                                     f"which has {source.n_outputs}")
             if node.op is not None and node.specs and all(
                     s.known for n, _ in node.inputs for s in n.specs or (UNKNOWN,)):
-                _, outs = node.op.infer([n.specs[i] for n, i in node.inputs], **node.attrs)
+                _, outs = node.op.infer(
+                    [n.specs[i] for n, i in node.inputs], **node.attrs
+                )
                 if tuple(outs) != tuple(node.specs):
                     raise GraphError(
                         f"{where} says {' '.join(map(str, node.specs))}, but its "
@@ -151,8 +152,8 @@ class Graph:
             seen.add(node)
         for node, i in self.heads:
             if node not in seen or not 0 <= i < node.n_outputs:
-                raise GraphError(f"after {stage}: the output '{node.name}' [{i}] is not "
-                                 "in the graph")
+                raise GraphError(f"after {stage}: the output '{node.name}' [{i}] is "
+                                 "not in the graph")
         return self
 
     # -- running and typing
@@ -179,10 +180,12 @@ class Graph:
 def evaluate_node(node, arrays, key=0):
     """The outputs of one node as NumPy arrays."""
     if node.op.eager is None:
-        raise GraphError(f"{node.op.name} '{node.name}' is made of simpler operators; run "
-                         "the expand pass before evaluating")
+        raise GraphError(f"{node.op.name} '{node.name}' is made of simpler operators; "
+                         "run the expand pass before evaluating")
     with np.errstate(all="ignore"):
-        out = node.op.eager(*arrays, **node.attrs, **({"key": key} if node.op.random else {}))
+        out = node.op.eager(
+            *arrays, **node.attrs, **({"key": key} if node.op.random else {})
+        )
     return out if isinstance(out, tuple) else (out,)
 
 
@@ -239,7 +242,8 @@ def refine(name, old, new):
         if len(old.shape) != len(new.shape) or any(
                 a != b and -1 not in (a, b)
                 for a, b in zip(old.shape, new.shape, strict=True)):
-            raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is needed")
+            raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is "
+                             "needed")
         shape = tuple(max(a, b) for a, b in zip(old.shape, new.shape, strict=True))
     else:
         shape = old.shape if new.shape is None else new.shape

@@ -4,7 +4,8 @@ Takes:   NumPy arrays, lists and numbers.
 Gives:   `NDArray`; the functions of `nd`, one for every operator; devices; and the flag
          that tells whether to keep the tape (the tape itself is read in `autograd`).
 
-What is left out: sparse storage and asynchronous execution (`waitall` has nothing to do).
+What is left out: sparse storage and asynchronous execution (`waitall` has nothing to
+do).
 """
 
 import threading
@@ -36,7 +37,7 @@ class Checked(set):
 STATE, CHECKED = State(), Checked()
 
 
-# -- devices -----------------------------------------------------------------------------
+# -- devices ---------------------------------------------------------------------------
 class Context:
     """A device that holds arrays: `cpu(0)`.
 
@@ -48,7 +49,8 @@ class Context:
         if isinstance(device_type, Context):
             device_type, device_id = device_type.device_type, device_type.device_id
         if device_type not in ("cpu", "gpu"):
-            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu or gpu")
+            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu or "
+                            "gpu")
         self.device_type, self.device_id = device_type, device_id
 
     def __eq__(self, other):
@@ -85,11 +87,11 @@ def current_context():
 
 
 def check_context(ctx):
-    """Accept a device, or a list of one; anything that is not a processor is an error."""
+    """Accept a device, or a list of one; what is not a processor is an error."""
     ctx = ctx[0] if isinstance(ctx, (list, tuple)) and len(ctx) == 1 else ctx
     if ctx is not None and not (isinstance(ctx, Context) and ctx.device_type == "cpu"):
-        raise HybridError(f"{ctx} is not available: this engine sees {num_gpus()} GPUs; "
-                          "use mx.cpu()")
+        raise HybridError(f"{ctx} is not available: this engine sees {num_gpus()} "
+                          "GPUs; use mx.cpu()")
     return CPU
 
 
@@ -105,7 +107,7 @@ def aligned(shape, dtype):
     return raw[start:start + nbytes].view(dtype).reshape(shape)
 
 
-# -- the array -------------------------------------------------------------------------------
+# -- the array -------------------------------------------------------------------------
 class Leaf:
     """Where a variable's gradient goes: a buffer, and write, add or null."""
 
@@ -147,7 +149,9 @@ class NDArray(Value):
         outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
         node = None
         if STATE.recording and op.grad and any(v.node is not None for v in inputs):
-            refs = tuple((v.node or Node(None, values=(v.data,)), v.index) for v in inputs)
+            refs = tuple(
+                (v.node or Node(None, values=(v.data,)), v.index) for v in inputs
+            )
             node = Node(op, refs, attrs, values=outs)
         arrays = tuple(NDArray(o, node, i) for i, o in enumerate(outs))
         return arrays if isinstance(out, tuple) else arrays[0]
@@ -160,8 +164,8 @@ class NDArray(Value):
         """A NumPy array beside an NDArray becomes one, in this array's dtype."""
         if isinstance(other, np.ndarray):
             return array(other, dtype=self.data.dtype)
-        raise AttrError(f"{op}: an NDArray and a {type(other).__name__} do not combine; "
-                        "make an array of it with nd.array(...)")
+        raise AttrError(f"{op}: an NDArray and a {type(other).__name__} do not "
+                        "combine; make an array of it with nd.array(...)")
 
     # -- looking at it
     @property
@@ -199,8 +203,9 @@ class NDArray(Value):
     def asscalar(self):
         """The one number of an array of size 1."""
         if self.data.size != 1:
-            raise ShapeError(f"asscalar: the array has shape {self.shape}, but one element "
-                             "is needed; reduce it first, for example with mean()")
+            raise ShapeError(f"asscalar: the array has shape {self.shape}, but one "
+                             "element is needed; reduce it first, for example with "
+                             "mean()")
         return self.data.reshape(())[()]
 
     def item(self):
@@ -217,8 +222,9 @@ class NDArray(Value):
 
     def __bool__(self):
         if self.data.size != 1:
-            raise ShapeError(f"bool: an array of shape {self.shape} is neither true nor "
-                             "false; reduce it first, for example with (x > 0).sum()")
+            raise ShapeError(f"bool: an array of shape {self.shape} is neither true "
+                             "nor false; reduce it first, for example with (x > "
+                             "0).sum()")
         return bool(self.asscalar())
 
     def __len__(self):
@@ -246,7 +252,8 @@ class NDArray(Value):
         try:
             part = self.data[key]
         except IndexError as error:
-            raise ShapeError(f"x[...]: {error}; the array has shape {self.shape}") from None
+            raise ShapeError(f"x[...]: {error}; the array has shape "
+                             f"{self.shape}") from None
         part = np.asarray(part).reshape(np.shape(part) or (1,))
         return NDArray(part if part.flags.c_contiguous else part.copy())
 
@@ -262,9 +269,9 @@ class NDArray(Value):
     def _writable(self, what):
         if STATE.recording and self.node is not None:
             raise HybridError(
-                f"{what} inside autograd.record(): the tape still needs the numbers that "
-                "would be overwritten; make a new array, as in x = x + y, or write "
-                "outside of record()")
+                f"{what} inside autograd.record(): the tape still needs the numbers "
+                "that would be overwritten; make a new array, as in x = x + y, or "
+                "write outside of record()")
 
     def copy_from(self, other):
         """Overwrite the numbers by another array's."""
@@ -286,8 +293,8 @@ class NDArray(Value):
     def _in_place(self, what, result):
         self._writable(what)
         if result.shape != self.shape:
-            raise ShapeError(f"{what}: the result has shape {result.shape}, which does not "
-                             f"fit into x of shape {self.shape}; write x = x + y")
+            raise ShapeError(f"{what}: the result has shape {result.shape}, which does "
+                             f"not fit into x of shape {self.shape}; write x = x + y")
         self.data[...] = result.data
         return self
 
@@ -337,7 +344,7 @@ def _own(out):
     return out if out.flags.c_contiguous else np.ascontiguousarray(out)
 
 
-# -- making arrays ------------------------------------------------------------------------------
+# -- making arrays ---------------------------------------------------------------------
 def array(source_array, ctx=None, dtype=None):
     """An array of given numbers; float32 unless the source has a dtype of its own.
 
@@ -366,7 +373,9 @@ def array(source_array, ctx=None, dtype=None):
 def empty(shape, ctx=None, dtype="float32"):
     """An array whose numbers nobody has set yet."""
     check_context(ctx)
-    return NDArray(aligned(shape if np.iterable(shape) else (shape,), dtype or "float32"))
+    return NDArray(
+        aligned(shape if np.iterable(shape) else (shape,), dtype or "float32")
+    )
 
 
 def _created(op, ctx, **attrs):

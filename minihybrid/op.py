@@ -59,7 +59,9 @@ class Spec(NamedTuple):
     @property
     def known(self):
         """Whether both the shape and the dtype are fully known."""
-        return self.shape is not None and self.dtype is not None and -1 not in self.shape
+        return (
+            self.shape is not None and self.dtype is not None and -1 not in self.shape
+        )
 
     def __str__(self):
         shape = "?" if self.shape is None else "x".join(map(str, self.shape)) or "()"
@@ -70,7 +72,7 @@ UNKNOWN = Spec(None, None)
 REQUIRED = object()  # the default of an attribute that must be given
 
 
-# -- attribute kinds: each turns a Python value, or its text in a file, into one form ----
+# -- attribute kinds: each turns a Python value, or its text in a file, into one form --
 def _literal(value):
     return ast.literal_eval(value) if isinstance(value, str) else value
 
@@ -156,25 +158,25 @@ class Op:
     'T(0) if {a} <= 0 else {a}'
     """
 
-    name: str                       # the name in files
-    inputs: tuple | Callable        # argument names, or attrs -> argument names
-    infer: Callable                 # (specs, **attrs) -> completed specs, output specs
+    name: str                  # the name in files
+    inputs: tuple | Callable   # argument names, or attrs -> argument names
+    infer: Callable            # (specs, **attrs) -> completed specs, output specs
     doc: str
     eager: Callable | None = None   # NumPy arrays -> NumPy array(s)
-    grad: Callable | None = None    # (g, out, *inputs, **attrs) -> input grads, with ops
-    attrs: dict = field(default_factory=dict)      # name -> (kind, default)
-    expr: str | Callable | None = None             # elementwise: one scalar of the output
+    grad: Callable | None = None    # (g, out, *inputs, **attrs) -> input grads
+    attrs: dict = field(default_factory=dict)   # name -> (kind, default)
+    expr: str | Callable | None = None          # elementwise: one scalar of the output
     reduce: tuple | None = None     # (start, combine, finish) over {a} and {acc}
-    strides: Callable | None = None  # (shape, **attrs) -> offset, strides: output by input
+    strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
     cpu: Callable | None = None     # loops, where the three above are not enough
-    numpy: str | Callable | None = None  # NumPy statement over {a} {b} {out}, attributes
-    expand: Callable | None = None  # (specs, *inputs, **attrs) -> the same, of simpler ops
-    view: bool = False              # the output is the input's memory under a new shape
+    numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
+    expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
+    view: bool = False         # the output is the input's memory under a new shape
     n_outputs: int | Callable = 1   # or attrs -> number
-    variadic: bool = False          # takes any number of inputs, all called "data"
-    random: bool = False            # reads the random stream: `key` is passed to `eager`
-    modal: bool = False             # depends on `training`, which is passed to `expand`
-    aux: tuple = ()                 # inputs that are states, not arguments (BatchNorm)
+    variadic: bool = False     # takes any number of inputs, all called "data"
+    random: bool = False       # reads the random stream: `key` is passed to `eager`
+    modal: bool = False        # depends on `training`, which is passed to `expand`
+    aux: tuple = ()            # inputs that are states, not arguments (BatchNorm)
 
     def __repr__(self):
         return f"<Op {self.name}>"
@@ -184,8 +186,9 @@ class Op:
         inputs, attrs = self.bind(args, kwargs)
         reader = max((v for v in inputs if v is not None), key=_level, default=None)
         if reader is None:
-            raise AttrError(f"{self.name}: no input was given; call it as nd.{self.name} "
-                            f"or sym.{self.name}, which know what to make")
+            raise AttrError(f"{self.name}: no input was given; call it as "
+                            f"nd.{self.name} or sym.{self.name}, which know what to "
+                            "make")
         return reader.interpret(self, inputs, attrs, name)
 
     def bind(self, args, kwargs):
@@ -203,8 +206,8 @@ class Op:
             inputs += [kwargs.pop(n, None) for n in names[len(inputs):]]
             rest = args[len(names):]
         if len(rest) > len(self.attrs):
-            raise AttrError(f"{self.name}: takes {len(names) + len(self.attrs)} arguments "
-                            f"at most, got {len(names) + len(rest)}")
+            raise AttrError(f"{self.name}: takes {len(names) + len(self.attrs)} "
+                            f"arguments at most, got {len(names) + len(rest)}")
         attrs = self.normalize(dict(zip(self.attrs, rest, strict=False)) | kwargs)
         if callable(self.inputs):
             inputs = inputs[:len(self.inputs(attrs))]
@@ -243,7 +246,9 @@ class Op:
 
     def count_outputs(self, attrs):
         """How many values one application gives."""
-        return self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
+        return (
+            self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
+        )
 
     def scalar(self, attrs):
         """The scalar expression under these attributes, or `None`."""
@@ -265,10 +270,12 @@ def register(name, *aliases, **fields):
 class Node:
     """One application of an operator; a variable is a node whose `op` is `None`.
 
-    A symbol graph is made of nodes with `specs`; the tape is made of nodes with `values`.
+    A symbol graph is made of nodes with `specs`; the tape is made of nodes with
+    `values`.
     """
 
-    __slots__ = ("op", "name", "inputs", "attrs", "specs", "values", "info", "__weakref__")
+    __slots__ = ("op", "name", "inputs", "attrs", "specs", "values", "info",
+                 "__weakref__")
 
     def __init__(self, op, inputs=(), attrs=None, name="", specs=None, values=None,
                  info=None):

@@ -54,7 +54,9 @@ class Plan:
         self.source, self.n_kernels, self.table = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
         self.params = [n.name for n in self.table.params]
-        self.out_specs = [(n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads]
+        self.out_specs = [
+            (n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads
+        ]
         self.compile_s = None  # seconds that the first call spent on compiling
         self.pool = []  # arenas that no thread is using
         self.run = self._first_run
@@ -68,7 +70,7 @@ class Plan:
         return self.run(arrays, bound)
 
     def _runner(self, function):
-        """What a call does around the compiled function: `caller` with its names filled."""
+        """What a call does around the compiled function: `caller`, names filled in."""
         scope = {"function": function, "pool": self.pool, "new_arena": self._new_arena,
                  "empty": np.empty, "take": STREAM.take, "contiguous": _contiguous}
         for k, (shape, dtype) in enumerate(self.out_specs):
@@ -78,7 +80,8 @@ class Plan:
 
     @property
     def caller(self):
-        """The Python around the compiled function, written out for its inputs and outputs.
+        """The Python around the compiled function, written out for its inputs and
+        outputs.
 
         A loop over the outputs would cost more than the outputs themselves.
         """
@@ -93,8 +96,8 @@ class Plan:
                 "    except IndexError:\n        arena = new_arena()\n"
                 f"    try:\n        function({args})\n"
                 "    except TypeError:  # strided or read-only memory\n"
-                f"        {ins or '_'} = map(contiguous, arrays)\n        function({args})\n"
-                f"    pool.append(arena)\n    return {outs}\n")
+                f"        {ins or '_'} = map(contiguous, arrays)\n        "
+                f"function({args})\n    pool.append(arena)\n    return {outs}\n")
 
     def __call__(self, arrays, bound):
         """The outputs, in fresh memory, of input arrays and what `bind` returned."""
@@ -119,14 +122,16 @@ class Plan:
     # -- looking at it
     @property
     def nbytes_moved(self):
-        """Bytes that the kernels of one call read and write, each value once a kernel."""
+        """Bytes that the kernels of a call read and write, each value once a kernel."""
         return nbytes_moved(self.graph)
 
     @property
     def nbytes_eager(self):
         """Bytes that the same operators take when each result has memory of its own."""
         graph = dict(self.stages).get("expand", self.stages[0][1])
-        return sum(s.nbytes for n in graph.nodes if n.op and not n.op.view for s in n.specs)
+        return sum(
+            s.nbytes for n in graph.nodes if n.op and not n.op.view for s in n.specs
+        )
 
     @property
     def nbytes_planned(self):
@@ -157,7 +162,9 @@ class Plan:
                 samples[stop].append((time.perf_counter() - start) / 10)
         medians = [statistics.median(s) for s in samples]
         steps = [node for node in self.graph.nodes if node.op and not node.op.view]
-        labels = [cpu.label(node) for node in steps] + ["copy"] * len(self.memory.copies)
+        labels = [cpu.label(node) for node in steps] + ["copy"] * len(
+            self.memory.copies
+        )
         times = [max(b - a, 0.0) for a, b in zip(medians, medians[1:], strict=False)]
         return [("call", medians[0]), *zip(labels, times, strict=True)]
 
@@ -166,9 +173,10 @@ class Plan:
         return (f"{self.title}: target {self.target}"
                 f"{f' ({self.target_note})' if self.target_note else ''}, "
                 f"{'training' if self.training else 'prediction'}\n"
-                f"  {self.stages[0][1].n_ops} operators traced, {self.n_kernels} kernels, "
-                f"{self.nbytes_moved} bytes moved\n"
-                f"  memory: {self.nbytes_eager} bytes eager, {self.nbytes_planned} planned")
+                f"  {self.stages[0][1].n_ops} operators traced, {self.n_kernels} "
+                f"kernels, {self.nbytes_moved} bytes moved\n"
+                f"  memory: {self.nbytes_eager} bytes eager, {self.nbytes_planned} "
+                "planned")
 
     def __repr__(self):
         return f"<Plan {self.show()}>"
@@ -207,7 +215,9 @@ class CompiledOp:
         self.names = self.inputs + self.params
         self.wanted = [name for name in self.names if name in variables
                        and variables[name].specs[0].dtype.kind == "f"]
-        forward, self.backward = differentiate(graph, self.wanted) if keep else (graph, None)
+        forward, self.backward = (
+            differentiate(graph, self.wanted) if keep else (graph, None)
+        )
         self.plan = Plan(forward, inputs, title=title, expanded=True, **self.options)
         self.n_heads, self.backward_op, self.second = len(graph.heads), None, None
         self.bound, self.bound_arrays = None, []
@@ -232,10 +242,14 @@ class CompiledOp:
         given = dict(zip(self.names, inputs, strict=True))
         kept = outs[self.n_heads:]
         if self.backward is None or any(v is not None for v in gs[self.n_heads:]):
-            op = self.second = self.second or self._make(self._whole_gradient(), "again")
+            op = self.second = self.second or self._make(
+                self._whole_gradient(), "again"
+            )
             kept = ()
         else:
-            op = self.backward_op = self.backward_op or self._make(self.backward, "backward")
+            op = self.backward_op = self.backward_op or self._make(
+                self.backward, "backward"
+            )
             gs = gs[:self.n_heads]
         seeds = zip(seed_names(self.plan.stages[0][1]), gs, outs, strict=False)
         given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}

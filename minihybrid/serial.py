@@ -1,12 +1,13 @@
 """Chapter 13. Files: graphs as JSON, arrays as bytes, in MXNet's formats.
 
 Takes:   symbols and arrays, or files.
-Gives:   `tojson`, `fromjson`, `nd.save`, `nd.load`, `sym.load`; the methods `Symbol.save`
-         and `Symbol.tojson`.
+Gives:   `tojson`, `fromjson`, `nd.save`, `nd.load`, `sym.load`; the methods
+         `Symbol.save` and `Symbol.tojson`.
 
 A file is data: names are looked up among the operators, attributes are parsed as
 literals, sizes are checked before memory is taken, and nothing in a file is run.
-Source:  MXNet 1.9's nnvm JSON and NDArray list format (magic numbers 0x112, 0xF993FAC9).
+Source:  MXNet 1.9's nnvm JSON and NDArray list format (magic numbers 0x112,
+         0xF993FAC9).
 What is left out: sparse arrays, and files written before MXNet 1.0.
 """
 
@@ -27,10 +28,10 @@ VERSION = 10901  # the MXNet version whose form is written
 
 
 class FileError(HybridError, ValueError):
-    """A file that is not what it should be: says where, what was found, what is needed."""
+    """A file that is not what it should be: where, what was found, what is needed."""
 
 
-# -- graphs -----------------------------------------------------------------------------------
+# -- graphs ----------------------------------------------------------------------------
 def tojson(symbol):
     """A symbol's graph as JSON text in MXNet's form.
 
@@ -43,8 +44,8 @@ def tojson(symbol):
     nodes, rows = [], [0]
     for node in graph.nodes:
         if node.op is None and node.values is not None:
-            raise FileError(f"tojson: '{node.name}' is a constant array, which has no place "
-                            "in a graph file; make it a parameter")
+            raise FileError(f"tojson: '{node.name}' is a constant array, which has no "
+                            "place in a graph file; make it a parameter")
         entry = {"op": node.op.name if node.op else "null", "name": names[node]}
         attrs = file_attrs(node)
         if attrs:
@@ -106,11 +107,12 @@ def _refs(entries, made, where):
         good = isinstance(entry, list) and len(entry) in (2, 3) and all(
             type(v) is int for v in entry)
         if not good or not 0 <= entry[0] < len(made):
-            raise FileError(f"{where}: input {entry!r:.60} is not a node before this one")
+            raise FileError(f"{where}: input {entry!r:.60} is not a node before this "
+                            "one")
         node, i = made[entry[0]], entry[1]
         if not 0 <= i < node.n_outputs:
-            raise FileError(f"{where}: input {entry!r:.60} asks for output {i}, but there "
-                            f"are {node.n_outputs}")
+            raise FileError(f"{where}: input {entry!r:.60} asks for output {i}, but "
+                            f"there are {node.n_outputs}")
         refs.append((node, i))
     return refs
 
@@ -136,7 +138,8 @@ def _node(entry, inputs, where):
         raise FileError(f"{where}: {error}") from None
     wanted = None if op.variadic else len(op.input_names(full))
     if wanted is not None and len(inputs) != wanted:
-        raise FileError(f"{where}: {op.name} needs {wanted} inputs, found {len(inputs)}")
+        raise FileError(f"{where}: {op.name} needs {wanted} inputs, found "
+                        f"{len(inputs)}")
     return Node(op, tuple(inputs), full, name, info=info or None)
 
 
@@ -150,7 +153,8 @@ def _spec(info, where):
         return Spec(unknown_lengths(shape) if shape else None,
                     None if dtype is None else np.dtype(dtype))
     except (ValueError, TypeError, KeyError, SyntaxError):
-        raise FileError(f"{where}: the shape or dtype is not readable: {info!r:.80}") from None
+        raise FileError(f"{where}: the shape or dtype is not readable: "
+                        f"{info!r:.80}") from None
 
 
 def save_symbol(symbol, fname, remove_amp_cast=True):
@@ -163,7 +167,7 @@ def load_symbol(fname):
     return fromjson(read_whole(fname), fname)
 
 
-# -- arrays --------------------------------------------------------------------------------------
+# -- arrays ----------------------------------------------------------------------------
 LIST_MAGIC, ARRAY_MAGICS = 0x112, {0xF993FAC9: "V2", 0xF993FACA: "V3"}
 DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8",
           6: "int64", 7: "bool"}
@@ -176,8 +180,8 @@ def pack_arrays(arrays, names=()):
     for array in arrays:
         data = np.ascontiguousarray(array)
         if data.dtype.name not in FLAGS:
-            raise FileError(f"save: dtype {data.dtype} has no place in the file format; "
-                            f"there are {', '.join(FLAGS)}")
+            raise FileError(f"save: dtype {data.dtype} has no place in the file "
+                            f"format; there are {', '.join(FLAGS)}")
         parts += [struct.pack("<IiI", 0xF993FAC9, 0, data.ndim),
                   struct.pack(f"<{data.ndim}q", *data.shape),
                   struct.pack("<iii", 1, 0, FLAGS[data.dtype.name]), data.tobytes()]
@@ -201,8 +205,8 @@ class Reader:
     def take(self, nbytes, what):
         """The next bytes."""
         if nbytes > len(self.data) - self.at:
-            self.fail(f"{what} needs {nbytes} bytes, but {len(self.data) - self.at} are "
-                      "left; the file is cut off or is no parameter file")
+            self.fail(f"{what} needs {nbytes} bytes, but {len(self.data) - self.at} "
+                      "are left; the file is cut off or is no parameter file")
         self.at += nbytes
         return self.data[self.at - nbytes:self.at]
 
@@ -220,8 +224,8 @@ def unpack_arrays(data, source):
     magic = reader.number("Q", "the file's mark")
     if magic != LIST_MAGIC:
         reader.at = 0
-        reader.fail(f"the file's mark is {magic:#x}, but {LIST_MAGIC:#x} is needed; this is "
-                    "no parameter file")
+        reader.fail(f"the file's mark is {magic:#x}, but {LIST_MAGIC:#x} is needed; "
+                    "this is no parameter file")
     reader.number("Q", "a reserved number")
     count = reader.number("Q", "the number of arrays")
     if count > len(data):
@@ -287,7 +291,7 @@ def load(fname):
     return dict(zip(names, made, strict=True)) if names else made
 
 
-# -- whole files --------------------------------------------------------------------------------------
+# -- whole files -----------------------------------------------------------------------
 def read_whole(fname):
     """The bytes of a file; an error says which file and why."""
     try:
@@ -323,4 +327,5 @@ Symbol.tojson, Symbol.save = tojson, save_symbol
 NDArray.save = lambda self, fname: save(fname, self)
 NDArray.save.__doc__ = "Write this array to a file."
 
-__all__ = ["FileError", "fromjson", "load", "load_symbol", "save", "save_symbol", "tojson"]
+__all__ = ["FileError", "fromjson", "load", "load_symbol", "save", "save_symbol",
+           "tojson"]

@@ -1,8 +1,8 @@
 """Chapter 06. Symbol: the same operators write a graph down instead of computing.
 
 Takes:   names of inputs, and the Python code that would compute on arrays.
-Gives:   `var`, `Group`, every operator, shape inference, and `trace`, which runs a Python
-         function once on placeholders and keeps what it did.
+Gives:   `var`, `Group`, every operator, shape inference, and `trace`, which runs a
+         Python function once on placeholders and keeps what it did.
 
 What is left out: Python's own branches and loops over values; they happen while tracing
 and leave no trace.
@@ -24,7 +24,7 @@ class TraceError(HybridError, TypeError):
     """Python asked a symbol for something that only an array has."""
 
 
-# -- names ------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------
 class NameManager:
     """Gives each unnamed symbol a name that counts up: `relu0`, `relu1`, ...
 
@@ -62,8 +62,12 @@ class NameManager:
         self._stack.managers.pop()
 
 
-INFIX_HINTS = {"elemwise_add": "_plus", "elemwise_sub": "_minus", "elemwise_mul": "_mul",
-               "elemwise_div": "_div"}
+INFIX_HINTS = {
+    "elemwise_add": "_plus",
+    "elemwise_sub": "_minus",
+    "elemwise_mul": "_mul",
+    "elemwise_div": "_div",
+}
 
 
 def hint(op):
@@ -72,7 +76,7 @@ def hint(op):
     return "_" + name.replace("_", "") if name.startswith("_") else name
 
 
-# -- the trace in progress --------------------------------------------------------------------------
+# -- the trace in progress -------------------------------------------------------------
 class Trace:
     """The nodes that Python's operators append while a function is traced.
 
@@ -88,9 +92,9 @@ class Trace:
         if node.op is not None:
             for source, _ in node.inputs:
                 if source not in self.known:
-                    raise TraceError(f"{node.op.name}: '{source.name}' was made outside of "
-                                     f"the function that is being traced{user_line()}; "
-                                     "pass it in as an argument")
+                    raise TraceError(f"{node.op.name}: '{source.name}' was made "
+                                     f"outside of the function that is being "
+                                     f"traced{user_line()}; pass it in as an argument")
             ins = [n.specs[i] if n.specs else UNKNOWN for n, i in node.inputs]
             new_ins, outs = node.op.infer(ins, **node.attrs)
             for (source, _), spec in zip(node.inputs, new_ins, strict=True):
@@ -137,7 +141,7 @@ def trace(function, inputs, training=False):
 
 
 def opened(result):
-    """The result with a tuple in place of each symbol that stands for several outputs."""
+    """The result with a tuple in place of each symbol of several outputs."""
     if isinstance(result, Symbol) and len(result.refs) > 1:
         return tuple(Symbol([ref]) for ref in result.refs)
     if isinstance(result, (list, tuple)):
@@ -151,8 +155,9 @@ def symbols_in(result):
         return [result]
     if isinstance(result, (list, tuple)):
         return [s for part in result for s in symbols_in(part)]
-    raise TraceError(f"a traced function returned {result!r} (a {type(result).__name__}); "
-                     "it must return what its operators gave, or a list or tuple of that")
+    raise TraceError(f"a traced function returned {result!r} (a "
+                     f"{type(result).__name__}); it must return what its operators "
+                     "gave, or a list or tuple of that")
 
 
 def replay(refs, values):
@@ -184,13 +189,13 @@ def user_line():
 
 
 def file_of(frame):
-    """The file of a frame's code; `Cell In[3]` in a notebook, whose cells have no file."""
+    """The file of a frame's code; `Cell In[3]` in a notebook."""
     file, shell = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
     known_cell = getattr(shell and shell().compile, "format_code_name", lambda _: None)
     return " ".join(known_cell(file) or [file])
 
 
-# -- the symbol ------------------------------------------------------------------------------------
+# -- the symbol ------------------------------------------------------------------------
 def _refuse(what, why, instead):
     def method(self, *_, **__):
         raise TraceError(f"{what} on the Symbol '{self.name}'{user_line()}: {why}; "
@@ -222,9 +227,10 @@ class Symbol(Value):
         for i, value in enumerate(inputs):
             if value is not None and value.level == 0:
                 raise TraceError(
-                    f"{op.name}: its input '{op.input_names(attrs, len(inputs))[i]}' is an "
-                    f"NDArray, but others are symbols{user_line()}; hand arrays to a "
-                    "hybrid block as parameters or constants (params.get_constant)")
+                    f"{op.name}: its input '{op.input_names(attrs, len(inputs))[i]}' "
+                    f"is an NDArray, but others are symbols{user_line()}; hand arrays "
+                    "to a hybrid block as parameters or constants "
+                    "(params.get_constant)")
         if current and current.lower and op.eager is None:
             specs = [v.spec for v in inputs]
             mode = {"training": current.training} if op.modal else {}
@@ -249,8 +255,8 @@ class Symbol(Value):
     def one_ref(self, op):
         """The single output that this symbol must have to be an input."""
         if len(self.refs) != 1:
-            raise TraceError(f"{op.name}: an input is a group of {len(self.refs)} symbols"
-                             f"{user_line()}; choose one, as in s[0]")
+            raise TraceError(f"{op.name}: an input is a group of {len(self.refs)} "
+                             f"symbols{user_line()}; choose one, as in s[0]")
         return self.refs[0]
 
     @property
@@ -260,28 +266,31 @@ class Symbol(Value):
         return node.specs[i] if node.specs else UNKNOWN
 
     def lines_up(self, other):
-        """Whether elementwise fits: while tracing, shapes decide; else it is assumed."""
+        """Whether elementwise fits: in a trace, shapes decide; else it is assumed."""
         if not (_CURRENT.trace and getattr(other, "refs", None)):
             return True
         mine, its = self.spec, other.spec
         return not (mine.known and its.known) or mine.shape == its.shape
 
     def convert(self, other, op):
+        """Refuse: a symbol combines with symbols and numbers only."""
         raise TraceError(f"{op}: a Symbol and a {type(other).__name__} do not combine"
-                         f"{user_line()}; hand arrays to a hybrid block as parameters or "
-                         "constants (params.get_constant)")
+                         f"{user_line()}; hand arrays to a hybrid block as parameters "
+                         "or constants (params.get_constant)")
 
     # -- what only arrays can do
     __bool__ = _refuse("bool(x)", f"{NOT_YET}, so Python cannot choose a branch",
                        f"write F.where(condition, a, b), {IMPERATIVE}")
     __float__ = __int__ = __index__ = asscalar = item = _refuse(
-        "float(x)", NOT_YET, f"return x from the block and convert the result, {IMPERATIVE}")
+        "float(x)", NOT_YET,
+        f"return x from the block and convert the result, {IMPERATIVE}")
     asnumpy = tolist = __array__ = _refuse(
         "x.asnumpy()", NOT_YET, f"use F's operators instead of NumPy's, {IMPERATIVE}")
     shape = property(_refuse(
         "x.shape", f"{NOT_YET}, and the graph must do for other shapes, too",
         f"use the codes of reshape (0 keeps an axis, -1 infers one) or operators "
-        f"that take the shape from an array, such as F.zeros_like and F.broadcast_like, {IMPERATIVE}"))
+        f"that take the shape from an array, such as F.zeros_like and "
+        f"F.broadcast_like, {IMPERATIVE}"))
     size = ndim = dtype = context = ctx = shape
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
         "x += y", "a graph has no memory to overwrite", "write x = x + y")
@@ -289,8 +298,11 @@ class Symbol(Value):
                           "build a new value with F.where, F.concat or F.slice")
     attach_grad = backward = _refuse("x.backward()", NOT_YET,
                                      "call it on the array that the block returns")
-    _refuse_rows = _refuse("len(x) or a loop over x", "it would count outputs, not rows",
-                           "use F.split, F.slice_axis or x[0]")
+    _refuse_rows = _refuse(
+        "len(x) or a loop over x",
+        "it would count outputs, not rows",
+        "use F.split, F.slice_axis or x[0]",
+    )
 
     # -- outputs
     @property
@@ -315,16 +327,17 @@ class Symbol(Value):
         if isinstance(key, str):
             names = self.list_outputs()
             if names.count(key) != 1:
-                raise AttrError(f"symbol['{key}']: {names.count(key)} outputs are called "
-                                f"so; there are {', '.join(names)}")
+                raise AttrError(f"symbol['{key}']: {names.count(key)} outputs are "
+                                f"called so; there are {', '.join(names)}")
             return Symbol([self.refs[names.index(key)]])
         if len(self.refs) == 1 and _CURRENT.trace:
             return self.part(key, self.spec.shape)
         if isinstance(key, slice) and len(self.refs) > 1:
             return tuple(Symbol([ref]) for ref in self.refs[key])
         if not isinstance(key, int):
-            raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced function "
-                             "the number of an output is needed; use slice or slice_axis")
+            raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced "
+                             "function the number of an output is needed; use slice or "
+                             "slice_axis")
         if not -len(self.refs) <= key < len(self.refs):
             raise IndexError(f"symbol[{key}]: there are {len(self.refs)} outputs")
         return Symbol([self.refs[key]])
@@ -349,7 +362,9 @@ class Symbol(Value):
 
     def get_internals(self):
         """A group of every output of every node behind this symbol."""
-        return Symbol((n, i) for n in topological(self.refs) for i in range(n.n_outputs))
+        return Symbol(
+            (n, i) for n in topological(self.refs) for i in range(n.n_outputs)
+        )
 
     def get_children(self):
         """The inputs of this symbol's node, or `None` for a variable."""
@@ -361,7 +376,7 @@ class Symbol(Value):
         return self.list_attr().get(key)
 
     def list_attr(self):
-        """The attributes of this symbol's own node that differ from defaults, as text."""
+        """The attributes of this symbol's node that differ from defaults, as text."""
         node = self.refs[0][0]
         given = shown_attrs(node) if node.op else {}
         return {**{k: str(v) for k, v in given.items()}, **(node.info or {})}
@@ -375,12 +390,14 @@ class Symbol(Value):
         """Compose: the same graph with other symbols in place of its variables."""
         variables = {n.name: n for n in topological(self.refs) if n.op is None}
         if args and len(args) > len(variables):
-            raise AttrError(f"compose: {len(args)} symbols for {len(variables)} variables")
+            raise AttrError(f"compose: {len(args)} symbols for {len(variables)} "
+                            "variables")
         given = dict(zip(variables, args, strict=False)) | kwargs
         unknown = given.keys() - variables.keys()
         if unknown:
-            raise AttrError(f"compose: there is no variable {', '.join(sorted(unknown))}; "
-                            f"there are {', '.join(variables)}")
+            raise AttrError(f"compose: there is no variable "
+                            f"{', '.join(sorted(unknown))}; there are "
+                            f"{', '.join(variables)}")
         values = {n: given.get(key, Symbol([(n, 0)])) for key, n in variables.items()}
         with NameManager(prefix=f"{name}_" if name else ""):
             return Group(replay(self.refs, values))
@@ -399,9 +416,11 @@ class Symbol(Value):
         return graph, infer(graph, known)
 
     def infer_shape_partial(self, *args, **kwargs):
-        """(argument, output, auxiliary) shapes as far as known; 0 is an unknown length."""
+        """(argument, output, auxiliary) shapes as far as known; 0 is unknown."""
         shapes = dict(zip(self.list_arguments(), args, strict=False)) | kwargs
-        graph, specs = self._infer({k: v for k, v in shapes.items() if v is not None}, {})
+        graph, specs = self._infer(
+            {k: v for k, v in shapes.items() if v is not None}, {}
+        )
 
         def shape(spec):
             return () if spec.shape is None else tuple(max(n, 0) for n in spec.shape)
@@ -436,7 +455,11 @@ def _as_symbol(result):
 
 def unknown_lengths(shape):
     """A shape in which the user's 0 for "unknown" is written -1."""
-    return None if shape is None else tuple(-1 if n in (0, None) else int(n) for n in shape)
+    return (
+        None
+        if shape is None
+        else tuple(-1 if n in (0, None) else int(n) for n in shape)
+    )
 
 
 def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, init=None,
@@ -448,10 +471,14 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
     """
     if not isinstance(name, str):
         raise AttrError(f"var: the name is {name!r}, but a string is needed")
-    told = {"__shape__": shape and tuple(shape), "__dtype__": dtype and np.dtype(dtype).name,
-            "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
-            "__init__": init if init is None or isinstance(init, str) else repr(init),
-            **{f"__{k.strip('_')}__": v for k, v in kwargs.items()}}
+    told = {
+        "__shape__": shape and tuple(shape),
+        "__dtype__": dtype and np.dtype(dtype).name,
+        "__lr_mult__": lr_mult,
+        "__wd_mult__": wd_mult,
+        "__init__": init if init is None or isinstance(init, str) else repr(init),
+        **{f"__{k.strip('_')}__": v for k, v in kwargs.items()},
+    }
     info = {**(attr or {}), **{k: str(v) for k, v in told.items() if v is not None}}
     spec = spec or Spec(unknown_lengths(shape), np.dtype(dtype) if dtype else None)
     node = Node(None, name=name, specs=(spec,), info=info or None)
@@ -464,7 +491,7 @@ Variable = var
 
 
 def parameter(name, spec, info):
-    """A variable that stands for a block's parameter; within a trace always the same."""
+    """A variable that stands for a parameter; within a trace always the same."""
     named = _CURRENT.trace.named if _CURRENT.trace else {}
     if name not in named:
         symbol = var(name, spec=spec)
@@ -478,7 +505,9 @@ def Group(symbols):
     symbols = list(symbols)
     if not symbols or not all(isinstance(s, Symbol) for s in symbols):
         raise AttrError(f"Group: a list of symbols is needed, found {symbols!r}")
-    return symbols[0] if len(symbols) == 1 else Symbol(r for s in symbols for r in s.refs)
+    return (
+        symbols[0] if len(symbols) == 1 else Symbol(r for s in symbols for r in s.refs)
+    )
 
 
 def _created(name, /, **attrs):

@@ -1,4 +1,5 @@
-"""Chapter 10. Code generation: an optimised graph becomes source, and source a function.
+"""Chapter 10. Code generation: an optimised graph becomes source, and source a
+function.
 
 Takes:   a graph and its memory plan.
 Gives:   `TARGETS`: name -> module with `generate` and `load`.

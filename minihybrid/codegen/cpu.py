@@ -46,7 +46,12 @@ kernel = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 
 FUNCTIONS = {name: f"math.{name}" for name in
              ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos")}
-FUNCTIONS |= {"floor": "np.floor", "ceil": "np.ceil", "mod": "np.mod", "power": "np.power"}
+FUNCTIONS |= {
+    "floor": "np.floor",
+    "ceil": "np.ceil",
+    "mod": "np.mod",
+    "power": "np.power",
+}
 FAST = {"exp": "exp32", "log": "log32", "log1p": "log1p32", "tanh": "tanh32"}
 
 
@@ -62,8 +67,14 @@ def unsupported(graph):
             if spec.dtype.name not in SUPPORTED:
                 return f"'{node.name}' is {spec.dtype}, which has no compiled kernels"
         op = node.op
-        if op and not (op.view or op.name == "_fused" or op.cpu or op.reduce or op.strides
-                       or op.scalar(node.attrs) is not None):
+        if op and not (
+            op.view
+            or op.name == "_fused"
+            or op.cpu
+            or op.reduce
+            or op.strides
+            or op.scalar(node.attrs) is not None
+        ):
             return f"{op.name} '{node.name}' has no compiled kernel"
     return None
 
@@ -75,15 +86,17 @@ class Table:
         self.inputs = list(inputs)
         given = set(self.inputs)
         self.params = [n for n in graph.variables if n.name not in given]
-        self.constants = [n for n in graph.nodes if n.op is None and n.values is not None]
+        self.constants = [
+            n for n in graph.nodes if n.op is None and n.values is not None
+        ]
 
 
 def generate(graph, memory, inputs, until=False):
     """The module's text, the number of kernels, and the table of its parameters.
 
     inputs:  names of the variables that are arguments, in order; others are parameters.
-    until:   make `plan` take one more number, the steps after which it stops: the way to
-             time each step inside one crossing.
+    until:   make `plan` take one more number, the steps after which it stops: the way
+             to time each step inside one crossing.
     """
     table = Table(graph, inputs)
     variables = {n.name: n for n in graph.variables}
@@ -130,17 +143,25 @@ def generate(graph, memory, inputs, until=False):
         lines.insert(0, "table = carray(address(table_at), "
                         f"{len(table.params) + len(table.constants)}, np.uint64)")
     body = "\n".join(f"    {line}" for line in lines)
-    text = "\n\n".join([
-        HEADER,
-        *(f"\n@kernel\n{text.replace('NAME', name, 1)}" for text, name in kernels.items()),
-        f"\ndef plan({', '.join([*args, *tail])}):\n{body}",
-        f"\nplan = njit({_signature(graph, table, variables, tail)!r}, nogil=True, "
-        "cache=True, **OPTIONS)(plan)\n"])
+    text = "\n\n".join(
+        [
+            HEADER,
+            *(
+                f"\n@kernel\n{text.replace('NAME', name, 1)}"
+                for text, name in kernels.items()
+            ),
+            f"\ndef plan({', '.join([*args, *tail])}):\n{body}",
+            f"\nplan = njit({_signature(graph, table, variables, tail)!r}, nogil=True, "
+            "cache=True, **OPTIONS)(plan)\n",
+        ]
+    )
     return text, len(calls), table
 
 
 def _view(name, where, spec):
-    return f"{name} = carray(address({where}), {spec.size}, np.{_numpy_name(spec.dtype)})"
+    return (
+        f"{name} = carray(address({where}), {spec.size}, np.{_numpy_name(spec.dtype)})"
+    )
 
 
 def _numpy_name(dtype):
@@ -148,6 +169,7 @@ def _numpy_name(dtype):
 
 
 def label(node):
+    """The operators of a kernel in one name."""
     graph = node.attrs.get("graph")
     ops = [n.op.name for n in graph.nodes if n.op] if graph else [node.op.name]
     return "_".join(name.strip("_").lower() for name in ops)[:60]
@@ -155,7 +177,9 @@ def label(node):
 
 def _signature(graph, table, variables, tail):
     def array(spec):
-        dims = ", ".join(":" * max(len(spec.shape) - 1, 0)) + ", " * (len(spec.shape) > 1)
+        dims = ", ".join(":" * max(len(spec.shape) - 1, 0)) + ", " * (
+            len(spec.shape) > 1
+        )
         name = "boolean" if spec.dtype.kind == "b" else spec.dtype.name
         return f"{name}[{dims}::1]"
 
@@ -166,16 +190,18 @@ def _signature(graph, table, variables, tail):
     return f"void({', '.join(kinds)})"
 
 
-# -- the cache on disk ---------------------------------------------------------------------------
+# -- the cache on disk -----------------------------------------------------------------
 def cache_dir():
-    """The folder of compiled plans: `MINIHYBRID_CACHE_DIR`, or one in the user's cache."""
+    """The folder of plans: `MINIHYBRID_CACHE_DIR`, or one in the user's cache."""
     chosen = os.environ.get("MINIHYBRID_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(
+        os.path.expanduser("~"), ".cache"
+    )
     return chosen or os.path.join(base, "minihybrid")
 
 
 def _writable_dir():
-    """The cache folder, made readable for its owner only; else a folder of this process."""
+    """The cache folder, for its owner only; else a folder of this process."""
     folder = cache_dir()
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)

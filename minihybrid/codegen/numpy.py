@@ -70,7 +70,10 @@ def _step(node, ins, outs, used):
     op, attrs = node.op, node.attrs
     if callable(op.numpy):
         return op.numpy(*ins, out=outs[0], **attrs).split("\n")
-    if op.numpy and len(set(s.dtype for n, i in node.inputs for s in [n.specs[i]])) <= 1:
+    if (
+        op.numpy
+        and len(set(s.dtype for n, i in node.inputs for s in [n.specs[i]])) <= 1
+    ):
         letters = dict(zip("abcdefgh", ins, strict=False))
         numbers = {k: _number(v, node.specs[0].dtype) for k, v in attrs.items()}
         return op.numpy.format(**letters, **numbers, out=outs[0]).split("\n")

@@ -18,11 +18,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 INF, NAN = math.inf, math.nan
-# Never nnan or ninf: they are numbers. Nor arcp: 1 / sqrt(0) would be NaN; nor afn: it turns
-# the power of a whole number into a call that no library has, and the linker ends the process.
+# Never nnan or ninf: they are numbers. Nor arcp: 1 / sqrt(0) would be NaN. Nor afn: the
+# power of a whole number would be a call that no library has, which ends the process.
 FAST = {"reassoc", "contract", "nsz"}
 OPTIONS = {"error_model": "numpy", "fastmath": FAST}
-# For functions whose rounding errors cancel on purpose: (u - 1) - x must not be simplified.
+# For functions whose rounding errors cancel on purpose: (u - 1) - x must not be
+# simplified.
 EXACT = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
@@ -52,7 +53,7 @@ def as_bits(typing, number):
 
 @njit(**EXACT)
 def exp32(x):
-    """e to the power x: x = n log 2 + r, a polynomial for r, and n into the exponent."""
+    """e to the power x: x = n log 2 + r, a polynomial for r, n into the exponent."""
     y = float32(-150) if x < float32(-150) else x
     y = float32(130) if y > float32(130) else y
     y = float32(0) if x != x else y
@@ -74,11 +75,13 @@ def exp32(x):
 
 @njit(**EXACT)
 def log32(x):
-    """The natural logarithm: the exponent times log 2, and a polynomial for the rest."""
+    """The natural logarithm: the exponent times log 2, a polynomial for the rest."""
     tiny = x < float32(1.17549435e-38)
     y = x * float32(8388608) if tiny else x
     bits = as_bits(y)
-    n = float32((bits >> int32(23)) - int32(126)) - (float32(23) if tiny else float32(0))
+    n = float32((bits >> int32(23)) - int32(126)) - (
+        float32(23) if tiny else float32(0)
+    )
     m = as_float((bits & int32(0x7FFFFF)) | int32(0x3F000000))
     low = m < float32(0.70710678)
     n = n - float32(1) if low else n

@@ -42,9 +42,9 @@ def typed(text, dtype):
 class Kernel:
     """Writes the body of one kernel; the `cpu` templates of operators call it.
 
-    `kernel("line")` adds a line, `kernel.loop("i", 8)` and `kernel.block("if ...:")` open
-    an indented block, `kernel.store(index, value)` ends an element: what follows the core
-    is computed there, in registers.
+    `kernel("line")` adds a line, `kernel.loop("i", 8)` and `kernel.block("if ...:")`
+    open an indented block, `kernel.store(index, value)` ends an element: what follows
+    the core is computed there, in registers.
     """
 
     def __init__(self, node, functions):
@@ -55,7 +55,11 @@ class Kernel:
             variables, nodes, heads = graph.variables, \
                 [n for n in graph.nodes if n.op], list(graph.heads)
         else:
-            variables, nodes, heads = None, [node], [(node, i) for i in range(node.n_outputs)]
+            variables, nodes, heads = (
+                None,
+                [node],
+                [(node, i) for i in range(node.n_outputs)],
+            )
         self.ins = {}  # reference -> Buf
         if graph:
             for i, v in enumerate(variables):
@@ -64,8 +68,10 @@ class Kernel:
             for i, (n, j) in enumerate(node.inputs):
                 self.ins.setdefault((n, j), Buf(f"a{i}", *n.specs[j]))
         self.args = [Buf(f"a{i}", *n.specs[j]) for i, (n, j) in enumerate(node.inputs)]
-        self.outs = {ref: Buf(f"out{k if len(heads) > 1 else ''}", *ref[0].specs[ref[1]])
-                     for k, ref in enumerate(heads)}
+        self.outs = {
+            ref: Buf(f"out{k if len(heads) > 1 else ''}", *ref[0].specs[ref[1]])
+            for k, ref in enumerate(heads)
+        }
         self.nodes = nodes
         self.random = any(n.op.random for n in nodes)
         self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
@@ -79,7 +85,7 @@ class Kernel:
         self.lines.append("    " * self.depth + self.translate(line, self.dtype))
 
     def translate(self, text, dtype):
-        """Fill in the dtype, and put the target's functions for those of expressions."""
+        """Fill in the dtype, and the target's functions for those of expressions."""
         text = typed(text, dtype)
         for name, function in self.functions(dtype).items():
             text = re.sub(rf"(?<![\w.]){name}\(", f"{function}(", text)
@@ -111,7 +117,7 @@ class Kernel:
         return f"{prefix}{self.count - 1}"
 
     def part(self, buf, index, shape):
-        """A piece of an array, from `index` times its size on; or the array reshaped."""
+        """A piece of an array, `index` times its size from the start; or reshaped."""
         if index is None:
             return Buf(buf, shape, buf.dtype)
         size = int(np.prod(shape))
@@ -173,7 +179,7 @@ class Kernel:
             self(f"{values[node, 0]} = {expr}")
 
     def store(self, index, value, last=None):
-        """End one element of the core: compute what follows it, write what is wanted."""
+        """End one element of the core: compute what follows, write what is wanted."""
         if not self.after:
             (out,) = self.outs.values()
             return self(f"{out}[{index}] = {value}")
@@ -244,21 +250,29 @@ class Kernel:
             self.depth += 1
 
         def index(steps):
-            return " + ".join(name if step == 1 else f"{name} * {step}" for name, step in
-                              zip(names, steps, strict=True) if step) or "0"
+            return (
+                " + ".join(
+                    name if step == 1 else f"{name} * {step}"
+                    for name, step in zip(names, steps, strict=True)
+                    if step
+                )
+                or "0"
+            )
 
-        yield (index([s for _, s, _ in joined]),
-               [index([reads[k] for _, _, reads in joined]) for k in range(len(strides))])
+        yield (
+            index([s for _, s, _ in joined]),
+            [index([reads[k] for _, _, reads in joined]) for k in range(len(strides))],
+        )
         self.depth = depth
 
     def copy(self, source, shape, read, out, write):
-        """Copy an array element by element; `read` and `write` are (offset, strides)."""
+        """Copy element by element; `read` and `write` are (offset, strides)."""
         with self.nest(shape, [read[1], write[1]]) as (_, (at, to)):
             self(f"{out}[{_sum(write[0], to)}] = {source}[{_sum(read[0], at)}]")
 
     # -- loops of a reduction
     def reduce_loops(self):
-        """Kept axes outside, reduced axes inside; or rows added up where that is faster."""
+        """Kept axes outside, reduced axes inside; or rows added up, where faster."""
         core = self.core
         start, combine, finish = core.op.reduce
         source = core.inputs[0]
@@ -283,15 +297,23 @@ class Kernel:
 
             def load(ref, node):
                 offset, steps = reads[ref, node if node.op.strides else None]
-                text = " + ".join(flat[i] + (f" * {s}" if s != 1 else "")
-                                  for i, s in enumerate(steps) if i in flat and s) or "0"
+                text = (
+                    " + ".join(
+                        flat[i] + (f" * {s}" if s != 1 else "")
+                        for i, s in enumerate(steps)
+                        if i in flat and s
+                    )
+                    or "0"
+                )
                 return f"{self.ins[ref]}[{_sum(offset, text)}]"
 
             self.scalars(self.before, values, "0", load)
             return values.get(source) or load(source, core)
 
         end = finish.replace("{n}", str(size))
-        with self.loops([(f"k{i}", shape[i]) for i in (kept[:-1] if at_last else kept)]):
+        with self.loops(
+            [(f"k{i}", shape[i]) for i in (kept[:-1] if at_last else kept)]
+        ):
             if not at_last:
                 self(f"acc = T({start})" if "EST" in start else f"acc = {start}")
                 with self.loops([(f"k{i}", shape[i]) for i in sorted(gone)]):
@@ -301,7 +323,9 @@ class Kernel:
             row = list(self.outs.values())[0]
             inner = (f"k{kept[-1]}", shape[kept[-1]])
             with self.loops([inner]):
-                self(f"{row}[{index}] = " + (f"T({start})" if "EST" in start else start))
+                self(
+                    f"{row}[{index}] = " + (f"T({start})" if "EST" in start else start)
+                )
             with self.loops([(f"k{i}", shape[i]) for i in sorted(gone)]), \
                     self.loops([inner]):
                 self(f"x = {element()}")
@@ -311,7 +335,7 @@ class Kernel:
                     self.store(index, end.format(acc=f"{row}[{index}]"))
 
     def reads_before(self, shape):
-        """(reference, strided node or None) -> the steps of each read before the core."""
+        """(reference, strided node or None) -> the steps of a read before the core."""
         nodes = [*self.before, self.core]
         return {(ref, n if n.op.strides else None): self.steps_of(ref, n, shape)
                 for n in nodes for ref in n.inputs if ref in self.ins}
@@ -366,7 +390,8 @@ class Kernel:
                                      f"{b}[{_row('n', c)} * {k} + k]")
                     for r in range(rows):
                         for c in range(cols):
-                            self(f"{out}[{_row('m', r)} * {n} + {_row('n', c)}] = s{r}{c}")
+                            self(f"{out}[{_row('m', r)} * {n} + {_row('n', c)}] = "
+                                 f"s{r}{c}")
 
     def row_sums(self, a, b, out, m, n, k, transpose_a):
         """Eight rows of b, each times one number of a, added to a row of out."""
@@ -380,14 +405,19 @@ class Kernel:
                     self(f"w{r} = {b}[(k + {r}) * {n}:(k + {r} + 1) * {n}]")
                 self(f"row = {out}[m * {n}:(m + 1) * {n}]")
                 with self.block(f"for n in range({n}):"):
-                    self("row[n] += " + " + ".join(f"x{r} * w{r}[n]" for r in range(rows)))
+                    self(
+                        "row[n] += "
+                        + " + ".join(f"x{r} * w{r}[n]" for r in range(rows))
+                    )
 
 
 def _blocks(n, size):
     """(first, last, step) of the whole blocks, and of what is left over."""
     size = max(size, 1)
     whole = n - n % size
-    return [part for part in ((0, whole, size), (whole, n, n - whole)) if part[0] < part[1]]
+    return [
+        part for part in ((0, whole, size), (whole, n, n - whole)) if part[0] < part[1]
+    ]
 
 
 def _row(name, offset):

@@ -3,8 +3,9 @@
 Takes:   parameters and child blocks, as attributes.
 Gives:   `Block`, `HybridBlock`, `SymbolBlock`.
 
-`hybrid_forward(self, F, x, ...)` is written once. With arrays, F is the nd namespace and
-the code computes; with symbols, F is the sym namespace and the code writes a graph down.
+`hybrid_forward(self, F, x, ...)` is written once. With arrays, F is the nd namespace
+and the code computes; with symbols, F is the sym namespace and the code writes a graph
+down.
 What is left out: copies of a block on several devices.
 """
 
@@ -88,10 +89,12 @@ class Block:
     def __setattr__(self, name, value):
         kind, old = type(self).__name__, vars(self).get(name)
         if isinstance(value, (Block, Parameter)) and "_children" not in vars(self):
-            raise HybridError(f"{kind}: call super().__init__() before setting '{name}'")
+            raise HybridError(f"{kind}: call super().__init__() before setting "
+                              f"'{name}'")
         if isinstance(old, (Block, Parameter)) and not isinstance(value, type(old)):
-            raise AttrError(f"{kind}: '{name}' is a {type(old).__name__} and cannot become "
-                            f"a {type(value).__name__}; a replacement must be of its kind")
+            raise AttrError(f"{kind}: '{name}' is a {type(old).__name__} and cannot "
+                            f"become a {type(value).__name__}; a replacement must be "
+                            "of its kind")
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
@@ -156,7 +159,7 @@ class Block:
 
     # -- parameters
     def collect_params(self, select=None):
-        """All parameters of this block and its children; `select` is a regular expression."""
+        """All parameters, the children's too; `select` is a regular expression."""
         found = ParameterDict(self._params.prefix)
         for block in self._walk():
             found.update(block._params)
@@ -198,11 +201,22 @@ class Block:
             params = {name: param for param, name in first.items()}
         save(filename, {n: p.data() for n, p in params.items()})
 
-    def load_parameters(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
-                        cast_dtype=False, dtype_source="current"):
+    def load_parameters(
+        self,
+        filename,
+        ctx=None,
+        allow_missing=False,
+        ignore_extra=False,
+        cast_dtype=False,
+        dtype_source="current",
+    ):
         """Read all arrays from a file with structural names, or with prefixed ones."""
         params, arrays = self._collect_params_with_prefix(), _named(filename)
-        if arrays and not any("." in n for n in arrays) and not arrays.keys() & params.keys():
+        if (
+            arrays
+            and not any("." in n for n in arrays)
+            and not arrays.keys() & params.keys()
+        ):
             params, strip = dict(self.collect_params().items()), self.prefix
             if not arrays.keys() & params.keys():
                 params = {n.removeprefix(strip): p for n, p in params.items()}
@@ -212,7 +226,7 @@ class Block:
              dtype_source)
 
     def save_params(self, filename):
-        """Write all arrays under their names without this block's prefix (the old form)."""
+        """Write all arrays under their names without the prefix (the old form)."""
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
     def load_params(self, filename, ctx=None, allow_missing=False, ignore_extra=False):
@@ -233,6 +247,7 @@ class Block:
 
     # -- calling
     def __call__(self, *args):
+        """Call `forward`, and the hooks before and after it."""
         for hook in self._forward_pre_hooks:
             hook(self, args)
         out = self.forward(*args)
@@ -260,8 +275,9 @@ class Block:
 
         for block in self._walk():
             if getattr(block, "_active", False):
-                raise HybridError("summary: the net is hybridized, so its children are not "
-                                  "called one by one; call hybridize(active=False) first")
+                raise HybridError("summary: the net is hybridized, so its children are "
+                                  "not called one by one; call hybridize(active=False) "
+                                  "first")
             handles.append(block.register_forward_hook(row))
         try:
             self(*inputs)
@@ -270,9 +286,16 @@ class Block:
                 handle.detach()
         total = sum(n for *_, n in rows)
         line = "-" * 72
-        print(line, f"{'Layer (name)':<41} {'Output shape':<18} {'Parameters':>10}", line,
-              *(f"{a:<41} {b:<18} {n:>10}" for a, b, n in rows), line,
-              f"{'Total parameters':<60} {total:>10}", line, sep="\n")
+        print(
+            line,
+            f"{'Layer (name)':<41} {'Output shape':<18} {'Parameters':>10}",
+            line,
+            *(f"{a:<41} {b:<18} {n:>10}" for a, b, n in rows),
+            line,
+            f"{'Total parameters':<60} {total:>10}",
+            line,
+            sep="\n",
+        )
 
 
 class HybridBlock(Block):
@@ -289,9 +312,9 @@ class HybridBlock(Block):
     def register_child(self, block, name=None):
         """Add a child, which must be a HybridBlock, too."""
         if isinstance(block, Block) and not isinstance(block, HybridBlock):
-            raise AttrError(f"{type(self).__name__}: the child {block!r} is a Block, but "
-                            "children of a HybridBlock must be HybridBlocks; derive it "
-                            "from HybridBlock, or this block from Block")
+            raise AttrError(f"{type(self).__name__}: the child {block!r} is a Block, "
+                            "but children of a HybridBlock must be HybridBlocks; "
+                            "derive it from HybridBlock, or this block from Block")
         super().register_child(block, name)
         self._forget()
 
@@ -318,8 +341,14 @@ class HybridBlock(Block):
         if clear or active:
             self._hybrid = None
         self._options = {"target": backend}
-        super().hybridize(active, backend=backend, clear=clear, static_alloc=static_alloc,
-                          static_shape=static_shape, **kwargs)
+        super().hybridize(
+            active,
+            backend=backend,
+            clear=clear,
+            static_alloc=static_alloc,
+            static_shape=static_shape,
+            **kwargs,
+        )
         self._choose_call()
 
     def cast(self, dtype):
@@ -351,6 +380,7 @@ class HybridBlock(Block):
         return self.hybrid.plan_for(*args)
 
     def __call__(self, *args):
+        """Run the plan if the block is hybridized; else as every Block."""
         if self._compiled is not None:
             return self._compiled(*args)
         return super().__call__(*args)
@@ -369,14 +399,15 @@ class HybridBlock(Block):
             self.infer_shape(x, *args)
             params = {name: p.data() for name, p in self._reg_params.items()}
         if not arrays_in((x,)):
-            raise AttrError(f"{self.name}: the input is {x!r:.60} (a {type(x).__name__}), "
-                            "but an NDArray or a Symbol is needed; wrap it in nd.array(...)")
+            raise AttrError(f"{self.name}: the input is {x!r:.60} (a "
+                            f"{type(x).__name__}), but an NDArray or a Symbol is "
+                            "needed; wrap it in nd.array(...)")
         return self.hybrid_forward(nd, x, *args, **params)
 
     def hybrid_forward(self, F, x, *args, **kwargs):
         """The computation, written with F's operators; subclasses write it."""
-        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward method; "
-                                  "write def hybrid_forward(self, F, x): ...")
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward "
+                                  "method; write def hybrid_forward(self, F, x): ...")
 
     def export(self, path, epoch=0, remove_amp_cast=True):
         """Write `path-symbol.json` and `path-0000.params`; returns both names.
@@ -385,8 +416,8 @@ class HybridBlock(Block):
         """
         entries = list(self._hybrid.entries.values()) if self._hybrid else []
         if not entries:
-            raise HybridError("export: there is no graph yet; call hybridize() and then the "
-                              "net once with data")
+            raise HybridError("export: there is no graph yet; call hybridize() and "
+                              "then the net once with data")
         entry = entries[-1]
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
         symbol = Symbol(entry.graph.heads)
@@ -407,14 +438,16 @@ class SymbolBlock(HybridBlock):
     def __init__(self, outputs, inputs, params=None):
         super().__init__()
         self._prefix, self._params = "", ParameterDict()
-        self._outputs = Group(outputs) if isinstance(outputs, (list, tuple)) else outputs
+        self._outputs = (
+            Group(outputs) if isinstance(outputs, (list, tuple)) else outputs
+        )
         inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         self._inputs = [s.name for s in inputs]
         variables = {n.name: n for n in topological(self._outputs.refs) if n.op is None}
         missing = [n for n in self._inputs if n not in variables]
         if missing:
-            raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; it has "
-                            f"{', '.join(variables)}")
+            raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; "
+                            f"it has {', '.join(variables)}")
         for name, node in variables.items():
             if name in self._inputs:
                 continue
@@ -422,15 +455,25 @@ class SymbolBlock(HybridBlock):
             if isinstance(given, Parameter):
                 self._params._params[name] = given
             else:
-                self._params.get(name, shape=node.specs[0].shape, allow_deferred_init=True,
-                                 dtype=node.specs[0].dtype or "float32")
+                self._params.get(
+                    name,
+                    shape=node.specs[0].shape,
+                    allow_deferred_init=True,
+                    dtype=node.specs[0].dtype or "float32",
+                )
                 if given is not None:
                     self._params[name].set_data(given)
         self._reg_params = dict(self._params.items())
 
     @staticmethod
-    def imports(symbol_file, input_names, param_file=None, ctx=None, allow_missing=False,
-                ignore_extra=False):
+    def imports(
+        symbol_file,
+        input_names,
+        param_file=None,
+        ctx=None,
+        allow_missing=False,
+        ignore_extra=False,
+    ):
         """The block in exported files, without the Python class that made it."""
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         symbol = load_symbol(symbol_file)
@@ -440,7 +483,13 @@ class SymbolBlock(HybridBlock):
             for name, array in arrays.items():
                 if name in net._params:
                     net._params[name].cast(array.dtype)
-            fill(dict(net._params.items()), arrays, param_file, allow_missing, ignore_extra)
+            fill(
+                dict(net._params.items()),
+                arrays,
+                param_file,
+                allow_missing,
+                ignore_extra,
+            )
         return net
 
     def __repr__(self):
@@ -453,7 +502,9 @@ class SymbolBlock(HybridBlock):
             raise AttrError(f"SymbolBlock: {len(self._inputs)} inputs are needed "
                             f"({', '.join(self._inputs)}), found {len(args)}")
         given = dict(zip(self._inputs, args, strict=True)) | params
-        values = {n: given[n.name] for n in topological(self._outputs.refs) if n.op is None}
+        values = {
+            n: given[n.name] for n in topological(self._outputs.refs) if n.op is None
+        }
         outs = replay(self._outputs.refs, values)
         return outs[0] if len(outs) == 1 else outs
 

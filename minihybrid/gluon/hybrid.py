@@ -1,9 +1,12 @@
-"""Chapter 14. Hybrid: a function of arrays that is traced once a signature, then compiled.
+"""Chapter 14. Hybrid: a function of arrays that is traced once a signature, then
+compiled.
 
-Takes:   a function that works on arrays and on symbols alike, and the parameters it uses.
+Takes:   a function that works on arrays and on symbols alike, and the parameters it
+         uses.
 Gives:   `Hybrid`, which keeps a plan for each signature: shapes, dtypes, mode.
 
-A call that meets a known signature costs one look-up and one crossing into compiled code.
+A call that meets a known signature costs one look-up and one crossing into compiled
+code.
 What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
@@ -95,7 +98,7 @@ def slots(args):
 
 
 def static(args):
-    """What the arguments are apart from their arrays; 1, 1.0 and True are not the same."""
+    """What the arguments are apart from arrays; 1, 1.0 and True are not the same."""
     if isinstance(args, (list, tuple)):
         return (type(args), *map(static, args))
     return SLOT if isinstance(args, NDArray) else (type(args), args)
@@ -118,7 +121,7 @@ class Hybrid:
         self.call = self._caller()
 
     def _caller(self):
-        """The function that runs plans; a closure finds its names faster than an object."""
+        """The function that runs plans; a closure finds names faster than an object."""
         entries, state, version = self.entries, STATE, Version
 
         def call(*args):
@@ -146,7 +149,7 @@ class Hybrid:
         return call
 
     def entry_for(self, args):
-        """The entry for these arguments; traced if it is new or does not fit any more."""
+        """The entry for these arguments; traced if it is new or fits no more."""
         key = self.key(args)
         with self.lock:
             entry = self.entries.get(key)
@@ -180,7 +183,9 @@ class Hybrid:
     def trace(self, args):
         """Run the function once on symbols; finish parameters whose shapes came out."""
         arrays = arrays_in(args)
-        names = ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
+        names = (
+            ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
+        )
         specs = {n: Spec(a.data.shape, a.data.dtype)
                  for n, a in zip(names, arrays, strict=True)}
         recording, STATE.recording = STATE.recording, False
@@ -196,8 +201,8 @@ class Hybrid:
             if node.name in specs:
                 continue
             if node.name not in params:
-                raise TraceError(f"{self.title}: the variable '{node.name}' is neither an "
-                                 "argument nor a parameter")
+                raise TraceError(f"{self.title}: the variable '{node.name}' is neither "
+                                 "an argument nor a parameter")
             used[node.name] = params[node.name]
         self.finish(graph, used)
         return Entry(graph, names, slots(result), used)
@@ -218,12 +223,12 @@ class Hybrid:
         if unknown:
             names = ", ".join(f"'{p.name}' {p.shape}" for p in unknown)
             raise HybridError(
-                f"{self.title}: the shapes of {names} cannot be found from the input (0 is "
-                "unknown); tell them when the layer is made (in_units), or use the "
-                "parameter in an operator that fixes its shape")
+                f"{self.title}: the shapes of {names} cannot be found from the input "
+                "(0 is unknown); tell them when the layer is made (in_units), or use "
+                "the parameter in an operator that fixes its shape")
 
     def bind(self, entry):
-        """Make the plan if this is the first call, and look up the parameters' memory."""
+        """Make the plan in the first call, and look up the parameters' memory."""
         if entry.plan is None:
             entry.plan = Plan(entry.graph, entry.names, STATE.training, self.target,
                               self.title)
@@ -239,7 +244,9 @@ class Hybrid:
         given = dict(zip(entry.names, arrays_in(args), strict=True))
         given |= {name: param.data() for name, param in entry.params.items()}
         outs = entry.op.apply(given)
-        return outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
+        return (
+            outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
+        )
 
     @property
     def plans(self):

@@ -75,8 +75,8 @@ class Dense(HybridBlock):
                  in_units=0, prefix=None, params=None):
         super().__init__(prefix, params)
         if not isinstance(units, Integral) or isinstance(units, bool) or units < 1:
-            raise AttrError(f"Dense: units={units!r}, but a whole number of at least 1 is "
-                            "needed")
+            raise AttrError(f"Dense: units={units!r}, but a whole number of at least 1 "
+                            "is needed")
         self._units, self._flatten = int(units), flatten
         with self.name_scope():
             self.weight = self.params.get(
@@ -105,7 +105,9 @@ class Activation(HybridBlock):
     def __init__(self, activation, prefix=None, params=None):
         self._act_type = activation  # before the parent asks for the alias
         super().__init__(prefix, params)
-        sym.Activation(sym.var("x"), act_type=activation)  # a wrong name fails here, early
+        sym.Activation(
+            sym.var("x"), act_type=activation
+        )  # a wrong name fails here, early
 
     def _alias(self):
         return str(self._act_type)
@@ -138,7 +140,8 @@ class Dropout(HybridBlock):
     def __init__(self, rate, axes=(), prefix=None, params=None):
         super().__init__(prefix, params)
         if not 0 <= rate < 1:
-            raise AttrError(f"Dropout: rate={rate}, but a probability in [0, 1) is needed")
+            raise AttrError(f"Dropout: rate={rate}, but a probability in [0, 1) is "
+                            "needed")
         self._rate, self._axes = rate, axes
 
     def hybrid_forward(self, F, x):
@@ -154,8 +157,8 @@ def _named_function(function, *spaces):
         return function, getattr(function, "__name__", "function")
     for space in spaces:
         if not (isinstance(function, str) and hasattr(space, function)):
-            raise AttrError(f"Lambda: {function!r} is neither a function nor the name of an "
-                            "operator")
+            raise AttrError(f"Lambda: {function!r} is neither a function nor the name "
+                            "of an operator")
     return None, function
 
 

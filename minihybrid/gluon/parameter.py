@@ -26,7 +26,7 @@ class DeferredInitializationError(HybridError):
 
 
 class Version:
-    """Counts how often any parameter got another array; plans hold addresses of arrays."""
+    """Counts how often a parameter got another array; plans hold addresses."""
 
     count = 0
 
@@ -65,7 +65,9 @@ class Parameter:
 
     @shape.setter
     def shape(self, shape):
-        self._spec = refine(self.name, self._spec, Spec(sym.unknown_lengths(shape), None))
+        self._spec = refine(
+            self.name, self._spec, Spec(sym.unknown_lengths(shape), None)
+        )
 
     @property
     def known(self):
@@ -80,8 +82,8 @@ class Parameter:
     @grad_req.setter
     def grad_req(self, req):
         if req not in ("write", "add", "null"):
-            raise AttrError(f"Parameter '{self.name}': grad_req={req!r} is unknown; needed: "
-                            "write, add or null")
+            raise AttrError(f"Parameter '{self.name}': grad_req={req!r} is unknown; "
+                            "needed: write, add or null")
         self._grad_req = req
         if self._array is not None:
             self._attach()
@@ -93,19 +95,23 @@ class Parameter:
         if self._array is not None and not force_reinit:
             return
         chosen = initializers.create(init or self.init)
-        self._waiting = (chosen or initializers.create(default_init), chosen is not None,
-                         STREAM.take(1))
+        self._waiting = (
+            chosen or initializers.create(default_init),
+            chosen is not None,
+            STREAM.take(1),
+        )
         if self.known:
             self.finish()
         elif not self.allow_deferred_init:
-            raise ShapeError(f"Parameter '{self.name}' has shape {self.shape}, where 0 is "
-                             "unknown; give the whole shape, or allow_deferred_init=True")
+            raise ShapeError(f"Parameter '{self.name}' has shape {self.shape}, where 0 "
+                             "is unknown; give the whole shape, or "
+                             "allow_deferred_init=True")
 
     def finish(self):
         """Make the array now; the shape is known.
 
-        The random numbers belong to the moment of `initialize`, so they do not depend on
-        the order in which the shapes of a net become known.
+        The random numbers belong to the moment of `initialize`, so they do not depend
+        on the order in which the shapes of a net become known.
         """
         init, chosen, key = self._waiting
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
@@ -129,16 +135,16 @@ class Parameter:
     def data(self, ctx=None):
         """The array.
 
-        Raises:  DeferredInitializationError before the shape is known, HybridError before
-                 `initialize`.
+        Raises:  DeferredInitializationError before the shape is known, HybridError
+                 before `initialize`.
         """
         if self._array is not None:
             return self._array
         if self._waiting:
             raise DeferredInitializationError(
-                f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, so it "
-                "has no numbers yet; call the net once with data, or give the layer its "
-                "number of inputs (in_units)")
+                f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, "
+                "so it has no numbers yet; call the net once with data, or give the "
+                "layer its number of inputs (in_units)")
         raise HybridError(f"Parameter '{self.name}' has not been initialized; call "
                           "net.initialize() first")
 
@@ -199,7 +205,7 @@ class Parameter:
             self._replace(array)
 
     def var(self):
-        """The symbol that stands for this parameter; one for each trace, one outside."""
+        """The symbol that stands for this parameter; one a trace, one outside."""
         if sym.is_tracing():
             return self._new_var()
         if self._var is None or self._var.spec != self._spec:
@@ -340,15 +346,23 @@ class ParameterDict:
     def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
              restore_prefix="", cast_dtype=False, dtype_source="current"):
         """Read all arrays from a file."""
-        fill(dict(self.items()), _named(filename, restore_prefix), filename, allow_missing,
-             ignore_extra, cast_dtype, dtype_source)
+        fill(
+            dict(self.items()),
+            _named(filename, restore_prefix),
+            filename,
+            allow_missing,
+            ignore_extra,
+            cast_dtype,
+            dtype_source,
+        )
 
 
 def _named(filename, prefix=""):
     """The arrays of a file by name, without `arg:` and `aux:`."""
     found = load(filename)
     if not isinstance(found, dict):
-        raise FileError(f"'{filename}' holds arrays without names; parameters need names")
+        raise FileError(f"'{filename}' holds arrays without names; parameters need "
+                        "names")
     return {prefix + re.sub("^(arg|aux):", "", n): a for n, a in found.items()}
 
 
@@ -360,17 +374,18 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False
     """
     missing, extra = params.keys() - arrays.keys(), arrays.keys() - params.keys()
     if missing and not allow_missing:
-        raise FileError(f"'{filename}' has no {_some(missing)}; it has {_some(arrays)}; "
-                        "allow_missing=True goes on without")
+        raise FileError(f"'{filename}' has no {_some(missing)}; it has "
+                        f"{_some(arrays)}; allow_missing=True goes on without")
     if extra and not ignore_extra:
-        raise FileError(f"'{filename}' has {_some(extra)}, which the net has not; the net "
-                        f"has {_some(params)}; ignore_extra=True goes on without")
+        raise FileError(f"'{filename}' has {_some(extra)}, which the net has not; the "
+                        f"net has {_some(params)}; ignore_extra=True goes on without")
     for name in params.keys() & arrays.keys():
         param, array = params[name], arrays[name]
         if np.dtype(array.dtype) != np.dtype(param.dtype):
             if not cast_dtype:
-                raise FileError(f"'{filename}': '{name}' is {np.dtype(array.dtype)}, but the "
-                                f"net has {np.dtype(param.dtype)}; cast_dtype=True converts")
+                raise FileError(f"'{filename}': '{name}' is {np.dtype(array.dtype)}, "
+                                f"but the net has {np.dtype(param.dtype)}; "
+                                "cast_dtype=True converts")
             if dtype_source == "saved":
                 param.cast(array.dtype)
         try:

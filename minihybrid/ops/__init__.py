@@ -5,7 +5,10 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 """
 
 from minihybrid.op import OPS
-from minihybrid.ops import elementwise, layout, neural, random, reduce, shapes  # isort: skip
-from minihybrid.ops import infix  # isort: skip  # makes methods of the records above
+from minihybrid.ops import elementwise, layout, neural, random, reduce, shapes
 
-__all__ = ["OPS", "elementwise", "infix", "layout", "neural", "random", "reduce", "shapes"]
+# isort: split
+from minihybrid.ops import infix  # last: it makes methods of the records above
+
+__all__ = ["OPS", "elementwise", "infix", "layout", "neural", "random", "reduce",
+           "shapes"]

@@ -5,7 +5,8 @@ Gives:   the records of arithmetic, comparisons and functions of one number.
 
 Each record holds one scalar expression; every compiled target makes its loops of it. A
 binary operation has up to five names in files (`elemwise_add`, `broadcast_add`,
-`_plus_scalar`, ...), all made by one line here. What is left out: complex numbers.
+`_plus_scalar`, ...), all made by one line here.
+What is left out: complex numbers.
 """
 
 import numpy as np
@@ -25,6 +26,7 @@ class Ufunc:
         self.ufunc, self.floats = ufunc, floats
 
     def __call__(self, *arrays):
+        """The result on NumPy arrays."""
         out = self.ufunc(*arrays)
         wanted = floating(arrays[0].dtype) if self.floats else arrays[0].dtype
         return out if out.dtype == wanted else out.astype(wanted)
@@ -41,10 +43,14 @@ def literal(value):
 
 def scalar_like(array, scalar):
     """The scalar in the array's dtype; whole-number arrays cut the fraction off."""
-    return scalar if array.dtype.kind == "f" else np.asarray(scalar).astype(array.dtype)[()]
+    return (
+        scalar
+        if array.dtype.kind == "f"
+        else np.asarray(scalar).astype(array.dtype)[()]
+    )
 
 
-# -- two inputs --------------------------------------------------------------------------
+# -- two inputs ------------------------------------------------------------------------
 def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=()):
     """Enter one operation under its elementwise, broadcasting and scalar names.
 
@@ -98,9 +104,19 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
 binary("add", np.add, "{a} + {b}", lambda g, y, a, b: g, lambda g, y, a, b: g,
        "y = a + b.", "elemwise_add", "_plus_scalar", aliases=("_plus", "_add"))
 binary("sub", np.subtract, "{a} - {b}", lambda g, y, a, b: g, lambda g, y, a, b: -g,
-       "y = a - b.", "elemwise_sub", "_minus_scalar", "_rminus_scalar", ("_minus", "_sub"))
-binary("mul", np.multiply, "{a} * {b}", lambda g, y, a, b: g * b, lambda g, y, a, b: g * a,
-       "y = a * b, element by element.", "elemwise_mul", "_mul_scalar", aliases=("_mul",))
+       "y = a - b.", "elemwise_sub", "_minus_scalar", "_rminus_scalar",
+       ("_minus", "_sub"))
+binary(
+    "mul",
+    np.multiply,
+    "{a} * {b}",
+    lambda g, y, a, b: g * b,
+    lambda g, y, a, b: g * a,
+    "y = a * b, element by element.",
+    "elemwise_mul",
+    "_mul_scalar",
+    aliases=("_mul",),
+)
 binary("div", np.divide, "{a} / {b}", lambda g, y, a, b: g / b,
        lambda g, y, a, b: -g * y / b, "y = a / b; whole numbers are cut towards zero.",
        "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",))
@@ -110,7 +126,8 @@ binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
 binary("power", np.power, "power({a}, {b})",
        lambda g, y, a, b: g * b * a ** (b - 1),
        lambda g, y, a, b: g * y * (log(a) if hasattr(a, "level") else float(np.log(a))),
-       "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar", ("_Power",))
+       "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar",
+       ("_Power",))
 binary("maximum", np.maximum, "{a} if {a} >= {b} or {a} != {a} else {b}",
        lambda g, y, a, b: g * (a >= b), lambda g, y, a, b: g * (b > a),
        "The larger of a and b; NaN if either is.", "_maximum", "_maximum_scalar")
@@ -127,9 +144,9 @@ for _name, _ufunc, _sign in (
            f"_{_name}_scalar")
 
 
-# -- one input ---------------------------------------------------------------------------
+# -- one input -------------------------------------------------------------------------
 def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None):
-    """Enter a function of one number; `floats` functions turn whole numbers to float32."""
+    """Enter a function of one number; `floats` turn whole numbers to float32."""
     def infer(specs):
         specs, (out,) = same_shape(name, specs)
         return specs, [Spec(out.shape, floating(out.dtype) if floats else out.dtype)]
@@ -142,63 +159,71 @@ def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None):
                     grad=lambda g, out, a: (grad(g, out, a),), doc=doc)
 
 
-def relu_eager(data):
+def _relu_eager(data):
     return np.maximum(data, 0)
 
 
-def reciprocal_eager(data):
+def _reciprocal_eager(data):
     return (1 / data).astype(data.dtype if data.dtype.kind == "f" else np.float32,
                              copy=False)
 
 
-def sigmoid_eager(data):
+def _sigmoid_eager(data):
     return (1 / (1 + np.exp(-data))).astype(
         data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
 
 
-def softrelu_eager(data):
+def _softrelu_eager(data):
     return np.logaddexp(data, 0).astype(
         data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
 
 
-def softsign_eager(data):
+def _softsign_eager(data):
     return (data / (1 + np.abs(data))).astype(
         data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
 
 
-def rsqrt_eager(data):
+def _rsqrt_eager(data):
     return (1 / np.sqrt(data)).astype(
         data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
 
 
-exp = unary("exp", np.exp, "exp(T({a}))", lambda g, y, a: g * y, "y = e to the power a.")
-log = unary("log", np.log, "log(T({a}))", lambda g, y, a: g / a, "The natural logarithm.")
+exp = unary(
+    "exp", np.exp, "exp(T({a}))", lambda g, y, a: g * y, "y = e to the power a."
+)
+log = unary(
+    "log", np.log, "log(T({a}))", lambda g, y, a: g / a, "The natural logarithm."
+)
 expm1 = unary("expm1", np.expm1, "expm1(T({a}))", lambda g, y, a: g * (y + 1),
               "e to the power a, minus 1, exact for small a.")
 log1p = unary("log1p", np.log1p, "log1p(T({a}))", lambda g, y, a: g / (a + 1),
               "The logarithm of 1 + a, exact for small a.")
 sqrt = unary("sqrt", np.sqrt, "sqrt(T({a}))", lambda g, y, a: g * 0.5 / y,
              "The square root.")
-rsqrt = unary("rsqrt", rsqrt_eager, "T(1) / sqrt(T({a}))",
+rsqrt = unary("rsqrt", _rsqrt_eager, "T(1) / sqrt(T({a}))",
               lambda g, y, a: g * -0.5 * y / a, "One over the square root.")
 square = unary("square", np.square, "{a} * {a}", lambda g, y, a: g * a * 2.0,
                "y = a * a.", floats=False)
-reciprocal = unary("reciprocal", reciprocal_eager, "T(1) / T({a})",
+reciprocal = unary("reciprocal", _reciprocal_eager, "T(1) / T({a})",
                    lambda g, y, a: -g * y * y, "y = 1 / a.",
                    numpy="np.divide(1, {a}, out={out}, casting='unsafe')")
 sin = unary("sin", np.sin, "sin(T({a}))", lambda g, y, a: g * cos(a), "The sine.")
 cos = unary("cos", np.cos, "cos(T({a}))", lambda g, y, a: -g * sin(a), "The cosine.")
 tanh = unary("tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y),
              "The hyperbolic tangent.")
-sigmoid = unary("sigmoid", sigmoid_eager, "T(1) / (T(1) + exp(-T({a})))",
+sigmoid = unary("sigmoid", _sigmoid_eager, "T(1) / (T(1) + exp(-T({a})))",
                 lambda g, y, a: g * y * (1.0 - y), "y = 1 / (1 + exp(-a)).")
-relu = unary("relu", relu_eager, "T(0) if {a} <= 0 else {a}",
+relu = unary("relu", _relu_eager, "T(0) if {a} <= 0 else {a}",
              lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False,
              numpy="np.maximum({a}, 0, out={out})")
-softrelu = unary("softrelu", softrelu_eager,
-                 "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))",
-                 lambda g, y, a: g * sigmoid(a), "y = log(1 + exp(a)), without overflow.")
-softsign = unary("softsign", softsign_eager, "{a} / (T(1) + abs(T({a})))",
+softrelu = unary(
+    "softrelu",
+    _softrelu_eager,
+    "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))",
+    lambda g, y, a: g * sigmoid(a),
+    "y = log(1 + exp(a)), without overflow.",
+)
+softsign = unary("softsign", _softsign_eager, "{a} / (T(1) + abs(T({a})))",
                  lambda g, y, a: g / square(abs_(a) + 1.0), "y = a / (1 + |a|).")
 abs_ = unary("abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a),
              "The absolute value.", floats=False)
@@ -214,52 +239,62 @@ logical_not = unary("logical_not", np.logical_not, "T(1) if {a} == 0 else T(0)",
                     lambda g, y, a: None, "1 where a is 0, else 0.", floats=False)
 
 
-# -- with attributes, or more inputs ------------------------------------------------------
-def clip_eager(data, *, a_min, a_max):
+# -- with attributes, or more inputs ---------------------------------------------------
+def _clip_eager(data, *, a_min, a_max):
     return np.clip(data, a_min, a_max).astype(data.dtype, copy=False)
 
 
-def clip_expr(a_min, a_max):
+def _clip_expr(a_min, a_max):
     low, high = literal(a_min), literal(a_max)
     return f"{low} if {{a}} < {low} else ({high} if {{a}} > {high} else {{a}})"
 
 
 clip = register(
-    "clip", inputs=("data",), attrs={"a_min": (number, REQUIRED),
-                                     "a_max": (number, REQUIRED)},
-    infer=lambda specs, **_: same_shape("clip", specs), eager=clip_eager, expr=clip_expr,
+    "clip",
+    inputs=("data",),
+    attrs={"a_min": (number, REQUIRED), "a_max": (number, REQUIRED)},
+    infer=lambda specs, **_: same_shape("clip", specs),
+    eager=_clip_eager,
+    expr=_clip_expr,
     grad=lambda g, out, a, a_min, a_max: (g * (a >= a_min) * (a <= a_max),),
-    doc="a, but not below a_min and not above a_max.")
+    doc="a, but not below a_min and not above a_max.",
+)
 
 
-def where_infer(specs):
+def _where_infer(specs):
     cond, x, y = specs
     kind = common_dtype("where", [x, y])
     shapes, (out,) = broadcast("where", [Spec(s.shape, kind) for s in specs])
     return [Spec(shapes[0].shape, cond.dtype), *shapes[1:]], [out]
 
 
-def where_eager(condition, x, y):
+def _where_eager(condition, x, y):
     return np.where(condition != 0, x, y)
 
 
 where = register(
-    "where", inputs=("condition", "x", "y"), infer=where_infer, eager=where_eager,
+    "where", inputs=("condition", "x", "y"), infer=_where_infer, eager=_where_eager,
     expr="{b} if {a} != 0 else {c}",
     grad=lambda g, out, c, x, y: (None, unbroadcast(where(c, g, zeros_like(g)), x),
                                   unbroadcast(where(c, zeros_like(g), g), y)),
     doc="x where the condition is not 0, else y.")
 
 
-def cast_eager(data, *, dtype):
+def _cast_eager(data, *, dtype):
     return data.astype(dtype)
 
 
 cast = register(
-    "Cast", "cast", inputs=("data",), attrs={"dtype": (dtype, REQUIRED)},
+    "Cast",
+    "cast",
+    inputs=("data",),
+    attrs={"dtype": (dtype, REQUIRED)},
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
-    eager=cast_eager, expr=lambda dtype: "T({a})",
-    grad=lambda g, out, a, dtype: (cast_like(g, a),), doc="The same numbers in a dtype.")
+    eager=_cast_eager,
+    expr=lambda dtype: "T({a})",
+    grad=lambda g, out, a, dtype: (cast_like(g, a),),
+    doc="The same numbers in a dtype.",
+)
 
 cast_like = register(
     "_cast_like", inputs=("data", "like"),
@@ -289,7 +324,7 @@ def _like(name, value):
 zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
 
 
-# -- the gradient of broadcasting ----------------------------------------------------------
+# -- the gradient of broadcasting ------------------------------------------------------
 def _unbroadcast_infer(specs):
     return specs, [Spec(specs[1].shape, specs[0].dtype)]
 

@@ -15,7 +15,7 @@ from minihybrid.op import OPS, AttrError, ShapeError
 
 
 def _infix(name, elemwise, scalar, rscalar=None):
-    """The method of one infix sign; `rscalar` serves `2 - x`, where the scalar is left."""
+    """The method of one infix sign; `rscalar` serves `2 - x`."""
     same, stretch = OPS[elemwise], OPS["broadcast_" + name]
     by_scalar, from_scalar = OPS[scalar], OPS[rscalar or scalar]
 
@@ -49,7 +49,9 @@ class Value:
     __add__, __radd__ = _infix("add", "elemwise_add", "_plus_scalar")
     __sub__, __rsub__ = _infix("sub", "elemwise_sub", "_minus_scalar", "_rminus_scalar")
     __mul__, __rmul__ = _infix("mul", "elemwise_mul", "_mul_scalar")
-    __truediv__, __rtruediv__ = _infix("div", "elemwise_div", "_div_scalar", "_rdiv_scalar")
+    __truediv__, __rtruediv__ = _infix(
+        "div", "elemwise_div", "_div_scalar", "_rdiv_scalar"
+    )
     __mod__, __rmod__ = _infix("mod", "_mod", "_mod_scalar", "_rmod_scalar")
     __pow__, __rpow__ = _infix("power", "_power", "_power_scalar", "_rpower_scalar")
     __eq__, _ = _infix("equal", "_equal", "_equal_scalar")
@@ -70,7 +72,7 @@ class Value:
         return OPS["abs"](self)
 
     def reshape(self, *shape, **kwargs):
-        """The same numbers under another shape; `reshape(2, 3)` and `reshape((2, 3))`."""
+        """The same numbers under another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
         if shape:
             kwargs["shape"] = shape[0] if len(shape) == 1 else shape
         return OPS["Reshape"](self, **kwargs)
@@ -79,7 +81,9 @@ class Value:
         """The axes in another order, reversed unless given."""
         if axes:
             kwargs["axes"] = axes[0] if len(axes) == 1 and axes[0] is not None else axes
-        return OPS["transpose"](self, **{k: v for k, v in kwargs.items() if v is not None})
+        return OPS["transpose"](
+            self, **{k: v for k, v in kwargs.items() if v is not None}
+        )
 
     def astype(self, dtype, copy=True):
         """The same numbers in a dtype."""
@@ -94,15 +98,21 @@ class Value:
         found = [i for i, k in enumerate(keys) if k is Ellipsis]  # `in` would compare
         if found:
             at = found[0]
-            keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1:]
+            keys = (
+                keys[:at]
+                + (slice(None),) * (len(shape) - len(keys) + 1)
+                + keys[at + 1 :]
+            )
         if shape is None or not all(isinstance(k, (Integral, slice)) for k in keys):
-            raise AttrError(f"x[{key!r}]: only whole numbers, slices and ... can be traced "
-                            "and have a gradient; use slice, pick or one_hot")
+            raise AttrError(f"x[{key!r}]: only whole numbers, slices and ... can be "
+                            "traced and have a gradient; use slice, pick or one_hot")
         if len(keys) > len(shape) or any(
                 isinstance(k, Integral) and not -n <= k < n
                 for k, n in zip(keys, shape, strict=False)):
             raise ShapeError(f"x[{key!r}]: outside of shape {shape}")
-        ranges = [slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys]
+        ranges = [
+            slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys
+        ]
         kept = [len(range(*r.indices(n))) for r, n in zip(ranges, shape, strict=False)]
         part = OPS["slice"](self, begin=tuple(r.start for r in ranges),
                             end=tuple(r.stop for r in ranges),
@@ -139,7 +149,9 @@ def _extreme(name, of_numbers):
     def call(lhs, rhs):
         if isinstance(lhs, Value):
             return apply(lhs, rhs)
-        return apply_reversed(rhs, lhs) if isinstance(rhs, Value) else of_numbers(lhs, rhs)
+        return (
+            apply_reversed(rhs, lhs) if isinstance(rhs, Value) else of_numbers(lhs, rhs)
+        )
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = OPS[f"_{name}"].doc
@@ -166,7 +178,8 @@ def namespace(name, base, module):
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     if name.startswith("__") or name not in OPS:
-        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists all")
+        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
+                             "all")
     op = OPS[name]
 
     def call(*args, name=None, out=None, ctx=None, **kwargs):

@@ -1,8 +1,8 @@
 """Chapter 02. Operators that move numbers and compute none: reshape, transpose, slice.
 
 Takes:   arrays, and shapes or axes as attributes.
-Gives:   the records; `view` says that no byte moves, `strides` where each output element
-         lies in the input, so that a loop can read it in place.
+Gives:   the records; `view` says that no byte moves, `strides` where each output
+         element lies in the input, so that a loop can read it in place.
 
 What is left out: indices that are arrays (take, gather_nd).
 """
@@ -67,7 +67,8 @@ def reshaped(old, codes, reverse=False):
             right = old[i] // left if right == -1 else right
             new += [left, right]
         elif code < -4:
-            raise ShapeError(f"Reshape: there is no code {code}; 0 to -4 have a meaning")
+            raise ShapeError(f"Reshape: there is no code {code}; 0 to -4 have a "
+                             "meaning")
         else:
             new.append(code)
         i = {-2: len(old), -3: i + 2}.get(code, i + 1)
@@ -131,7 +132,7 @@ reshape_like = register(
     doc="The numbers of lhs under the shape of rhs.")
 
 
-# -- the output lies in the input, at other steps -------------------------------------------
+# -- the output lies in the input, at other steps --------------------------------------
 def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
     """Enter an operator that reads its input at other steps."""
     return register(name, *aliases, inputs=("data",), attrs=attrs, infer=forward(rule),
@@ -150,7 +151,7 @@ def _transpose_strides(old, axes):
     return 0, tuple(steps[a] for a in _axes(old, axes))
 
 
-def transpose_eager(data, *, axes):
+def _transpose_eager(data, *, axes):
     return np.transpose(data, axes or None)
 
 
@@ -161,7 +162,7 @@ def _transpose_grad(g, out, data, axes):
 
 transpose = strided(
     "transpose", rule=lambda old, axes: tuple(old[a] for a in _axes(old, axes)),
-    strides=_transpose_strides, attrs={"axes": (shape, ())}, eager=transpose_eager,
+    strides=_transpose_strides, attrs={"axes": (shape, ())}, eager=_transpose_eager,
     grad=_transpose_grad,
     doc="The axes in another order; reversed unless given.")
 
@@ -199,16 +200,19 @@ def _stretched(old, shape):
 def _stretch_strides(old, shape):
     steps = row_major(old)
     pad = len(shape) - len(old)
-    return 0, (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(old, steps, strict=True))
+    return 0, (0,) * pad + tuple(
+        0 if n == 1 else s for n, s in zip(old, steps, strict=True)
+    )
 
 
-def broadcast_to_eager(data, *, shape):
+def _broadcast_to_eager(data, *, shape):
     return np.broadcast_to(data, _stretched(data.shape, shape))
 
 
 broadcast_to = strided(
-    "broadcast_to", rule=_stretched, strides=_stretch_strides, eager=broadcast_to_eager,
-    attrs={"shape": (shape, REQUIRED)}, doc="Repeat axes of length 1 up to a shape.",
+    "broadcast_to", rule=_stretched, strides=_stretch_strides,
+    eager=_broadcast_to_eager, attrs={"shape": (shape, REQUIRED)},
+    doc="Repeat axes of length 1 up to a shape.",
     grad=lambda g, out, data, shape: (unbroadcast(g, data),))
 
 
@@ -239,20 +243,27 @@ def _slice_strides(old, begin, end, step):
             tuple(s * by for s, (_, by, _) in zip(steps, parts, strict=True)))
 
 
-def slice_eager(data, *, begin, end, step):
+def _slice_eager(data, *, begin, end, step):
     step = step or (None,) * len(begin)
     return data[tuple(map(slice, begin, end, step))]
 
 
 slice_ = strided(
-    "slice", rule=lambda old, **a: [n for _, _, n in slices(old, **a)],
-    strides=_slice_strides, eager=slice_eager,
-    attrs={"begin": (bounds, REQUIRED), "end": (bounds, REQUIRED), "step": (bounds, ())},
+    "slice",
+    rule=lambda old, **a: [n for _, _, n in slices(old, **a)],
+    strides=_slice_strides,
+    eager=_slice_eager,
+    attrs={
+        "begin": (bounds, REQUIRED),
+        "end": (bounds, REQUIRED),
+        "step": (bounds, ()),
+    },
     grad=lambda g, out, data, **a: (put_slice(g, data, **a),),
-    doc="The part between begin and end, one range an axis; None is the edge.")
+    doc="The part between begin and end, one range an axis; None is the edge.",
+)
 
 
-def put_slice_eager(data, like, *, begin, end, step):
+def _put_slice_eager(data, like, *, begin, end, step):
     out = np.zeros(like.shape, data.dtype)
     step = step or (None,) * len(begin)
     out[tuple(map(slice, begin, end, step))] = data
@@ -267,7 +278,7 @@ def _put_slice_cpu(k, data, like, out, *, begin, end, step):
 
 
 put_slice = register(
-    "_put_slice", inputs=("data", "like"), eager=put_slice_eager, cpu=_put_slice_cpu,
+    "_put_slice", inputs=("data", "like"), eager=_put_slice_eager, cpu=_put_slice_cpu,
     attrs=slice_.attrs, infer=lambda specs, **_: (specs, [Spec(specs[1].shape,
                                                               specs[0].dtype)]),
     grad=lambda g, out, data, like, **a: (slice_(g, **a), None),
@@ -281,17 +292,27 @@ def _slice_axis_bounds(ndim, axis, begin, end):
 
 
 slice_axis = register(
-    "slice_axis", inputs=("data",),
-    attrs={"axis": (integer, REQUIRED), "begin": (integer, REQUIRED),
-           "end": (optional(integer), REQUIRED)},
-    infer=forward(lambda old, axis, begin, end: [
-        n for _, _, n in slices(old, **_slice_axis_bounds(len(old), axis, begin, end))]),
+    "slice_axis",
+    inputs=("data",),
+    attrs={
+        "axis": (integer, REQUIRED),
+        "begin": (integer, REQUIRED),
+        "end": (optional(integer), REQUIRED),
+    },
+    infer=forward(
+        lambda old, axis, begin, end: [
+            n
+            for _, _, n in slices(old, **_slice_axis_bounds(len(old), axis, begin, end))
+        ]
+    ),
     expand=lambda specs, data, axis, begin, end: slice_(
-        data, **_slice_axis_bounds(len(specs[0].shape), axis, begin, end)),
-    doc="The part between begin and end of one axis.")
+        data, **_slice_axis_bounds(len(specs[0].shape), axis, begin, end)
+    ),
+    doc="The part between begin and end of one axis.",
+)
 
 
-# -- many inputs, many outputs ------------------------------------------------------------
+# -- many inputs, many outputs ---------------------------------------------------------
 def _concat_infer(specs, dim):
     kind = common_dtype("Concat", specs)
     if not specs:
@@ -307,7 +328,7 @@ def _concat_infer(specs, dim):
     return specs, [Spec((*first[:dim], total, *first[dim + 1:]), kind)]
 
 
-def concat_eager(*data, dim):
+def _concat_eager(*data, dim):
     return np.concatenate(data, axis=dim)
 
 
@@ -324,7 +345,7 @@ def _concat_cpu(k, *data, dim):
 
 concat = register(
     "Concat", "concat", inputs=("data",), variadic=True, attrs={"dim": (integer, 1)},
-    infer=_concat_infer, eager=concat_eager, cpu=_concat_cpu,
+    infer=_concat_infer, eager=_concat_eager, cpu=_concat_cpu,
     grad=lambda g, out, *data, dim: tuple(
         concat_part(g, *data, dim=dim, number=i) for i in range(len(data))),
     doc="Join arrays along an existing axis.")
@@ -378,25 +399,34 @@ def _split_expand(specs, data, num_outputs, axis, squeeze_axis):
 
 
 split = register(
-    "SliceChannel", "split", inputs=("data",),
-    attrs={"num_outputs": (integer, REQUIRED), "axis": (integer, 1),
-           "squeeze_axis": (boolean, False)},
-    n_outputs=lambda attrs: attrs["num_outputs"], infer=_split_infer, expand=_split_expand,
-    doc="Cut an axis into equal parts.")
+    "SliceChannel",
+    "split",
+    inputs=("data",),
+    attrs={
+        "num_outputs": (integer, REQUIRED),
+        "axis": (integer, 1),
+        "squeeze_axis": (boolean, False),
+    },
+    n_outputs=lambda attrs: attrs["num_outputs"],
+    infer=_split_infer,
+    expand=_split_expand,
+    doc="Cut an axis into equal parts.",
+)
 
 
-# -- made from nothing -----------------------------------------------------------------------
+# -- made from nothing -----------------------------------------------------------------
 CREATE = {"shape": (shape, REQUIRED), "dtype": (dtype, np.dtype("float32"))}
 
 
 def created(specs, shape, dtype, **_):
     """The shape rule of operators without inputs."""
     if any(n < 0 for n in shape):
-        raise ShapeError(f"an array of shape {shape} was asked for; no length is negative")
+        raise ShapeError(f"an array of shape {shape} was asked for; no length is "
+                         "negative")
     return specs, [Spec(shape, np.dtype("float32") if dtype is None else dtype)]
 
 
-def full_eager(*, shape, dtype, value):
+def _full_eager(*, shape, dtype, value):
     return np.full(shape, value, dtype or np.float32)
 
 
@@ -406,20 +436,20 @@ zeros = register("_zeros", "zeros", inputs=(), attrs=CREATE, infer=created,
 ones = register("_ones", "ones", inputs=(), attrs=CREATE, infer=created,
                 eager=lambda *, shape, dtype: np.ones(shape, dtype or np.float32),
                 expr=lambda shape, dtype: "T(1)", doc="An array of ones.")
-full = register("_full", "full", inputs=(), infer=created, eager=full_eager,
+full = register("_full", "full", inputs=(), infer=created, eager=_full_eager,
                 attrs={"shape": (shape, REQUIRED), "value": (number, REQUIRED),
                        "dtype": (dtype, np.dtype("float32"))},
                 expr=lambda shape, dtype, value: literal(value),
                 doc="An array of one value.")
 
 
-def arange_eager(*, start, stop, step, repeat, dtype):
+def _arange_eager(*, start, stop, step, repeat, dtype):
     first, last = (0, start) if stop is None else (start, stop)
     return np.repeat(np.arange(first, last, step), repeat).astype(dtype or np.float32)
 
 
 def _arange_infer(specs, **attrs):
-    out = arange_eager(**attrs)
+    out = _arange_eager(**attrs)
     return specs, [Spec(out.shape, out.dtype)]
 
 
@@ -430,7 +460,7 @@ def _arange_cpu(k, out, *, start, stop, step, repeat, dtype):
 
 
 arange = register(
-    "_arange", "arange", inputs=(), infer=_arange_infer, eager=arange_eager,
+    "_arange", "arange", inputs=(), infer=_arange_infer, eager=_arange_eager,
     cpu=_arange_cpu,
     attrs={"start": (number, REQUIRED), "stop": (optional(number), None),
            "step": (number, 1.0), "repeat": (integer, 1),

@@ -35,24 +35,25 @@ from minihybrid.ops.shapes import (
 )
 
 
-# -- products of matrices ------------------------------------------------------------------
+# -- products of matrices --------------------------------------------------------------
 def _matmul_rule(left, right, transpose_a, transpose_b):
     if len(left) != 2 or len(right) != 2:
         raise ShapeError(f"dot: matrices are needed, found shapes {left} and {right}")
-    (m, k), (k2, n) = left[::-1 if transpose_a else 1], right[::-1 if transpose_b else 1]
+    m, k = left[::-1] if transpose_a else left
+    k2, n = right[::-1] if transpose_b else right
     if k != k2:
         raise ShapeError(
             f"dot: {left}{' transposed' * transpose_a} times {right}"
-            f"{' transposed' * transpose_b} does not work: the inner lengths {k} and {k2} "
-            "must be equal")
+            f"{' transposed' * transpose_b} does not work: the inner lengths {k} and "
+            f"{k2} must be equal")
     return m, n
 
 
-def matmul_eager(lhs, rhs, *, transpose_a, transpose_b):
+def _matmul_eager(lhs, rhs, *, transpose_a, transpose_b):
     return np.dot(lhs.T if transpose_a else lhs, rhs.T if transpose_b else rhs)
 
 
-def matmul_grad(g, out, a, b, transpose_a, transpose_b):
+def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
     da = matmul(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else \
         matmul(g, b, transpose_b=not transpose_b)
     db = matmul(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b else \
@@ -63,7 +64,7 @@ def matmul_grad(g, out, a, b, transpose_a, transpose_b):
 TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
 matmul = register(
     "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES, infer=forward(_matmul_rule),
-    eager=matmul_eager, grad=matmul_grad,
+    eager=_matmul_eager, grad=_matmul_grad,
     cpu=lambda k, a, b, out, transpose_a, transpose_b: k.matmul(
         a, b, out, transpose_a, transpose_b),
     numpy=lambda a, b, out, transpose_a, transpose_b: (
@@ -81,8 +82,8 @@ def _dot_shapes(left, right, transpose_a, transpose_b):
     if k[0] != k[1]:
         raise ShapeError(
             f"dot: {left}{' transposed' * transpose_a} times {right}"
-            f"{' transposed' * transpose_b} does not work: the inner lengths {k[0]} and "
-            f"{k[1]} must be equal")
+            f"{' transposed' * transpose_b} does not work: the inner lengths {k[0]} "
+            f"and {k[1]} must be equal")
     return left_matrix, right_matrix, kept or (1,)
 
 
@@ -90,7 +91,10 @@ def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
     (left, _), (right, _) = specs
     if len(left) == len(right) == 2:
         return matmul(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b)
-    transpose_a, transpose_b = transpose_a and len(left) > 1, transpose_b and len(right) > 1
+    transpose_a, transpose_b = (
+        transpose_a and len(left) > 1,
+        transpose_b and len(right) > 1,
+    )
     one, two, kept = _dot_shapes(left, right, transpose_a, transpose_b)
     product = matmul(reshape(lhs, shape=one), reshape(rhs, shape=two),
                      transpose_a=transpose_a, transpose_b=transpose_b)
@@ -110,7 +114,7 @@ def _batch_dot_rule(left, right, transpose_a, transpose_b):
     return left[0], *_matmul_rule(left[1:], right[1:], transpose_a, transpose_b)
 
 
-def batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
+def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
     return np.matmul(lhs.transpose(0, 2, 1) if transpose_a else lhs,
                      rhs.transpose(0, 2, 1) if transpose_b else rhs)
 
@@ -123,21 +127,33 @@ def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
         k.matmul(*parts, transpose_a, transpose_b)
 
 
-def batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
-    da = batch_dot(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else \
-        batch_dot(g, b, transpose_b=not transpose_b)
-    db = batch_dot(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b else \
-        batch_dot(a, g, transpose_a=not transpose_a)
+def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
+    da = (
+        batch_dot(b, g, transpose_a=transpose_b, transpose_b=True)
+        if transpose_a
+        else batch_dot(g, b, transpose_b=not transpose_b)
+    )
+    db = (
+        batch_dot(g, a, transpose_a=True, transpose_b=transpose_a)
+        if transpose_b
+        else batch_dot(a, g, transpose_a=not transpose_a)
+    )
     return da, db
 
 
 batch_dot = register(
-    "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES, infer=forward(_batch_dot_rule),
-    eager=batch_dot_eager, grad=batch_dot_grad, cpu=_batch_dot_cpu,
+    "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
+    infer=forward(_batch_dot_rule),
+    eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
     doc="(B, M, K) times (B, K, N) -> (B, M, N), one product a sample.")
 
 
-# -- the fully connected layer -----------------------------------------------------------------
+# -- the fully connected layer ---------------------------------------------------------
+def _fc_inputs(attrs):
+    without = attrs and attrs["no_bias"]
+    return ("data", "weight") if without else ("data", "weight", "bias")
+
+
 def _fc_infer(specs, num_hidden, no_bias, flatten):
     kind = common_dtype("FullyConnected", specs)
     data = specs[0].shape
@@ -155,7 +171,7 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
     return [Spec(s, kind) for s in shapes], [Spec((*rows, num_hidden), kind)]
 
 
-def fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
+def _fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
     if flatten and data.ndim != 2:
         data = data.reshape(data.shape[0], weight.shape[1])
     out = np.dot(data, weight.T)
@@ -187,18 +203,19 @@ def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
 
 fully_connected = register(
     "FullyConnected",
-    inputs=lambda attrs: ("data", "weight", "bias")[:2 if attrs and attrs["no_bias"] else 3],
+    inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad, cpu=_fc_cpu,
+    numpy=_fc_numpy,
     attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},
-    infer=_fc_infer, eager=fc_eager, grad=_fc_grad, cpu=_fc_cpu, numpy=_fc_numpy,
     doc="y = x W^T + b; (N, K) -> (N, num_hidden).")
 
 
-# -- activations and softmax ---------------------------------------------------------------------
+# -- activations and softmax -----------------------------------------------------------
 ACTIVATIONS = {"relu": relu, "sigmoid": sigmoid, "tanh": tanh, "softrelu": softrelu,
                "softsign": softsign}
 activation = register(
-    "Activation", inputs=("data",), attrs={"act_type": (choice(*ACTIVATIONS), REQUIRED)},
+    "Activation", inputs=("data",),
+    attrs={"act_type": (choice(*ACTIVATIONS), REQUIRED)},
     infer=lambda specs, act_type: ACTIVATIONS[act_type].infer(specs),
     expand=lambda specs, data, act_type: ACTIVATIONS[act_type](data),
     doc="The activation function called act_type.")
@@ -212,18 +229,18 @@ def _softmax_infer(specs, axis, temperature):
 
 
 def _below_zero(data, axis, temperature):
-    """Floats, divided by the temperature, minus their maximum: their exp is at most 1."""
+    """Floats over the temperature, minus their maximum: their exp is at most 1."""
     data = data.astype(floating(data.dtype), copy=False)
     data = data if temperature is None else data / data.dtype.type(temperature)
     return data - data.max(axis=axis, keepdims=True)
 
 
-def softmax_eager(data, *, axis, temperature):
+def _softmax_eager(data, *, axis, temperature):
     e = np.exp(_below_zero(data, axis, temperature))
     return e / e.sum(axis=axis, keepdims=True)
 
 
-def log_softmax_eager(data, *, axis, temperature):
+def _log_softmax_eager(data, *, axis, temperature):
     shifted = _below_zero(data, axis, temperature)
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
@@ -258,23 +275,27 @@ def _softmax_cpu(k, data, out, axis, temperature, logarithm=False):
             k("total += e")
         k("total = log(total)" if logarithm else "total = T(1) / total")
         with k.loop("n", n):
-            k.store(f"at + n * {inner}", f"T({data}[at + n * {inner}]){scaled} - top - total"
-                    if logarithm else f"{out}[at + n * {inner}] * total")
+            k.store(
+                f"at + n * {inner}",
+                f"T({data}[at + n * {inner}]){scaled} - top - total"
+                if logarithm
+                else f"{out}[at + n * {inner}] * total",
+            )
 
 
 SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None)}
 softmax = register(
     "softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
-    eager=softmax_eager, grad=_softmax_grad, cpu=_softmax_cpu,
+    eager=_softmax_eager, grad=_softmax_grad, cpu=_softmax_cpu,
     doc="exp(a) / sum(exp(a)) along an axis.")
 log_softmax = register(
     "log_softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
-    eager=log_softmax_eager, grad=_log_softmax_grad,
+    eager=_log_softmax_eager, grad=_log_softmax_grad,
     cpu=lambda k, *v, **a: _softmax_cpu(k, *v, **a, logarithm=True),
     doc="a - log(sum(exp(a))) along an axis.")
 
 
-# -- lookups ----------------------------------------------------------------------------------------
+# -- lookups ---------------------------------------------------------------------------
 def _pick_infer(specs, axis, keepdims, mode):
     data, index = specs
     if not known(specs):
@@ -283,8 +304,8 @@ def _pick_infer(specs, axis, keepdims, mode):
     rest = data.shape[:axis] + data.shape[axis + 1:]
     with_one = (*data.shape[:axis], 1, *data.shape[axis + 1:])
     if index.shape not in (rest, with_one):
-        raise ShapeError(f"pick: index has shape {index.shape}, but data {data.shape} with "
-                         f"axis={axis} needs {rest}")
+        raise ShapeError(f"pick: index has shape {index.shape}, but data {data.shape} "
+                         f"with axis={axis} needs {rest}")
     return specs, [Spec(with_one if keepdims else rest or (1,), data.dtype)]
 
 
@@ -295,7 +316,7 @@ def _places(index, shape, axis):
     return index.reshape((*shape[:axis], 1, *shape[axis + 1:]))
 
 
-def pick_eager(data, index, *, axis, keepdims, mode):
+def _pick_eager(data, index, *, axis, keepdims, mode):
     out = np.take_along_axis(data, _places(index, data.shape, axis), axis)
     return out if keepdims else out.reshape(np.squeeze(out, axis).shape or (1,))
 
@@ -307,7 +328,7 @@ def _pick_cpu(k, data, index, out, *, axis, keepdims, mode):
         k.store(f"i * {inner} + j", f"{data}[i * {n * inner} + at * {inner} + j]")
 
 
-def put_pick_eager(g, index, like, *, axis):
+def _put_pick_eager(g, index, like, *, axis):
     out = np.zeros(like.shape, g.dtype)
     places = _places(index, like.shape, axis)
     np.put_along_axis(out, places, g.reshape(places.shape), axis)
@@ -326,13 +347,14 @@ def _put_pick_cpu(k, g, index, like, out, *, axis):
 put_pick = register(
     "_put_pick", inputs=("data", "index", "like"), attrs={"axis": (integer, -1)},
     infer=lambda specs, axis: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
-    eager=put_pick_eager, cpu=_put_pick_cpu,
+    eager=_put_pick_eager, cpu=_put_pick_cpu,
     grad=lambda g, out, data, index, like, axis: (
         reshape_like(pick(g, index, axis=axis), data), None, None),
     doc="Zeros in the shape of `like`, with the data at the picked places.")
 
 pick = register(
-    "pick", inputs=("data", "index"), infer=_pick_infer, eager=pick_eager, cpu=_pick_cpu,
+    "pick", inputs=("data", "index"), infer=_pick_infer, eager=_pick_eager,
+    cpu=_pick_cpu,
     attrs={"axis": (integer, -1), "keepdims": (boolean, False),
            "mode": (choice("clip"), "clip")},
     grad=lambda g, out, data, index, axis, keepdims, mode: (
@@ -340,7 +362,7 @@ pick = register(
     doc="One element of each line along an axis: data[i, index[i]].")
 
 
-def one_hot_eager(indices, *, depth, on_value, off_value, dtype):
+def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
     hit = np.arange(depth) == indices[..., None].astype(np.int64)
     return np.where(hit, on_value, off_value).astype(dtype or np.float32)
 
@@ -352,13 +374,28 @@ def _one_hot_cpu(k, indices, out, *, depth, on_value, off_value, dtype):
 
 
 one_hot = register(
-    "one_hot", inputs=("indices",), eager=one_hot_eager, cpu=_one_hot_cpu,
-    attrs={"depth": (integer, REQUIRED), "on_value": (number, 1.0),
-           "off_value": (number, 0.0), "dtype": (dtype, np.dtype("float32"))},
-    infer=lambda specs, depth, dtype, **_: (specs, [Spec(
-        (*specs[0].shape, depth) if known(specs) else None, dtype or np.dtype("float32"))]),
+    "one_hot",
+    inputs=("indices",),
+    eager=_one_hot_eager,
+    cpu=_one_hot_cpu,
+    attrs={
+        "depth": (integer, REQUIRED),
+        "on_value": (number, 1.0),
+        "off_value": (number, 0.0),
+        "dtype": (dtype, np.dtype("float32")),
+    },
+    infer=lambda specs, depth, dtype, **_: (
+        specs,
+        [
+            Spec(
+                (*specs[0].shape, depth) if known(specs) else None,
+                dtype or np.dtype("float32"),
+            )
+        ],
+    ),
     grad=lambda g, out, indices, **_: (None,),
-    doc="A line of `depth` numbers for each index: on at the index, off elsewhere.")
+    doc="A line of `depth` numbers for each index: on at the index, off elsewhere.",
+)
 
 
 def _cross_entropy_expand(specs, data, label):

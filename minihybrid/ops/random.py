@@ -46,7 +46,7 @@ class Stream:
 
     @contextmanager
     def branch(self, key):
-        """Inside this `with` block, draw from a sequence of its own that a key begins."""
+        """Inside this `with` block, draw from a sequence that a key begins."""
         before = self.next
         self.seed(key)
         try:
@@ -70,7 +70,8 @@ def mix(x):
 
 
 def unit(key, size, lane=0):
-    """`size` float64 numbers in [0, 1) that belong to the key; `lane` gives more of them.
+    """`size` float64 numbers in [0, 1) that belong to the key; `lane` gives more of
+    them.
 
     A float32 holds each of them exactly: they are multiples of 2**-24.
     """
@@ -88,16 +89,17 @@ def seed(seed_state, ctx="all"):
     >>> seed(42)
     """
     if not isinstance(seed_state, (int, np.integer)):
-        raise AttrError(f"random.seed: {seed_state!r} is given, but a whole number is needed")
+        raise AttrError(f"random.seed: {seed_state!r} is given, but a whole number is "
+                        "needed")
     STREAM.seed(int(seed_state))
 
 
-def uniform_eager(*, low, high, shape, dtype, stream, key):
+def _uniform_eager(*, low, high, shape, dtype, stream, key):
     out = low + (high - low) * unit(key + stream, int(np.prod(shape)))
     return out.astype(dtype or np.float32).reshape(shape)
 
 
-def normal_eager(*, loc, scale, shape, dtype, stream, key):
+def _normal_eager(*, loc, scale, shape, dtype, stream, key):
     size = int(np.prod(shape))
     radius = np.sqrt(-2 * np.log(1 - unit(key + stream, size)))
     out = loc + scale * radius * np.cos(2 * np.pi * unit(key + stream, size, lane=1))
@@ -107,20 +109,21 @@ def normal_eager(*, loc, scale, shape, dtype, stream, key):
 SHAPED = {"shape": (shape, (1,)), "dtype": (dtype, np.dtype("float32")),
           "stream": (integer, 0)}
 uniform = register(
-    "_random_uniform", "random_uniform", "uniform", inputs=(), random=True, infer=created,
-    attrs={"low": (number, 0.0), "high": (number, 1.0), **SHAPED}, eager=uniform_eager,
+    "_random_uniform", "random_uniform", "uniform", inputs=(), random=True,
+    infer=created,
+    attrs={"low": (number, 0.0), "high": (number, 1.0), **SHAPED}, eager=_uniform_eager,
     expr=lambda low, high, stream, **_:
         f"T({low!r} + {high - low!r} * unit(key + U({stream}), {{i}}, 0))",
     doc="Numbers that are equally likely anywhere in [low, high).")
 normal = register(
     "_random_normal", "random_normal", "normal", inputs=(), random=True, infer=created,
-    attrs={"loc": (number, 0.0), "scale": (number, 1.0), **SHAPED}, eager=normal_eager,
+    attrs={"loc": (number, 0.0), "scale": (number, 1.0), **SHAPED}, eager=_normal_eager,
     expr=lambda loc, scale, stream, **_:
         f"T({loc!r} + {scale!r} * gauss(key + U({stream}), {{i}}))",
     doc="Numbers with the normal distribution, by the method of Box and Muller.")
 
 
-def randint_eager(*, low, high, shape, dtype, stream, key):
+def _randint_eager(*, low, high, shape, dtype, stream, key):
     out = low + np.floor((high - low) * unit(key + stream, int(np.prod(shape))))
     return out.astype(dtype).reshape(shape)
 
@@ -128,14 +131,14 @@ def randint_eager(*, low, high, shape, dtype, stream, key):
 randint = register(
     "_random_randint", "random_randint", inputs=(), random=True, infer=created,
     attrs={"low": (integer, REQUIRED), "high": (integer, REQUIRED), **SHAPED,
-           "dtype": (dtype, np.dtype("int32"))}, eager=randint_eager,
+           "dtype": (dtype, np.dtype("int32"))}, eager=_randint_eager,
     expr=lambda low, high, stream, **_:
         f"T({low} + floor({high - low} * unit(key + U({stream}), {{i}}, 0)))",
     doc="Whole numbers that are equally likely in [low, high).")
 
 
-# -- dropout --------------------------------------------------------------------------------------
-def mask_eager(data, *, p, axes, stream, key):
+# -- dropout ---------------------------------------------------------------------------
+def _mask_eager(data, *, p, axes, stream, key):
     shape = tuple(1 if i in axes else n for i, n in enumerate(data.shape))
     keep = unit(key + stream, int(np.prod(shape))).reshape(shape) >= p
     return np.broadcast_to(keep / (1 - p), data.shape).astype(data.dtype)
@@ -163,14 +166,15 @@ def _mask_cpu(k, data, out, *, p, axes, stream):
 dropout_mask = register(
     "_dropout_mask", inputs=("data",), random=True,
     attrs={"p": (number, 0.5), "axes": (shape, ()), "stream": (integer, 0)},
-    infer=lambda specs, **_: same_shape("Dropout", specs), eager=mask_eager,
+    infer=lambda specs, **_: same_shape("Dropout", specs), eager=_mask_eager,
     expr=_mask_expr, cpu=_mask_cpu, grad=lambda g, out, data, **_: (None,),
     doc="0 with probability p, else 1 / (1 - p), in the shape of the data.")
 
 
 def _dropout_expand(specs, data, p, mode, axes, training):
     if not 0 <= p < 1:
-        raise AttrError(f"Dropout: p={p} is given, but a probability in [0, 1) is needed")
+        raise AttrError(f"Dropout: p={p} is given, but a probability in [0, 1) is "
+                        "needed")
     if p == 0 or not (training or mode == "always"):
         return data
     return data * dropout_mask(data, p=p, axes=axes)

@@ -3,8 +3,9 @@
 Takes:   an array and the axes to go over.
 Gives:   the records; `reduce` in a record says how a loop starts, goes on and ends.
 
-The rule of Gluon's legacy arrays is kept: there are no arrays without axes, so the sum of
-everything has shape (1,). What is left out: pairwise summation in compiled loops.
+The rule of Gluon's legacy arrays is kept: there are no arrays without axes, so the sum
+of everything has shape (1,).
+What is left out: pairwise summation in compiled loops.
 """
 
 import numpy as np
@@ -19,12 +20,14 @@ AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean,
 def reduced_shape(op, shape, axis, keepdims, exclude=False):
     """The shape left over: the axes go, or stay with length 1; never no axis at all."""
     gone = axes_of(op, axis, len(shape), exclude)
-    kept = [1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone]
+    kept = [
+        1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone
+    ]
     return tuple(kept) or (1,)
 
 
 def reduction(name, ufunc, reduce, grad, doc, aliases=()):
-    """Enter a reduction; `ufunc` is NumPy's function, `reduce` the three scalar steps."""
+    """Enter a reduction: NumPy's function, and the three scalar steps."""
     def infer(shape, axis, keepdims, exclude):
         return reduced_shape(name, shape, axis, keepdims, exclude)
 
@@ -74,11 +77,17 @@ def _mean_infer(specs, exclude=False, **attrs):
     return specs, [Spec(out.shape, floating(out.dtype))]
 
 
-mean = register("mean", inputs=("data",), attrs=AXES, infer=_mean_infer,
-                expand=_mean_expand, doc="The sum over the axes divided by their length.")
+mean = register(
+    "mean",
+    inputs=("data",),
+    attrs=AXES,
+    infer=_mean_infer,
+    expand=_mean_expand,
+    doc="The sum over the axes divided by their length.",
+)
 
 
-# -- the gradient of a reduction: one number goes back to the many it came from ----------
+# -- the gradient of a reduction: one number goes back to the many it came from --------
 def _unreduce_infer(specs, **_):
     return specs, [Spec(specs[1].shape, specs[0].dtype)]
 
@@ -102,7 +111,7 @@ def unreduce(data, like, axis, exclude=False):
     return _unreduce(data, like, axis=axis, exclude=exclude)
 
 
-# -- places ------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------
 def _arg(name, ufunc, sign):
     def infer(specs, axis, keepdims):
         def rule(shape, axis, keepdims):
@@ -128,9 +137,15 @@ def _arg(name, ufunc, sign):
                     k("at = n")
             k.store(f"i * {inner} + j", "T(at)")
 
-    return register(name, inputs=("data",), infer=infer, eager=eager, cpu=cpu,
-                    attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
-                    doc=f"The place of the {name[3:]}imum along one axis, as float32.")
+    return register(
+        name,
+        inputs=("data",),
+        infer=infer,
+        eager=eager,
+        cpu=cpu,
+        attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
+        doc=f"The place of the {name[3:]}imum along one axis, as float32.",
+    )
 
 
 def split_at(shape, axis):
@@ -150,7 +165,8 @@ argmax = _arg("argmax", np.argmax, ">")
 argmin = _arg("argmin", np.argmin, "<")
 
 norm = register(
-    "norm", inputs=("data",), attrs={"axis": (axes, None), "keepdims": (boolean, False)},
+    "norm", inputs=("data",),
+    attrs={"axis": (axes, None), "keepdims": (boolean, False)},
     infer=_mean_infer,
     expand=lambda specs, data, axis, keepdims: sqrt(sum_(square(data), axis=axis,
                                                          keepdims=keepdims)),

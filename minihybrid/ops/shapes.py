@@ -3,8 +3,9 @@
 Takes:   specs of the inputs, `None` inside where something is unknown.
 Gives:   completed specs of the inputs, and the specs of the outputs.
 
-A rule may learn an input from another input (the weight of a Dense layer), so it returns
-the inputs, too. What is left out: shapes that depend on values.
+A rule may learn an input from another input (the weight of a Dense layer), so it
+returns the inputs, too.
+What is left out: shapes that depend on values.
 """
 
 import numpy as np
@@ -60,8 +61,8 @@ def broadcast(op, specs):
     except ValueError:
         shapes = " and ".join(str(s.shape) for s in specs)
         raise ShapeError(
-            f"{op}: shapes {shapes} do not broadcast; from the right, two lengths must be "
-            "equal or one of them 1") from None
+            f"{op}: shapes {shapes} do not broadcast; from the right, two lengths must "
+            "be equal or one of them 1") from None
     return specs, [Spec(tuple(out), dtype)]
 
 
@@ -100,12 +101,13 @@ def row_major(shape):
 
 
 def as_codes(shape):
-    """A known shape for Reshape, where 0 has another meaning: an empty axis is inferred."""
+    """A known shape for Reshape, where 0 means another thing: -1 for an empty axis."""
     return tuple(-1 if n == 0 else n for n in shape)
 
 
 def forward(rule):
-    """Make a shape rule of a function that needs all input shapes and gives the output's.
+    """Make a shape rule of a function that needs all input shapes and gives the
+    output's.
 
     The function takes the shapes and the attributes; the output has the inputs' dtype
     unless it returns a Spec of its own.
@@ -114,5 +116,8 @@ def forward(rule):
         if not known(specs):
             return specs, [UNKNOWN]
         out = rule(*(s.shape for s in specs), **attrs)
-        return specs, [out if isinstance(out, Spec) else Spec(tuple(out), specs[0].dtype)]
+        return specs, [
+            out if isinstance(out, Spec) else Spec(tuple(out), specs[0].dtype)
+        ]
+
     return infer

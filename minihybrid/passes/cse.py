@@ -27,7 +27,9 @@ def cse(graph):
         if inputs == node.inputs:
             first[key] = node
             return None
-        first[key] = emit(type(node)(node.op, inputs, node.attrs, node.name, node.specs))
+        first[key] = emit(
+            type(node)(node.op, inputs, node.attrs, node.name, node.specs)
+        )
         return [(first[key], i) for i in range(node.n_outputs)]
 
     return rewrite(graph, rule)

@@ -36,7 +36,9 @@ def fold(graph):
             if inputs and changes_nothing(node, inputs):
                 return [inputs[0]]
         creator = not inputs and not node.op.random
-        constant = inputs and not node.op.random and all(n in made_now for n, _ in inputs)
+        constant = (
+            inputs and not node.op.random and all(n in made_now for n, _ in inputs)
+        )
         if not (creator or constant) or sum(s.nbytes for s in node.specs) > LARGEST:
             return [(emit(new), 0)] if new else None
         values = evaluate_node(node, [made_now[n][i] for n, i in inputs])

@@ -6,11 +6,13 @@ Gives:   a graph in which groups of nodes are single `_fused` nodes, one kernel 
 A group has at most one core (a product of matrices, a reduction, a softmax). Before a
 reduction, elementwise nodes are computed as it reads; after a core, as it writes.
 
-In loops:   t = a * b   (a pass over memory)     becomes    one pass, where t is a scalar
-            y = relu(t) (another pass)                      that never leaves the register
+In loops:   t = a * b   (a pass over memory)     becomes    one pass, where t is a
+scalar
+            y = relu(t) (another pass)                      that never leaves the
+            register
 
-Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadcasting and
-         several outputs, without merging neighbours that share no value.
+Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadcasting
+         and several outputs, without merging neighbours that share no value.
 """
 
 from minihybrid.graph import Graph
@@ -144,8 +146,12 @@ def _collapse(graph, group_of, heads):
             mapped.update(((node, i), (now, i)) for i in range(node.n_outputs))
         elif node in last:
             group = members[last[node]]
-            outs = [(n, 0) for n in group if (n, 0) in heads
-                    or any(inside.get(r) is not inside[node] for r in uses.get((n, 0), ()))]
+            outs = [
+                (n, 0)
+                for n in group
+                if (n, 0) in heads
+                or any(inside.get(r) is not inside[node] for r in uses.get((n, 0), ()))
+            ]
             now = _fused_node(group, outs, mapped, node.name)
             new_nodes.append(now)
             mapped.update((ref, (now, i)) for i, ref in enumerate(outs))
@@ -153,7 +159,7 @@ def _collapse(graph, group_of, heads):
 
 
 def _fused_node(group, outs, mapped, name):
-    """One node around a small graph of its own, whose variables are the group's inputs."""
+    """One node around a small graph, whose variables are the group's inputs."""
     inner, variables, inputs = {}, [], []
     nodes = []
     for node in group:

@@ -1,8 +1,9 @@
 """Chapter 09. memory: every buffer of a plan gets its place in one arena.
 
 Takes:   a graph, fused or not.
-Gives:   `Memory`: where each value lies. Outputs are fresh memory for the user; all else
-         shares one arena, where a place is used again once its last reader is done.
+Gives:   `Memory`: where each value lies. Outputs are fresh memory for the user; all
+         else shares one arena, where a place is used again once its last reader is
+         done.
 
 What is left out: an exact solution; the places are found by best fit, in program order.
 """
@@ -50,8 +51,9 @@ class Memory:
 def plan_memory(graph):
     """Find a place for every value that an operator computes.
 
-    Two values share a place if one dies before the other is born, or, for an elementwise
-    step, at the moment when it is born: the loop reads an element before it writes it.
+    Two values share a place if one dies before the other is born, or, for an
+    elementwise step, at the moment when it is born: the loop reads an element before it
+    writes it.
 
     Units:   all sizes and offsets are bytes.
     """
@@ -86,7 +88,7 @@ def plan_memory(graph):
 
 
 def overwrites(node, i):
-    """The inputs that an elementwise step may write over: read at the same place only."""
+    """The inputs that an elementwise step may write over: read at one place."""
     inner = node.attrs.get("graph")
     nodes = [n for n in inner.nodes if n.op] if inner else [node]
     if i or not all(n.op.scalar(n.attrs) is not None for n in nodes):

@@ -12,7 +12,8 @@ def rewrite(graph, rule):
     """Build a graph anew, node by node.
 
     rule:    (node, new inputs, emit) -> references that take the place of the node's
-             outputs, or `None` to keep the node. `emit(node)` puts a new node before it.
+             outputs, or `None` to keep the node. `emit(node)` puts a new node before
+             it.
     """
     mapped, nodes = {}, []
 
