@@ -9,7 +9,18 @@ graph, optimises, compiles and exports it.
 (1, 2)
 """
 
-from minihybrid import autograd, datasets, gluon, init, nd, serial, sym
+from minihybrid import (
+    autograd,
+    datasets,
+    gluon,
+    init,
+    lr_scheduler,
+    metric,
+    nd,
+    optimizer,
+    serial,
+    sym,
+)
 from minihybrid.explain import explain
 from minihybrid.gluon import function
 from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, random
@@ -23,6 +34,6 @@ ndarray, symbol, initializer = nd, sym, init
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
     "autograd", "cpu", "current_context", "datasets", "explain", "function", "gluon",
-    "gpu", "init", "initializer", "nd", "ndarray", "num_gpus", "random", "serial",
-    "show", "sym", "symbol",
+    "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray", "num_gpus",
+    "optimizer", "random", "serial", "show", "sym", "symbol",
 ]

@@ -121,8 +121,11 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
         grads = gradient(refs, seeds, [(n, 0) for n in leaves], _array)
         for leaf in leaves:
             info, g = leaf.info, grads.get((leaf, 0))
-            if info.req == "null" or g is None:
+            if info.req == "null":
                 continue
+            info.fresh = True
+            if g is None:  # on the tape, but nothing came back: the gradient is 0
+                g = zeros_like(info.grad)
             info.grad[:] = info.grad + g if info.req == "add" else g
     if not retain_graph:
         _free(refs)

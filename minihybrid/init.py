@@ -4,13 +4,17 @@ Takes:   the parameter's name and its array.
 Gives:   classes whose objects fill an array; names such as "zeros" for the simple ones.
 
 Random initialisers draw from the global stream, so `random.seed` repeats them.
-What is left out: initialisers that need a factorisation, such as Orthogonal.
+What is left out: the initialisers of recurrent layers.
 """
+
+import json
+import re
 
 import numpy as np
 
 from minihybrid import nd
-from minihybrid.op import AttrError
+from minihybrid.op import AttrError, ShapeError
+from minihybrid.serial import load
 
 
 class Initializer:
@@ -30,6 +34,14 @@ class Initializer:
         return type(self) is type(other) and self._kwargs == other._kwargs
 
     __hash__ = None
+
+    def dumps(self):
+        """The name and the arguments as JSON text, as symbol files have them."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __call__(self, desc, arr):
+        """Fill the array of a parameter with the name `desc`."""
+        self.init_array(desc, arr)
 
     def init_array(self, name, array, chosen=False):
         """Fill an array; `chosen` says that this initialiser is the parameter's own."""
@@ -120,8 +132,108 @@ class Xavier(Initializer):
             nd.random.normal(0, scale, dtype=array.dtype, out=array)
 
 
+class MSRAPrelu(Xavier):
+    """Xavier for layers that a leaky relu with this slope follows; normal numbers.
+
+    Source:  He et al., ICCV 2015.
+    """
+
+    def __init__(self, factor_type="avg", slope=0.25):
+        super().__init__("gaussian", factor_type, 2 / (1 + slope**2))
+        self._kwargs = {"factor_type": factor_type, "slope": slope}
+
+
+class Orthogonal(Initializer):
+    """The rows (or columns, if they are fewer) are orthogonal and of length `scale`.
+
+    Shapes:  axes after the first count as one.
+    Source:  Saxe, McClelland and Ganguli, ICLR 2014.
+    """
+
+    def __init__(self, scale=1.414, rand_type="uniform"):
+        super().__init__(scale=scale, rand_type=rand_type)
+        if rand_type not in ("uniform", "normal"):
+            raise AttrError(f"Orthogonal: rand_type={rand_type!r}, but 'uniform' or "
+                            "'normal' is needed")
+        self.scale, self.rand_type = scale, rand_type
+
+    def _init_weight(self, name, array):
+        shape = (array.shape[0], array.size // array.shape[0])
+        start = nd.random.uniform(-1, 1, shape) if self.rand_type == "uniform" else \
+            nd.random.normal(0, 1, shape)
+        left, _, right = np.linalg.svd(start.asnumpy(), full_matrices=False)
+        chosen = left if left.shape == shape else right
+        array[:] = self.scale * chosen.reshape(array.shape)
+
+
+class Bilinear(Initializer):
+    """The weight of a deconvolution that enlarges images by linear interpolation.
+
+    Shapes:  (channels, 1, H, W): each kernel is a tent, highest in the middle.
+    """
+
+    def _init_weight(self, name, array):
+        if array.ndim != 4:
+            raise AttrError(f"Bilinear: '{name}' has shape {array.shape}, but the four axes "
+                            "of a 2-D convolution's weight are needed")
+        half = np.ceil(array.shape[3] / 2)  # MXNet measures both axes by the width
+        centre = (2 * half - 1 - half % 2) / (2 * half)
+        y, x = (1 - np.abs(np.arange(n) / half - centre) for n in array.shape[2:])
+        array[:] = np.broadcast_to(np.outer(y, x), array.shape)
+
+
+class Mixed(Initializer):
+    """The first initialiser whose pattern (a regular expression) fits the name's start.
+
+    >>> w = nd.zeros((2,)); Mixed(["fc1", ".*"], [One(), Zero()])("fc1_weight", w)
+    >>> w.asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+
+    def __init__(self, patterns, initializers):
+        super().__init__(patterns=patterns, initializers=initializers)
+        if len(patterns) != len(initializers):
+            raise AttrError(f"Mixed: {len(patterns)} patterns for {len(initializers)} "
+                            "initialisers; one for each is needed")
+        self.map = [(re.compile(p), create(i))
+                    for p, i in zip(patterns, initializers, strict=True)]
+
+    def init_array(self, name, array, chosen=False):
+        """Fill an array by the initialiser that its name calls for."""
+        for pattern, init in self.map:
+            if pattern.match(name):
+                return init.init_array(name, array, chosen)
+        raise AttrError(f"Mixed: no pattern fits '{name}'; add '.*' as the last one")
+
+
+class Load(Initializer):
+    """Arrays by name, from a dict or a file; `default_init` for all other names.
+
+    verbose:  has no effect; it is there for the signature.
+    """
+
+    def __init__(self, param, default_init=None, verbose=False):
+        super().__init__(default_init=default_init)
+        found = load(param) if isinstance(param, str) else param
+        self.param = {re.sub("^(arg|aux):", "", name): a for name, a in found.items()}
+        self.default_init = create(default_init)
+
+    def init_array(self, name, array, chosen=False):
+        """Fill an array by the one of its name."""
+        if name not in self.param:
+            if self.default_init is None:
+                raise AttrError(f"Load: there is no array '{name}', and no default_init")
+            return self.default_init.init_array(name, array, chosen)
+        if self.param[name].shape != array.shape:
+            raise ShapeError(f"Load: '{name}' has shape {array.shape}, but the array that "
+                             f"was loaded has {self.param[name].shape}")
+        array[:] = self.param[name]
+
+
 NAMES = {"zeros": Zero, "zero": Zero, "ones": One, "one": One, "uniform": Uniform,
-         "normal": Normal, "gaussian": Normal, "xavier": Xavier}
+         "normal": Normal, "gaussian": Normal, "xavier": Xavier,
+         "msraprelu": MSRAPrelu, "orthogonal": Orthogonal, "bilinear": Bilinear,
+         "constant": Constant}
 
 
 def create(init):

@@ -109,10 +109,13 @@ def aligned(shape, dtype):
 
 # -- the array -------------------------------------------------------------------------
 class Leaf:
-    """Where a variable's gradient goes: a buffer, and write, add or null."""
+    """Where a variable's gradient goes: a buffer, and write, add or null.
+
+    `fresh` says whether a backward wrote it since the last step of a Trainer.
+    """
 
     def __init__(self, grad, req):
-        self.grad, self.req = grad, req
+        self.grad, self.req, self.fresh = grad, req, False
 
 
 class NDArray(Value):

@@ -19,10 +19,10 @@ READING_ORDER = """
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
     plan
     serial
-    init
+    init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
-    gluon.trainer gluon
-    viz bench explain datasets show
+    gluon.trainer gluon.data gluon.utils gluon
+    metric viz bench explain datasets show
     __init__
     """.split()
 

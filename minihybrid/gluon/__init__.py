@@ -1,10 +1,11 @@
 """Chapters 14 and 15. Gluon: networks as Python classes.
 
 Takes:   everything before.
-Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`.
+Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`,
+         `data`, `utils`.
 """
 
-from minihybrid.gluon import loss, nn
+from minihybrid.gluon import data, loss, nn, utils
 from minihybrid.gluon.block import Block, HybridBlock, SymbolBlock
 from minihybrid.gluon.function import function
 from minihybrid.gluon.parameter import (
@@ -16,4 +17,5 @@ from minihybrid.gluon.parameter import (
 from minihybrid.gluon.trainer import Trainer
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter",
-           "ParameterDict", "SymbolBlock", "Trainer", "function", "loss", "nn"]
+           "ParameterDict", "SymbolBlock", "Trainer", "data", "function", "loss", "nn",
+           "utils"]

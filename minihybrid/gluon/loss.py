@@ -1,38 +1,58 @@
 """Chapter 15. Losses: one number a sample that says how wrong the answer is.
 
 Takes:   predictions and labels, samples along the first axis.
-Gives:   `SoftmaxCrossEntropyLoss`, `L2Loss`, `L1Loss`; hybrid blocks like any other.
+Gives:   hybrid blocks like any other, one class a loss.
 
-What is left out: the losses of ranking and of pairs.
+Each loss is a few lines of operators, so it is traced, fused with the net before it, and
+differentiated like the net. Names, arguments and values are those of MXNet 1.9's
+`gluon.loss`; the arguments of all of them:
+
+weight:      a number that all losses are multiplied by, or None.
+batch_axis:  the axis of the samples; the loss is averaged over all others.
+
+and of all calls but TripletLoss: `sample_weight`, an array that broadcasts to the loss.
+What is left out: CTCLoss and SDMLLoss.
 """
 
+import math
+
 from minihybrid.gluon.block import HybridBlock
+from minihybrid.op import AttrError
 
 
 class Loss(HybridBlock):
     """The parent: a weight for all samples, and the mean over all axes but the first."""
 
-    def __init__(self, weight=None, batch_axis=0, prefix=None, params=None):
-        super().__init__(prefix, params)
+    def __init__(self, weight=None, batch_axis=0, **kwargs):
+        super().__init__(**kwargs)
         self._weight, self._batch_axis = weight, batch_axis
 
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
-    def per_sample(self, F, loss, sample_weight):
-        """Weigh the losses and average them for each sample: (N, ...) -> (N,)."""
+    def weigh(self, F, loss, sample_weight=None):
+        """The losses times the samples' weights and the weight of all."""
         if sample_weight is not None:
             loss = F.broadcast_mul(loss, sample_weight)
-        if self._weight is not None:
-            loss = loss * self._weight
+        return loss if self._weight is None else loss * self._weight
+
+    def per_sample(self, F, loss, sample_weight):
+        """Weigh the losses and average them for each sample: (N, ...) -> (N,)."""
+        loss = self.weigh(F, loss, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
 
+# -- numbers --------------------------------------------------------------------------------
 class L2Loss(Loss):
-    """Half the squared distance: 0.5 * weight * (pred - label)^2, averaged a sample."""
+    """Half the squared distance: 0.5 * weight * (pred - label)^2, averaged a sample.
 
-    def __init__(self, weight=1.0, batch_axis=0, prefix=None, params=None):
-        super().__init__(weight, batch_axis, prefix, params)
+    >>> from minihybrid import nd
+    >>> L2Loss()(nd.array([[1, 3]]), nd.array([[1, 1]])).item()
+    1.0
+    """
+
+    def __init__(self, weight=1.0, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """The loss of each sample."""
@@ -49,6 +69,53 @@ class L1Loss(Loss):
         return self.per_sample(F, loss, sample_weight)
 
 
+class HuberLoss(Loss):
+    """L2 for distances up to `rho`, L1 beyond, joined smoothly.
+
+    With d = |pred - label|:   d^2 / (2 rho) if d <= rho, else d - rho / 2.
+    Source:  Huber, Annals of Mathematical Statistics 1964, divided by rho.
+    """
+
+    def __init__(self, rho=1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._rho = rho
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        """The loss of each sample."""
+        d = F.abs(F.reshape_like(label, pred) - pred)
+        loss = F.where(d > self._rho, d - 0.5 * self._rho, F.square(d) * (0.5 / self._rho))
+        return self.per_sample(F, loss, sample_weight)
+
+
+class PoissonNLLLoss(Loss):
+    """-log of the probability of a count under a Poisson distribution; one number, (1,).
+
+    from_logits:   `pred` is the logarithm of the expected count, else the count itself.
+    compute_full:  add Stirling's approximation of log(target!), for targets above 1.
+
+    MXNet 1.9.1 answers NaN for a target of 0 with `compute_full`; here the term is 0.
+    """
+
+    def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False,
+                 **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_logits, self._compute_full = from_logits, compute_full
+
+    def hybrid_forward(self, F, pred, target, sample_weight=None, epsilon=1e-8):
+        """The mean loss of all samples, (1,)."""
+        target = F.reshape_like(target, pred)
+        if self._from_logits:
+            loss = F.exp(pred) - target * pred
+        else:
+            loss = pred - target * F.log(pred + epsilon)
+        if self._compute_full:
+            n = F.maximum(target, 1.0)
+            stirling = n * F.log(n) - n + 0.5 * F.log(2 * math.pi * n)
+            loss = loss + stirling * (target > 1)
+        return F.mean(self.weigh(F, loss, sample_weight))
+
+
+# -- classes --------------------------------------------------------------------------------
 class SoftmaxCrossEntropyLoss(Loss):
     """-log(softmax(pred)[label]).
 
@@ -57,8 +124,8 @@ class SoftmaxCrossEntropyLoss(Loss):
     """
 
     def __init__(self, axis=-1, sparse_label=True, from_logits=False, weight=None,
-                 batch_axis=0, prefix=None, params=None):
-        super().__init__(weight, batch_axis, prefix, params)
+                 batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
         self._axis, self._sparse_label = axis, sparse_label
         self._from_logits = from_logits
 
@@ -74,4 +141,141 @@ class SoftmaxCrossEntropyLoss(Loss):
         return self.per_sample(F, loss, sample_weight)
 
 
+class SigmoidBinaryCrossEntropyLoss(Loss):
+    """-label log(p) - (1 - label) log(1 - p), where p = sigmoid(pred).
+
+    from_sigmoid:  `pred` is p already; 1e-12 keeps its logarithm finite.
+    pos_weight:    an array that the first term is multiplied by, for rare positives.
+
+    Without `from_sigmoid` no sigmoid is computed: log(p) = pred - softrelu(pred).
+    """
+
+    def __init__(self, from_sigmoid=False, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_sigmoid = from_sigmoid
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None, pos_weight=None):
+        """The loss of each sample."""
+        label = F.reshape_like(label, pred)
+        if self._from_sigmoid:
+            hit = F.log(pred + 1e-12) * label
+            if pos_weight is not None:
+                hit = F.broadcast_mul(hit, pos_weight)
+            loss = -(hit + F.log(1 - pred + 1e-12) * (1 - label))
+        else:
+            tail = F.softrelu(-F.abs(pred)) + F.relu(-pred)
+            if pos_weight is not None:
+                tail = tail * (F.broadcast_mul(label, pos_weight - 1) + 1)
+            loss = pred - pred * label + tail
+        return self.per_sample(F, loss, sample_weight)
+
+
+class KLDivLoss(Loss):
+    """The divergence of Kullback and Leibler: label * (log(label) - log(prediction)).
+
+    label:        probabilities in the shape of `pred`.
+    from_logits:  `pred` holds logarithms of probabilities; else they come from a softmax.
+
+    It is summed over all axes but the first, as in MXNet 1.9, and not averaged.
+    """
+
+    def __init__(self, from_logits=True, axis=-1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_logits, self._axis = from_logits, axis
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        """The loss of each sample."""
+        if not self._from_logits:
+            pred = F.log_softmax(pred, axis=self._axis)
+        loss = self.weigh(F, label * (F.log(label + 1e-12) - pred), sample_weight)
+        return F.sum(loss, axis=self._batch_axis, exclude=True)
+
+
+class HingeLoss(Loss):
+    """max(0, margin - pred * label), with labels -1 and 1."""
+
+    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        """The loss of each sample."""
+        loss = F.relu(self._margin - pred * F.reshape_like(label, pred))
+        return self.per_sample(F, loss, sample_weight)
+
+
+class SquaredHingeLoss(HingeLoss):
+    """max(0, margin - pred * label)^2, with labels -1 and 1."""
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        """The loss of each sample."""
+        loss = F.square(F.relu(self._margin - pred * F.reshape_like(label, pred)))
+        return self.per_sample(F, loss, sample_weight)
+
+
+class LogisticLoss(Loss):
+    """log(1 + exp(-pred * label)), with labels -1 and 1.
+
+    label_format:  "signed", or "binary" for labels 0 and 1.
+    """
+
+    def __init__(self, weight=None, batch_axis=0, label_format="signed", **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        if label_format not in ("signed", "binary"):
+            raise AttrError(f"LogisticLoss: label_format={label_format!r}, but 'signed' "
+                            "or 'binary' is needed")
+        self._label_format = label_format
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        """The loss of each sample."""
+        label = F.reshape_like(label, pred)
+        if self._label_format == "signed":
+            label = (label + 1) / 2
+        loss = F.relu(pred) - pred * label + F.softrelu(-F.abs(pred))
+        return self.per_sample(F, loss, sample_weight)
+
+
+# -- distances ------------------------------------------------------------------------------
+class TripletLoss(Loss):
+    """The positive example must be nearer than the negative one, by a margin.
+
+    max(0, margin + sum((pred - positive)^2 - (pred - negative)^2)), (N, ...) -> (N,)
+    """
+
+    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def hybrid_forward(self, F, pred, positive, negative):
+        """The loss of each sample."""
+        near = F.square(F.reshape_like(positive, pred) - pred)
+        far = F.square(F.reshape_like(negative, pred) - pred)
+        distance = F.sum(near - far, axis=self._batch_axis, exclude=True)
+        return self.weigh(F, F.relu(distance + self._margin))
+
+
+class CosineEmbeddingLoss(Loss):
+    """1 - cos for pairs with label 1, max(0, cos - margin) for pairs with label -1.
+
+    cos is the cosine of the angle between two vectors: (N, K), (N, K), (N,) -> (N, 1).
+    """
+
+    def __init__(self, weight=None, batch_axis=0, margin=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
+        """The loss of each pair."""
+        input1, label = F.reshape_like(input1, input2), F.reshape(label, shape=(-1, 1))
+
+        def over_last(x):
+            return F.reshape(F.sum(x, axis=-1), shape=(-1, 1))
+
+        squares = over_last(F.square(input1)) * over_last(F.square(input2))
+        cos = over_last(input1 * input2) / F.sqrt(F.maximum(squares, 1e-24))
+        loss = (1 - cos) * (label == 1) + F.relu((cos - self._margin) * (label == -1))
+        return self.weigh(F, loss, sample_weight)
+
+
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
+SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss

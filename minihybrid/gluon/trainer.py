@@ -1,42 +1,90 @@
 """Chapter 15. Trainer: gradients change parameters.
 
-Takes:   parameters, the name of an optimiser and its settings.
+Takes:   parameters, an optimiser or its name, and its settings.
 Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
 
-What is left out: optimisers other than stochastic gradient descent.
+The optimiser's rule is traced over all parameters into one plan, which reads weights,
+gradients, states and rates by address: a step is one compiled call.
+What is left out: several devices; there is nothing to reduce over.
 """
 
-import inspect
+import importlib.util
 
+import numpy as np
+
+from minihybrid import nd
 from minihybrid.gluon.parameter import Parameter
-from minihybrid.op import AttrError
+from minihybrid.op import AttrError, HybridError, Spec
+from minihybrid.optimizer import Optimizer, Updater, create, states_in
+from minihybrid.plan import Plan
+from minihybrid.serial import FileError, load, save
+from minihybrid.sym import trace
 
 
-class SGD:
-    """Stochastic gradient descent: w -= lr * (g + wd * w), with momentum if asked for.
+class CompiledUpdate:
+    """One step of several weights as one plan.
 
-    Source:  MXNet 1.9 `SGD`: state = momentum * state - lr * (g + wd * w); w += state.
+    weights:  [(weight, gradient, states)], NDArrays that are read and overwritten.
+    numbers:  [name -> number] of each weight: learning rate, weight decay, ...
+
+    In loops:   for each weight: for each element: weight, states = rule(...)
     """
 
-    def __init__(self, learning_rate=0.01, momentum=0.0, wd=0.0):
-        self.learning_rate, self.momentum, self.wd = learning_rate, momentum, wd
-        self.states = {}  # parameter name -> momentum array
+    def __init__(self, optimizer, weights, numbers):
+        self.optimizer, self.given = optimizer, memory(weights)
+        self.numbers = [{name: np.zeros(1, weight.dtype) for name in own}
+                        for (weight, *_), own in zip(weights, numbers, strict=True)]
+        self.targets, arrays = [], {}  # arrays: what the plan reads, by name
+        for i, ((weight, grad, states), own) in enumerate(
+                zip(weights, self.numbers, strict=True)):
+            arrays |= {f"weight{i}": weight.data, f"grad{i}": grad.data}
+            arrays |= {f"state{i}_{k}": state.data for k, state in enumerate(states)}
+            arrays |= {f"{name}{i}": number for name, number in own.items()}
+            self.targets += [weight.data, *(state.data for state in states)]
+        graph, _ = trace(self.steps, {name: Spec(a.shape, a.dtype)
+                                      for name, a in arrays.items()}, False)
+        target = "cpu" if importlib.util.find_spec("numba") else "numpy"
+        name = type(optimizer).__name__
+        self.plan = Plan(graph, [], target=target,
+                         title=f"{name} of {len(weights)} parameters")
+        self.bound = self.plan.bind([arrays[name] for name in self.plan.params])
 
-    def update(self, param, scale):
-        """Change one parameter by its gradient times `scale`."""
-        w, lr = param.data().data, self.learning_rate * param.lr_mult
-        change = (-lr * scale) * param.grad().data - (lr * self.wd * param.wd_mult) * w
-        if self.momentum:
-            state = self.states.get(param.name, 0.0)
-            change = self.states[param.name] = self.momentum * state + change
-        w += change
+    def steps(self, *symbols):
+        """The optimiser's rule on the symbols of every weight in turn."""
+        rest, news = list(symbols), []
+        for own in self.numbers:
+            n_states = self.optimizer.n_states
+            weight, grad, *states = rest[:2 + n_states]
+            numbers = dict(zip(own, rest[2 + n_states:], strict=False))
+            rest = rest[2 + n_states + len(own):]
+            news += self.optimizer.apply(weight, grad, states, numbers)
+        return news
+
+    def __call__(self, numbers):
+        """Update all weights and states; `numbers` as at the start, with new values."""
+        for own, new in zip(self.numbers, numbers, strict=True):
+            for name, value in new.items():
+                own[name][0] = value
+        for old, new in zip(self.targets, self.plan([], self.bound), strict=True):
+            old[...] = new
+
+    def fits(self, weights):
+        """Whether the memory that the plan reads is still that of the weights."""
+        return all(a is b for a, b in zip(self.given, memory(weights), strict=True))
 
 
-OPTIMIZERS = {"sgd": SGD}
+def memory(weights):
+    """The ndarrays of [(weight, gradient, states)], in order."""
+    return [a.data for weight, grad, states in weights for a in (weight, grad, *states)]
 
 
 class Trainer:
     """Updates parameters from their gradients.
+
+    params:            a ParameterDict, or a dict or list of parameters.
+    optimizer:         a name such as "sgd", with `optimizer_params` as its settings, or an
+                       `Optimizer`.
+    kvstore, compression_params, update_on_kvstore:  for several machines; not read.
 
     >>> from minihybrid.gluon import nn
     >>> net = nn.Dense(1, in_units=2); net.initialize()
@@ -46,31 +94,131 @@ class Trainer:
 
     def __init__(self, params, optimizer, optimizer_params=None, kvstore="device",
                  compression_params=None, update_on_kvstore=None):
-        params = list(params.values()) if hasattr(params, "values") else list(params)
-        if not all(isinstance(p, Parameter) for p in params):
+        if hasattr(params, "keys"):
+            params = [params[name] for name in sorted(params.keys())]
+        self._params = list(params)
+        if not all(isinstance(p, Parameter) for p in self._params):
             raise AttrError("Trainer: parameters are needed, as net.collect_params() gives")
-        if isinstance(optimizer, str) and optimizer not in OPTIMIZERS:
-            raise AttrError(f"Trainer: optimizer '{optimizer}' is unknown; there are "
-                            f"{', '.join(OPTIMIZERS)}")
-        try:
-            self._optimizer = OPTIMIZERS[optimizer](**(optimizer_params or {})) \
-                if isinstance(optimizer, str) else optimizer
-        except TypeError as error:
-            settings = ", ".join(inspect.signature(OPTIMIZERS[optimizer]).parameters)
-            raise AttrError(f"Trainer: {error}; the settings of '{optimizer}' are "
-                            f"{settings}") from None
-        self._params = [p for p in params if p.grad_req != "null"]
+        if isinstance(optimizer, Optimizer):
+            if optimizer_params:
+                raise AttrError("Trainer: optimizer_params are for an optimizer's name; the "
+                                "optimizer that is given has its settings already")
+            self._optimizer = optimizer
+        else:
+            self._optimizer = create(optimizer, **(optimizer_params or {}))
+        self._optimizer.param_dict = dict(enumerate(self._params))
+        self._scale = self._optimizer.rescale_grad
+        self._updater = Updater(self._optimizer)
+        self._compiled = {}  # (indices, settings) -> CompiledUpdate
+
+    @property
+    def optimizer(self):
+        """The optimiser."""
+        return self._optimizer
 
     @property
     def learning_rate(self):
-        """The step length."""
+        """The learning rate now."""
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr):
-        """Change the step length."""
-        self._optimizer.learning_rate = lr
+        """Change the learning rate.
+
+        Raises:  AttrError if the optimiser has a schedule.
+        """
+        self._optimizer.set_learning_rate(lr)
 
     def step(self, batch_size, ignore_stale_grad=False):
-        """Update every parameter by its gradient divided by the batch size."""
-        for param in self._params:
-            self._optimizer.update(param, 1 / batch_size)
+        """Update every parameter by its gradient divided by the batch size.
+
+        Raises:  HybridError if backward has not written a gradient since the last step;
+                 `ignore_stale_grad` leaves such parameters as they are.
+        """
+        self.allreduce_grads()
+        self.update(batch_size, ignore_stale_grad)
+
+    def allreduce_grads(self):
+        """Add the gradients of several devices; with one device, nothing is to be done."""
+
+    def update(self, batch_size, ignore_stale_grad=False):
+        """The second half of `step`: what comes after `allreduce_grads`."""
+        self._optimizer.rescale_grad = self._scale / batch_size
+        indices = []
+        for i, param in enumerate(self._params):
+            if param.grad_req == "null":
+                continue
+            if param.data().node.info.fresh:
+                indices.append(i)
+            elif not ignore_stale_grad:
+                raise HybridError(
+                    f"Trainer.step: backward has not written the gradient of '{param.name}' "
+                    "since the last step; is the parameter part of the loss? "
+                    "step(..., ignore_stale_grad=True) leaves it as it is")
+        self._step(indices)
+        for i in indices:
+            self._params[i].data().node.info.fresh = False
+
+    def _step(self, indices):
+        """Update these parameters: by one compiled call, if the optimiser is a rule."""
+        opt, params = self._optimizer, [self._params[i] for i in indices]
+        weights = [(p.data(), p.grad(), states_in(self._updater.state(i, p.data())))
+                   for i, p in zip(indices, params, strict=True)]
+        own = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
+        is_rule = own == (Optimizer.update, Optimizer.update_multi_precision,
+                          Optimizer.create_state) and not opt.multi_precision
+        if not is_rule:
+            return self._updater(indices, [g for _, g, _ in weights],
+                                 [w for w, *_ in weights])
+        opt._update_count(indices)
+        numbers = [opt.numbers(i) for i in indices]
+        key = (*indices, opt.settings())
+        found = self._compiled.get(key)
+        if indices and (found is None or not found.fits(weights)):
+            found = self._compiled[key] = CompiledUpdate(opt, weights, numbers)
+        return indices and found(numbers)
+
+    # -- files
+    def save_states(self, fname):
+        """Write the states, the counts of updates and the learning rate to a file.
+
+        The file is one of arrays, as `nd.save` writes it. The optimiser's other settings
+        are not in it: they belong to the program.
+        """
+        opt, found = self._optimizer, {}
+        for i, state in self._updater.states.items():
+            found |= {f"state:{i}:{k}": s for k, s in enumerate(states_in(state))}
+            count = opt._index_update_count.get(i, opt.begin_num_update)
+            found[f"count:{i}"] = nd.array([count], dtype="int64")
+        found["num_update"] = nd.array([opt.num_update], dtype="int64")
+        found["learning_rate"] = nd.array([opt.lr], dtype="float64")
+        save(fname, found)
+
+    def load_states(self, fname):
+        """Read what `save_states` wrote, for the same parameters and kind of optimiser.
+
+        Raises:  FileError if the file is of other parameters or another optimiser.
+        """
+        found, opt = load(fname), self._optimizer
+        if not isinstance(found, dict) or "num_update" not in found:
+            raise FileError(f"'{fname}' holds no states of a Trainer")
+        counts = {int(name.split(":")[1]): int(array.item())
+                  for name, array in found.items() if name.startswith("count:")}
+        states = {}
+        for i in counts:
+            if i >= len(self._params):
+                raise FileError(f"'{fname}' has states of parameter {i}, but there are "
+                                f"{len(self._params)} parameters")
+            weight = self._params[i].data()
+            states[i] = opt.create_state_multi_precision(i, weight)
+            arrays = states_in(states[i])
+            given = [found[n] for n in sorted(found) if n.startswith(f"state:{i}:")]
+            if [a.shape for a in arrays] != [a.shape for a in given]:
+                raise FileError(
+                    f"'{fname}': the states of '{self._params[i].name}' have shapes "
+                    f"{[a.shape for a in given]}, but {type(opt).__name__} with these "
+                    f"parameters needs {[a.shape for a in arrays]}")
+            for array, value in zip(arrays, given, strict=True):
+                array[:] = value
+        self._updater.states, opt._index_update_count = states, counts
+        opt.num_update = int(found["num_update"].item())
+        opt.lr = found["learning_rate"].item()

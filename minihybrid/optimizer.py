@@ -1,0 +1,472 @@
+"""Chapter 15. Optimisers: how a gradient changes a weight.
+
+Takes:   weights, gradients, and what an optimiser remembers of earlier steps (its state).
+Gives:   `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`;
+         `create`, `register`, `Updater`.
+
+An optimiser is one `rule`, written with operators: it computes on arrays, one weight after
+the other, and the Trainer traces it over all weights into one compiled call.
+Source:  the rules, names and defaults are those of MXNet 1.9.1, whose numbers they give;
+         here without sparse gradients and the optimisers for many machines.
+"""
+
+import inspect
+import math
+
+import numpy as np
+
+from minihybrid import nd
+from minihybrid.nd import NDArray
+from minihybrid.op import AttrError
+from minihybrid.ops.elementwise import abs_, clip, sqrt, square
+from minihybrid.ops.infix import FUNCTIONS
+
+maximum = FUNCTIONS["maximum"]
+
+
+class Optimizer:
+    """The parent: learning rate, weight decay, and how often each weight was updated.
+
+    rescale_grad:   every gradient is multiplied by it, usually 1 / batch size.
+    clip_gradient:  then each of its numbers is cut to [-clip_gradient, clip_gradient].
+    wd:             weight decay: wd * weight is added to the gradient.
+    lr_scheduler:   the learning rate as a function of the number of updates.
+    param_dict:     index -> Parameter, whose lr_mult and wd_mult hold.
+
+    A child gives `n_states`, `rule` and, if they change with time, `rates`. A child that
+    overrides `update` and `create_state` instead works, too, without being compiled. In
+    MXNet some rules add the weight decay before the gradient is clipped: `decay_first`.
+
+    >>> w, g = nd.array([1.0]), nd.array([0.5])
+    >>> SGD(learning_rate=0.1).update(0, w, g, None); w.asnumpy()
+    array([0.95], dtype=float32)
+    """
+
+    n_states, decay_first = 0, False
+
+    def __init__(self, rescale_grad=1.0, param_idx2name=None, wd=0.0, clip_gradient=None,
+                 learning_rate=None, lr_scheduler=None, sym=None, begin_num_update=0,
+                 multi_precision=False, param_dict=None):
+        if lr_scheduler is not None and learning_rate is not None:
+            lr_scheduler.base_lr = learning_rate
+        self.lr = 0.01 if learning_rate is None else learning_rate
+        self.lr_scheduler, self.wd = lr_scheduler, wd
+        self.rescale_grad, self.clip_gradient = rescale_grad, clip_gradient
+        self.multi_precision = multi_precision
+        self.begin_num_update = self.num_update = begin_num_update
+        self._index_update_count = {}
+        self.idx2name, self.param_dict = dict(param_idx2name or {}), param_dict or {}
+        self._told = sym.attr_dict() if sym is not None else {}
+        self.set_lr_mult({})
+        self.set_wd_mult({})
+
+    # -- the rule
+    def rule(self, weight, grad, *states, lr, wd):
+        """(new weight, *new states), written with operators.
+
+        grad:    multiplied by `rescale_grad` and clipped already; with `decay_first`, it
+                 has the weight decay, too, and the rule gets no `wd`.
+        lr, wd:  of shape (1,), like all that `rates` gives: a new rate is no new program.
+        """
+        raise NotImplementedError
+
+    def rates(self, index):
+        """name -> number: what changes with time and with the weight, for `rule`."""
+        return {"lr": self._get_lr(index), "wd": self._get_wd(index)}
+
+    def numbers(self, index):
+        """Everything that one step passes to the compiled program as numbers."""
+        return {"rescale_grad": self.rescale_grad, **self.rates(index)}
+
+    def apply(self, weight, grad, states, numbers):
+        """The rule on arrays or on symbols, after the gradient was rescaled and clipped."""
+        numbers = dict(numbers)
+        grad = grad * numbers.pop("rescale_grad")
+        if self.decay_first:
+            grad = grad + weight * numbers.pop("wd")
+        if self.clip_gradient:
+            grad = clip(grad, -self.clip_gradient, self.clip_gradient)
+        return self.rule(weight, grad, *states, **numbers)
+
+    def settings(self):
+        """The numbers that are part of a compiled program: a new one is a new program."""
+        return tuple((k, v) for k, v in vars(self).items()
+                     if k not in ("lr", "wd", "rescale_grad", "num_update")
+                     and isinstance(v, (int, float, bool, type(None))))
+
+    # -- one weight
+    def create_state(self, index, weight):
+        """What is remembered of one weight: None, an array, or a tuple; zeros at first."""
+        states = tuple(nd.zeros(weight.shape, dtype=weight.dtype)
+                       for _ in range(self.n_states))
+        return states if len(states) > 1 else states[0] if states else None
+
+    def update(self, index, weight, grad, state):
+        """One step of one weight, in place; `state` is what `create_state` gave."""
+        self._update_count(index)
+        states = states_in(state)
+        numbers = {name: nd.array([value], dtype=weight.dtype)
+                   for name, value in self.numbers(index).items()}
+        new = self.apply(weight.detach(), grad.detach(), states, numbers)
+        for array, value in zip((weight, *states), new, strict=True):
+            array.data[...] = value.data
+
+    def create_state_multi_precision(self, index, weight):
+        """The state; with `multi_precision` and a float16 weight, (float32 copy, state)."""
+        if not self._is_mixed(weight):
+            return self.create_state(index, weight)
+        master = weight.detach().astype("float32")
+        return master, self.create_state(index, master)
+
+    def update_multi_precision(self, index, weight, grad, state):
+        """One step; a float16 weight is computed in float32 if `multi_precision` is set."""
+        if not self._is_mixed(weight):
+            return self.update(index, weight, grad, state)
+        master, state = state
+        self.update(index, master, grad.detach().astype("float32"), state)
+        weight.data[...] = master.data
+
+    def _is_mixed(self, weight):
+        return self.multi_precision and np.dtype(weight.dtype) == np.float16
+
+    # -- rates
+    @property
+    def learning_rate(self):
+        """The learning rate now: the schedule's, if there is one."""
+        return self.lr_scheduler(self.num_update) if self.lr_scheduler else self.lr
+
+    def set_learning_rate(self, lr):
+        """Change the learning rate.
+
+        Raises:  AttrError if a schedule decides it.
+        """
+        if self.lr_scheduler is not None:
+            raise AttrError("set_learning_rate: the optimiser's lr_scheduler decides the "
+                            "learning rate; change the scheduler's base_lr instead")
+        self.lr = lr
+
+    def set_lr_mult(self, args_lr_mult):
+        """Factors of the learning rate, by a weight's name or index."""
+        self.lr_mult = self._from_symbol("__lr_mult__") | args_lr_mult
+
+    def set_wd_mult(self, args_wd_mult):
+        """Factors of the weight decay, by a weight's name or index.
+
+        Weights with known names that end neither in _weight nor in _gamma have 0.
+        """
+        plain = {n: 0.0 for n in self.idx2name.values()
+                 if not n.endswith(("_weight", "_gamma"))}
+        self.wd_mult = plain | self._from_symbol("__wd_mult__") | args_wd_mult
+
+    def _from_symbol(self, key):
+        return {name: float(a[key]) for name, a in self._told.items() if key in a}
+
+    def _factor(self, index, kind):
+        """lr_mult or wd_mult of a weight: its Parameter's, its index', or its name's."""
+        given = getattr(self, kind)
+        if index in self.param_dict:
+            return getattr(self.param_dict[index], kind)
+        return given.get(index, given.get(self.idx2name.get(index), 1.0))
+
+    def _get_lr(self, index):
+        return self.learning_rate * self._factor(index, "lr_mult")
+
+    def _get_wd(self, index):
+        return self.wd * self._factor(index, "wd_mult")
+
+    def _update_count(self, index):
+        """Count one more update of a weight, or of each in a list."""
+        for i in index if isinstance(index, (list, tuple)) else [index]:
+            count = self._index_update_count.get(i, self.begin_num_update) + 1
+            self._index_update_count[i] = count
+            self.num_update = max(count, self.num_update)
+
+    # -- by name
+    opt_registry = {}
+
+    @staticmethod
+    def register(klass):
+        """Enter a class under its name in lower case; usable as a decorator."""
+        Optimizer.opt_registry[klass.__name__.lower()] = klass
+        return klass
+
+    @staticmethod
+    def create_optimizer(name, **kwargs):
+        """The optimiser with a name, upper or lower case, and these settings.
+
+        Raises:  AttrError for a name or a setting that does not exist.
+        """
+        klass = Optimizer.opt_registry.get(str(name).lower())
+        if klass is None:
+            raise AttrError(f"optimizer '{name}' is unknown; there are "
+                            f"{', '.join(sorted(Optimizer.opt_registry))}")
+        try:
+            return klass(**kwargs)
+        except TypeError as error:
+            own = [k for c in klass.__mro__ for k in inspect.signature(c).parameters]
+            known = sorted({*own} - {"args", "kwargs", "self"})
+            raise AttrError(f"optimizer '{name}': {error}; its settings are "
+                            f"{', '.join(known)}") from None
+
+
+register, create = Optimizer.register, Optimizer.create_optimizer
+
+
+def states_in(state):
+    """The arrays of what `create_state` gave: of None, an array, or nested tuples."""
+    if state is None or isinstance(state, NDArray):
+        return () if state is None else (state,)
+    return tuple(array for part in state for array in states_in(part))
+
+
+# -- the rules ---------------------------------------------------------------------------------
+@register
+class SGD(Optimizer):
+    """Stochastic gradient descent: w -= lr (g + wd w).
+
+    With momentum, m = momentum m - lr (g + wd w); w += m.
+    """
+
+    def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
+        super().__init__(**kwargs)
+        self.momentum, self.lazy_update = momentum, lazy_update
+
+    n_states = property(lambda self: int(self.momentum != 0))
+
+    def rule(self, weight, grad, *mom, lr, wd):
+        """One step."""
+        step = (grad + weight * wd) * lr
+        if not mom:
+            return (weight - step,)
+        m = mom[0] * self.momentum - step
+        return weight + m, m
+
+
+@register
+class NAG(SGD):
+    """Nesterov's accelerated gradient: SGD that looks one step of momentum ahead.
+
+    g += wd w;   m = momentum m - lr g;   w += momentum m - lr g
+    Source:  Sutskever, Martens, Dahl and Hinton, ICML 2013. MXNet 1.9.1 overwrites w
+             before it computes m, which decays by the new w then; here by the old one.
+    """
+
+    def __init__(self, momentum=0.0, **kwargs):
+        super().__init__(momentum, **kwargs)
+
+    def rule(self, weight, grad, *mom, lr, wd):
+        """One step."""
+        step = (grad + weight * wd) * lr
+        if not mom:
+            return (weight - step,)
+        m = mom[0] * self.momentum - step
+        return weight + (m * self.momentum - step), m
+
+
+@register
+class Adam(Optimizer):
+    """Steps by the mean of the gradients over the root of the mean of their squares.
+
+    g += wd w;   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
+    w -= lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)
+    Source:  Kingma and Ba, ICLR 2015.
+    """
+
+    n_states, decay_first = 2, True
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8,
+                 lazy_update=True, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+        self.lazy_update = lazy_update
+
+    def correction(self, index):
+        """What makes up for means that began at 0, in update t of this weight."""
+        t = self._index_update_count[index]
+        return math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
+
+    def rates(self, index):
+        """The learning rate is corrected for means that began at 0."""
+        rates = super().rates(index)
+        return rates | {"lr": rates["lr"] * self.correction(index)}
+
+    def moments(self, grad, mean, var):
+        """The means of the gradients and of their squares, one step on."""
+        return (mean * self.beta1 + grad * (1 - self.beta1),
+                var * self.beta2 + square(grad) * (1 - self.beta2))
+
+    def rule(self, weight, grad, mean, var, lr):
+        """One step."""
+        mean, var = self.moments(grad, mean, var)
+        return weight - mean * lr / (sqrt(var) + self.epsilon), mean, var
+
+
+@register
+class AdamW(Adam):
+    """Adam whose weight decay does not pass through the means: w -= lr (step + wd w).
+
+    correct_bias:  correct the step for means that began at 0.
+    Source:  Loshchilov and Hutter, ICLR 2019; MXNet 1.9's operator `adamw_update`, with the
+             settings of MXNet 2's class.
+    """
+
+    decay_first = False
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-6,
+                 correct_bias=True, **kwargs):
+        super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
+        self.correct_bias = correct_bias
+
+    def rates(self, index):
+        """The correction is of the step alone, not of the weight decay."""
+        return {"lr": self._get_lr(index), "wd": self._get_wd(index),
+                "correct": self.correction(index) if self.correct_bias else 1.0}
+
+    def rule(self, weight, grad, mean, var, lr, wd, correct):
+        """One step."""
+        mean, var = self.moments(grad, mean, var)
+        step = mean * correct / (sqrt(var) + self.epsilon)
+        return weight - (step + weight * wd) * lr, mean, var
+
+
+@register
+class RMSProp(Optimizer):
+    """Steps by the gradient over the root of the mean of its squares.
+
+    g += wd w;   n = gamma1 n + (1 - gamma1) g^2;   w -= lr g / sqrt(n + epsilon)
+
+    centered:      subtract the square of the gradients' mean from n, and keep a momentum
+                   gamma2 of the steps.
+    clip_weights:  then cut each weight to [-clip_weights, clip_weights].
+    Source:  Tieleman and Hinton 2012; centered: Graves, arXiv:1308.0850, equations 38-45.
+    """
+
+    def __init__(self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8,
+                 centered=False, clip_weights=None, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
+        self.centered, self.clip_weights = centered, clip_weights
+
+    n_states, decay_first = property(lambda self: 3 if self.centered else 1), True
+
+    def mean(self, old, new):
+        """The running mean, one step on."""
+        return new * (1 - self.gamma1) + old * self.gamma1
+
+    def rule(self, weight, grad, n, *rest, lr):
+        """One step."""
+        n = self.mean(n, square(grad))
+        if rest:
+            g = self.mean(rest[0], grad)
+            step = rest[1] * self.gamma2 - grad * lr / sqrt(n - square(g) + self.epsilon)
+            weight, rest = weight + step, (g, step)
+        else:
+            weight = weight - grad * lr / sqrt(n + self.epsilon)
+        if self.clip_weights:
+            weight = clip(weight, -self.clip_weights, self.clip_weights)
+        return weight, n, *rest
+
+
+@register
+class AdaGrad(Optimizer):
+    """Steps by the gradient over the root of the sum of all its squares.
+
+    h += g^2;   w -= lr (g / sqrt(h + eps) + wd w)
+    Source:  Duchi, Hazan and Singer, JMLR 2011.
+    """
+
+    n_states = 1
+
+    def __init__(self, eps=1e-7, **kwargs):
+        super().__init__(**kwargs)
+        self.float_stable_eps = eps
+
+    def rule(self, weight, grad, history, lr, wd):
+        """One step."""
+        history = history + square(grad)
+        step = grad / sqrt(history + self.float_stable_eps)
+        return weight - (step + weight * wd) * lr, history
+
+
+@register
+class AdaDelta(Optimizer):
+    """Steps of the size of earlier steps, so that no learning rate is needed.
+
+    a = rho a + (1 - rho) g^2;   step = sqrt(d + epsilon) / sqrt(a + epsilon) g
+    d = rho d + (1 - rho) step^2;   w -= step + wd w
+    Source:  Zeiler, arXiv:1212.5701.
+    """
+
+    n_states = 2
+
+    def __init__(self, rho=0.90, epsilon=1e-5, **kwargs):
+        super().__init__(**kwargs)
+        self.rho, self.epsilon = rho, epsilon
+
+    def rates(self, index):
+        """There is no learning rate."""
+        return {"wd": self._get_wd(index)}
+
+    def rule(self, weight, grad, acc_g, acc_delta, wd):
+        """One step."""
+        acc_g = acc_g * self.rho + square(grad) * (1 - self.rho)
+        step = sqrt(acc_delta + self.epsilon) / sqrt(acc_g + self.epsilon) * grad
+        acc_delta = acc_delta * self.rho + square(step) * (1 - self.rho)
+        return weight - (step + weight * wd), acc_g, acc_delta
+
+
+@register
+class Adamax(Optimizer):
+    """Adam with the largest gradient in place of the root of the mean of squares.
+
+    g += wd w;   m = beta1 m + (1 - beta1) g
+    u = max(beta2 u, |g|);   w -= lr / (1 - beta1^t) m / u
+    Source:  Kingma and Ba, ICLR 2015, section 7.1.
+    """
+
+    n_states, decay_first = 2, True
+
+    def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1, self.beta2 = beta1, beta2
+
+    def rates(self, index):
+        """The learning rate is corrected for a mean that began at 0."""
+        rates, t = super().rates(index), self._index_update_count[index]
+        return rates | {"lr": rates["lr"] / (1 - self.beta1 ** t)}
+
+    def rule(self, weight, grad, mean, top, lr):
+        """One step."""
+        mean = mean * self.beta1 + grad * (1 - self.beta1)
+        top = maximum(top * self.beta2, abs_(grad))
+        return weight - mean * lr / top, mean, top
+
+
+class Updater:
+    """An optimiser together with the states of the weights that it has met.
+
+    >>> update = Updater(create("sgd", momentum=0.9))
+    >>> update(0, nd.array([1.0]), nd.array([2.0])); len(update.states)
+    1
+    """
+
+    def __init__(self, optimizer):
+        self.optimizer, self.states = optimizer, {}
+
+    def __call__(self, index, grad, weight):
+        """One step of a weight, or of each in a list."""
+        if not isinstance(index, (list, tuple)):
+            index, grad, weight = [index], [grad], [weight]
+        for i, g, w in zip(index, grad, weight, strict=True):
+            self.optimizer.update_multi_precision(i, w, g, self.state(i, w))
+
+    def state(self, index, weight):
+        """The state of a weight, made when it is met first."""
+        if index not in self.states:
+            self.states[index] = self.optimizer.create_state_multi_precision(index, weight)
+        return self.states[index]
+
+
+def get_updater(optimizer):
+    """The function (index, gradient, weight) that updates weights with an optimiser."""
+    return Updater(optimizer)

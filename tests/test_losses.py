@@ -1,0 +1,120 @@
+"""Every loss: MXNet's values, the same eager and compiled, and gradients that are slopes."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minihybrid import AttrError, autograd, gluon, nd
+from minihybrid.gluon import loss as losses
+
+CASES = json.loads((Path(__file__).parent / "golden/training/losses.json").read_text())
+LOSSES = {c.__name__ for c in vars(losses).values() if isinstance(c, type)
+          and issubclass(c, losses.Loss) and c is not losses.Loss}
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c["loss"])
+
+
+def block(case):
+    return getattr(gluon.loss, case["loss"])(**case["settings"])
+
+
+def arrays(case, dtype="float32"):
+    return [nd.array(x, dtype=dtype) for x in case["inputs"]]
+
+
+def value_and_gradient(loss, inputs):
+    inputs[0].attach_grad()
+    with autograd.record():
+        out = loss(*inputs)
+    out.backward()
+    return out.asnumpy(), inputs[0].grad.asnumpy()
+
+
+def test_every_loss_has_a_case():
+    assert {c["loss"] for c in CASES} == LOSSES
+
+
+@every_case
+def test_value_and_gradient_are_those_of_mxnet(case):
+    value, gradient = value_and_gradient(block(case), arrays(case))
+    np.testing.assert_allclose(value, case["value"], rtol=1e-5, atol=1e-6)
+    assert np.shape(case["value"]) == value.shape
+    if case["gradient"] is not None:
+        np.testing.assert_allclose(gradient, case["gradient"], rtol=1e-4, atol=1e-6)
+
+
+@every_case
+def test_gradient_is_the_slope(case):
+    _, gradient = value_and_gradient(block(case), arrays(case, "float64"))
+    inputs, step = arrays(case, "float64"), 1e-6
+    for place in np.ndindex(inputs[0].shape):
+        around = []
+        for sign in (1, -1):
+            moved = inputs[0].asnumpy()
+            moved[place] += sign * step
+            moved = nd.array(moved, dtype="float64")
+            around.append(block(case)(moved, *inputs[1:]).asnumpy().sum())
+        slope = (around[0] - around[1]) / (2 * step)
+        assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+@every_case
+def test_hybridized_agrees_with_eager(case):
+    eager = value_and_gradient(block(case), arrays(case))
+    hybrid = block(case)
+    hybrid.hybridize(backend="numpy")
+    for mine, wanted in zip(value_and_gradient(hybrid, arrays(case)), eager, strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-6, atol=1e-7)
+
+
+class Together(gluon.HybridBlock):
+    """One case of every loss in one block: one compilation instead of a dozen."""
+
+    def __init__(self, cases):
+        super().__init__()
+        self.losses = [block(case) for case in cases]
+        for loss in self.losses:
+            self.register_child(loss)
+
+    def hybrid_forward(self, F, inputs):
+        return [loss(*part) for loss, part in zip(self.losses, inputs, strict=True)]
+
+
+def test_compiled_agrees_with_eager():
+    cases = list({case["loss"]: case for case in CASES}.values())  # the last of each
+    hybrid = Together(cases)
+    hybrid.hybridize()
+    inputs = [arrays(case) for case in cases]
+    for given in inputs:
+        given[0].attach_grad()
+    with autograd.record():
+        outs = hybrid(inputs)
+    autograd.backward(outs)
+    assert {plan.target for plan in hybrid.plans.values()} == {"cpu"}
+    for case, given, out in zip(cases, inputs, outs, strict=True):
+        value, gradient = value_and_gradient(block(case), arrays(case))
+        np.testing.assert_allclose(out.asnumpy(), value, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(given[0].grad.asnumpy(), gradient, rtol=1e-5, atol=1e-6)
+
+
+def test_the_count_of_zero_has_a_finite_poisson_loss():
+    loss = gluon.loss.PoissonNLLLoss(compute_full=True)
+    value, gradient = value_and_gradient(loss, [nd.array([[0.5]]), nd.array([[0]])])
+    assert value == pytest.approx(np.exp(0.5), rel=1e-6)
+    assert gradient == pytest.approx(np.exp(0.5), rel=1e-6)
+
+
+def test_vectors_of_zeros_have_a_finite_cosine_loss():
+    inputs = [nd.zeros((1, 3)), nd.ones((1, 3)), nd.array([1])]
+    value, gradient = value_and_gradient(gluon.loss.CosineEmbeddingLoss(), inputs)
+    assert value == 1 and np.isfinite(gradient).all()
+
+
+def test_short_names():
+    assert gluon.loss.SoftmaxCELoss is gluon.loss.SoftmaxCrossEntropyLoss
+    assert gluon.loss.SigmoidBCELoss is gluon.loss.SigmoidBinaryCrossEntropyLoss
+
+
+def test_an_unknown_label_format_is_an_error():
+    with pytest.raises(AttrError, match="label_format='ternary', but 'signed' or 'binary'"):
+        gluon.loss.LogisticLoss(label_format="ternary")
