@@ -73,8 +73,8 @@ class EvalMetric:
         labels, preds = self.pairs(labels, preds)
         for label, pred in zip(labels, preds, strict=True):
             total, count = self.measure(as_numpy(label), as_numpy(pred))
-            self.sum_metric += total
-            self.num_inst += count
+            self.sum_metric += float(total)  # in double precision
+            self.num_inst += int(count)
 
     def pairs(self, labels, preds):
         """Labels and predictions as lists of one length.
@@ -97,7 +97,7 @@ class EvalMetric:
         """(name, value); NaN before the first batch."""
         if self.num_inst == 0:
             return self.name, float("nan")
-        return self.name, self.value()
+        return self.name, float(self.value())
 
     def value(self):
         """The metric of all batches."""
@@ -111,8 +111,9 @@ class EvalMetric:
 
     def get_config(self):
         """What `create` needs to make this metric again."""
-        return {**self._kwargs, "metric": type(self).__name__, "name": self.name,
-                "output_names": self.output_names, "label_names": self.label_names}
+        return {"metric": type(self).__name__, "name": self.name,
+                "output_names": self.output_names, "label_names": self.label_names,
+                **self._kwargs}
 
     def same_length(self, label, pred):
         """Raise a ShapeError unless there is one label for each prediction."""
@@ -193,6 +194,7 @@ class TopKAccuracy(EvalMetric):
                             "Accuracy for 1")
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
         self.top_k = top_k
+        self._kwargs["name"] = name  # to make it again: the number is added again
 
     def measure(self, label, pred):
         """(right ones, all)."""
@@ -388,7 +390,7 @@ class Loss(EvalMetric):
         """Add losses: an array or a list of arrays."""
         preds = [preds] if isinstance(preds, NDArray) else preds
         for pred in map(as_numpy, preds):
-            self.sum_metric += pred.sum()
+            self.sum_metric += float(pred.sum())
             self.num_inst += pred.size
 
 

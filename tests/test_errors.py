@@ -652,7 +652,7 @@ def test_a_forgotten_forward():
         ),
         (
             lambda: gluon.Trainer({}, "lion"),
-            "optimizer 'lion' is unknown; there are sgd",
+            "optimizer 'lion' is unknown; there are adadelta",
         ),
         (lambda: gluon.Trainer({}, "sgd", {"speed": 1}), "speed"),
         (lambda: gluon.Trainer([1], "sgd"), "parameters are needed"),
