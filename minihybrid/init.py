@@ -45,7 +45,8 @@ class Initializer:
 
     def init_array(self, name, array, chosen=False):
         """Fill an array; `chosen` says that this initialiser is the parameter's own."""
-        if not chosen and name.endswith(("bias", "beta", "running_mean", "moving_mean")):
+        if not chosen and name.endswith(("bias", "beta", "running_mean",
+                                         "moving_mean")):
             array[:] = 0
         elif not chosen and name.endswith(("gamma", "running_var", "moving_var")):
             array[:] = 1
@@ -112,16 +113,20 @@ class Xavier(Initializer):
     """
 
     def __init__(self, rnd_type="uniform", factor_type="avg", magnitude=3):
-        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
-        if rnd_type not in ("uniform", "gaussian") or factor_type not in ("avg", "in", "out"):
-            raise AttrError(f"Xavier: rnd_type={rnd_type!r}, factor_type={factor_type!r}; "
-                            "needed: uniform or gaussian, and avg, in or out")
-        self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, magnitude
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type,
+                         magnitude=magnitude)
+        if rnd_type not in ("uniform", "gaussian") or \
+                factor_type not in ("avg", "in", "out"):
+            raise AttrError(f"Xavier: rnd_type={rnd_type!r}, "
+                            f"factor_type={factor_type!r}; needed: uniform or "
+                            "gaussian, and avg, in or out")
+        self.rnd_type, self.factor_type = rnd_type, factor_type
+        self.magnitude = magnitude
 
     def _init_weight(self, name, array):
         if array.ndim < 2:
-            raise AttrError(f"Xavier: '{name}' has shape {array.shape}, but at least two "
-                            "axes are needed; choose another initialiser for it")
+            raise AttrError(f"Xavier: '{name}' has shape {array.shape}, but at least "
+                            "two axes are needed; choose another initialiser for it")
         area = np.prod(array.shape[2:])
         fan = {"in": array.shape[1] * area, "out": array.shape[0] * area}
         fan["avg"] = (fan["in"] + fan["out"]) / 2
@@ -174,8 +179,8 @@ class Bilinear(Initializer):
 
     def _init_weight(self, name, array):
         if array.ndim != 4:
-            raise AttrError(f"Bilinear: '{name}' has shape {array.shape}, but the four axes "
-                            "of a 2-D convolution's weight are needed")
+            raise AttrError(f"Bilinear: '{name}' has shape {array.shape}, but the four "
+                            "axes of a 2-D convolution's weight are needed")
         half = np.ceil(array.shape[3] / 2)  # MXNet measures both axes by the width
         centre = (2 * half - 1 - half % 2) / (2 * half)
         y, x = (1 - np.abs(np.arange(n) / half - centre) for n in array.shape[2:])
@@ -222,11 +227,12 @@ class Load(Initializer):
         """Fill an array by the one of its name."""
         if name not in self.param:
             if self.default_init is None:
-                raise AttrError(f"Load: there is no array '{name}', and no default_init")
+                raise AttrError(f"Load: there is no array '{name}', and no "
+                                "default_init")
             return self.default_init.init_array(name, array, chosen)
         if self.param[name].shape != array.shape:
-            raise ShapeError(f"Load: '{name}' has shape {array.shape}, but the array that "
-                             f"was loaded has {self.param[name].shape}")
+            raise ShapeError(f"Load: '{name}' has shape {array.shape}, but the array "
+                             f"that was loaded has {self.param[name].shape}")
         array[:] = self.param[name]
 
 
@@ -244,5 +250,5 @@ def create(init):
         return NAMES[init.lower()]()
     if isinstance(init, type) and issubclass(init, Initializer):
         return init()
-    raise AttrError(f"initialiser {init!r} is unknown; needed: an object of mx.init or one "
-                    f"of {', '.join(NAMES)}")
+    raise AttrError(f"initialiser {init!r} is unknown; needed: an object of mx.init or "
+                    f"one of {', '.join(NAMES)}")

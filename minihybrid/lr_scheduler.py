@@ -16,8 +16,8 @@ from minihybrid.op import AttrError
 class LRScheduler:
     """The parent: a base rate, reached after `warmup_steps` updates.
 
-    warmup_mode:  "linear" climbs from `warmup_begin_lr` to the base rate, "constant" stays
-                  at `warmup_begin_lr` until the warm-up is over.
+    warmup_mode:  "linear" climbs from `warmup_begin_lr` to the base rate, "constant"
+                  stays at `warmup_begin_lr` until the warm-up is over.
     Raises:       AttrError for steps, rates or modes that make no schedule.
     """
 
@@ -29,7 +29,8 @@ class LRScheduler:
         self.require(isinstance(warmup_steps, int) and warmup_steps >= 0,
                      f"warmup_steps={warmup_steps!r}, but a whole number from 0 on")
         self.require(warmup_begin_lr <= base_lr,
-                     f"warmup_begin_lr={warmup_begin_lr}, but at most base_lr={base_lr}")
+                     f"warmup_begin_lr={warmup_begin_lr}, but at most "
+                     f"base_lr={base_lr}")
         self.require(warmup_mode in ("linear", "constant"),
                      f"warmup_mode={warmup_mode!r}, but 'linear' or 'constant'")
 
@@ -64,8 +65,8 @@ class FactorScheduler(LRScheduler):
     [1.0, 1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
-    def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01, warmup_steps=0,
-                 warmup_begin_lr=0, warmup_mode="linear"):
+    def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01,
+                 warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self.require(step >= 1, f"step={step}, but at least 1")
         self.require(factor <= 1, f"factor={factor}, but at most 1")
@@ -73,7 +74,7 @@ class FactorScheduler(LRScheduler):
         self.count = 0  # the updates whose factor is in base_lr already
 
     def after_warmup(self, num_update):
-        """The rate: base_lr is changed, so that setting it has an effect at any time."""
+        """The rate: base_lr itself changes, so setting it has an effect any time."""
         while num_update > self.count + self.step:
             self.count += self.step
             self.base_lr = max(self.base_lr * self.factor, self.stop_factor_lr)
@@ -88,12 +89,13 @@ class MultiFactorScheduler(LRScheduler):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         rises = isinstance(step, list) and step and \
             all(a < b for a, b in zip([0, *step], step, strict=False))
-        self.require(rises, f"step={step!r}, but a list of rising whole numbers from 1 on")
+        self.require(rises,
+                     f"step={step!r}, but a list of rising whole numbers from 1 on")
         self.require(factor <= 1, f"factor={factor}, but at most 1")
         self.step, self.factor, self.cur_step_ind = step, factor, 0
 
     def after_warmup(self, num_update):
-        """The rate: base_lr is changed, so that setting it has an effect at any time."""
+        """The rate: base_lr itself changes, so setting it has an effect any time."""
         while self.cur_step_ind < len(self.step) and \
                 num_update > self.step[self.cur_step_ind]:
             self.cur_step_ind += 1
@@ -108,7 +110,8 @@ class _Decay(LRScheduler):
         super().__init__(base_lr, *warmup)
         self.require(isinstance(max_update, int) and max_update >= 1,
                      f"max_update={max_update!r}, but a whole number from 1 on")
-        self.base_lr_orig, self.final_lr, self.max_update = base_lr, final_lr, max_update
+        self.base_lr_orig, self.final_lr = base_lr, final_lr
+        self.max_update = max_update
         self.max_steps = max_update - self.warmup_steps
 
     def after_warmup(self, num_update):
@@ -120,7 +123,7 @@ class _Decay(LRScheduler):
 
 
 class PolyScheduler(_Decay):
-    """Decay like (1 - t)^pwr, where t goes from 0 to 1 between warm-up and max_update."""
+    """Decay like (1 - t)^pwr; t goes from 0 to 1 between warm-up and max_update."""
 
     def __init__(self, max_update, base_lr=0.01, pwr=2, final_lr=0, warmup_steps=0,
                  warmup_begin_lr=0, warmup_mode="linear"):

@@ -165,7 +165,7 @@ class CompositeEvalMetric(EvalMetric):
                 "metrics": [metric.get_config() for metric in self.metrics]}
 
 
-# -- classes --------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------
 @register("acc")
 class Accuracy(EvalMetric):
     """The share of predictions that are right: classes, or scores along `axis`."""
@@ -190,8 +190,8 @@ class TopKAccuracy(EvalMetric):
     def __init__(self, top_k=1, name="top_k_accuracy", output_names=None,
                  label_names=None):
         if top_k <= 1:
-            raise AttrError(f"TopKAccuracy: top_k={top_k}, but more than 1 is needed; use "
-                            "Accuracy for 1")
+            raise AttrError(f"TopKAccuracy: top_k={top_k}, but more than 1 is needed; "
+                            "use Accuracy for 1")
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
         self.top_k = top_k
         self._kwargs["name"] = name  # to make it again: the number is added again
@@ -199,8 +199,8 @@ class TopKAccuracy(EvalMetric):
     def measure(self, label, pred):
         """(right ones, all)."""
         if pred.ndim != 2:
-            raise ShapeError(f"{self.name}: predictions have shape {pred.shape}, but scores "
-                             "(N, C) are needed")
+            raise ShapeError(f"{self.name}: predictions have shape {pred.shape}, but "
+                             "scores (N, C) are needed")
         self.same_length(label, pred)
         best = np.argsort(-pred, axis=1, kind="stable")[:, :self.top_k]
         return (best == label.astype(np.int32).reshape(-1, 1)).sum(), len(label)
@@ -227,8 +227,8 @@ class F1(EvalMetric):
         label, hit = label.astype(np.int32).ravel(), pred.argmax(axis=1) == 1
         self.same_length(label, pred)
         if len(np.unique(label)) > 2:
-            raise ShapeError(f"{self.name}: labels of {len(np.unique(label))} classes, but "
-                             "two are needed")
+            raise ShapeError(f"{self.name}: labels of {len(np.unique(label))} classes, "
+                             "but two are needed")
         counts = np.array([(hit & (label == 1)).sum(), (hit & (label != 1)).sum(),
                            (~hit & (label == 1)).sum()])
         self.counts += counts
@@ -271,7 +271,7 @@ class NegativeLogLikelihood(CrossEntropy):
 
 @register()
 class Perplexity(EvalMetric):
-    """e to the power of the mean cross-entropy; labels equal `ignore_label` do not count."""
+    """e to the power of the mean cross-entropy; `ignore_label` does not count."""
 
     def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None,
                  label_names=None):
@@ -292,7 +292,7 @@ class Perplexity(EvalMetric):
         return math.exp(super().value())
 
 
-# -- numbers --------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------
 class _Distance(EvalMetric):
     """The parent of metrics that average a distance over batches."""
 
@@ -360,8 +360,8 @@ class PearsonCorrelation(EvalMetric):
     def measure(self, label, pred):
         """(correlation, 1) of a batch."""
         if label.shape != pred.shape:
-            raise ShapeError(f"{self.name}: labels of shape {label.shape} for predictions "
-                             f"of shape {pred.shape}; one shape is needed")
+            raise ShapeError(f"{self.name}: labels of shape {label.shape} for "
+                             f"predictions of shape {pred.shape}; one shape is needed")
         both = np.float64([label.ravel(), pred.ravel()])
         means, n = both.mean(axis=1), both.shape[1]
         away, shift = both - means[:, None], means - self.means

@@ -1,13 +1,13 @@
 """Chapter 15. Optimisers: how a gradient changes a weight.
 
-Takes:   weights, gradients, and what an optimiser remembers of earlier steps (its state).
+Takes:   weights, gradients, and an optimiser's memory of earlier steps (its state).
 Gives:   `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`;
          `create`, `register`, `Updater`.
 
-An optimiser is one `rule`, written with operators: it computes on arrays, one weight after
-the other, and the Trainer traces it over all weights into one compiled call.
-Source:  the rules, names and defaults are those of MXNet 1.9.1, whose numbers they give;
-         here without sparse gradients and the optimisers for many machines.
+An optimiser is one `rule`, written with operators: it computes on arrays, one weight
+after the other, and the Trainer traces it over all weights into one compiled call.
+Source:  the rules, names and defaults are those of MXNet 1.9.1, whose numbers they
+         give; here without sparse gradients and the optimisers for many machines.
 """
 
 import inspect
@@ -33,9 +33,9 @@ class Optimizer:
     lr_scheduler:   the learning rate as a function of the number of updates.
     param_dict:     index -> Parameter, whose lr_mult and wd_mult hold.
 
-    A child gives `n_states`, `rule` and, if they change with time, `rates`. A child that
-    overrides `update` and `create_state` instead works, too, without being compiled. In
-    MXNet some rules add the weight decay before the gradient is clipped: `decay_first`.
+    A child gives `n_states`, `rule` and, if they change with time, `rates`. A child
+    that overrides `update` and `create_state` instead works, too, without being
+    compiled. `decay_first` rules want the weight decay in before the clipping.
 
     >>> w, g = nd.array([1.0]), nd.array([0.5])
     >>> SGD(learning_rate=0.1).update(0, w, g, None); w.asnumpy()
@@ -44,9 +44,9 @@ class Optimizer:
 
     n_states, decay_first = 0, False
 
-    def __init__(self, rescale_grad=1.0, param_idx2name=None, wd=0.0, clip_gradient=None,
-                 learning_rate=None, lr_scheduler=None, sym=None, begin_num_update=0,
-                 multi_precision=False, param_dict=None):
+    def __init__(self, rescale_grad=1.0, param_idx2name=None, wd=0.0,
+                 clip_gradient=None, learning_rate=None, lr_scheduler=None, sym=None,
+                 begin_num_update=0, multi_precision=False, param_dict=None):
         if lr_scheduler is not None and learning_rate is not None:
             lr_scheduler.base_lr = learning_rate
         self.lr = 0.01 if learning_rate is None else learning_rate
@@ -64,9 +64,9 @@ class Optimizer:
     def rule(self, weight, grad, *states, lr, wd):
         """(new weight, *new states), written with operators.
 
-        grad:    multiplied by `rescale_grad` and clipped already; with `decay_first`, it
-                 has the weight decay, too, and the rule gets no `wd`.
-        lr, wd:  of shape (1,), like all that `rates` gives: a new rate is no new program.
+        grad:    multiplied by `rescale_grad` and clipped already; with `decay_first`,
+                 it has the weight decay, too, and the rule gets no `wd`.
+        lr, wd:  of shape (1,), like all that `rates` gives: new rates, same program.
         """
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class Optimizer:
         return {"rescale_grad": self.rescale_grad, **self.rates(index)}
 
     def apply(self, weight, grad, states, numbers):
-        """The rule on arrays or on symbols, after the gradient was rescaled and clipped."""
+        """Rescale and clip the gradient, then apply the rule; on arrays or symbols."""
         numbers = dict(numbers)
         grad = grad * numbers.pop("rescale_grad")
         if self.decay_first:
@@ -89,14 +89,14 @@ class Optimizer:
         return self.rule(weight, grad, *states, **numbers)
 
     def settings(self):
-        """The numbers that are part of a compiled program: a new one is a new program."""
+        """The numbers that a compiled program contains: others need another one."""
         return tuple((k, v) for k, v in vars(self).items()
                      if k not in ("lr", "wd", "rescale_grad", "num_update")
                      and isinstance(v, (int, float, bool, type(None))))
 
     # -- one weight
     def create_state(self, index, weight):
-        """What is remembered of one weight: None, an array, or a tuple; zeros at first."""
+        """The memory of one weight: None, an array, or a tuple; zeros at first."""
         states = tuple(nd.zeros(weight.shape, dtype=weight.dtype)
                        for _ in range(self.n_states))
         return states if len(states) > 1 else states[0] if states else None
@@ -112,14 +112,14 @@ class Optimizer:
             array.data[...] = value.data
 
     def create_state_multi_precision(self, index, weight):
-        """The state; with `multi_precision` and a float16 weight, (float32 copy, state)."""
+        """The state; of a float16 weight in mixed precision, (float32 copy, state)."""
         if not self._is_mixed(weight):
             return self.create_state(index, weight)
         master = weight.detach().astype("float32")
         return master, self.create_state(index, master)
 
     def update_multi_precision(self, index, weight, grad, state):
-        """One step; a float16 weight is computed in float32 if `multi_precision` is set."""
+        """One step; in mixed precision, float16 weights are computed in float32."""
         if not self._is_mixed(weight):
             return self.update(index, weight, grad, state)
         master, state = state
@@ -141,8 +141,8 @@ class Optimizer:
         Raises:  AttrError if a schedule decides it.
         """
         if self.lr_scheduler is not None:
-            raise AttrError("set_learning_rate: the optimiser's lr_scheduler decides the "
-                            "learning rate; change the scheduler's base_lr instead")
+            raise AttrError("set_learning_rate: the optimiser's lr_scheduler decides "
+                            "the learning rate; change the scheduler's base_lr instead")
         self.lr = lr
 
     def set_lr_mult(self, args_lr_mult):
@@ -162,7 +162,7 @@ class Optimizer:
         return {name: float(a[key]) for name, a in self._told.items() if key in a}
 
     def _factor(self, index, kind):
-        """lr_mult or wd_mult of a weight: its Parameter's, its index', or its name's."""
+        """lr_mult or wd_mult of a weight: its Parameter's, or by its index or name."""
         given = getattr(self, kind)
         if index in self.param_dict:
             return getattr(self.param_dict[index], kind)
@@ -219,7 +219,7 @@ def states_in(state):
     return tuple(array for part in state for array in states_in(part))
 
 
-# -- the rules ---------------------------------------------------------------------------------
+# -- the rules -------------------------------------------------------------------------
 @register
 class SGD(Optimizer):
     """Stochastic gradient descent: w -= lr (g + wd w).
@@ -306,8 +306,8 @@ class AdamW(Adam):
     """Adam whose weight decay does not pass through the means: w -= lr (step + wd w).
 
     correct_bias:  correct the step for means that began at 0.
-    Source:  Loshchilov and Hutter, ICLR 2019; MXNet 1.9's operator `adamw_update`, with the
-             settings of MXNet 2's class.
+    Source:  Loshchilov and Hutter, ICLR 2019; MXNet 1.9's operator `adamw_update`, with
+             the settings of MXNet 2's class.
     """
 
     decay_first = False
@@ -335,10 +335,10 @@ class RMSProp(Optimizer):
 
     g += wd w;   n = gamma1 n + (1 - gamma1) g^2;   w -= lr g / sqrt(n + epsilon)
 
-    centered:      subtract the square of the gradients' mean from n, and keep a momentum
-                   gamma2 of the steps.
+    centered:      subtract the square of the gradients' mean from n, and keep a
+                   momentum gamma2 of the steps.
     clip_weights:  then cut each weight to [-clip_weights, clip_weights].
-    Source:  Tieleman and Hinton 2012; centered: Graves, arXiv:1308.0850, equations 38-45.
+    Source:  Tieleman and Hinton 2012; centered: Graves, arXiv:1308.0850.
     """
 
     def __init__(self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8,
@@ -358,7 +358,8 @@ class RMSProp(Optimizer):
         n = self.mean(n, square(grad))
         if rest:
             g = self.mean(rest[0], grad)
-            step = rest[1] * self.gamma2 - grad * lr / sqrt(n - square(g) + self.epsilon)
+            spread = sqrt(n - square(g) + self.epsilon)
+            step = rest[1] * self.gamma2 - grad * lr / spread
             weight, rest = weight + step, (g, step)
         else:
             weight = weight - grad * lr / sqrt(n + self.epsilon)
@@ -463,7 +464,8 @@ class Updater:
     def state(self, index, weight):
         """The state of a weight, made when it is met first."""
         if index not in self.states:
-            self.states[index] = self.optimizer.create_state_multi_precision(index, weight)
+            make = self.optimizer.create_state_multi_precision
+            self.states[index] = make(index, weight)
         return self.states[index]
 
 

@@ -23,7 +23,7 @@ def rows(n):
     return nd.array(np.arange(n)[:, None] + [0, 1]), nd.array(np.arange(n))
 
 
-# -- datasets ------------------------------------------------------------------------------
+# -- datasets --------------------------------------------------------------------------
 def test_samples_of_arrays_are_their_rows():
     x, y = rows(3)
     pairs, alone = ArrayDataset(x, y), ArrayDataset(x)
@@ -33,7 +33,7 @@ def test_samples_of_arrays_are_their_rows():
 
 
 def test_arrays_of_different_lengths_are_an_error():
-    with pytest.raises(AttrError, match=r"one length are needed, found lengths \[2, 3\]"):
+    with pytest.raises(AttrError, match=r"one length are .*, found lengths \[2, 3\]"):
         ArrayDataset([1, 2], [1, 2, 3])
     with pytest.raises(AttrError, match=r"found lengths \[\]"):
         ArrayDataset()
@@ -76,7 +76,7 @@ def test_shards_are_nearly_equal_and_together_everything(length, num_shards):
         numbers.shard(num_shards, num_shards)
 
 
-# -- samplers ------------------------------------------------------------------------------
+# -- samplers --------------------------------------------------------------------------
 def test_random_order_is_a_permutation_that_the_seed_repeats():
     mx.random.seed(1)
     sampler = RandomSampler(100)
@@ -114,10 +114,10 @@ def test_a_rolled_over_rest_begins_the_next_round():
         BatchSampler(SequentialSampler(5), 3, "drop")
 
 
-# -- the loader ----------------------------------------------------------------------------
+# -- the loader ------------------------------------------------------------------------
 @pytest.mark.parametrize("num_workers", [0, 1, 3])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_batches_hold_every_sample_once_and_workers_change_nothing(num_workers, shuffle):
+def test_batches_hold_every_sample_and_workers_change_nothing(num_workers, shuffle):
     mx.random.seed(5)
     alone = DataLoader(ArrayDataset(*rows(10)), 4, shuffle)
     first = [label.asnumpy() for _, label in alone]
@@ -147,8 +147,8 @@ def test_batches_are_made_by_workers_ahead_of_the_loop():
         made.append((x, threading.get_ident()))
         return x
 
-    loader = DataLoader(SimpleDataset(list(range(20))).transform(note), 1, num_workers=2)
-    batches = iter(loader)
+    numbers = SimpleDataset(list(range(20))).transform(note)
+    batches = iter(DataLoader(numbers, 1, num_workers=2))
     next(batches)
     batches.close()  # leaving the loop early gives the workers back
     assert main not in {thread for _, thread in made}

@@ -36,8 +36,8 @@ def test_the_same_seed_fills_the_same_and_fills_all(example):
 
 
 @every_example
-@pytest.mark.parametrize("name, value", [("fc_bias", 0), ("bn_gamma", 1), ("bn_beta", 0),
-                                         ("bn_running_var", 1)])
+@pytest.mark.parametrize("name, value", [
+    ("fc_bias", 0), ("bn_gamma", 1), ("bn_beta", 0), ("bn_running_var", 1)])
 def test_biases_and_scales_start_at_0_and_1(example, name, value):
     assert (filled(example, (3,), name) == value).all()
 
@@ -79,7 +79,8 @@ def test_mixed_initialises_a_net_by_its_names():
                 gluon.nn.Dense(2, in_units=2, prefix="second_"))
     net.initialize(init.Mixed(["net_first", ".*"], [init.One(), init.Constant(3)]))
     params = {n: p.data().asnumpy() for n, p in net.collect_params().items()}
-    assert (params["net_first_weight"] == 1).all() and (params["net_first_bias"] == 0).all()
+    assert (params["net_first_weight"] == 1).all()
+    assert (params["net_first_bias"] == 0).all()
     assert (params["net_second_weight"] == 3).all()
     with pytest.raises(AttrError, match="no pattern fits 'weight'; add"):
         init.Mixed(["bias"], ["ones"])("weight", nd.zeros((1,)))

@@ -1,4 +1,4 @@
-"""Optimisers give MXNet's numbers, weight by weight and compiled; schedules; the Trainer."""
+"""Optimisers give MXNet's numbers, one by one and compiled; schedules; the Trainer."""
 import json
 from pathlib import Path
 
@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import AttrError, HybridError, autograd, gluon, lr_scheduler, nd, optimizer
+from minihybrid import (
+    AttrError,
+    HybridError,
+    autograd,
+    gluon,
+    lr_scheduler,
+    nd,
+    optimizer,
+)
 from minihybrid.gluon.trainer import CompiledUpdate
 from minihybrid.optimizer import Optimizer, states_in
 from minihybrid.serial import FileError
@@ -45,7 +53,7 @@ def test_ten_steps_are_those_of_mxnet(case):
 
 
 def compiled_and_eager(case, dtype):
-    """Weights and states after three steps: as one plan, and one weight after the other."""
+    """Weights and states after three steps: as one plan, and one by one."""
     results = []
     for compiled in (True, False):
         opt = made(case)
@@ -97,13 +105,12 @@ def test_the_compiled_update_is_one_call_with_one_kernel_a_weight():
     assert compiled.plan.target == "cpu" and compiled.plan.n_kernels == 3
 
 
-# -- the parts of an optimiser -------------------------------------------------------------
+# -- the parts of an optimiser ---------------------------------------------------------
 def test_names_in_any_case_create_optimizers_and_wrong_ones_are_errors():
     assert type(optimizer.create("SGD")) is optimizer.SGD
-    with pytest.raises(AttrError, match="optimizer 'sdg' is unknown; there are adadelta, "):
+    with pytest.raises(AttrError, match="'sdg' is unknown; there are adadelta, "):
         optimizer.create("sdg")
-    with pytest.raises(AttrError, match="unexpected keyword argument 'lr'; its settings .* "
-                                        "learning_rate, .*momentum"):
+    with pytest.raises(AttrError, match="argument 'lr'; its settings .*momentum"):
         optimizer.create("sgd", lr=1)
 
 
@@ -147,7 +154,7 @@ class SignOnly(Optimizer):
 del Optimizer.opt_registry["signonly"]  # the laws are about the package's own
 
 
-# -- schedules -----------------------------------------------------------------------------
+# -- schedules -------------------------------------------------------------------------
 @pytest.mark.parametrize("case", SCHEDULES, ids=lambda c: c["schedule"])
 def test_rates_are_those_of_mxnet(case):
     schedule = getattr(lr_scheduler, case["schedule"])(**case["settings"])
@@ -165,15 +172,15 @@ def test_every_schedule_has_golden_numbers():
     ("FactorScheduler", {"step": 1, "factor": 2}, "factor=2, but at most 1"),
     ("MultiFactorScheduler", {"step": [3, 3]}, "rising whole numbers"),
     ("PolyScheduler", {"max_update": 0}, "max_update=0, but a whole number from 1 on"),
-    ("CosineScheduler", {"max_update": 9, "warmup_mode": "slow"}, "'linear' or 'constant'"),
-    ("CosineScheduler", {"max_update": 9, "warmup_begin_lr": 1}, "at most base_lr=0.01"),
+    ("CosineScheduler", {"max_update": 9, "warmup_mode": "slow"}, "'linear' or"),
+    ("CosineScheduler", {"max_update": 9, "warmup_begin_lr": 1}, "at most base_lr=0"),
 ])
 def test_schedules_that_make_no_sense_are_errors(name, settings, message):
     with pytest.raises(AttrError, match=message):
         getattr(lr_scheduler, name)(**settings)
 
 
-# -- the trainer ---------------------------------------------------------------------------
+# -- the trainer -----------------------------------------------------------------------
 @pytest.fixture
 def numpy_only(monkeypatch):
     """The trainer's plans run as NumPy code, which takes no time to compile."""
@@ -228,7 +235,8 @@ def test_parameters_without_a_gradient_stay(numpy_only):
     trainer = gluon.Trainer([frozen, trained], "sgd", {"learning_rate": 0.5})
     backward(trained)
     trainer.step(1)
-    assert (frozen.data().asnumpy() == 1).all() and (trained.data().asnumpy() == 0).all()
+    assert (frozen.data().asnumpy() == 1).all()
+    assert (trained.data().asnumpy() == 0).all()
 
 
 def test_a_parameter_in_new_memory_is_updated_there(numpy_only):
@@ -287,7 +295,7 @@ def test_states_of_another_optimizer_or_net_are_an_error(tmp_path, numpy_only):
     backward(p)
     trainer.step(1)
     trainer.save_states(path)
-    with pytest.raises(FileError, match=r"of 'w' have shapes \[\(2,\), \(2,\)\], but SGD "):
+    with pytest.raises(FileError, match=r"of 'w' have shapes .*\(2,\)\], but SGD "):
         gluon.Trainer([p], "sgd").load_states(path)
     with pytest.raises(FileError, match="states of parameter 0, but there are 0"):
         gluon.Trainer([], "adam").load_states(path)

@@ -16,6 +16,6 @@ from minihybrid.gluon.parameter import (
 )
 from minihybrid.gluon.trainer import Trainer
 
-__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter",
-           "ParameterDict", "SymbolBlock", "Trainer", "data", "function", "loss", "nn",
-           "utils"]
+__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock",
+           "Parameter", "ParameterDict", "SymbolBlock", "Trainer", "data", "function",
+           "loss", "nn", "utils"]

@@ -4,11 +4,12 @@ Takes:   anything with a length and an index.
 Gives:   `Dataset` and its children, samplers (which samples, in which order), and
          `DataLoader`, which makes batches.
 
-Shuffling draws from the package's random numbers, so `random.seed` repeats it. Workers are
-threads: NumPy lets others run while it computes, a batch need not be copied from another
-process, and the dataset need not be picklable. A transform that is slow Python gains
-nothing from threads, and one that draws random numbers is repeatable without workers only.
-What is left out: files of records, images, and batches that are kept across devices.
+Shuffling draws from the package's random numbers, so `random.seed` repeats it. Workers
+are threads: NumPy lets others run while it computes, a batch need not be copied from
+another process, and the dataset need not be picklable. A transform that is slow Python
+gains nothing from threads, and one that draws random numbers is repeatable without
+workers only.
+What is left out: files of records, images, and pinned memory.
 """
 
 from collections import deque
@@ -22,7 +23,7 @@ from minihybrid.op import AttrError
 from minihybrid.ops.random import STREAM
 
 
-# -- datasets -------------------------------------------------------------------------------
+# -- datasets --------------------------------------------------------------------------
 class Dataset:
     """The parent: a child gives `__len__` and `__getitem__`."""
 
@@ -55,13 +56,13 @@ class Dataset:
         return _Sampled(self, SequentialSampler(count))
 
     def shard(self, num_shards, index):
-        """One of several parts of equal size; the first ones are longer by one if needed.
+        """One of several parts of equal size; the first may be longer by one.
 
         Raises:  AttrError if there is no such part.
         """
         if not 0 <= index < num_shards:
-            raise AttrError(f"shard: part {index} of {num_shards} does not exist; needed: "
-                            f"0 to {num_shards - 1}")
+            raise AttrError(f"shard: part {index} of {num_shards} does not exist; "
+                            f"needed: 0 to {num_shards - 1}")
         size, rest = divmod(len(self), num_shards)
         start = size * index + min(index, rest)
         return _Sampled(self, SequentialSampler(size + (index < rest), start))
@@ -100,8 +101,8 @@ class ArrayDataset(Dataset):
     def __init__(self, *args):
         lengths = [len(a) for a in args]
         if not args or len(set(lengths)) > 1:
-            raise AttrError(f"ArrayDataset: arrays of one length are needed, found lengths "
-                            f"{lengths}")
+            raise AttrError(f"ArrayDataset: arrays of one length are needed, found "
+                            f"lengths {lengths}")
         # Elements of a one-dimensional NDArray would have shape (1,), not ().
         self._data = [a.asnumpy() if isinstance(a, NDArray) and a.ndim == 1 else a
                       for a in args]
@@ -151,7 +152,7 @@ class _Sampled(Dataset):
         return self._dataset[self._indices[idx]]
 
 
-# -- samplers -------------------------------------------------------------------------------
+# -- samplers --------------------------------------------------------------------------
 class Sampler:
     """The parent: a child gives `__iter__`, over indices, and `__len__`."""
 
@@ -237,7 +238,7 @@ class BatchSampler(Sampler):
         return (count + extra) // self._batch_size
 
 
-# -- batches --------------------------------------------------------------------------------
+# -- batches ---------------------------------------------------------------------------
 def default_batchify_fn(data):
     """A list of samples as one array, or as a list of arrays if samples are tuples.
 
@@ -255,8 +256,8 @@ def default_batchify_fn(data):
 class DataLoader:
     """Goes through a dataset in batches; each `for` loop is one round.
 
-    sampler, batch_sampler:  which samples, or lists of samples; instead of `shuffle`, and
-                             of `batch_size`.
+    sampler, batch_sampler:  which samples, or lists of samples; instead of `shuffle`,
+                             and of `batch_size`.
     batchify_fn:   a list of samples -> a batch.
     num_workers:   threads that make batches ahead; 0 makes each when it is asked for.
     prefetch:      how many batches ahead; twice the workers unless given.
@@ -274,14 +275,15 @@ class DataLoader:
                  timeout=120, auto_reload=False):
         if batch_sampler is None:
             if batch_size is None or shuffle and sampler is not None:
-                raise AttrError("DataLoader: a batch_size is needed, and with a sampler no "
-                                "shuffle")
+                raise AttrError("DataLoader: a batch_size is needed, and with a "
+                                "sampler no shuffle")
             if sampler is None:
-                sampler = (RandomSampler if shuffle else SequentialSampler)(len(dataset))
+                kind = RandomSampler if shuffle else SequentialSampler
+                sampler = kind(len(dataset))
             batch_sampler = BatchSampler(sampler, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch:
-            raise AttrError("DataLoader: batch_sampler decides alone; batch_size, shuffle, "
-                            "sampler and last_batch must not be given beside it")
+            raise AttrError("DataLoader: batch_sampler decides alone; batch_size, "
+                            "shuffle, sampler and last_batch must not be given too")
         self._dataset, self._batch_sampler = dataset, batch_sampler
         self._batchify_fn = batchify_fn or default_batchify_fn
         self._num_workers, self._timeout = max(num_workers, 0), timeout

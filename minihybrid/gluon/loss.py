@@ -3,8 +3,8 @@
 Takes:   predictions and labels, samples along the first axis.
 Gives:   hybrid blocks like any other, one class a loss.
 
-Each loss is a few lines of operators, so it is traced, fused with the net before it, and
-differentiated like the net. Names, arguments and values are those of MXNet 1.9's
+Each loss is a few lines of operators, so it is traced, fused with the net before it,
+and differentiated like the net. Names, arguments and values are those of MXNet 1.9's
 `gluon.loss`; the arguments of all of them:
 
 weight:      a number that all losses are multiplied by, or None.
@@ -21,7 +21,7 @@ from minihybrid.op import AttrError
 
 
 class Loss(HybridBlock):
-    """The parent: a weight for all samples, and the mean over all axes but the first."""
+    """The parent: a weight for all samples, the mean over all axes but the first."""
 
     def __init__(self, weight=None, batch_axis=0, **kwargs):
         super().__init__(**kwargs)
@@ -42,7 +42,7 @@ class Loss(HybridBlock):
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
 
-# -- numbers --------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------
 class L2Loss(Loss):
     """Half the squared distance: 0.5 * weight * (pred - label)^2, averaged a sample.
 
@@ -83,12 +83,13 @@ class HuberLoss(Loss):
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """The loss of each sample."""
         d = F.abs(F.reshape_like(label, pred) - pred)
-        loss = F.where(d > self._rho, d - 0.5 * self._rho, F.square(d) * (0.5 / self._rho))
+        small, large = F.square(d) * (0.5 / self._rho), d - 0.5 * self._rho
+        loss = F.where(d > self._rho, large, small)
         return self.per_sample(F, loss, sample_weight)
 
 
 class PoissonNLLLoss(Loss):
-    """-log of the probability of a count under a Poisson distribution; one number, (1,).
+    """-log of the probability of a count by Poisson's distribution; one number, (1,).
 
     from_logits:   `pred` is the logarithm of the expected count, else the count itself.
     compute_full:  add Stirling's approximation of log(target!), for targets above 1.
@@ -115,7 +116,7 @@ class PoissonNLLLoss(Loss):
         return F.mean(self.weigh(F, loss, sample_weight))
 
 
-# -- classes --------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------
 class SoftmaxCrossEntropyLoss(Loss):
     """-log(softmax(pred)[label]).
 
@@ -174,7 +175,7 @@ class KLDivLoss(Loss):
     """The divergence of Kullback and Leibler: label * (log(label) - log(prediction)).
 
     label:        probabilities in the shape of `pred`.
-    from_logits:  `pred` holds logarithms of probabilities; else they come from a softmax.
+    from_logits:  `pred` holds logarithms of probabilities; else a softmax makes them.
 
     It is summed over all axes but the first, as in MXNet 1.9, and not averaged.
     """
@@ -222,8 +223,8 @@ class LogisticLoss(Loss):
     def __init__(self, weight=None, batch_axis=0, label_format="signed", **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
         if label_format not in ("signed", "binary"):
-            raise AttrError(f"LogisticLoss: label_format={label_format!r}, but 'signed' "
-                            "or 'binary' is needed")
+            raise AttrError(f"LogisticLoss: label_format={label_format!r}, but "
+                            "'signed' or 'binary' is needed")
         self._label_format = label_format
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
@@ -235,7 +236,7 @@ class LogisticLoss(Loss):
         return self.per_sample(F, loss, sample_weight)
 
 
-# -- distances ------------------------------------------------------------------------------
+# -- distances -------------------------------------------------------------------------
 class TripletLoss(Loss):
     """The positive example must be nearer than the negative one, by a margin.
 

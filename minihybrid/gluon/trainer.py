@@ -82,8 +82,8 @@ class Trainer:
     """Updates parameters from their gradients.
 
     params:            a ParameterDict, or a dict or list of parameters.
-    optimizer:         a name such as "sgd", with `optimizer_params` as its settings, or an
-                       `Optimizer`.
+    optimizer:         a name such as "sgd", with `optimizer_params` as its settings, or
+                       an `Optimizer`.
     kvstore, compression_params, update_on_kvstore:  for several machines; not read.
 
     >>> from minihybrid.gluon import nn
@@ -98,11 +98,13 @@ class Trainer:
             params = [params[name] for name in sorted(params.keys())]
         self._params = list(params)
         if not all(isinstance(p, Parameter) for p in self._params):
-            raise AttrError("Trainer: parameters are needed, as net.collect_params() gives")
+            raise AttrError("Trainer: parameters are needed, as net.collect_params() "
+                            "gives")
         if isinstance(optimizer, Optimizer):
             if optimizer_params:
-                raise AttrError("Trainer: optimizer_params are for an optimizer's name; the "
-                                "optimizer that is given has its settings already")
+                raise AttrError("Trainer: optimizer_params are for an optimizer's "
+                                "name; the optimizer that is given has its settings "
+                                "already")
             self._optimizer = optimizer
         else:
             self._optimizer = create(optimizer, **(optimizer_params or {}))
@@ -138,7 +140,7 @@ class Trainer:
         self.update(batch_size, ignore_stale_grad)
 
     def allreduce_grads(self):
-        """Add the gradients of several devices; with one device, nothing is to be done."""
+        """Add the gradients of several devices; with one, there is nothing to do."""
 
     def update(self, batch_size, ignore_stale_grad=False):
         """The second half of `step`: what comes after `allreduce_grads`."""
@@ -151,9 +153,9 @@ class Trainer:
                 indices.append(i)
             elif not ignore_stale_grad:
                 raise HybridError(
-                    f"Trainer.step: backward has not written the gradient of '{param.name}' "
-                    "since the last step; is the parameter part of the loss? "
-                    "step(..., ignore_stale_grad=True) leaves it as it is")
+                    f"Trainer.step: backward has not written the gradient of "
+                    f"'{param.name}' since the last step; is the parameter part of the "
+                    "loss? step(..., ignore_stale_grad=True) leaves it as it is")
         self._step(indices)
         for i in indices:
             self._params[i].data().node.info.fresh = False
@@ -181,8 +183,8 @@ class Trainer:
     def save_states(self, fname):
         """Write the states, the counts of updates and the learning rate to a file.
 
-        The file is one of arrays, as `nd.save` writes it. The optimiser's other settings
-        are not in it: they belong to the program.
+        The file is one of arrays, as `nd.save` writes it. The optimiser's other
+        settings are not in it: they belong to the program.
         """
         opt, found = self._optimizer, {}
         for i, state in self._updater.states.items():

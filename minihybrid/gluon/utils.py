@@ -26,9 +26,9 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
     """
     size = data.shape[batch_axis]
     if even_split and size % num_slice:
-        raise ShapeError(f"split_data: {size} samples of shape {data.shape} do not make "
-                         f"{num_slice} equal parts; use a batch size that {num_slice} "
-                         "divides, or even_split=False")
+        raise ShapeError(f"split_data: {size} samples of shape {data.shape} do not "
+                         f"make {num_slice} equal parts; use a batch size that "
+                         f"{num_slice} divides, or even_split=False")
     parts = np.array_split(np.arange(size), num_slice)
     ends = np.cumsum([len(part) for part in parts])
     return [data.slice_axis(axis=batch_axis, begin=int(end) - len(part), end=int(end))
@@ -63,8 +63,8 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
     flat = [a.detach().reshape((-1,)) for a in arrays]
     norm = nd.sqrt(nd.add_n(*(nd.dot(a, a) for a in flat)))
     if check_isfinite and not np.isfinite(norm.asscalar()):
-        warnings.warn("clip_global_norm: the norm is nan or inf; the result is undefined",
-                      UserWarning, stacklevel=2)
+        warnings.warn("clip_global_norm: the norm is nan or inf; the result is "
+                      "undefined", UserWarning, stacklevel=2)
     scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
     for array in arrays:
         array *= scale

@@ -39,7 +39,7 @@ def distribution(*shape):
     return np.float32(raw / raw.sum(-1, keepdims=True))
 
 
-# -- losses --------------------------------------------------------------------------------
+# -- losses ----------------------------------------------------------------------------
 def losses():
     n, k = 3, 4
     cases = []
@@ -77,8 +77,8 @@ def losses():
     case("SoftmaxCrossEntropyLoss", {}, real(), labels)
     case("SoftmaxCrossEntropyLoss", {"weight": 0.5}, real(), labels, weights)
     case("SoftmaxCrossEntropyLoss", {"sparse_label": False}, real(), distribution(n, k))
-    case("SoftmaxCrossEntropyLoss", {"from_logits": True}, -numbers(n, k, kind="positive"),
-         labels)
+    case("SoftmaxCrossEntropyLoss", {"from_logits": True},
+         -numbers(n, k, kind="positive"), labels)
     case("SoftmaxCrossEntropyLoss", {"axis": 1}, numbers(n, k, 2),
          numbers(n, 2, kind="class"))
     bits = numbers(n, k, kind="bit")
@@ -108,7 +108,7 @@ def losses():
     write("losses", cases)
 
 
-# -- optimisers ----------------------------------------------------------------------------
+# -- optimisers ------------------------------------------------------------------------
 STEPS, SHAPES = 10, ((2, 3), (1,), (4,))
 LR_MULT, WD_MULT = (1.0, 0.5, 2.0), (1.0, 0.0, 3.0)
 COMMON = {"wd": 0.03, "clip_gradient": 0.4, "rescale_grad": 0.5}
@@ -148,7 +148,8 @@ class AdamW(mx.optimizer.Optimizer):
         self._update_count(index)
         t, lr = self._index_update_count[index], 1.0
         if self.correct_bias:
-            lr = (1 - self.options["beta2"] ** t) ** 0.5 / (1 - self.options["beta1"] ** t)
+            beta1, beta2 = self.options["beta1"], self.options["beta2"]
+            lr = (1 - beta2 ** t) ** 0.5 / (1 - beta1 ** t)
         clip = {"clip_gradient": self.clip_gradient} if self.clip_gradient else {}
         nd.contrib.adamw_update(
             weight, grad, *state, nd.array([self.rescale_grad]), lr=lr,
@@ -157,7 +158,7 @@ class AdamW(mx.optimizer.Optimizer):
 
 
 class NAG(mx.optimizer.NAG):
-    """MXNet's NAG, told to write elsewhere: in place it reads weights it has overwritten."""
+    """MXNet's NAG, told to write elsewhere: in place it reads what it has written."""
 
     def update(self, index, weight, grad, state):
         if state is None:
@@ -184,16 +185,17 @@ def optimizers():
         updater = mx.optimizer.get_updater(optimizer)
         arrays, after = [nd.array(w) for w in weights], []
         for step in gradients:
-            for i, (w, g) in enumerate(zip(arrays, step)):
+            for i, (w, g) in enumerate(zip(arrays, step, strict=True)):
                 updater(i, nd.array(g), w)
             after.append([w.asnumpy().tolist() for w in arrays])
         cases.append({"optimizer": name, "settings": settings, "after": after})
-    write("optimizers", [
-        {"weights": [w.tolist() for w in weights], "lr_mult": LR_MULT, "wd_mult": WD_MULT,
-         "gradients": [[g.tolist() for g in step] for step in gradients]}, *cases])
+    given = {"weights": [w.tolist() for w in weights],
+             "lr_mult": LR_MULT, "wd_mult": WD_MULT,
+             "gradients": [[g.tolist() for g in step] for step in gradients]}
+    write("optimizers", [given, *cases])
 
 
-# -- schedules -----------------------------------------------------------------------------
+# -- schedules -------------------------------------------------------------------------
 def schedules():
     warm = {"warmup_steps": 4, "warmup_begin_lr": 0.1}
     cases = []
@@ -201,12 +203,13 @@ def schedules():
             ("FactorScheduler", {"step": 3, "factor": 0.5, "base_lr": 1.0}),
             ("FactorScheduler", {"step": 2, "factor": 0.5, "stop_factor_lr": 0.2,
                                  "base_lr": 1.0, **warm}),
-            ("MultiFactorScheduler", {"step": [3, 8, 9], "factor": 0.1, "base_lr": 2.0}),
-            ("MultiFactorScheduler", {"step": [6, 9], "factor": 0.1, "base_lr": 2.0, **warm,
-                                      "warmup_mode": "constant"}),
+            ("MultiFactorScheduler", {"step": [3, 8, 9], "factor": 0.1,
+                                      "base_lr": 2.0}),
+            ("MultiFactorScheduler", {"step": [6, 9], "factor": 0.1, "base_lr": 2.0,
+                                      **warm, "warmup_mode": "constant"}),
             ("PolyScheduler", {"max_update": 9, "base_lr": 1.0}),
-            ("PolyScheduler", {"max_update": 9, "base_lr": 1.0, "pwr": 1, "final_lr": 0.2,
-                               **warm}),
+            ("PolyScheduler", {"max_update": 9, "base_lr": 1.0, "pwr": 1,
+                               "final_lr": 0.2, **warm}),
             ("CosineScheduler", {"max_update": 9, "base_lr": 1.0}),
             ("CosineScheduler", {"max_update": 9, "base_lr": 1.0, "final_lr": 0.2,
                                  **warm})]:
@@ -216,7 +219,7 @@ def schedules():
     write("schedules", cases)
 
 
-# -- metrics -------------------------------------------------------------------------------
+# -- metrics ---------------------------------------------------------------------------
 def metrics():
     cases = []
     classes = [numbers(6, kind="class") for _ in range(2)], [distribution(6, 4)
@@ -231,15 +234,15 @@ def metrics():
             ("accuracy", {}, (classes[0], classes[0][::-1])),
             ("top_k_accuracy", {"top_k": 2}, classes), ("f1", {}, bits),
             ("f1", {"average": "micro"}, bits), ("mae", {}, reals), ("mse", {}, reals),
-            ("rmse", {}, reals), ("mae", {}, lines), ("mse", {}, lines), ("rmse", {}, lines),
-            ("ce", {}, classes), ("nll_loss", {}, classes),
+            ("rmse", {}, reals), ("mae", {}, lines), ("mse", {}, lines),
+            ("rmse", {}, lines), ("ce", {}, classes), ("nll_loss", {}, classes),
             ("perplexity", {"ignore_label": None}, classes),
             ("perplexity", {"ignore_label": 1}, classes), ("pearsonr", {}, reals),
             ("pearsonr", {"average": "micro"}, reals), ("loss", {}, reals),
             (["acc", "ce"], {}, classes)]:
         metric = mx.metric.create(name, **settings)
         after = []
-        for label, pred in zip(labels, preds):
+        for label, pred in zip(labels, preds, strict=True):
             metric.update([nd.array(label)], [nd.array(pred)])
             after.append([[n, float(v)] for n, v in metric.get_name_value()])
         cases.append({"metric": name, "settings": settings,
