@@ -203,8 +203,8 @@ class Optimizer:
         try:
             return klass(**kwargs)
         except TypeError as error:
-            own = [k for c in klass.__mro__ for k in inspect.signature(c).parameters]
-            known = sorted({*own} - {"args", "kwargs", "self"})
+            known = sorted({setting for c in klass.__mro__[:-1]
+                            for setting in inspect.signature(c).parameters} - {"kwargs"})
             raise AttrError(f"optimizer '{name}': {error}; its settings are "
                             f"{', '.join(known)}") from None
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import AttrError, nd
+from minihybrid import AttrError, HybridError, nd
 from minihybrid.gluon import data
 from minihybrid.gluon.data import (
     ArrayDataset,
@@ -161,6 +161,16 @@ def test_an_error_in_a_dataset_reaches_the_loop(num_workers):
                         num_workers=num_workers)
     with pytest.raises(ZeroDivisionError):
         list(loader)
+
+
+def test_a_worker_that_is_too_slow_is_an_error():
+    go_on = threading.Event()
+    slow = SimpleDataset([1]).transform(lambda x: go_on.wait(10) and x)
+    try:
+        with pytest.raises(HybridError, match="more than timeout=0.01 seconds"):
+            list(DataLoader(slow, 1, num_workers=1, timeout=0.01))
+    finally:
+        go_on.set()
 
 
 def test_batchify_functions_and_samplers_of_ones_own():

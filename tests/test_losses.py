@@ -68,8 +68,14 @@ def test_hybridized_agrees_with_eager(case):
         np.testing.assert_allclose(mine, wanted, rtol=1e-6, atol=1e-7)
 
 
+# Between them, they have all kinds of loops; seconds of compiling each of the others
+# would say nothing that the laws of operators do not.
+COMPILED = ("SoftmaxCrossEntropyLoss", "HuberLoss", "PoissonNLLLoss",
+            "CosineEmbeddingLoss")
+
+
 class Together(gluon.HybridBlock):
-    """One case of every loss in one block: one compilation instead of a dozen."""
+    """Several losses in one block: one compilation."""
 
     def __init__(self, cases):
         super().__init__()
@@ -82,7 +88,7 @@ class Together(gluon.HybridBlock):
 
 
 def test_compiled_agrees_with_eager():
-    cases = list({case["loss"]: case for case in CASES}.values())  # the last of each
+    cases = [next(c for c in CASES if c["loss"] == name) for name in COMPILED]
     hybrid = Together(cases)
     hybrid.hybridize()
     inputs = [arrays(case) for case in cases]

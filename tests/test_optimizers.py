@@ -261,6 +261,20 @@ def test_a_setting_that_changes_has_an_effect(numpy_only):
     assert (p.data().asnumpy() == 0.25).all()
 
 
+def test_float16_weights_are_trained_in_float16_or_by_a_float32_copy():
+    for mixed in (False, True):
+        p = parameter(dtype="float16")
+        trainer = gluon.Trainer([p], "adam", {"learning_rate": 0.25,
+                                              "multi_precision": mixed})
+        backward(p)
+        trainer.step(1)
+        assert p.data().asnumpy() == pytest.approx(0.75, abs=2e-3)
+        assert p.data().dtype == np.float16
+        states = states_in(trainer._updater.states[0])
+        assert {np.dtype(s.dtype).name for s in states} == \
+            ({"float32"} if mixed else {"float16"})
+
+
 def test_somebodys_own_optimizer_is_called_for_each_parameter():
     p = parameter()
     trainer = gluon.Trainer([p], SignOnly(learning_rate=0.5))
@@ -299,7 +313,7 @@ def test_states_of_another_optimizer_or_net_are_an_error(tmp_path, numpy_only):
         gluon.Trainer([p], "sgd").load_states(path)
     with pytest.raises(FileError, match="states of parameter 0, but there are 0"):
         gluon.Trainer([], "adam").load_states(path)
-    nd.save(path, {"w": nd.ones((1,))})
+    nd.save(path, {"num_update": nd.ones((1,)), "count:x": nd.ones((1,))})
     with pytest.raises(FileError, match="holds no states of a Trainer"):
         trainer.load_states(path)
     with pytest.raises(AttrError, match="optimizer_params are for an optimizer's name"):

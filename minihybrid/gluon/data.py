@@ -19,7 +19,7 @@ import numpy as np
 
 from minihybrid import nd
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError
+from minihybrid.op import AttrError, HybridError
 from minihybrid.ops.random import STREAM
 
 
@@ -261,7 +261,7 @@ class DataLoader:
     batchify_fn:   a list of samples -> a batch.
     num_workers:   threads that make batches ahead; 0 makes each when it is asked for.
     prefetch:      how many batches ahead; twice the workers unless given.
-    timeout:       seconds to wait for a worker's batch.
+    timeout:       seconds to wait for a worker's batch, then a HybridError.
     pin_memory, pin_device_id, thread_pool, auto_reload:  have no effect here.
 
     >>> loader = DataLoader(ArrayDataset([1.0, 2.0, 3.0]), batch_size=2)
@@ -296,6 +296,16 @@ class DataLoader:
     def _batch(self, indices):
         return self._batchify_fn([self._dataset[i] for i in indices])
 
+    def _wait(self, future):
+        try:
+            return future.result(self._timeout)
+        except TimeoutError as error:
+            if future.done():  # raised by the dataset, not by the wait
+                raise
+            raise HybridError(f"DataLoader: a worker needs more than timeout="
+                              f"{self._timeout} seconds for a batch; allow more, or "
+                              "make the transform faster") from error
+
     def __iter__(self):
         if not self._num_workers:
             yield from map(self._batch, self._batch_sampler)
@@ -305,8 +315,8 @@ class DataLoader:
             for indices in self._batch_sampler:
                 waiting.append(pool.submit(self._batch, indices))
                 if len(waiting) > self._prefetch:
-                    yield waiting.popleft().result(self._timeout)
+                    yield self._wait(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result(self._timeout)
+                yield self._wait(waiting.popleft())
         finally:  # also when the loop over the batches is left early
             pool.shutdown(wait=False, cancel_futures=True)

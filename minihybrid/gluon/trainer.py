@@ -9,6 +9,7 @@ What is left out: several devices; there is nothing to reduce over.
 """
 
 import importlib.util
+import re
 
 import numpy as np
 
@@ -201,10 +202,11 @@ class Trainer:
         Raises:  FileError if the file is of other parameters or another optimiser.
         """
         found, opt = load(fname), self._optimizer
-        if not isinstance(found, dict) or "num_update" not in found:
+        if not isinstance(found, dict) or \
+                not {"num_update", "learning_rate"} <= found.keys():
             raise FileError(f"'{fname}' holds no states of a Trainer")
-        counts = {int(name.split(":")[1]): int(array.item())
-                  for name, array in found.items() if name.startswith("count:")}
+        counts = {int(name[len("count:"):]): int(array.item())
+                  for name, array in found.items() if re.fullmatch(r"count:\d+", name)}
         states = {}
         for i in counts:
             if i >= len(self._params):
