@@ -203,8 +203,8 @@ class Optimizer:
         try:
             return klass(**kwargs)
         except TypeError as error:
-            known = sorted({setting for c in klass.__mro__[:-1]
-                            for setting in inspect.signature(c).parameters} - {"kwargs"})
+            signatures = map(inspect.signature, klass.__mro__[:-1])
+            known = sorted({k for s in signatures for k in s.parameters} - {"kwargs"})
             raise AttrError(f"optimizer '{name}': {error}; its settings are "
                             f"{', '.join(known)}") from None
 

@@ -157,7 +157,8 @@ class Trainer:
                     f"Trainer.step: backward has not written the gradient of "
                     f"'{param.name}' since the last step; is the parameter part of the "
                     "loss? step(..., ignore_stale_grad=True) leaves it as it is")
-        self._step(indices)
+        if indices:
+            self._step(indices)
         for i in indices:
             self._params[i].data().node.info.fresh = False
 
@@ -170,15 +171,15 @@ class Trainer:
         is_rule = own == (Optimizer.update, Optimizer.update_multi_precision,
                           Optimizer.create_state) and not opt.multi_precision
         if not is_rule:
-            return self._updater(indices, [g for _, g, _ in weights],
-                                 [w for w, *_ in weights])
+            ws, gs, _ = zip(*weights, strict=True)
+            return self._updater(indices, gs, ws)
         opt._update_count(indices)
         numbers = [opt.numbers(i) for i in indices]
         key = (*indices, opt.settings())
         found = self._compiled.get(key)
-        if indices and (found is None or not found.fits(weights)):
+        if found is None or not found.fits(weights):
             found = self._compiled[key] = CompiledUpdate(opt, weights, numbers)
-        return indices and found(numbers)
+        found(numbers)
 
     # -- files
     def save_states(self, fname):
