@@ -245,19 +245,17 @@ class Kernel:
                 joined.append([n, s, reads])
         names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
         depth = self.depth
-        for name, (n, _, _) in zip(names, joined, strict=True):
-            self(f"for {name} in range({n}):")
+        stops = [n for n, _, _ in joined]
+        if len(joined) == 1 and self.core is None:
+            stops = [f"{next(iter(self.outs.values()))}.size"]  # one text for all sizes
+        for name, stop in zip(names, stops, strict=True):
+            self(f"for {name} in range({stop}):")
             self.depth += 1
 
         def index(steps):
-            return (
-                " + ".join(
-                    name if step == 1 else f"{name} * {step}"
-                    for name, step in zip(names, steps, strict=True)
-                    if step
-                )
-                or "0"
-            )
+            terms = [name if step == 1 else f"{name} * {step}"
+                     for name, step in zip(names, steps, strict=True) if step]
+            return " + ".join(terms) or "0"
 
         yield (
             index([s for _, s, _ in joined]),
