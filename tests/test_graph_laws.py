@@ -1,4 +1,4 @@
-"""Laws of graphs, passes, memory plans and targets, on random programs and large ones."""
+"""Laws of passes, memory plans and targets, on random programs and large ones."""
 
 import time
 
@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from minihybrid import nd, sym
 from minihybrid.graph import Graph, GraphError
 from minihybrid.op import Node, Spec
-from minihybrid.passes import PASSES, cse, dce, expand, fold, fuse, optimise, plan_memory
+from minihybrid.passes import (
+    PASSES,
+    cse,
+    dce,
+    expand,
+    fold,
+    fuse,
+    optimise,
+    plan_memory,
+)
 from minihybrid.passes.gradient import differentiate, joint_graph
 from minihybrid.plan import Plan
 from minihybrid.sym import trace
@@ -21,7 +30,7 @@ every_pass = pytest.mark.parametrize("run", (fold, cse, dce, fuse),
                                      ids=lambda run: run.__name__)
 
 
-# -- random programs ---------------------------------------------------------------------
+# -- random programs -------------------------------------------------------------------
 UNARY = ("tanh", "sigmoid", "relu", "softsign", "square", "negative", "_copy")
 STEPS = {}  # name -> (value, another value, two whole numbers) -> new values
 
@@ -59,7 +68,8 @@ def reduce(a, b, i, j):
 
 @step
 def view(a, b, i, j):
-    return [(a.reshape((-1,)), a.expand_dims(i % len(a.spec.shape)), a.flatten())[j % 3]]
+    at = i % len(a.spec.shape)
+    return [(a.reshape((-1,)), a.expand_dims(at), a.flatten())[j % 3]]
 
 
 @step
@@ -88,7 +98,8 @@ def product(a, b, i, j):
 
 @step
 def join(a, b, i, j):
-    return [sym.concat(a, a * 2, dim=i % len(a.spec.shape)), sym.stack(a, a, axis=0)][:1 + j % 2]
+    joined = sym.concat(a, a * 2, dim=i % len(a.spec.shape))
+    return [joined, sym.stack(a, a, axis=0)][:1 + j % 2]
 
 
 @step
@@ -140,7 +151,7 @@ def assert_same(before, after, values):
         np.testing.assert_array_equal(got, wanted)
 
 
-# -- passes --------------------------------------------------------------------------------
+# -- passes ----------------------------------------------------------------------------
 @every_pass
 @few
 @given(programs)
@@ -190,8 +201,8 @@ def test_forward_and_backward_graphs_are_the_joint_graph(program):
     outs = forward.evaluate(values, 7)
     n = len(graph.heads)
     kept = {f"kept{i}": v for i, v in enumerate(outs[n:])}
-    for got, want in zip([*outs[:n], *backward.evaluate(values | seeds | kept, 7)], wanted,
-                         strict=True):
+    grads = backward.evaluate(values | seeds | kept, 7)
+    for got, want in zip([*outs[:n], *grads], wanted, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
@@ -219,7 +230,8 @@ def test_a_sum_of_a_product_is_one_kernel():
 
 
 def test_a_repeated_expression_is_computed_once():
-    graph, _ = trace(lambda x: sym.tanh(x + 1) * sym.tanh(x + 1), {"x": Spec((2,), F32)})
+    graph, _ = trace(lambda x: sym.tanh(x + 1) * sym.tanh(x + 1),
+                     {"x": Spec((2,), F32)})
     assert (graph.n_ops, cse(graph).n_ops) == (5, 3)
 
 
@@ -241,14 +253,17 @@ def test_constants_are_folded():
 
 
 def test_steps_that_change_nothing_are_folded():
-    graph, _ = trace(lambda x: sym.identity((x.reshape((2, 3)) * 1 / 1).astype("float32")),
-                     {"x": Spec((2, 3), F32)})
+    def nothing(x):
+        return sym.identity((x.reshape((2, 3)) * 1 / 1).astype("float32"))
+
+    graph, _ = trace(nothing, {"x": Spec((2, 3), F32)})
     assert dce(fold(graph)).n_ops == 0
 
 
-# -- broken passes are named ----------------------------------------------------------------
+# -- broken passes are named -----------------------------------------------------------
 def loses_a_node(graph):
-    return Graph([n for n in graph.nodes if not n.op or n.op.name != "tanh"], graph.heads)
+    kept = [n for n in graph.nodes if not n.op or n.op.name != "tanh"]
+    return Graph(kept, graph.heads)
 
 
 def lies_about_a_shape(graph):
@@ -280,9 +295,9 @@ def test_the_pass_that_breaks_a_graph_is_named(broken):
         optimise(graph, (fold, broken, cse))
 
 
-# -- memory --------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------
 def lifetimes(graph):
-    """value -> (step that writes it, last step that reads it), found without the plan."""
+    """value -> (step that writes it, last step that reads it), without the plan."""
     root, steps = {}, [n for n in graph.nodes if n.op and not n.op.view]
     for node in graph.nodes:
         for i in range(node.n_outputs):
@@ -301,8 +316,8 @@ def lifetimes(graph):
 
 def same_places_only(node):
     """Whether every element that a step writes depends on inputs at that place only."""
-    nodes = [n for n in node.attrs["graph"].nodes if n.op] if "graph" in node.attrs else [node]
-    return all(n.op.scalar(n.attrs) is not None for n in nodes)
+    nodes = node.attrs["graph"].nodes if "graph" in node.attrs else [node]
+    return all(n.op.scalar(n.attrs) is not None for n in nodes if n.op)
 
 
 @pytest.mark.parametrize("fused", (False, True), ids=("plain", "fused"))
@@ -341,7 +356,7 @@ def test_the_arena_is_not_larger_than_eager_memory(program):
     assert memory.nbytes <= eager
 
 
-# -- targets -------------------------------------------------------------------------------
+# -- targets ---------------------------------------------------------------------------
 def assert_plan_agrees(graph, values, target):
     plan = Plan(graph, ["x", "y"], target=target, expanded=True)
     assert plan.target == target, plan.target_note
@@ -368,7 +383,7 @@ def test_compiled_plan_agrees_with_evaluation(program):
     assert_plan_agrees(*built(program), "cpu")
 
 
-# -- scale ---------------------------------------------------------------------------------
+# -- scale -----------------------------------------------------------------------------
 def test_ten_thousand_nodes():
     """No recursion and nothing quadratic: tracing to printing takes seconds, once."""
     start = time.perf_counter()
@@ -384,7 +399,7 @@ def test_ten_thousand_nodes():
     assert stages["fuse"].n_ops == 1000  # each transpose joins the nine that follow
     memory = plan_memory(stages["dce"])
     assert len(memory.offsets) + len(memory.outs) == 10_000
-    assert memory.nbytes == 64 + 24  # two places in turn, the second without its padding
+    assert memory.nbytes == 64 + 24  # two places in turn, the second not padded
     assert len(graph.show().splitlines()) == 10_002
     x = np.ones((2, 3), "f4")
     (y,) = stages["fuse"].evaluate({"x": x})

@@ -37,7 +37,8 @@ class TwoHeads(HybridBlock):
 
 activations = st.sampled_from(["relu", "sigmoid", "tanh", "softrelu", "softsign"])
 layers = st.one_of(
-    st.tuples(st.just("dense"), st.integers(1, 6), st.none() | activations, st.booleans()),
+    st.tuples(st.just("dense"), st.integers(1, 6), st.none() | activations,
+              st.booleans()),
     st.tuples(st.just("activation"), activations),
     st.tuples(st.just("dropout"), st.sampled_from([0.0, 0.3, 0.5])),
     st.tuples(st.just("flatten")),
@@ -52,7 +53,8 @@ def layer(kind, *how):
     """The block of one drawn layer."""
     if kind == "dense":
         units, activation, bias = how
-        return nn.Dense(units, activation=activation, use_bias=bias, bias_initializer="ones")
+        return nn.Dense(units, activation=activation, use_bias=bias,
+                        bias_initializer="ones")
     if kind == "scale":
         return nn.HybridLambda(lambda F, x: x * how[0] + 0.5)
     if kind == "residual":
@@ -130,7 +132,7 @@ def test_exported_agrees_with_eager(tmp_path_factory, net):
     assert_export_agrees(block, x, tmp_path_factory.mktemp("net"))
 
 
-@pytest.mark.xfail(strict=True, reason="a parameter file without arrays is not read back")
+@pytest.mark.xfail(strict=True, reason="a file without parameters is not read back")
 def test_net_without_parameters_is_exported(tmp_path):
     assert_export_agrees(*network(([("flatten",)], False, (4, 2, 3))), tmp_path)
 
