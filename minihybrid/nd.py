@@ -265,7 +265,7 @@ class NDArray(Value):
         key = key.data.astype(np.int64) if isinstance(key, NDArray) else key
         value = value.data if isinstance(value, NDArray) else value
         if isinstance(value, np.ndarray) and value.size == 1:
-            value = value.item()  # a (1,) array stands for a number, as x[0, 0] gives it
+            value = value.item()  # a (1,) array is a number, as x[0, 0] gives it
         try:
             self.data[key] = value
         except (ValueError, IndexError) as error:
