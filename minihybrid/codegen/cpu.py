@@ -217,7 +217,7 @@ LOCK = threading.Lock()  # one thread compiles; others wait for what it made
 
 @contextlib.contextmanager
 def _no_collection():
-    """Leave garbage alone: what Numba's modules make stays, and looking costs a tenth."""
+    """Leave garbage alone: what Numba makes stays, and looking costs a tenth."""
     enabled = gc.isenabled()
     gc.disable()
     try:
