@@ -373,7 +373,9 @@ class Readings:
 
     def compiled(self, target):
         op = CompiledOp(expand(self.made.graph, True), [], training=True, target=target)
-        assert op.plan.target == target, op.plan.target_note
+        backward = Plan(op.backward, [], target=target, expanded=True)
+        for plan in (op.plan, backward):
+            assert plan.target == target, plan.target_note
         return lambda variables: op.apply(
             dict(zip(self.made.values, variables, strict=True)))
 
