@@ -223,7 +223,7 @@ def infer(graph, given):
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
             for (n, i), new in zip(refs, [*new_ins, *outs], strict=True):
                 merged = refine(n.name, specs[n][i], new)
-                if merged != specs[n][i]:
+                if is_news(specs[n][i], merged):
                     specs[n][i] = merged
                     learnt = True
             if not all(s.known for s in (*(specs[n][i] for n, i in refs),)):
@@ -248,6 +248,11 @@ def refine(name, old, new):
     else:
         shape = old.shape if new.shape is None else new.shape
     return Spec(shape, old.dtype or new.dtype)
+
+
+def is_news(old, new):
+    """Whether a spec tells more; not by `!=`, since NumPy's float64 == None."""
+    return old.shape != new.shape or (old.dtype is None) != (new.dtype is None)
 
 
 def diff(before, after):

@@ -264,8 +264,15 @@ class CompiledOp:
                           **self.options)
 
     def _whole_gradient(self):
-        """The gradient of every output of the forward plan, from the inputs alone."""
+        """The gradient of every output of the forward plan, from the inputs alone.
+
+        Raises:  HybridError for random operators, which would draw other numbers.
+        """
         forward = self.plan.stages[0][1]
+        if forward.n_streams:
+            raise HybridError(f"{self.title}: the gradient of a gradient through "
+                              "random operators (Dropout) is not compiled; take it "
+                              "without hybridize()")
         joint = joint_graph(forward, self.wanted)
         return dce(Graph(joint.nodes, joint.heads[len(forward.heads):]))
 

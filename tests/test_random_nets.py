@@ -132,7 +132,6 @@ def test_exported_agrees_with_eager(tmp_path_factory, net):
     assert_export_agrees(block, x, tmp_path_factory.mktemp("net"))
 
 
-@pytest.mark.xfail(strict=True, reason="a file without parameters is not read back")
 def test_net_without_parameters_is_exported(tmp_path):
     assert_export_agrees(*network(([("flatten",)], False, (4, 2, 3))), tmp_path)
 

@@ -249,3 +249,9 @@ def test_a_graph_of_ten_thousand_nodes():
     assert x.infer_shape(x=(3,))[1] == [(3,)]
     assert Graph.of(x).n_ops == 10_000
     assert sym.fromjson(x.tojson()).list_arguments() == ["x"]
+
+
+def test_float64_is_learnt_like_any_dtype():  # NumPy says: float64 == None
+    b = sym.var("b")
+    total = sym.elemwise_add(sym.var("a"), sym.relu(b))
+    assert total.infer_type(a="float64")[0] == [np.float64, np.float64]

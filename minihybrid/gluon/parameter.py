@@ -360,6 +360,8 @@ class ParameterDict:
 def _named(filename, prefix=""):
     """The arrays of a file by name, without `arg:` and `aux:`."""
     found = load(filename)
+    if found == []:  # a net without parameters has a file without names
+        return {}
     if not isinstance(found, dict):
         raise FileError(f"'{filename}' holds arrays without names; parameters need "
                         "names")

@@ -21,7 +21,7 @@ def cse(graph):
             value = node.values[0]
             key = (value.dtype, value.shape, value.tobytes())
         else:
-            key = (node.op, tuple(node.attrs.items()), inputs)
+            key = (node.op, repr(node.attrs), inputs)  # 0.0 == -0.0, but not in text
         if key in first:
             return [(first[key], i) for i in range(node.n_outputs)]
         if inputs == node.inputs:
