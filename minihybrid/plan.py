@@ -269,12 +269,13 @@ class CompiledOp:
         Raises:  HybridError for random operators, which would draw other numbers.
         """
         forward = self.plan.stages[0][1]
-        if forward.n_streams:
+        joint = joint_graph(forward, self.wanted)
+        graph = dce(Graph(joint.nodes, joint.heads[len(forward.heads):]))
+        if any(n.op is not None and n.op.random for n in graph.nodes):
             raise HybridError(f"{self.title}: the gradient of a gradient through "
                               "random operators (Dropout) is not compiled; take it "
                               "without hybridize()")
-        joint = joint_graph(forward, self.wanted)
-        return dce(Graph(joint.nodes, joint.heads[len(forward.heads):]))
+        return graph
 
     def apply(self, given):
         """The operator on named arrays; the graph's own outputs as a list."""
