@@ -139,9 +139,8 @@ class Hybrid:
                 arrays = [a.data for a in arrays_in(args)]
             if state.recording:
                 return self.recorded(entry, args)
-            if entry.bound is None:
-                self.bind(entry)
-            outs = entry.plan.run(arrays, entry.bound)
+            bound = entry.bound or self.bind(entry)
+            outs = entry.plan.run(arrays, bound)
             if entry.structure is SLOT:
                 return NDArray(outs[0])
             return restore(entry.structure, map(NDArray, outs))
@@ -228,12 +227,13 @@ class Hybrid:
                 "the parameter in an operator that fixes its shape")
 
     def bind(self, entry):
-        """Make the plan in the first call, and look up the parameters' memory."""
+        """Where the parameters lie, for the plan, which the first call makes."""
         if entry.plan is None:
             entry.plan = Plan(entry.graph, entry.names, STATE.training, self.target,
                               self.title)
         entry.bound = entry.plan.bind([entry.params[n].data().data
                                        for n in entry.plan.params])
+        return entry.bound
 
     def recorded(self, entry, args):
         """The same on the tape: the compiled net is one operator."""
