@@ -176,7 +176,6 @@ class Op:
     variadic: bool = False     # takes any number of inputs, all called "data"
     random: bool = False       # reads the random stream: `key` is passed to `eager`
     modal: bool = False        # depends on `training`, which is passed to `expand`
-    aux: tuple = ()            # inputs that are states, not arguments (BatchNorm)
 
     def __repr__(self):
         return f"<Op {self.name}>"
