@@ -182,7 +182,7 @@ class Batches:
 
 
 def answers(dtype, target, cases):
-    """[(outputs of the target, of eager arrays)] a case, plain and on special values."""
+    """[(outputs of the target, of eager arrays)] a case: plain, then special values."""
     made = Program(cases, dtype)
     run, given = made.compiled(target), [made.values]
     if dtype.startswith("float"):

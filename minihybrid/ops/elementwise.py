@@ -42,11 +42,15 @@ def literal(value):
 
 
 def scalar_like(array, scalar):
-    """The scalar in the array's dtype; whole-number arrays cut the fraction off."""
+    """The scalar in the array's dtype; whole-number arrays cut the fraction off.
+
+    By way of int64, because a negative number as an unsigned one is then the same on
+    every processor.
+    """
     return (
         scalar
         if array.dtype.kind == "f"
-        else np.asarray(scalar).astype(array.dtype)[()]
+        else np.asarray(scalar).astype(np.int64).astype(array.dtype)[()]
     )
 
 
