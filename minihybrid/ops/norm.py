@@ -60,7 +60,7 @@ def _normalized_grad(g, out, data, mean, scale, gamma, beta, count):
     one statistic:   dx = (h - sum(h) / count - z sum(h z) / count) scale.
 
     A difference is written the other way round where another loop takes it, so that no
-    loop waits for an array that a second one reads, too.
+    loop needs an array that a second one needs, too.
     """
     if gamma.lines_up(mean):  # one gamma a statistic: its sums are the others'
         total = unbroadcast(g, mean)
@@ -98,10 +98,20 @@ def _back(value, specs, like=0):
     return value if same else cast(value, dtype=wanted)
 
 
+squared_distance = register(
+    "_squared_distance", inputs=("data", "mean"), expr="({a} - {b}) * ({a} - {b})",
+    infer=lambda specs: broadcast("_squared_distance", specs),
+    eager=lambda data, mean: np.square(data - mean),
+    grad=lambda g, out, data, mean: (
+        unbroadcast(g * (data - mean) * 2.0, data),
+        unbroadcast(g * (mean - data) * 2.0, mean)),
+    doc="(data - mean)^2, with a node of its own, which other loops do not share.")
+
+
 def _statistics(data, over, eps):
     """(mean, variance, 1 / deviation) over some axes, which stay with length 1."""
     mean = mean_of(data, axis=over, keepdims=True)
-    var = mean_of(square(mean - data), axis=over, keepdims=True)
+    var = mean_of(squared_distance(data, mean), axis=over, keepdims=True)
     return mean, var, rsqrt(var + eps)
 
 
