@@ -24,6 +24,7 @@ class Group:
 
     def __init__(self, node, core=None):
         self.nodes, self.core = [node], core
+        self.before = {core}  # the core, and what it reads
         self.shape = node.specs[0].shape
         self.dtype = node.specs[0].dtype
 
@@ -53,6 +54,11 @@ FUSED = Op(name="_fused", inputs=("data",), variadic=True, random=True, infer=_i
 def is_map(node):
     """Whether one scalar expression tells each output element."""
     return node.op is not None and node.op.scalar(node.attrs) is not None
+
+
+def is_literal(node):
+    """Whether every element is one number that stands in the program."""
+    return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
 
 
 def is_load(node):
@@ -89,7 +95,9 @@ def fuse(graph):
         if group is not None and _joins(node, group, readers, (node, 0) in heads):
             group.nodes.append(node)
             if is_core(node):
-                group.core = node
+                group.core, group.before = node, {node}
+            elif group.before.issuperset(readers):
+                group.before.add(node)
         else:
             group = Group(node, node if is_core(node) else None)
         group_of[node] = group
@@ -104,8 +112,10 @@ def _joins(node, group, readers, is_head):
     if node.op.random and node.op.cpu and not is_map(node):
         return False
     core, spec = group.core, node.specs[0]
-    if core is not None and all(r is core for r in readers):  # it comes before the core
-        return not is_core(node) and not is_head and core.op.reduce is not None
+    if core is not None and group.before.issuperset(readers):  # it comes before the core
+        (n, i), *_ = core.inputs
+        return not is_core(node) and not is_head and core.op.reduce is not None and \
+            (spec.shape == n.specs[i].shape or is_literal(node))
     if spec.shape != group.shape:
         return False
     if is_core(node):  # it becomes the core, if what follows can be computed on the way
