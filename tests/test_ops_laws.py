@@ -82,7 +82,7 @@ class Program:
 
 # Compiling takes a tenth of a second a kernel, so not every sample is tried on "cpu".
 # Elementwise operators share their loops: all samples of these stand for all shapes.
-ALL_SHAPES = ("elemwise_add", "broadcast_add", "_mul_scalar", "exp", "where")
+ALL_SHAPES = ("elemwise_add", "broadcast_add", "_mul_scalar", "exp", "_where")
 # An operation's names share one expression and one gradient: one name stands for all.
 SIBLINGS = {op for op in UNIQUE if op.name.startswith("broadcast_") and op.expr
             or op.name.endswith("_scalar")}
