@@ -146,7 +146,8 @@ class NDArray(Value):
             CHECKED.add(signature)
         if op.eager is None:
             mode = {"training": STATE.training} if op.modal else {}
-            return op.expand(specs, *inputs, **attrs, **mode)
+            out = op.expand(specs, *inputs, **attrs, **mode)
+            return _write_states(op, inputs, attrs, out) if op.aux else out
         key = {"key": STREAM.take(1)} if op.random else {}
         with np.errstate(all="ignore"):
             out = op.eager(*(v.data for v in inputs), **attrs, **key)
@@ -369,6 +370,14 @@ def _dense(stype):
     if stype not in (None, "default"):
         raise HybridError(f"storage type '{stype}' (sparse) is not supported; every "
                           "array is dense, which stype='default' says")
+
+
+def _write_states(op, inputs, attrs, outs):
+    """Overwrite the operator's states by what it gave after its outputs."""
+    outs, n = outs if isinstance(outs, tuple) else (outs,), op.count_outputs(attrs)
+    for place, new in zip(op.states(attrs), outs[n:], strict=False):
+        inputs[place].data[...] = new.data
+    return outs[0] if n == 1 else outs[:n]
 
 
 def _own(out):

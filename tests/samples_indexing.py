@@ -1,13 +1,9 @@
 """Samples of the operators that index, rearrange, order and factorise."""
 
-
-def made(of, pos, bits, index, like, reductions):
-    """operator -> its samples; the arguments are what `samples` writes them with."""
-    return indexed(of, index, like, bits) | rearranged(of, like) | \
-        ordered(of, index, reductions)
+from sampling import bits, index, like, of, reductions
 
 
-def indexed(of, index, like, bits):
+def indexed():
     return {
         "_where": [of(bits(2, 3), (2, 3), (2, 3)), of(bits(3), (2, 3), (2, 1)),
                    of(bits(0), (0,), (0,))],
@@ -53,7 +49,7 @@ def indexed(of, index, like, bits):
     }
 
 
-def rearranged(of, like):
+def rearranged():
     def diagonals(name):
         return [of((3, 4)), of((2, 3, 4), **{name: -1}, axis1=1, axis2=2),
                 of((3, 2, 2), **{name: 1}, axis1=0, axis2=-1)]
@@ -101,7 +97,7 @@ def rearranged(of, like):
     }
 
 
-def ordered(of, index, reductions):
+def ordered():
     def lines(**more):
         return [of((2, 5), **more), of((2, 5, 2), axis=1, **more),
                 of((2, 3), axis=None, **more), of((0, 3), **more)]
@@ -135,3 +131,6 @@ def ordered(of, index, reductions):
         "multi_sum_sq": [of(*shapes, smooth=False) for shapes in  # float32, too coarse
                          ([(2, 3), (4,)], [(2, 3)], [(0, 3), (2,)])],
     }
+
+
+SAMPLES = indexed() | rearranged() | ordered()

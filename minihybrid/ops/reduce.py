@@ -226,8 +226,8 @@ nansum = _without_nan("nansum", sum_, zeros_like)
 nanprod = _without_nan("nanprod", prod, ones_like)
 
 def _all_finite(data):
-    found = [min_(cast(d - d == 0, dtype="float32")) for d in data]  # inf - inf is NaN
-    return min_(found[0].concat(*found[1:], dim=0)) if len(found) > 1 else found[0]
+    bad = [sum_(cast(d - d != 0, dtype="float32")) for d in data]  # inf - inf is NaN
+    return sum(bad[1:], bad[0]) == 0
 
 
 def _finite(name, **fields):
