@@ -40,6 +40,13 @@ def topological(heads):
     return order
 
 
+def auxiliary(nodes):
+    """The variables that an operator among the nodes reads as a state."""
+    return {node.inputs[place][0] for node in nodes if node.op is not None
+            for place in node.op.states(node.attrs)
+            if node.inputs[place][0].op is None}
+
+
 def apply(op, inputs, attrs, name=""):
     """A node whose specs are known because its inputs' are.
 
@@ -55,6 +62,9 @@ def apply(op, inputs, attrs, name=""):
 class Graph:
     """Nodes in order, and the heads: the (node, output index) that are wanted.
 
+    states:  names of variables whose new values are the last heads, for whoever runs
+             the graph to write into their places; an operator itself never writes.
+
     >>> from minihybrid import sym
     >>> print(Graph.of(sym.clip(sym.var("x"), 0, 6, name="y")).show())
     x               = variable                 ?[?]
@@ -62,13 +72,23 @@ class Graph:
     return y
     """
 
-    def __init__(self, nodes, heads, n_streams=0):
+    def __init__(self, nodes, heads, n_streams=0, states=()):
         self.nodes, self.heads, self.n_streams = tuple(nodes), tuple(heads), n_streams
+        self.states = tuple(states)
 
     @classmethod
     def of(cls, symbol):
         """The graph of all that a symbol needs."""
         return cls(topological(symbol.refs), symbol.refs)
+
+    def rebuilt(self, nodes, heads):
+        """The same program in other nodes: a pass changes nothing else."""
+        return Graph(nodes, heads, self.n_streams, self.states)
+
+    @property
+    def outputs(self):
+        """The heads without the new values of states."""
+        return self.heads[:len(self.heads) - len(self.states)]
 
     @property
     def variables(self):
@@ -116,7 +136,10 @@ class Graph:
                 what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
             spec = " ".join(map(str, node.specs or (UNKNOWN,)))
             lines.append(f"{names[node]:<15} = {what:<24} {spec}")
-        return "\n".join([*lines, "return " + ", ".join(ref(*r) for r in self.heads)])
+        news = self.heads[len(self.outputs):]
+        lines += [f"{name} := {ref(*r)}"
+                  for name, r in zip(self.states, news, strict=True)]
+        return "\n".join([*lines, "return " + ", ".join(ref(*r) for r in self.outputs)])
 
     def __repr__(self):
         return f"<Graph: {len(self.variables)} inputs, {self.n_ops} operators, " \

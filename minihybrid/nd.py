@@ -145,7 +145,8 @@ class NDArray(Value):
             CHECKED.add(signature)
         if op.eager is None:
             mode = {"training": STATE.training} if op.modal else {}
-            return op.expand(specs, *inputs, **attrs, **mode)
+            out = op.expand(specs, *inputs, **attrs, **mode)
+            return _write_states(op, inputs, attrs, out) if op.aux else out
         key = {"key": STREAM.take(1)} if op.random else {}
         with np.errstate(all="ignore"):
             out = op.eager(*(v.data for v in inputs), **attrs, **key)
@@ -339,6 +340,14 @@ class NDArray(Value):
     def detach(self):
         """The same memory, cut off from the tape."""
         return NDArray(self.data)
+
+
+def _write_states(op, inputs, attrs, outs):
+    """Overwrite the operator's states by what it gave after its outputs."""
+    outs, n = outs if isinstance(outs, tuple) else (outs,), op.count_outputs(attrs)
+    for place, new in zip(op.states(attrs), outs[n:], strict=False):
+        inputs[place].data[...] = new.data
+    return outs[0] if n == 1 else outs[:n]
 
 
 def _own(out):

@@ -7,7 +7,9 @@ Gives:   `Op` (all that is known of one operator), `OPS` (all of them, by name),
 An operator knows no value type. Applying it asks the arguments who reads it: an array
 computes, a symbol writes the application down.
 
-What is left out: operators that change their inputs, and sparse storage.
+An operator never writes: one with states, such as BatchNorm's running mean, gives their
+new values, and who applied it puts them into place.
+What is left out: sparse storage.
 """
 
 import ast
@@ -174,6 +176,8 @@ class Op:
     view: bool = False         # the output is the input's memory under a new shape
     n_outputs: int | Callable = 1   # or attrs -> number
     variadic: bool = False     # takes any number of inputs, all called "data"
+    aux: tuple = ()            # inputs that are states: `expand` gives, after the
+                               # outputs, their new values; whoever reads writes them
     random: bool = False       # reads the random stream: `key` is passed to `eager`
     modal: bool = False        # depends on `training`, which is passed to `expand`
 
@@ -242,6 +246,11 @@ class Op:
         if self.variadic:
             return tuple(f"data{i}" for i in range(count))
         return self.inputs if isinstance(self.inputs, tuple) else self.inputs(attrs)
+
+    def states(self, attrs):
+        """The places of the inputs that are states."""
+        names = self.input_names(attrs) if self.aux else ()
+        return [names.index(name) for name in self.aux if name in names]
 
     def count_outputs(self, attrs):
         """How many values one application gives."""

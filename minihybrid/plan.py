@@ -28,6 +28,7 @@ class Plan:
     source:      the generated text;  memory: where each value lies.
     n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
     target_note: why the target is not the one asked for, or "".
+    states:      names of variables whose new values are the last outputs of a call.
     """
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
@@ -49,7 +50,8 @@ class Plan:
         graph = self.stages[-1][1]
         unread = [n for n in self.stages[0][1].variables
                   if n.name in self.inputs and n not in graph.variables]
-        self.graph = Graph([*unread, *graph.nodes], graph.heads, graph.n_streams)
+        self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
+        self.states = graph.states
         self.memory = plan_memory(self.graph)
         self.source, self.n_kernels, self.table = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
@@ -197,6 +199,16 @@ def nbytes_moved(graph):
     return total
 
 
+def write_states(plan, outs, arrays):
+    """Put the new values of a plan's states, its last outputs, into their arrays.
+
+    arrays:  name -> ndarray.
+    """
+    if plan.states:
+        for name, new in zip(plan.states, outs[-len(plan.states):], strict=True):
+            arrays[name][...] = new
+
+
 class CompiledOp:
     """A traced graph as one operator: its forward pass is a plan, its gradient another.
 
@@ -214,14 +226,15 @@ class CompiledOp:
         self.params = [name for name in variables if name not in set(self.inputs)]
         self.names = self.inputs + self.params
         self.wanted = [name for name in self.names if name in variables
-                       and variables[name].specs[0].dtype.kind == "f"]
+                       and variables[name].specs[0].dtype.kind == "f"
+                       and name not in graph.states]
         forward, self.backward = (
             differentiate(graph, self.wanted) if keep else (graph, None)
         )
         self.plan = Plan(forward, inputs, title=title, expanded=True, **self.options)
-        self.n_heads, self.backward_op, self.second = len(graph.heads), None, None
+        self.n_heads, self.backward_op, self.second = len(graph.outputs), None, None
         self.bound, self.bound_arrays = None, []
-        specs = [n.specs[i] for n, i in forward.heads]
+        specs = [n.specs[i] for n, i in forward.outputs]
         self.op = Op(name="_plan", inputs=("data",), variadic=True, eager=self.run,
                      infer=lambda ins: (ins, specs), grad=self.grad,
                      n_outputs=len(specs), doc=f"The compiled plan of {title}.")
@@ -234,6 +247,8 @@ class CompiledOp:
                                      zip(params, self.bound_arrays, strict=True)):
             self.bound, self.bound_arrays = self.plan.bind(params), params
         outs = self.plan(list(arrays[:len(self.inputs)]), self.bound)
+        write_states(self.plan, outs, given)
+        outs = outs[:len(outs) - len(self.plan.states)]
         return tuple(outs) if len(outs) > 1 else outs[0]
 
     def grad(self, g, out, *inputs):

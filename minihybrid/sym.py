@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from minihybrid.graph import Graph, infer, refine, shown_attrs, topological
+from minihybrid.graph import Graph, auxiliary, infer, refine, shown_attrs, topological
 from minihybrid.nd import Random
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
 from minihybrid.ops.infix import FUNCTIONS, Value, namespace
@@ -345,11 +345,20 @@ class Symbol(Value):
     # -- what it needs and gives
     def list_arguments(self):
         """The names of the inputs, in the order in which they are first needed."""
-        return [n.name for n in topological(self.refs) if n.op is None]
+        return [n.name for n in self._variables()[0]]
 
     def list_auxiliary_states(self):
         """The names of inputs that are states, such as running means."""
-        return []
+        return [n.name for n in self._variables()[1]]
+
+    def _variables(self):
+        """(arguments, states) as nodes, in the order in which they are first needed."""
+        nodes = topological(self.refs)
+        states, found = auxiliary(nodes), ([], [])
+        for node in nodes:
+            if node.op is None:
+                found[node in states].append(node)
+        return found
 
     def list_inputs(self):
         """The names of all inputs."""
@@ -388,7 +397,7 @@ class Symbol(Value):
 
     def __call__(self, *args, name=None, **kwargs):
         """Compose: the same graph with other symbols in place of its variables."""
-        variables = {n.name: n for n in topological(self.refs) if n.op is None}
+        variables = {n.name: n for part in self._variables() for n in part}
         if args and len(args) > len(variables):
             raise AttrError(f"compose: {len(args)} symbols for {len(variables)} "
                             "variables")
@@ -425,8 +434,10 @@ class Symbol(Value):
         def shape(spec):
             return () if spec.shape is None else tuple(max(n, 0) for n in spec.shape)
 
-        return ([shape(specs[n][0]) for n in graph.variables],
-                [shape(specs[n][i]) for n, i in self.refs], [])
+        arguments, states = self._variables()
+        return ([shape(specs[n][0]) for n in arguments],
+                [shape(specs[n][i]) for n, i in self.refs],
+                [shape(specs[n][0]) for n in states])
 
     def infer_shape(self, *args, **kwargs):
         """(argument, output, auxiliary) shapes; three `None` if they do not all follow.
@@ -445,8 +456,10 @@ class Symbol(Value):
                                         if v is not None})
         default = next((s.dtype for n in graph.variables for s in specs[n] if s.dtype),
                        np.dtype("float32"))
-        return ([(specs[n][0].dtype or default).type for n in graph.variables],
-                [(specs[n][i].dtype or default).type for n, i in self.refs], [])
+        arguments, states = self._variables()
+        return ([(specs[n][0].dtype or default).type for n in arguments],
+                [(specs[n][i].dtype or default).type for n, i in self.refs],
+                [(specs[n][0].dtype or default).type for n in states])
 
 
 def _as_symbol(result):

@@ -1,93 +1,20 @@
 """Sample inputs for every operator: what the laws of `test_ops_laws` are tried on.
 
 An operator whose inputs are any numbers of one shape needs no entry: it is tried on
-shapes (2, 3), (1,) and (0, 3). Any other operator needs one in `SAMPLES`.
+shapes (2, 3), (1,) and (0, 3). Any other operator needs one in `SAMPLES`, here or in
+the file of its subject.
 """
 
-from typing import NamedTuple
+import samples_convolution
+import samples_indexing
+import samples_norm
+import samples_np
+from sampling import Case, In, bits, index, like, of, pos, products, reductions
 
-import numpy as np
-
-from minihybrid.op import REQUIRED, Op
+from minihybrid.op import REQUIRED
 from minihybrid.ops import OPS
 
-
-class In(NamedTuple):
-    """One input: its shape, and which numbers are allowed."""
-
-    shape: tuple
-    kind: str = "any"  # positive, bits (0 and 1), index (0, 1, 2), like (only a shape)
-
-    def array(self, dtype, rng):
-        """Numbers of this kind, away from the kinks at 0 and 1, and never equal."""
-        if self.kind in ("bits", "index"):
-            stop = 2 if self.kind == "bits" else 3
-            return rng.integers(0, stop, self.shape).astype("f4")
-        size = int(np.prod(self.shape))
-        if dtype.kind != "f":
-            values = rng.integers(1, 4, self.shape)
-        else:
-            values = 0.55 + 0.7 * rng.permutation(size) / max(size, 1)
-            values = values.reshape(self.shape) + 0.01 * rng.random(self.shape)
-        if self.kind != "positive":
-            values = values * rng.choice([-1, 1], self.shape)
-        return values.astype(dtype)
-
-
-class Case(NamedTuple):
-    """One operator with inputs and attributes that fit."""
-
-    op: Op
-    inputs: tuple
-    attrs: dict
-    smooth: bool = True   # whether central differences can tell its gradient
-
-    def __str__(self):
-        shapes = "-".join("x".join(map(str, i.shape)) for i in self.inputs)
-        attrs = "-".join(f"{k}={v}".replace(" ", "") for k, v in self.attrs.items())
-        return "-".join(filter(None, (self.op.name, shapes, attrs)))
-
-    def arrays(self, dtype, rng):
-        """One array an input."""
-        return [i.array(np.dtype(dtype), rng) for i in self.inputs]
-
-
-def of(*inputs, smooth=True, **attrs):
-    """A sample: inputs as `In` or as plain shapes, then attributes."""
-    made = tuple(i if isinstance(i, In) else In(i) for i in inputs)
-    return made, attrs, smooth
-
-
-def pos(*shape):
-    return In(shape, "positive")
-
-
-def bits(*shape):
-    return In(shape, "bits")
-
-
-def index(*shape):
-    return In(shape, "index")
-
-
-def like(*shape):
-    return In(shape, "like")
-
-
-def reductions(**more):
-    return [of((2, 3, 4), **more), of((2, 3, 4), axis=(1,), **more),
-            of((2, 3, 4), axis=(0, -1), keepdims=True, **more),
-            of((2, 3, 4), axis=2, exclude=True, **more), of((1,), **more),
-            of((3, 4), axis=0, **more), of((2, 0, 3), axis=0, **more)]
-
-
-def products(*leading):
-    """Both orders of both matrices, with lengths above and below a kernel's blocks."""
-    return [of((*leading, *((k, m) if a else (m, k))),
-               (*leading, *((n, k) if b else (k, n))), transpose_a=a, transpose_b=b)
-            for m, k, n in ((2, 3, 4), (5, 9, 6))[bool(leading):] for a in (False, True)
-            for b in (False, True)]
-
+FILES = (samples_convolution, samples_indexing, samples_norm, samples_np)
 
 NAMES = sorted({op.name for op in OPS.values()})
 BROADCAST = {name: [of((2, 3), (3,)), of((2, 1, 3), (4, 1)), of((1,), (2, 3)),
@@ -204,6 +131,11 @@ SAMPLES = {
     "Dropout": [of((4, 5), p=0.5), of((4, 5), p=0.3, axes=(0,)), of((4, 5), p=0),
                 of((2, 3), mode="always")],
 }
+
+for file in FILES:
+    again = SAMPLES.keys() & file.SAMPLES.keys()
+    assert not again, f"{file.__name__} has samples that exist: {sorted(again)}"
+    SAMPLES |= file.SAMPLES
 
 
 def cases_of(op):

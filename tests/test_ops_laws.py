@@ -8,7 +8,8 @@ import functools
 
 import numpy as np
 import pytest
-from samples import CASES, UNIQUE, Case, cases_of
+from samples import CASES, SAMPLES, UNIQUE, cases_of
+from sampling import Case
 
 from minihybrid import autograd, nd, sym
 from minihybrid.graph import Graph
@@ -127,6 +128,11 @@ def test_operator_without_sample_is_named():
             attrs={"size": (int, REQUIRED)})
     with pytest.raises(LookupError, match="_new has no sample.*size"):
         cases_of(op)
+
+
+def test_samples_are_of_operators():
+    unknown = SAMPLES.keys() - {op.name for op in UNIQUE}
+    assert not unknown, f"no operator is called so in files: {sorted(unknown)}"
 
 
 @every_op

@@ -421,10 +421,11 @@ class HybridBlock(Block):
         entry = entries[-1]
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
         symbol = Symbol(entry.graph.heads)
-        wanted = {n.name for n in topological(symbol.refs) if n.op is None}
+        kinds = dict.fromkeys(symbol.list_arguments(), "arg")
+        kinds |= dict.fromkeys(symbol.list_auxiliary_states(), "aux")
         save_symbol(symbol, symbol_file)
-        save(params_file, {f"arg:{name}": p.data() for name, p in entry.params.items()
-                           if name in wanted})
+        save(params_file, {f"{kinds[name]}:{name}": p.data()
+                           for name, p in entry.params.items() if name in kinds})
         return symbol_file, params_file
 
 
@@ -448,6 +449,7 @@ class SymbolBlock(HybridBlock):
         if missing:
             raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; "
                             f"it has {', '.join(variables)}")
+        states = set(self._outputs.list_auxiliary_states())
         for name, node in variables.items():
             if name in self._inputs:
                 continue
@@ -460,6 +462,7 @@ class SymbolBlock(HybridBlock):
                     shape=node.specs[0].shape,
                     allow_deferred_init=True,
                     dtype=node.specs[0].dtype or "float32",
+                    differentiable=name not in states,
                 )
                 if given is not None:
                     self._params[name].set_data(given)

@@ -18,7 +18,7 @@ from minihybrid.gluon.parameter import Version
 from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
-from minihybrid.plan import CompiledOp, Plan
+from minihybrid.plan import CompiledOp, Plan, write_states
 from minihybrid.sym import Symbol, TraceError, trace
 
 
@@ -54,6 +54,11 @@ class Entry:
         self.plan = None       # for calls off the tape
         self.op = None         # for calls on the tape
         self.bound, self.version = None, -1
+
+    def places(self, arrays):
+        """name -> ndarray, of the inputs and the parameters: where states lie."""
+        return dict(zip(self.names, arrays, strict=True)) | {
+            name: p.data().data for name, p in self.params.items()}
 
     def fits(self):
         """Whether every parameter still has the shape and dtype of the trace."""
@@ -141,6 +146,8 @@ class Hybrid:
                 return self.recorded(entry, args)
             bound = entry.bound or self.bind(entry)
             outs = entry.plan.run(arrays, bound)
+            if entry.plan.states:
+                write_states(entry.plan, outs, entry.places(arrays))
             if entry.structure is SLOT:
                 return NDArray(outs[0])
             return restore(entry.structure, map(NDArray, outs))

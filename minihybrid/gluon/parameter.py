@@ -45,12 +45,12 @@ class Parameter:
         self.name, self.dtype, self.init = name, np.dtype(dtype).type, init
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
-        self._grad_req = grad_req if differentiable else "null"
+        self._differentiable = differentiable
         self._spec = Spec(sym.unknown_lengths(shape), np.dtype(dtype))
         self._array = None
         self._var = None      # the symbol that stands for it outside of traces
         self._waiting = None  # the initialiser to use once the shape is known
-        self.grad_req = self._grad_req
+        self.grad_req = grad_req
 
     def __repr__(self):
         return f"{type(self).__name__} {self.name} (shape={self.shape}, " \
@@ -84,7 +84,7 @@ class Parameter:
         if req not in ("write", "add", "null"):
             raise AttrError(f"Parameter '{self.name}': grad_req={req!r} is unknown; "
                             "needed: write, add or null")
-        self._grad_req = req
+        self._grad_req = req if self._differentiable else "null"
         if self._array is not None:
             self._attach()
 

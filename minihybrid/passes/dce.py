@@ -4,10 +4,10 @@ Takes:   a graph.
 Gives:   the nodes that its outputs need, in the same order.
 """
 
-from minihybrid.graph import Graph, topological
+from minihybrid.graph import topological
 
 
 def dce(graph):
     """Drop dead code: nodes from which no output can be reached."""
     alive = set(topological(graph.heads))
-    return Graph([n for n in graph.nodes if n in alive], graph.heads, graph.n_streams)
+    return graph.rebuilt([n for n in graph.nodes if n in alive], graph.heads)

@@ -14,9 +14,10 @@ def expand(graph, training=False):
     """Replace composite operators, following the program's order.
 
     Random operators are numbered here in that order, so that a compiled net draws what
-    the eager one draws.
+    the eager one draws. Likewise, who reads a state after an operator that renews it
+    reads the new value; the last one becomes a head.
     """
-    mapped = {}
+    mapped, states = {}, {}
     with tracing(Trace(lower=True, training=training)) as trace:
         for node in graph.nodes:
             if node.op is None:
@@ -28,7 +29,14 @@ def expand(graph, training=False):
             with NameManager(prefix="" if primitive else f"{node.name}_"):
                 out = Symbol.interpret(node.op, inputs, node.attrs,
                                        node.name if primitive else None)
-            for i, ref in enumerate(out.refs):
-                mapped[node, i] = ref
+            mapped.update(((node, i), ref) for i, ref
+                          in enumerate(out.refs[:node.n_outputs]))
+            for place, ref in zip(node.op.states(node.attrs),
+                                  out.refs[node.n_outputs:], strict=False):
+                state = node.inputs[place]
+                mapped[state] = ref
+                if state[0].op is None:
+                    states[state] = ref
     heads = [mapped[ref] for ref in graph.heads]
-    return Graph(trace.nodes, heads, trace.n_streams)
+    return Graph(trace.nodes, [*heads, *states.values()], trace.n_streams,
+                 [variable.name for variable, _ in states])

@@ -155,7 +155,7 @@ def _collapse(graph, group_of, heads):
             now = _fused_node(group, outs, mapped, node.name)
             new_nodes.append(now)
             mapped.update((ref, (now, i)) for i, ref in enumerate(outs))
-    return Graph(new_nodes, [mapped[r] for r in graph.heads], graph.n_streams)
+    return graph.rebuilt(new_nodes, [mapped[r] for r in graph.heads])
 
 
 def _fused_node(group, outs, mapped, name):

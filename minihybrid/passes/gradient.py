@@ -23,22 +23,23 @@ def seed_names(graph):
     taken, prefix = {n.name for n in graph.variables}, "head_grad"
     while any(name.startswith(prefix) for name in taken):
         prefix = f"grad_of_{prefix}"
-    return [f"{prefix}{i}" for i in range(len(graph.heads))]
+    return [f"{prefix}{i}" for i in range(len(graph.outputs))]
 
 
 def joint_graph(graph, wanted):
-    """One graph whose outputs are the graph's own, then the gradients of `wanted`.
+    """One graph whose heads are the graph's own, then the gradients of `wanted`.
 
-    The incoming gradients are new variables, named by `seed_names`.
+    The incoming gradients are new variables, named by `seed_names`; a state's new value
+    has none.
     """
     names = {n.name: n for n in graph.variables}
     with tracing(Trace(lower=True)) as trace:
         trace.nodes += graph.nodes
         trace.known.update(graph.nodes)
         seeds = [var(name, spec=n.specs[j]) for name, (n, j)
-                 in zip(seed_names(graph), graph.heads, strict=True)]
+                 in zip(seed_names(graph), graph.outputs, strict=True)]
         refs = [(names[name], 0) for name in wanted]
-        grads = gradient(graph.heads, seeds, refs, lambda ref: Symbol([ref]))
+        grads = gradient(graph.outputs, seeds, refs, lambda ref: Symbol([ref]))
         outs = [grads[r] if r in grads else Symbol([r]).zeros_like() for r in refs]
     heads = [*graph.heads, *(s.refs[0] for s in outs)]
     return Graph(trace.nodes, heads, graph.n_streams)
@@ -47,7 +48,7 @@ def joint_graph(graph, wanted):
 def differentiate(graph, wanted):
     """(forward, backward): two graphs that together give values and gradients.
 
-    forward:  the graph, with the kept values as further outputs.
+    forward:  the graph, with the kept values after its outputs.
     backward: variables are the head gradients, the graph's own variables, and `kept0`,
               `kept1`, ...; outputs are the gradients of `wanted`.
     """
@@ -86,6 +87,7 @@ def differentiate(graph, wanted):
         if now is not node:
             inside.update(((node, i), (now, i)) for i in range(node.n_outputs))
     outs = [source(ref) for ref in grads]
-    forward = Graph([n for n in joint.nodes if n in forward_nodes], [*heads, *kept],
-                    graph.n_streams)
+    n_outputs = len(graph.outputs)
+    forward = graph.rebuilt([n for n in joint.nodes if n in forward_nodes],
+                            [*heads[:n_outputs], *kept, *heads[n_outputs:]])
     return forward.check("gradient"), Graph(backward, outs).check("gradient")

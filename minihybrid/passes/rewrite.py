@@ -4,7 +4,6 @@ Takes:   a graph and a rule for one node.
 Gives:   the new graph; the old one is untouched, and unchanged nodes are shared.
 """
 
-from minihybrid.graph import Graph
 from minihybrid.op import Node
 
 
@@ -33,4 +32,4 @@ def rewrite(graph, rule):
             refs = [(node_now, i) for i in range(node.n_outputs)]
         for i, ref in enumerate(refs):
             mapped[node, i] = ref
-    return Graph(nodes, [mapped[ref] for ref in graph.heads], graph.n_streams)
+    return graph.rebuilt(nodes, [mapped[ref] for ref in graph.heads])

@@ -1,0 +1,3 @@
+"""Samples of operators: convolution, pooling and their kin."""
+
+SAMPLES = {}

@@ -1,0 +1,3 @@
+"""Samples of operators: indexing, ordering and moving data."""
+
+SAMPLES = {}

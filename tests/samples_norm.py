@@ -1,0 +1,3 @@
+"""Samples of operators: normalisation, embedding, activations."""
+
+SAMPLES = {}

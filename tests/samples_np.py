@@ -1,0 +1,3 @@
+"""Samples of operators: those of the np and npx namespaces."""
+
+SAMPLES = {}
