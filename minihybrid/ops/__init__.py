@@ -9,16 +9,37 @@ from minihybrid.ops import (
     convolution,
     elementwise,
     flatshift,
+    indexing,
     layout,
     neural,
+    norm,
+    np,
+    ordering,
     pooling,
     random,
     reduce,
     shapes,
+    tiling,
 )
 
 # isort: split
 from minihybrid.ops import infix  # last: it makes methods of the records above
 
-__all__ = ["OPS", "convolution", "elementwise", "flatshift", "infix", "layout", "neural",
-           "pooling", "random", "reduce", "shapes"]
+__all__ = [
+    "OPS",
+    "convolution",
+    "elementwise",
+    "flatshift",
+    "indexing",
+    "infix",
+    "layout",
+    "neural",
+    "norm",
+    "np",
+    "ordering",
+    "pooling",
+    "random",
+    "reduce",
+    "shapes",
+    "tiling",
+]
