@@ -36,7 +36,8 @@ READING_ORDER = """
     serial
     util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
+    gluon.parameter gluon.hybrid gluon.block gluon.function
+    gluon.activations gluon.conv_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon
     metric viz bench explain datasets show
     __init__

@@ -4,14 +4,69 @@ Takes:   sizes; the number of inputs may be left to the first call.
 Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Activation`,
          `Flatten`, `Dropout`, `Lambda`, `HybridLambda`.
 
-What is left out: convolutions and normalisations.
+What is left out: recurrent layers.
 """
 
 from numbers import Integral
 
 from minihybrid import nd, sym
+from minihybrid.gluon.activations import Activation
 from minihybrid.gluon.block import Block, HybridBlock
+from minihybrid.gluon.conv_layers import (
+    AvgPool1D,
+    AvgPool2D,
+    AvgPool3D,
+    Conv1D,
+    Conv1DTranspose,
+    Conv2D,
+    Conv2DTranspose,
+    Conv3D,
+    Conv3DTranspose,
+    GlobalAvgPool1D,
+    GlobalAvgPool2D,
+    GlobalAvgPool3D,
+    GlobalMaxPool1D,
+    GlobalMaxPool2D,
+    GlobalMaxPool3D,
+    MaxPool1D,
+    MaxPool2D,
+    MaxPool3D,
+    ReflectionPad2D,
+)
 from minihybrid.op import AttrError
+
+__all__ = [
+    "Activation",
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
+    "Block",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "Dense",
+    "Embedding",
+    "Dropout",
+    "Flatten",
+    "GlobalAvgPool1D",
+    "GlobalAvgPool2D",
+    "GlobalAvgPool3D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPool2D",
+    "GlobalMaxPool3D",
+    "HybridBlock",
+    "HybridLambda",
+    "HybridSequential",
+    "Lambda",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
+    "ReflectionPad2D",
+    "Sequential",
+]
 
 
 class _Stack:
@@ -126,27 +181,6 @@ class Embedding(HybridBlock):
 
     def __repr__(self):
         return "Embedding({input_dim} -> {output_dim}, {dtype})".format(**self._kwargs)
-
-
-class Activation(HybridBlock):
-    """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
-
-    def __init__(self, activation, prefix=None, params=None):
-        self._act_type = activation  # before the parent asks for the alias
-        super().__init__(prefix, params)
-        sym.Activation(
-            sym.var("x"), act_type=activation
-        )  # a wrong name fails here, early
-
-    def _alias(self):
-        return str(self._act_type)
-
-    def hybrid_forward(self, F, x):
-        """Apply the function."""
-        return F.Activation(x, act_type=self._act_type, name="fwd")
-
-    def __repr__(self):
-        return f"Activation({self._act_type})"
 
 
 class Flatten(HybridBlock):
