@@ -23,9 +23,10 @@ from math import prod
 
 from minihybrid.ops.shapes import row_major
 
-TERMS = 100  # products in one loop: with more, the compiler keeps no register free
+TERMS = 24   # products in one loop: their weights stay in registers
+ROWS = 4     # outputs that one loop adds to
 SUMS = 20    # sums in one loop that adds up along it
-TILE = 4096  # numbers of a row that are worked on at once: they stay in the cache
+TILE = 1024  # numbers of a row that are worked on at once: they stay in the cache
 BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at once
 
 
@@ -63,12 +64,14 @@ class Planes:
         self.before, self.stride, self.phases = before, stride, phases
         self.length = [n + r for n, r in zip(out, reach, strict=True)]
         self.steps = row_major(self.length)
-        span = sum((n - 1) * s for n, s in zip(out, self.steps, strict=True)) + 1
-        tiles = -(-span // TILE)
-        self.tile = round_up(-(-span // tiles))
-        self.row = self.tile * tiles  # numbers of an output's flat row
+        rest = sum((n - 1) * s for n, s in zip(out[1:], self.steps[1:], strict=True)) + 1
+        self.row = round_up((out[0] - 1) * self.steps[0] + rest)  # an output's numbers
+        self.lines = max(1, min(out[0], TILE // self.steps[0]))   # those of a tile
+        self.tile = round_up((self.lines - 1) * self.steps[0] + rest)
+        self.tiles = -(-out[0] // self.lines)
+        last = (self.tiles - 1) * self.lines * self.steps[0] + self.tile
         shift = sum(n * s for n, s in zip(reach, self.steps, strict=True))
-        self.plane = round_up(max(prod(self.length), self.row + shift))
+        self.plane = round_up(max(prod(self.length), last + shift))
         self.phase = self.plane * batch
         self.channel = self.phase * prod(map(len, phases))
         self.numbers = channels * self.channel
@@ -137,10 +140,6 @@ class Shapes:
         return Planes(self.o, self.out, before, count, self.reach, ones,
                       [[0]] * len(first)), first
 
-    def most_filters(self, n_taps):
-        """How many rows are summed at once."""
-        return max(1, min(8, TERMS // min(n_taps, TERMS // 2)))
-
     def batch(self):
         """How many samples the weights' gradient takes at once."""
         one = self.data_planes()
@@ -162,7 +161,7 @@ def zero(k, work, size):
 def forward_scratch(s):
     """Numbers beside the arrays: a sample's planes, some rows."""
     planes = s.data_planes()
-    return planes.numbers + s.most_filters(prod(s.kernel)) * planes.row
+    return planes.numbers + ROWS * planes.tile
 
 
 def forward_loops(k, data, weight, out, s):
@@ -176,7 +175,6 @@ def forward_loops(k, data, weight, out, s):
         shifted_sums(
             k, planes, taps, weight, (s.g, s.o // s.g, s.c // s.g),
             (s.o // s.g * s.c // s.g * n_taps, s.c // s.g * n_taps, n_taps),
-            s.most_filters(n_taps),
             store_rows(k, planes, s.o, s.out, s.out, [1] * len(s.out),
                        [0] * len(s.out), [0] * len(s.out)))
 
@@ -184,7 +182,7 @@ def forward_loops(k, data, weight, out, s):
 def data_scratch(s):
     """Numbers beside the arrays: a sample's planes of gradients, some rows."""
     planes, _ = s.grad_planes()
-    return planes.numbers + s.most_filters(1) * planes.row
+    return planes.numbers + ROWS * planes.tile
 
 
 def data_loops(k, grad, weight, out, s):
@@ -214,81 +212,101 @@ def data_loops(k, grad, weight, out, s):
             shifted_sums(
                 k, planes, taps, weight, (s.g, s.c // s.g, s.o // s.g),
                 (s.o // s.g * s.c // s.g * n_taps, n_taps, s.c // s.g * n_taps),
-                s.most_filters(max(len(taps), 1)),
                 store_rows(k, planes, s.c, s.size, counts, s.stride, places, starts))
 
 
 def store_rows(k, planes, channels, size, counts, stride, places, starts):
-    """What ends a block of rows: write the numbers that are no junk to their places."""
-    def store(rows):
-        with k.loop("j", rows):
+    """What ends a tile of rows: write the numbers that are no junk to their places."""
+    def store(high):
+        with k.loop("j", high):
             k("channel = first + o + j")
-            at = f"n * {channels} + channel"
-            depth = k.depth
+            to, depth, origin = f"n * {channels} + channel", k.depth, ""
+            low, stop = "0", str(counts[0])
+            if planes.tiles > 1:
+                origin = f" - tile * {planes.lines}"
+                k(f"line = tile * {planes.lines} - {starts[0]}")
+                low, stop = "max(line, 0)", f"min(line + {planes.lines}, {stop})"
             for d, count in enumerate(counts):
-                k(f"for i{d} in range({count}):")
+                k(f"for i{d} in range({f'{low}, {stop}' if d == 0 else count}):")
                 k.depth += 1
-                at = f"({at}) * {size[d]} + i{d} * {stride[d]} + {places[d]}"
-            row = " + ".join(f"(i{d} + {a}) * {step}" for d, (a, step) in
-                             enumerate(zip(starts, planes.steps, strict=True)))
-            k(f"at = {at}")
-            k.store("at", f"rows[j * {planes.row} + {row}]", {1: "channel"})
+                to = f"({to}) * {size[d]} + i{d} * {stride[d]} + {places[d]}"
+            at = " + ".join(f"(i{d} + {a}{'' if d else origin}) * {step}" for d, (a, step)
+                            in enumerate(zip(starts, planes.steps, strict=True)))
+            k(f"to = {to}")
+            k.store("to", f"rows[j * {planes.tile} + {at}]", {1: "channel"})
             k.depth = depth
     return store
 
 
-def shifted_sums(k, planes, taps, weight, counts, steps, most, store):
+def shifted_sums(k, planes, taps, weight, counts, steps, store):
     """rows[o] = sum over c and taps of plane[c], shifted, times a weight.
 
-    taps:    [(shift, number in the weights)].
+    taps:    [(shift, number in the weights)], line after line of the kernel.
     counts:  groups, rows of a group, channels of a group;  steps: theirs in the
              weights.
     """
     groups, n_rows, n_channels = counts
-    parts = [taps[i:j] for i, j, _ in _parts(len(taps), TERMS // 2)]
-    longest = max(map(len, parts), default=1)
     k(f"rows = work[{planes.numbers}:]")
-    with k.loop("g", groups):
+    with k.loop("g", groups), k.loop("tile", planes.tiles):
         k(f"first = g * {n_rows}")
-        for start, stop, high in blocks(n_rows, most):
-            wide = divisor(n_channels, TERMS // (high * longest))
-            once = len(parts) == 1 and wide == n_channels
+        for start, stop, high in blocks(n_rows, ROWS):
+            parts = equal_parts(taps, TERMS // high)
+            longest = max((len(part) for part in parts), default=1)
+            wide = divisor(n_channels, TERMS // (high * min(longest, TERMS // high)))
             with k.loop("o", stop, start, high):
-                if not once:
-                    zero(k, "rows", high * planes.row)
-                with k.loop("tile", planes.row, 0, planes.tile), \
-                        k.loop("c", n_channels, 0, wide):
-                    k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
-                    for part in parts:
-                        _sum(k, planes, part, weight, n_channels, steps, high, wide,
-                             once)
+                zero(k, "rows", high * planes.tile)
+                with k.loop("c", n_channels, 0, wide), k.loop("part", len(parts)):
+                    if parts:
+                        _sum(k, planes, parts, weight, n_channels, steps, high, wide)
                 store(high)
 
 
+def equal_parts(taps, limit):
+    """The taps in parts that look the same: their shifts differ by one number.
+
+    The largest up to the limit; if there is none, the smallest of several taps.
+    """
+    found = []
+    for n in range(1, len(taps) + 1):
+        size = len(taps) // n
+        parts = [taps[i:i + size] for i in range(0, len(taps), size)]
+        looks = {tuple((a - p[0][0], b - p[0][1]) for a, b in p) for p in parts}
+        if len(taps) % n == 0 and len(looks) == 1 and (size > 1 or not found):
+            found = parts
+            if size <= limit:
+                break
+    return found
+
+
+def _sum(k, planes, parts, weight, n_channels, steps, high, wide):
+    """Loops over a tile: `high` rows, `wide` channels, the taps of a part."""
+    lowest = [min(shift for shift, _ in part) for part in parts]
+    k(f"shift = tile * {planes.lines * planes.steps[0]} + {_select('part', lowest)}")
+    k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]} + "
+      f"{_select('part', [part[0][1] for part in parts])}")
+    k(f"w = {weight}[wat:]")
+    for u in range(wide):
+        k(f"x{u} = work[(g * {n_channels} + c + {u}) * {planes.channel} + shift:]")
+    for j in range(high):
+        k(f"r{j} = rows[{j * planes.tile}:{(j + 1) * planes.tile}]")
+    taps = [(shift - lowest[0], t - parts[0][0][1]) for shift, t in parts[0]]
+    for i, stop, _ in _parts(len(taps), TERMS // (high * wide)):
+        terms = [(u, *tap) for u in range(wide) for tap in taps[i:stop]]
+        for j in range(high):
+            for e, (u, _, t) in enumerate(terms):
+                k(f"w{j}_{e} = w[{j * steps[1] + u * steps[2] + t}]")
+        with k.block(f"for p in range({planes.tile}):"):
+            for e, (u, shift, _) in enumerate(terms):
+                k(f"v{e} = x{u}[p + {shift}]")
+            for j in range(high):
+                products = " + ".join(f"v{e} * w{j}_{e}" for e in range(len(terms)))
+                k(f"r{j}[p] += {products}")
+
+
 def _parts(n, limit):
-    """(first, last, length) of equal parts of at most `limit`."""
+    """(first, last, length) of parts of at most `limit`."""
     return [(i, min(i + step, n), step) for a, b, step in
             (blocks(n, limit) if n else []) for i in range(a, b, step)]
-
-
-def _sum(k, planes, taps, weight, n_channels, steps, high, wide, once):
-    """One loop over a tile: `high` rows, `wide` channels, some taps."""
-    terms = [(u, shift, t) for u in range(wide) for shift, t in taps]
-    for j in range(high):
-        for e, (u, _, t) in enumerate(terms):
-            k(f"w{j}_{e} = {weight}[wat + {j * steps[1] + u * steps[2] + t}]")
-        k(f"r{j} = rows[{j * planes.row} + tile:{j * planes.row + planes.tile} + tile]")
-    for u in range(wide):
-        k(f"x{u} = work[(g * {n_channels} + c + {u}) * {planes.channel} + tile:]")
-    with k.block(f"for p in range({planes.tile}):"):
-        for j in range(high):
-            k(f"s{j} = " + ("T(0)" if once else f"r{j}[p]"))
-        for e, (u, shift, _) in enumerate(terms):
-            k(f"v = x{u}[p + {shift}]")
-            for j in range(high):
-                k(f"s{j} += v * w{j}_{e}")
-        for j in range(high):
-            k(f"r{j}[p] = s{j}")
 
 
 def weight_scratch(s):
