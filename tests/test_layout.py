@@ -9,7 +9,8 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
-    ops.shapes ops.elementwise ops.reduce ops.layout ops.neural ops.random ops.norm ops.infix ops
+    ops.shapes ops.elementwise ops.reduce ops.layout ops.neural ops.random
+    ops.functions ops.norm ops.outputs ops.infix ops
     nd
     graph
     autograd
@@ -20,7 +21,8 @@ READING_ORDER = """
     plan
     serial
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
+    gluon.parameter gluon.hybrid gluon.block gluon.function
+    gluon.activations gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon
     metric viz bench explain datasets show
     __init__

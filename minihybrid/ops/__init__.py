@@ -5,10 +5,20 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 """
 
 from minihybrid.op import OPS
-from minihybrid.ops import elementwise, layout, neural, norm, random, reduce, shapes
+from minihybrid.ops import (
+    elementwise,
+    functions,
+    layout,
+    neural,
+    norm,
+    outputs,
+    random,
+    reduce,
+    shapes,
+)
 
 # isort: split
 from minihybrid.ops import infix  # last: it makes methods of the records above
 
-__all__ = ["OPS", "elementwise", "infix", "layout", "neural", "norm", "random", "reduce",
-           "shapes"]
+__all__ = ["OPS", "elementwise", "functions", "infix", "layout", "neural", "norm",
+           "outputs", "random", "reduce", "shapes"]
