@@ -47,9 +47,9 @@ kernel = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 '''
 
 FUNCTIONS = {name: f"math.{name}" for name in
-             ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos", "tan", "asin",
-              "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "gamma",
-              "lgamma", "hypot")}
+             ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos", "tan",
+              "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
+              "gamma", "lgamma", "hypot")}
 FUNCTIONS |= {
     "floor": "np.floor",
     "ceil": "np.ceil",
@@ -185,7 +185,7 @@ def _signature(graph, table, variables, tail):
             len(spec.shape) > 1
         )
         name = "boolean" if spec.dtype.kind == "b" else spec.dtype.name
-        return f"{name}[{dims}::1]"
+        return f"{name}[{dims}::1]" if spec.shape else f"Array({name}, 0, 'C')"
 
     kinds = [array(variables[n].specs[0]) if n in variables else "float32[::1]"
              for n in table.inputs]

@@ -11,6 +11,8 @@ from minihybrid import sym
 from minihybrid.gluon.block import HybridBlock
 from minihybrid.op import AttrError
 
+QUARTER = initializers.Constant(0.25)
+
 
 class Activation(HybridBlock):
     """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
@@ -61,7 +63,7 @@ class PReLU(HybridBlock):
     Source:  He et al., ICCV 2015.
     """
 
-    def __init__(self, alpha_initializer=initializers.Constant(0.25), in_channels=1,
+    def __init__(self, alpha_initializer=QUARTER, in_channels=1,
                  prefix=None, params=None):
         super().__init__(prefix, params)
         self.alpha = self.params.get("alpha", shape=(in_channels,),

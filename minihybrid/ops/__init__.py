@@ -8,17 +8,34 @@ from minihybrid.op import OPS
 from minihybrid.ops import (
     elementwise,
     functions,
+    indexing,
     layout,
     neural,
     norm,
+    ordering,
     outputs,
     random,
     reduce,
     shapes,
+    tiling,
 )
 
 # isort: split
 from minihybrid.ops import infix  # last: it makes methods of the records above
 
-__all__ = ["OPS", "elementwise", "functions", "infix", "layout", "neural", "norm",
-           "outputs", "random", "reduce", "shapes"]
+__all__ = [
+    "OPS",
+    "elementwise",
+    "functions",
+    "indexing",
+    "infix",
+    "layout",
+    "neural",
+    "norm",
+    "ordering",
+    "outputs",
+    "random",
+    "reduce",
+    "shapes",
+    "tiling",
+]

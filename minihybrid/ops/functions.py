@@ -1,11 +1,11 @@
-"""Chapter 02. Functions of one number: trigonometry, rounding, gamma and error functions,
-and the leaky family of activations.
+"""Chapter 02. Functions of one number: trigonometry, rounding, special functions, and
+the leaky family of activations.
 
 Takes:   arrays of any shape.
-Gives:   the records, as in `elementwise`: one scalar expression and one derivative each.
+Gives:   the records, as in `elementwise`: a scalar expression and a derivative each.
 
-SciPy has the special functions for eager arrays; compiled kernels call the C library, or
-`minihybrid.codegen.scalar` for what C lacks.
+SciPy has the special functions for eager arrays; compiled kernels call the C library,
+or `minihybrid.codegen.scalar` for what C lacks.
 What is left out: complex numbers.
 """
 
@@ -27,15 +27,12 @@ from minihybrid.op import (
 )
 from minihybrid.ops.elementwise import (
     Ufunc,
-    abs_,
     binary,
     cast,
     clip,
-    cos,
     exp,
     expm1,
     literal,
-    reciprocal,
     rsqrt,
     square,
     unary,
@@ -45,7 +42,6 @@ from minihybrid.ops.elementwise import (
 from minihybrid.ops.neural import softmax
 from minihybrid.ops.reduce import AXES, prod, sum_
 from minihybrid.ops.shapes import floating, same_shape
-
 
 # -- trigonometry and its inverse ------------------------------------------------------
 tan = unary("tan", np.tan, "tan(T({a}))", lambda g, y, a: g * (y * y + 1.0),
@@ -64,8 +60,8 @@ arcsinh = unary("arcsinh", np.arcsinh, "asinh(T({a}))",
                 lambda g, y, a: g * rsqrt(a * a + 1.0), "The inverse of sinh.")
 arccosh = unary("arccosh", np.arccosh, "acosh(T({a}))",
                 lambda g, y, a: g * rsqrt(a * a - 1.0), "The inverse of cosh.")
-arctanh = unary("arctanh", np.arctanh, "atanh(T({a}))", lambda g, y, a: g / (1.0 - a * a),
-                "The inverse of tanh.")
+arctanh = unary("arctanh", np.arctanh, "atanh(T({a}))",
+                lambda g, y, a: g / (1.0 - a * a), "The inverse of tanh.")
 degrees = unary("degrees", np.degrees, f"T({{a}}) * T({180 / math.pi!r})",
                 lambda g, y, a: g * (180 / math.pi), "An angle in degrees.")
 radians = unary("radians", np.radians, f"T({{a}}) * T({math.pi / 180!r})",
@@ -74,7 +70,7 @@ radians = unary("radians", np.radians, f"T({{a}}) * T({math.pi / 180!r})",
 # -- roots and logarithms --------------------------------------------------------------
 cbrt = unary("cbrt", np.cbrt, "cbrt(T({a}))", lambda g, y, a: g / (y * y * 3.0),
              "The cube root; of a negative number, too.")
-rcbrt = unary("rcbrt", lambda data: Ufunc(np.reciprocal, True)(Ufunc(np.cbrt, True)(data)),
+rcbrt = unary("rcbrt", lambda data: np.reciprocal(Ufunc(np.cbrt, True)(data)),
               "T(1) / cbrt(T({a}))", lambda g, y, a: -g * y / (a * 3.0),
               "One over the cube root.")
 log2 = unary("log2", np.log2, f"log(T({{a}})) * T({1 / math.log(2)!r})",
@@ -268,9 +264,9 @@ leaky_relu = register(
            "slope": (number, 0.25), "lower_bound": (number, 0.125),
            "upper_bound": (number, 0.334)},
     doc="a where it is positive, else `slope` a (leaky), gamma a with one gamma a "
-        "channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), or "
-        "a times a random slope in training and the mean slope otherwise (rrelu); or "
-        "a Phi(a) with the normal distribution's Phi (gelu).")
+        "channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), "
+        "or a times a random slope in training and the mean slope otherwise (rrelu); "
+        "or a Phi(a) with the normal distribution's Phi (gelu).")
 
 softmin = register(
     "softmin", inputs=("data",),

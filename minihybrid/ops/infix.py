@@ -13,6 +13,7 @@ from functools import cache
 from numbers import Integral, Number
 
 from minihybrid.op import OPS, AttrError, ShapeError
+from minihybrid.ops.tiling import split_v2
 
 
 def _infix(name, elemwise, scalar, rscalar=None):
@@ -123,6 +124,10 @@ class Value:
         kept = [n for n, k in zip(kept, keys, strict=True) if isinstance(k, slice)]
         return part.reshape((*kept, *shape[len(keys):]) or (1,))
 
+    def split_v2(self, indices_or_sections, axis=0, squeeze_axis=False):
+        """Parts of equal length (a number), or between places (a tuple)."""
+        return split_v2(self, indices_or_sections, axis, squeeze_axis)
+
     @property
     def T(self):
         """The axes reversed."""
@@ -171,6 +176,7 @@ FUNCTIONS = {
     "logical_and": _extreme("logical_and", lambda a, b: float(bool(a and b))),
     "logical_or": _extreme("logical_or", lambda a, b: float(bool(a or b))),
     "logical_xor": _extreme("logical_xor", lambda a, b: float(bool(a) != bool(b))),
+    "split_v2": split_v2,
 }
 
 

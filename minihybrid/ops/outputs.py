@@ -143,9 +143,9 @@ softmax_output = register(
            "preserve_shape": (boolean, False), "normalization": NORMALIZATION,
            "out_grad": (boolean, False), "smooth_alpha": (number, 0.0)},
     infer=_labelled("SoftmaxOutput", _softmax_labels), expand=_softmax_output,
-    doc="softmax, whose gradient is that of cross entropy with the label's class: along "
-        "axis 1 (multi_output), along the last axis (preserve_shape), or over all axes "
-        "but the first. The gradient is divided by the positions a sample "
+    doc="softmax, whose gradient is that of cross entropy with the label's class: "
+        "along axis 1 (multi_output), along the last axis (preserve_shape), or over all "
+        "axes but the first. The gradient is divided by the positions a sample "
         "(multi_output), by all positions (normalization='batch'), or by those whose "
         "label is not `ignore_label` ('valid'). Unlike MXNet, smooth_alpha holds with "
         "multi_output, too, and data of more than two axes has one label a sample.")
@@ -153,7 +153,8 @@ softmax_output = register(
 
 # -- regression ------------------------------------------------------------------------
 def _regression(name, doc, eager, expr, slope):
-    """Enter an output layer whose gradient is `slope(out, label)` over a row's length."""
+    """Enter an output layer; its gradient is `slope(out, label)` over a row's length.
+    """
     head = register(
         f"_{name}", inputs=("data", "label"), attrs={"scale": (number, 1.0)},
         infer=lambda specs, scale: (specs, [Spec(specs[0].shape,
@@ -176,10 +177,10 @@ def _regression(name, doc, eager, expr, slope):
              infer=_labelled(name, labels), expand=expand, doc=doc)
 
 
-_regression("LinearRegressionOutput", "The data; the gradient is data - label.", np.copy,
-            "{a}", lambda out, label: out - label)
-_regression("MAERegressionOutput", "The data; the gradient is 1 where the data is larger "
-            "than the label, else -1.", np.copy, "{a}",
+_regression("LinearRegressionOutput", "The data; the gradient is data - label.",
+            np.copy, "{a}", lambda out, label: out - label)
+_regression("MAERegressionOutput", "The data; the gradient is 1 where the data is "
+            "larger than the label, else -1.", np.copy, "{a}",
             lambda out, label: (out > label) * 2.0 - 1.0)
 _regression("LogisticRegressionOutput", "sigmoid(data); the gradient is "
             "sigmoid(data) - label.", OPS["sigmoid"].eager, OPS["sigmoid"].expr,
@@ -210,8 +211,8 @@ svm_output = register(
     expand=lambda specs, data, label, **attrs: svm_head(
         _floats(specs, data).reshape((0, -1, 1)), label.reshape((-1, 1, 1)),
         classes=specs[0].size // max(specs[0].shape[0], 1), **attrs).reshape_like(data),
-    doc="The data; the gradient is that of the squared hinge loss, or of the hinge loss "
-        "(use_linear), of each class against the others.")
+    doc="The data; the gradient is that of the squared hinge loss, or of the hinge "
+        "loss (use_linear), of each class against the others.")
 
 
 # -- any number as a loss --------------------------------------------------------------

@@ -72,7 +72,9 @@ def is_core(node):
         bool(node.op.reduce or node.op.cpu) and node.op.name not in SCATTERS
 
 
-SCATTERS = {"Concat", "_put_slice", "_put_pick"}  # these write no element exactly once
+SCATTERS = {  # these write no element exactly once
+    "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
+}
 
 
 def fuse(graph):
@@ -106,13 +108,14 @@ def fuse(graph):
 
 def _joins(node, group, readers, is_head):
     """Whether a node may become part of its only readers' group."""
-    if node.n_outputs != 1 or any(is_load(r) for r in readers) or \
+    if node.n_outputs != 1 or any(
+            is_load(r) or r.op.name in SCATTERS for r in readers) or \
             not (is_map(node) or is_load(node) or is_core(node)):
         return False
     if node.op.random and node.op.cpu and not is_map(node):
         return False
     core, spec = group.core, node.specs[0]
-    if core is not None and group.before.issuperset(readers):  # it comes before the core
+    if core is not None and group.before.issuperset(readers):  # it is read by the core
         (n, i), *_ = core.inputs
         return not is_core(node) and not is_head and core.op.reduce is not None and \
             (spec.shape == n.specs[i].shape or is_literal(node))
