@@ -1,8 +1,8 @@
 """Sample inputs for every operator: what the laws of `test_ops_laws` are tried on.
 
 An operator whose inputs are any numbers of one shape needs no entry: it is tried on
-shapes (2, 3), (1,), (0, 3) and (). Any other operator needs one in `SAMPLES`, here or in
-the file of its subject.
+shapes (2, 3), (1,), (0, 3) and (). Any other operator needs one in `SAMPLES`, here or
+in the file of its subject.
 """
 
 import samples_convolution
