@@ -285,7 +285,8 @@ def special_answers(dtype, target, cases):
     return list(zip(outs, wanted, strict=True))
 
 
-FORMULAS = [Case(op, (), cases_of(op)[0].attrs) for op in UNIQUE if op.inputs
+FORMULAS = [Case(op, (), case.attrs) for op, case in
+            {case.op: case for case in reversed(CASES)}.items() if op.inputs
             and isinstance(op.inputs, tuple) and op.expr and not op.random]
 
 
