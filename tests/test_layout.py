@@ -18,6 +18,9 @@ READING_ORDER = """
     ops.ordering
     ops.neural
     ops.random
+    ops.flatshift
+    ops.convolution
+    ops.pooling
     ops.norm
     ops.np
     ops.infix

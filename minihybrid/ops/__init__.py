@@ -6,13 +6,16 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 
 from minihybrid.op import OPS
 from minihybrid.ops import (
+    convolution,
     elementwise,
+    flatshift,
     indexing,
     layout,
     neural,
     norm,
     np,
     ordering,
+    pooling,
     random,
     reduce,
     shapes,
@@ -24,7 +27,9 @@ from minihybrid.ops import infix  # last: it makes methods of the records above
 
 __all__ = [
     "OPS",
+    "convolution",
     "elementwise",
+    "flatshift",
     "indexing",
     "infix",
     "layout",
@@ -32,6 +37,7 @@ __all__ = [
     "norm",
     "np",
     "ordering",
+    "pooling",
     "random",
     "reduce",
     "shapes",
