@@ -11,17 +11,19 @@ READING_ORDER = """
     op
     ops.shapes
     ops.elementwise
+    ops.functions
     ops.reduce
     ops.layout
     ops.indexing
     ops.tiling
     ops.ordering
     ops.neural
-    ops.random
     ops.flatshift
     ops.convolution
     ops.pooling
+    ops.random
     ops.norm
+    ops.outputs
     ops.np
     ops.infix
     ops
@@ -36,7 +38,8 @@ READING_ORDER = """
     serial
     util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
+    gluon.parameter gluon.hybrid gluon.block gluon.function
+    gluon.activations gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon
     metric viz bench explain datasets show
     __init__

@@ -116,7 +116,7 @@ def _joins(node, group, readers, is_head):
     if node.op.random and node.op.cpu and not is_map(node):
         return False
     core, spec = group.core, node.specs[0]
-    if core is not None and group.before.issuperset(readers):  # it comes before the core
+    if core is not None and group.before.issuperset(readers):  # it is read by the core
         (n, i), *_ = core.inputs
         return not is_core(node) and not is_head and core.op.reduce is not None and \
             (spec.shape == n.specs[i].shape or is_literal(node))
