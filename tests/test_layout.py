@@ -17,7 +17,7 @@ READING_ORDER = """
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
-    plan
+    plan executor
     serial
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
