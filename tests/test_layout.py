@@ -34,7 +34,7 @@ READING_ORDER = """
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
-    plan
+    plan executor
     serial
     util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
