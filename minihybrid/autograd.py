@@ -126,7 +126,7 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
             info.fresh = True
             if g is None:  # on the tape, but nothing came back: the gradient is 0
                 g = zeros_like(info.grad)
-            info.grad[:] = info.grad + g if info.req == "add" else g
+            info.grad[...] = info.grad + g if info.req == "add" else g
     if not retain_graph:
         _free(refs)
 

@@ -30,7 +30,7 @@ class In(NamedTuple):
             values = values.reshape(self.shape) + 0.01 * rng.random(self.shape)
         if self.kind != "positive":
             values = values * rng.choice([-1, 1], self.shape)
-        return values.astype(dtype)
+        return np.asarray(values, dtype)
 
 
 class Case(NamedTuple):
