@@ -9,7 +9,19 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
-    ops.shapes ops.elementwise ops.reduce ops.layout ops.neural ops.random ops.np ops.infix ops
+    ops.shapes
+    ops.elementwise
+    ops.reduce
+    ops.layout
+    ops.indexing
+    ops.tiling
+    ops.ordering
+    ops.neural
+    ops.random
+    ops.norm
+    ops.np
+    ops.infix
+    ops
     nd
     graph
     autograd

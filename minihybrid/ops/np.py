@@ -30,7 +30,7 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.elementwise import cast, sqrt, square
+from minihybrid.ops.elementwise import cast, choose, sqrt, square
 from minihybrid.ops.layout import concat, infer_length, reshape, transpose, view
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
@@ -360,7 +360,7 @@ def _matmul(a, b, old_a, old_b):
 
 
 matmul = _product("_npi_matmul", _matmul_rule, _matmul,
-                  "Products of the matrices in the last two axes; the others broadcast.")
+                  "Products of the matrices in the last two axes; others broadcast.")
 
 
 # -- shapes ----------------------------------------------------------------------------
@@ -426,22 +426,6 @@ register("_np_transpose", inputs=("a",), attrs={"axes": (optional(shape), None)}
          expand=lambda specs, a, axes: transpose(a, axes=axes or ()),
          doc=transpose.doc)
 renamed("_npi_broadcast_to", OPS["broadcast_to"])
-
-
-def _moved(old, source, destination):
-    source = [axis_of("moveaxis", a, len(old)) for a in source]
-    destination = [axis_of("moveaxis", a, len(old)) for a in destination]
-    order = [i for i in range(len(old)) if i not in source]
-    for to_, from_ in sorted(zip(destination, source, strict=True)):
-        order.insert(to_, from_)
-    return tuple(order)
-
-
-register("_np_moveaxis", inputs=("a",),
-         attrs={"source": (shape, REQUIRED), "destination": (shape, REQUIRED)},
-         infer=forward(lambda old, **a: tuple(old[i] for i in _moved(old, **a))),
-         expand=lambda specs, a, **at: transpose(a, axes=_moved(specs[0].shape, **at)),
-         doc="Axes moved to other places; the others keep their order.")
 
 
 # -- joining ---------------------------------------------------------------------------
@@ -533,7 +517,6 @@ def _where_infer(specs):
 
 def _where_expand(specs, condition, x, y):
     kind = promoted(*(s.dtype for s in specs[1:]))
-    choose = OPS.get("_where") or OPS["where"]
     return choose(condition, to(x, specs[1].dtype, kind), to(y, specs[2].dtype, kind))
 
 
