@@ -30,7 +30,7 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.elementwise import cast, choose, sqrt, square
+from minihybrid.ops.elementwise import block_grad, cast, choose, sqrt, square
 from minihybrid.ops.layout import concat, infer_length, reshape, transpose, view
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
@@ -260,7 +260,7 @@ reduction("_npi_std", lambda *args, **more: sqrt(_variance(*args, **more)), floa
 
 def _logical(name):
     def compute(data, spec, gone, keepdims):
-        bits = cast(cast(data, dtype=BOOL), dtype=LONG)
+        bits = cast(cast(block_grad(data), dtype=BOOL), dtype=LONG)
         return cast(OPS[name](bits, axis=gone or None, keepdims=keepdims), dtype=BOOL)
     return compute
 
