@@ -17,7 +17,6 @@ import numpy as np
 from minihybrid.op import (
     OPS,
     REQUIRED,
-    AttrError,
     Op,
     ShapeError,
     Spec,
@@ -41,7 +40,6 @@ from minihybrid.ops.shapes import (
     axis_of,
     broadcast,
     floating,
-    forward,
     known,
 )
 
