@@ -157,8 +157,11 @@ renamed("_np_copy", OPS["_copy"])
 
 def _tested(name, expand, doc):
     """Enter a test of each number, which gives a bool."""
-    register(f"_npi_{name}", inputs=("data",), doc=doc, expand=lambda specs, data: cast(
-        expand(data), dtype=BOOL),
+    def test(specs, data):
+        data = to(data, specs[0].dtype, floating(specs[0].dtype))
+        return cast(expand(data), dtype=BOOL)
+
+    register(f"_npi_{name}", inputs=("data",), doc=doc, expand=test,
              infer=lambda specs: (specs, [Spec(specs[0].shape, BOOL)]))
 
 
