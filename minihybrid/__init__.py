@@ -11,6 +11,7 @@ graph, optimises, compiles and exports it.
 
 from minihybrid import (
     autograd,
+    contrib,
     datasets,
     gluon,
     init,
@@ -33,7 +34,7 @@ ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "cpu", "current_context", "datasets", "explain", "function", "gluon",
-    "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray", "num_gpus",
-    "optimizer", "random", "serial", "show", "sym", "symbol",
+    "autograd", "contrib", "cpu", "current_context", "datasets", "explain", "function",
+    "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray",
+    "num_gpus", "optimizer", "random", "serial", "show", "sym", "symbol",
 ]

@@ -22,6 +22,7 @@ READING_ORDER = """
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon
+    contrib
     metric viz bench explain datasets show
     __init__
     """.split()
