@@ -18,9 +18,12 @@ from minihybrid import (
     lr_scheduler,
     metric,
     nd,
+    np,
+    npx,
     optimizer,
     serial,
     sym,
+    util,
 )
 from minihybrid.explain import explain
 from minihybrid.gluon import function
@@ -28,6 +31,7 @@ from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, random
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
 from minihybrid.show import show
 from minihybrid.sym import TraceError
+from minihybrid.util import np_shape, use_np_shape
 
 __version__ = "0.1.0"
 ndarray, symbol, initializer = nd, sym, init
@@ -36,5 +40,6 @@ __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
     "autograd", "contrib", "cpu", "current_context", "datasets", "explain", "function",
     "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray",
-    "num_gpus", "optimizer", "random", "serial", "show", "sym", "symbol",
+    "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
+    "symbol", "use_np_shape", "util",
 ]

@@ -215,7 +215,8 @@ def evaluate_node(node, arrays, key=0):
 def shown_attrs(node):
     """The attributes that say something: those that differ from their defaults."""
     kinds = node.op.attrs
-    return {k: v for k, v in node.attrs.items() if k not in kinds or v != kinds[k][1]}
+    return {k: v for k, v in node.attrs.items() if k not in kinds or
+            v != kinds[k][1] or (v is None) != (kinds[k][1] is None)}  # float64 == None
 
 
 def infer(graph, given):

@@ -9,6 +9,7 @@ do).
 """
 
 import threading
+from numbers import Integral
 
 import numpy as np
 
@@ -200,6 +201,11 @@ class NDArray(Value):
     ctx = device = context
     stype = "default"
 
+    def tostype(self, stype):
+        """This array; there is no storage but the default, which is dense."""
+        _dense(stype)
+        return self
+
     def asnumpy(self):
         """The numbers in a NumPy array of their own."""
         return self.data.copy()
@@ -249,21 +255,27 @@ class NDArray(Value):
 
     # -- indexing
     def __getitem__(self, key):
-        if isinstance(key, NDArray):
-            key = key.data.astype(np.int64)
-        if STATE.recording and self.node is not None:
+        """A part: numbers, slices, `...`, and arrays or lists of places or of booleans.
+
+        Under `record()` every form has a gradient: what cannot be sliced is taken.
+        """
+        key = _places(key)
+        taped = STATE.recording and self.node is not None
+        if taped and _is_basic(key):
             return self.part(key, self.shape)
-        try:
-            part = self.data[key]
+        try:  # on the tape, look the places up as the numbers would be
+            part = (np.arange(self.size).reshape(self.shape) if taped else
+                    self.data)[key]
         except IndexError as error:
             raise ShapeError(f"x[...]: {error}; the array has shape "
                              f"{self.shape}") from None
         part = np.asarray(part).reshape(np.shape(part) or (1,))
-        return NDArray(part if part.flags.c_contiguous else part.copy())
+        part = NDArray(part if part.flags.c_contiguous else part.copy())
+        return OPS["take"](self.reshape((-1,)), part) if taped else part
 
     def __setitem__(self, key, value):
         self._writable("x[...] = y")
-        key = key.data.astype(np.int64) if isinstance(key, NDArray) else key
+        key = _places(key)
         value = value.data if isinstance(value, NDArray) else value
         if isinstance(value, np.ndarray) and value.size == 1:
             value = value.item()  # a (1,) array is a number, as x[0, 0] gives it
@@ -342,6 +354,24 @@ class NDArray(Value):
         return NDArray(self.data)
 
 
+def _places(key):
+    """An index in which NumPy arrays stand for NDArrays; their fractions are cut."""
+    if isinstance(key, NDArray):
+        return key.data if key.data.dtype.kind == "b" else key.data.astype(np.int64)
+    return tuple(map(_places, key)) if isinstance(key, tuple) else key
+
+
+def _is_basic(key):
+    keys = key if isinstance(key, tuple) else (key,)
+    return all(isinstance(k, (Integral, slice)) or k is Ellipsis for k in keys)
+
+
+def _dense(stype):
+    if stype not in (None, "default"):
+        raise HybridError(f"storage type '{stype}' (sparse) is not supported; every "
+                          "array is dense, which stype='default' says")
+
+
 def _write_states(op, inputs, attrs, outs):
     """Overwrite the operator's states by what it gave after its outputs."""
     outs, n = outs if isinstance(outs, tuple) else (outs,), op.count_outputs(attrs)
@@ -392,19 +422,27 @@ def empty(shape, ctx=None, dtype="float32"):
     )
 
 
-def _created(op, ctx, **attrs):
+def from_numpy(ndarray, zero_copy=True):
+    """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
+    if zero_copy and not ndarray.flags.c_contiguous:
+        raise AttrError("nd.from_numpy: the memory has gaps; pass zero_copy=False")
+    return NDArray(ndarray if zero_copy else ndarray.copy())
+
+
+def _created(op, ctx, stype=None, **attrs):
     check_context(ctx)
+    _dense(stype)
     return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
 
 
-def zeros(shape, ctx=None, dtype="float32", **_):
+def zeros(shape, ctx=None, dtype="float32", stype=None, **_):
     """An array of zeros."""
-    return _created("_zeros", ctx, shape=shape, dtype=dtype)
+    return _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
 
 
-def ones(shape, ctx=None, dtype="float32", **_):
+def ones(shape, ctx=None, dtype="float32", stype=None, **_):
     """An array of ones."""
-    return _created("_ones", ctx, shape=shape, dtype=dtype)
+    return _created("_ones", ctx, stype, shape=shape, dtype=dtype)
 
 
 def full(shape, val, ctx=None, dtype="float32", out=None):
@@ -419,9 +457,55 @@ def arange(start, stop=None, step=1.0, repeat=1, ctx=None, dtype="float32"):
                     dtype=dtype)
 
 
-def concatenate(arrays, axis=0):
-    """Join arrays along an axis."""
+def linspace(start, stop, num, endpoint=True, ctx=None, dtype="float32"):
+    """`num` numbers at equal distances, from start to stop."""
+    return _created("_linspace", ctx, start=start, stop=stop, num=num,
+                    endpoint=endpoint, dtype=dtype)
+
+
+def eye(N, M=0, k=0, ctx=None, dtype="float32", **_):
+    """An N x M array (N x N for M=0) with ones on the diagonal k.
+
+    >>> eye(2, 3, 1).asnumpy().tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    return _created("_eye", ctx, N=N, M=M, k=k, dtype=dtype or "float32")
+
+
+def concatenate(arrays, axis=0, always_copy=True):
+    """Join arrays along an axis; a single one is copied unless told not to."""
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
     return OPS["Concat"](*arrays, dim=axis)
+
+
+def histogram(a, bins=10, range=None):
+    """How many numbers lie in each bin, and the bins' edges.
+
+    bins:    a number of equal bins within `range` (by default, of all numbers), or
+             an NDArray of edges.
+    Returns: (counts, int64; edges); the last edge belongs to the last bin.
+
+    >>> histogram(array([0, 1, 2, 2, 3]), bins=3, range=(0, 3))[0].asnumpy()
+    array([1, 1, 3])
+    """
+    if isinstance(bins, NDArray):
+        return OPS["_histogram"](a, bins)
+    if range is None:
+        low, high = a.min().item(), a.max().item()
+        range = (low, high) if low < high else (low - 0.5, high + 0.5)
+    return OPS["_histogram"](a, bin_cnt=bins, range=range)
+
+
+def onehot_encode(indices, out):
+    """Write a one-hot line for each index into the rows of `out`."""
+    return out.copy_from(OPS["one_hot"](indices, depth=out.shape[1], dtype=out.dtype))
+
+
+def reset_arrays(*arrays, num_arrays=None):
+    """Write zeros into arrays."""
+    for each in arrays:
+        each[:] = 0
 
 
 def waitall():

@@ -111,7 +111,7 @@ class Plan:
         arrays:  one ndarray a name in `params`; they must stay where they are.
         """
         arrays = [*arrays, *(n.values[0] for n in self.table.constants)]
-        arrays = [np.ascontiguousarray(a) for a in arrays]
+        arrays = [np.asarray(a, order="C") for a in arrays]  # keeps 0 axes
         if self.target == "numpy":
             return arrays, arrays
         table = np.array([a.ctypes.data for a in arrays] or [0], np.uint64)

@@ -286,7 +286,12 @@ def save(fname, data):
 
 def load(fname):
     """The arrays in a file: a dict if they have names, else a list."""
-    arrays, names = unpack_arrays(read_whole(fname), fname)
+    return load_frombuffer(read_whole(fname), fname)
+
+
+def load_frombuffer(buf, source="the buffer"):
+    """The arrays in the bytes of a file: a dict if they have names, else a list."""
+    arrays, names = unpack_arrays(bytes(buf), source)
     made = [nd.array(a, dtype=a.dtype) for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made
 
@@ -321,11 +326,11 @@ def write_whole(fname, data):
 
 
 # Arrays and symbols come before files in the reading order; their methods come here.
-nd.save, nd.load = save, load
+nd.save, nd.load, nd.load_frombuffer = save, load, load_frombuffer
 sym.load, sym.fromjson, sym.load_json = load_symbol, fromjson, fromjson
 Symbol.tojson, Symbol.save = tojson, save_symbol
 NDArray.save = lambda self, fname: save(fname, self)
 NDArray.save.__doc__ = "Write this array to a file."
 
-__all__ = ["FileError", "fromjson", "load", "load_symbol", "save", "save_symbol",
-           "tojson"]
+__all__ = ["FileError", "fromjson", "load", "load_frombuffer", "load_symbol", "save",
+           "save_symbol", "tojson"]

@@ -21,7 +21,7 @@ class In(NamedTuple):
         """Numbers of this kind, away from the kinks at 0 and 1, and never equal."""
         if self.kind in ("bits", "index"):
             stop = 2 if self.kind == "bits" else 3
-            return rng.integers(0, stop, self.shape).astype("f4")
+            return np.asarray(rng.integers(0, stop, self.shape), "f4")
         size = int(np.prod(self.shape))
         if dtype.kind != "f":
             values = rng.integers(1, 4, self.shape)
@@ -30,7 +30,7 @@ class In(NamedTuple):
             values = values.reshape(self.shape) + 0.01 * rng.random(self.shape)
         if self.kind != "positive":
             values = values * rng.choice([-1, 1], self.shape)
-        return values.astype(dtype)
+        return np.asarray(values, dtype)
 
 
 class Case(NamedTuple):

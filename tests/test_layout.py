@@ -9,7 +9,19 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
-    ops.shapes ops.elementwise ops.reduce ops.layout ops.neural ops.random ops.infix ops
+    ops.shapes
+    ops.elementwise
+    ops.reduce
+    ops.layout
+    ops.indexing
+    ops.tiling
+    ops.ordering
+    ops.neural
+    ops.random
+    ops.norm
+    ops.np
+    ops.infix
+    ops
     nd
     graph
     autograd
@@ -19,9 +31,11 @@ READING_ORDER = """
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
     plan
     serial
+    util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
-    gluon.trainer gluon.data gluon.utils gluon
+    gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
+    gluon.model_zoo.vision gluon.model_zoo gluon
     contrib
     metric viz bench explain datasets show
     __init__

@@ -182,7 +182,7 @@ def _signature(graph, table, variables, tail):
             len(spec.shape) > 1
         )
         name = "boolean" if spec.dtype.kind == "b" else spec.dtype.name
-        return f"{name}[{dims}::1]"
+        return f"{name}[{dims}::1]" if spec.shape else f"Array({name}, 0, 'C')"
 
     kinds = [array(variables[n].specs[0]) if n in variables else "float32[::1]"
              for n in table.inputs]

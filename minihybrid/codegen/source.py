@@ -305,7 +305,9 @@ class Kernel:
                 )
                 return f"{self.ins[ref]}[{_sum(offset, text)}]"
 
-            self.scalars(self.before, values, "0", load)
+            place = " + ".join(f"{flat[i]} * {s}" for i, s
+                               in enumerate(row_major(shape)) if i in flat)
+            self.scalars(self.before, values, f"({place or 0})", load)
             return values.get(source) or load(source, core)
 
         end = finish.replace("{n}", str(size))

@@ -1,8 +1,8 @@
 """Chapter 15. Layers: blocks that are used again and again.
 
 Takes:   sizes; the number of inputs may be left to the first call.
-Gives:   `Sequential`, `HybridSequential`, `Dense`, `Activation`, `Flatten`, `Dropout`,
-         `Lambda`, `HybridLambda`.
+Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Activation`,
+         `Flatten`, `Dropout`, `Lambda`, `HybridLambda`.
 
 What is left out: convolutions and normalisations.
 """
@@ -97,6 +97,35 @@ class Dense(HybridBlock):
     def __repr__(self):
         units, inputs = self.weight.shape
         return f"Dense({inputs or None} -> {units}, {self.act or 'linear'})"
+
+
+class Embedding(HybridBlock):
+    """A row of learnt numbers for each whole number.
+
+    Shapes:  (...) indices below input_dim -> (..., output_dim); an index outside means
+             the nearest row.
+    The gradient is dense; `sparse_grad` is accepted and changes nothing.
+
+    >>> words = Embedding(10, 4); words.initialize(); words(nd.array([[1, 2, 3]])).shape
+    (1, 3, 4)
+    """
+
+    def __init__(self, input_dim, output_dim, dtype="float32", weight_initializer=None,
+                 sparse_grad=False, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._kwargs = {"input_dim": input_dim, "output_dim": output_dim,
+                        "dtype": dtype, "sparse_grad": sparse_grad}
+        with self.name_scope():
+            self.weight = self.params.get(
+                "weight", shape=(input_dim, output_dim), init=weight_initializer,
+                dtype=dtype, allow_deferred_init=True)
+
+    def hybrid_forward(self, F, x, weight):
+        """Look the rows up."""
+        return F.Embedding(x, weight, name="fwd", **self._kwargs)
+
+    def __repr__(self):
+        return "Embedding({input_dim} -> {output_dim}, {dtype})".format(**self._kwargs)
 
 
 class Activation(HybridBlock):

@@ -5,10 +5,35 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 """
 
 from minihybrid.op import OPS
-from minihybrid.ops import elementwise, layout, neural, random, reduce, shapes
+from minihybrid.ops import (
+    elementwise,
+    indexing,
+    layout,
+    neural,
+    norm,
+    np,
+    ordering,
+    random,
+    reduce,
+    shapes,
+    tiling,
+)
 
 # isort: split
 from minihybrid.ops import infix  # last: it makes methods of the records above
 
-__all__ = ["OPS", "elementwise", "infix", "layout", "neural", "random", "reduce",
-           "shapes"]
+__all__ = [
+    "OPS",
+    "elementwise",
+    "indexing",
+    "infix",
+    "layout",
+    "neural",
+    "norm",
+    "np",
+    "ordering",
+    "random",
+    "reduce",
+    "shapes",
+    "tiling",
+]

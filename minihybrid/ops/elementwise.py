@@ -12,7 +12,14 @@ What is left out: complex numbers.
 import numpy as np
 
 from minihybrid.op import REQUIRED, Spec, dtype, number, register
-from minihybrid.ops.shapes import broadcast, common_dtype, floating, same_shape
+from minihybrid.ops.shapes import (
+    as_codes,
+    broadcast,
+    common_dtype,
+    floating,
+    known,
+    same_shape,
+)
 
 
 class Ufunc:
@@ -42,11 +49,15 @@ def literal(value):
 
 
 def scalar_like(array, scalar):
-    """The scalar in the array's dtype; whole-number arrays cut the fraction off."""
+    """The scalar in the array's dtype; whole-number arrays cut the fraction off.
+
+    By way of int64, because a negative number as an unsigned one is then the same on
+    every processor.
+    """
     return (
         scalar
         if array.dtype.kind == "f"
-        else np.asarray(scalar).astype(array.dtype)[()]
+        else np.asarray(scalar).astype(np.int64).astype(array.dtype)[()]
     )
 
 
@@ -272,12 +283,38 @@ def _where_eager(condition, x, y):
     return np.where(condition != 0, x, y)
 
 
-where = register(
-    "where", inputs=("condition", "x", "y"), infer=_where_infer, eager=_where_eager,
+choose = register(
+    "_where", inputs=("condition", "x", "y"), infer=_where_infer, eager=_where_eager,
     expr="{b} if {a} != 0 else {c}",
-    grad=lambda g, out, c, x, y: (None, unbroadcast(where(c, g, zeros_like(g)), x),
-                                  unbroadcast(where(c, zeros_like(g), g), y)),
-    doc="x where the condition is not 0, else y.")
+    grad=lambda g, out, c, x, y: (None, unbroadcast(choose(c, g, zeros_like(g)), x),
+                                  unbroadcast(choose(c, zeros_like(g), g), y)),
+    doc="x where the condition is not 0, else y; the three broadcast.")
+
+
+def _rows(specs):
+    """The specs, with a vector of conditions stood upright if it chooses rows."""
+    cond, x = specs[0], specs[1].shape
+    if not known(specs) or len(cond.shape) != 1 or len(x) < 2 or cond.shape != x[:1]:
+        return specs
+    return [Spec((*cond.shape, *(1 for _ in x[1:])), cond.dtype), *specs[1:]]
+
+
+def _where_rows_infer(specs):
+    found, outs = _where_infer(_rows(specs))
+    return [Spec(specs[0].shape, found[0].dtype), *found[1:]], outs
+
+
+def _where_expand(specs, condition, x, y):
+    upright = _rows(specs)[0].shape
+    if upright != specs[0].shape:
+        condition = condition.reshape(as_codes(upright))
+    return choose(condition, x, y)
+
+
+where = register(
+    "where", inputs=("condition", "x", "y"), infer=_where_rows_infer,
+    expand=_where_expand,
+    doc="x where the condition is not 0, else y; a vector of conditions chooses rows.")
 
 
 def _cast_eager(data, *, dtype):
@@ -287,6 +324,7 @@ def _cast_eager(data, *, dtype):
 cast = register(
     "Cast",
     "cast",
+    "amp_cast",
     inputs=("data",),
     attrs={"dtype": (dtype, REQUIRED)},
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),

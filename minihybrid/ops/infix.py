@@ -12,6 +12,7 @@ from functools import cache
 from numbers import Integral, Number
 
 from minihybrid.op import OPS, AttrError, ShapeError
+from minihybrid.ops.tiling import split_v2
 
 
 def _infix(name, elemwise, scalar, rscalar=None):
@@ -64,6 +65,10 @@ class Value:
 
     def __hash__(self):
         return id(self)
+
+    def as_nd_ndarray(self):
+        """The legacy form of this value, which here is itself."""
+        return self
 
     def __neg__(self):
         return OPS["negative"](self)
@@ -122,6 +127,10 @@ class Value:
         kept = [n for n, k in zip(kept, keys, strict=True) if isinstance(k, slice)]
         return part.reshape((*kept, *shape[len(keys):]) or (1,))
 
+    def split_v2(self, indices_or_sections, axis=0, squeeze_axis=False):
+        """Parts of equal length (a number), or between places (a tuple)."""
+        return split_v2(self, indices_or_sections, axis, squeeze_axis)
+
     @property
     def T(self):
         """The axes reversed."""
@@ -166,6 +175,7 @@ FUNCTIONS = {
     "not_equal": operator.ne, "greater": operator.gt, "greater_equal": operator.ge,
     "lesser": operator.lt, "lesser_equal": operator.le,
     "maximum": _extreme("maximum", max), "minimum": _extreme("minimum", min),
+    "split_v2": split_v2,
 }
 
 

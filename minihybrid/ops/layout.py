@@ -216,13 +216,30 @@ broadcast_to = strided(
     grad=lambda g, out, data, shape: (unbroadcast(g, data),))
 
 
+def _stretched_like(old, like, lhs_axes=None, rhs_axes=None):
+    """The shape of `old` with some axes as long as some of `like`; else all of them."""
+    if lhs_axes is None and rhs_axes is None:
+        return _stretched(old, like)
+    if not lhs_axes or not rhs_axes or len(lhs_axes) != len(rhs_axes):
+        raise AttrError(f"broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} "
+                        "must name equally many axes")
+    new = list(old)
+    for i, j in zip(lhs_axes, rhs_axes, strict=True):
+        new[axis_of("broadcast_like", i, len(old))] = like[
+            axis_of("broadcast_like", j, len(like))]
+    return _stretched(old, tuple(new))
+
+
 broadcast_like = register(
     "broadcast_like", inputs=("lhs", "rhs"),
-    infer=lambda specs: (specs, [Spec(
-        _stretched(specs[0].shape, specs[1].shape) if known(specs) else None,
+    attrs={"lhs_axes": (optional(shape), None), "rhs_axes": (optional(shape), None)},
+    infer=lambda specs, **a: (specs, [Spec(
+        _stretched_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
         specs[0].dtype)]),
-    expand=lambda specs, lhs, rhs: broadcast_to(lhs, shape=specs[1].shape),
-    doc="Repeat axes of length 1 up to the shape of rhs.")
+    expand=lambda specs, lhs, rhs, **a: broadcast_to(
+        lhs, shape=_stretched_like(specs[0].shape, specs[1].shape, **a)),
+    doc="Repeat axes of length 1 up to the shape of rhs, or only lhs_axes up to "
+        "rhs_axes.")
 
 
 def slices(old, begin, end, step):
@@ -424,6 +441,11 @@ def created(specs, shape, dtype, **_):
         raise ShapeError(f"an array of shape {shape} was asked for; no length is "
                          "negative")
     return specs, [Spec(shape, np.dtype("float32") if dtype is None else dtype)]
+
+
+def made(like, op, **attrs):
+    """The output of an operator without inputs, read by whoever reads `like`."""
+    return like.interpret(op, [], op.normalize(attrs))
 
 
 def _full_eager(*, shape, dtype, value):

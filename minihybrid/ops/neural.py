@@ -1,4 +1,4 @@
-"""Chapter 02. Operators of neural networks: products of matrices, softmax, lookups.
+"""Chapter 02. Operators of neural networks: products of matrices, softmax, the loss.
 
 Takes:   data in rows (N samples), weights as Gluon stores them, `(outputs, inputs)`.
 Gives:   the records, with loops for the compiled target where they are not elementwise.
@@ -14,13 +14,13 @@ from minihybrid.op import (
     Spec,
     boolean,
     choice,
-    dtype,
     integer,
     number,
     optional,
     register,
 )
 from minihybrid.ops.elementwise import exp, relu, sigmoid, softrelu, softsign, tanh
+from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import flatten as flatten_rows
 from minihybrid.ops.layout import reshape, reshape_like
 from minihybrid.ops.reduce import split_at, sum_
@@ -29,7 +29,6 @@ from minihybrid.ops.shapes import (
     common_dtype,
     floating,
     forward,
-    known,
     merge,
     same_shape,
 )
@@ -108,22 +107,20 @@ dot = register(
 
 
 def _batch_dot_rule(left, right, transpose_a, transpose_b):
-    if len(left) != 3 or len(right) != 3 or left[0] != right[0]:
+    if len(left) < 3 or len(right) < 3 or left[:-2] != right[:-2]:
         raise ShapeError(f"batch_dot: shapes {left} and {right} are not batches of "
-                         "matrices of one length (B, M, K) and (B, K, N)")
-    return left[0], *_matmul_rule(left[1:], right[1:], transpose_a, transpose_b)
+                         "matrices of one length (..., M, K) and (..., K, N)")
+    return *left[:-2], *_matmul_rule(left[-2:], right[-2:], transpose_a, transpose_b)
 
 
 def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
-    return np.matmul(lhs.transpose(0, 2, 1) if transpose_a else lhs,
-                     rhs.transpose(0, 2, 1) if transpose_b else rhs)
+    return np.matmul(lhs.swapaxes(-1, -2) if transpose_a else lhs,
+                     rhs.swapaxes(-1, -2) if transpose_b else rhs)
 
 
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
-    (batch, *left), (_, *right), (_, *product) = a.shape, b.shape, out.shape
-    with k.loop("batch", batch):
-        parts = [k.part(v, "batch", shape) for v, shape in
-                 ((a, left), (b, right), (out, product))]
+    with k.loop("batch", int(np.prod(out.shape[:-2]))):
+        parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
         k.matmul(*parts, transpose_a, transpose_b)
 
 
@@ -145,7 +142,7 @@ batch_dot = register(
     "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
     infer=forward(_batch_dot_rule),
     eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
-    doc="(B, M, K) times (B, K, N) -> (B, M, N), one product a sample.")
+    doc="(..., M, K) times (..., K, N) -> (..., M, N), one product a sample.")
 
 
 # -- the fully connected layer ---------------------------------------------------------
@@ -295,109 +292,7 @@ log_softmax = register(
     doc="a - log(sum(exp(a))) along an axis.")
 
 
-# -- lookups ---------------------------------------------------------------------------
-def _pick_infer(specs, axis, keepdims, mode):
-    data, index = specs
-    if not known(specs):
-        return specs, [Spec(None, data.dtype)]
-    axis = axis_of("pick", axis, len(data.shape))
-    rest = data.shape[:axis] + data.shape[axis + 1:]
-    with_one = (*data.shape[:axis], 1, *data.shape[axis + 1:])
-    if index.shape not in (rest, with_one):
-        raise ShapeError(f"pick: index has shape {index.shape}, but data {data.shape} "
-                         f"with axis={axis} needs {rest}")
-    return specs, [Spec(with_one if keepdims else rest or (1,), data.dtype)]
-
-
-def _places(index, shape, axis):
-    """The indices cut to the axis' length, with that axis kept as length 1."""
-    axis = axis % len(shape)
-    index = np.clip(index.astype(np.int64), 0, shape[axis] - 1)
-    return index.reshape((*shape[:axis], 1, *shape[axis + 1:]))
-
-
-def _pick_eager(data, index, *, axis, keepdims, mode):
-    out = np.take_along_axis(data, _places(index, data.shape, axis), axis)
-    return out if keepdims else out.reshape(np.squeeze(out, axis).shape or (1,))
-
-
-def _pick_cpu(k, data, index, out, *, axis, keepdims, mode):
-    outer, n, inner = split_at(data.shape, axis)
-    with k.loop("i", outer), k.loop("j", inner):
-        k(f"at = min(max(int({index}[i * {inner} + j]), 0), {n - 1})")
-        k.store(f"i * {inner} + j", f"{data}[i * {n * inner} + at * {inner} + j]")
-
-
-def _put_pick_eager(g, index, like, *, axis):
-    out = np.zeros(like.shape, g.dtype)
-    places = _places(index, like.shape, axis)
-    np.put_along_axis(out, places, g.reshape(places.shape), axis)
-    return out
-
-
-def _put_pick_cpu(k, g, index, like, out, *, axis):
-    outer, n, inner = split_at(out.shape, axis)
-    with k.loop("i", out.size):
-        k(f"{out}[i] = T(0)")
-    with k.loop("i", outer), k.loop("j", inner):
-        k(f"at = min(max(int({index}[i * {inner} + j]), 0), {n - 1})")
-        k(f"{out}[i * {n * inner} + at * {inner} + j] = {g}[i * {inner} + j]")
-
-
-put_pick = register(
-    "_put_pick", inputs=("data", "index", "like"), attrs={"axis": (integer, -1)},
-    infer=lambda specs, axis: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
-    eager=_put_pick_eager, cpu=_put_pick_cpu,
-    grad=lambda g, out, data, index, like, axis: (
-        reshape_like(pick(g, index, axis=axis), data), None, None),
-    doc="Zeros in the shape of `like`, with the data at the picked places.")
-
-pick = register(
-    "pick", inputs=("data", "index"), infer=_pick_infer, eager=_pick_eager,
-    cpu=_pick_cpu,
-    attrs={"axis": (integer, -1), "keepdims": (boolean, False),
-           "mode": (choice("clip"), "clip")},
-    grad=lambda g, out, data, index, axis, keepdims, mode: (
-        put_pick(g, index, data, axis=axis), None),
-    doc="One element of each line along an axis: data[i, index[i]].")
-
-
-def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
-    hit = np.arange(depth) == indices[..., None].astype(np.int64)
-    return np.where(hit, on_value, off_value).astype(dtype or np.float32)
-
-
-def _one_hot_cpu(k, indices, out, *, depth, on_value, off_value, dtype):
-    with k.loop("i", indices.size), k.loop("n", depth):
-        k.store(f"i * {depth} + n",
-                f"T({on_value!r}) if n == int({indices}[i]) else T({off_value!r})")
-
-
-one_hot = register(
-    "one_hot",
-    inputs=("indices",),
-    eager=_one_hot_eager,
-    cpu=_one_hot_cpu,
-    attrs={
-        "depth": (integer, REQUIRED),
-        "on_value": (number, 1.0),
-        "off_value": (number, 0.0),
-        "dtype": (dtype, np.dtype("float32")),
-    },
-    infer=lambda specs, depth, dtype, **_: (
-        specs,
-        [
-            Spec(
-                (*specs[0].shape, depth) if known(specs) else None,
-                dtype or np.dtype("float32"),
-            )
-        ],
-    ),
-    grad=lambda g, out, indices, **_: (None,),
-    doc="A line of `depth` numbers for each index: on at the index, off elsewhere.",
-)
-
-
+# -- the loss of a classifier ----------------------------------------------------------
 def _cross_entropy_expand(specs, data, label):
     return sum_(-pick(log_softmax(data), label))
 

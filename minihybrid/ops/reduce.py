@@ -10,8 +10,27 @@ What is left out: pairwise summation in compiled loops.
 
 import numpy as np
 
-from minihybrid.op import AttrError, Spec, axes, boolean, integer, optional, register
-from minihybrid.ops.elementwise import cast, exp, log, sqrt, square
+from minihybrid.op import (
+    AttrError,
+    Spec,
+    axes,
+    boolean,
+    dtype,
+    integer,
+    optional,
+    register,
+)
+from minihybrid.ops.elementwise import (
+    abs_,
+    cast,
+    exp,
+    log,
+    ones_like,
+    sqrt,
+    square,
+    where,
+    zeros_like,
+)
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward
 
 AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean, False)}
@@ -164,13 +183,79 @@ def split_at(shape, axis):
 argmax = _arg("argmax", np.argmax, ">")
 argmin = _arg("argmin", np.argmin, "<")
 
+
+def _norm_dtype(kind, out_dtype):
+    return out_dtype or floating(kind)
+
+
+def _norm_infer(specs, ord, axis, out_dtype, keepdims):
+    if ord not in (1, 2):
+        raise AttrError(f"norm: ord={ord} is given, but 1 (sum of absolute values) or "
+                        "2 (root of the sum of squares) is needed")
+    specs, (out,) = sum_.infer(specs, axis=axis, keepdims=keepdims, exclude=False)
+    return specs, [Spec(out.shape, _norm_dtype(out.dtype, out_dtype))]
+
+
+def _norm_expand(specs, data, ord, axis, out_dtype, keepdims):
+    data = cast(data, dtype=_norm_dtype(specs[0].dtype, out_dtype))
+    powers = abs_(data) if ord == 1 else square(data)
+    total = sum_(powers, axis=axis, keepdims=keepdims)
+    return total if ord == 1 else sqrt(total)
+
+
 norm = register(
-    "norm", inputs=("data",),
-    attrs={"axis": (axes, None), "keepdims": (boolean, False)},
-    infer=_mean_infer,
-    expand=lambda specs, data, axis, keepdims: sqrt(sum_(square(data), axis=axis,
-                                                         keepdims=keepdims)),
-    doc="The square root of the sum of squares along the axes.")
+    "norm", inputs=("data",), infer=_norm_infer, expand=_norm_expand,
+    attrs={"ord": (integer, 2), "axis": (axes, None), "out_dtype": (optional(dtype),
+                                                                    None),
+           "keepdims": (boolean, False)},
+    doc="The root of the sum of squares along the axes, or with ord=1 the sum of "
+        "absolute values.")
+
+
+# -- NaN counts as nothing -------------------------------------------------------------
+def _without_nan(name, reduction, neutral):
+    """Enter a reduction that leaves NaN out."""
+    def expand(specs, data, **attrs):
+        return reduction(where(data == data, data, neutral(data)), **attrs)
+
+    return register(name, inputs=("data",), attrs=AXES, infer=reduction.infer,
+                    expand=expand, doc=f"{reduction.doc} NaN is left out.")
+
+
+nansum = _without_nan("nansum", sum_, zeros_like)
+nanprod = _without_nan("nanprod", prod, ones_like)
+
+def _all_finite(data):
+    bad = [sum_(cast(d - d != 0, dtype="float32")) for d in data]  # inf - inf is NaN
+    return sum(bad[1:], bad[0]) == 0
+
+
+def _finite(name, **fields):
+    """Enter a name of the question whether all numbers are finite."""
+    return register(
+        name, inputs=("data",), **fields,
+        infer=lambda specs, **_: (specs, [Spec((1,), np.dtype("float32"))]),
+        expand=lambda specs, *data, **_: _all_finite(data),
+        doc="1 if no number is infinite or NaN, else 0.")
+
+
+INIT = {"init_output": (boolean, True)}
+COUNT = {"num_arrays": (integer, 0)}  # older programs say it; the inputs are counted
+all_finite = _finite("all_finite", attrs=INIT)
+multi_all_finite = _finite("multi_all_finite", attrs=COUNT | INIT, variadic=True)
+
+
+def _sums_of_squares(specs, *data, num_arrays):
+    sums = [sum_(square(cast(d, dtype="float32"))) for d in data]
+    return sums[0].concat(*sums[1:], dim=0) if len(sums) > 1 else sums[0]
+
+
+multi_sum_sq = register(
+    "multi_sum_sq", inputs=("data",), variadic=True, expand=_sums_of_squares,
+    attrs=COUNT,
+    infer=lambda specs, num_arrays: (specs, [Spec((len(specs),),
+                                                  np.dtype("float32"))]),
+    doc="The sum of squares of each array, as float32.")
 
 
 def logsumexp(data, axis):

@@ -24,6 +24,7 @@ class Group:
 
     def __init__(self, node, core=None):
         self.nodes, self.core = [node], core
+        self.before = {core}  # the core, and what it reads
         self.shape = node.specs[0].shape
         self.dtype = node.specs[0].dtype
 
@@ -55,6 +56,11 @@ def is_map(node):
     return node.op is not None and node.op.scalar(node.attrs) is not None
 
 
+def is_literal(node):
+    """Whether every element is one number that stands in the program."""
+    return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
+
+
 def is_load(node):
     """Whether the output only reads the input at other steps (transpose, slice)."""
     return node.op is not None and node.op.strides is not None
@@ -66,7 +72,9 @@ def is_core(node):
         bool(node.op.reduce or node.op.cpu) and node.op.name not in SCATTERS
 
 
-SCATTERS = {"Concat", "_put_slice", "_put_pick"}  # these write no element exactly once
+SCATTERS = {  # these write no element exactly once
+    "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
+}
 
 
 def fuse(graph):
@@ -89,7 +97,9 @@ def fuse(graph):
         if group is not None and _joins(node, group, readers, (node, 0) in heads):
             group.nodes.append(node)
             if is_core(node):
-                group.core = node
+                group.core, group.before = node, {node}
+            elif group.before.issuperset(readers):
+                group.before.add(node)
         else:
             group = Group(node, node if is_core(node) else None)
         group_of[node] = group
@@ -98,14 +108,17 @@ def fuse(graph):
 
 def _joins(node, group, readers, is_head):
     """Whether a node may become part of its only readers' group."""
-    if node.n_outputs != 1 or any(is_load(r) for r in readers) or \
+    if node.n_outputs != 1 or any(
+            is_load(r) or r.op.name in SCATTERS for r in readers) or \
             not (is_map(node) or is_load(node) or is_core(node)):
         return False
     if node.op.random and node.op.cpu and not is_map(node):
         return False
     core, spec = group.core, node.specs[0]
-    if core is not None and all(r is core for r in readers):  # it comes before the core
-        return not is_core(node) and not is_head and core.op.reduce is not None
+    if core is not None and group.before.issuperset(readers):  # it comes before the core
+        (n, i), *_ = core.inputs
+        return not is_core(node) and not is_head and core.op.reduce is not None and \
+            (spec.shape == n.specs[i].shape or is_literal(node))
     if spec.shape != group.shape:
         return False
     if is_core(node):  # it becomes the core, if what follows can be computed on the way

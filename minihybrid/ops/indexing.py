@@ -1,0 +1,418 @@
+"""Chapter 02. Operators whose indices are arrays: take, pick, gather_nd, Embedding.
+
+Takes:   data, and an array of places in it; fractions of an index are cut off.
+Gives:   the records. Two primitives read (along one axis: the same places for all
+         lines, or other places in each line), and two add back what was read.
+
+An index outside of an axis is clipped to its ends or wrapped around; mode "raise" is an
+error of eager arrays, but compiled code clips, because a kernel cannot raise.
+What is left out: results whose shape depends on values.
+"""
+
+import numpy as np
+
+from minihybrid.op import (
+    REQUIRED,
+    UNKNOWN,
+    ShapeError,
+    Spec,
+    boolean,
+    choice,
+    dtype,
+    integer,
+    number,
+    register,
+    shape,
+)
+from minihybrid.ops.elementwise import cast, ones_like, where
+from minihybrid.ops.layout import (
+    expand_dims,
+    made,
+    reshape,
+    reshape_like,
+    slice_axis,
+    squeeze,
+    zeros,
+)
+from minihybrid.ops.reduce import split_at
+from minihybrid.ops.shapes import as_codes, axis_of, forward, known, merge, row_major
+
+
+# -- one index -------------------------------------------------------------------------
+def places(op, index, length, mode):
+    """Indices as whole numbers from 0 to length - 1.
+
+    Modes:   clip, wrap, raise, and "signed", where -1 is the last, as in Python.
+    Raises:  ShapeError for an index outside of the axis, in the last two modes.
+    """
+    index = index.astype(np.int64)
+    if mode == "clip":
+        return np.clip(index, 0, max(length - 1, 0))
+    outside = (index < (-length if mode == "signed" else 0)) | (index >= length)
+    if mode != "wrap" and outside.any():
+        raise ShapeError(f"{op}: index {index[outside][0]} is outside of an axis of "
+                         f"length {length}; mode='clip' and mode='wrap' of take accept "
+                         "any index")
+    return index % max(length, 1)
+
+
+def place_text(index, length, mode):
+    """The same for one index, as it stands in a kernel."""
+    if mode in ("clip", "raise"):
+        return f"min(max(int64({index}), 0), {max(length - 1, 0)})"
+    return f"int64({index}) % {max(length, 1)}"
+
+
+def _not_empty(op, old, axis, picked):
+    if old[axis] == 0 and 0 not in picked:
+        raise ShapeError(f"{op}: axis {axis} of {old} is empty, so there is nothing to "
+                         "take from it")
+
+
+# -- the same places for all lines -----------------------------------------------------
+def _take_rule(old, index, axis, mode):
+    axis = axis_of("take", axis, len(old))
+    new = (*old[:axis], *index, *old[axis + 1:])
+    _not_empty("take", old, axis, new)
+    return new
+
+
+def _take_eager(a, indices, *, axis, mode):
+    return np.take(a, places("take", indices, a.shape[axis], mode), axis=axis)
+
+
+def _take_cpu(k, a, indices, out, *, axis, mode):
+    outer, n, inner = split_at(a.shape, axis)
+    m = indices.size
+    with k.loop("i", outer), k.loop("m", m):
+        k(f"at = {place_text(f'{indices}[m]', n, mode)}")
+        with k.loop("j", inner):
+            k.store(f"(i * {m} + m) * {inner} + j",
+                    f"{a}[(i * {n} + at) * {inner} + j]")
+
+
+def _put_take_eager(data, indices, like, *, axis, mode):
+    outer, n, inner = split_at(like.shape, axis)
+    out = np.zeros((outer, n, inner), data.dtype)
+    at = places("take", indices, n, mode).ravel()
+    np.add.at(out, (slice(None), at), data.reshape(outer, at.size, inner))
+    return out.reshape(like.shape)
+
+
+def _put_take_cpu(k, data, indices, like, out, *, axis, mode):
+    outer, n, inner = split_at(out.shape, axis)
+    m = indices.size
+    k(f"{out}[:] = T(0)")
+    with k.loop("i", outer), k.loop("m", m):
+        k(f"at = {place_text(f'{indices}[m]', n, mode)}")
+        with k.loop("j", inner):
+            k(f"{out}[(i * {n} + at) * {inner} + j] += "
+              f"{data}[(i * {m} + m) * {inner} + j]")
+
+
+MODE = {"mode": (choice("clip", "wrap", "raise"), "clip")}
+put_take = register(
+    "_put_take", inputs=("data", "indices", "like"),
+    attrs={"axis": (integer, 0), **MODE},
+    infer=lambda specs, **_: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
+    eager=_put_take_eager, cpu=_put_take_cpu,
+    grad=lambda g, out, data, indices, like, **a: (take(g, indices, **a), None, None),
+    doc="Zeros in the shape of `like`, to which the data is added where take reads.")
+
+take = register(
+    "take", inputs=("a", "indices"), attrs={"axis": (integer, 0), **MODE},
+    infer=forward(_take_rule), eager=_take_eager, cpu=_take_cpu,
+    grad=lambda g, out, a, indices, **kw: (put_take(g, indices, a, **kw), None),
+    doc="The parts of `a` at given places of one axis; mode clip, wrap or raise.")
+
+
+def _embedding_infer(specs, input_dim, output_dim, dtype, sparse_grad):
+    data, weight = specs
+    wanted = (input_dim, output_dim)
+    merge("Embedding", "weight", weight.shape, wanted)
+    kind = weight.dtype or dtype
+    return [data, Spec(wanted, kind)], [
+        Spec((*data.shape, output_dim) if known([data]) else None, kind)]
+
+
+embedding = register(
+    "Embedding", inputs=("data", "weight"), infer=_embedding_infer,
+    attrs={"input_dim": (integer, REQUIRED), "output_dim": (integer, REQUIRED),
+           "dtype": (dtype, np.dtype("float32")), "sparse_grad": (boolean, False)},
+    expand=lambda specs, data, weight, **_: take(weight, data),
+    doc="A row of the weight for each index; the gradient is dense, whatever "
+        "sparse_grad says.")
+
+
+# -- other places in each line ---------------------------------------------------------
+def _along_rule(old, index, axis, mode):
+    axis = axis_of("pick", axis, len(old))
+    rest = old[:axis] + old[axis + 1:]
+    if index != rest and index[:axis] + index[axis + 1:] != rest:
+        raise ShapeError(f"pick: index has shape {index}, but data {old} with "
+                         f"axis={axis} needs {rest}")
+    _not_empty("pick", old, axis, index)
+    return index
+
+
+def _lines(data, index, axis):
+    """(before, length, after) of the data, and of the index, which may lack the axis.
+    """
+    outer, n, inner = split_at(data.shape, axis)
+    return (outer, n, inner), (outer, index.size // max(outer * inner, 1), inner)
+
+
+def _along_eager(data, index, *, axis, mode):
+    lines, picked = _lines(data, index, axis)
+    at = places("pick", index, lines[1], mode).reshape(picked)
+    return np.take_along_axis(data.reshape(lines), at, 1).reshape(index.shape)
+
+
+def _along_cpu(k, data, index, out, *, axis, mode):
+    (outer, n, inner), (_, m, _) = _lines(data, index, axis)
+    with k.loop("i", outer), k.loop("m", m), k.loop("j", inner):
+        to = f"(i * {m} + m) * {inner} + j"
+        k(f"at = {place_text(f'{index}[{to}]', n, mode)}")
+        k.store(to, f"{data}[(i * {n} + at) * {inner} + j]")
+
+
+def _put_along_eager(data, index, like, *, axis, mode):
+    lines, picked = _lines(like, index, axis)
+    out = np.zeros(lines, data.dtype)
+    at = places("pick", index, lines[1], mode).reshape(picked)
+    before, _, after = np.ogrid[:picked[0], :1, :picked[2]]
+    np.add.at(out, (before, at, after), data.reshape(picked))
+    return out.reshape(like.shape)
+
+
+def _put_along_cpu(k, data, index, like, out, *, axis, mode):
+    (outer, n, inner), (_, m, _) = _lines(out, index, axis)
+    k(f"{out}[:] = T(0)")
+    with k.loop("i", outer), k.loop("m", m), k.loop("j", inner):
+        at = f"(i * {m} + m) * {inner} + j"
+        k(f"at = {place_text(f'{index}[{at}]', n, mode)}")
+        k(f"{out}[(i * {n} + at) * {inner} + j] += {data}[{at}]")
+
+
+ALONG = {"axis": (integer, -1), **MODE}
+put_along = register(
+    "_put_along", inputs=("data", "index", "like"), attrs=ALONG,
+    infer=lambda specs, **_: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
+    eager=_put_along_eager, cpu=_put_along_cpu,
+    grad=lambda g, out, data, index, like, **a: (
+        reshape_like(take_along(g, index, **a), data), None, None),
+    doc="Zeros in the shape of `like`, to which the data is added at the picked "
+        "places.")
+
+take_along = register(
+    "_take_along", inputs=("data", "index"), attrs=ALONG, infer=forward(_along_rule),
+    eager=_along_eager, cpu=_along_cpu,
+    grad=lambda g, out, data, index, **a: (put_along(g, index, data, **a), None),
+    doc="Elements of each line along an axis: data[i, index[i, j]].")
+
+
+def _pick_rule(old, index, axis, keepdims, mode):
+    axis = axis_of("pick", axis, len(old))
+    rest = old[:axis] + old[axis + 1:]
+    with_one = (*old[:axis], 1, *old[axis + 1:])
+    if index not in (rest, with_one, rest or (1,)):
+        raise ShapeError(f"pick: index has shape {index}, but data {old} with "
+                         f"axis={axis} needs {rest}")
+    _not_empty("pick", old, axis, rest)
+    return with_one if keepdims else rest or (1,)
+
+
+def _pick_expand(specs, data, index, axis, keepdims, mode):
+    wanted = _pick_rule(specs[0].shape, specs[1].shape, axis, keepdims, mode)
+    found = take_along(data, index, axis=axis, mode=mode)
+    same = specs[1].shape == wanted
+    return found if same else reshape(found, shape=as_codes(wanted))
+
+
+pick = register(
+    "pick", "choose_element_0index", inputs=("data", "index"),
+    infer=lambda specs, **a: (specs, [Spec(
+        _pick_rule(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
+        specs[0].dtype)]),
+    expand=_pick_expand,
+    attrs={"axis": (integer, -1), "keepdims": (boolean, False), **MODE},
+    doc="One element of each line along an axis: data[i, index[i]].")
+
+batch_take = register(
+    "batch_take", inputs=("a", "indices"),
+    infer=lambda specs: pick.infer(specs, axis=-1, keepdims=False, mode="clip"),
+    expand=lambda specs, a, indices: pick(a, indices),
+    doc="One element of each row: a[i, indices[i]].")
+
+
+# -- several indices an element --------------------------------------------------------
+def _flat_rule(index, shape):
+    if len(index) < 2 or index[0] > len(shape):
+        raise ShapeError(f"gather_nd: indices have shape {index}, but (M, ...) with M "
+                         f"at most {len(shape)} and an axis more is needed, one row an "
+                         f"axis of {shape}")
+    return Spec(index[1:], np.dtype("int64"))
+
+
+def _flat_eager(indices, *, shape):
+    rows = [places("gather_nd", row, n, "signed")
+            for row, n in zip(indices, shape, strict=False)]
+    lengths = shape[:len(rows)]
+    return sum((row * step for row, step in zip(rows, row_major(lengths), strict=True)),
+               np.zeros(indices.shape[1:], np.int64))
+
+
+def _flat_cpu(k, indices, out, *, shape):
+    lengths = shape[:indices.shape[0]]
+    with k.loop("i", out.size):
+        terms = [f"{place_text(f'{indices}[{d * out.size} + i]', n, 'wrap')} * {step}"
+                 for d, (n, step) in
+                 enumerate(zip(lengths, row_major(lengths), strict=True))]
+        k.store("i", " + ".join(terms) or "0")
+
+
+flat_places = register(
+    "_flat_places", inputs=("indices",), attrs={"shape": (shape, REQUIRED)},
+    infer=forward(_flat_rule), eager=_flat_eager, cpu=_flat_cpu,
+    grad=lambda g, out, indices, shape: (None,),
+    doc="One whole number for each column of indices: its place in row-major order.")
+
+
+def _gather_rule(old, index):
+    _flat_rule(index, old)
+    return index[1:] + old[index[0]:]
+
+
+def _gather_expand(specs, data, indices):
+    old, m = specs[0].shape, specs[1].shape[0]
+    flat = flat_places(indices, shape=old)
+    rows = (int(np.prod(old[:m])), *old[m:])
+    return take(reshape(data, shape=as_codes(rows)), flat)
+
+
+gather_nd = register(
+    "gather_nd", inputs=("data", "indices"),
+    infer=lambda specs: (specs, [Spec(
+        _gather_rule(specs[0].shape, specs[1].shape) if known(specs) else None,
+        specs[0].dtype)]),
+    expand=_gather_expand,
+    doc="data[indices[0], indices[1], ...]: a column of indices tells one place.")
+
+
+def _scatter_expand(specs, data, indices, shape):
+    m = specs[1].shape[0]
+    flat = flat_places(indices, shape=shape)
+    rows = made(data, zeros, shape=(int(np.prod(shape[:m])), *shape[m:]))
+    return reshape(put_take(data, flat, rows), shape=as_codes(shape))
+
+
+def _scatter_infer(specs, shape):
+    if known(specs):
+        merge("scatter_nd", "data", specs[0].shape, _gather_rule(shape, specs[1].shape))
+    return specs, [Spec(shape, specs[0].dtype)]
+
+
+scatter_nd = register(
+    "scatter_nd", inputs=("data", "indices"), attrs={"shape": (shape, REQUIRED)},
+    infer=_scatter_infer, expand=_scatter_expand,
+    doc="Zeros, with the data where gather_nd reads; what meets at one place is added.")
+
+
+def _copy_rows_expand(specs, old, index, new):
+    hit = put_take(ones_like(index), index, made(old, zeros, shape=specs[0].shape[:1]))
+    column = (specs[0].shape[0], *(1 for _ in specs[0].shape[1:]))
+    return where(reshape(hit, shape=column), put_take(new, index, old), old)
+
+
+index_copy = register(
+    "_contrib_index_copy", inputs=("old_tensor", "index_vector", "new_tensor"),
+    infer=lambda specs: (specs, [specs[0]]), expand=_copy_rows_expand,
+    doc="The old rows, with new ones at the given places, each of which occurs once.")
+
+
+# -- indices as numbers ----------------------------------------------------------------
+def _ravel_expand(specs, data, shape):
+    total = None
+    for d, step in enumerate(row_major(shape)):
+        row = squeeze(slice_axis(data, axis=0, begin=d, end=d + 1), axis=0) * step
+        total = row if total is None else total + row
+    return total
+
+
+def _ravel_rule(old, shape):
+    if old[0] != len(shape):
+        raise ShapeError(f"ravel_multi_index: data {old} has {old[0]} rows, but one "
+                         f"for each axis of {shape} is needed")
+    return old[1:] or (1,)
+
+
+ravel_multi_index = register(
+    "_ravel_multi_index", "ravel_multi_index", inputs=("data",),
+    attrs={"shape": (shape, REQUIRED)}, infer=forward(_ravel_rule),
+    expand=_ravel_expand, doc="(axes, N) indices -> (N,) places in row-major order.")
+
+
+def _unravel_expand(specs, data, shape):
+    whole = cast(data, dtype="int64")
+    rows = []
+    for d, (n, step) in enumerate(zip(shape, row_major(shape), strict=True)):
+        row = whole / step
+        rows.append(expand_dims(row % n if d else row, axis=0))
+    joined = rows[0].concat(*rows[1:], dim=0) if len(rows) > 1 else rows[0]
+    return cast(joined, dtype=specs[0].dtype)
+
+
+unravel_index = register(
+    "_unravel_index", "unravel_index", inputs=("data",),
+    attrs={"shape": (shape, REQUIRED)},
+    infer=forward(lambda old, shape: (len(shape), *old)), expand=_unravel_expand,
+    doc="(N,) places in row-major order -> (axes, N) indices.")
+
+
+# -- a line for each index -------------------------------------------------------------
+def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
+    hit = np.arange(depth) == indices[..., None].astype(np.int64)
+    return np.where(hit, on_value, off_value).astype(dtype or np.float32)
+
+
+def _one_hot_cpu(k, indices, out, *, depth, on_value, off_value, dtype):
+    with k.loop("i", indices.size), k.loop("n", depth):
+        k.store(f"i * {depth} + n",
+                f"T({on_value!r}) if n == int({indices}[i]) else T({off_value!r})")
+
+
+one_hot = register(
+    "one_hot",
+    inputs=("indices",),
+    eager=_one_hot_eager,
+    cpu=_one_hot_cpu,
+    attrs={
+        "depth": (integer, REQUIRED),
+        "on_value": (number, 1.0),
+        "off_value": (number, 0.0),
+        "dtype": (dtype, np.dtype("float32")),
+    },
+    infer=lambda specs, depth, dtype, **_: (
+        specs,
+        [
+            Spec(
+                (*specs[0].shape, depth) if known(specs) else None,
+                dtype or np.dtype("float32"),
+            )
+        ],
+    ),
+    grad=lambda g, out, indices, **_: (None,),
+    doc="A line of `depth` numbers for each index: on at the index, off elsewhere.",
+)
+
+
+def _fill_expand(specs, lhs, mhs, rhs):
+    hit = one_hot(rhs, depth=specs[0].shape[1], dtype=specs[0].dtype)
+    return where(hit, expand_dims(mhs, axis=1), lhs)
+
+
+fill_element_0index = register(
+    "fill_element_0index", inputs=("lhs", "mhs", "rhs"),
+    infer=lambda specs: (specs, [specs[0]]) if known(specs) else (specs, [UNKNOWN]),
+    expand=_fill_expand,
+    doc="lhs, with mhs[i] at the place rhs[i] of row i.")

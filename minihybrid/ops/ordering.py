@@ -1,0 +1,299 @@
+"""Chapter 02. Operators that order, add up and count: sort, topk, cumsum, histogram.
+
+Takes:   arrays and an axis.
+Gives:   the records. One primitive finds the order of a line; sort and topk take the
+         numbers in that order, so their gradients go back where the numbers came from.
+
+Equal numbers keep their order, also when the largest come first; NaN counts as larger
+than all numbers.
+What is left out: sorting by several keys.
+"""
+
+import numpy as np
+
+from minihybrid.op import (
+    REQUIRED,
+    AttrError,
+    ShapeError,
+    Spec,
+    boolean,
+    choice,
+    dtype,
+    integer,
+    number,
+    optional,
+    register,
+)
+from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
+from minihybrid.ops.indexing import put_along, put_take, take_along
+from minihybrid.ops.layout import made, reshape, slice_axis, zeros
+from minihybrid.ops.reduce import split_at, sum_
+from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, known
+from minihybrid.ops.tiling import reverse
+
+INT64, FLOAT32 = np.dtype("int64"), np.dtype("float32")
+
+
+# -- the order of a line ---------------------------------------------------------------
+def _order_eager(data, *, axis, is_ascend):
+    if is_ascend:
+        return np.argsort(data, axis=axis, kind="stable")
+    back = np.flip(np.argsort(np.flip(data, axis), axis=axis, kind="stable"), axis)
+    return data.shape[axis] - 1 - back
+
+
+def _order_cpu(k, data, out, *, axis, is_ascend):
+    """A merge sort of places: runs of one, two, four, ... are merged, from below."""
+    outer, n, inner = split_at(data.shape, axis)
+    first, second = ("y", "x") if is_ascend else ("x", "y")
+    k(f"line = np.empty(2 * {n}, np.int64)")
+    with k.loop("i", outer), k.loop("j", inner):
+        k(f"at = i * {n * inner} + j")
+        with k.block(f"for p in range({n}):"):
+            k("line[p] = p")
+        k("old, new, run = 0, " + f"{n}, 1")
+        with k.block(f"while run < {n}:"):
+            with k.block(f"for start in range(0, {n}, 2 * run):"):
+                k(f"a, b = start, min(start + run, {n})")
+                k(f"a_end, b_end = b, min(start + 2 * run, {n})")
+                with k.block("for p in range(start, b_end):"):
+                    k("left = b >= b_end")
+                    with k.block("if a < a_end and b < b_end:"):
+                        k(f"x = {data}[at + line[old + a] * {inner}]")
+                        k(f"y = {data}[at + line[old + b] * {inner}]")
+                        k(f"left = not ({first} < {second} or "
+                          f"({second} != {second} and {first} == {first}))")
+                    with k.block("if left:"):
+                        k("line[new + p] = line[old + a]")
+                        k("a += 1")
+                    with k.block("else:"):
+                        k("line[new + p] = line[old + b]")
+                        k("b += 1")
+            k("old, new, run = new, old, 2 * run")
+        with k.block(f"for p in range({n}):"):
+            k.store(f"at + p * {inner}", "line[old + p]")
+
+
+def _order_infer(specs, axis, is_ascend):
+    if known(specs):
+        axis_of("argsort", axis, len(specs[0].shape))
+    return specs, [Spec(specs[0].shape, INT64)]
+
+
+order = register(
+    "_order", inputs=("data",), infer=_order_infer, eager=_order_eager, cpu=_order_cpu,
+    attrs={"axis": (integer, -1), "is_ascend": (boolean, True)},
+    grad=lambda g, out, data, **_: (None,),
+    doc="The places of the elements of each line, smallest first, as int64.")
+
+
+def _lined_up(specs, data, axis):
+    """The data and an axis of it; without an axis, the flattened data and its axis."""
+    if axis is None:
+        return reshape(data, shape=(-1,)), 0
+    return data, axis
+
+
+def _ordered_shape(old, axis, **_):
+    if axis is None:
+        return (int(np.prod(old)),)
+    axis_of("sort", axis, len(old))
+    return old
+
+
+def _sort_expand(specs, data, axis, is_ascend):
+    data, axis = _lined_up(specs, data, axis)
+    return take_along(data, order(data, axis=axis, is_ascend=is_ascend), axis=axis)
+
+
+def _argsort_expand(specs, data, axis, is_ascend, dtype):
+    data, axis = _lined_up(specs, data, axis)
+    return cast(order(data, axis=axis, is_ascend=is_ascend), dtype=dtype)
+
+
+AXIS = {"axis": (optional(integer), -1)}
+sort = register(
+    "sort", inputs=("data",), attrs={**AXIS, "is_ascend": (boolean, True)},
+    infer=forward(_ordered_shape), expand=_sort_expand,
+    doc="The numbers of each line in order; without an axis, of the flattened array.")
+argsort = register(
+    "argsort", inputs=("data",), expand=_argsort_expand,
+    attrs={**AXIS, "is_ascend": (boolean, True), "dtype": (dtype, FLOAT32)},
+    infer=forward(lambda old, axis, dtype, **_: Spec(_ordered_shape(old, axis), dtype)),
+    doc="The places of the numbers of each line in order, as float32 unless told.")
+
+
+def _top_shape(old, axis, k, ret_typ, **_):
+    lines = _ordered_shape(old, axis)
+    at = axis_of("topk", axis or 0, len(lines))
+    if not 0 <= k <= lines[at]:
+        raise ShapeError(f"topk: k={k} is asked for, but the axis has length "
+                         f"{lines[at]}")
+    if ret_typ == "mask":
+        return old
+    return (*lines[:at], k or lines[at], *lines[at + 1:])
+
+
+def _top_infer(specs, dtype, **a):
+    kind = specs[0].dtype
+    new = _top_shape(specs[0].shape, **a) if known(specs) else None
+    values, places = Spec(new, kind), Spec(new, dtype)
+    return specs, {"value": [values], "indices": [places], "mask": [values],
+                   "both": [values, places]}[a["ret_typ"]]
+
+
+def _top_expand(specs, data, axis, k, ret_typ, is_ascend, dtype):
+    old = specs[0].shape
+    lines, axis = _lined_up(specs, data, axis)
+    places = order(lines, axis=axis, is_ascend=is_ascend)
+    places = slice_axis(places, axis=axis, begin=0, end=k or None)
+    if ret_typ == "mask":
+        chosen = ones_like(take_along(lines, places, axis=axis))
+        return reshape(put_along(chosen, places, lines, axis=axis), shape=as_codes(old))
+    values = take_along(lines, places, axis=axis)
+    return {"value": values, "indices": cast(places, dtype=dtype),
+            "both": (values, cast(places, dtype=dtype))}[ret_typ]
+
+
+topk = register(
+    "topk", inputs=("data",), infer=_top_infer, expand=_top_expand,
+    attrs={**AXIS, "k": (integer, 1),
+           "ret_typ": (choice("value", "indices", "mask", "both"), "indices"),
+           "is_ascend": (boolean, False), "dtype": (dtype, FLOAT32)},
+    n_outputs=lambda attrs: 2 if attrs["ret_typ"] == "both" else 1,
+    doc="The k largest of each line (0 means all), or smallest: their places, their "
+        "values, both, or ones where they stand.")
+
+
+def _channel_expand(specs, data):
+    return data.argmax(axis=1)
+
+
+argmax_channel = register(
+    "argmax_channel", inputs=("data",), expand=_channel_expand,
+    infer=forward(lambda old: Spec((*old[:1], *old[2:]) or (1,), FLOAT32)),
+    doc="The place of the largest along axis 1, as float32.")
+
+
+# -- running sums ----------------------------------------------------------------------
+def _running_cpu(k, data, out, *, axis):
+    outer, n, inner = split_at(data.shape, axis)
+    with k.loop("i", outer), k.loop("j", inner):
+        k("total = T(0)")
+        with k.loop("n", n):
+            at = f"(i * {n} + n) * {inner} + j"
+            k(f"total += {data}[{at}]")
+            k.store(at, "total")
+
+
+def _running_infer(specs, axis):
+    if known(specs):
+        axis_of("cumsum", axis, len(specs[0].shape))
+    return specs, specs
+
+
+running_sum = register(
+    "_running_sum", inputs=("data",), attrs={"axis": (integer, 0)},
+    infer=_running_infer, cpu=_running_cpu,
+    eager=lambda data, *, axis: np.cumsum(data, axis=axis, dtype=data.dtype),
+    grad=lambda g, out, data, axis: (
+        reverse(running_sum(reverse(g, axis=axis), axis=axis), axis=axis),),
+    doc="The sum of all numbers up to each one, along an axis.")
+
+
+def _cumsum_expand(specs, a, axis, dtype):
+    a, axis = _lined_up(specs, a, axis)
+    return running_sum(a if dtype is None else cast(a, dtype=dtype), axis=axis)
+
+
+cumsum = register(
+    "_np_cumsum", "cumsum", inputs=("a",), expand=_cumsum_expand,
+    attrs={"axis": (optional(integer), None), "dtype": (dtype, None)},
+    infer=lambda specs, axis, dtype: (specs, [Spec(
+        _ordered_shape(specs[0].shape, axis) if known(specs) else None,
+        dtype or specs[0].dtype)]),
+    doc="The sum of all numbers up to each one; without an axis, of the flattened "
+        "array.")
+
+
+# -- counting --------------------------------------------------------------------------
+def _bounds(bins):
+    """A pair of numbers: the lowest and the highest."""
+    low, high = (number(v) for v in (
+        bins.strip("()[] ").split(",") if isinstance(bins, str) else bins))
+    return low, high
+
+
+def _histogram_inputs(attrs):
+    return ("data",) if attrs and attrs["bin_cnt"] is not None else ("data", "bins")
+
+
+def _histogram_infer(specs, bin_cnt, range):
+    if not known(specs):
+        return specs, [Spec(None, INT64), Spec(None, specs[-1].dtype)]
+    if bin_cnt is not None and (range is None or range[0] >= range[1] or bin_cnt < 1):
+        raise AttrError(f"histogram: bins={bin_cnt} with range={range}, but at least "
+                        "one bin and range=(low, high) with low < high are needed")
+    count = specs[1].shape[0] - 1 if bin_cnt is None else bin_cnt
+    kind = floating(specs[0].dtype) if bin_cnt is not None else specs[1].dtype
+    return specs, [Spec((count,), INT64), Spec((count + 1,), kind)]
+
+
+def _histogram_expand(specs, data, *bins, bin_cnt, range):
+    if bin_cnt is None:
+        (edges,) = bins
+        count = specs[1].shape[0] - 1
+    else:
+        count, (low, high) = bin_cnt, range
+        edges = made(data, linspace, start=low, stop=high, num=count + 1,
+                     dtype=floating(specs[0].dtype))
+    column = cast_like(reshape(data, shape=(-1, 1)), edges)
+    # The last edge belongs to the last bin; what lies outside goes to a bin of its own.
+    at = sum_(cast(column.broadcast_greater_equal(edges), dtype="int64"), axis=1)
+    last = slice_axis(edges, axis=0, begin=count, end=None)
+    at = at - cast(reshape(column, shape=(-1,)).broadcast_equal(last), dtype="int64")
+    counts = put_take(ones_like(at), at,
+                      made(data, zeros, shape=count + 2, dtype="int64"))
+    return slice_axis(counts, axis=0, begin=1, end=count + 1), edges + zeros_like(edges)
+
+
+histogram = register(
+    "_histogram", inputs=_histogram_inputs, infer=_histogram_infer,
+    expand=_histogram_expand, n_outputs=2,
+    attrs={"bin_cnt": (optional(integer), None), "range": (optional(_bounds), None)},
+    doc="How many numbers lie in each bin, as int64, and the edges of the bins.")
+
+
+# -- made from nothing -----------------------------------------------------------------
+def _linspace_eager(*, start, stop, num, endpoint, dtype):
+    return (start + np.arange(num) * _step(start, stop, num, endpoint)).astype(dtype)
+
+
+def _step(start, stop, num, endpoint):
+    return (stop - start) / max(num - 1 if endpoint else num, 1)
+
+
+linspace = register(
+    "_linspace", inputs=(), eager=_linspace_eager,
+    attrs={"start": (number, REQUIRED), "stop": (number, REQUIRED),
+           "num": (integer, REQUIRED), "endpoint": (boolean, True),
+           "dtype": (dtype, FLOAT32)},
+    infer=lambda specs, num, dtype, **_: (specs, [Spec((num,), dtype)]),
+    expr=lambda start, dtype, **a:
+        f"T({start!r} + {{i}} * {_step(start, **a)!r})",
+    doc="Numbers at equal distances from start to stop.")
+
+
+def _eye_eager(*, N, M, k, dtype):
+    return np.eye(N, M or N, k, dtype)
+
+
+eye = register(
+    "_eye", inputs=(), eager=_eye_eager,
+    attrs={"N": (integer, REQUIRED), "M": (integer, 0), "k": (integer, 0),
+           "dtype": (dtype, FLOAT32)},
+    infer=lambda specs, N, M, k, dtype: (specs, [Spec((N, M or N), dtype)]),
+    expr=lambda N, M, k, dtype:
+        f"T(1) if {{i}} % {max(M or N, 1)} == {{i}} // {max(M or N, 1)} + {k} "
+        f"else T(0)",
+    doc="Ones on the diagonal k, zeros elsewhere.")
