@@ -31,8 +31,8 @@ from minihybrid.op import AttrError
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "BatchNorm", "BatchNormReLU", "Block",
            "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridBlock",
-           "HybridLambda", "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "LeakyReLU",
-           "PReLU", "Sequential", "Swish"]
+           "HybridLambda", "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm",
+           "LeakyReLU", "PReLU", "Sequential", "Swish"]
 
 
 class _Stack:
