@@ -73,6 +73,8 @@ INFIX_HINTS = {
 def hint(op):
     """What unnamed nodes of an operator are called: `_plus_scalar` -> `_plusscalar`."""
     name = INFIX_HINTS.get(op.name, op.name.lower())
+    if name.startswith("_np"):  # _npi_add, _np_sum, _npx_relu -> add, sum, relu
+        return name[1:].partition("_")[2]
     return "_" + name.replace("_", "") if name.startswith("_") else name
 
 
@@ -107,6 +109,7 @@ class Trace:
 
 class _Current(threading.local):
     trace = None
+    direct = False   # whether a plain `forward` is running on symbols
 
 
 _CURRENT = _Current()
@@ -120,6 +123,25 @@ def tracing(trace):
         yield trace
     finally:
         _CURRENT.trace = before
+
+
+@contextmanager
+def direct(active=True):
+    """Inside this `with` block, a `forward` without F runs on symbols.
+
+    The plan is for one signature, so symbols tell the shapes that are known, and
+    parameters and new arrays are symbols.
+    """
+    before, _CURRENT.direct = _CURRENT.direct, active
+    try:
+        yield
+    finally:
+        _CURRENT.direct = before
+
+
+def is_direct():
+    """Whether a `forward` without F is running on symbols."""
+    return _CURRENT.direct
 
 
 def is_tracing():
@@ -143,7 +165,7 @@ def trace(function, inputs, training=False):
 def opened(result):
     """The result with a tuple in place of each symbol of several outputs."""
     if isinstance(result, Symbol) and len(result.refs) > 1:
-        return tuple(Symbol([ref]) for ref in result.refs)
+        return tuple(type(result)([ref]) for ref in result.refs)
     if isinstance(result, (list, tuple)):
         return type(result)(map(opened, result))
     return result
@@ -286,12 +308,21 @@ class Symbol(Value):
         f"return x from the block and convert the result, {IMPERATIVE}")
     asnumpy = tolist = __array__ = _refuse(
         "x.asnumpy()", NOT_YET, f"use F's operators instead of NumPy's, {IMPERATIVE}")
-    shape = property(_refuse(
+    _refuse_shape = _refuse(
         "x.shape", f"{NOT_YET}, and the graph must do for other shapes, too",
         f"use the codes of reshape (0 keeps an axis, -1 infers one) or operators "
         f"that take the shape from an array, such as F.zeros_like and "
-        f"F.broadcast_like, {IMPERATIVE}"))
-    size = ndim = dtype = context = ctx = shape
+        f"F.broadcast_like, {IMPERATIVE}")
+    shape = property(lambda self: self._told().shape)
+    size = property(lambda self: self._told().size)
+    ndim = property(lambda self: len(self._told().shape))
+    dtype = property(lambda self: self._told().dtype)
+    context = ctx = property(_refuse_shape)
+
+    def _told(self):
+        """The spec, where a `forward` without F may ask for it."""
+        return self.spec if is_direct() and self.spec.known else self._refuse_shape()
+
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
         "x += y", "a graph has no memory to overwrite", "write x = x + y")
     __setitem__ = _refuse("x[...] = y", "a graph has no memory to overwrite",
@@ -321,7 +352,7 @@ class Symbol(Value):
         return len(self.refs)
 
     def __iter__(self):
-        return (Symbol([self.refs[i]]) for i in range(len(self)))
+        return (type(self)([self.refs[i]]) for i in range(len(self)))
 
     def __getitem__(self, key):
         if isinstance(key, str):
@@ -329,18 +360,18 @@ class Symbol(Value):
             if names.count(key) != 1:
                 raise AttrError(f"symbol['{key}']: {names.count(key)} outputs are "
                                 f"called so; there are {', '.join(names)}")
-            return Symbol([self.refs[names.index(key)]])
+            return type(self)([self.refs[names.index(key)]])
         if len(self.refs) == 1 and _CURRENT.trace:
             return self.part(key, self.spec.shape)
         if isinstance(key, slice) and len(self.refs) > 1:
-            return tuple(Symbol([ref]) for ref in self.refs[key])
+            return tuple(type(self)([ref]) for ref in self.refs[key])
         if not isinstance(key, int):
             raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced "
                              "function the number of an output is needed; use slice or "
                              "slice_axis")
         if not -len(self.refs) <= key < len(self.refs):
             raise IndexError(f"symbol[{key}]: there are {len(self.refs)} outputs")
-        return Symbol([self.refs[key]])
+        return type(self)([self.refs[key]])
 
     # -- what it needs and gives
     def list_arguments(self):
@@ -501,6 +532,15 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
 
 
 Variable = var
+
+
+def constant(values, name="constant"):
+    """Numbers that are part of the graph, as a symbol."""
+    node = Node(None, name=name, values=(values,),
+                specs=(Spec(values.shape, values.dtype),))
+    if _CURRENT.trace:
+        _CURRENT.trace.add(node)
+    return Symbol([(node, 0)])
 
 
 def parameter(name, spec, info):

@@ -19,6 +19,7 @@ READING_ORDER = """
     ops.neural
     ops.random
     ops.norm
+    ops.np
     ops.infix
     ops
     nd
@@ -30,6 +31,7 @@ READING_ORDER = """
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
     plan
     serial
+    util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon
