@@ -134,6 +134,7 @@ def generate(graph, memory, inputs, until=False):
         name = kernels.setdefault(text, f"k{len(kernels)}_{label(node)}")
         ins = [names[root[ref]] for ref in node.inputs]
         outs = [names[node, i] for i in range(node.n_outputs)]
+        outs += [names[memory.scratch[node]]] if body.scratch else []
         calls.append(f"{name}({', '.join([*ins, *outs, *['key'] * body.random])})")
     for ref, k in memory.copies:
         calls.append(f"res{k}[:] = {names[root[ref]]}")
