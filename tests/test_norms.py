@@ -22,8 +22,9 @@ WRONG = [("SoftmaxOutput", {"out_grad": True}),
 
 
 def title(case):
-    attrs = "-".join(f"{k}={v}" for k, v in case["attrs"].items())
-    return "-".join(filter(None, (case["op"], "predict" * (not case["training"]), attrs)))
+    mode = "predict" * (not case["training"])
+    attrs = (f"{k}={v}" for k, v in case["attrs"].items())
+    return "-".join(filter(None, (case["op"], mode, *attrs)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)

@@ -251,8 +251,8 @@ leaky_relu = register(
     doc="a where it is positive, else `slope` a (leaky), gamma a with one gamma a "
         "channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), "
         "or a times a random slope in training and the mean slope otherwise (rrelu); "
-        "or a Phi(a) with the normal distribution's Phi (gelu). MXNet 1.9's gradient of "
-        "selu is wrong below 0; this one is not.")
+        "or a Phi(a) with the normal distribution's Phi (gelu). MXNet 1.9's gradient "
+        "of selu is wrong below 0; this one is not.")
 
 
 def _softmin(specs, data, axis, temperature, dtype):
