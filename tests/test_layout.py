@@ -11,7 +11,6 @@ READING_ORDER = """
     op
     ops.shapes
     ops.elementwise
-    ops.functions
     ops.reduce
     ops.layout
     ops.indexing
@@ -22,6 +21,7 @@ READING_ORDER = """
     ops.convolution
     ops.pooling
     ops.random
+    ops.functions
     ops.norm
     ops.outputs
     ops.np
