@@ -15,7 +15,8 @@ class In(NamedTuple):
     """One input: its shape, and which numbers are allowed."""
 
     shape: tuple
-    kind: str = "any"  # positive, bits (0 and 1), index (0, 1, 2), like (only a shape)
+    # positive, chance (0 to 1), bits (0 and 1), index (0, 1, 2), like (only a shape),
+    kind: str = "any"  # matrix (symmetric, far from singular)
 
     def array(self, dtype, rng):
         """Numbers of this kind, away from the kinks at 0 and 1, and never equal."""
@@ -28,7 +29,11 @@ class In(NamedTuple):
         else:
             values = 0.55 + 0.7 * rng.permutation(size) / max(size, 1)
             values = values.reshape(self.shape) + 0.01 * rng.random(self.shape)
-        if self.kind != "positive":
+        if self.kind == "chance":
+            values = np.ones(self.shape) if dtype.kind != "f" else values - 0.5
+        elif self.kind == "matrix":
+            values = (values + values.swapaxes(-1, -2)) / 2 + 6 * np.eye(self.shape[-1])
+        elif self.kind != "positive":
             values = values * rng.choice([-1, 1], self.shape)
         return values.astype(dtype)
 
@@ -59,6 +64,14 @@ def of(*inputs, smooth=True, **attrs):
 
 def pos(*shape):
     return In(shape, "positive")
+
+
+def chance(*shape):
+    return In(shape, "chance")
+
+
+def matrix(*shape):
+    return In(shape, "matrix")
 
 
 def bits(*shape):

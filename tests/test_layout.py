@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 READING_ORDER = """
     op
     ops.shapes ops.elementwise ops.reduce ops.layout ops.indexing ops.tiling
-    ops.ordering ops.neural ops.random ops.infix ops
+    ops.ordering ops.neural ops.random ops.linalg ops.infix ops
     nd
     graph
     autograd

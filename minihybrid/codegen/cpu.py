@@ -39,7 +39,8 @@ from numba import (
 )
 
 from minihybrid.codegen.scalar import (
-    INF, NAN, OPTIONS, address, exp32, gauss, log1p32, log32, tanh32, unit,
+    INF, NAN, OPTIONS, address, draw_gamma, draw_poisson, exp32, gauss, log1p32, log32,
+    tanh32, unit,
 )
 
 kernel = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)

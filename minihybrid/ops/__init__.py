@@ -9,6 +9,7 @@ from minihybrid.ops import (
     elementwise,
     indexing,
     layout,
+    linalg,
     neural,
     ordering,
     random,
@@ -20,5 +21,5 @@ from minihybrid.ops import (
 # isort: split
 from minihybrid.ops import infix  # last: it makes methods of the records above
 
-__all__ = ["OPS", "elementwise", "indexing", "infix", "layout", "neural", "ordering",
-           "random", "reduce", "shapes", "tiling"]
+__all__ = ["OPS", "elementwise", "indexing", "infix", "layout", "linalg",
+           "neural", "ordering", "random", "reduce", "shapes", "tiling"]
