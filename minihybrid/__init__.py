@@ -12,14 +12,18 @@ graph, optimises, compiles and exports it.
 from minihybrid import (
     autograd,
     datasets,
+    executor,
     gluon,
     init,
     lr_scheduler,
     metric,
     nd,
+    np,
+    npx,
     optimizer,
     serial,
     sym,
+    util,
 )
 from minihybrid.explain import explain
 from minihybrid.gluon import function
@@ -27,13 +31,15 @@ from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, random
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
 from minihybrid.show import show
 from minihybrid.sym import TraceError
+from minihybrid.util import np_shape, use_np_shape
 
 __version__ = "0.1.0"
 ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "cpu", "current_context", "datasets", "explain", "function", "gluon",
-    "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray", "num_gpus",
-    "optimizer", "random", "serial", "show", "sym", "symbol",
+    "autograd", "cpu", "current_context", "datasets", "executor", "explain", "function",
+    "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray",
+    "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
+    "symbol", "use_np_shape", "util",
 ]

@@ -126,7 +126,7 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
             info.fresh = True
             if g is None:  # on the tape, but nothing came back: the gradient is 0
                 g = zeros_like(info.grad)
-            info.grad[:] = info.grad + g if info.req == "add" else g
+            info.grad[...] = info.grad + g if info.req == "add" else g
     if not retain_graph:
         _free(refs)
 
@@ -149,7 +149,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
     with _mode(recording=create_graph, training=train_mode):
         grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], _array)
         result = [grads.get((v.node, v.index)) for v in variables]
-        result = [zeros_like(v) if g is None else g
+        result = [zeros_like(v) if g is None else type(v)(g.data, g.node, g.index)
                   for g, v in zip(result, variables, strict=True)]
     if not (create_graph if retain_graph is None else retain_graph):
         _free(refs)
@@ -165,7 +165,7 @@ def _seed(heads, head_grads):
     if head_grads is None:
         head_grads = [None] * len(heads)
     head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
-    seeds = [ones_like(h.detach()) if g is None else g
+    seeds = [(ones_like(h.detach()) if g is None else g).as_nd_ndarray()
              for h, g in zip(heads, head_grads, strict=True)]
     return [(h.node, h.index) for h in heads], seeds
 

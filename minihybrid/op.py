@@ -171,6 +171,8 @@ class Op:
     reduce: tuple | None = None     # (start, combine, finish) over {a} and {acc}
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
     cpu: Callable | None = None     # loops, where the three above are not enough
+    scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
+                                     # numbers these loops need beside, as `work`
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
     view: bool = False         # the output is the input's memory under a new shape

@@ -73,6 +73,8 @@ INFIX_HINTS = {
 def hint(op):
     """What unnamed nodes of an operator are called: `_plus_scalar` -> `_plusscalar`."""
     name = INFIX_HINTS.get(op.name, op.name.lower())
+    if name.startswith("_np"):  # _npi_add, _np_sum, _npx_relu -> add, sum, relu
+        return name[1:].partition("_")[2]
     return "_" + name.replace("_", "") if name.startswith("_") else name
 
 
@@ -107,6 +109,7 @@ class Trace:
 
 class _Current(threading.local):
     trace = None
+    direct = False   # whether a plain `forward` is running on symbols
 
 
 _CURRENT = _Current()
@@ -120,6 +123,25 @@ def tracing(trace):
         yield trace
     finally:
         _CURRENT.trace = before
+
+
+@contextmanager
+def direct(active=True):
+    """Inside this `with` block, a `forward` without F runs on symbols.
+
+    The plan is for one signature, so symbols tell the shapes that are known, and
+    parameters and new arrays are symbols.
+    """
+    before, _CURRENT.direct = _CURRENT.direct, active
+    try:
+        yield
+    finally:
+        _CURRENT.direct = before
+
+
+def is_direct():
+    """Whether a `forward` without F is running on symbols."""
+    return _CURRENT.direct
 
 
 def is_tracing():
@@ -143,7 +165,7 @@ def trace(function, inputs, training=False):
 def opened(result):
     """The result with a tuple in place of each symbol of several outputs."""
     if isinstance(result, Symbol) and len(result.refs) > 1:
-        return tuple(Symbol([ref]) for ref in result.refs)
+        return tuple(type(result)([ref]) for ref in result.refs)
     if isinstance(result, (list, tuple)):
         return type(result)(map(opened, result))
     return result
@@ -173,7 +195,7 @@ def replay(refs, values):
             raise AttrError(f"no value is given for the variable '{node.name}'")
         else:
             ins = [done[n][i] for n, i in node.inputs]
-            reader = max(ins or values.values(), key=lambda v: v.level)
+            reader = max(ins or values.values(), key=lambda v: v.level, default=Symbol)
             out = reader.interpret(node.op, ins, node.attrs, node.name)
             done[node] = tuple(out) if node.n_outputs > 1 else (out,)
     return [done[n][i] for n, i in refs]
@@ -286,12 +308,21 @@ class Symbol(Value):
         f"return x from the block and convert the result, {IMPERATIVE}")
     asnumpy = tolist = __array__ = _refuse(
         "x.asnumpy()", NOT_YET, f"use F's operators instead of NumPy's, {IMPERATIVE}")
-    shape = property(_refuse(
+    _refuse_shape = _refuse(
         "x.shape", f"{NOT_YET}, and the graph must do for other shapes, too",
         f"use the codes of reshape (0 keeps an axis, -1 infers one) or operators "
         f"that take the shape from an array, such as F.zeros_like and "
-        f"F.broadcast_like, {IMPERATIVE}"))
-    size = ndim = dtype = context = ctx = shape
+        f"F.broadcast_like, {IMPERATIVE}")
+    shape = property(lambda self: self._told().shape)
+    size = property(lambda self: self._told().size)
+    ndim = property(lambda self: len(self._told().shape))
+    dtype = property(lambda self: self._told().dtype)
+    context = ctx = property(_refuse_shape)
+
+    def _told(self):
+        """The spec, where a `forward` without F may ask for it."""
+        return self.spec if is_direct() and self.spec.known else self._refuse_shape()
+
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
         "x += y", "a graph has no memory to overwrite", "write x = x + y")
     __setitem__ = _refuse("x[...] = y", "a graph has no memory to overwrite",
@@ -321,7 +352,7 @@ class Symbol(Value):
         return len(self.refs)
 
     def __iter__(self):
-        return (Symbol([self.refs[i]]) for i in range(len(self)))
+        return (type(self)([self.refs[i]]) for i in range(len(self)))
 
     def __getitem__(self, key):
         if isinstance(key, str):
@@ -329,18 +360,19 @@ class Symbol(Value):
             if names.count(key) != 1:
                 raise AttrError(f"symbol['{key}']: {names.count(key)} outputs are "
                                 f"called so; there are {', '.join(names)}")
-            return Symbol([self.refs[names.index(key)]])
+            return type(self)([self.refs[names.index(key)]])
         if len(self.refs) == 1 and _CURRENT.trace:
             return self.part(key, self.spec.shape)
-        if isinstance(key, slice) and len(self.refs) > 1:
-            return tuple(Symbol([ref]) for ref in self.refs[key])
+        if isinstance(key, slice):
+            found = [type(self)([ref]) for ref in self.refs[key]]
+            return tuple(found) if _CURRENT.trace else Group(found)
         if not isinstance(key, int):
             raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced "
                              "function the number of an output is needed; use slice or "
                              "slice_axis")
         if not -len(self.refs) <= key < len(self.refs):
             raise IndexError(f"symbol[{key}]: there are {len(self.refs)} outputs")
-        return Symbol([self.refs[key]])
+        return type(self)([self.refs[key]])
 
     # -- what it needs and gives
     def list_arguments(self):
@@ -449,17 +481,45 @@ class Symbol(Value):
         complete = all(s and 0 not in s for group in found for s in group)
         return found if complete else (None, None, None)
 
-    def infer_type(self, *args, **kwargs):
-        """(argument, output, auxiliary) dtypes; an unknown one is float32."""
+    def infer_type_partial(self, *args, **kwargs):
+        """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
         given = dict(zip(self.list_arguments(), args, strict=False)) | kwargs
-        graph, specs = self._infer({}, {k: np.dtype(v) for k, v in given.items()
-                                        if v is not None})
-        default = next((s.dtype for n in graph.variables for s in specs[n] if s.dtype),
-                       np.dtype("float32"))
+        _, specs = self._infer({}, {k: np.dtype(v) for k, v in given.items()
+                                    if v is not None})
+
+        def dtype(spec):
+            return spec.dtype and spec.dtype.type
+
         arguments, states = self._variables()
-        return ([(specs[n][0].dtype or default).type for n in arguments],
-                [(specs[n][i].dtype or default).type for n, i in self.refs],
-                [(specs[n][0].dtype or default).type for n in states])
+        return ([dtype(specs[n][0]) for n in arguments],
+                [dtype(specs[n][i]) for n, i in self.refs],
+                [dtype(specs[n][0]) for n in states])
+
+    def infer_type(self, *args, **kwargs):
+        """(argument, output, auxiliary) dtypes; three `None` if they do not all follow.
+
+        >>> var("x").astype("float16").infer_type(x="float32")[1]
+        [<class 'numpy.float16'>]
+        """
+        found = self.infer_type_partial(*args, **kwargs)
+        complete = all(t is not None for group in found for t in group)
+        return found if complete else (None, None, None)
+
+    def debug_str(self):
+        """The nodes as text, in the form of MXNet."""
+        lines = ["Symbol Outputs:"]
+        lines += [f"\toutput[{k}]={n.name}({i})" for k, (n, i) in enumerate(self.refs)]
+        for node in topological(self.refs):
+            if node.op is None:
+                lines.append(f"Variable:{node.name}")
+                continue
+            lines += ["-" * 20, f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+            lines += [f"\targ[{k}]={n.name}({i})" + " version=0" * (n.op is None)
+                      for k, (n, i) in enumerate(node.inputs)]
+            attrs = Symbol([(node, 0)]).list_attr()
+            lines += ["Attrs:"] * bool(attrs)
+            lines += [f"\t{key}={value}" for key, value in sorted(attrs.items())]
+        return "\n".join(lines) + "\n"
 
 
 def _as_symbol(result):
@@ -501,6 +561,15 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
 
 
 Variable = var
+
+
+def constant(values, name="constant"):
+    """Numbers that are part of the graph, as a symbol."""
+    node = Node(None, name=name, values=(values,),
+                specs=(Spec(values.shape, values.dtype),))
+    if _CURRENT.trace:
+        _CURRENT.trace.add(node)
+    return Symbol([(node, 0)])
 
 
 def parameter(name, spec, info):

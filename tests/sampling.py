@@ -15,14 +15,15 @@ class In(NamedTuple):
     """One input: its shape, and which numbers are allowed."""
 
     shape: tuple
-    # positive, chance (0 to 1), bits (0 and 1), index (0, 1, 2), like (only a shape),
-    kind: str = "any"  # matrix (symmetric, far from singular)
+    # positive, inside (-1, 1), above 1, chance (0 to 1), matrix (symmetric, far from
+    # singular), bits (0 and 1), index (0, 1, 2), like (only a shape)
+    kind: str = "any"
 
     def array(self, dtype, rng):
         """Numbers of this kind, away from the kinks at 0 and 1, and never equal."""
         if self.kind in ("bits", "index"):
             stop = 2 if self.kind == "bits" else 3
-            return rng.integers(0, stop, self.shape).astype("f4")
+            return np.asarray(rng.integers(0, stop, self.shape), "f4")
         size = int(np.prod(self.shape))
         if dtype.kind != "f":
             values = rng.integers(1, 4, self.shape)
@@ -33,9 +34,10 @@ class In(NamedTuple):
             values = np.ones(self.shape) if dtype.kind != "f" else values - 0.5
         elif self.kind == "matrix":
             values = (values + values.swapaxes(-1, -2)) / 2 + 6 * np.eye(self.shape[-1])
-        elif self.kind != "positive":
+        elif self.kind not in ("positive", "above"):
             values = values * rng.choice([-1, 1], self.shape)
-        return values.astype(dtype)
+        values = {"inside": values * 0.7, "above": values + 1}.get(self.kind, values)
+        return np.asarray(values, dtype)
 
 
 class Case(NamedTuple):
@@ -72,6 +74,14 @@ def chance(*shape):
 
 def matrix(*shape):
     return In(shape, "matrix")
+
+
+def inside(*shape):
+    return In(shape, "inside")
+
+
+def above(*shape):
+    return In(shape, "above")
 
 
 def bits(*shape):

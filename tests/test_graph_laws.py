@@ -7,7 +7,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from minihybrid import nd, sym
+from minihybrid import autograd, gluon, nd, sym
 from minihybrid.graph import Graph, GraphError
 from minihybrid.op import Node, Spec
 from minihybrid.passes import (
@@ -406,3 +406,18 @@ def test_ten_thousand_nodes():
     (y,) = stages["fuse"].evaluate({"x": x})
     np.testing.assert_array_equal(y, graph.evaluate({"x": x})[0])
     print(f"ten thousand nodes: {time.perf_counter() - start:.1f} s")
+
+
+@pytest.mark.parametrize("target", ["numpy", "cpu"])
+def test_random_numbers_that_a_sum_reads_at_once_are_the_eager_ones(target):
+    def run(x):
+        drawn = (sym if isinstance(x, sym.Symbol) else nd).Dropout(x, p=0.5) * 3
+        return drawn.sum(axis=1), drawn.sum(axis=0, keepdims=True)
+
+    answers = []
+    for f in (run, gluon.function(run, target=target)):
+        nd.random.seed(3)
+        with autograd.train_mode():
+            answers.append([v.asnumpy() for v in f(nd.ones((3, 4)))])
+    for got, wanted in zip(*answers, strict=True):
+        np.testing.assert_allclose(got, wanted, 1e-6)

@@ -9,8 +9,25 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
-    ops.shapes ops.elementwise ops.reduce ops.layout ops.indexing ops.tiling
-    ops.ordering ops.neural ops.random ops.linalg ops.infix ops
+    ops.shapes
+    ops.elementwise
+    ops.functions
+    ops.reduce
+    ops.layout
+    ops.indexing
+    ops.tiling
+    ops.ordering
+    ops.neural
+    ops.flatshift
+    ops.convolution
+    ops.pooling
+    ops.random
+    ops.norm
+    ops.outputs
+    ops.linalg
+    ops.np
+    ops.infix
+    ops
     nd
     graph
     autograd
@@ -18,10 +35,12 @@ READING_ORDER = """
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
-    plan
+    plan executor
     serial
+    util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
+    gluon.parameter gluon.hybrid gluon.block gluon.function
+    gluon.activations gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon
     metric viz bench explain datasets show
     __init__

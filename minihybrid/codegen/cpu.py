@@ -39,15 +39,17 @@ from numba import (
 )
 
 from minihybrid.codegen.scalar import (
-    INF, NAN, OPTIONS, address, draw_gamma, draw_poisson, exp32, gauss, log1p32, log32,
-    tanh32, unit,
+    INF, NAN, OPTIONS, address, cbrt, draw_gamma, draw_poisson, erfinv, exp32, gauss,
+    log1p32, log32, polygamma, tanh32, unit,
 )
 
 kernel = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 '''
 
 FUNCTIONS = {name: f"math.{name}" for name in
-             ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos")}
+             ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos", "tan",
+              "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
+              "gamma", "lgamma", "hypot")}
 FUNCTIONS |= {
     "floor": "np.floor",
     "ceil": "np.ceil",
@@ -132,6 +134,7 @@ def generate(graph, memory, inputs, until=False):
         name = kernels.setdefault(text, f"k{len(kernels)}_{label(node)}")
         ins = [names[root[ref]] for ref in node.inputs]
         outs = [names[node, i] for i in range(node.n_outputs)]
+        outs += [names[memory.scratch[node]]] if body.scratch else []
         calls.append(f"{name}({', '.join([*ins, *outs, *['key'] * body.random])})")
     for ref, k in memory.copies:
         calls.append(f"res{k}[:] = {names[root[ref]]}")
@@ -183,7 +186,7 @@ def _signature(graph, table, variables, tail):
             len(spec.shape) > 1
         )
         name = "boolean" if spec.dtype.kind == "b" else spec.dtype.name
-        return f"{name}[{dims}::1]"
+        return f"{name}[{dims}::1]" if spec.shape else f"Array({name}, 0, 'C')"
 
     kinds = [array(variables[n].specs[0]) if n in variables else "float32[::1]"
              for n in table.inputs]

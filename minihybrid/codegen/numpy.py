@@ -11,6 +11,7 @@ import numpy as np
 
 from minihybrid.codegen.cpu import Table
 from minihybrid.op import OPS
+from minihybrid.ops.elementwise import scalar_like
 from minihybrid.passes.memory import places
 
 
@@ -75,7 +76,7 @@ def _step(node, ins, outs, used):
         and len(set(s.dtype for n, i in node.inputs for s in [n.specs[i]])) <= 1
     ):
         letters = dict(zip("abcdefgh", ins, strict=False))
-        numbers = {k: _number(v, node.specs[0].dtype) for k, v in attrs.items()}
+        numbers = {k: _number(v, node.specs[0]) for k, v in attrs.items()}
         return op.numpy.format(**letters, **numbers, out=outs[0]).split("\n")
     name = used.setdefault(op.name, f"{op.name.strip('_').lower()}_")
     given = ", ".join([*ins, *(f"{k}={_literal(v)}" for k, v in attrs.items()),
@@ -83,11 +84,11 @@ def _step(node, ins, outs, used):
     return [f"{', '.join(f'{o}[...]' for o in outs)} = {name}({given})"]
 
 
-def _number(value, dtype):
+def _number(value, spec):
     """A scalar attribute as NumPy must see it: whole for whole-number arrays."""
-    if dtype.kind == "f" or not isinstance(value, float):
+    if spec.dtype.kind == "f" or not isinstance(value, float):
         return _literal(value)
-    return repr(int(value)) if np.isfinite(value) else _literal(value)
+    return repr(int(scalar_like(spec, value)))
 
 
 def _literal(value):

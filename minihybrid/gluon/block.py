@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 
 from minihybrid import init as initializers
-from minihybrid import nd, sym
+from minihybrid import nd, np, sym
 from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
 from minihybrid.gluon.parameter import (
     UNIFORM,
@@ -99,6 +99,7 @@ class Block:
             self.register_child(value, name)
         elif isinstance(value, Parameter):
             self._reg_params[name] = value
+            self._params.place(value.name or name, value)
         super().__setattr__(name, value)
 
     def __repr__(self):
@@ -250,10 +251,13 @@ class Block:
         """Call `forward`, and the hooks before and after it."""
         for hook in self._forward_pre_hooks:
             hook(self, args)
-        out = self.forward(*args)
+        out = self._run(*args)
         for hook in self._forward_hooks:
             hook(self, args, out)
         return out
+
+    def _run(self, *args):
+        return self.forward(*args)
 
     def forward(self, *args):
         """The computation; subclasses write it."""
@@ -302,6 +306,10 @@ class HybridBlock(Block):
     """A block whose `hybrid_forward` works on arrays and on symbols.
 
     `hybridize()` makes calls trace it once for each signature and run a compiled plan.
+
+    A subclass may write `forward(self, x)` instead, without F: the functions of `mx.np`,
+    `mx.npx` and `mx.nd` find out from their arguments who computes, and
+    `self.weight.data()` is a symbol while tracing.
     """
 
     def __init__(self, prefix=None, params=None):
@@ -361,7 +369,7 @@ class HybridBlock(Block):
         self._new_hybrid().trace(args)
 
     def _new_hybrid(self):
-        return Hybrid(self.forward, self.collect_params, self.name, **self._options)
+        return Hybrid(self._run, self.collect_params, self.name, **self._options)
 
     @property
     def hybrid(self):
@@ -385,11 +393,50 @@ class HybridBlock(Block):
             return self._compiled(*args)
         return super().__call__(*args)
 
+    def _run(self, *args):
+        """Call `forward`; if a subclass wrote it, with what it may rely on.
+
+        That is: parameters whose shapes can be known have them, and symbols tell
+        theirs.
+        """
+        if type(self).forward is HybridBlock.forward:
+            return self.forward(*args)
+        arrays = arrays_in(args)
+        symbols = any(isinstance(a, Symbol) for a in arrays)
+        if self._active and arrays and not symbols:
+            return self.hybrid.call(*args)  # reached when there are hooks
+        if not symbols:
+            self._finish_shapes(args)
+            return self.forward(*args)
+        with sym.direct(), self.name_scope():
+            self._tell_shapes(args)
+            return self.forward(*args)
+
+    def _tell_shapes(self, args):
+        """Ask the subclass's own `infer_shape` for shapes that are still unknown."""
+        asked = type(self).infer_shape is not HybridBlock.infer_shape
+        if asked and not all(p.known for p in self._reg_params.values()):
+            self.infer_shape(*args)
+
+    def _finish_shapes(self, args):
+        """Make the arrays of parameters that wait for the shape of the first input."""
+        if all(p._array is not None for p in self._reg_params.values()):
+            return
+        self._tell_shapes(args)
+        waiting = [p for p in self._reg_params.values() if p._waiting]
+        for param in waiting:
+            if param.known:
+                param.finish()
+        if not all(p.known for p in waiting):
+            HybridBlock.infer_shape(self, *args)
+
     def forward(self, x, *args):
         """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
-        if isinstance(x, Symbol) or any(isinstance(a, Symbol) for a in arrays_in(args)):
-            with self.name_scope():
-                params = {name: p.var() for name, p in self._reg_params.items()}
+        first = next((v for v in arrays_in((x, *args)) if isinstance(v, Symbol)), None)
+        if first is not None:
+            with sym.direct(False), self.name_scope():
+                params = {name: _beside(p.var(), first)
+                          for name, p in self._reg_params.items()}
                 return self.hybrid_forward(sym, x, *args, **params)
         if self._active and not sym.is_tracing() and arrays_in((x,)):
             return self.hybrid.call(x, *args)  # reached when there are hooks
@@ -427,6 +474,11 @@ class HybridBlock(Block):
         save(params_file, {f"{kinds[name]}:{name}": p.data()
                            for name, p in entry.params.items() if name in kinds})
         return symbol_file, params_file
+
+
+def _beside(parameter, value):
+    """The symbol of a parameter in the world of the symbol that it meets."""
+    return parameter.as_np_ndarray() if isinstance(value, np._Symbol) else parameter
 
 
 class SymbolBlock(HybridBlock):

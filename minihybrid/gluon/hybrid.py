@@ -10,15 +10,15 @@ code.
 What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
-import importlib.util
 import threading
 from typing import NamedTuple
 
+from minihybrid import np
 from minihybrid.gluon.parameter import Version
 from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
-from minihybrid.plan import CompiledOp, Plan, write_states
+from minihybrid.plan import CompiledOp, Plan, best_target, write_states
 from minihybrid.sym import Symbol, TraceError, trace
 
 
@@ -48,12 +48,13 @@ class Plans(dict):
 class Entry:
     """A traced signature: its graph, and what runs it."""
 
-    def __init__(self, graph, names, structure, params):
+    def __init__(self, graph, names, structure, params, kind):
         self.graph, self.names, self.structure = graph, names, structure
         self.params = params   # the Parameters that the graph reads, by name
         self.plan = None       # for calls off the tape
         self.op = None         # for calls on the tape
         self.bound, self.version = None, -1
+        self.kind = kind       # the class of the arrays that it takes and gives
 
     def places(self, arrays):
         """name -> ndarray, of the inputs and the parameters: where states lie."""
@@ -109,6 +110,11 @@ def static(args):
     return SLOT if isinstance(args, NDArray) else (type(args), args)
 
 
+def alike(symbol, array):
+    """The symbol that stands for an array, in the array's world."""
+    return symbol.as_np_ndarray() if isinstance(array, np.ndarray) else symbol
+
+
 class Hybrid:
     """Traces `function(*args)` for each signature and runs the compiled plan.
 
@@ -118,10 +124,8 @@ class Hybrid:
     """
 
     def __init__(self, function, params, title, target=None):
-        if target is None:
-            target = "cpu" if importlib.util.find_spec("numba") else "numpy"
         self.function, self.params, self.title = function, params, title
-        self.target = target
+        self.target = target or best_target()
         self.entries, self.lock = {}, threading.RLock()
         self.call = self._caller()
 
@@ -133,7 +137,7 @@ class Hybrid:
             try:  # the usual case looks at nothing else: one array, met before
                 (x,) = args
                 data = x.data
-                entry = entries[data.shape, data.dtype, state.training]
+                entry = entries[type(x), data.shape, data.dtype, state.training]
                 arrays = (data,)
             except (KeyError, ValueError, AttributeError):
                 entry = None
@@ -149,8 +153,8 @@ class Hybrid:
             if entry.plan.states:
                 write_states(entry.plan, outs, entry.places(arrays))
             if entry.structure is SLOT:
-                return NDArray(outs[0])
-            return restore(entry.structure, map(NDArray, outs))
+                return entry.kind(outs[0])
+            return restore(entry.structure, map(entry.kind, outs))
 
         return call
 
@@ -170,15 +174,16 @@ class Hybrid:
     def key(self, args):
         """What must be equal for a plan to fit."""
         arrays = arrays_in(args)
-        if not arrays or not all(type(a) is NDArray for a in arrays):
+        if not arrays or not all(isinstance(a, NDArray) for a in arrays):
             found = ", ".join(type(a).__name__ for a in args) or "none"
             raise AttrError(f"{self.title}: NDArrays are needed as arguments, found "
                             f"{found}; make arrays with nd.array(...)")
-        if len(args) == 1 and type(args[0]) is NDArray:
-            return arrays[0].data.shape, arrays[0].data.dtype, STATE.training
+        if len(args) == 1 and isinstance(args[0], NDArray):
+            return (type(args[0]), arrays[0].data.shape, arrays[0].data.dtype,
+                    STATE.training)
         try:
-            key = (*((a.data.shape, a.data.dtype) for a in arrays), static(args),
-                   STATE.training)
+            key = (*((type(a), a.data.shape, a.data.dtype) for a in arrays),
+                   static(args), STATE.training)
             hash(key)
         except TypeError:
             raise AttrError(f"{self.title}: arguments other than arrays must be plain "
@@ -194,11 +199,12 @@ class Hybrid:
         )
         specs = {n: Spec(a.data.shape, a.data.dtype)
                  for n, a in zip(names, arrays, strict=True)}
+        kind = np.ndarray if any(isinstance(a, np.ndarray) for a in arrays) else NDArray
         recording, STATE.recording = STATE.recording, False
         try:
             graph, result = trace(
-                lambda *symbols: self.function(*restore(args, iter(symbols))), specs,
-                STATE.training)
+                lambda *symbols: self.function(*restore(args, map(
+                    alike, symbols, arrays))), specs, STATE.training)
         finally:
             STATE.recording = recording
         params = self.params()
@@ -211,7 +217,7 @@ class Hybrid:
                                  "an argument nor a parameter")
             used[node.name] = params[node.name]
         self.finish(graph, used)
-        return Entry(graph, names, slots(result), used)
+        return Entry(graph, names, slots(result), used, kind)
 
     def finish(self, graph, params):
         """Give the parameters the shapes that the trace found."""
@@ -251,6 +257,8 @@ class Hybrid:
         given = dict(zip(entry.names, arrays_in(args), strict=True))
         given |= {name: param.data() for name, param in entry.params.items()}
         outs = entry.op.apply(given)
+        if entry.kind is np.ndarray:
+            outs = [out.as_np_ndarray() for out in outs]
         return (
             outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
         )

@@ -17,6 +17,7 @@ from minihybrid.nd import CPU, NDArray, aligned, check_context
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.serial import FileError, load, save
+from minihybrid.util import is_np_array, is_np_shape
 
 UNIFORM = initializers.Uniform()
 
@@ -38,8 +39,8 @@ class Parameter:
     (2, 3)
     """
 
-    def __init__(self, name, grad_req="write", shape=None, dtype="float32", lr_mult=1.0,
-                 wd_mult=1.0, init=None, allow_deferred_init=False, differentiable=True,
+    def __init__(self, name=None, grad_req="write", shape=None, dtype="float32",
+                 lr_mult=1.0, wd_mult=1.0, init=None, allow_deferred_init=False, differentiable=True,
                  stype="default", grad_stype="default"):
         shape = (shape,) if isinstance(shape, int) else shape
         self.name, self.dtype, self.init = name, np.dtype(dtype).type, init
@@ -49,6 +50,7 @@ class Parameter:
         self._spec = Spec(sym.unknown_lengths(shape), np.dtype(dtype))
         self._array = None
         self._var = None      # the symbol that stands for it outside of traces
+        self.placed = False   # whether a ParameterDict named it
         self._waiting = None  # the initialiser to use once the shape is known
         self.grad_req = grad_req
 
@@ -59,9 +61,11 @@ class Parameter:
     # -- shape
     @property
     def shape(self):
-        """The lengths of the axes; 0 is unknown."""
+        """The lengths of the axes; an unknown one is 0, or -1 under np's rules."""
         shape = self._spec.shape
-        return None if shape is None else tuple(max(n, 0) for n in shape)
+        if shape is None or is_np_shape():
+            return shape
+        return tuple(max(n, 0) for n in shape)
 
     @shape.setter
     def shape(self, shape):
@@ -133,13 +137,17 @@ class Parameter:
         self._array.attach_grad(self._grad_req)
 
     def data(self, ctx=None):
-        """The array.
+        """The array; an np.ndarray after `npx.set_np()`.
+
+        While a `forward` without F is traced, the symbol that stands for it.
 
         Raises:  DeferredInitializationError before the shape is known, HybridError
                  before `initialize`.
         """
+        if sym.is_direct():
+            return in_world(self.var())
         if self._array is not None:
-            return self._array
+            return in_world(self._array)
         if self._waiting:
             raise DeferredInitializationError(
                 f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, "
@@ -166,7 +174,7 @@ class Parameter:
         if self.data().grad is None:
             raise HybridError(f"Parameter '{self.name}' has no gradient, because its "
                               "grad_req is 'null'")
-        return self._array.grad
+        return in_world(self._array.grad)
 
     def list_grad(self):
         """The gradient's buffer, in a list."""
@@ -175,7 +183,7 @@ class Parameter:
     def zero_grad(self):
         """Set the gradient to 0."""
         if self._array is not None and self._array.grad is not None:
-            self._array.grad[:] = 0
+            self._array.grad[...] = 0
 
     def set_data(self, data):
         """Overwrite the numbers."""
@@ -217,6 +225,11 @@ class Parameter:
             "__dtype__": str(FLAGS.get(self._spec.dtype.name, 0)),
             "__shape__": str(self.shape), "__lr_mult__": str(self.lr_mult),
             "__wd_mult__": str(self.wd_mult), "__storage_type__": "0"})
+
+
+def in_world(value):
+    """The array or symbol as programs see it: np's after `npx.set_np()`."""
+    return value.as_np_ndarray() if is_np_array() else value
 
 
 FLAGS = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5,
@@ -285,6 +298,7 @@ class ParameterDict:
             found = self._params[name] = self._shared[name]
         if found is None:
             found = self._params[name] = Parameter(name, **kwargs)
+            found.placed = True
         elif kwargs.get("shape") is not None:
             shape = kwargs["shape"]
             found.shape = (shape,) if isinstance(shape, int) else shape
@@ -297,6 +311,7 @@ class ParameterDict:
             if value is None:
                 raise AttrError(f"get_constant: '{name}' is new, so it needs a value")
             self._params[name] = Constant(name, value)
+            self._params[name].placed = True
         return self._params[name]
 
     def update(self, other):
@@ -305,6 +320,18 @@ class ParameterDict:
             if self._params.get(name, param) is not param:
                 raise AttrError(f"two different parameters are called '{name}'")
             self._params[name] = param
+
+    def place(self, name, param):
+        """Take in a parameter that was made without a dict.
+
+        One that is in no dict yet gets this dict's prefix before its name, as
+        `get(name)` would have named it.
+        """
+        if any(p is param for p in self.values()):
+            return
+        if not param.placed:
+            param.name, param.placed = self._prefix + name, True
+        self.update({param.name: param})
 
     def select(self, pattern):
         """The parameters whose names match a regular expression."""

@@ -6,12 +6,19 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 
 from minihybrid.op import OPS
 from minihybrid.ops import (
+    convolution,
     elementwise,
+    flatshift,
+    functions,
     indexing,
     layout,
     linalg,
     neural,
+    norm,
+    np,
     ordering,
+    outputs,
+    pooling,
     random,
     reduce,
     shapes,
@@ -21,5 +28,24 @@ from minihybrid.ops import (
 # isort: split
 from minihybrid.ops import infix  # last: it makes methods of the records above
 
-__all__ = ["OPS", "elementwise", "indexing", "infix", "layout", "linalg",
-           "neural", "ordering", "random", "reduce", "shapes", "tiling"]
+__all__ = [
+    "OPS",
+    "convolution",
+    "elementwise",
+    "flatshift",
+    "functions",
+    "indexing",
+    "infix",
+    "layout",
+    "linalg",
+    "neural",
+    "norm",
+    "np",
+    "ordering",
+    "outputs",
+    "pooling",
+    "random",
+    "reduce",
+    "shapes",
+    "tiling",
+]

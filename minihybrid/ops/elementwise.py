@@ -49,11 +49,15 @@ def literal(value):
 
 
 def scalar_like(array, scalar):
-    """The scalar in the array's dtype; whole-number arrays cut the fraction off."""
+    """The scalar in the array's dtype; whole-number arrays cut the fraction off.
+
+    By way of int64, because a negative number as an unsigned one is then the same on
+    every processor.
+    """
     return (
         scalar
         if array.dtype.kind == "f"
-        else np.asarray(scalar).astype(array.dtype)[()]
+        else np.asarray(scalar).astype(np.int64).astype(array.dtype)[()]
     )
 
 
@@ -344,7 +348,7 @@ identity = register(
 block_grad = register(
     "BlockGrad", "stop_gradient", inputs=("data",), view=True,
     infer=lambda specs: same_shape("BlockGrad", specs), eager=np.copy,
-    doc="The same values; no gradient passes.")
+    grad=lambda g, out, a: (None,), doc="The same values; no gradient passes.")
 
 
 def _like(name, value):

@@ -24,6 +24,7 @@ class Group:
 
     def __init__(self, node, core=None):
         self.nodes, self.core = [node], core
+        self.before = {core}  # the core, and what it reads
         self.shape = node.specs[0].shape
         self.dtype = node.specs[0].dtype
 
@@ -55,6 +56,11 @@ def is_map(node):
     return node.op is not None and node.op.scalar(node.attrs) is not None
 
 
+def is_literal(node):
+    """Whether every element is one number that stands in the program."""
+    return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
+
+
 def is_load(node):
     """Whether the output only reads the input at other steps (transpose, slice)."""
     return node.op is not None and node.op.strides is not None
@@ -69,6 +75,7 @@ def is_core(node):
 SCATTERS = {  # these do not write each element once, at the end
     "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
     "_solve_triangle", "_cholesky", "_slogdet",
+    "_conv_weight", "_unpool_sum", "_unpool_max",
 }
 
 
@@ -92,7 +99,9 @@ def fuse(graph):
         if group is not None and _joins(node, group, readers, (node, 0) in heads):
             group.nodes.append(node)
             if is_core(node):
-                group.core = node
+                group.core, group.before = node, {node}
+            elif group.before.issuperset(readers):
+                group.before.add(node)
         else:
             group = Group(node, node if is_core(node) else None)
         group_of[node] = group
@@ -108,8 +117,10 @@ def _joins(node, group, readers, is_head):
     if node.op.random and node.op.cpu and not is_map(node):
         return False
     core, spec = group.core, node.specs[0]
-    if core is not None and all(r is core for r in readers):  # it comes before the core
-        return not is_core(node) and not is_head and core.op.reduce is not None
+    if core is not None and group.before.issuperset(readers):  # it is read by the core
+        (n, i), *_ = core.inputs
+        return not is_core(node) and not is_head and core.op.reduce is not None and \
+            (spec.shape == n.specs[i].shape or is_literal(node))
     if spec.shape != group.shape:
         return False
     if is_core(node):  # it becomes the core, if what follows can be computed on the way
@@ -120,15 +131,12 @@ def _joins(node, group, readers, is_head):
 
 
 def _reads_on_the_way(node, core, group):
-    """After a core: arrays of the result's shape, single numbers, or its last axis."""
+    """After a core: arrays of the result's shape, or with one number along all axes
+    but one."""
     if is_load(node) or node.specs[0].dtype != group.dtype:
         return False
-    last = (1,) * (len(group.shape) - 1) + group.shape[-1:]
-    for n, i in node.inputs:
-        shape = n.specs[i].shape
-        if shape not in (group.shape, last, last[-1:]) and n.specs[i].size != 1:
-            return False
-    return True
+    shapes = [n.specs[i].shape for n, i in node.inputs]
+    return all(s == group.shape or sum(n != 1 for n in s) <= 1 for s in shapes)
 
 
 def _collapse(graph, group_of, heads):

@@ -1,0 +1,83 @@
+"""Chapter 16. `mx.np`: NumPy's names for the same operators.
+
+Takes:   what NumPy's functions take.
+Gives:   the functions, the constants, `ndarray`, `random`; `F.np` for both kinds of F.
+
+>>> from minihybrid import np
+>>> np.arange(3) + np.array([[1.0], [2.0]])
+array([[1., 2., 3.],
+       [2., 3., 4.]])
+
+What is left out: functions that MXNet itself hands to NumPy.
+"""
+
+import sys
+import types
+from builtins import bool  # np.bool is Python's
+from math import e, inf, nan, pi
+
+import numpy as _onp
+
+from minihybrid import nd as _nd
+from minihybrid import sym as _sym
+from minihybrid.np.array import _Symbol, ndarray
+from minihybrid.np.creation import Creation, Random, array, reader
+from minihybrid.np.functions import FUNCTIONS
+
+newaxis = None
+float16, float32, float64 = _onp.float16, _onp.float32, _onp.float64
+uint8, int8, int32, int64 = _onp.uint8, _onp.int8, _onp.int32, _onp.int64
+bool_ = _onp.bool_
+
+__all__ = ["FUNCTIONS", "Space", "array", "bool", "bool_", "e", "float16", "float32",
+           "float64", "inf", "int32", "int64", "int8", "nan", "ndarray", "newaxis",
+           "pi", "uint8"]
+
+
+class Space:
+    """The functions of np; `reader()` says who reads those without inputs."""
+
+    _Symbol = _Symbol
+
+    def __init__(self, reader, name):
+        self._creation, self._name = Creation(reader), name
+        self.random = Random(reader)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in FUNCTIONS:
+            return FUNCTIONS[name]
+        if name in vars(Creation):
+            return getattr(self._creation, name)
+        if name in __all__:
+            return globals()[name]
+        raise AttributeError(f"{self._name} has no function '{name}'; dir("
+                             f"{self._name}) lists all")
+
+    def __dir__(self):
+        made = [n for n in vars(Creation) if not n.startswith("_")]
+        return sorted({*__all__, *FUNCTIONS, *made, "random"})
+
+
+_ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")
+
+
+def __getattr__(name):
+    return getattr(_ARRAYS, name)
+
+
+def __dir__():
+    return dir(_ARRAYS)
+
+
+class _Front(types.ModuleType):
+    """A module whose `np`, asked for from outside, is this one and not NumPy."""
+
+    @property
+    def np(self):
+        """`F.np`: the NumPy-like functions, for arrays or for symbols."""
+        return sys.modules[__name__] if self is _nd else _SYMBOLS
+
+
+_nd.__class__ = _sym.__class__ = _Front

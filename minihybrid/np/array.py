@@ -1,0 +1,231 @@
+"""Chapter 16. np.ndarray: an NDArray that keeps NumPy's rules; and its symbol.
+
+Takes:   what NDArray and Symbol take; every operator computes as it does there.
+Gives:   `ndarray` and `_Symbol`, whose infix signs, methods and indexing are np's.
+
+An operator does not know which world it is in: the class of its first input reads it,
+and hands its results back in its own class. `as_nd_ndarray` and `as_np_ndarray` cross
+over; both sides share one memory and one place on the tape.
+What is left out: NumPy's own functions on these arrays (`__array_function__`).
+"""
+
+import re
+
+import numpy as onp
+
+from minihybrid.nd import STATE, NDArray, _places
+from minihybrid.np.functions import FUNCTIONS, pair
+from minihybrid.op import OPS, AttrError, ShapeError
+from minihybrid.sym import Symbol, constant
+
+INFIX = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
+         "mod": "mod", "pow": "power"}
+COMPARE = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal",
+           "lt": "less", "le": "less_equal"}
+METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
+    clip repeat take sort argsort cumsum round flip tile diag nonzero""".split()
+
+
+class Numpy:
+    """What np's arrays and symbols share, on top of NDArray and Symbol."""
+
+    __slots__ = ()
+
+    def __hash__(self):
+        return id(self)
+
+    def __neg__(self):
+        return FUNCTIONS["negative"](self)
+
+    def __abs__(self):
+        return FUNCTIONS["absolute"](self)
+
+    def __matmul__(self, other):
+        return FUNCTIONS["matmul"](self, other)
+
+    def __invert__(self):
+        return FUNCTIONS["logical_not"](self)
+
+    def reshape(self, *shape, order="C"):
+        """The same numbers under another shape; one length may be -1."""
+        shape = shape[0] if len(shape) == 1 else shape
+        return OPS["_np_reshape"](self, newshape=shape, order=order)
+
+    def flatten(self, order="C"):
+        """The same numbers along one axis."""
+        return OPS["_np_reshape"](self, newshape=(-1,))
+
+    ravel = flatten
+
+    def transpose(self, *axes):
+        """The axes in another order, reversed unless given."""
+        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return OPS["_np_transpose"](self, axes=axes or None)
+
+    @property
+    def T(self):
+        """The axes reversed."""
+        return OPS["_np_transpose"](self)
+
+    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
+        """The same numbers in a dtype."""
+        return OPS["Cast"](self, dtype=dtype)
+
+    def expand_dims(self, axis):
+        """Put in an axis of length 1."""
+        return FUNCTIONS["expand_dims"](self, axis)
+
+    def part(self, key, shape):
+        """`x[key]` by operators, with np's shapes; also for arrays of indices."""
+        keys = key if isinstance(key, tuple) else (key,)
+        plain = tuple(map(_places, keys))
+        try:
+            wanted = onp.broadcast_to(onp.int8(0), shape)[plain].shape
+        except IndexError as error:
+            raise ShapeError(f"x[...]: {error}; the array has shape {shape}") from None
+        if any(isinstance(k, (onp.ndarray, list, bool)) for k in plain):
+            places = onp.arange(onp.prod(shape, dtype=int)).reshape(shape)[plain]
+            places = self.constant(places.ravel())
+            return OPS["take"](self.reshape(-1), places).reshape(wanted)
+        basic = tuple(k for k in plain if k is not None)
+        found = super().part(basic, shape) if basic else self
+        return found.reshape(wanted)
+
+
+def _infix_methods():
+    for sign, name in INFIX.items():
+        apply, apply_reversed = pair(name)
+        setattr(Numpy, f"__{sign}__", apply)
+        setattr(Numpy, f"__r{sign}__", apply_reversed)
+    for sign, name in COMPARE.items():
+        setattr(Numpy, f"__{sign}__", pair(name)[0])
+    for name in METHODS:
+        if name in FUNCTIONS:
+            setattr(Numpy, name, FUNCTIONS[name])
+
+
+_infix_methods()
+
+
+class ndarray(Numpy, NDArray):
+    """An array with np's rules; `mx.np.array` makes it.
+
+    >>> from minihybrid import np
+    >>> np.array([[1, 2], [3, 4]]).mean(axis=0)
+    array([2., 3.])
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def interpret(op, inputs, attrs, name=None):
+        """Compute as NDArray does; the results are np's arrays."""
+        plain = [None if v is None else v.as_nd_ndarray() for v in inputs]
+        out = NDArray.interpret(op, plain, attrs)
+        if isinstance(out, tuple):
+            return tuple(v.as_np_ndarray() for v in out)
+        return out.as_np_ndarray()
+
+    def as_np_ndarray(self):
+        """This array."""
+        return self
+
+    def as_nd_ndarray(self):
+        """The legacy array with the same memory and place on the tape."""
+        return NDArray(self.data, self.node, self.index)
+
+    @staticmethod
+    def constant(values):
+        """NumPy numbers as an array beside this one."""
+        return ndarray(onp.ascontiguousarray(values))
+
+    def convert(self, other, op):
+        """A NumPy array beside an np.ndarray becomes one."""
+        if isinstance(other, onp.ndarray):
+            return self.constant(other)
+        raise AttrError(f"np.{op}: an np.ndarray and a {type(other).__name__} do not "
+                        "combine; make an array of it with np.array(...)")
+
+    def __repr__(self):
+        text, kind = repr(self.data), self.data.dtype
+        if kind == onp.float32:
+            return re.sub(r",\s+dtype=float32", "", text)
+        if kind.kind != "b" and "dtype=" not in text:
+            return f"{text[:-1]}, dtype={kind})"
+        return text
+
+    def __str__(self):
+        return str(self.data)
+
+    @property
+    def dtype(self):
+        """The NumPy type of the elements."""
+        return self.data.dtype
+
+    def item(self, *args):
+        """One number as Python's: of a flat place or places, or of an array of one."""
+        return self.data.item(*args) if args else super().item()
+
+    def tolist(self):
+        """The numbers as nested lists."""
+        return self.data.tolist()
+
+    def __getitem__(self, key):
+        if STATE.recording and self.node is not None:
+            return self.part(key, self.shape)
+        try:
+            part = onp.asarray(self.data[_places(key)])
+        except IndexError as error:
+            raise ShapeError(f"x[...]: {error}; the array has shape "
+                             f"{self.shape}") from None
+        return ndarray(part if part.flags.c_contiguous else part.copy())
+
+    def __setitem__(self, key, value):
+        super().__setitem__(_places(key), value)
+
+    @property
+    def grad(self):
+        """The gradient's buffer; `None` without `attach_grad`."""
+        found = super().grad
+        return found if found is None else found.as_np_ndarray()
+
+    def detach(self):
+        """The same memory, cut off from the tape."""
+        return ndarray(self.data)
+
+
+class _Symbol(Numpy, Symbol):
+    """The symbol of an np.ndarray."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def interpret(op, inputs, attrs, name=None):
+        """Write the application down; the results are np's symbols."""
+        return _Symbol(Symbol.interpret(op, inputs, attrs, name).refs)
+
+    def as_np_ndarray(self):
+        """This symbol."""
+        return self
+
+    def as_nd_ndarray(self):
+        """The legacy symbol of the same value."""
+        return Symbol(self.refs)
+
+    @staticmethod
+    def constant(values):
+        """NumPy numbers as a constant of the graph that is being traced."""
+        return _Symbol(constant(values).refs)
+
+
+def _array_as_np(self):
+    """The np.ndarray with the same memory and place on the tape."""
+    return ndarray(self.data, self.node, self.index)
+
+
+def _symbol_as_np(self):
+    """The np symbol of the same value."""
+    return _Symbol(self.refs)
+
+
+NDArray.as_np_ndarray, Symbol.as_np_ndarray = _array_as_np, _symbol_as_np

@@ -1,0 +1,220 @@
+"""Chapter 16. The functions of `mx.np` that make arrays of nothing.
+
+Takes:   shapes and numbers.
+Gives:   `Creation` and `Random`: for arrays, and for symbols as `F.np` in a trace.
+
+dtypes are float32 unless told, also of lists of whole numbers; a NumPy array keeps its
+own.
+What is left out: distributions that nobody of Gluon's tutorials draws from.
+"""
+
+import numpy as onp
+
+from minihybrid.nd import NDArray, check_context, seed
+from minihybrid.np.array import _Symbol, ndarray
+from minihybrid.op import OPS, AttrError, ShapeError
+from minihybrid.sym import is_direct
+
+FLOAT = onp.dtype("float32")
+
+
+def reader():
+    """Who reads operators without inputs: symbols, while a `forward` is traced."""
+    return _Symbol if is_direct() else ndarray
+
+
+def array(object, dtype=None, ctx=None):
+    """An array of given numbers; float32 unless the source has a dtype of its own.
+
+    Inside a `forward` that is being traced, a constant of the graph.
+
+    >>> array([1, 2])
+    array([1., 2.])
+    """
+    check_context(ctx)
+    if isinstance(object, NDArray):
+        object = object.data
+    elif isinstance(object, (list, tuple)):
+        object = _opened(object)
+    own = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
+    try:
+        made = onp.array(object, own if dtype is None else dtype, order="C")
+    except (ValueError, TypeError) as error:
+        raise AttrError(f"np.array: {error}") from None
+    made = ndarray(made)
+    return _Symbol.constant(made.data) if is_direct() else made
+
+
+def _opened(values):
+    """Nested lists with NumPy arrays in place of arrays."""
+    if isinstance(values, (list, tuple)):
+        return [_opened(v) for v in values]
+    return values.data if isinstance(values, NDArray) else values
+
+
+class Creation:
+    """`zeros`, `ones`, `arange`, ...; `reader()` says what they make."""
+
+    def __init__(self, reader):
+        self._reader = reader
+
+    def _make(self, op, ctx, **attrs):
+        check_context(ctx)
+        attrs = {k: v for k, v in attrs.items() if v is not None}
+        return self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
+
+    def zeros(self, shape, dtype=None, order="C", ctx=None):
+        """Zeros in a shape."""
+        return self._make("_npi_zeros", ctx, shape=shape, dtype=dtype)
+
+    empty = zeros
+
+    def ones(self, shape, dtype=None, order="C", ctx=None):
+        """Ones in a shape."""
+        return self._make("_npi_ones", ctx, shape=shape, dtype=dtype)
+
+    def full(self, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
+        """One value in a shape."""
+        made = self._make("_full", ctx, shape=shape, value=fill_value, dtype=dtype)
+        return made if out is None else out.copy_from(made)
+
+    def arange(self, start, stop=None, step=1, dtype=None, ctx=None):
+        """start, start + step, ... below stop; one number alone is the stop."""
+        return self._make("_npi_arange", ctx, start=start, stop=stop, step=step,
+                          dtype=dtype)
+
+    def indices(self, dimensions, dtype="int32", ctx=None):
+        """The coordinates of every place of a shape, one array an axis."""
+        return self._known(onp.indices(dimensions), dtype, ctx)
+
+    def linspace(self, start, stop, num=50, endpoint=True, retstep=False, dtype=None,
+                 axis=0, ctx=None):
+        """`num` numbers at equal distances from start to stop."""
+        found, step = onp.linspace(start, stop, num, endpoint, True)
+        found = self._known(found, dtype, ctx)
+        return (found, step) if retstep else found
+
+    def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None,
+                 axis=0, ctx=None):
+        """`num` powers of a base, their exponents at equal distances."""
+        return self._known(onp.logspace(start, stop, num, endpoint, base), dtype, ctx)
+
+    def eye(self, N, M=None, k=0, dtype=None, ctx=None):
+        """Ones on a diagonal, else zeros."""
+        return self._known(onp.eye(N, M, k), dtype, ctx)
+
+    def identity(self, n, dtype=None, ctx=None):
+        """A square with ones on its diagonal."""
+        return self.eye(n, dtype=dtype, ctx=ctx)
+
+    def _known(self, values, dtype, ctx):
+        """NumPy's numbers as an array, or as a constant of the graph."""
+        check_context(ctx)
+        made = onp.ascontiguousarray(values, dtype or FLOAT)
+        return self._reader().constant(made)
+
+
+class Random:
+    """The functions of `np.random`."""
+
+    seed = staticmethod(seed)
+
+    def __init__(self, reader):
+        self._reader = reader
+
+    def _draw(self, op, size, dtype, ctx, out, **attrs):
+        check_context(ctx)
+        shape = out.shape if out is not None else () if size is None else size
+        if dtype is not None:
+            attrs["dtype"] = dtype
+        made = self._reader().interpret(
+            OPS[op], [], OPS[op].normalize({"shape": shape, **attrs}))
+        return made if out is None else out.copy_from(made)
+
+    def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
+        """Numbers that are equally likely anywhere in [low, high)."""
+        return self._draw("_random_uniform", size, dtype, ctx, out, low=low, high=high)
+
+    def normal(self, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
+        """Numbers with the normal distribution around loc."""
+        return self._draw("_random_normal", size, dtype, ctx, out, loc=loc, scale=scale)
+
+    def rand(self, *size, dtype=None, ctx=None):
+        """Numbers in [0, 1), the shape given as numbers."""
+        return self.uniform(0.0, 1.0, size, dtype, ctx)
+
+    def randn(self, *size, dtype=None, ctx=None):
+        """Numbers with the standard normal distribution, the shape given as numbers."""
+        return self.normal(0.0, 1.0, size, dtype, ctx)
+
+    def randint(self, low, high=None, size=None, dtype="int64", ctx=None, out=None):
+        """Whole numbers that are equally likely in [low, high), or in [0, low)."""
+        low, high = (0, low) if high is None else (low, high)
+        return self._draw("_random_randint", size, dtype, ctx, out, low=low, high=high)
+
+    def choice(self, a, size=None, replace=True, p=None, ctx=None, out=None):
+        """Elements of an array, or of 0 to a - 1; `p` are their probabilities.
+
+        Raises:  ShapeError for more elements than there are, without replacement.
+        """
+        n = a if isinstance(a, int) else len(a)
+        shape = () if size is None else (size,) if isinstance(size, int) else size
+        count = int(onp.prod(shape, dtype=int))
+        if not replace and count > n:
+            raise ShapeError(f"random.choice: {count} different elements of {n} are "
+                             "asked for; use replace=True")
+        if replace:
+            weights = onp.ones(n) / n if p is None else onp.asarray(p, float)
+            draws = Random(lambda: ndarray).uniform(size=count, dtype="float64").data
+            places = onp.searchsorted(onp.cumsum(weights) / onp.sum(weights), draws,
+                                      side="right")
+        else:  # the smallest of independent waiting times, with rates p
+            draws = Random(lambda: ndarray).uniform(size=n, dtype="float64").data
+            rates = onp.ones(n) if p is None else onp.asarray(p, float)
+            with onp.errstate(divide="ignore"):
+                places = onp.argsort(-onp.log1p(-draws) / rates)[:count]
+        made = ndarray(places.astype(onp.int64).reshape(shape))
+        made = made if isinstance(a, int) else a[made]
+        return made if out is None else out.copy_from(made)
+
+    def permutation(self, x):
+        """The rows of an array, or the numbers 0 to x - 1, in random order."""
+        order = self.choice(x if isinstance(x, int) else len(x),
+                            size=x if isinstance(x, int) else len(x), replace=False)
+        return order if isinstance(x, int) else x[order]
+
+    def shuffle(self, x):
+        """Bring the rows of an array into random order, in place."""
+        x[:] = self.permutation(x)
+
+    def multinomial(self, n, pvals, size=None):
+        """How often each outcome comes up in n draws with probabilities `pvals`."""
+        weights = onp.asarray(pvals, float)
+        shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+        draws = self.choice(len(weights), size=(*shape, n), p=weights).data
+        counts = (draws[..., None] == onp.arange(len(weights))).sum(-2)
+        return ndarray(onp.ascontiguousarray(counts, onp.int64))
+
+    def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
+        """Numbers with the gamma distribution, by the method of Marsaglia and Tsang."""
+        count = int(onp.prod(() if size is None else size, dtype=int))
+        found = onp.zeros(count)
+        missing = onp.ones(count, bool)
+        boost = shape < 1
+        d = shape + boost - 1 / 3
+        while missing.any():
+            k = int(missing.sum())
+            arrays = Random(lambda: ndarray)
+            x = arrays.normal(size=k, dtype="float64").data
+            u = arrays.uniform(size=k, dtype="float64").data
+            v = (1 + x / onp.sqrt(9 * d)) ** 3
+            with onp.errstate(all="ignore"):
+                good = (v > 0) & (onp.log(u) < x * x / 2 + d - d * v + d * onp.log(v))
+            places = onp.flatnonzero(missing)[good]
+            found[places], missing[places] = d * v[good], False
+        if boost:
+            u = Random(lambda: ndarray).uniform(size=count, dtype="float64").data
+            found *= (1 - u) ** (1 / shape)
+        made = found.reshape(() if size is None else size) * scale
+        made = ndarray(onp.ascontiguousarray(made, dtype or FLOAT))
+        return made if out is None else out.copy_from(made)

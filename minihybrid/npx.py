@@ -1,0 +1,102 @@
+"""Chapter 16. `mx.npx`: the operators of neural networks under np's names.
+
+Takes:   np arrays or symbols.
+Gives:   a table of names; each is the operator that `nd` and `sym` have, too. And the
+         switch `set_np`, devices, files.
+
+>>> from minihybrid import np, npx
+>>> npx.relu(np.array([-1, 2]))
+array([0., 2.])
+
+What is left out: image and bounding box operators.
+"""
+
+import sys
+
+from minihybrid import nd as _nd
+from minihybrid import serial as _serial
+from minihybrid import sym as _sym
+from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, waitall
+from minihybrid.np.array import _Symbol, ndarray
+from minihybrid.ops import OPS as _OPS
+from minihybrid.ops.infix import namespace as _namespace
+from minihybrid.ops.random import seed as _seed
+from minihybrid.util import (
+    is_np_array,
+    is_np_shape,
+    np_shape,
+    reset_np,
+    set_np,
+    use_np,
+)
+
+__all__ = ["Context", "cpu", "current_context", "gpu", "is_np_array", "is_np_shape",
+           "load", "np_shape", "num_gpus", "random", "reset_np", "save", "set_np",
+           "use_np", "waitall"]
+
+# What npx calls it -> the operator's name in files.
+NAMES = {
+    "activation": "Activation", "arange_like": "_contrib_arange_like",
+    "batch_dot": "batch_dot", "batch_flatten": "Flatten", "batch_norm": "BatchNorm",
+    "cast": "Cast", "convolution": "Convolution", "deconvolution": "Deconvolution",
+    "dropout": "Dropout", "embedding": "Embedding", "erf": "erf", "erfinv": "erfinv",
+    "fully_connected": "FullyConnected", "gamma": "gamma", "gammaln": "gammaln",
+    "gather_nd": "gather_nd", "group_norm": "GroupNorm",
+    "instance_norm": "InstanceNorm", "layer_norm": "LayerNorm",
+    "leaky_relu": "LeakyReLU", "log_softmax": "log_softmax", "one_hot": "one_hot",
+    "pick": "pick", "pooling": "Pooling", "relu": "_npx_relu",
+    "reshape": "_npx_reshape", "reshape_like": "reshape_like",
+    "sequence_mask": "SequenceMask", "shape_array": "shape_array",
+    "sigmoid": "_npx_sigmoid", "slice": "slice", "smooth_l1": "smooth_l1",
+    "softmax": "softmax", "stop_gradient": "BlockGrad", "topk": "topk",
+}
+
+
+class _RandomSeed:
+    """The function `npx.random.seed`."""
+
+    seed = staticmethod(_seed)
+
+
+random = _RandomSeed()
+
+
+def save(file, arr):
+    """Write an array, a list of arrays or a dict of them to a file."""
+    _serial.save(file, arr)
+
+
+def load(file):
+    """The arrays of a file, as `save` got them."""
+    found = _serial.load(file)
+    if isinstance(found, dict):
+        return {name: value.as_np_ndarray() for name, value in found.items()}
+    return [value.as_np_ndarray() for value in found]
+
+
+def _function(name, base, module):
+    if NAMES.get(name) not in _OPS:
+        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
+                             "all")
+    return _namespace(NAMES[name], base, module)
+
+
+def __getattr__(name):
+    return _function(name, ndarray, "npx")
+
+
+def __dir__():
+    return sorted({*__all__, *(n for n, op in NAMES.items() if op in _OPS)})
+
+
+class _Symbols:
+    """`F.npx` with F = sym."""
+
+    def __getattr__(self, name):
+        return _function(name, _Symbol, "sym.npx")
+
+    def __dir__(self):
+        return __dir__()
+
+
+_nd.npx, _sym.npx = sys.modules[__name__], _Symbols()
