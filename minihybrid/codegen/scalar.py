@@ -214,7 +214,7 @@ def erfinv(x):
                       x)
     for _ in range(3):
         wrong = math.erf(y) - x if abs(x) < 0.5 else \
-            math.copysign(1 - abs(x) - math.erfc(abs(y)), x)
+            math.copysign(1, x) * (1 - abs(x) - math.erfc(abs(y)))
         y -= wrong * math.sqrt(math.pi) / 2 * math.exp(y * y)
     return y
 

@@ -3,7 +3,7 @@
 Takes:   numbers of channels and lengths of windows; the number of inputs may be left to
          the first call.
 Gives:   `Conv1D` to `Conv3D`, `Conv1DTranspose` to `Conv3DTranspose`, `MaxPool1D` to
-         `GlobalAvgPool3D`.
+         `GlobalAvgPool3D`, `ReflectionPad2D`.
 
 A length that is the same along all axes may be given as one number.
 What is left out: layouts with channels last.
@@ -300,3 +300,20 @@ class GlobalAvgPool3D(_GlobalPooling):
     """The mean of each channel: (N, C, D, H, W) -> (N, C, 1, 1, 1)."""
 
     _n, _type = 3, "avg"
+
+
+class ReflectionPad2D(HybridBlock):
+    """Images with their own edges mirrored around them: (N, C, H, W) ->
+    (N, C, H + 2 padding, W + 2 padding).
+
+    padding:  one number, or the eight of the operator `Pad`.
+    """
+
+    def __init__(self, padding=0, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._padding = (0,) * 4 + (padding,) * 4 if isinstance(padding, Integral) else \
+            _lengths("ReflectionPad2D", "padding", padding, 8, 0)
+
+    def hybrid_forward(self, F, x):
+        """Apply the layer."""
+        return F.Pad(x, mode="reflect", pad_width=self._padding, name="fwd")

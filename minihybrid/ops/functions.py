@@ -37,10 +37,8 @@ from minihybrid.ops.elementwise import (
     square,
     unary,
     where,
-    zeros_like,
 )
 from minihybrid.ops.neural import softmax
-from minihybrid.ops.reduce import AXES, prod, sum_
 from minihybrid.ops.shapes import floating, same_shape
 
 # -- trigonometry and its inverse ------------------------------------------------------
@@ -165,19 +163,6 @@ for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} !
            f"_logical_{_name}", f"_logical_{_name}_scalar")
 
 
-# -- sums that skip NaN ----------------------------------------------------------------
-def _skipping(name, reduction, neutral):
-    return register(
-        name, inputs=("data",), attrs=AXES, infer=reduction.infer,
-        expand=lambda specs, data, **attrs: reduction(
-            where(data == data, data, zeros_like(data) + neutral), **attrs),
-        doc=f"The {reduction.name} over the axes, in which NaN counts as {neutral}.")
-
-
-_skipping("nansum", sum_, 0)
-_skipping("nanprod", prod, 1)
-
-
 # -- activations -----------------------------------------------------------------------
 def _hard_sigmoid_eager(data, *, alpha, beta):
     kind = floating(data.dtype)
@@ -268,6 +253,14 @@ leaky_relu = register(
         "or a times a random slope in training and the mean slope otherwise (rrelu); "
         "or a Phi(a) with the normal distribution's Phi (gelu).")
 
+
+def _softmin(specs, data, axis, temperature, dtype):
+    if dtype is None:
+        return softmax(-data, axis=axis, temperature=temperature)
+    wide = cast(-data, dtype=np.promote_types(floating(specs[0].dtype), dtype))
+    return cast(softmax(wide, axis=axis, temperature=temperature), dtype=dtype)
+
+
 softmin = register(
     "softmin", inputs=("data",),
     attrs={"axis": (integer, -1), "temperature": (optional(number), None),
@@ -275,13 +268,8 @@ softmin = register(
     infer=lambda specs, dtype, **attrs: (specs, [
         Spec(softmax.infer(specs, **attrs)[1][0].shape,
              dtype or floating(specs[0].dtype))]),
-    expand=lambda specs, data, axis, temperature, dtype: _as(
-        dtype, softmax(-data, axis=axis, temperature=temperature)),
+    expand=_softmin,
     doc="softmax of -a along an axis.")
-
-
-def _as(kind, value):
-    return value if kind is None else cast(value, dtype=kind)
 
 
 def _softmax_activation(specs, data, mode):

@@ -144,7 +144,7 @@ softmax_output = register(
            "out_grad": (boolean, False), "smooth_alpha": (number, 0.0)},
     infer=_labelled("SoftmaxOutput", _softmax_labels), expand=_softmax_output,
     doc="softmax, whose gradient is that of cross entropy with the label's class: "
-        "along axis 1 (multi_output), along the last axis (preserve_shape), or over all "
+        "along axis 1 (multi_output), the last axis (preserve_shape), or over all "
         "axes but the first. The gradient is divided by the positions a sample "
         "(multi_output), by all positions (normalization='batch'), or by those whose "
         "label is not `ignore_label` ('valid'). Unlike MXNet, smooth_alpha holds with "

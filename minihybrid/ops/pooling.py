@@ -286,7 +286,7 @@ pool_sum = register(
     "_pool_sum", inputs=("data",), attrs=GEOMETRY | COUNT, infer=forward(_forward),
     eager=_sum_eager, cpu=_sum_cpu,
     grad=lambda g, out, data, **a: (unpool_sum(g, **a),),
-    doc="The sum of each window, divided by how many numbers it has if `count` says so.")
+    doc="The sum of each window, over how many numbers it has if `count` says so.")
 unpool_sum = register(
     "_unpool_sum", inputs=("grad",), attrs=GEOMETRY | COUNT, infer=forward(_back),
     eager=_unsum_eager, cpu=_unsum_cpu,
