@@ -17,6 +17,7 @@ READING_ORDER = """
     ops.indexing
     ops.tiling
     ops.ordering
+    ops.sequence
     ops.neural
     ops.flatshift
     ops.convolution

@@ -21,6 +21,7 @@ from minihybrid.ops import (
     pooling,
     random,
     reduce,
+    sequence,
     shapes,
     tiling,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "pooling",
     "random",
     "reduce",
+    "sequence",
     "shapes",
     "tiling",
 ]
