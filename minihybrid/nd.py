@@ -600,6 +600,7 @@ class Random:
 
 random = Random(NDArray.interpret)
 linalg = Part("_linalg_", NDArray, "nd.linalg")
+contrib = Part("_contrib_", NDArray, "nd.contrib")
 _internal = Part("", NDArray, "nd._internal")
 
 

@@ -622,6 +622,7 @@ def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
 
 random = Random(Symbol.interpret)
 linalg = Part("_linalg_", Symbol, "sym.linalg")
+contrib = Part("_contrib_", Symbol, "sym.contrib")
 _internal = Part("", Symbol, "sym._internal")
 
 
