@@ -16,6 +16,7 @@ READING_ORDER = """
     ops.indexing
     ops.tiling
     ops.ordering
+    ops.sequence
     ops.neural
     ops.flatshift
     ops.convolution
@@ -24,6 +25,7 @@ READING_ORDER = """
     ops.functions
     ops.norm
     ops.outputs
+    ops.linalg
     ops.np
     ops.infix
     ops

@@ -361,8 +361,10 @@ class Kernel:
         self.depth = depth
 
     # -- products of matrices
-    def matmul(self, a, b, out, transpose_a, transpose_b, bias=None):
+    def matmul(self, a, b, out, transpose_a, transpose_b, bias=None, batch=None):
         """out (M, N) = op(a) op(b) + bias, with loops that the compiler can vectorise.
+
+        batch:  the name of the number of this product, if `out` is a part of many.
 
         In loops:   a (M, K), b (N, K): 4 x 4 dot products at once, each along K
                     b (K, N):           rows of b, eight at a time, added to rows of out
@@ -382,7 +384,8 @@ class Kernel:
         if bias is not None or self.after or (self.core, 0) not in self.outs:
             with self.loop("m", m), self.loop("n", n):
                 plus = f" + {bias}[n]" if bias is not None else ""
-                self.store(f"m * {n} + n", f"{out}[m * {n} + n]{plus}",
+                first = f"{batch} * {m * n} + " if batch else ""
+                self.store(f"{first}m * {n} + n", f"{out}[m * {n} + n]{plus}",
                            {len(self.core.specs[0].shape) - 1: "n"})
 
     def dot_products(self, a, b, out, m, n, k):

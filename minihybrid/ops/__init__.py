@@ -12,6 +12,7 @@ from minihybrid.ops import (
     functions,
     indexing,
     layout,
+    linalg,
     neural,
     norm,
     np,
@@ -20,6 +21,7 @@ from minihybrid.ops import (
     pooling,
     random,
     reduce,
+    sequence,
     shapes,
     tiling,
 )
@@ -36,6 +38,7 @@ __all__ = [
     "indexing",
     "infix",
     "layout",
+    "linalg",
     "neural",
     "norm",
     "np",
@@ -44,6 +47,7 @@ __all__ = [
     "pooling",
     "random",
     "reduce",
+    "sequence",
     "shapes",
     "tiling",
 ]

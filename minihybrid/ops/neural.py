@@ -121,7 +121,7 @@ def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
     with k.loop("batch", int(np.prod(out.shape[:-2]))):
         parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
-        k.matmul(*parts, transpose_a, transpose_b)
+        k.matmul(*parts, transpose_a, transpose_b, batch="batch")
 
 
 def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
