@@ -37,8 +37,8 @@ ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "cpu", "current_context", "datasets", "explain", "function", "gluon",
-    "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray", "np", "np_shape",
-    "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym", "symbol",
-    "use_np_shape", "util",
+    "autograd", "cpu", "current_context", "datasets", "explain", "function",
+    "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric", "nd",
+    "ndarray", "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial",
+    "show", "sym", "symbol", "use_np_shape", "util",
 ]

@@ -20,6 +20,7 @@ READING_ORDER = """
     ops.random
     ops.norm
     ops.np
+    ops.np_shapes
     ops.infix
     ops
     nd
@@ -30,8 +31,9 @@ READING_ORDER = """
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
     plan
+    util
     serial
-    util np.functions np.array np.creation np npx
+    np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon
