@@ -6,7 +6,10 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 
 from minihybrid.op import OPS
 from minihybrid.ops import (
+    convolution,
     elementwise,
+    flatshift,
+    functions,
     indexing,
     layout,
     neural,
@@ -14,6 +17,8 @@ from minihybrid.ops import (
     np,
     np_shapes,
     ordering,
+    outputs,
+    pooling,
     random,
     reduce,
     shapes,
@@ -25,7 +30,10 @@ from minihybrid.ops import infix  # last: it makes methods of the records above
 
 __all__ = [
     "OPS",
+    "convolution",
     "elementwise",
+    "flatshift",
+    "functions",
     "indexing",
     "infix",
     "layout",
@@ -34,6 +42,8 @@ __all__ = [
     "np",
     "np_shapes",
     "ordering",
+    "outputs",
+    "pooling",
     "random",
     "reduce",
     "shapes",
