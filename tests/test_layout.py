@@ -27,6 +27,7 @@ READING_ORDER = """
     ops.outputs
     ops.linalg
     ops.np
+    ops.np_shapes
     ops.infix
     ops
     nd
@@ -37,8 +38,9 @@ READING_ORDER = """
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
     plan executor
+    util
     serial
-    util np.functions np.array np.creation np npx
+    np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.block gluon.function gluon.activations
     gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss gluon.trainer gluon.data

@@ -307,8 +307,8 @@ class HybridBlock(Block):
 
     `hybridize()` makes calls trace it once for each signature and run a compiled plan.
 
-    A subclass may write `forward(self, x)` instead, without F: the functions of `mx.np`,
-    `mx.npx` and `mx.nd` find out from their arguments who computes, and
+    A subclass may write `forward(self, x)` instead, without F: the functions of
+    `mx.np`, `mx.npx` and `mx.nd` find out from their arguments who computes, and
     `self.weight.data()` is a symbol while tracing.
     """
 
