@@ -33,8 +33,8 @@ READING_ORDER = """
     serial
     util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
-    gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
+    gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function gluon.nn
+    gluon.loss gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon
     contrib
     metric viz bench explain datasets show
