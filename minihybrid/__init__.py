@@ -13,6 +13,7 @@ from minihybrid import (
     autograd,
     contrib,
     datasets,
+    executor,
     gluon,
     init,
     lr_scheduler,
@@ -38,7 +39,8 @@ ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "contrib", "cpu", "current_context", "datasets", "explain", "function",
+    "autograd", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
+    "function",
     "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray",
     "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
     "symbol", "use_np_shape", "util",

@@ -7,6 +7,7 @@ Gives:   `Plan`, which runs; and `CompiledOp`, a plan as one more operator, so t
 What is left out: plans for shapes that are not known.
 """
 
+import importlib.util
 import statistics
 import time
 
@@ -19,6 +20,11 @@ from minihybrid.op import HybridError, Op
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
 from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
+
+
+def best_target():
+    """The target that is used unless another is asked for: what is installed."""
+    return "cpu" if importlib.util.find_spec("numba") else "numpy"
 
 
 class Plan:
@@ -216,10 +222,11 @@ class CompiledOp:
              come after them and go by address.
     keep:    the forward plan keeps what the backward plan will read. Without, the
              backward plan computes it again (so for the gradient of a gradient).
+    wanted:  the names of variables that get gradients; all, unless told.
     """
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 keep=True):
+                 keep=True, wanted=None):
         self.options = {"training": training, "target": target}
         self.graph, self.inputs, self.title = graph, list(inputs), title
         variables = {n.name: n for n in graph.variables}
@@ -227,7 +234,8 @@ class CompiledOp:
         self.names = self.inputs + self.params
         self.wanted = [name for name in self.names if name in variables
                        and variables[name].specs[0].dtype.kind == "f"
-                       and name not in graph.states]
+                       and name not in graph.states
+                       and (wanted is None or name in wanted)]
         forward, self.backward = (
             differentiate(graph, self.wanted) if keep else (graph, None)
         )

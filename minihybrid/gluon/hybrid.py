@@ -10,7 +10,6 @@ code.
 What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
-import importlib.util
 import threading
 from typing import NamedTuple
 
@@ -19,8 +18,13 @@ from minihybrid.gluon.parameter import Version
 from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
+<<<<<<< HEAD
 from minihybrid.plan import CompiledOp, Plan, write_states
 from minihybrid.sym import Symbol, TraceError, replay, trace
+=======
+from minihybrid.plan import CompiledOp, Plan, best_target, write_states
+from minihybrid.sym import Symbol, TraceError, trace
+>>>>>>> 9f3c711db75a2336a86bb5eb0009ed8b12dc02b3
 
 
 class Signature(NamedTuple):
@@ -125,10 +129,8 @@ class Hybrid:
     """
 
     def __init__(self, function, params, title, target=None):
-        if target is None:
-            target = "cpu" if importlib.util.find_spec("numba") else "numpy"
         self.function, self.params, self.title = function, params, title
-        self.target = target
+        self.target = target or best_target()
         self.entries, self.lock = {}, threading.RLock()
         self.call = self._caller()
 

@@ -154,17 +154,18 @@ def _fc_inputs(attrs):
 def _fc_infer(specs, num_hidden, no_bias, flatten):
     kind = common_dtype("FullyConnected", specs)
     data = specs[0].shape
-    if data is None or -1 in data:
+    if data is None:
         return [Spec(s.shape, kind) for s in specs], [Spec(None, kind)]
     if len(data) < 2:
         raise ShapeError(f"FullyConnected: data has shape {data}, but rows of samples "
                          "(N, K) are needed; a single sample is x.reshape((1, -1))")
-    rows, k = ((data[0],), int(np.prod(data[1:]))) if flatten else (data[:-1], data[-1])
+    rows, ks = (data[:1], data[1:]) if flatten else (data[:-1], data[-1:])
+    k = -1 if -1 in ks else int(np.prod(ks))
     wanted = {"weight": (num_hidden, k), "bias": (num_hidden,)}
-    for (name, shape), spec in zip(wanted.items(), specs[1:], strict=False):
+    shapes = [data] + [
         merge(f"FullyConnected: with data {data} and num_hidden={num_hidden}", name,
               spec.shape, shape)
-    shapes = [data, *wanted.values()][:len(specs)]
+        for (name, shape), spec in zip(wanted.items(), specs[1:], strict=False)]
     return [Spec(s, kind) for s in shapes], [Spec((*rows, num_hidden), kind)]
 
 
