@@ -18,13 +18,8 @@ from minihybrid.gluon.parameter import Version
 from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
-<<<<<<< HEAD
-from minihybrid.plan import CompiledOp, Plan, write_states
-from minihybrid.sym import Symbol, TraceError, replay, trace
-=======
 from minihybrid.plan import CompiledOp, Plan, best_target, write_states
-from minihybrid.sym import Symbol, TraceError, trace
->>>>>>> 9f3c711db75a2336a86bb5eb0009ed8b12dc02b3
+from minihybrid.sym import Symbol, TraceError, replay, trace
 
 
 class Signature(NamedTuple):

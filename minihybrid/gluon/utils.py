@@ -12,11 +12,8 @@ import warnings
 import numpy as np
 
 from minihybrid import nd
-<<<<<<< HEAD
 from minihybrid.gluon.block import HookHandle as HookHandle
-=======
 from minihybrid.gluon.parameter import in_world
->>>>>>> 9f3c711db75a2336a86bb5eb0009ed8b12dc02b3
 from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, ShapeError
 
