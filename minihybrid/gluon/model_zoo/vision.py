@@ -10,20 +10,12 @@ What is left out: trained weights, DenseNet and Inception.
 
 from functools import partial, wraps
 
+from minihybrid.gluon.activations import Activation
 from minihybrid.gluon.block import HybridBlock
 from minihybrid.gluon.contrib.nn import HybridConcurrent
-from minihybrid.gluon.nn import (
-    Activation,
-    AvgPool2D,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    GlobalAvgPool2D,
-    HybridSequential,
-    MaxPool2D,
-)
+from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, MaxPool2D
+from minihybrid.gluon.nn import Dense, Dropout, Flatten, HybridSequential
+from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.init import Xavier
 from minihybrid.nd import check_context
 from minihybrid.op import AttrError, HybridError
