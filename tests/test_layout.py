@@ -42,10 +42,10 @@ READING_ORDER = """
     serial
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.activations
-    gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss gluon.trainer gluon.data
-    gluon.utils gluon.contrib.nn gluon.contrib gluon.model_zoo.vision gluon.model_zoo
-    gluon contrib
+    gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function
+    gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
+    gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
+    gluon.model_zoo.vision gluon.model_zoo gluon contrib
     metric viz bench explain datasets show
     __init__
     """.split()
