@@ -250,12 +250,13 @@ class Hybrid:
 
     def recorded(self, entry, args):
         """The same on the tape: the compiled net is one operator."""
-        if entry.op is None:
-            graph = expand(entry.graph, STATE.training).check("expand")
-            entry.op = CompiledOp(graph, entry.names, STATE.training, self.target,
-                                  self.title)
         given = dict(zip(entry.names, arrays_in(args), strict=True))
         given |= {name: param.data() for name, param in entry.params.items()}
+        taped = [name for name, value in given.items() if value.node is not None]
+        if entry.op is None or entry.op.taped != taped:
+            graph = expand(entry.graph, STATE.training).check("expand")
+            entry.op = CompiledOp(graph, entry.names, STATE.training, self.target,
+                                  self.title, taped=taped)
         outs = entry.op.apply(given)
         if entry.kind is np.ndarray:
             outs = [out.as_np_ndarray() for out in outs]

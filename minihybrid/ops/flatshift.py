@@ -104,7 +104,7 @@ class Planes:
 
 
 class Shapes:
-    """The numbers of one convolution: data (N, C, *size), weight (O, C / G, *kernel)."""
+    """The numbers of a convolution: data (N, C, *size), weight (O, C / G, *kernel)."""
 
     def __init__(self, samples, channels, filters, size, kernel, stride, dilate, pad,
                  num_group):
@@ -307,8 +307,8 @@ def weight_loops(k, data, grad, out, s):
     planes, n_taps = s.data_planes(batch), prod(s.kernel)
     length = round_up((batch - 1) * planes.plane + planes.row)
     ones = [1] * len(s.out)
-    grads = Planes(s.o, s.out, [0] * len(s.out), s.out, s.reach, ones, [[0]] * len(ones),
-                   batch)
+    grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones,
+                   [[0]] * len(ones), batch)
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
     zero(k, out, out.size)
