@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
+    machine
     ops.shapes
     ops.elementwise
     ops.functions
@@ -17,6 +18,7 @@ READING_ORDER = """
     ops.indexing
     ops.tiling
     ops.ordering
+    ops.products
     ops.neural
     ops.flatshift
     ops.convolution
@@ -33,7 +35,8 @@ READING_ORDER = """
     sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
-    codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
+    codegen.source codegen.scalar codegen.vector
+    codegen.cpu codegen.numpy codegen
     plan executor
     serial
     util np.functions np.array np.creation np npx
