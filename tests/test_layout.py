@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
+    machine
     ops.shapes
     ops.elementwise
     ops.reduce
@@ -17,12 +18,13 @@ READING_ORDER = """
     ops.tiling
     ops.ordering
     ops.sequence
+    ops.products
     ops.neural
+    ops.functions
     ops.flatshift
     ops.convolution
     ops.pooling
     ops.random
-    ops.functions
     ops.norm
     ops.outputs
     ops.linalg
@@ -36,7 +38,8 @@ READING_ORDER = """
     sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
-    codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
+    codegen.source codegen.scalar codegen.vector
+    codegen.cpu codegen.numpy codegen
     plan executor
     util
     serial
