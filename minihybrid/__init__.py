@@ -11,7 +11,9 @@ graph, optimises, compiles and exports it.
 
 from minihybrid import (
     autograd,
+    contrib,
     datasets,
+    executor,
     gluon,
     init,
     lr_scheduler,
@@ -37,8 +39,9 @@ ndarray, symbol, initializer = nd, sym, init
 
 __all__ = [
     "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "cpu", "current_context", "datasets", "explain", "function", "gluon",
-    "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray", "np", "np_shape",
-    "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym", "symbol",
-    "use_np_shape", "util",
+    "autograd", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
+    "function",
+    "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray",
+    "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
+    "symbol", "use_np_shape", "util",
 ]

@@ -18,6 +18,7 @@ from minihybrid.op import (
     ShapeError,
     Spec,
 )
+from minihybrid.ops.shapes import agree
 
 
 class GraphError(HybridError):
@@ -244,6 +245,8 @@ def infer(graph, given):
                 if isinstance(error, ShapeError):
                     raise type(error)(f"{error} (node '{node.name}')") from None
                 raise
+            if _keeps_specs(node, specs[node][0]):
+                new_ins = specs[node]
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
             for (n, i), new in zip(refs, [*new_ins, *outs], strict=True):
                 merged = refine(n.name, specs[n][i], new)
@@ -257,18 +260,23 @@ def infer(graph, given):
             return specs
 
 
+def _keeps_specs(node, spec):
+    """Whether one input, elementwise, has the shape and dtype of the output."""
+    return (len(node.inputs) == 1 and node.op.expr is not None
+            and "dtype" not in node.attrs
+            and tuple(node.op.infer([spec], **node.attrs)[1]) == (spec,))
+
+
 def refine(name, old, new):
     """The union of two partial specs of one value.
 
     Raises:  ShapeError if they contradict each other.
     """
     if old.shape is not None and new.shape is not None:
-        if len(old.shape) != len(new.shape) or any(
-                a != b and -1 not in (a, b)
-                for a, b in zip(old.shape, new.shape, strict=True)):
+        if not agree(old.shape, new.shape):
             raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is "
                              "needed")
-        shape = tuple(max(a, b) for a, b in zip(old.shape, new.shape, strict=True))
+        shape = tuple(map(max, old.shape, new.shape))
     else:
         shape = old.shape if new.shape is None else new.shape
     return Spec(shape, old.dtype or new.dtype)

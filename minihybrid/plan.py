@@ -7,6 +7,7 @@ Gives:   `Plan`, which runs; and `CompiledOp`, a plan as one more operator, so t
 What is left out: plans for shapes that are not known.
 """
 
+import importlib.util
 import statistics
 import time
 
@@ -19,6 +20,11 @@ from minihybrid.op import HybridError, Op
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
 from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
+
+
+def best_target():
+    """The target that is used unless another is asked for: what is installed."""
+    return "cpu" if importlib.util.find_spec("numba") else "numpy"
 
 
 class Plan:
@@ -257,12 +263,10 @@ class CompiledOp:
         """The backward plan, applied as an operator: it can be differentiated, too."""
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
         given = dict(zip(self.names, inputs, strict=True))
-        kept = outs[self.n_heads:]
         if self.backward is None or any(v is not None for v in gs[self.n_heads:]):
             op = self.second = self.second or self._make(
                 self._whole_gradient(), "again"
             )
-            kept = ()
         else:
             op = self.backward_op = self.backward_op or self._make(
                 self.backward, "backward"
@@ -270,7 +274,7 @@ class CompiledOp:
             gs = gs[:self.n_heads]
         seeds = zip(seed_names(self.plan.stages[0][1]), gs, outs, strict=False)
         given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}
-        given |= {f"kept{i}": v for i, v in enumerate(kept)}
+        given |= {f"kept{i}": v for i, v in enumerate(outs)}
         found = dict(zip(self.wanted, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 

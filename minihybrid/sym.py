@@ -17,7 +17,7 @@ import numpy as np
 from minihybrid.graph import Graph, auxiliary, infer, refine, shown_attrs, topological
 from minihybrid.nd import Random
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
-from minihybrid.ops.infix import FUNCTIONS, Value, namespace
+from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 
 
 class TraceError(HybridError, TypeError):
@@ -195,7 +195,7 @@ def replay(refs, values):
             raise AttrError(f"no value is given for the variable '{node.name}'")
         else:
             ins = [done[n][i] for n, i in node.inputs]
-            reader = max(ins or values.values(), key=lambda v: v.level)
+            reader = max(ins or values.values(), key=lambda v: v.level, default=Symbol)
             out = reader.interpret(node.op, ins, node.attrs, node.name)
             done[node] = tuple(out) if node.n_outputs > 1 else (out,)
     return [done[n][i] for n, i in refs]
@@ -363,8 +363,9 @@ class Symbol(Value):
             return type(self)([self.refs[names.index(key)]])
         if len(self.refs) == 1 and _CURRENT.trace:
             return self.part(key, self.spec.shape)
-        if isinstance(key, slice) and len(self.refs) > 1:
-            return tuple(type(self)([ref]) for ref in self.refs[key])
+        if isinstance(key, slice):
+            found = [type(self)([ref]) for ref in self.refs[key]]
+            return tuple(found) if _CURRENT.trace else Group(found)
         if not isinstance(key, int):
             raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced "
                              "function the number of an output is needed; use slice or "
@@ -480,17 +481,45 @@ class Symbol(Value):
         complete = all(s and 0 not in s for group in found for s in group)
         return found if complete else (None, None, None)
 
-    def infer_type(self, *args, **kwargs):
-        """(argument, output, auxiliary) dtypes; an unknown one is float32."""
+    def infer_type_partial(self, *args, **kwargs):
+        """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
         given = dict(zip(self.list_arguments(), args, strict=False)) | kwargs
-        graph, specs = self._infer({}, {k: np.dtype(v) for k, v in given.items()
-                                        if v is not None})
-        default = next((s.dtype for n in graph.variables for s in specs[n] if s.dtype),
-                       np.dtype("float32"))
+        _, specs = self._infer({}, {k: np.dtype(v) for k, v in given.items()
+                                    if v is not None})
+
+        def dtype(spec):
+            return spec.dtype and spec.dtype.type
+
         arguments, states = self._variables()
-        return ([(specs[n][0].dtype or default).type for n in arguments],
-                [(specs[n][i].dtype or default).type for n, i in self.refs],
-                [(specs[n][0].dtype or default).type for n in states])
+        return ([dtype(specs[n][0]) for n in arguments],
+                [dtype(specs[n][i]) for n, i in self.refs],
+                [dtype(specs[n][0]) for n in states])
+
+    def infer_type(self, *args, **kwargs):
+        """(argument, output, auxiliary) dtypes; three `None` if they do not all follow.
+
+        >>> var("x").astype("float16").infer_type(x="float32")[1]
+        [<class 'numpy.float16'>]
+        """
+        found = self.infer_type_partial(*args, **kwargs)
+        complete = all(t is not None for group in found for t in group)
+        return found if complete else (None, None, None)
+
+    def debug_str(self):
+        """The nodes as text, in the form of MXNet."""
+        lines = ["Symbol Outputs:"]
+        lines += [f"\toutput[{k}]={n.name}({i})" for k, (n, i) in enumerate(self.refs)]
+        for node in topological(self.refs):
+            if node.op is None:
+                lines.append(f"Variable:{node.name}")
+                continue
+            lines += ["-" * 20, f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+            lines += [f"\targ[{k}]={n.name}({i})" + " version=0" * (n.op is None)
+                      for k, (n, i) in enumerate(node.inputs)]
+            attrs = Symbol([(node, 0)]).list_attr()
+            lines += ["Attrs:"] * bool(attrs)
+            lines += [f"\t{key}={value}" for key, value in sorted(attrs.items())]
+        return "\n".join(lines) + "\n"
 
 
 def _as_symbol(result):
@@ -592,6 +621,9 @@ def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
 
 
 random = Random(Symbol.interpret)
+linalg = Part("_linalg_", Symbol, "sym.linalg")
+contrib = Part("_contrib_", Symbol, "sym.contrib")
+_internal = Part("", Symbol, "sym._internal")
 
 
 def __getattr__(name):

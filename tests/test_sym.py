@@ -165,7 +165,8 @@ def test_shapes_that_contradict_name_the_node():
 
 def test_dtypes():
     assert fc().infer_type(x="float64") == ([np.float64] * 3, [np.float64], [])
-    assert fc().infer_type() == ([np.float32] * 3, [np.float32], [])
+    assert fc().infer_type() == (None, None, None)
+    assert fc().infer_type_partial() == ([None] * 3, [None], [])
     assert sym.var("x").astype("int32").infer_type(x="float32")[1] == [np.int32]
 
 

@@ -149,3 +149,99 @@ def gauss(key, i):
     """The normally distributed number at place i of a key."""
     radius = math.sqrt(-2 * math.log(1 - unit(key, i, 0)))
     return radius * math.cos(2 * math.pi * unit(key, i, 1))
+
+
+@njit(**EXACT)
+def draw_gamma(key, i, alpha):
+    """The number with the gamma distribution at place i of a key."""
+    d = (alpha + 1 if alpha < 1 else alpha) - 1 / 3
+    for turn in range(1, 100):
+        x = gauss(key + uint64(turn << 32), i)
+        v = (1 + x / math.sqrt(9 * d)) ** 3
+        if v > 0:
+            u = 1 - unit(key + uint64((turn + 100) << 32), i, 0)
+            if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+                power = (1 - unit(key, i, 0)) ** (1 / alpha) if alpha < 1 else 1.0
+                return d * v * power
+    return 0.0
+
+
+@njit(**EXACT)
+def draw_poisson(key, i, lam):
+    """The number with the Poisson distribution at place i of a key."""
+    if lam < 10:
+        u = unit(key, i, 0)
+        k, p = 0, math.exp(-lam)
+        total = p
+        while u > total and k < 99:
+            k += 1
+            p = p * lam / k
+            total += p
+        return float(k)
+    b = 0.931 + 2.53 * math.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    for turn in range(1, 100):
+        x = unit(key + uint64(turn << 32), i, 0) - 0.5
+        v = unit(key + uint64(turn << 32), i, 1)
+        edge = 0.5 - abs(x)
+        k = np.floor((2 * a / edge + b) * x + lam + 0.43)
+        if edge >= 0.07 and v <= 0.9277 - 3.6224 / (b - 2):
+            return k
+        if k >= 0 and (edge >= 0.013 or v <= edge) and math.log(
+                v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)) <= \
+                k * math.log(lam) - lam - math.lgamma(k + 1):
+            return k
+    return 0.0
+
+
+@njit(**EXACT)
+def cbrt(x):
+    """The cube root: a power, and one step of Newton's method."""
+    a = abs(float(x))
+    y = a ** (1 / 3)
+    y = y - (y * y * y - a) / (3 * y * y) if 0 < a < math.inf else y
+    return math.copysign(y, x)
+
+
+@njit(**EXACT)
+def erfinv(x):
+    """The inverse of erf: Winitzki's formula, and three steps of Newton's method."""
+    if not abs(x) < 1:
+        return math.inf * x if abs(x) == 1 else math.nan
+    half = math.log1p(-x * x) / 2
+    centre = 2 / (math.pi * 0.147) + half
+    y = math.copysign(math.sqrt(math.sqrt(centre * centre - 2 * half / 0.147) - centre),
+                      x)
+    for _ in range(3):
+        wrong = math.erf(y) - x if abs(x) < 0.5 else \
+            math.copysign(1, x) * (1 - abs(x) - math.erfc(abs(y)))
+        y -= wrong * math.sqrt(math.pi) / 2 * math.exp(y * y)
+    return y
+
+
+@njit(**EXACT)
+def polygamma(order, x):
+    """The derivative of log gamma, differentiated `order` times more.
+
+    The recurrence leads to large x, where the series of Stirling is exact.
+    """
+    sign, total = (1.0 if order % 2 else -1.0), 0.0
+    if not x > -math.inf:
+        return math.nan
+    if x <= 0 and x == math.floor(x):  # a pole, whose side is known at 0 only
+        at_zero = -math.copysign(math.inf, x) if x == 0 else math.nan
+        return sign * math.inf if order else at_zero
+    factorial = math.gamma(order + 1.0)
+    while x < 16:
+        total += sign * factorial / x ** (order + 1)
+        x += 1
+    series = factorial / (2 * x ** (order + 1))
+    series += math.gamma(float(order)) / x**order if order else -math.log(x)
+    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+    for i in range(7):
+        n = 2 * i + 2
+        ratio = 1.0 / n if order == 0 else 1.0
+        for j in range(1, order):  # (n + order - 1)! / n!
+            ratio *= n + j
+        series += bernoulli[i] * ratio / x ** (n + order)
+    return total + sign * series

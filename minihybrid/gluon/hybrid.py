@@ -10,7 +10,6 @@ code.
 What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
-import importlib.util
 import threading
 from typing import NamedTuple
 
@@ -19,8 +18,8 @@ from minihybrid.gluon.parameter import Version
 from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
-from minihybrid.plan import CompiledOp, Plan, write_states
-from minihybrid.sym import Symbol, TraceError, trace
+from minihybrid.plan import CompiledOp, Plan, best_target, write_states
+from minihybrid.sym import Symbol, TraceError, replay, trace
 
 
 class Signature(NamedTuple):
@@ -125,10 +124,8 @@ class Hybrid:
     """
 
     def __init__(self, function, params, title, target=None):
-        if target is None:
-            target = "cpu" if importlib.util.find_spec("numba") else "numpy"
         self.function, self.params, self.title = function, params, title
-        self.target = target
+        self.target = target or best_target()
         self.entries, self.lock = {}, threading.RLock()
         self.call = self._caller()
 
@@ -263,6 +260,25 @@ class Hybrid:
         outs = entry.op.apply(given)
         if entry.kind is np.ndarray:
             outs = [out.as_np_ndarray() for out in outs]
+        return (
+            outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
+        )
+
+    def watched(self, args, callback, monitor_all):
+        """Run the graph operator by operator, showing each value to `callback`."""
+        entry = self.entry_for(args)
+        given = dict(zip(entry.names, arrays_in(args), strict=True))
+        given |= {name: param.data() for name, param in entry.params.items()}
+        inside = Symbol(entry.graph.outputs).get_internals()
+        outs = replay([*inside.refs, *entry.graph.outputs],
+                      {n: given[n.name] for n in entry.graph.variables})
+        if entry.kind is np.ndarray:
+            outs = [out.as_np_ndarray() for out in outs]
+        for (node, _), name, out in zip(inside.refs, inside.list_outputs(), outs,
+                                        strict=False):
+            if monitor_all or node.op is not None:
+                callback(name, "null" if node.op is None else node.op.name, out)
+        outs = outs[len(inside.refs):]
         return (
             outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
         )

@@ -1,8 +1,8 @@
 """Chapter 15. Layers: blocks that are used again and again.
 
 Takes:   sizes; the number of inputs may be left to the first call.
-Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Activation`,
-         `Flatten`, `Dropout`, `Lambda`, `HybridLambda`.
+Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
+         `Lambda`, `HybridLambda`; and the layers of the files beside this one.
 
 What is left out: recurrent layers.
 """
@@ -10,7 +10,15 @@ What is left out: recurrent layers.
 from numbers import Integral
 
 from minihybrid import nd, sym
-from minihybrid.gluon.activations import Activation
+from minihybrid.gluon.activations import (
+    ELU,
+    GELU,
+    SELU,
+    Activation,
+    LeakyReLU,
+    PReLU,
+    Swish,
+)
 from minihybrid.gluon.block import Block, HybridBlock
 from minihybrid.gluon.conv_layers import (
     AvgPool1D,
@@ -33,40 +41,23 @@ from minihybrid.gluon.conv_layers import (
     MaxPool3D,
     ReflectionPad2D,
 )
+from minihybrid.gluon.norm_layers import (
+    BatchNorm,
+    BatchNormReLU,
+    GroupNorm,
+    InstanceNorm,
+    LayerNorm,
+)
 from minihybrid.op import AttrError
 
-__all__ = [
-    "Activation",
-    "AvgPool1D",
-    "AvgPool2D",
-    "AvgPool3D",
-    "Block",
-    "Conv1D",
-    "Conv1DTranspose",
-    "Conv2D",
-    "Conv2DTranspose",
-    "Conv3D",
-    "Conv3DTranspose",
-    "Dense",
-    "Embedding",
-    "Dropout",
-    "Flatten",
-    "GlobalAvgPool1D",
-    "GlobalAvgPool2D",
-    "GlobalAvgPool3D",
-    "GlobalMaxPool1D",
-    "GlobalMaxPool2D",
-    "GlobalMaxPool3D",
-    "HybridBlock",
-    "HybridLambda",
-    "HybridSequential",
-    "Lambda",
-    "MaxPool1D",
-    "MaxPool2D",
-    "MaxPool3D",
-    "ReflectionPad2D",
-    "Sequential",
-]
+__all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPool3D",
+           "BatchNorm", "BatchNormReLU", "Block", "Conv1D", "Conv1DTranspose", "Conv2D",
+           "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense", "Dropout",
+           "Embedding", "Flatten", "GlobalAvgPool1D", "GlobalAvgPool2D",
+           "GlobalAvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D",
+           "GroupNorm", "HybridBlock", "HybridLambda", "HybridSequential",
+           "InstanceNorm", "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D",
+           "MaxPool3D", "PReLU", "ReflectionPad2D", "Sequential", "Swish"]
 
 
 class _Stack:

@@ -8,7 +8,6 @@ gradients, states and rates by address: a step is one compiled call.
 What is left out: several devices; there is nothing to reduce over.
 """
 
-import importlib.util
 import re
 
 import numpy as np
@@ -17,7 +16,7 @@ from minihybrid import nd
 from minihybrid.gluon.parameter import Parameter
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
-from minihybrid.plan import Plan
+from minihybrid.plan import Plan, best_target
 from minihybrid.serial import FileError, load, save
 from minihybrid.sym import trace
 
@@ -44,9 +43,8 @@ class CompiledUpdate:
             self.targets += [weight.data, *(state.data for state in states)]
         graph, _ = trace(self.steps, {name: Spec(a.shape, a.dtype)
                                       for name, a in arrays.items()}, False)
-        target = "cpu" if importlib.util.find_spec("numba") else "numpy"
         name = type(optimizer).__name__
-        self.plan = Plan(graph, [], target=target,
+        self.plan = Plan(graph, [], target=best_target(),
                          title=f"{name} of {len(weights)} parameters")
         self.bound = self.plan.bind([arrays[name] for name in self.plan.params])
 

@@ -13,17 +13,19 @@ import re
 
 import numpy as onp
 
-from minihybrid.nd import STATE, NDArray
+from minihybrid.nd import STATE, NDArray, _places
 from minihybrid.np.functions import FUNCTIONS, pair
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.sym import Symbol, constant
 
 INFIX = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
-         "mod": "mod", "pow": "power"}
+         "mod": "mod", "pow": "power", "and": "bitwise_and", "or": "bitwise_or",
+         "xor": "bitwise_xor"}
 COMPARE = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal",
            "lt": "less", "le": "less_equal"}
 METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
-    clip repeat take sort argsort cumsum round flip tile diag nonzero""".split()
+    clip repeat take sort argsort cumsum round flip tile diag diagonal trace
+    broadcast_to""".split()
 
 
 class Numpy:
@@ -78,7 +80,7 @@ class Numpy:
     def part(self, key, shape):
         """`x[key]` by operators, with np's shapes; also for arrays of indices."""
         keys = key if isinstance(key, tuple) else (key,)
-        plain = tuple(_plain_key(k) for k in keys)
+        plain = tuple(map(_places, keys))
         try:
             wanted = onp.broadcast_to(onp.int8(0), shape)[plain].shape
         except IndexError as error:
@@ -105,18 +107,6 @@ def _infix_methods():
 
 
 _infix_methods()
-
-
-def _plain_key(key):
-    """An index as NumPy takes it: arrays of places are whole numbers."""
-    if isinstance(key, NDArray):
-        key = key.data
-        return key if key.dtype.kind in "bi" else key.astype(onp.int64)
-    return key
-
-
-def _plain_keys(key):
-    return tuple(map(_plain_key, key)) if isinstance(key, tuple) else _plain_key(key)
 
 
 class ndarray(Numpy, NDArray):
@@ -149,7 +139,7 @@ class ndarray(Numpy, NDArray):
     @staticmethod
     def constant(values):
         """NumPy numbers as an array beside this one."""
-        return ndarray(onp.ascontiguousarray(values))
+        return ndarray(onp.asarray(values, order="C"))
 
     def convert(self, other, op):
         """A NumPy array beside an np.ndarray becomes one."""
@@ -186,14 +176,14 @@ class ndarray(Numpy, NDArray):
         if STATE.recording and self.node is not None:
             return self.part(key, self.shape)
         try:
-            part = onp.asarray(self.data[_plain_keys(key)])
+            part = onp.asarray(self.data[_places(key)])
         except IndexError as error:
             raise ShapeError(f"x[...]: {error}; the array has shape "
                              f"{self.shape}") from None
         return ndarray(part if part.flags.c_contiguous else part.copy())
 
     def __setitem__(self, key, value):
-        super().__setitem__(_plain_keys(key), value)
+        super().__setitem__(_places(key), value)
 
     @property
     def grad(self):

@@ -21,7 +21,7 @@ the gradient of the weights NaN, because it is multiplied by a zero.
 import itertools
 from math import prod
 
-from minihybrid.ops.shapes import row_major
+from minihybrid.ops.shapes import blocks, row_major
 
 TERMS = 24   # products in one loop: their weights stay in registers
 ROWS = 4     # outputs that one loop adds to
@@ -33,17 +33,6 @@ BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at o
 def round_up(n, step=16):
     """The next multiple of `step`."""
     return -(-n // step) * step
-
-
-def blocks(n, limit):
-    """(first, last, step): n in equal steps of at most `limit`, then the rest.
-
-    >>> blocks(10, 4), blocks(6, 4)
-    ([(0, 8, 4), (8, 10, 2)], [(0, 6, 3)])
-    """
-    step = -(-n // -(-n // max(limit, 1)))
-    whole = n - n % step
-    return [(0, whole, step)] + [(whole, n, n - whole)] * (whole < n)
 
 
 def divisor(n, limit):

@@ -7,6 +7,7 @@ Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the 
 What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
 """
 
+import math
 import operator
 from functools import cache
 from numbers import Integral, Number
@@ -152,7 +153,7 @@ for _name, _op in OPS.items():
 
 
 def _extreme(name, of_numbers):
-    """The function `maximum` or `minimum`, in which either side may be a number."""
+    """A function of two values, such as `maximum`, where either may be a number."""
     apply, apply_reversed = _infix(name, f"_{name}", f"_{name}_scalar")
 
     def call(lhs, rhs):
@@ -175,6 +176,10 @@ FUNCTIONS = {
     "not_equal": operator.ne, "greater": operator.gt, "greater_equal": operator.ge,
     "lesser": operator.lt, "lesser_equal": operator.le,
     "maximum": _extreme("maximum", max), "minimum": _extreme("minimum", min),
+    "hypot": _extreme("hypot", math.hypot),
+    "logical_and": _extreme("logical_and", lambda a, b: float(bool(a and b))),
+    "logical_or": _extreme("logical_or", lambda a, b: float(bool(a or b))),
+    "logical_xor": _extreme("logical_xor", lambda a, b: float(bool(a) != bool(b))),
     "split_v2": split_v2,
 }
 
@@ -207,3 +212,17 @@ def namespace(name, base, module):
     attrs = ", ".join(f"{k}=..." for k in op.attrs)
     call.__doc__ = f"{op.doc}\n\nArguments: {attrs or 'none'}."
     return call
+
+
+class Part:
+    """A part of a namespace: `nd.linalg.det` is the operator `_linalg_det`."""
+
+    def __init__(self, prefix, base, module):
+        self._prefix, self._base, self._module = prefix, base, module
+
+    def __getattr__(self, name):
+        return namespace(self._prefix + name, self._base, self._module)
+
+    def __dir__(self):
+        return sorted(key.removeprefix(self._prefix) for key in OPS
+                      if key.startswith(self._prefix))

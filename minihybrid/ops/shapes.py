@@ -30,25 +30,33 @@ def floating(dtype):
 
 def merge(op, name, got, wanted):
     """The shape `wanted`, after checking that what is known (`got`) agrees."""
-    if got is not None and (len(got) != len(wanted) or any(
-            g not in (-1, w) for g, w in zip(got, wanted, strict=True))):
+    if got is None:
+        return wanted
+    if not agree(got, wanted):
         raise ShapeError(f"{op}: {name} has shape {got}, but {wanted} is needed")
-    return wanted
+    return tuple(map(max, got, wanted))
+
+
+def agree(a, b):
+    """Whether two shapes can be one: each length is equal, or unknown in one."""
+    return len(a) == len(b) and all(
+        m == n or -1 in (m, n) for m, n in zip(a, b, strict=True))
 
 
 def same_shape(op, specs):
     """All inputs share one shape and one dtype; an unknown one is filled in."""
     dtype = common_dtype(op, specs)
-    known = [s.shape for s in specs if s.shape is not None and -1 not in s.shape]
-    if not known:
-        return [Spec(s.shape, dtype) for s in specs], [Spec(None, dtype)]
+    shape = None
     for s in specs:
-        if s.shape is not None and (len(s.shape) != len(known[0]) or any(
-                d not in (-1, k) for d, k in zip(s.shape, known[0], strict=True))):
+        if s.shape is None or shape is None:
+            shape = shape if s.shape is None else s.shape
+        elif agree(s.shape, shape):
+            shape = tuple(map(max, s.shape, shape))
+        else:
             shapes = " and ".join(str(t.shape) for t in specs)
             raise ShapeError(f"{op}: the inputs have shapes {shapes}, but one shape is "
                              "needed; broadcast_* operators stretch axes of length 1")
-    return [Spec(known[0], dtype)] * len(specs), [Spec(known[0], dtype)]
+    return [Spec(shape, dtype)] * len(specs), [Spec(shape, dtype)]
 
 
 def broadcast(op, specs):
@@ -121,3 +129,16 @@ def forward(rule):
         ]
 
     return infer
+
+
+def blocks(n, limit):
+    """(first, last, step): n in equal steps of at most `limit`, then the rest.
+
+    >>> blocks(10, 4), blocks(6, 4)
+    ([(0, 8, 4), (8, 10, 2)], [(0, 6, 3)])
+    """
+    if not n:
+        return []
+    step = -(-n // -(-n // max(limit, 1)))
+    whole = n - n % step
+    return [(0, whole, step)] + [(whole, n, n - whole)] * (whole < n)

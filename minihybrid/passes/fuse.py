@@ -72,8 +72,9 @@ def is_core(node):
         bool(node.op.reduce or node.op.cpu) and node.op.name not in SCATTERS
 
 
-SCATTERS = {  # these write no element exactly once
+SCATTERS = {  # these do not write each element once, at the end
     "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
+    "_solve_triangle", "_cholesky", "_slogdet",
     "_conv_weight", "_unpool_sum", "_unpool_max",
 }
 
@@ -116,7 +117,7 @@ def _joins(node, group, readers, is_head):
     if node.op.random and node.op.cpu and not is_map(node):
         return False
     core, spec = group.core, node.specs[0]
-    if core is not None and group.before.issuperset(readers):  # it comes before the core
+    if core is not None and group.before.issuperset(readers):  # it is read by the core
         (n, i), *_ = core.inputs
         return not is_core(node) and not is_head and core.op.reduce is not None and \
             (spec.shape == n.specs[i].shape or is_literal(node))
