@@ -14,8 +14,7 @@ In loops:   for p: row[p] += plane[p + shift0] * w0 + plane[p + shift1] * w1 + .
 
 Source:  Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based convolution algorithms
          (2017), whose shifted sums these are; here in planes, without matrix products.
-What is left out: Winograd's and Fourier's forms; an infinity beside the padding makes
-the gradient of the weights NaN, because it is multiplied by a zero.
+What is left out: Winograd's and Fourier's forms.
 """
 
 import itertools
@@ -244,8 +243,8 @@ def shifted_sums(k, planes, taps, weight, counts, steps, store):
             wide = divisor(n_channels, TERMS // (high * min(longest, TERMS // high)))
             with k.loop("o", stop, start, high):
                 zero(k, "rows", high * planes.tile)
-                with k.loop("c", n_channels, 0, wide), k.loop("part", len(parts)):
-                    if parts:
+                if parts:
+                    with k.loop("c", n_channels, 0, wide), k.loop("part", len(parts)):
                         _sum(k, planes, parts, weight, n_channels, steps, high, wide)
                 store(high)
 
@@ -308,47 +307,76 @@ def weight_loops(k, data, grad, out, s):
     """out[o, c, tap] = the products of grad[o] and the data, shifted, summed up.
 
     The gradients lie in planes of the same steps, with zeros where rows end, so that
-    one sum goes along the planes of several samples.
+    one sum goes along the planes of several samples. If that gives a number that is
+    not finite, it is done again without what lies at the row ends: zero times infinity
+    is NaN.
     """
     batch = s.batch()
-    planes, n_taps = s.data_planes(batch), prod(s.kernel)
-    length = round_up((batch - 1) * planes.plane + planes.row)
+    planes = s.data_planes(batch)
     ones = [1] * len(s.out)
     grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones,
                    [[0]] * len(ones), batch)
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
-    zero(k, out, out.size)
-    *outer, inner = s.kernel
-    n_rows, n_channels = s.o // s.g, s.c // s.g
-    with k.loop("n", s.n // batch):
-        planes.fill(k, k.part(data, "n", (batch, s.c, *s.size)), "work")
-        grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
-        with k.loop("g", s.g):
-            for start, stop, high in blocks(n_rows, 4):
-                wide = divisor(n_channels, SUMS // (high * inner))
-                with k.loop("o", stop, start, high), \
-                        k.loop("c", n_channels, 0, wide):
-                    k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {n_taps}")
-                    for j in range(high):
-                        k(f"r{j} = rows[(g * {n_rows} + o + {j}) * {grads.channel}:]")
-                    _dots(k, planes, s, outer, inner, n_channels, high, wide, length,
-                          out)
+    with k.block("for turn in range(2):"):
+        zero(k, out, out.size)
+        with k.loop("n", s.n // batch):
+            planes.fill(k, k.part(data, "n", (batch, s.c, *s.size)), "work")
+            grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
+            with k.loop("g", s.g):
+                with k.block("if turn == 0:"):
+                    flat_sums(k, planes, s, out)
+                with k.block("else:"):
+                    exact_sums(k, planes, s, out)
+        k("bad = 0")
+        with k.loop("i", out.size):
+            k(f"bad += {out}[i] - {out}[i] != 0")
+        with k.block("if bad == 0:"):
+            k("break")
 
 
-def _dots(k, planes, s, outer, inner, n_channels, high, wide, length, out):
-    """One loop along the planes for each tap of the outer axes."""
-    n_taps = prod(s.kernel)
-    along = prod(outer)
-    with k.loop("tap", along):
-        places = list(itertools.product(*s.places[:-1]))
-        first = s.places[-1][0]
-        shifts = [planes.shift([*at, first]) for at in places]
-        k(f"shift = {_select('tap', shifts)}")
+def flat_sums(k, planes, s, out):
+    """Blocks of some filters and channels, each with the taps of a line at once."""
+    n_rows, n_channels, inner = s.o // s.g, s.c // s.g, s.kernel[-1]
+    for start, stop, high in blocks(n_rows, 4):
+        wide = divisor(n_channels, SUMS // (high * inner))
+        with k.loop("o", stop, start, high), k.loop("c", n_channels, 0, wide):
+            k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {prod(s.kernel)}")
+            for j in range(high):
+                k(f"r{j} = rows[(g * {n_rows} + o + {j}) * {planes.phase}:]")
+            _dots(k, planes, s, n_channels, high, wide, out)
+
+
+def exact_sums(k, planes, s, out):
+    """The same, number by number."""
+    n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    shifts = [planes.shift(places) for _, places in s.taps()]
+    with k.loop("o", n_rows), k.loop("c", n_channels), k.loop("tap", n_taps):
+        k(f"x0 = work[(g * {n_channels} + c) * {planes.channel} + "
+          f"{_select('tap', shifts)}:]")
+        k(f"r0 = rows[(g * {n_rows} + o) * {planes.phase}:]")
+        k("s0 = T(0)")
+        depth, at = k.depth, []
+        for d, (count, step) in enumerate([(s.batch(), planes.plane),
+                                           *zip(s.out, planes.steps, strict=True)]):
+            k(f"for i{d} in range({count}):")
+            k.depth += 1
+            at.append(f"i{d} * {step}")
+        k(f"at = {' + '.join(at)}")
+        k("s0 += x0[at] * r0[at]")
+        k.depth = depth
+        k(f"{out}[((g * {n_rows} + o) * {n_channels} + c) * {n_taps} + tap] += s0")
+
+
+def _dots(k, planes, s, n_channels, high, wide, out):
+    """One loop along the planes for each line of the kernel."""
+    inner, n_taps = s.kernel[-1], prod(s.kernel)
+    length = round_up((planes.batch - 1) * planes.plane + planes.row)
+    shifts = [planes.shift(places) for _, places in s.taps()]
+    with k.loop("line", n_taps // inner):
+        k(f"shift = {_select('line', shifts[::inner])}")
         for u in range(wide):
             k(f"x{u} = work[(g * {n_channels} + c + {u}) * {planes.channel} + shift:]")
-        base = shifts[0]
-        steps = [planes.shift([*places[0], at]) - base for at in s.places[-1]]
         for i, j, _ in _parts(inner, max(SUMS // (high * wide), 1)):
             terms = [(u, t) for u in range(wide) for t in range(i, j)]
             sums = [f"s{r}_{e}" for r in range(high) for e in range(len(terms))]
@@ -357,13 +385,13 @@ def _dots(k, planes, s, outer, inner, n_channels, high, wide, length, out):
                 for r in range(high):
                     k(f"y{r} = r{r}[p]")
                 for e, (u, t) in enumerate(terms):
-                    k(f"v = x{u}[p + {steps[t]}]")
+                    k(f"v = x{u}[p + {shifts[t] - shifts[0]}]")
                     for r in range(high):
                         k(f"s{r}_{e} += v * y{r}")
             for r in range(high):
                 for e, (u, t) in enumerate(terms):
-                    k(f"{out}[wat + {(r * n_channels + u) * n_taps + t} + tap * {inner}"
-                      f"] += s{r}_{e}")
+                    k(f"{out}[wat + {(r * n_channels + u) * n_taps + t} + line * "
+                      f"{inner}] += s{r}_{e}")
 
 
 def _select(name, numbers):
