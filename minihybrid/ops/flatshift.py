@@ -52,7 +52,8 @@ class Planes:
         self.before, self.stride, self.phases = before, stride, phases
         self.length = [n + r for n, r in zip(out, reach, strict=True)]
         self.steps = row_major(self.length)
-        rest = sum((n - 1) * s for n, s in zip(out[1:], self.steps[1:], strict=True)) + 1
+        rest = 1 + sum(
+            (n - 1) * s for n, s in zip(out[1:], self.steps[1:], strict=True))
         self.row = round_up((out[0] - 1) * self.steps[0] + rest)  # an output's numbers
         self.lines = max(1, min(out[0], TILE // self.steps[0]))   # those of a tile
         self.tile = round_up((self.lines - 1) * self.steps[0] + rest)
@@ -218,8 +219,9 @@ def store_rows(k, planes, channels, size, counts, stride, places, starts):
                 k(f"for i{d} in range({f'{low}, {stop}' if d == 0 else count}):")
                 k.depth += 1
                 to = f"({to}) * {size[d]} + i{d} * {stride[d]} + {places[d]}"
-            at = " + ".join(f"(i{d} + {a}{'' if d else origin}) * {step}" for d, (a, step)
-                            in enumerate(zip(starts, planes.steps, strict=True)))
+            at = " + ".join(
+                f"(i{d} + {a}{'' if d else origin}) * {step}" for d, (a, step)
+                in enumerate(zip(starts, planes.steps, strict=True)))
             k(f"to = {to}")
             k.store("to", f"rows[j * {planes.tile} + {at}]", {1: "channel"})
             k.depth = depth
