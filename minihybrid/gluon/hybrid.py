@@ -52,7 +52,7 @@ class Entry:
         self.graph, self.names, self.structure = graph, names, structure
         self.params = params   # the Parameters that the graph reads, by name
         self.plan = None       # for calls off the tape
-        self.op = None         # for calls on the tape
+        self.op, self.ops = None, {}  # for calls on the tape: the last, and all
         self.bound, self.version = None, -1
         self.kind = kind       # the class of the arrays that it takes and gives
 
@@ -250,12 +250,14 @@ class Hybrid:
 
     def recorded(self, entry, args):
         """The same on the tape: the compiled net is one operator."""
-        if entry.op is None:
-            graph = expand(entry.graph, STATE.training).check("expand")
-            entry.op = CompiledOp(graph, entry.names, STATE.training, self.target,
-                                  self.title)
         given = dict(zip(entry.names, arrays_in(args), strict=True))
         given |= {name: param.data() for name, param in entry.params.items()}
+        wanted = frozenset(n for n, v in given.items() if v.node is not None)
+        if wanted not in entry.ops:  # an input off the tape needs no gradient
+            graph = expand(entry.graph, STATE.training).check("expand")
+            entry.ops[wanted] = CompiledOp(graph, entry.names, STATE.training,
+                                           self.target, self.title, wanted=wanted)
+        entry.op = entry.ops[wanted]
         outs = entry.op.apply(given)
         if entry.kind is np.ndarray:
             outs = [out.as_np_ndarray() for out in outs]
