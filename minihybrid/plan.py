@@ -222,20 +222,20 @@ class CompiledOp:
              come after them and go by address.
     keep:    the forward plan keeps what the backward plan will read. Without, the
              backward plan computes it again (so for the gradient of a gradient).
-    wanted:  the names of variables that get gradients; all, unless told.
+    taped:   the variables whose gradient somebody may ask for; all unless given.
     """
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 keep=True, wanted=None):
+                 keep=True, taped=None):
         self.options = {"training": training, "target": target}
         self.graph, self.inputs, self.title = graph, list(inputs), title
         variables = {n.name: n for n in graph.variables}
         self.params = [name for name in variables if name not in set(self.inputs)]
-        self.names = self.inputs + self.params
+        self.names, self.taped = self.inputs + self.params, taped
         self.wanted = [name for name in self.names if name in variables
                        and variables[name].specs[0].dtype.kind == "f"
-                       and name not in graph.states
-                       and (wanted is None or name in wanted)]
+                       and (taped is None or name in taped)
+                       and name not in graph.states]
         forward, self.backward = (
             differentiate(graph, self.wanted) if keep else (graph, None)
         )
