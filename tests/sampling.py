@@ -15,7 +15,8 @@ class In(NamedTuple):
     """One input: its shape, and which numbers are allowed."""
 
     shape: tuple
-    # positive, inside (-1, 1), above 1, bits (0 and 1), index (0, 1, 2), like (a shape)
+    # positive, inside (-1, 1), above 1, bits (0 and 1), index (0, 1, 2), like (shape),
+    # whole (int32 of at least 0, in place of any other dtype)
     kind: str = "any"
 
     def array(self, dtype, rng):
@@ -23,6 +24,8 @@ class In(NamedTuple):
         if self.kind in ("bits", "index"):
             stop = 2 if self.kind == "bits" else 3
             return np.asarray(rng.integers(0, stop, self.shape), "f4")
+        if self.kind == "whole":
+            return np.asarray(rng.integers(0, 100, self.shape), "i4")
         size = int(np.prod(self.shape))
         if dtype.kind != "f":
             values = rng.integers(1, 4, self.shape)
@@ -77,6 +80,10 @@ def bits(*shape):
 
 def index(*shape):
     return In(shape, "index")
+
+
+def whole(*shape):
+    return In(shape, "whole")
 
 
 def like(*shape):
