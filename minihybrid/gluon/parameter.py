@@ -180,6 +180,12 @@ class Parameter:
         """The gradient's buffer, in a list."""
         return [self.grad()]
 
+    @property
+    def _grad(self):
+        """The gradient's buffer in a list, or `None` where there is none."""
+        return None if self._array is None or self._array.grad is None \
+            else self.list_grad()
+
     def zero_grad(self):
         """Set the gradient to 0."""
         if self._array is not None and self._array.grad is not None:

@@ -103,8 +103,7 @@ def _infix_methods():
     for sign, name in COMPARE.items():
         setattr(Numpy, f"__{sign}__", pair(name)[0])
     for name in METHODS:
-        if name in FUNCTIONS:
-            setattr(Numpy, name, FUNCTIONS[name])
+        setattr(Numpy, name, FUNCTIONS[name])
 
 
 _infix_methods()
