@@ -1,7 +1,8 @@
 """Chapter 02. Products of matrices: sums that stay in registers.
 
 Takes:   a kernel writer, flat arrays, which of them are transposed.
-Gives:   `matmul`, the loops of out (M, N) = op(a) op(b); `scratch`, what they need.
+Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, what
+         they need.
 
 A product reads each number many times, so the question is from where. Here a tile
 of `out`, some rows high and some vectors wide, stays in registers while one loop goes along
@@ -21,12 +22,12 @@ DEPTH = 256    # rows of a panel, so that it fits the first cache
 WIDE = 32      # numbers in a row of a panel, at most: two vectors
 
 
-def scratch(rows):
+def product_scratch(rows):
     """Numbers beside the arrays: a panel, and a tile of what sticks out."""
     return 0 if rows < FEW else DEPTH * WIDE + 8 * 16
 
 
-def matmul(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
+def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     """Write the loops of out (M, N) = op(a) op(b) + bias.
 
     start:      the text of where out begins in the whole output, `"batch * 6 + "`.
