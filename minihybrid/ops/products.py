@@ -5,12 +5,13 @@ Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, 
          they need.
 
 A product reads each number many times, so the question is from where. Here a tile
-of `out`, some rows high and some vectors wide, stays in registers while one loop goes along
-K; the strip of b that it reads lies in the nearest cache, row by row, because it was
-copied there (`panel`) if b lay the other way. For a few rows the copy would cost
+of `out`, some rows high and some vectors wide, stays in registers while one loop goes
+along K; the strip of b that it reads lies in the nearest cache, row by row, because it
+was copied there (`panel`) if b lay the other way. For a few rows the copy would cost
 more than it saves: then rows of a meet rows of b in dot products.
 
-Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication (2008).
+Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication,
+         ACM TOMS 34 (2008).
 What is left out: several threads, and a second level of tiles.
 """
 
