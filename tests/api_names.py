@@ -111,6 +111,8 @@ def words(tree):
     """Every name, attribute, keyword and sign in some source, signs as `__add__`."""
     for node in ast.walk(tree):
         match node:
+            case ast.Attribute(attr=word, ctx=ast.Store()):
+                yield from (word, "__setattr__")
             case ast.Attribute(attr=word) | ast.Name(id=word) | ast.keyword(arg=word):
                 yield word
             case ast.Constant(value=str(word)):
