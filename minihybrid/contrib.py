@@ -12,8 +12,6 @@ branches that are not run: what the other one computes costs time, and a NaN in 
 reaches the gradient.
 """
 
-from types import SimpleNamespace
-
 from minihybrid import nd, sym
 from minihybrid.gluon.hybrid import arrays_in, restore
 from minihybrid.graph import topological
@@ -166,5 +164,5 @@ def _same_variables(what, step, seen, *results):
     return variables
 
 
-nd.contrib = sym.contrib = SimpleNamespace(foreach=foreach, while_loop=while_loop,
-                                           cond=cond)
+for _space in (nd, sym):  # beside them, the operators whose names begin with _contrib_
+    vars(_space.contrib).update(foreach=foreach, while_loop=while_loop, cond=cond)
