@@ -181,7 +181,7 @@ class Executor:
 
     @property
     def _title(self):
-        return f"executor of {self._symbol.name}"
+        return f"executor of {self._symbol!r}"
 
     @property
     def plan(self):

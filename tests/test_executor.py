@@ -44,7 +44,7 @@ def test_programs_find_what_they_find_with_mxnet(name):
     program = getattr(PROGRAMS, name)
     if "make_loss" in inspect.getsource(program) and "make_loss" not in OPS:
         pytest.skip("the operator make_loss does not exist yet")
-    with sym.NameManager():
+    with mx.name.NameManager():
         found = PROGRAMS.told(program(mx))
     assert same(json.loads(json.dumps(found)), ANSWERS[name]), found
 
@@ -259,6 +259,6 @@ def bound():
     (lambda: bound().reshape(a=(1, 2)), ShapeError, "(1, 2) and (2, 2)"),
 ])
 def test_errors_are_one_sentence(call, error, words):
-    with sym.NameManager(), pytest.raises(error, match=re.escape(words)) as caught:
+    with mx.name.NameManager(), pytest.raises(error, match=re.escape(words)) as caught:
         call()
     assert "\n" not in str(caught.value)

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
+    base attribute
     ops.shapes
     ops.elementwise
     ops.reduce
@@ -25,7 +26,7 @@ READING_ORDER = """
     nd
     graph
     autograd
-    sym
+    name tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.cpu codegen.numpy codegen

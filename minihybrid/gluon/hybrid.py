@@ -19,7 +19,8 @@ from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
 from minihybrid.plan import CompiledOp, Plan, best_target, write_states
-from minihybrid.sym import Symbol, TraceError, trace
+from minihybrid.sym import Symbol, trace
+from minihybrid.tracing import TraceError
 
 
 class Signature(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as onp
 from minihybrid.nd import NDArray, check_context, seed
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.op import OPS, AttrError, ShapeError
-from minihybrid.sym import is_direct
+from minihybrid.tracing import is_direct
 
 FLOAT = onp.dtype("float32")
 
