@@ -13,6 +13,7 @@ from minihybrid import (
     attribute,
     autograd,
     base,
+    contrib,
     datasets,
     executor,
     gluon,
@@ -44,7 +45,7 @@ ndarray, symbol, initializer, visualization = nd, sym, init, viz
 
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
-    "ShapeError", "TraceError", "attribute", "autograd", "base", "cpu",
+    "ShapeError", "TraceError", "attribute", "autograd", "base", "contrib", "cpu",
     "current_context", "datasets", "executor", "explain", "function", "gluon", "gpu",
     "init", "initializer", "lr_scheduler", "metric", "name", "nd", "ndarray", "np",
     "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",

@@ -13,6 +13,7 @@ What is left out: sparse storage.
 """
 
 import ast
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -171,6 +172,8 @@ class Op:
     reduce: tuple | None = None     # (start, combine, finish) over {a} and {acc}
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
     cpu: Callable | None = None     # loops, where the three above are not enough
+    scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
+                                     # numbers these loops need beside, as `work`
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
     view: bool = False         # the output is the input's memory under a new shape
@@ -264,6 +267,7 @@ class Op:
 
 
 OPS = {}  # every name, aliases included -> Op
+PLACES = {}  # Op -> file and line of the statement that entered it
 
 
 def register(name, *aliases, **fields):
@@ -272,7 +276,16 @@ def register(name, *aliases, **fields):
     for key in (name, *aliases):
         assert key not in OPS, f"two operators are called {key}"
         OPS[key] = op
+    PLACES[op] = _statement()
     return op
+
+
+def _statement():
+    """File and line of the module's own statement that is being run."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>" and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 class Node:

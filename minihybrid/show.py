@@ -12,7 +12,7 @@ import ast
 import inspect
 from pathlib import Path
 
-from minihybrid.op import HybridError, Op
+from minihybrid.op import PLACES, HybridError, Op
 
 PACKAGE = Path(__file__).parent
 
@@ -74,27 +74,12 @@ def _record(op):
 
     Some statements enter a family: `binary("add", ...)` makes `broadcast_add`, too.
     """
-    stem = op.name.removeprefix("broadcast_").removeprefix("_").removesuffix("_scalar")
-    for wanted in (op.name, stem):
-        for path in sorted((PACKAGE / "ops").glob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            for statement in ast.parse(text).body:
-                if wanted in _names_entered(statement):
-                    first, last = statement.lineno, statement.end_lineno
-                    return path, first, text.splitlines()[first - 1:last]
-    raise HybridError(f"show: the operator {op.name} is not registered in "
-                      "minihybrid.ops; if it is yours, you have its source")
-
-
-def _names_entered(statement):
-    """The strings that a statement passes on, outside of functions that it makes."""
-    found, stack = set(), [statement]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
-            continue
-        stack += ast.iter_child_nodes(node)
-        passed = node.args if isinstance(node, ast.Call) else \
-            node.elts if isinstance(node, ast.Tuple) else ()
-        found |= {arg.value for arg in passed if isinstance(arg, ast.Constant)}
-    return found
+    file, line = PLACES.get(op, ("", 0))
+    path = Path(file)
+    if not path.is_relative_to(PACKAGE):
+        raise HybridError(f"show: the operator {op.name} is not registered in "
+                          "minihybrid.ops; if it is yours, you have its source")
+    text = path.read_text(encoding="utf-8")
+    first, last = next((s.lineno, s.end_lineno) for s in ast.parse(text).body
+                       if s.lineno <= line <= s.end_lineno)
+    return path, first, text.splitlines()[first - 1:last]

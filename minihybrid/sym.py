@@ -10,11 +10,12 @@ and leave no trace.
 
 import numpy as np
 
+from minihybrid import autograd
 from minihybrid.attribute import FLAGS, AttrScope, shown, written
 from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
-from minihybrid.name import NameManager, hint
+from minihybrid.name import NameManager, Prefix, hint
 from minihybrid.nd import Random
-from minihybrid.op import OPS, UNKNOWN, AttrError, Node, Spec
+from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
 from minihybrid.ops.infix import FUNCTIONS, Value, namespace
 from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 
@@ -392,6 +393,45 @@ class Symbol(Value):
             lines += ["Attrs:"] * bool(attrs)
             lines += [f"\t{key}={value}" for key, value in sorted(attrs.items())]
         return "\n".join(lines) + "\n"
+
+
+def get_symbol(x):
+    """The symbol of what was computed under `record()` up to this array.
+
+    Variables and other arrays that it read are called var0, var1, ...
+    Raises:  HybridError if the array is not on the tape.
+
+    >>> from minihybrid import autograd, nd
+    >>> x = nd.ones((2,)); x.attach_grad()
+    >>> with autograd.record():
+    ...     y = (x * 2).relu()
+    >>> autograd.get_symbol(y).get_internals().list_outputs()
+    ['var0', 'node_0_output', 'node_1_output']
+    """
+    if x.node is None:
+        raise HybridError("get_symbol: the array is not on the tape; compute it inside "
+                          "`with autograd.record():` from arrays with attach_grad()")
+    made, counts = {}, [0, 0]
+    for node in topological([(x.node, x.index)]):
+        kind = node.op is not None
+        name, counts[kind] = f"{('var', 'node_')[kind]}{counts[kind]}", counts[kind] + 1
+        if not kind:
+            made[node] = var(name)
+            continue
+        if node.inputs is None or OPS.get(node.op.name) is not node.op \
+                and node.op.expand is None:
+            raise HybridError(f"get_symbol: the step {node.op.name} has no symbol: it "
+                              "is a Function, or an earlier backward freed the tape")
+        ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
+        if OPS.get(node.op.name) is node.op:
+            made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
+        else:  # a compiled net: write down what it was made of
+            with Prefix(f"{name}_"):
+                made[node] = _as_symbol(node.op.expand(None, *ins))
+    return Symbol([made[x.node].refs[x.index]])
+
+
+autograd.get_symbol = get_symbol  # arrays' tapes come before symbols
 
 
 def _as_symbol(result):

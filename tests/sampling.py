@@ -15,7 +15,8 @@ class In(NamedTuple):
     """One input: its shape, and which numbers are allowed."""
 
     shape: tuple
-    kind: str = "any"  # positive, bits (0 and 1), index (0, 1, 2), like (only a shape)
+    # positive, inside (-1, 1), above 1, bits (0 and 1), index (0, 1, 2), like (a shape)
+    kind: str = "any"
 
     def array(self, dtype, rng):
         """Numbers of this kind, away from the kinks at 0 and 1, and never equal."""
@@ -28,8 +29,9 @@ class In(NamedTuple):
         else:
             values = 0.55 + 0.7 * rng.permutation(size) / max(size, 1)
             values = values.reshape(self.shape) + 0.01 * rng.random(self.shape)
-        if self.kind != "positive":
+        if self.kind not in ("positive", "above"):
             values = values * rng.choice([-1, 1], self.shape)
+        values = {"inside": values * 0.7, "above": values + 1}.get(self.kind, values)
         return np.asarray(values, dtype)
 
 
@@ -59,6 +61,14 @@ def of(*inputs, smooth=True, **attrs):
 
 def pos(*shape):
     return In(shape, "positive")
+
+
+def inside(*shape):
+    return In(shape, "inside")
+
+
+def above(*shape):
+    return In(shape, "above")
 
 
 def bits(*shape):

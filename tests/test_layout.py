@@ -12,14 +12,19 @@ READING_ORDER = """
     base attribute
     ops.shapes
     ops.elementwise
+    ops.functions
     ops.reduce
     ops.layout
     ops.indexing
     ops.tiling
     ops.ordering
     ops.neural
+    ops.flatshift
+    ops.convolution
+    ops.pooling
     ops.random
     ops.norm
+    ops.outputs
     ops.np
     ops.infix
     ops
@@ -34,8 +39,10 @@ READING_ORDER = """
     serial
     util np.functions np.array np.creation np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.nn gluon.loss
-    gluon.trainer gluon.data gluon.utils gluon
+    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.activations
+    gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss gluon.trainer gluon.data
+    gluon.utils gluon.contrib.nn gluon.contrib gluon.model_zoo.vision gluon.model_zoo
+    gluon contrib
     metric viz bench explain datasets show
     __init__
     """.split()

@@ -104,6 +104,8 @@ ALL_SHAPES = ("elemwise_add", "broadcast_add", "_mul_scalar", "exp", "_where")
 # An operation's names share one expression and one gradient: one name stands for all.
 SIBLINGS = {op for op in UNIQUE if op.name.startswith("broadcast_") and op.expr
             or op.name.endswith("_scalar")}
+SIBLINGS |= {op for op in UNIQUE if op.name.startswith("_np") and op.eager
+             and any(op.eager is other.eager and op is not other for other in UNIQUE)}
 SIBLINGS -= {OPS[name] for name in (*ALL_SHAPES, "broadcast_mul", "_power_scalar")}
 LONG = ("elemwise_add", "_power", "_mod", "clip", "sum", "max", "argmax", "_matmul",
         "Cast")
@@ -117,68 +119,70 @@ def first_samples(cases):
 def compiled_cases(dtype):
     """The samples that are compiled for the processor."""
     if dtype == "float32":
-        return [c for c in CASES if not c.op.expr or c.op.name in ALL_SHAPES or
+        return [c for c in CASES if c.op.name in ALL_SHAPES or
+                not c.op.expr and not c.op.name.startswith("_np") or
                 c.op not in SIBLINGS and c is next(d for d in CASES if d.op is c.op)]
     return [c for c in first_samples(CASES) if dtype != "int64" or c.op.name in LONG]
 
 
-class Batches:
-    """Samples that one plan answers at once, an operator never in two of them.
+def batches(cases, size=20):
+    """Samples in lists, those of an operator in one: what one plan answers at once.
 
     A plan a sample would compile the same preamble again and again, and one plan for
     all would keep the compiler busy with the square of its length.
     """
+    parts = [[]]
+    for case in cases:
+        if len(parts[-1]) >= size and case.op is not parts[-1][-1].op:
+            parts.append([])
+        parts[-1].append(case)
+    return parts
 
-    def __init__(self, cases, work, title):
-        by_op = {}
-        for case in cases:
-            by_op.setdefault(case.op, []).append(case)
-        self.work, self.cases, self.title, self.found = work, by_op, title, {}
-        self.parts, size = [[]], 0
-        for op, own in by_op.items():
-            if size >= 40:
-                self.parts.append([])
-                size = 0
-            self.parts[-1].append(op)
-            size += len(own)
 
-    def __getitem__(self, op):
-        """[(case, what `work` makes of it)] of one operator.
+def batch_params(cases, *values):
+    """One parameter a batch: `values` and the samples; the id names all operators."""
+    return [pytest.param(*values, part, id="-".join(map(str, [
+        *values, *dict.fromkeys(case.op.name for case in part)])))
+        for part in batches(cases)]
 
-        Raises:  what was raised when this operator was tried alone.
-        """
-        if op not in self.found:
-            self.together(next(part for part in self.parts if op in part))
-        if isinstance(self.found[op], Exception):
-            raise self.found[op]
-        return self.found[op]
 
-    def together(self, ops):
-        """Work on operators at once; if that fails, on each half, down to the guilty.
+def together(cases, work):
+    """operator -> [(case, what `work` made of it)], or the error that it raises alone.
 
-        Raises:  AssertionError if operators fail together, but none alone.
-        """
-        cases = [case for op in ops for case in self.cases[op]]
+    Works on all at once; if that fails, on each half, down to the guilty.
+    Raises:  AssertionError if operators fail together, but none alone.
+    """
+    ops = list(dict.fromkeys(case.op for case in cases))
+    try:
+        made = list(zip(cases, work(cases), strict=True))
+        return {op: [pair for pair in made if pair[0].op is op] for op in ops}
+    except Exception as error:
+        if len(ops) == 1:
+            return {ops[0]: error}
+        half = ops[:len(ops) // 2]
+        found = together([c for c in cases if c.op in half], work) | \
+            together([c for c in cases if c.op not in half], work)
+        if not any(isinstance(f, Exception) for f in found.values()):
+            names = ", ".join(op.name for op in ops)
+            raise AssertionError(f"these fail together, none alone: {names}") from error
+        return found
+
+
+def assert_all(cases, work, agree):
+    """`agree(case, what work made of it)` for every case; a failure names its operator.
+    """
+    failures = []
+    for op, found in together(cases, work).items():
         try:
-            made = iter(zip(cases, self.work(cases), strict=True))
-            self.found |= {op: [next(made) for _ in self.cases[op]] for op in ops}
+            if isinstance(found, Exception):
+                raise found
+            for case, made in found:
+                agree(case, made)
         except Exception as error:
-            if len(ops) == 1:
-                self.found[ops[0]] = error
-                return
-            half = len(ops) // 2
-            self.together(ops[:half])
-            self.together(ops[half:])
-            if not any(isinstance(self.found[op], Exception) for op in ops):
-                names = ", ".join(op.name for op in ops)
-                raise AssertionError(f"only together: {names}") from error
-
-    def params(self, *values):
-        """The parameters of a test: `values` and an operator; a worker takes a part."""
-        name = "-".join(map(str, values))
-        return [pytest.param(*values, op, id="-".join(filter(None, (name, op.name))),
-                             marks=pytest.mark.xdist_group(f"{self.title}-{i}"))
-                for i, part in enumerate(self.parts) for op in part]
+            error.add_note(f"so {op.name} breaks the law")
+            failures.append(error)
+    if failures:
+        raise ExceptionGroup("operators that break the law", failures)
 
 
 def answers(dtype, target, cases):
@@ -191,23 +195,38 @@ def answers(dtype, target, cases):
     return list(zip(*pairs, strict=True))
 
 
-ANSWERS = {(dtype, target): Batches(
-    compiled_cases(dtype) if target == "cpu" else CASES,
-    functools.partial(answers, dtype, target), f"{dtype}-{target}")
-    for dtype in (*DTYPES, *NUMPY_ONLY) for target in TARGETS
-    if target == "numpy" or dtype in DTYPES}
-every_answer = pytest.mark.parametrize("dtype, target, op", [
-    param for key, batches in ANSWERS.items() for param in batches.params(*key)])
-
-
-@every_answer
-def test_target_agrees_with_eager(dtype, target, op):
+@pytest.mark.parametrize("dtype, target, cases", [
+    param for dtype in (*DTYPES, *NUMPY_ONLY)
+    for param in batch_params(CASES, dtype, "numpy")] + [
+    param for dtype in DTYPES
+    for param in batch_params(compiled_cases(dtype), dtype, "cpu")])
+def test_target_agrees_with_eager(dtype, target, cases):
     """On plain numbers, and on arrays in which some are infinite or not a number."""
-    for case, (plain, *special) in ANSWERS[dtype, target][op]:
-        for got, wanted in zip(*plain, strict=True):
-            assert_close(got, wanted, case)
-        for got, wanted in (pair for s in special for pair in zip(*s, strict=True)):
-            assert_close(got, wanted, f"{case} on special values")
+    def agree(case, made):
+        for pairs, what in zip(made, ("", " on special values"), strict=False):
+            for got, wanted in zip(*pairs, strict=True):
+                assert_close(got, wanted, f"{case}{what}")
+
+    assert_all(cases, functools.partial(answers, dtype, target), agree)
+
+
+def test_the_operator_that_fails_in_a_batch_is_named():
+    cases = [c for name in ("exp", "tanh", "dot", "sum") for c in cases_of(OPS[name])]
+
+    def work(some):
+        if any(c.op.name == "dot" for c in some):
+            raise ValueError("broken")
+        return [c.op.name for c in some]
+
+    def agree(case, made):
+        assert made == case.op.name != "tanh"
+
+    with pytest.raises(ExceptionGroup) as caught:
+        assert_all(cases, work, agree)
+    notes = [error.__notes__ for error in caught.value.exceptions]
+    assert notes == [["so tanh breaks the law"], ["so dot breaks the law"]]
+    with pytest.raises(AssertionError, match="none alone: exp, tanh, dot, sum"):
+        assert_all(cases, lambda some: some[:len(cases) - 1], agree)
 
 
 @every_op
@@ -269,21 +288,19 @@ def special_answers(dtype, target, cases):
     return list(zip(outs, wanted, strict=True))
 
 
-FORMULAS = [Case(op, (), cases_of(op)[0].attrs) for op in UNIQUE if op.inputs
+FORMULAS = [Case(op, (), case.attrs) for op, case in
+            {case.op: case for case in reversed(CASES)}.items() if op.inputs
             and isinstance(op.inputs, tuple) and op.expr and not op.random]
-ON_SPECIAL = {
-    (dtype, target): Batches(
+
+
+@pytest.mark.parametrize("dtype, target, cases", [
+    param for dtype in DTYPES[:2] for target in TARGETS for param in batch_params(
         [c for c in FORMULAS if target == "numpy" or c.op not in SIBLINGS],
-        functools.partial(special_answers, dtype, target), f"special-{dtype}-{target}")
-    for dtype in DTYPES[:2] for target in TARGETS}
-
-
-@pytest.mark.parametrize("dtype, target, op", [
-    param for key, batches in ON_SPECIAL.items() for param in batches.params(*key)])
-def test_formula_of_special_values_is_as_in_numpy(dtype, target, op):
+        dtype, target)])
+def test_formula_of_special_values_is_as_in_numpy(dtype, target, cases):
     """Every pair of zeros of both signs, infinities, NaN and plain numbers."""
-    for case, (got, wanted) in ON_SPECIAL[dtype, target][op]:
-        assert_close(got, wanted, case.op.name)
+    assert_all(cases, functools.partial(special_answers, dtype, target),
+               lambda case, pair: assert_close(*pair, case.op.name))
 
 
 # -- files, calls, memory --------------------------------------------------------------
@@ -503,20 +520,17 @@ CURVED = ("elemwise_div", "_power", "tanh", "softmax", "FullyConnected",
           "broadcast_mul")
 DRAWN = ("_dropout_mask", "Dropout")   # their gradient's gradient would draw again
 FIRST = first_samples(SMOOTH)
-GRADIENTS = {
-    (order, target): Batches(cases, functools.partial(gradients, target, order),
-                             f"gradient-{order}-{target}")
-    for order, target, cases in (
-        (1, "numpy", SMOOTH), (1, "cpu", FIRST),
-        (2, "numpy", [c for c in FIRST if c.op.name not in DRAWN]),
-        (2, "cpu", [c for c in FIRST if c.op.name in CURVED]))}
 
 
-@pytest.mark.parametrize("order, target, op", [
-    param for key, batches in GRADIENTS.items() for param in batches.params(*key)])
-def test_compiled_gradient_agrees_with_the_tape(order, target, op):
+@pytest.mark.parametrize("order, target, cases", [
+    *batch_params(SMOOTH, 1, "numpy"), *batch_params(FIRST, 1, "cpu"),
+    *batch_params([c for c in FIRST if c.op.name not in DRAWN], 2, "numpy"),
+    *batch_params([c for c in FIRST if c.op.name in CURVED], 2, "cpu")])
+def test_compiled_gradient_agrees_with_the_tape(order, target, cases):
     """Order 2 is the gradient of a gradient."""
-    for case, pairs in GRADIENTS[order, target][op]:
+    def agree(case, pairs):
         for j, (got, wanted) in enumerate(pairs):
             np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12,
                                        err_msg=f"{case} [{j}]")
+
+    assert_all(cases, functools.partial(gradients, target, order), agree)

@@ -39,14 +39,17 @@ from numba import (
 )
 
 from minihybrid.codegen.scalar import (
-    INF, NAN, OPTIONS, address, exp32, gauss, log1p32, log32, tanh32, unit,
+    INF, NAN, OPTIONS, address, cbrt, erfinv, exp32, gauss, log1p32, log32, polygamma,
+    tanh32, unit,
 )
 
 kernel = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 '''
 
 FUNCTIONS = {name: f"math.{name}" for name in
-             ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos")}
+             ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos", "tan",
+              "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
+              "gamma", "lgamma", "hypot")}
 FUNCTIONS |= {
     "floor": "np.floor",
     "ceil": "np.ceil",
@@ -131,6 +134,7 @@ def generate(graph, memory, inputs, until=False):
         name = kernels.setdefault(text, f"k{len(kernels)}_{label(node)}")
         ins = [names[root[ref]] for ref in node.inputs]
         outs = [names[node, i] for i in range(node.n_outputs)]
+        outs += [names[memory.scratch[node]]] if body.scratch else []
         calls.append(f"{name}({', '.join([*ins, *outs, *['key'] * body.random])})")
     for ref, k in memory.copies:
         calls.append(f"res{k}[:] = {names[root[ref]]}")

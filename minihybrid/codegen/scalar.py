@@ -149,3 +149,56 @@ def gauss(key, i):
     """The normally distributed number at place i of a key."""
     radius = math.sqrt(-2 * math.log(1 - unit(key, i, 0)))
     return radius * math.cos(2 * math.pi * unit(key, i, 1))
+
+
+@njit(**EXACT)
+def cbrt(x):
+    """The cube root: a power, and one step of Newton's method."""
+    a = abs(float(x))
+    y = a ** (1 / 3)
+    y = y - (y * y * y - a) / (3 * y * y) if 0 < a < math.inf else y
+    return math.copysign(y, x)
+
+
+@njit(**EXACT)
+def erfinv(x):
+    """The inverse of erf: Winitzki's formula, and three steps of Newton's method."""
+    if not abs(x) < 1:
+        return math.inf * x if abs(x) == 1 else math.nan
+    half = math.log1p(-x * x) / 2
+    centre = 2 / (math.pi * 0.147) + half
+    y = math.copysign(math.sqrt(math.sqrt(centre * centre - 2 * half / 0.147) - centre),
+                      x)
+    for _ in range(3):
+        wrong = math.erf(y) - x if abs(x) < 0.5 else \
+            math.copysign(1, x) * (1 - abs(x) - math.erfc(abs(y)))
+        y -= wrong * math.sqrt(math.pi) / 2 * math.exp(y * y)
+    return y
+
+
+@njit(**EXACT)
+def polygamma(order, x):
+    """The derivative of log gamma, differentiated `order` times more.
+
+    The recurrence leads to large x, where the series of Stirling is exact.
+    """
+    sign, total = (1.0 if order % 2 else -1.0), 0.0
+    if not x > -math.inf:
+        return math.nan
+    if x <= 0 and x == math.floor(x):  # a pole, whose side is known at 0 only
+        at_zero = -math.copysign(math.inf, x) if x == 0 else math.nan
+        return sign * math.inf if order else at_zero
+    factorial = math.gamma(order + 1.0)
+    while x < 16:
+        total += sign * factorial / x ** (order + 1)
+        x += 1
+    series = factorial / (2 * x ** (order + 1))
+    series += math.gamma(float(order)) / x**order if order else -math.log(x)
+    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+    for i in range(7):
+        n = 2 * i + 2
+        ratio = 1.0 / n if order == 0 else 1.0
+        for j in range(1, order):  # (n + order - 1)! / n!
+            ratio *= n + j
+        series += bernoulli[i] * ratio / x ** (n + order)
+    return total + sign * series

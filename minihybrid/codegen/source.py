@@ -77,6 +77,7 @@ class Kernel:
         self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
                           and n.op.strides is None), None)
         self.dtype = (self.core or nodes[-1]).specs[0].dtype
+        self.scratch = self.core is not None and bool(self.core.op.scratch)
         self.write()
 
     # -- lines
@@ -127,7 +128,8 @@ class Kernel:
 
     def text(self, name):
         """The whole kernel under a name."""
-        args = [*self.args, *self.outs.values(), *["key"] * self.random]
+        args = [*self.args, *self.outs.values(), *["work"] * self.scratch,
+                *["key"] * self.random]
         body = self.lines or ["    pass"]  # nothing to do for an array without elements
         return "\n".join([f"def {name}({', '.join(args)}):", *body])
 
@@ -178,8 +180,11 @@ class Kernel:
             values[node, 0] = self.name("t")
             self(f"{values[node, 0]} = {expr}")
 
-    def store(self, index, value, last=None):
-        """End one element of the core: compute what follows, write what is wanted."""
+    def store(self, index, value, at=None):
+        """End one element of the core: compute what follows, write what is wanted.
+
+        at:  axis -> the text of the place on it; others are computed from the index.
+        """
         if not self.after:
             (out,) = self.outs.values()
             return self(f"{out}[{index}] = {value}")
@@ -193,7 +198,11 @@ class Kernel:
                 return f"{buf}[0]"
             if buf.shape == shape:
                 return f"{buf}[{index}]"
-            return f"{buf}[{last or f'({index}) % {shape[-1]}'}]"
+            axis, n = next((len(shape) - i, n) for i, n in
+                           enumerate(reversed(buf.shape), 1) if n != 1)
+            inner = int(np.prod(shape[axis + 1:], dtype=np.int64))
+            place = f"({index}) // {inner}" if inner != 1 else f"({index})"
+            return f"{buf}[{(at or {}).get(axis) or f'{place} % {n}'}]"
 
         self.scalars(self.after, values, index, load)
         for ref, out in self.outs.items():
@@ -373,7 +382,8 @@ class Kernel:
         if bias is not None or self.after or (self.core, 0) not in self.outs:
             with self.loop("m", m), self.loop("n", n):
                 plus = f" + {bias}[n]" if bias is not None else ""
-                self.store(f"m * {n} + n", f"{out}[m * {n} + n]{plus}", last="n")
+                self.store(f"m * {n} + n", f"{out}[m * {n} + n]{plus}",
+                           {len(self.core.specs[0].shape) - 1: "n"})
 
     def dot_products(self, a, b, out, m, n, k):
         """Blocks of rows of a times rows of b; every accumulator is a scalar."""

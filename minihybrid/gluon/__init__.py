@@ -2,10 +2,10 @@
 
 Takes:   everything before.
 Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`,
-         `data`, `utils`.
+         `data`, `utils`, `contrib`, `model_zoo`.
 """
 
-from minihybrid.gluon import data, loss, nn, utils
+from minihybrid.gluon import contrib, data, loss, model_zoo, nn, utils
 from minihybrid.gluon.block import Block, HybridBlock, SymbolBlock
 from minihybrid.gluon.function import function
 from minihybrid.gluon.parameter import (
@@ -17,5 +17,5 @@ from minihybrid.gluon.parameter import (
 from minihybrid.gluon.trainer import Trainer
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock",
-           "Parameter", "ParameterDict", "SymbolBlock", "Trainer", "data", "function",
-           "loss", "nn", "utils"]
+           "Parameter", "ParameterDict", "SymbolBlock", "Trainer", "contrib", "data",
+           "function", "loss", "model_zoo", "nn", "utils"]

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from minihybrid import nd
+from minihybrid.gluon.parameter import in_world
 from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError
 from minihybrid.ops.random import STREAM
@@ -246,11 +247,11 @@ def default_batchify_fn(data):
     [(3, 2), (3,)]
     """
     if isinstance(data[0], NDArray):
-        return nd.stack(*data)
+        return in_world(nd.stack(*data))
     if isinstance(data[0], tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=True)]
     data = np.asarray(data)
-    return nd.array(data, dtype=data.dtype)
+    return in_world(nd.array(data, dtype=data.dtype))
 
 
 class DataLoader:

@@ -1,17 +1,38 @@
 """Chapter 15. Layers: blocks that are used again and again.
 
 Takes:   sizes; the number of inputs may be left to the first call.
-Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Activation`,
-         `Flatten`, `Dropout`, `Lambda`, `HybridLambda`.
+Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
+         `Lambda`, `HybridLambda`; and the layers of the files beside this one.
 
-What is left out: convolutions and normalisations.
+What is left out: convolutions.
 """
 
 from numbers import Integral
 
 from minihybrid import nd, sym
+from minihybrid.gluon.activations import (
+    ELU,
+    GELU,
+    SELU,
+    Activation,
+    LeakyReLU,
+    PReLU,
+    Swish,
+)
 from minihybrid.gluon.block import Block, HybridBlock
+from minihybrid.gluon.norm_layers import (
+    BatchNorm,
+    BatchNormReLU,
+    GroupNorm,
+    InstanceNorm,
+    LayerNorm,
+)
 from minihybrid.op import AttrError
+
+__all__ = ["ELU", "GELU", "SELU", "Activation", "BatchNorm", "BatchNormReLU", "Block",
+           "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridBlock",
+           "HybridLambda", "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm",
+           "LeakyReLU", "PReLU", "Sequential", "Swish"]
 
 
 class _Stack:
@@ -126,27 +147,6 @@ class Embedding(HybridBlock):
 
     def __repr__(self):
         return "Embedding({input_dim} -> {output_dim}, {dtype})".format(**self._kwargs)
-
-
-class Activation(HybridBlock):
-    """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
-
-    def __init__(self, activation, prefix=None, params=None):
-        self._act_type = activation  # before the parent asks for the alias
-        super().__init__(prefix, params)
-        sym.Activation(
-            sym.var("x"), act_type=activation
-        )  # a wrong name fails here, early
-
-    def _alias(self):
-        return str(self._act_type)
-
-    def hybrid_forward(self, F, x):
-        """Apply the function."""
-        return F.Activation(x, act_type=self._act_type, name="fwd")
-
-    def __repr__(self):
-        return f"Activation({self._act_type})"
 
 
 class Flatten(HybridBlock):

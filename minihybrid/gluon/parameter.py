@@ -185,7 +185,7 @@ class Parameter:
     def zero_grad(self):
         """Set the gradient to 0."""
         if self._array is not None and self._array.grad is not None:
-            self._array.grad[:] = 0
+            self._array.grad[...] = 0
 
     def set_data(self, data):
         """Overwrite the numbers."""

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from minihybrid import nd
+from minihybrid.gluon.parameter import in_world
 from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, ShapeError
 
@@ -41,7 +42,7 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
     >>> split_and_load([[1, 2], [3, 4]], [nd.cpu()])[0].shape
     (2, 2)
     """
-    data = data if isinstance(data, NDArray) else nd.array(data)
+    data = data if isinstance(data, NDArray) else in_world(nd.array(data))
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     parts = split_data(data, len(ctx_list), batch_axis, even_split)

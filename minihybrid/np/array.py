@@ -13,7 +13,7 @@ import re
 
 import numpy as onp
 
-from minihybrid.nd import STATE, NDArray
+from minihybrid.nd import STATE, NDArray, _places
 from minihybrid.np.functions import FUNCTIONS, pair
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.sym import Symbol, constant
@@ -78,7 +78,7 @@ class Numpy:
     def part(self, key, shape):
         """`x[key]` by operators, with np's shapes; also for arrays of indices."""
         keys = key if isinstance(key, tuple) else (key,)
-        plain = tuple(_plain_key(k) for k in keys)
+        plain = tuple(map(_places, keys))
         try:
             wanted = onp.broadcast_to(onp.int8(0), shape)[plain].shape
         except IndexError as error:
@@ -105,18 +105,6 @@ def _infix_methods():
 
 
 _infix_methods()
-
-
-def _plain_key(key):
-    """An index as NumPy takes it: arrays of places are whole numbers."""
-    if isinstance(key, NDArray):
-        key = key.data
-        return key if key.dtype.kind in "bi" else key.astype(onp.int64)
-    return key
-
-
-def _plain_keys(key):
-    return tuple(map(_plain_key, key)) if isinstance(key, tuple) else _plain_key(key)
 
 
 class ndarray(Numpy, NDArray):
@@ -186,14 +174,14 @@ class ndarray(Numpy, NDArray):
         if STATE.recording and self.node is not None:
             return self.part(key, self.shape)
         try:
-            part = onp.asarray(self.data[_plain_keys(key)])
+            part = onp.asarray(self.data[_places(key)])
         except IndexError as error:
             raise ShapeError(f"x[...]: {error}; the array has shape "
                              f"{self.shape}") from None
         return ndarray(part if part.flags.c_contiguous else part.copy())
 
     def __setitem__(self, key, value):
-        super().__setitem__(_plain_keys(key), value)
+        super().__setitem__(_places(key), value)
 
     @property
     def grad(self):

@@ -96,9 +96,11 @@ def pair(name):
         return both(self, other)
 
     def apply_reversed(self, other):
-        if is_number(other) and from_:
-            return scalar(from_, self, other)
-        return both(_beside(self, other, name), self)
+        if not isinstance(other, Value):
+            if is_number(other) and from_:
+                return scalar(from_, self, other)
+            other = _beside(self, other, name)
+        return both(other, self)
 
     return apply, apply_reversed
 

@@ -6,13 +6,18 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 
 from minihybrid.op import OPS
 from minihybrid.ops import (
+    convolution,
     elementwise,
+    flatshift,
+    functions,
     indexing,
     layout,
     neural,
     norm,
     np,
     ordering,
+    outputs,
+    pooling,
     random,
     reduce,
     shapes,
@@ -24,7 +29,10 @@ from minihybrid.ops import infix  # last: it makes methods of the records above
 
 __all__ = [
     "OPS",
+    "convolution",
     "elementwise",
+    "flatshift",
+    "functions",
     "indexing",
     "infix",
     "layout",
@@ -32,6 +40,8 @@ __all__ = [
     "norm",
     "np",
     "ordering",
+    "outputs",
+    "pooling",
     "random",
     "reduce",
     "shapes",

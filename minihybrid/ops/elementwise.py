@@ -348,7 +348,7 @@ identity = register(
 block_grad = register(
     "BlockGrad", "stop_gradient", inputs=("data",), view=True,
     infer=lambda specs: same_shape("BlockGrad", specs), eager=np.copy,
-    doc="The same values; no gradient passes.")
+    grad=lambda g, out, a: (None,), doc="The same values; no gradient passes.")
 
 
 def _like(name, value):

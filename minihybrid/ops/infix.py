@@ -7,6 +7,7 @@ Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the 
 What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
 """
 
+import math
 import operator
 from functools import cache
 from numbers import Integral, Number
@@ -153,7 +154,7 @@ for _name, _op in OPS.items():
 
 
 def _extreme(name, of_numbers):
-    """The function `maximum` or `minimum`, in which either side may be a number."""
+    """A function of two values, such as `maximum`, where either may be a number."""
     apply, apply_reversed = _infix(name, f"_{name}", f"_{name}_scalar")
 
     def call(lhs, rhs):
@@ -176,6 +177,10 @@ FUNCTIONS = {
     "not_equal": operator.ne, "greater": operator.gt, "greater_equal": operator.ge,
     "lesser": operator.lt, "lesser_equal": operator.le,
     "maximum": _extreme("maximum", max), "minimum": _extreme("minimum", min),
+    "hypot": _extreme("hypot", math.hypot),
+    "logical_and": _extreme("logical_and", lambda a, b: float(bool(a and b))),
+    "logical_or": _extreme("logical_or", lambda a, b: float(bool(a or b))),
+    "logical_xor": _extreme("logical_xor", lambda a, b: float(bool(a) != bool(b))),
     "split_v2": split_v2,
 }
 

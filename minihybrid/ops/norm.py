@@ -150,7 +150,8 @@ def _batch_expand(specs, data, gamma, beta, moving_mean, moving_var, eps, moment
                   fix_gamma, use_global_stats, output_mean_var, axis, training, **_):
     shape = specs[0].shape
     axis = axis_of("BatchNorm", axis, len(shape))
-    wide, over = _one_axis(shape, axis), tuple(i for i in range(len(shape)) if i != axis)
+    wide = _one_axis(shape, axis)
+    over = tuple(i for i in range(len(shape)) if i != axis)
     data, gamma, beta, moving_mean, moving_var = _work(
         specs, data, gamma, beta, block_grad(moving_mean), block_grad(moving_var))
     gamma = (ones_like(gamma) if fix_gamma else gamma).reshape(wide)
@@ -181,11 +182,11 @@ batch_norm = register(
            "max_calib_range": (optional(number), None)},
     infer=_batch_infer, expand=_batch_expand,
     n_outputs=lambda attrs: 3 if attrs["output_mean_var"] else 1,
-    doc="(x - mean) / sqrt(var + eps) * gamma + beta, for each channel along `axis`: in "
-        "training over the batch, whose mean and variance (divided by N) then move the "
-        "running ones; else over the running ones. `fix_gamma` takes gamma as 1, without "
-        "a gradient; unlike MXNet, gamma itself is not overwritten. `output_mean_var` "
-        "gives mean and 1 / deviation, too, without gradients.")
+    doc="(x - mean) / sqrt(var + eps) * gamma + beta, for each channel along `axis`: "
+        "in training with mean and variance (divided by N) of the batch, towards which "
+        "the running ones move; else with the running ones. `fix_gamma` takes gamma as "
+        "1, without a gradient; unlike MXNet, gamma itself is not overwritten. "
+        "`output_mean_var` gives mean and 1 / deviation, too, without gradients.")
 
 
 # -- norms over a part of one sample ---------------------------------------------------
@@ -267,8 +268,8 @@ def _instance_infer(specs, eps):
     shape = specs[0].shape
     if shape is not None:
         if len(shape) < 3:
-            raise ShapeError(f"InstanceNorm: data has shape {shape}, but at least three "
-                             "axes (N, C, ...) are needed")
+            raise ShapeError(f"InstanceNorm: data has shape {shape}, but at least "
+                             "three axes (N, C, ...) are needed")
         specs = _channels("InstanceNorm", specs, 1)
     return specs, [Spec(shape, floating(specs[0].dtype))]
 
@@ -313,8 +314,8 @@ l2_normalization = register(
     attrs={"eps": (number, 1e-10),
            "mode": (choice("instance", "channel", "spatial"), "instance")},
     expand=_l2_expand,
-    doc="x / sqrt(sum(x * x) + eps), the sum over a sample (instance), over the channels "
-        "(channel), or over all axes after the channels (spatial).")
+    doc="x / sqrt(sum(x * x) + eps), the sum over a sample (instance), over the "
+        "channels (channel), or over all axes after the channels (spatial).")
 
 
 def _window_eager(data, *, size):
@@ -358,9 +359,9 @@ lrn = register(
 
 
 def _moments_infer(specs, axes, keepdims):
-    data = specs[0]
-    shape = reduced_shape("moments", data.shape, axes, keepdims) if known(specs) else None
-    return specs, [Spec(shape, floating(data.dtype))] * 2
+    (shape, kind), *_ = specs
+    kept = reduced_shape("moments", shape, axes, keepdims) if known(specs) else None
+    return specs, [Spec(kept, floating(kind))] * 2
 
 
 def _moments_expand(specs, data, axes, keepdims):

@@ -29,7 +29,7 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.elementwise import cast, sqrt, square
+from minihybrid.ops.elementwise import block_grad, cast, choose, sqrt, square
 from minihybrid.ops.layout import concat, infer_length, reshape, transpose, view
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
@@ -157,8 +157,11 @@ renamed("_np_copy", OPS["_copy"])
 
 def _tested(name, expand, doc):
     """Enter a test of each number, which gives a bool."""
-    register(f"_npi_{name}", inputs=("data",), doc=doc, expand=lambda specs, data: cast(
-        expand(data), dtype=BOOL),
+    def test(specs, data):
+        data = to(data, specs[0].dtype, floating(specs[0].dtype))
+        return cast(expand(data), dtype=BOOL)
+
+    register(f"_npi_{name}", inputs=("data",), doc=doc, expand=test,
              infer=lambda specs: (specs, [Spec(specs[0].shape, BOOL)]))
 
 
@@ -258,7 +261,7 @@ reduction("_npi_std", lambda *args, **more: sqrt(_variance(*args, **more)), floa
 
 def _logical(name):
     def compute(data, spec, gone, keepdims):
-        bits = cast(cast(data, dtype=BOOL), dtype=LONG)
+        bits = cast(cast(block_grad(data), dtype=BOOL), dtype=LONG)
         return cast(OPS[name](bits, axis=gone or None, keepdims=keepdims), dtype=BOOL)
     return compute
 
@@ -358,7 +361,7 @@ def _matmul(a, b, old_a, old_b):
 
 
 matmul = _product("_npi_matmul", _matmul_rule, _matmul,
-                  "Products of the matrices in the last two axes; the others broadcast.")
+                  "Products of the matrices in the last two axes; others broadcast.")
 
 
 # -- shapes ----------------------------------------------------------------------------
@@ -515,7 +518,6 @@ def _where_infer(specs):
 
 def _where_expand(specs, condition, x, y):
     kind = promoted(*(s.dtype for s in specs[1:]))
-    choose = OPS.get("_where") or OPS["where"]
     return choose(condition, to(x, specs[1].dtype, kind), to(y, specs[2].dtype, kind))
 
 

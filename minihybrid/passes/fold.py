@@ -17,16 +17,22 @@ LARGEST = 2**20  # bytes: a larger result is cheaper to compute again than to ke
 NEUTRAL = {"_mul_scalar": 1, "_div_scalar": 1, "_power_scalar": 1, "_minus_scalar": 0}
 SAME_SHAPE = {"Reshape", "Flatten", "expand_dims", "squeeze", "broadcast_to"}
 COPIES = {"_copy", "BlockGrad"}
+WALLS = {"BlockGrad", "_loss_head"}  # views whose gradient is not that of a view
 
 
-def fold(graph):
-    """Compute constants, and drop operators that change nothing."""
+def fold(graph, walls=False):
+    """Compute constants, and drop operators that change nothing.
+
+    walls:   keep what changes nothing but the gradient: there will be another one.
+    """
     made_now = {}  # node -> its values, for nodes that depend on no input
 
     def rule(node, inputs, emit):
         if node.op is None:
             if node.values is not None:
                 made_now[node] = node.values
+            return None
+        if walls and node.op.name in WALLS:
             return None
         if inputs and changes_nothing(node, inputs):
             return [inputs[0]]
@@ -59,7 +65,8 @@ def simpler(node, inputs):
     if name in ("zeros_like", "ones_like"):
         filled = OPS["_zeros" if name == "zeros_like" else "_ones"]
         return apply(filled, (), {"shape": spec.shape, "dtype": spec.dtype}, node.name)
-    if node.op.view and inputs[0][0].op and inputs[0][0].op.view:
+    source = inputs[0][0].op if inputs else None
+    if node.op.view and source and source.view and source.name not in WALLS:
         first = inputs[0][0].inputs[0]  # the view of a view is one view
         return apply(OPS["Reshape"], [first], {"shape": as_codes(spec.shape),
                                                "reverse": False}, node.name)

@@ -74,6 +74,7 @@ def is_core(node):
 
 SCATTERS = {  # these write no element exactly once
     "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
+    "_conv_weight", "_unpool_sum", "_unpool_max",
 }
 
 
@@ -115,7 +116,7 @@ def _joins(node, group, readers, is_head):
     if node.op.random and node.op.cpu and not is_map(node):
         return False
     core, spec = group.core, node.specs[0]
-    if core is not None and group.before.issuperset(readers):  # it comes before the core
+    if core is not None and group.before.issuperset(readers):  # it is read by the core
         (n, i), *_ = core.inputs
         return not is_core(node) and not is_head and core.op.reduce is not None and \
             (spec.shape == n.specs[i].shape or is_literal(node))
@@ -129,15 +130,12 @@ def _joins(node, group, readers, is_head):
 
 
 def _reads_on_the_way(node, core, group):
-    """After a core: arrays of the result's shape, single numbers, or its last axis."""
+    """After a core: arrays of the result's shape, or with one number along all axes
+    but one."""
     if is_load(node) or node.specs[0].dtype != group.dtype:
         return False
-    last = (1,) * (len(group.shape) - 1) + group.shape[-1:]
-    for n, i in node.inputs:
-        shape = n.specs[i].shape
-        if shape not in (group.shape, last, last[-1:]) and n.specs[i].size != 1:
-            return False
-    return True
+    shapes = [n.specs[i].shape for n, i in node.inputs]
+    return all(s == group.shape or sum(n != 1 for n in s) <= 1 for s in shapes)
 
 
 def _collapse(graph, group_of, heads):

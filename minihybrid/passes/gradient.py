@@ -54,7 +54,7 @@ def differentiate(graph, wanted):
               `kept1`, ...; outputs are the gradients of `wanted`.
     """
     n_heads = len(graph.heads)
-    joint = cse(fold(joint_graph(graph, wanted)))
+    joint = cse(fold(joint_graph(graph, wanted), walls=True))
     heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
     forward_nodes = set(topological(heads)) | set(graph.variables)
     kept, inside = {}, {}

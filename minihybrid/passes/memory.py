@@ -10,6 +10,8 @@ What is left out: an exact solution; the places are found by best fit, in progra
 
 import bisect
 
+from minihybrid.op import Node, Spec
+
 ALIGN = 64  # bytes: a cache line, the widest vector load
 
 
@@ -29,14 +31,17 @@ class Memory:
     offsets:  reference -> byte offset in the arena.
     outs:     reference -> number of the output whose memory it uses.
     copies:   (reference, output number): outputs that are inputs or other outputs.
+    scratch:  step -> the reference of what its loops need beside, while they run.
     """
 
-    def __init__(self, offsets, outs, copies, in_place, nbytes, outs_nbytes, steps):
+    def __init__(self, offsets, outs, copies, in_place, nbytes, outs_nbytes, steps,
+                 scratch):
         self.offsets, self.outs, self.copies = offsets, outs, copies
         self.in_place = in_place        # (written reference, reference it overwrites)
         self.nbytes = nbytes            # of the arena
         self.outs_nbytes = outs_nbytes  # of the fresh outputs
         self.steps = steps              # (name, nbytes, first step, last step, offset)
+        self.scratch = scratch
 
     def show(self):
         """The plan as text: a line a buffer, with a bar from birth to death."""
@@ -61,6 +66,8 @@ def plan_memory(graph):
     steps = [n for n in graph.nodes if n.op is not None and not n.op.view]
     number = {n: i for i, n in enumerate(steps)}
     birth = {(n, i): number[n] for n in steps for i in range(n.n_outputs)}
+    scratch = {node: made for node in steps if (made := scratch_of(node))}
+    birth |= {ref: number[node] for node, ref in scratch.items()}
     death = dict(birth)
     for node in steps:
         for ref in node.inputs:
@@ -76,7 +83,7 @@ def plan_memory(graph):
     chain, in_place = _chains(graph, steps, root, number, death, outs)
     chained_outs = {chain.get(ref, ref): k for ref, k in outs.items()}
     offsets, nbytes = _place(_lifetimes(birth, death, chain, chained_outs))
-    names = graph.names()
+    names = graph.names() | {n: n.name for n, _ in scratch.values()}
     found = {ref: chained_outs.get(chain.get(ref, ref)) for ref in birth}
     rows = [(names[n], n.specs[i].nbytes, birth[n, i], min(death[n, i], len(steps) - 1),
              f"output {found[n, i]}" if found[n, i] is not None else
@@ -84,7 +91,20 @@ def plan_memory(graph):
     return Memory(
         {ref: offsets[chain.get(ref, ref)] for ref in birth if found[ref] is None},
         {ref: k for ref, k in found.items() if k is not None},
-        copies, in_place, nbytes, sum(n.specs[i].nbytes for n, i in graph.heads), rows)
+        copies, in_place, nbytes, sum(n.specs[i].nbytes for n, i in graph.heads), rows,
+        scratch)
+
+
+def scratch_of(node):
+    """A value that holds what a step's loops need beside; `None` if that is nothing."""
+    inner = node.attrs.get("graph")
+    for n in inner.nodes if inner else [node]:
+        if n.op is not None and n.op.scratch:
+            ins = [m.specs[i] for m, i in n.inputs]
+            size = n.op.scratch(ins, n.specs, **n.attrs)
+            return Node(None, name="scratch",
+                        specs=(Spec((size,), n.specs[0].dtype),)), 0
+    return None
 
 
 def overwrites(node, i):

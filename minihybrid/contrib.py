@@ -1,0 +1,170 @@
+"""Chapter 15. Control flow: loops and branches that arrays and symbols both read.
+
+Takes:   Python functions of arrays, or of symbols.
+Gives:   `foreach`, `while_loop`, `cond`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
+
+With arrays they are Python's own loop and branch, which the tape follows. A graph has
+no loops: with symbols, `foreach` and `while_loop` write each step down, one after the
+other, and a step too many is switched off by `where`; `cond` writes down both branches
+and chooses between their results.
+What is left out: loops inside compiled code, so that a long loop compiles for long; and
+branches that are not run: what the other one computes costs time, and a NaN in it
+reaches the gradient.
+"""
+
+from types import SimpleNamespace
+
+from minihybrid import nd, sym
+from minihybrid.gluon.hybrid import arrays_in, restore
+from minihybrid.graph import topological
+from minihybrid.op import OPS, AttrError, HybridError
+from minihybrid.sym import Symbol, TraceError
+
+
+def foreach(body, data, init_states, name=None):
+    """Run `body` over the first axis of `data` and stack what it gives.
+
+    body:    (slice of data, states) -> (output, new states).
+    data, init_states: an array or a (nested) list of arrays; so are the results.
+    name:    accepted as in MXNet; the steps are written down, so no node carries it.
+    Returns: (outputs, with a new first axis that counts the steps; the last states).
+
+    >>> outs, total = foreach(lambda x, s: (x + s, x + s), nd.arange(4), nd.zeros(1))
+    >>> outs.asnumpy().ravel(), total.asnumpy()
+    (array([0., 1., 3., 6.], dtype=float32), array([6.], dtype=float32))
+    """
+    rows = [_rows(x) for x in arrays_in((data,))]
+    if len({len(r) for r in rows}) != 1:
+        raise AttrError("foreach: data must be arrays of one common length, found "
+                        f"{', '.join(str(len(r)) for r in rows) or 'none'}")
+    states, steps, seen = init_states, [], None
+    for parts in zip(*rows, strict=True):
+        out, states = body(restore(data, iter(parts)), states)
+        steps.append(out)
+        seen = _same_variables("foreach", len(steps), seen, out, states)
+    return _stacked("foreach", steps), states
+
+
+def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
+    """Run `func` while `cond` holds, `max_iterations` times at most.
+
+    cond:    (*loop_vars) -> a single number, true or false.
+    func:    (*loop_vars) -> (output, new loop_vars).
+    Returns: (outputs, stacked; the last loop_vars). The stack has `max_iterations`
+             rows: those of steps that were not run are 0, where MXNet leaves what was
+             in memory. Arrays that never take a step give no outputs, `[]`; symbols
+             give zeros.
+
+    >>> powers, last = while_loop(lambda x: x < 5, lambda x: (x, x * 2), nd.ones(1), 5)
+    >>> powers.asnumpy().ravel(), last.asnumpy()
+    (array([1., 2., 4., 0., 0.], dtype=float32), array([8.], dtype=float32))
+    """
+    if max_iterations is None or int(max_iterations) < 1:
+        raise AttrError(f"while_loop: max_iterations={max_iterations}, but a whole "
+                        "number of at least 1 is needed")
+    single = not isinstance(loop_vars, (list, tuple))
+    now = [loop_vars] if single else list(loop_vars)
+    if not now:
+        raise AttrError("while_loop: loop_vars is empty; one array at least is needed")
+    steps, seen, active = [], None, None
+    for _ in range(int(max_iterations)):
+        holds = cond(*now)
+        if not isinstance(holds, Symbol):
+            if not holds:
+                break
+            out, new = _step(func, now)
+        else:
+            active = holds if active is None else OPS["where"](active, holds, active)
+            out, new = _step(func, now)
+            out = restore(out, iter([_kept(active, o) for o in arrays_in((out,))]))
+            new = [OPS["where"](active, a, b) for a, b in zip(new, now, strict=True)]
+        now = new
+        steps.append(out)
+        seen = _same_variables("while_loop", len(steps), seen, out, now)
+    outs = _stacked("while_loop", steps, int(max_iterations) - len(steps))
+    return outs, now[0] if single else now
+
+
+def _step(func, now):
+    """One step: (output, list of new values), checked."""
+    out, new = func(*now)
+    new = list(new) if isinstance(new, (list, tuple)) else [new]
+    if len(new) != len(now):
+        raise AttrError(f"while_loop: func gave {len(new)} new loop_vars, but "
+                        f"{len(now)} are needed")
+    return [] if out is None else out, new
+
+
+def cond(pred, then_func, else_func, name=None):
+    """What `then_func()` gives if `pred` is true, else what `else_func()` gives.
+
+    pred:    a single number.
+    Symbols: both branches are computed; their results must agree in shape.
+
+    >>> x = nd.array([-3]); cond(x < 0, lambda: -x, lambda: x).asnumpy()
+    array([3.], dtype=float32)
+    """
+    if not isinstance(pred, Symbol):
+        return then_func() if pred else else_func()
+    then, other = then_func(), else_func()
+    pairs = arrays_in((then,)), arrays_in((other,))
+    if len(pairs[0]) != len(pairs[1]):
+        raise AttrError(f"cond: one branch gives {len(pairs[0])} values, the other "
+                        f"{len(pairs[1])}; both must give the same number")
+    chosen = [OPS["where"](pred, a, b) for a, b in zip(*pairs, strict=True)]
+    return restore(then, iter(chosen))
+
+
+# -- steps and stacks ------------------------------------------------------------------
+def _rows(x):
+    """The slices of an array or symbol along its first axis."""
+    shape = x.shape if not isinstance(x, Symbol) else x.spec.shape
+    if shape is None or -1 in shape:
+        (shape,) = x.infer_shape_partial()[1]
+    if not shape or not shape[0]:
+        raise HybridError(
+            "foreach: the first axis of the data has length 0 or an unknown one; tell "
+            "it by sym.var(name, shape=...), or hybridize a block, which learns it "
+            "from its input")
+    parts = OPS["SliceChannel"](x, num_outputs=shape[0], axis=0,
+                                squeeze_axis=len(shape) > 1)
+    return [parts] if shape[0] == 1 else list(parts)
+
+
+def _kept(active, out):
+    """The output of a step that is run, else zeros."""
+    return OPS["where"](active, out, OPS["zeros_like"](out))
+
+
+def _stacked(what, steps, missing=0):
+    """Each output of all steps in one array; rows of steps not taken are 0."""
+    flat = [arrays_in((out,)) for out in steps]
+    if len({len(outs) for outs in flat}) > 1:
+        raise AttrError(f"{what}: each step must give the same number of outputs, "
+                        f"found {', '.join(str(len(outs)) for outs in flat)}")
+    columns = [[*column] + [OPS["zeros_like"](column[0])] * missing
+               for column in zip(*flat, strict=True)]
+    stacks = iter([OPS["stack"](*column, axis=0) for column in columns])
+    return restore(steps[0], stacks) if steps else []
+
+
+def _same_variables(what, step, seen, *results):
+    """Refuse a body that makes new variables, not shared weights, in its second step.
+
+    Returns: the variables behind the results of the first step.
+    """
+    symbols = [s for s in arrays_in(results) if isinstance(s, Symbol)]
+    if step > 2 or not symbols or sym.is_tracing():
+        return seen
+    variables = {n for n in topological([ref for s in symbols for ref in s.refs])
+                 if n.op is None}
+    if step == 2 and variables - seen:
+        raise TraceError(
+            f"{what}: its body makes the variable "
+            f"'{min(n.name for n in variables - seen)}' anew in each step; make it "
+            "once before the loop, with sym.var, and pass it to the operator")
+    return variables
+
+
+nd.contrib = sym.contrib = SimpleNamespace(foreach=foreach, while_loop=while_loop,
+                                           cond=cond)

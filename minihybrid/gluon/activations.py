@@ -1,0 +1,126 @@
+"""Chapter 15. Activation functions as layers.
+
+Takes:   their slopes, if they have some.
+Gives:   `Activation`, `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
+
+What is left out: activations that later releases of MXNet added (SiLU is Swish).
+"""
+
+from minihybrid import init as initializers
+from minihybrid import sym
+from minihybrid.gluon.block import HybridBlock
+from minihybrid.op import AttrError
+
+QUARTER = initializers.Constant(0.25)
+
+
+class Activation(HybridBlock):
+    """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
+
+    def __init__(self, activation, prefix=None, params=None):
+        self._act_type = activation  # before the parent asks for the alias
+        super().__init__(prefix, params)
+        sym.Activation(
+            sym.var("x"), act_type=activation
+        )  # a wrong name fails here, early
+
+    def _alias(self):
+        return str(self._act_type)
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.Activation(x, act_type=self._act_type, name="fwd")
+
+    def __repr__(self):
+        return f"Activation({self._act_type})"
+
+
+class LeakyReLU(HybridBlock):
+    """x where it is positive, else alpha x.
+
+    >>> LeakyReLU(0.1)
+    LeakyReLU(0.1)
+    """
+
+    def __init__(self, alpha, prefix=None, params=None):
+        super().__init__(prefix, params)
+        if not alpha >= 0:
+            raise AttrError(f"LeakyReLU: alpha={alpha}, but a slope of at least 0 is "
+                            "needed")
+        self._alpha = alpha
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
+
+    def __repr__(self):
+        return f"LeakyReLU({self._alpha})"
+
+
+class PReLU(HybridBlock):
+    """x where it is positive, else alpha x with a learnt alpha, one or one a channel.
+
+    Source:  He et al., ICCV 2015.
+    """
+
+    def __init__(self, alpha_initializer=QUARTER, in_channels=1,
+                 prefix=None, params=None):
+        super().__init__(prefix, params)
+        self.alpha = self.params.get("alpha", shape=(in_channels,),
+                                     init=alpha_initializer)
+
+    def hybrid_forward(self, F, x, alpha):
+        """Apply the function."""
+        return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
+
+
+class ELU(HybridBlock):
+    """x where it is positive, else alpha (e^x - 1).
+
+    Source:  Clevert, Unterthiner and Hochreiter, ICLR 2016.
+    """
+
+    def __init__(self, alpha=1.0, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._alpha = alpha
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
+
+
+class SELU(HybridBlock):
+    """ELU with the two factors that keep mean 0 and deviation 1 from layer to layer.
+
+    Source:  Klambauer et al., NeurIPS 2017.
+    """
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="selu", name="fwd")
+
+
+class GELU(HybridBlock):
+    """x Phi(x), where Phi is the distribution function of the normal distribution.
+
+    Source:  Hendrycks and Gimpel, arXiv 1606.08415.
+    """
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="gelu", name="fwd")
+
+
+class Swish(HybridBlock):
+    """x sigmoid(beta x).
+
+    Source:  Ramachandran, Zoph and Le, arXiv 1710.05941.
+    """
+
+    def __init__(self, beta=1.0, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._beta = beta
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return x * F.sigmoid(self._beta * x, name="fwd")

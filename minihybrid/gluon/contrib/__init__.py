@@ -1,0 +1,5 @@
+"""Chapter 15. What Gluon keeps beside its usual layers: `contrib.nn`."""
+
+from minihybrid.gluon.contrib import nn
+
+__all__ = ["nn"]

@@ -1,0 +1,302 @@
+"""Chapter 15. Layers of convolutions and pooling.
+
+Takes:   numbers of channels and lengths of windows; the number of inputs may be left to
+         the first call.
+Gives:   `Conv1D` to `Conv3D`, `Conv1DTranspose` to `Conv3DTranspose`, `MaxPool1D` to
+         `GlobalAvgPool3D`.
+
+A length that is the same along all axes may be given as one number.
+What is left out: layouts with channels last.
+"""
+
+from numbers import Integral
+
+from minihybrid.gluon.activations import Activation
+from minihybrid.gluon.block import HybridBlock
+from minihybrid.op import AttrError
+from minihybrid.ops.convolution import LAYOUTS
+
+
+def _lengths(layer, name, value, n, lowest):
+    """One number an axis, of one number or of several."""
+    given = (value,) * n if isinstance(value, Integral) else value
+    if not isinstance(given, (tuple, list)) or len(given) != n or any(
+            not isinstance(v, Integral) or v < lowest for v in given):
+        raise AttrError(f"{layer}: {name}={value!r} does not fit; needed: a whole number "
+                        f"of at least {lowest}, or {n} of them")
+    return tuple(map(int, given))
+
+
+def _layout(layer, layout, n):
+    """The layout, checked: channels come before the other axes."""
+    if layout not in (None, LAYOUTS[n]):
+        raise AttrError(f"{layer}: layout={layout!r} does not fit; needed: "
+                        f"{LAYOUTS[n]!r}, so move the channels with transpose")
+    return LAYOUTS[n]
+
+
+class _Conv(HybridBlock):
+    """What all convolutions share: `_n` axes, and the operator `_op`."""
+
+    _n, _op = 2, "Convolution"
+
+    def __init__(self, channels, kernel_size, strides=1, padding=0, dilation=1,
+                 groups=1, layout=None, activation=None, use_bias=True,
+                 weight_initializer=None, bias_initializer="zeros", in_channels=0,
+                 prefix=None, params=None, **more):
+        super().__init__(prefix, params)
+        layer = type(self).__name__
+        for name, value in (("channels", channels), ("groups", groups)):
+            _lengths(layer, name, value, 1, 1)
+        if channels % groups or in_channels % groups:
+            raise AttrError(f"{layer}: channels={channels} and in_channels={in_channels}"
+                            f" must be divisible by groups={groups}")
+        lengths = {"kernel": ("kernel_size", kernel_size, 1),
+                   "stride": ("strides", strides, 1),
+                   "dilate": ("dilation", dilation, 1), "pad": ("padding", padding, 0)}
+        self._kwargs = {
+            key: _lengths(layer, name, value, self._n, lowest)
+            for key, (name, value, lowest) in lengths.items()}
+        self._kwargs |= {"num_filter": channels, "num_group": groups,
+                         "no_bias": not use_bias,
+                         "layout": _layout(layer, layout, self._n), **more}
+        shape = (channels, in_channels // groups) if self._op == "Convolution" else \
+            (in_channels, channels // groups)
+        with self.name_scope():
+            self.weight = self.params.get(
+                "weight", shape=(*shape, *self._kwargs["kernel"]),
+                init=weight_initializer, allow_deferred_init=True)
+            self.bias = self.params.get(
+                "bias", shape=(channels,), init=bias_initializer,
+                allow_deferred_init=True) if use_bias else None
+            self.act = Activation(activation, prefix=f"{activation}_") if activation \
+                else None
+
+    def _alias(self):
+        return "conv"
+
+    def hybrid_forward(self, F, x, weight, bias=None):
+        """Apply the layer."""
+        out = getattr(F, self._op)(x, weight, bias, name="fwd", **self._kwargs)
+        return out if self.act is None else self.act(out)
+
+    def __repr__(self):
+        a, (to, inputs, *_) = self._kwargs, self.weight.shape
+        parts = [f"{inputs or None} -> {to}", f"kernel_size={a['kernel']}",
+                 f"stride={a['stride']}"]
+        parts += [f"padding={a['pad']}"] * any(a["pad"])
+        parts += [f"dilation={a['dilate']}"] * any(d != 1 for d in a["dilate"])
+        parts += [f"groups={a['num_group']}"] * (a["num_group"] != 1)
+        parts += ["bias=False"] * (self.bias is None)
+        parts += [str(self.act)] * (self.act is not None)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class Conv1D(_Conv):
+    """Windows along one axis times weights: (N, C, W) -> (N, channels, out W)."""
+
+    _n = 1
+
+
+class Conv2D(_Conv):
+    """Windows of an image times weights: (N, C, H, W) -> (N, channels, out H, out W).
+
+    An output length is (length + 2 padding - dilation (kernel_size - 1) - 1) / strides,
+    rounded down, plus 1.
+
+    >>> Conv2D(6, kernel_size=5, in_channels=1, activation="relu")
+    Conv2D(1 -> 6, kernel_size=(5, 5), stride=(1, 1), Activation(relu))
+    """
+
+
+class Conv3D(_Conv):
+    """Windows of a volume times weights: (N, C, D, H, W) -> (N, channels, ...)."""
+
+    _n = 3
+
+
+class _ConvTranspose(_Conv):
+    """What transposed convolutions share: `output_padding` after the padding.
+
+    Its repr names the weight's second length first, as MXNet's does.
+    """
+
+    _op = "Deconvolution"
+
+    def __init__(self, channels, kernel_size, strides=1, padding=0, output_padding=0,
+                 dilation=1, groups=1, layout=None, activation=None, use_bias=True,
+                 weight_initializer=None, bias_initializer="zeros", in_channels=0,
+                 prefix=None, params=None):
+        adj = _lengths(type(self).__name__, "output_padding", output_padding, self._n, 0)
+        super().__init__(
+            channels, kernel_size, strides, padding, dilation, groups, layout,
+            activation, use_bias, weight_initializer, bias_initializer, in_channels,
+            prefix, params, adj=adj)
+
+
+class Conv1DTranspose(_ConvTranspose):
+    """The way back of Conv1D: (N, C, W) -> (N, channels, out W)."""
+
+    _n = 1
+
+
+class Conv2DTranspose(_ConvTranspose):
+    """The way back of Conv2D, which makes images larger: (N, C, H, W) ->
+    (N, channels, out H, out W).
+
+    An output length is (length - 1) strides - 2 padding + dilation (kernel_size - 1) +
+    1 + output_padding.
+    """
+
+
+class Conv3DTranspose(_ConvTranspose):
+    """The way back of Conv3D: (N, C, D, H, W) -> (N, channels, ...)."""
+
+    _n = 3
+
+
+class _Pooling(HybridBlock):
+    """What all pooling layers share: `_n` axes, and the type."""
+
+    _n, _type = 2, "max"
+
+    def __init__(self, pool_size, strides, padding, layout, ceil_mode, prefix=None,
+                 params=None, global_pool=False, **more):
+        super().__init__(prefix, params)
+        layer = type(self).__name__
+        kernel = _lengths(layer, "pool_size", pool_size, self._n, 1)
+        self._kwargs = {
+            "kernel": kernel,
+            "stride": kernel if strides is None else
+            _lengths(layer, "strides", strides, self._n, 1),
+            "pad": _lengths(layer, "padding", padding, self._n, 0),
+            "global_pool": global_pool, "pool_type": self._type,
+            "layout": _layout(layer, layout, self._n),
+            "pooling_convention": "full" if ceil_mode else "valid", **more}
+
+    def _alias(self):
+        return "pool"
+
+    def hybrid_forward(self, F, x):
+        """Apply the layer."""
+        return F.Pooling(x, name="fwd", **self._kwargs)
+
+    def __repr__(self):
+        a = self._kwargs
+        return (f"{type(self).__name__}(size={a['kernel']}, stride={a['stride']}, "
+                f"padding={a['pad']}, ceil_mode={a['pooling_convention'] == 'full'}, "
+                f"global_pool={a['global_pool']}, pool_type={a['pool_type']}, "
+                f"layout={a['layout']})")
+
+
+class MaxPool1D(_Pooling):
+    """The maximum of each window along one axis: (N, C, W) -> (N, C, out W)."""
+
+    _n = 1
+
+    def __init__(self, pool_size=2, strides=None, padding=0, layout=None,
+                 ceil_mode=False, prefix=None, params=None):
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
+
+
+class MaxPool2D(_Pooling):
+    """The maximum of each window: (N, C, H, W) -> (N, C, out H, out W).
+
+    Windows follow each other at `strides`, or side by side if that is None. With
+    ceil_mode a last window may hang over the edge.
+
+    >>> MaxPool2D(3, strides=2)
+    MaxPool2D(size=(3, 3), stride=(2, 2), padding=(0, 0), ceil_mode=False, \
+global_pool=False, pool_type=max, layout=NCHW)
+    """
+
+    def __init__(self, pool_size=(2, 2), strides=None, padding=0, layout=None,
+                 ceil_mode=False, prefix=None, params=None):
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
+
+
+class MaxPool3D(_Pooling):
+    """The maximum of each window: (N, C, D, H, W) -> (N, C, out D, out H, out W)."""
+
+    _n = 3
+
+    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False,
+                 layout=None, prefix=None, params=None):
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
+
+
+class AvgPool1D(_Pooling):
+    """The mean of each window along one axis: (N, C, W) -> (N, C, out W)."""
+
+    _n, _type = 1, "avg"
+
+    def __init__(self, pool_size=2, strides=None, padding=0, layout=None,
+                 ceil_mode=False, count_include_pad=True, prefix=None, params=None):
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params,
+                         count_include_pad=count_include_pad)
+
+
+class AvgPool2D(_Pooling):
+    """The mean of each window: (N, C, H, W) -> (N, C, out H, out W).
+
+    count_include_pad:  whether padding counts as numbers (zeros) of the mean.
+    """
+
+    _type = "avg"
+
+    def __init__(self, pool_size=(2, 2), strides=None, padding=0, ceil_mode=False,
+                 layout=None, count_include_pad=True, prefix=None, params=None):
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params,
+                         count_include_pad=count_include_pad)
+
+
+class AvgPool3D(AvgPool2D):
+    """The mean of each window: (N, C, D, H, W) -> (N, C, out D, out H, out W)."""
+
+    _n = 3
+
+    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False,
+                 layout=None, count_include_pad=True, prefix=None, params=None):
+        super().__init__(pool_size, strides, padding, ceil_mode, layout,
+                         count_include_pad, prefix, params)
+
+
+class _GlobalPooling(_Pooling):
+    """What global pooling layers share: one window, as large as the input."""
+
+    def __init__(self, layout=None, prefix=None, params=None):
+        super().__init__(1, None, 0, layout, True, prefix, params, global_pool=True)
+
+
+class GlobalMaxPool1D(_GlobalPooling):
+    """The maximum of each channel: (N, C, W) -> (N, C, 1)."""
+
+    _n = 1
+
+
+class GlobalMaxPool2D(_GlobalPooling):
+    """The maximum of each channel: (N, C, H, W) -> (N, C, 1, 1)."""
+
+
+class GlobalMaxPool3D(_GlobalPooling):
+    """The maximum of each channel: (N, C, D, H, W) -> (N, C, 1, 1, 1)."""
+
+    _n = 3
+
+
+class GlobalAvgPool1D(_GlobalPooling):
+    """The mean of each channel: (N, C, W) -> (N, C, 1)."""
+
+    _n, _type = 1, "avg"
+
+
+class GlobalAvgPool2D(_GlobalPooling):
+    """The mean of each channel: (N, C, H, W) -> (N, C, 1, 1)."""
+
+    _type = "avg"
+
+
+class GlobalAvgPool3D(_GlobalPooling):
+    """The mean of each channel: (N, C, D, H, W) -> (N, C, 1, 1, 1)."""
+
+    _n, _type = 3, "avg"

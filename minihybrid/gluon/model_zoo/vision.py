@@ -1,0 +1,445 @@
+"""Chapter 15. Nets that classify pictures, made of our layers.
+
+Takes:   the number of classes.
+Gives:   `get_model("resnet18_v1")` and one function and class for each family, with
+         MXNet's structure and parameter names, so that files fit.
+
+A net is two children: `features`, up to the last vector, and `output`, the classifier.
+What is left out: trained weights, DenseNet and Inception.
+"""
+
+from functools import partial, wraps
+
+from minihybrid.gluon import nn
+from minihybrid.gluon.block import HybridBlock
+from minihybrid.gluon.contrib.nn import HybridConcurrent
+from minihybrid.init import Xavier
+from minihybrid.nd import check_context
+from minihybrid.op import AttrError, HybridError
+
+
+def chain(*blocks):
+    """Blocks one after the other, without a prefix of their own."""
+    net = nn.HybridSequential(prefix="")
+    net.add(*blocks)
+    return net
+
+
+class Classifier(HybridBlock):
+    """A net of `features` and `output`: (N, channels, height, width) -> (N, classes).
+
+    Its subclasses make both in their constructor.
+    """
+
+    def hybrid_forward(self, F, x):
+        """The scores of all classes."""
+        return self.output(self.features(x))
+
+
+# -- plain stacks of convolutions ------------------------------------------------------
+class LeNet(Classifier):
+    """LeNet for digits of 28 x 28: two convolutions with pooling, two dense layers.
+
+    Source:  LeCun et al., Proc. IEEE 1998; widths as in MXNet's tutorials.
+    """
+
+    def __init__(self, classes=10, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.features = chain(
+                nn.Conv2D(20, 5, activation="relu"), nn.MaxPool2D(2, 2),
+                nn.Conv2D(50, 5, activation="relu"), nn.MaxPool2D(2, 2),
+                nn.Flatten(), nn.Dense(500, activation="relu"))
+            self.output = nn.Dense(classes)
+
+
+class AlexNet(Classifier):
+    """AlexNet, the variant for one device, for pictures of 224 x 224.
+
+    Source:  Krizhevsky, arXiv:1404.5997.
+    """
+
+    def __init__(self, classes=1000, **kwargs):
+        super().__init__(**kwargs)
+        conv = partial(nn.Conv2D, activation="relu")
+        with self.name_scope():
+            self.features = chain(
+                conv(64, 11, 4, 2), nn.MaxPool2D(3, 2),
+                conv(192, 5, padding=2), nn.MaxPool2D(3, 2),
+                conv(384, 3, padding=1), conv(256, 3, padding=1),
+                conv(256, 3, padding=1), nn.MaxPool2D(3, 2), nn.Flatten(),
+                nn.Dense(4096, activation="relu"), nn.Dropout(0.5),
+                nn.Dense(4096, activation="relu"), nn.Dropout(0.5))
+            self.output = nn.Dense(classes)
+
+
+VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3),
+              19: (2, 2, 4, 4, 4)}
+
+
+class VGG(Classifier):
+    """Stages of 3 x 3 convolutions, each ended by pooling, then three dense layers.
+
+    layers, filters: how many convolutions a stage has, and how many channels.
+    Source:  Simonyan, Zisserman, arXiv:1409.1556.
+    """
+
+    def __init__(self, layers, filters, classes=1000, batch_norm=False, **kwargs):
+        super().__init__(**kwargs)
+        start = Xavier(rnd_type="gaussian", factor_type="out", magnitude=2)
+        dense = partial(nn.Dense, weight_initializer="normal")
+        with self.name_scope():
+            self.features = chain()
+            for count, channels in zip(layers, filters, strict=True):
+                for _ in range(count):
+                    self.features.add(nn.Conv2D(channels, 3, padding=1,
+                                                weight_initializer=start))
+                    if batch_norm:
+                        self.features.add(nn.BatchNorm())
+                    self.features.add(nn.Activation("relu"))
+                self.features.add(nn.MaxPool2D(strides=2))
+            for _ in range(2):
+                self.features.add(dense(4096, activation="relu"), nn.Dropout(0.5))
+            self.output = dense(classes)
+
+
+# -- residual nets ---------------------------------------------------------------------
+def conv1x1(channels, stride=1, in_channels=0, use_bias=False):
+    """A convolution that mixes channels only."""
+    return nn.Conv2D(channels, 1, stride, use_bias=use_bias, in_channels=in_channels)
+
+
+def conv3x3(channels, stride, in_channels):
+    """A convolution that keeps height and width, up to its stride."""
+    return nn.Conv2D(channels, 3, stride, 1, use_bias=False, in_channels=in_channels)
+
+
+class BasicBlockV1(HybridBlock):
+    """relu(x + f(x)), where f is two convolutions with normalisation.
+
+    downsample: pass x through a convolution, where the shape changes.
+    Source:  He et al., arXiv:1512.03385.
+    """
+
+    def __init__(self, channels, stride, downsample=False, in_channels=0, **kwargs):
+        super().__init__(**kwargs)
+        self.body = chain(*self.layers(channels, stride, in_channels))
+        self.downsample = chain(conv1x1(channels, stride, in_channels),
+                                nn.BatchNorm()) if downsample else None
+
+    @staticmethod
+    def layers(channels, stride, in_channels):
+        """What f is made of."""
+        return (conv3x3(channels, stride, in_channels), nn.BatchNorm(),
+                nn.Activation("relu"), conv3x3(channels, 1, channels), nn.BatchNorm())
+
+    def hybrid_forward(self, F, x):
+        """Apply the block."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return F.relu(self.body(x) + shortcut)
+
+
+class BottleneckV1(BasicBlockV1):
+    """The same with three convolutions, of which the middle one is narrow."""
+
+    @staticmethod
+    def layers(channels, stride, in_channels):
+        """What f is made of."""
+        narrow = channels // 4
+        return (conv1x1(narrow, stride, use_bias=True), nn.BatchNorm(),
+                nn.Activation("relu"), conv3x3(narrow, 1, narrow), nn.BatchNorm(),
+                nn.Activation("relu"), conv1x1(channels, use_bias=True), nn.BatchNorm())
+
+
+class BasicBlockV2(HybridBlock):
+    """x + f(x), where f normalises and activates before each convolution.
+
+    Source:  He et al., arXiv:1603.05027.
+    """
+
+    def __init__(self, channels, stride, downsample=False, in_channels=0, **kwargs):
+        super().__init__(**kwargs)
+        self.make(channels, stride, in_channels)
+        self.downsample = conv1x1(channels, stride, in_channels) if downsample else None
+
+    def make(self, channels, stride, in_channels):
+        """Make what f consists of."""
+        self.bn1, self.conv1 = nn.BatchNorm(), conv3x3(channels, stride, in_channels)
+        self.bn2, self.conv2 = nn.BatchNorm(), conv3x3(channels, 1, channels)
+
+    def hybrid_forward(self, F, x):
+        """Apply the block."""
+        out = F.relu(self.bn1(x))
+        shortcut = x if self.downsample is None else self.downsample(out)
+        return self.rest(F, self.conv1(out)) + shortcut
+
+    def rest(self, F, x):
+        """What f does after its first convolution."""
+        return self.conv2(F.relu(self.bn2(x)))
+
+
+class BottleneckV2(BasicBlockV2):
+    """The same with three convolutions, of which the middle one is narrow."""
+
+    def make(self, channels, stride, in_channels):
+        """Make what f consists of."""
+        narrow = channels // 4
+        self.bn1, self.conv1 = nn.BatchNorm(), conv1x1(narrow)
+        self.bn2, self.conv2 = nn.BatchNorm(), conv3x3(narrow, stride, narrow)
+        self.bn3, self.conv3 = nn.BatchNorm(), conv1x1(channels)
+
+    def rest(self, F, x):
+        """What f does after its first convolution."""
+        return self.conv3(F.relu(self.bn3(super().rest(F, x))))
+
+
+def _first(channels, thumbnail):
+    """What meets the picture; for pictures of some 32 pixels it does not shrink."""
+    if thumbnail:
+        return [conv3x3(channels, 1, 0)]
+    return [nn.Conv2D(channels, 7, 2, 3, use_bias=False), nn.BatchNorm(),
+            nn.Activation("relu"), nn.MaxPool2D(3, 2, 1)]
+
+
+def _stages(block, layers, channels):
+    """Stages of residual blocks; all but the first halve height and width."""
+    for i, count in enumerate(layers):
+        stage = nn.HybridSequential(prefix=f"stage{i + 1}_")
+        before, now = channels[i:i + 2]
+        with stage.name_scope():
+            stage.add(block(now, 1 if i == 0 else 2, now != before, before, prefix=""))
+            stage.add(*(block(now, 1, False, now, prefix="") for _ in range(count - 1)))
+        yield stage
+
+
+class ResNetV1(Classifier):
+    """A residual net: stages of blocks that add to what they are given.
+
+    block, layers, channels: the kind of block, how many a stage has, and the channels
+             before and after each stage.
+    thumbnail: for small pictures: no shrinking at the start.
+    """
+
+    def __init__(self, block, layers, channels, classes=1000, thumbnail=False,
+                 **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.features = chain(*_first(channels[0], thumbnail),
+                                  *_stages(block, layers, channels),
+                                  nn.GlobalAvgPool2D())
+            self.output = nn.Dense(classes, in_units=channels[-1])
+
+
+class ResNetV2(Classifier):
+    """The same with normalisation first."""
+
+    def __init__(self, block, layers, channels, classes=1000, thumbnail=False,
+                 **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.features = chain(nn.BatchNorm(scale=False, center=False),
+                                  *_first(channels[0], thumbnail),
+                                  *_stages(block, layers, channels), nn.BatchNorm(),
+                                  nn.Activation("relu"), nn.GlobalAvgPool2D(),
+                                  nn.Flatten())
+            self.output = nn.Dense(classes, in_units=channels[-1])
+
+
+RESNETS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3),
+           152: (3, 8, 36, 3)}
+RESNET_KINDS = {1: (ResNetV1, BasicBlockV1, BottleneckV1),
+                2: (ResNetV2, BasicBlockV2, BottleneckV2)}
+
+
+# -- small nets ------------------------------------------------------------------------
+class Relu6(HybridBlock):
+    """max(0, min(x, 6)): what 8-bit numbers can hold."""
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.clip(x, 0, 6)
+
+
+def _normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
+    """A convolution, normalisation and perhaps an activation, as a list."""
+    return [nn.Conv2D(channels, kernel, stride, kernel // 2, groups=groups,
+                      use_bias=False), nn.BatchNorm(), *([act()] if act else ())]
+
+
+class MobileNet(Classifier):
+    """Each convolution in two: one within each channel, and one that mixes channels.
+
+    multiplier: scales the number of channels.
+    Source:  Howard et al., arXiv:1704.04861.
+    """
+
+    def __init__(self, multiplier=1.0, classes=1000, **kwargs):
+        super().__init__(**kwargs)
+        widths = [int(c * multiplier) for c in
+                  (32, 64, 128, 128, 256, 256, *[512] * 6, 1024, 1024)]
+        strides = (1, 2, 1, 2, 1, 2, *[1] * 5, 2, 1)
+        conv = partial(_normal_conv, act=partial(nn.Activation, "relu"))
+        with self.name_scope():
+            self.features = chain(*conv(widths[0], 3, 2))
+            for before, now, stride in zip(widths, widths[1:], strides, strict=False):
+                self.features.add(*conv(before, 3, stride, before), *conv(now))
+            self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())
+            self.output = nn.Dense(classes)
+
+
+class LinearBottleneck(HybridBlock):
+    """Widens, filters each channel, narrows again; adds its input where it can."""
+
+    def __init__(self, in_channels, channels, t, stride, **kwargs):
+        super().__init__(**kwargs)
+        self.use_shortcut = stride == 1 and in_channels == channels
+        wide = in_channels * t
+        with self.name_scope():
+            self.out = nn.HybridSequential()
+            self.out.add(*_normal_conv(wide, act=Relu6),
+                         *_normal_conv(wide, 3, stride, wide, act=Relu6),
+                         *_normal_conv(channels))
+
+    def hybrid_forward(self, F, x):
+        """Apply the block."""
+        return self.out(x) + x if self.use_shortcut else self.out(x)
+
+
+# Of each group of bottlenecks: channels, how many, the first one's stride.
+BOTTLENECKS = ((16, 1, 1), (24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2),
+               (320, 1, 1))
+
+
+class MobileNetV2(Classifier):
+    """MobileNet with bottlenecks that are narrow outside and wide inside.
+
+    Source:  Sandler et al., arXiv:1801.04381.
+    """
+
+    def __init__(self, multiplier=1.0, classes=1000, **kwargs):
+        super().__init__(**kwargs)
+        before = int(32 * multiplier)
+        with self.name_scope():
+            self.features = nn.HybridSequential(prefix="features_")
+            with self.features.name_scope():
+                self.features.add(*_normal_conv(before, 3, 2, act=Relu6))
+                for channels, count, first in BOTTLENECKS:
+                    now = int(channels * multiplier)
+                    for i in range(count):
+                        self.features.add(LinearBottleneck(
+                            before, now, 1 if channels == 16 else 6,
+                            first if i == 0 else 1))
+                        before = now
+                self.features.add(*_normal_conv(int(1280 * max(multiplier, 1)),
+                                                act=Relu6), nn.GlobalAvgPool2D())
+            self.output = nn.HybridSequential(prefix="output_")
+            with self.output.name_scope():
+                self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"),
+                                nn.Flatten())
+
+
+def _fire(squeeze, expand):
+    """Few channels, then many: half by 1 x 1 and half by 3 x 3 convolutions."""
+    def conv(*args):
+        return chain(nn.Conv2D(*args), nn.Activation("relu"))
+
+    first, both = conv(squeeze, 1), HybridConcurrent(axis=1, prefix="")
+    both.add(conv(expand, 1), conv(expand, 3, 1, 1))
+    return chain(first, both)
+
+
+# Of each version: the first convolution, then the squeezed widths; 0 stands for pooling.
+SQUEEZENETS = {"1.0": ((96, 7, 2), (0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64)),
+               "1.1": ((64, 3, 2), (0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64))}
+
+
+class SqueezeNet(Classifier):
+    """AlexNet's accuracy with 50 times fewer parameters.
+
+    version: "1.0", or "1.1", which computes less; for pictures of 224 x 224.
+    Source:  Iandola et al., arXiv:1602.07360.
+    """
+
+    def __init__(self, version, classes=1000, **kwargs):
+        super().__init__(**kwargs)
+        first, widths = _entry(SQUEEZENETS, version, "SqueezeNet: version")
+        with self.name_scope():
+            self.features = chain(
+                nn.Conv2D(*first), nn.Activation("relu"),
+                *(_fire(n, 4 * n) if n else nn.MaxPool2D(3, 2, ceil_mode=True)
+                  for n in widths), nn.Dropout(0.5))
+            self.output = chain(nn.Conv2D(classes, 1), nn.Activation("relu"),
+                                nn.AvgPool2D(13), nn.Flatten())
+
+
+# -- by name ---------------------------------------------------------------------------
+def _entry(table, key, what):
+    if key not in table:
+        raise AttrError(f"{what} {key!r} is not known; there are "
+                        f"{', '.join(map(str, table))}")
+    return table[key]
+
+
+def _untrained(make):
+    """Accept what MXNet says of trained weights, and refuse to have any."""
+    @wraps(make)
+    def call(*args, pretrained=False, ctx=None, root=None, **kwargs):
+        check_context(ctx)
+        if pretrained:
+            raise HybridError(f"{make.__name__}: pretrained=True, but no weights come "
+                              "with this package; train the net, or read a file that "
+                              "you have by net.load_parameters(file)")
+        return make(*args, **kwargs)
+
+    return call
+
+
+@_untrained
+def get_resnet(version, num_layers, **kwargs):
+    """A residual net: version 1 or 2; 18, 34, 50, 101 or 152 layers.
+
+    >>> get_resnet(1, 18, classes=10).output
+    Dense(512 -> 10, linear)
+    """
+    net, basic, bottleneck = _entry(RESNET_KINDS, version, "get_resnet: version")
+    layers = _entry(RESNETS, num_layers, "get_resnet: num_layers")
+    wide = num_layers >= 50
+    channels = [64, *(64 * 2 ** i * (4 if wide else 1) for i in range(4))]
+    return net(bottleneck if wide else basic, layers, channels, **kwargs)
+
+
+@_untrained
+def get_vgg(num_layers, **kwargs):
+    """A VGG net of 11, 13, 16 or 19 layers; `batch_norm=True` normalises."""
+    layers = _entry(VGG_STAGES, num_layers, "get_vgg: num_layers")
+    return VGG(layers, (64, 128, 256, 512, 512), **kwargs)
+
+
+get_mobilenet, get_mobilenet_v2 = _untrained(MobileNet), _untrained(MobileNetV2)
+get_squeezenet = _untrained(SqueezeNet)
+
+MULTIPLIERS = (1.0, 0.75, 0.5, 0.25)
+MODELS = {
+    "lenet": _untrained(LeNet),
+    "alexnet": _untrained(AlexNet),
+    **{f"vgg{n}": partial(get_vgg, n) for n in VGG_STAGES},
+    **{f"vgg{n}_bn": partial(get_vgg, n, batch_norm=True) for n in VGG_STAGES},
+    **{f"resnet{n}_v{v}": partial(get_resnet, v, n) for v in (1, 2) for n in RESNETS},
+    **{f"mobilenet{m}": partial(get_mobilenet, m) for m in MULTIPLIERS},
+    **{f"mobilenetv2_{m}": partial(get_mobilenet_v2, m) for m in MULTIPLIERS},
+    **{f"squeezenet{v}": partial(get_squeezenet, v) for v in SQUEEZENETS},
+}
+# Python's names of the same: resnet18_v1, mobilenet0_5, mobilenet_v2_0_5, ...
+globals().update({name.replace("tv2_", "t_v2_").replace(".", "_"): make
+                  for name, make in MODELS.items()})
+
+
+def get_model(name, **kwargs):
+    """A net by its name, such as "resnet18_v1", "vgg16_bn" or "mobilenet0.5".
+
+    classes: how many scores it gives, 1000 unless told.
+
+    >>> get_model("squeezenet1.1", classes=10).name.rstrip("0123456789")
+    'squeezenet'
+    """
+    return _entry(MODELS, name.lower(), "get_model: the net")(**kwargs)

@@ -1,0 +1,154 @@
+"""Chapter 15. Layers that normalise: subtract a mean, divide by a deviation.
+
+Takes:   the axis of the channels; their number may be left to the first call.
+Gives:   `BatchNorm`, `BatchNormReLU`, `LayerNorm`, `GroupNorm`, `InstanceNorm`.
+
+What is left out: statistics over several devices (`SyncBatchNorm`).
+"""
+
+import numpy as np
+
+from minihybrid.gluon.block import HybridBlock
+
+
+class _Norm(HybridBlock):
+    """What all share: gamma and beta, each of which may stand still."""
+
+    def _make(self, name, count, init, moves=True):
+        return self.params.get(name, grad_req="write" if moves else "null",
+                               shape=(count,), init=init, allow_deferred_init=True,
+                               differentiable=moves)
+
+    def _scale_and_shift(self, count, scale, center, gamma_init, beta_init):
+        self.gamma = self._make("gamma", count, gamma_init, scale)
+        self.beta = self._make("beta", count, beta_init, center)
+
+    def __repr__(self):
+        shown = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
+        return f"{type(self).__name__}({shown})"
+
+
+class BatchNorm(_Norm):
+    """Each channel with mean 0 and deviation 1 over the batch, then scaled and shifted.
+
+    In training the batch tells mean and variance, and the running ones follow:
+    running = momentum * running + (1 - momentum) * batch. In prediction, and with
+    `use_global_stats`, the running ones count. A parameter that `scale` or `center`
+    turns off keeps its place in files.
+
+    Shapes:  those of the input; channels lie along `axis`.
+    Source:  Ioffe and Szegedy, ICML 2015; the variance is divided by N, as in MXNet.
+
+    >>> BatchNorm(in_channels=3)
+    BatchNorm(axis=1, eps=1e-05, momentum=0.9, fix_gamma=False, \
+use_global_stats=False, in_channels=3)
+    """
+
+    def __init__(self, axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True,
+                 use_global_stats=False, beta_initializer="zeros",
+                 gamma_initializer="ones", running_mean_initializer="zeros",
+                 running_variance_initializer="ones", in_channels=0, prefix=None,
+                 params=None):
+        super().__init__(prefix, params)
+        self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum,
+                        "fix_gamma": not scale, "use_global_stats": use_global_stats}
+        self._scale_and_shift(in_channels, scale, center, gamma_initializer,
+                              beta_initializer)
+        self.running_mean = self._make("running_mean", in_channels,
+                                       running_mean_initializer, False)
+        self.running_var = self._make("running_var", in_channels,
+                                      running_variance_initializer, False)
+
+    def cast(self, dtype):
+        """Change the dtype; statistics stay float32 where the data are float16."""
+        super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
+
+    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+        """Apply the layer."""
+        return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd",
+                           **self._kwargs)
+
+    def __repr__(self):
+        shown = super().__repr__()[:-1]
+        return f"{shown}, in_channels={self.gamma.shape[0] or None})"
+
+
+class BatchNormReLU(BatchNorm):
+    """BatchNorm and relu after it."""
+
+    def hybrid_forward(self, F, x, *args, **params):
+        """Apply the layer."""
+        return F.relu(super().hybrid_forward(F, x, *args, **params))
+
+
+class LayerNorm(_Norm):
+    """Each sample with mean 0 and deviation 1 along an axis, then scaled and shifted.
+
+    Shapes:  those of the input; gamma and beta have one number a place on the axis.
+    Source:  Ba, Kiros and Hinton, arXiv 1607.06450.
+    """
+
+    def __init__(self, axis=-1, epsilon=1e-5, center=True, scale=True,
+                 beta_initializer="zeros", gamma_initializer="ones", in_channels=0,
+                 prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._scale_and_shift(in_channels, scale, center, gamma_initializer,
+                              beta_initializer)
+
+    def hybrid_forward(self, F, data, gamma, beta):
+        """Apply the layer."""
+        return F.LayerNorm(data, gamma, beta, axis=self._kwargs["axis"],
+                           eps=self._kwargs["eps"])
+
+    def __repr__(self):
+        return f"{super().__repr__()[:-1]}, in_channels={self.gamma.shape[0]})"
+
+
+class GroupNorm(_Norm):
+    """LayerNorm over each of `num_groups` groups of channels of a sample.
+
+    Shapes:  (N, C, ...) as the input; gamma and beta have one number a group.
+    Source:  Wu and He, ECCV 2018; there, gamma and beta have one number a channel.
+    """
+
+    def __init__(self, num_groups=1, epsilon=1e-5, center=True, scale=True,
+                 beta_initializer="zeros", gamma_initializer="ones", prefix=None,
+                 params=None):
+        super().__init__(prefix, params)
+        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center,
+                        "scale": scale}
+        self._scale_and_shift(num_groups, scale, center, gamma_initializer,
+                              beta_initializer)
+
+    def hybrid_forward(self, F, data, gamma, beta):
+        """Apply the layer."""
+        return F.GroupNorm(data, gamma, beta, num_groups=self._kwargs["num_groups"],
+                           eps=self._kwargs["eps"])
+
+
+class InstanceNorm(_Norm):
+    """Each channel of each sample with mean 0 and deviation 1, scaled and shifted.
+
+    Shapes:  those of the input, (N, C, ...) of three axes at least.
+    Source:  Ulyanov, Vedaldi and Lempitsky, arXiv 1607.08022.
+    """
+
+    def __init__(self, axis=1, epsilon=1e-5, center=True, scale=False,
+                 beta_initializer="zeros", gamma_initializer="ones", in_channels=0,
+                 prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._scale_and_shift(in_channels, scale, center, gamma_initializer,
+                              beta_initializer)
+
+    def hybrid_forward(self, F, x, gamma, beta):
+        """Apply the layer."""
+        axis, eps = self._kwargs["axis"], self._kwargs["eps"]
+        if axis == 1:
+            return F.InstanceNorm(x, gamma, beta, name="fwd", eps=eps)
+        x = F.InstanceNorm(x.swapaxes(1, axis), gamma, beta, name="fwd", eps=eps)
+        return x.swapaxes(1, axis)
+
+    def __repr__(self):
+        return f"{super().__repr__()[:-1]}, in_channels={self.gamma.shape[0]})"

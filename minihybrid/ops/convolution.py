@@ -1,0 +1,309 @@
+"""Chapter 02. Convolutions: one product of three arrays, read in three directions.
+
+Takes:   data (N, C, *size), weights (O, C / num_group, *kernel); one, two or three axes
+         in `size`.
+Gives:   `Convolution`, `Deconvolution`, `UpSampling`, made of three records: the output
+         of data and weights, and the gradients of each. Each one's gradients are the
+         other two, so second derivatives need nothing more.
+
+What is left out: layouts with channels last.
+"""
+
+from math import prod
+
+import numpy as np
+
+from minihybrid.op import (
+    REQUIRED,
+    AttrError,
+    ShapeError,
+    Spec,
+    boolean,
+    choice,
+    integer,
+    optional,
+    register,
+    shape,
+)
+from minihybrid.ops import flatshift
+from minihybrid.ops.flatshift import Shapes, out_size
+from minihybrid.ops.shapes import common_dtype, forward, merge
+
+
+# -- NumPy: one slice a tap ------------------------------------------------------------
+def taps(kernel, stride, dilate, out):
+    """For each tap of a kernel, the part of the padded data that the outputs see."""
+    for at in np.ndindex(*kernel):
+        yield (..., *(slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in
+                      zip(at, dilate, out, stride, strict=True)))
+
+
+def padded(data, pad, more=None, value=0):
+    """The data with `pad` numbers on both sides of its last axes, `more` at the end."""
+    if not any(pad) and not any(more or ()):
+        return data
+    lead, size = data.shape[:-len(pad)], data.shape[-len(pad):]
+    more = more or (0,) * len(pad)
+    length = [n + 2 * p + m for n, p, m in zip(size, pad, more, strict=True)]
+    out = np.full((*lead, *length), value, data.dtype)
+    out[inside(pad, size)] = data
+    return out
+
+
+def inside(pad, size):
+    """Where the data lie in the padded array."""
+    return (..., *(slice(p, p + n) for p, n in zip(pad, size, strict=True)))
+
+
+def _columns(data, out, kernel, stride, dilate, pad, num_group):
+    """(N, groups, C / groups * taps, outputs): what each output is a product of."""
+    n, c = data.shape[:2]
+    data = padded(data, pad)
+    columns = np.empty((n, c, prod(kernel), *out), data.dtype)
+    for t, at in enumerate(taps(kernel, stride, dilate, out)):
+        columns[:, :, t] = data[at]
+    return columns.reshape(n, num_group, c // num_group * prod(kernel), prod(out))
+
+
+def _rows(weight, num_group):
+    """(groups, O / groups, C / groups * taps)."""
+    return weight.reshape(num_group, weight.shape[0] // num_group,
+                          prod(weight.shape[1:]))
+
+
+def _conv_eager(data, weight, *, size, kernel, stride, dilate, pad, num_group):
+    out = out_size(size, kernel, stride, dilate, pad)
+    columns = _columns(data, out, kernel, stride, dilate, pad, num_group)
+    product = np.matmul(_rows(weight, num_group), columns)
+    return product.reshape(data.shape[0], weight.shape[0], *out)
+
+
+def _conv_data_eager(grad, weight, *, size, kernel, stride, dilate, pad, num_group):
+    n, channels, out = len(grad), weight.shape[1] * num_group, grad.shape[2:]
+    rows = grad.reshape(n, num_group, grad.shape[1] // num_group, prod(out))
+    columns = np.matmul(_rows(weight, num_group).transpose(0, 2, 1), rows)
+    columns = columns.reshape(n, channels, prod(kernel), *out)
+    length = [s + 2 * p for s, p in zip(size, pad, strict=True)]
+    data = np.zeros((n, channels, *length), grad.dtype)
+    for t, at in enumerate(taps(kernel, stride, dilate, out)):
+        data[at] += columns[:, :, t]
+    return data[inside(pad, size)]
+
+
+def _conv_weight_eager(data, grad, *, size, kernel, stride, dilate, pad, num_group):
+    (n, filters), out = grad.shape[:2], grad.shape[2:]
+    columns = _columns(data, out, kernel, stride, dilate, pad, num_group)
+    rows = grad.reshape(n, num_group, filters // num_group, prod(out))
+    products = np.matmul(rows, columns.transpose(0, 1, 3, 2)).sum(0, dtype=data.dtype)
+    return products.reshape(filters, data.shape[1] // num_group, *kernel)
+
+
+# -- the three records -----------------------------------------------------------------
+GEOMETRY = {"size": (shape, REQUIRED), "kernel": (shape, REQUIRED),
+            "stride": (shape, REQUIRED), "dilate": (shape, REQUIRED),
+            "pad": (shape, REQUIRED), "num_group": (integer, 1)}
+
+
+def _conv_shapes(data, weight, size, num_group, **a):
+    return data[0], weight[0], *out_size(size, **a)
+
+
+def _numbers(data, out, attrs):
+    """`Shapes` of specs or of arrays: of data (N, C, ...) and outputs (N, O, ...)."""
+    return Shapes(data.shape[0], data.shape[1], out.shape[1], **attrs)
+
+
+def _data_numbers(grad, weight, attrs):
+    return Shapes(grad.shape[0], weight.shape[1] * attrs["num_group"], grad.shape[1],
+                  **attrs)
+
+
+conv = register(
+    "_conv", inputs=("data", "weight"), attrs=GEOMETRY, infer=forward(_conv_shapes),
+    eager=_conv_eager,
+    cpu=lambda k, data, weight, out, **a: flatshift.forward_loops(
+        k, data, weight, out, _numbers(data, out, a)),
+    scratch=lambda ins, outs, **a: flatshift.forward_scratch(
+        _numbers(ins[0], outs[0], a)),
+    grad=lambda g, out, data, weight, **a: (
+        conv_data(g, weight, **a), conv_weight(data, g, **a)),
+    doc="Sums of windows of the data (N, C, *size) times weights (O, C / G, *kernel).")
+
+conv_data = register(
+    "_conv_data", inputs=("grad", "weight"), attrs=GEOMETRY, eager=_conv_data_eager,
+    infer=forward(lambda grad, weight, size, num_group, **_: (
+        grad[0], weight[1] * num_group, *size)),
+    cpu=lambda k, grad, weight, out, **a: flatshift.data_loops(
+        k, grad, weight, out, _data_numbers(grad, weight, a)),
+    scratch=lambda ins, outs, **a: flatshift.data_scratch(_data_numbers(*ins, a)),
+    grad=lambda g, out, grad, weight, **a: (
+        conv(g, weight, **a), conv_weight(g, grad, **a)),
+    doc="The gradient of `_conv` with respect to the data: each output's number goes "
+        "back to its window, times the weights.")
+
+conv_weight = register(
+    "_conv_weight", inputs=("data", "grad"), attrs=GEOMETRY, eager=_conv_weight_eager,
+    infer=forward(lambda data, grad, kernel, num_group, **_: (
+        grad[1], data[1] // num_group, *kernel)),
+    cpu=lambda k, data, grad, out, **a: flatshift.weight_loops(
+        k, data, grad, out, _numbers(data, grad, a)),
+    scratch=lambda ins, outs, **a: flatshift.weight_scratch(_numbers(*ins, a)),
+    grad=lambda g, out, data, grad, **a: (
+        conv_data(grad, g, **a), conv(data, g, **a)),
+    doc="The gradient of `_conv` with respect to the weights.")
+
+
+# -- MXNet's operators -----------------------------------------------------------------
+LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+WINDOW = {"kernel": (shape, REQUIRED), "stride": (shape, ()), "dilate": (shape, ()),
+          "pad": (shape, ())}
+REST = {"cudnn_tune": (optional(choice("fastest", "limited_workspace", "off")), None),
+        "cudnn_off": (boolean, False),
+        "layout": (optional(choice(*LAYOUTS.values())), None)}
+
+
+def _inputs(attrs):
+    without = attrs and attrs["no_bias"]
+    return ("data", "weight") if without else ("data", "weight", "bias")
+
+
+def window(op, data, kernel, stride, dilate, pad, layout):
+    """The window's numbers, one an axis, checked: stride, dilate, pad."""
+    n = len(kernel)
+    if n not in LAYOUTS or len(data) != n + 2:
+        raise ShapeError(f"{op}: data has shape {data}, but kernel={kernel} needs "
+                         f"(N, C{', size' * n}); the kernel has 1, 2 or 3 numbers, one "
+                         "for each axis after the channels")
+    given = {"stride": stride, "dilate": dilate, "pad": pad}
+    for name, value in given.items():
+        lowest = 0 if name == "pad" else 1
+        if value and len(value) != n or any(v < lowest for v in value):
+            raise AttrError(f"{op}: {name}={value} does not fit; needed: {n} numbers of "
+                            f"at least {lowest}, as kernel={kernel} has")
+    if any(k < 1 for k in kernel):
+        raise AttrError(f"{op}: kernel={kernel} does not fit; each length must be at "
+                        "least 1")
+    if layout not in (None, LAYOUTS[n]):
+        raise AttrError(f"{op}: layout='{layout}' does not fit kernel={kernel}; needed: "
+                        f"'{LAYOUTS[n]}'")
+    return stride or (1,) * n, dilate or (1,) * n, pad or (0,) * n
+
+
+def _complete(op, specs, weight, filters, kind):
+    """The specs of weight and bias, after checking what is known of them."""
+    for name, spec, shape in zip(("weight", "bias"), specs[1:], (weight, (filters,)),
+                                 strict=False):
+        merge(f"{op}: with data {specs[0].shape} and num_filter={filters}", name,
+              spec.shape, shape)
+    return [Spec(s, kind) for s in
+            (specs[0].shape, weight, (filters,))[:len(specs)]]
+
+
+def _check_groups(op, channels, num_filter, num_group):
+    if num_filter < 1 or num_group < 1 or channels % num_group or \
+            num_filter % num_group:
+        raise ShapeError(f"{op}: {channels} channels to num_filter={num_filter} do not "
+                         f"divide into num_group={num_group} equal groups")
+
+
+def _conv_infer(specs, kernel, stride, dilate, pad, num_filter, num_group, layout, **_):
+    kind, data = common_dtype("Convolution", specs), specs[0].shape
+    if data is None or -1 in data:
+        return [Spec(s.shape, kind) for s in specs], [Spec(None, kind)]
+    stride, dilate, pad = window("Convolution", data, kernel, stride, dilate, pad,
+                                 layout)
+    _check_groups("Convolution", data[1], num_filter, num_group)
+    out = out_size(data[2:], kernel, stride, dilate, pad)
+    if min(out) < 1:
+        raise ShapeError(f"Convolution: kernel={kernel} with dilate={dilate} does not "
+                         f"fit into data {data} with pad={pad}; use a smaller kernel "
+                         "or more padding")
+    weight = (num_filter, data[1] // num_group, *kernel)
+    return _complete("Convolution", specs, weight, num_filter, kind), [
+        Spec((data[0], num_filter, *out), kind)]
+
+
+def _with_bias(out, bias, n):
+    """Each channel plus its number."""
+    return out.broadcast_add(bias[0].reshape((1, -1, *(1,) * n))) if bias else out
+
+
+def _conv_expand(specs, data, weight, *bias, kernel, stride, dilate, pad, num_group,
+                 layout, **_):
+    shape = specs[0].shape
+    stride, dilate, pad = window("Convolution", shape, kernel, stride, dilate, pad,
+                                 layout)
+    out = conv(data, weight, size=shape[2:], kernel=kernel, stride=stride,
+               dilate=dilate, pad=pad, num_group=num_group)
+    return _with_bias(out, bias, len(kernel))
+
+
+convolution = register(
+    "Convolution", "Convolution_v1", inputs=_inputs, infer=_conv_infer,
+    expand=_conv_expand,
+    attrs={**WINDOW, "num_filter": (integer, REQUIRED), "num_group": (integer, 1),
+           "workspace": (integer, 1024), "no_bias": (boolean, False), **REST},
+    doc="Each output is a window of the data times the weights of a filter, plus bias; "
+        "(N, C, *size) -> (N, num_filter, *out).")
+
+
+def _deconv_size(data, kernel, stride, dilate, pad, adj, target_shape):
+    """(size, pad) of the output: the size that a convolution would bring back to
+    data's, `adj` more, or a target's with the padding that gives it.
+    """
+    full = [(n - 1) * s + d * (k - 1) + 1 for n, k, s, d in
+            zip(data[2:], kernel, stride, dilate, strict=True)]
+    if not target_shape:
+        return tuple(f - 2 * p + a for f, p, a in
+                     zip(full, pad, adj or (0,) * len(full), strict=True)), pad
+    size = tuple(t or f for t, f in zip(target_shape, full, strict=True))
+    return size, tuple(-(-(f - n) // 2) for f, n in zip(full, size, strict=True))
+
+
+def _deconv_geometry(data, kernel, stride, dilate, pad, adj, target_shape, layout):
+    stride, dilate, pad = window("Deconvolution", data, kernel, stride, dilate, pad,
+                                 layout)
+    for name, value, most in (("adj", adj, stride), ("target_shape", target_shape, ())):
+        if value and (len(value) != len(kernel) or min(value) < 0 or any(
+                v >= m for v, m in zip(value, most, strict=False))):
+            raise AttrError(f"Deconvolution: {name}={value} does not fit; needed: "
+                            f"{len(kernel)} numbers" +
+                            f", each below the stride {stride}" * bool(most))
+    size, pad = _deconv_size(data, kernel, stride, dilate, pad, adj, target_shape)
+    if min(pad) < 0 or min(size) < 1 or \
+            out_size(size, kernel, stride, dilate, pad) != tuple(data[2:]):
+        raise ShapeError(f"Deconvolution: data {data} with kernel={kernel}, "
+                         f"stride={stride} cannot give the size {size}")
+    return {"size": size, "kernel": kernel, "stride": stride, "dilate": dilate,
+            "pad": pad}
+
+
+def _deconv_infer(specs, kernel, stride, dilate, pad, adj, target_shape, num_filter,
+                  num_group, layout, **_):
+    kind, data = common_dtype("Deconvolution", specs), specs[0].shape
+    if data is None or -1 in data:
+        return [Spec(s.shape, kind) for s in specs], [Spec(None, kind)]
+    geometry = _deconv_geometry(data, kernel, stride, dilate, pad, adj, target_shape,
+                                layout)
+    _check_groups("Deconvolution", data[1], num_filter, num_group)
+    weight = (data[1], num_filter // num_group, *kernel)
+    return _complete("Deconvolution", specs, weight, num_filter, kind), [
+        Spec((data[0], num_filter, *geometry["size"]), kind)]
+
+
+def _deconv_expand(specs, data, weight, *bias, kernel, stride, dilate, pad, adj,
+                   target_shape, num_group, layout, **_):
+    geometry = _deconv_geometry(specs[0].shape, kernel, stride, dilate, pad, adj,
+                                target_shape, layout)
+    out = conv_data(data, weight, num_group=num_group, **geometry)
+    return _with_bias(out, bias, len(kernel))
+
+
+deconvolution = register(
+    "Deconvolution", inputs=_inputs, infer=_deconv_infer, expand=_deconv_expand,
+    attrs={**WINDOW, "adj": (shape, ()), "target_shape": (shape, ()),
+           "num_filter": (integer, REQUIRED), "num_group": (integer, 1),
+           "workspace": (integer, 512), "no_bias": (boolean, True), **REST},
+    doc="The gradient of a convolution as a layer: each number of the data, times the "
+        "weights of a filter, is added to a window; (N, C, *size) -> "
+        "(N, num_filter, *out).")

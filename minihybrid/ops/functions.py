@@ -1,0 +1,285 @@
+"""Chapter 02. Functions of one number: trigonometry, rounding, special functions, and
+the leaky family of activations.
+
+Takes:   arrays of any shape.
+Gives:   the records, as in `elementwise`: a scalar expression and a derivative each.
+
+SciPy has the special functions for eager arrays; compiled kernels call the C library,
+or `minihybrid.codegen.scalar` for what C lacks.
+What is left out: complex numbers.
+"""
+
+import importlib
+import math
+
+import numpy as np
+
+from minihybrid.op import (
+    OPS,
+    ShapeError,
+    Spec,
+    choice,
+    dtype,
+    integer,
+    number,
+    optional,
+    register,
+)
+from minihybrid.ops.elementwise import (
+    Ufunc,
+    binary,
+    cast,
+    clip,
+    exp,
+    expm1,
+    literal,
+    rsqrt,
+    square,
+    unary,
+    where,
+)
+from minihybrid.ops.neural import softmax
+from minihybrid.ops.shapes import floating, same_shape
+
+# -- trigonometry and its inverse ------------------------------------------------------
+tan = unary("tan", np.tan, "tan(T({a}))", lambda g, y, a: g * (y * y + 1.0),
+            "The tangent.")
+arcsin = unary("arcsin", np.arcsin, "asin(T({a}))",
+               lambda g, y, a: g * rsqrt(1.0 - a * a), "The angle whose sine is a.")
+arccos = unary("arccos", np.arccos, "acos(T({a}))",
+               lambda g, y, a: -g * rsqrt(1.0 - a * a), "The angle whose cosine is a.")
+arctan = unary("arctan", np.arctan, "atan(T({a}))", lambda g, y, a: g / (a * a + 1.0),
+               "The angle whose tangent is a.")
+sinh = unary("sinh", np.sinh, "sinh(T({a}))", lambda g, y, a: g * cosh(a),
+             "The hyperbolic sine.")
+cosh = unary("cosh", np.cosh, "cosh(T({a}))", lambda g, y, a: g * sinh(a),
+             "The hyperbolic cosine.")
+arcsinh = unary("arcsinh", np.arcsinh, "asinh(T({a}))",
+                lambda g, y, a: g * rsqrt(a * a + 1.0), "The inverse of sinh.")
+arccosh = unary("arccosh", np.arccosh, "acosh(T({a}))",
+                lambda g, y, a: g * rsqrt(a * a - 1.0), "The inverse of cosh.")
+arctanh = unary("arctanh", np.arctanh, "atanh(T({a}))",
+                lambda g, y, a: g / (1.0 - a * a), "The inverse of tanh.")
+degrees = unary("degrees", np.degrees, f"T({{a}}) * T({180 / math.pi!r})",
+                lambda g, y, a: g * (180 / math.pi), "An angle in degrees.")
+radians = unary("radians", np.radians, f"T({{a}}) * T({math.pi / 180!r})",
+                lambda g, y, a: g * (math.pi / 180), "An angle in radians.")
+
+# -- roots and logarithms --------------------------------------------------------------
+cbrt = unary("cbrt", np.cbrt, "cbrt(T({a}))", lambda g, y, a: g / (y * y * 3.0),
+             "The cube root; of a negative number, too.")
+rcbrt = unary("rcbrt", lambda data: np.reciprocal(Ufunc(np.cbrt, True)(data)),
+              "T(1) / cbrt(T({a}))", lambda g, y, a: -g * y / (a * 3.0),
+              "One over the cube root.")
+log2 = unary("log2", np.log2, f"log(T({{a}})) * T({1 / math.log(2)!r})",
+             lambda g, y, a: g / (a * math.log(2)), "The logarithm to base 2.")
+log10 = unary("log10", np.log10, f"log(T({{a}})) * T({1 / math.log(10)!r})",
+              lambda g, y, a: g / (a * math.log(10)), "The logarithm to base 10.")
+
+
+# -- rounding: every derivative is 0 ---------------------------------------------------
+def rounding(name, function, expr, doc, aliases=()):
+    """Enter a function that gives whole numbers."""
+    return unary(name, function, expr, lambda g, y, a: None, doc, floats=False,
+                 aliases=aliases)
+
+
+def _round_eager(data):
+    low = np.floor(data)
+    up = np.where(data >= 0, data - low >= 0.5, data - low > 0.5)
+    return (low + up).astype(data.dtype)
+
+
+def _rint_eager(data):
+    low = np.floor(data)
+    return (low + (data - low > 0.5)).astype(data.dtype)
+
+
+rounding("round", _round_eager,
+         "floor({a}) if {a} - floor({a}) < 0.5 or {a} < 0 and {a} - floor({a}) == 0.5 "
+         "else floor({a}) + 1",
+         "The nearest whole number; halves go away from 0.")
+rounding("rint", _rint_eager,
+         "floor({a}) + 1 if {a} - floor({a}) > 0.5 else floor({a})",
+         "The nearest whole number; halves go down.")
+trunc = rounding("trunc", np.trunc, "floor({a}) if {a} > 0 else ceil({a})",
+                 "The whole part: towards 0.", aliases=("fix",))
+
+
+# -- special functions -----------------------------------------------------------------
+def _special(name):
+    """A function of `scipy.special`, which is loaded when it is first needed."""
+    def eager(data):
+        function = getattr(importlib.import_module("scipy.special"), name)
+        kind = floating(data.dtype)
+        return function(data.astype(kind, copy=False)).astype(kind)
+    return eager
+
+
+erf = unary("erf", _special("erf"), "erf(T({a}))",
+            lambda g, y, a: g * exp(-square(a)) * (2 / math.sqrt(math.pi)),
+            "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a.")
+erfinv = unary("erfinv", _special("erfinv"), "erfinv(T({a}))",
+               lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
+               "The inverse of erf, for numbers between -1 and 1.")
+gamma = unary("gamma", _special("gamma"), "gamma(T({a}))",
+              lambda g, y, a: g * y * polygamma(a),
+              "The gamma function: (a - 1)! for whole numbers.")
+def _gammaln_eager(data):
+    out = _special("gammaln")(data)
+    return np.where(data == -np.inf, out.dtype.type(np.inf), out)  # as in C
+
+
+gammaln = unary("gammaln", _gammaln_eager, "lgamma(T({a}))",
+                lambda g, y, a: g * polygamma(a), "The logarithm of |gamma(a)|.")
+
+
+def _polygamma_eager(data, *, order):
+    if order == 0:
+        return _special("digamma")(data)
+    zeta = importlib.import_module("scipy.special").zeta
+    factor = (-1) ** (order + 1) * math.factorial(order)
+    places = np.where(data == -np.inf, np.nan, data)  # SciPy would search for ever
+    return (factor * zeta(order + 1, places)).astype(floating(data.dtype))
+
+
+polygamma = register(
+    "_polygamma", inputs=("data",), attrs={"order": (integer, 0)},
+    infer=lambda specs, order: gamma.infer(specs), eager=_polygamma_eager,
+    expr=lambda order: f"T(polygamma({order}, float({{a}})))",
+    grad=lambda g, y, a, order: (g * polygamma(a, order=order + 1),),
+    doc="The derivative of log gamma (digamma), differentiated `order` times more.")
+
+
+# -- two numbers -----------------------------------------------------------------------
+binary("hypot", np.hypot, "hypot({a}, {b})", lambda g, y, a, b: g * a / y,
+       lambda g, y, a, b: g * b / y, "sqrt(a * a + b * b), without overflow.", "_hypot",
+       "_hypot_scalar")
+for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} != 0"),
+                     ("xor", "({a} != 0) != ({b} != 0)")):
+    binary(f"logical_{_name}", getattr(np, f"logical_{_name}"),
+           f"T(1) if {_test} else T(0)", None, None,
+           f"1 where a {_name} b is not 0, else 0, in the dtype of a.",
+           f"_logical_{_name}", f"_logical_{_name}_scalar")
+
+
+# -- activations -----------------------------------------------------------------------
+def _hard_sigmoid_eager(data, *, alpha, beta):
+    kind = floating(data.dtype)
+    return np.clip(data.astype(kind) * kind.type(alpha) + kind.type(beta), 0, 1)
+
+
+hard_sigmoid = register(
+    "hard_sigmoid", inputs=("data",), eager=_hard_sigmoid_eager,
+    attrs={"alpha": (number, 0.2), "beta": (number, 0.5)},
+    infer=lambda specs, **_: exp.infer(specs),
+    expr=lambda alpha, beta: f"min(max(T({{a}}) * {literal(alpha)} + {literal(beta)}, "
+                             "T(0)), T(1)) if {a} == {a} else T({a})",
+    grad=lambda g, y, a, alpha, beta: (g * (y > 0) * (y < 1) * alpha,),
+    doc="alpha a + beta, but not below 0 and not above 1.")
+
+
+def _smooth_l1_eager(data, *, scalar):
+    size, sigma = np.abs(data), scalar * scalar
+    out = np.where(size < 1 / sigma, 0.5 * sigma * data * data, size - 0.5 / sigma)
+    return out.astype(data.dtype)
+
+
+smooth_l1 = register(
+    "smooth_l1", inputs=("data",), attrs={"scalar": (number, 1.0)},
+    infer=lambda specs, scalar: same_shape("smooth_l1", specs), eager=_smooth_l1_eager,
+    expr=lambda scalar: f"T({scalar**2 / 2!r} * {{a}} * {{a}}) "
+                        f"if abs({{a}}) < {scalar**-2!r} "
+                        f"else T(abs({{a}}) - {scalar**-2 / 2!r})",
+    grad=lambda g, y, a, scalar: (g * clip(a * scalar**2, a_min=-1, a_max=1),),
+    doc="A parabola (s a)^2 / 2 where |a| < 1 / s^2, else |a| - 1 / (2 s^2).")
+
+SELU = 1.6732632423543772, 1.0507009873554805  # alpha and lambda of Klambauer et al.
+
+
+def _leaky_inputs(attrs):
+    learnt = attrs is None or attrs["act_type"] == "prelu"
+    return ("data", "gamma") if learnt else ("data",)
+
+
+def _leaky_infer(specs, act_type, **_):
+    (shape, kind), *learnt = specs
+    out = Spec(shape, floating(kind))
+    if learnt and shape is not None:
+        channels = shape[1 if len(shape) > 1 else 0]
+        found = learnt[0].shape
+        if found is not None and channels != -1 and found not in ((1,), (channels,)):
+            raise ShapeError(f"LeakyReLU: gamma has shape {found}, but prelu on data "
+                             f"{shape} needs ({channels},) or (1,)")
+        known = (channels,) if found is None or found == (-1,) else found
+        return [specs[0], Spec(known, learnt[0].dtype or kind)], [out]
+    return specs, [out]
+
+
+def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, upper_bound,
+                  training):
+    (shape, kind), *_ = specs
+    data = data if kind == floating(kind) else cast(data, dtype=floating(kind))
+    if act_type == "gelu":
+        return data * (erf(data * math.sqrt(0.5)) + 1.0) * 0.5
+    if act_type in ("elu", "selu"):  # exp of negative numbers only: no infinity
+        factor, scale = SELU if act_type == "selu" else (slope, 1.0)
+        below = expm1(OPS["_minimum_scalar"](data, scalar=0)) * (factor * scale)
+        return where(data > 0, data if scale == 1 else data * scale, below)
+    if act_type == "prelu":
+        gamma = cast(gamma, dtype=floating(kind)) if specs[1].dtype != floating(kind) \
+            else gamma
+        axis = 1 if len(shape) > 1 else 0
+        slope = gamma.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    elif act_type == "rrelu" and training:
+        draw = OPS["_random_uniform"]
+        slope = data.interpret(draw, [], draw.normalize({
+            "low": lower_bound, "high": upper_bound, "shape": shape,
+            "dtype": floating(kind)}))
+    elif act_type == "rrelu":
+        slope = (lower_bound + upper_bound) / 2
+    return where(data > 0, data, data * slope)
+
+
+leaky_relu = register(
+    "LeakyReLU", inputs=_leaky_inputs, infer=_leaky_infer, expand=_leaky_expand,
+    modal=True,
+    attrs={"act_type": (choice("leaky", "prelu", "elu", "selu", "gelu", "rrelu"),
+                        "leaky"),
+           "slope": (number, 0.25), "lower_bound": (number, 0.125),
+           "upper_bound": (number, 0.334)},
+    doc="a where it is positive, else `slope` a (leaky), gamma a with one gamma a "
+        "channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), "
+        "or a times a random slope in training and the mean slope otherwise (rrelu); "
+        "or a Phi(a) with the normal distribution's Phi (gelu).")
+
+
+def _softmin(specs, data, axis, temperature, dtype):
+    if dtype is None:
+        return softmax(-data, axis=axis, temperature=temperature)
+    wide = cast(-data, dtype=np.promote_types(floating(specs[0].dtype), dtype))
+    return cast(softmax(wide, axis=axis, temperature=temperature), dtype=dtype)
+
+
+softmin = register(
+    "softmin", inputs=("data",),
+    attrs={"axis": (integer, -1), "temperature": (optional(number), None),
+           "dtype": (dtype, None)},
+    infer=lambda specs, dtype, **attrs: (specs, [
+        Spec(softmax.infer(specs, **attrs)[1][0].shape,
+             dtype or floating(specs[0].dtype))]),
+    expand=_softmin,
+    doc="softmax of -a along an axis.")
+
+
+def _softmax_activation(specs, data, mode):
+    if mode == "channel":
+        return softmax(data, axis=1)
+    return softmax(data.reshape((0, -1))).reshape_like(data)
+
+
+softmax_activation = register(
+    "SoftmaxActivation", inputs=("data",), expand=_softmax_activation,
+    attrs={"mode": (choice("instance", "channel"), "instance")},
+    infer=lambda specs, mode: exp.infer(specs),
+    doc="softmax over all axes but the first (instance), or over axis 1 (channel).")

@@ -1,0 +1,381 @@
+"""Chapter 02. Pooling: one number for each window of each channel.
+
+Takes:   data (N, C, *size) with one, two or three axes in `size`.
+Gives:   `Pooling`, made of records for sums (and means) and for maxima, each with what
+         its gradient needs.
+
+A maximum's gradient goes to the first place that has it. NaN is larger than any number,
+as in NumPy; MXNet passes it over.
+What is left out: layouts with channels last.
+"""
+
+from math import prod
+
+import numpy as np
+
+from minihybrid.op import (
+    AttrError,
+    ShapeError,
+    Spec,
+    boolean,
+    choice,
+    integer,
+    optional,
+    register,
+    shape,
+)
+from minihybrid.ops import flatshift
+from minihybrid.ops.convolution import LAYOUTS, inside, padded, taps, window
+from minihybrid.ops.elementwise import sqrt, square
+from minihybrid.ops.reduce import mean, sum_
+from minihybrid.ops.shapes import floating, forward, known, row_major
+
+GEOMETRY = {name: (shape, ()) for name in ("size", "kernel", "stride", "pad", "outs")}
+
+
+def _forward(data, *_, outs, **attrs):
+    return *data[:2], *outs
+
+
+def _back(data, *_, size, **attrs):
+    return *data[:2], *size
+
+
+# -- NumPy: one slice a tap ------------------------------------------------------------
+def _more(size, kernel, stride, pad, outs):
+    """How far the last windows hang over the padded data."""
+    return [max((n - 1) * s + k - (m + 2 * p), 0) for n, s, k, m, p in
+            zip(outs, stride, kernel, size, pad, strict=True)]
+
+
+def _seen(data, size, kernel, stride, pad, outs, value=0):
+    """For each tap, what the outputs see of the padded data."""
+    data = padded(data, pad, _more(size, kernel, stride, pad, outs), value)
+    return [data[at] for at in taps(kernel, stride, (1,) * len(kernel), outs)]
+
+
+def _spread(parts, shape, dtype, size, kernel, stride, pad, outs):
+    """Add what the outputs give to each tap up at the places it came from."""
+    more = _more(size, kernel, stride, pad, outs)
+    back = padded(np.zeros((*shape, *size), dtype), pad, more)
+    places = taps(kernel, stride, (1,) * len(kernel), outs)
+    for at, part in zip(places, parts, strict=True):
+        back[at] += part
+    return back[inside(pad, size)]
+
+
+def _bounds(size, kernel, stride, pad, count):
+    """The edges between which a window's numbers are counted."""
+    return [(-p, n + p) if count == "padding" else (0, n) for n, p in
+            zip(size, pad, strict=True)]
+
+
+def _counts(count, size, kernel, stride, pad, outs):
+    """How many numbers each window has: the mean divides by them."""
+    total = np.ones((), np.int64)
+    for n, (low, high), k, s, p in zip(outs, _bounds(size, kernel, stride, pad, count),
+                                       kernel, stride, pad, strict=True):
+        start = np.arange(n) * s - p
+        length = np.minimum(start + k, high) - np.maximum(start, low)
+        total = total[..., None] * np.maximum(length, 0)
+    return np.maximum(total, 1)
+
+
+def _divided(data, count, g):
+    if count == "none":
+        return data
+    return (data / _counts(count, **g)).astype(data.dtype)
+
+
+def _sum_eager(data, *, count, **g):
+    total = sum(_seen(data, **g))
+    return _divided(total, count, g)
+
+
+def _unsum_eager(grad, *, count, **g):
+    grad = _divided(grad, count, g)
+    return _spread([grad] * prod(g["kernel"]), grad.shape[:2], grad.dtype, **g)
+
+
+def _max_eager(data, **g):
+    lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
+    first, *rest = _seen(data, **g, value=lowest)
+    out = np.array(first)
+    for part in rest:
+        np.maximum(out, part, out=out)
+    return out
+
+
+def _hits(data, g):
+    """For each tap, which windows have their first maximum there."""
+    places = _seen(np.arange(prod(g["size"])).reshape(g["size"]), **g, value=-1)
+    best = found = None
+    for value, place in zip(_seen(data, **g), places, strict=True):
+        place = np.broadcast_to(place, value.shape)
+        if best is None:
+            best, found = value, place
+            continue
+        better = (place >= 0) & ((found < 0) | (value > best) | (
+            (value != value) & (best == best)))
+        best, found = np.where(better, value, best), np.where(better, place, found)
+    return [found == place for place in places]
+
+
+def _unmax_eager(grad, data, **g):
+    parts = [np.where(hit, grad, 0) for hit in _hits(data, g)]
+    return _spread(parts, grad.shape[:2], grad.dtype, **g)
+
+
+def _remax_eager(values, data, **g):
+    parts = zip(_hits(data, g), _seen(values, **g), strict=True)
+    return sum(np.where(hit, value, 0) for hit, value in parts).astype(values.dtype)
+
+
+# -- loops over windows ----------------------------------------------------------------
+class Windows:
+    """Writes the loops over all windows of all channels, and over a window's numbers."""
+
+    def __init__(self, k, lead, size, kernel, stride, pad, outs):
+        self.k, self.lead, self.size, self.kernel = k, lead, size, kernel
+        self.stride, self.pad, self.outs, self.axes = stride, pad, outs, range(len(size))
+        self.whole = not any(pad) and all(
+            (n - 1) * s + j <= m for n, s, j, m in
+            zip(outs, stride, kernel, size, strict=True))
+        self.few = self.whole and prod(kernel) <= 16  # then written one by one
+
+    def each(self, body):
+        """Loops over the windows; `to` is the number of the output."""
+        k, depth, to = self.k, self.k.depth, "n"
+        k(f"for n in range({self.lead}):")
+        k.depth += 1
+        for d in self.axes:
+            k(f"for i{d} in range({self.outs[d]}):")
+            k.depth += 1
+            to = f"({to}) * {self.outs[d]} + i{d}"
+        k(f"to = {to}")
+        if self.few:
+            first = "n"
+            for d in self.axes:
+                first = f"({first}) * {self.size[d]} + i{d} * {self.stride[d]}"
+            k(f"first = {first}")
+        else:
+            for d in self.axes:
+                k(f"low{d} = max(i{d} * {self.stride[d]} - {self.pad[d]}, 0)")
+                k(f"high{d} = min(i{d} * {self.stride[d]} - {self.pad[d]} + "
+                  f"{self.kernel[d]}, {self.size[d]})")
+        body()
+        k.depth = depth
+
+    def taps(self, body):
+        """Call `body(place, is the first)` for each number of the window."""
+        k, depth = self.k, self.k.depth
+        if self.few:
+            steps = row_major(self.size)
+            for t, at in enumerate(np.ndindex(*self.kernel)):
+                shift = sum(a * s for a, s in zip(at, steps, strict=True))
+                body(f"first + {shift}" if shift else "first", t == 0)
+            return
+        place = "n"
+        for d in self.axes:
+            k(f"for j{d} in range(low{d}, high{d}):")
+            k.depth += 1
+            place = f"({place}) * {self.size[d]} + j{d}"
+        k(f"from_ = {place}")
+        body("from_", False)
+        k.depth = depth
+
+    def best(self, data):
+        """Find the place `best` of the first maximum; -1 if there is no number."""
+        k = self.k
+        if not self.few:
+            k("top = T(LOWEST)")
+            k("best = -1")
+
+        def tap(place, is_first):
+            if is_first:
+                k(f"top = {data}[{place}]")
+                k(f"best = {place}")
+                return
+            k(f"v = {data}[{place}]")
+            none = "" if self.few else "best < 0 or "
+            k(f"better = {none}v > top or (v != v and top == top)")
+            k("top = v if better else top")
+            k(f"best = {place} if better else best")
+
+        self.taps(tap)
+
+
+def _lead(buf):
+    return buf.shape[0] * buf.shape[1]
+
+
+def _count(k, windows, count):
+    """The text of the number that a window's sum is divided by."""
+    if count == "none":
+        return None
+    if windows.few:
+        return str(prod(windows.kernel))
+    edges = _bounds(windows.size, windows.kernel, windows.stride, windows.pad, count)
+    for d, (low, high) in enumerate(edges):
+        start = f"i{d} * {windows.stride[d]} - {windows.pad[d]}"
+        k(f"count{d} = min({start} + {windows.kernel[d]}, {high}) - "
+          f"max({start}, {low})")
+    k("count = max(" + " * ".join(f"max(count{d}, 0)" for d in windows.axes) + ", 1)")
+    return "count"
+
+
+def _sum_cpu(k, data, out, *, count, **g):
+    windows = Windows(k, _lead(data), **g)
+
+    def body():
+        k("total = T(0)")
+        windows.taps(lambda place, _: k(f"total += {data}[{place}]"))
+        number = _count(k, windows, count)
+        k.store("to", "total" if number is None else f"T(total / T({number}))")
+    windows.each(body)
+
+
+def _unsum_cpu(k, grad, out, *, count, **g):
+    windows = Windows(k, _lead(grad), **g)
+    flatshift.zero(k, out, out.size)
+
+    def body():
+        number = _count(k, windows, count)
+        k(f"v = {grad}[to]" if number is None else f"v = T({grad}[to] / T({number}))")
+        windows.taps(lambda place, _: k(f"{out}[{place}] += v"))
+    windows.each(body)
+
+
+def _max_cpu(k, data, out, **g):
+    windows = Windows(k, _lead(data), **g)
+
+    def tap(place, _):
+        k(f"v = {data}[{place}]")
+        k("top = v if v > top or v != v else top")
+
+    def body():
+        k("top = T(LOWEST)")
+        windows.taps(tap)
+        k.store("to", "top")
+    windows.each(body)
+
+
+def _unmax_cpu(k, grad, data, out, **g):
+    windows = Windows(k, _lead(data), **g)
+    flatshift.zero(k, out, out.size)
+
+    def body():
+        windows.best(data)
+        with k.block("if best >= 0:"):
+            k(f"{out}[best] += {grad}[to]")
+    windows.each(body)
+
+
+def _remax_cpu(k, values, data, out, **g):
+    windows = Windows(k, _lead(data), **g)
+
+    def body():
+        windows.best(data)
+        k.store("to", f"{values}[best] if best >= 0 else T(0)")
+    windows.each(body)
+
+
+# -- the records -----------------------------------------------------------------------
+COUNT = {"count": (choice("none", "padding", "numbers"), "none")}
+pool_sum = register(
+    "_pool_sum", inputs=("data",), attrs=GEOMETRY | COUNT, infer=forward(_forward),
+    eager=_sum_eager, cpu=_sum_cpu,
+    grad=lambda g, out, data, **a: (unpool_sum(g, **a),),
+    doc="The sum of each window, divided by how many numbers it has if `count` says so.")
+unpool_sum = register(
+    "_unpool_sum", inputs=("grad",), attrs=GEOMETRY | COUNT, infer=forward(_back),
+    eager=_unsum_eager, cpu=_unsum_cpu,
+    grad=lambda g, out, grad, **a: (pool_sum(g, **a),),
+    doc="The gradient of `_pool_sum`: each number is added to its whole window.")
+pool_max = register(
+    "_pool_max", inputs=("data",), attrs=GEOMETRY, infer=forward(_forward),
+    eager=_max_eager, cpu=_max_cpu,
+    grad=lambda g, out, data, **a: (unpool_max(g, data, **a),),
+    doc="The largest number of each window.")
+unpool_max = register(
+    "_unpool_max", inputs=("grad", "data"), attrs=GEOMETRY, infer=forward(_back),
+    eager=_unmax_eager, cpu=_unmax_cpu,
+    grad=lambda g, out, grad, data, **a: (repool_max(g, data, **a), None),
+    doc="The gradient of `_pool_max`: each number is added where the data have the "
+        "window's first maximum.")
+repool_max = register(
+    "_repool_max", inputs=("values", "data"), attrs=GEOMETRY, infer=forward(_forward),
+    eager=_remax_eager, cpu=_remax_cpu,
+    grad=lambda g, out, values, data, **a: (unpool_max(g, data, **a), None),
+    doc="The values where the data have each window's first maximum.")
+
+
+# -- MXNet's operator ------------------------------------------------------------------
+def _geometry(data, kernel, global_pool, pooling_convention, stride, pad, layout):
+    """The numbers of all windows, checked."""
+    if global_pool:
+        kernel, stride, pad = data[2:], (), ()
+    if not kernel:
+        raise AttrError("Pooling: kernel is missing; give a length for each axis after "
+                        "the channels, or global_pool=True")
+    stride, _, pad = window("Pooling", data, kernel, stride, (), pad, layout)
+    size = data[2:]
+    if any(p >= k for p, k in zip(pad, kernel, strict=True)):
+        raise AttrError(f"Pooling: pad={pad} does not fit; needed: less than "
+                        f"kernel={kernel}, or windows see padding only")
+    if any(k > n + 2 * p for k, n, p in zip(kernel, size, pad, strict=True)):
+        raise ShapeError(f"Pooling: kernel={kernel} does not fit into data {data} with "
+                         f"pad={pad}; use a smaller kernel, or global_pool=True")
+    less = {"valid": lambda s: 0, "full": lambda s: s - 1}
+    outs = tuple(
+        -(-(n + 2 * p) // s) if pooling_convention == "same" else
+        (n + 2 * p - k + less[pooling_convention](s)) // s + 1
+        for n, k, s, p in zip(size, kernel, stride, pad, strict=True))
+    return {"size": size, "kernel": kernel, "stride": stride, "pad": pad, "outs": outs}
+
+
+def _pool_infer(specs, pool_type, p_value, cudnn_off, count_include_pad, **attrs):
+    if not known(specs):
+        return specs, [Spec(None, specs[0].dtype)]
+    if pool_type == "lp" and p_value not in (1, 2):
+        raise AttrError(f"Pooling: p_value={p_value} does not fit; needed: 1 or 2 for "
+                        "pool_type='lp'")
+    data, kind = specs[0]
+    kind = floating(kind) if pool_type == "lp" and p_value == 2 else kind
+    return specs, [Spec((*data[:2], *_geometry(data, **attrs)["outs"]), kind)]
+
+
+def _pool_expand(specs, data, pool_type, p_value, cudnn_off, count_include_pad,
+                 global_pool, **attrs):
+    shape, dtype = specs[0]
+    g = _geometry(shape, global_pool=global_pool, **attrs)
+    if pool_type == "max":
+        return pool_max(data, **g)
+    if global_pool and dtype.kind == "f":  # sums over whole axes have faster loops
+        def total(data):
+            return sum_(data, axis=tuple(range(2, len(shape))), keepdims=True)
+        if pool_type == "avg":
+            return mean(data, axis=tuple(range(2, len(shape))), keepdims=True)
+    else:
+        def total(data):
+            return pool_sum(data, **g)
+    if pool_type == "avg":
+        inner = count_include_pad in (None, True)
+        return pool_sum(data, count="padding" if inner else "numbers", **g)
+    if pool_type == "lp" and p_value == 2:
+        return sqrt(total(square(data)))
+    return total(data)
+
+
+pooling = register(
+    "Pooling", "Pooling_v1", inputs=("data",), infer=_pool_infer, expand=_pool_expand,
+    attrs={"kernel": (shape, ()),
+           "pool_type": (choice("max", "avg", "sum", "lp"), "max"),
+           "global_pool": (boolean, False), "cudnn_off": (boolean, False),
+           "pooling_convention": (choice("valid", "full", "same"), "valid"),
+           "stride": (shape, ()), "pad": (shape, ()),
+           "p_value": (optional(integer), None),
+           "count_include_pad": (optional(boolean), None),
+           "layout": (optional(choice(*LAYOUTS.values())), None)},
+    doc="The maximum, mean, sum or p-norm of each window; (N, C, *size) -> "
+        "(N, C, *out).")
