@@ -134,13 +134,12 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
 
 def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False,
          train_mode=True):
-    """The gradients of the heads' sum with respect to the variables, as new arrays.
+    """The gradients of the heads' sum with respect to the variables: a list of arrays.
 
     `create_graph` records the gradient's own operators, so that it can be
     differentiated again.
     """
-    single = isinstance(variables, NDArray)
-    variables = [variables] if single else list(variables)
+    variables = [variables] if isinstance(variables, NDArray) else list(variables)
     if not variables:
         raise AttrError("autograd.grad: the list of variables is empty; name the "
                         "arrays whose gradients you want")
@@ -157,7 +156,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
                   for g, v in zip(result, variables, strict=True)]
     if not (create_graph if retain_graph is None else retain_graph):
         _free(refs)
-    return result[0] if single else result
+    return result
 
 
 def _seed(heads, head_grads):
@@ -211,7 +210,8 @@ class Function:
     A subclass has `forward(*arrays)` and `backward(*head_grads)`, which takes a
     gradient an output of `forward` and returns one an input. Each instance is called
     once. Inside them the tape is not kept; they may use NumPy.
-    Source:  MXNet's mxnet.autograd.Function; here, too, without second derivatives.
+    Source:  MXNet's mxnet.autograd.Function; here, too, without second derivatives,
+             but grad_req="add" adds, which MXNet 1.9.1 forgets.
 
     >>> from minihybrid import nd
     >>> class Straight(Function):

@@ -1,7 +1,8 @@
 """Pictures: a graph drawn as SVG, with nothing installed and nothing downloaded.
 
 Takes:   a graph.
-Gives:   `draw`, and `Drawing`, a picture in a notebook and a text in a terminal.
+Gives:   `draw`, and `Drawing`, a picture in a notebook and a text in a terminal;
+         `print_summary`, a table.
 
 The layout has four steps, each a function: every box gets a row (`rows`); the boxes of
 a row get an order with few crossings (`order`); boxes that continue each other become
@@ -17,7 +18,10 @@ from pathlib import Path
 from minihybrid.graph import Graph, shown_attrs
 from minihybrid.op import UNKNOWN, HybridError
 from minihybrid.passes.fuse import is_core, is_map
+from minihybrid.summary import print_summary
 from minihybrid.sym import Symbol
+
+__all__ = ["KINDS", "LIMIT", "Drawing", "draw", "memory_map", "print_summary"]
 
 LIMIT = 200  # nodes; a picture of more cannot be read
 

@@ -43,7 +43,7 @@ READING_ORDER = """
     gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss gluon.trainer gluon.data
     gluon.utils gluon.contrib.nn gluon.contrib gluon.model_zoo.vision gluon.model_zoo
     gluon contrib
-    metric viz bench explain datasets show
+    metric summary viz bench explain datasets show
     __init__
     """.split()
 
