@@ -32,7 +32,7 @@ book: $(READY)
 # Plain `-n 2` would deal the cells of one notebook to two kernels; hence loadfile.
 test: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/python -m pytest notebooks --nbval \
 	    --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 120 \
 	    -n 2 --dist loadfile

@@ -12,13 +12,12 @@ branches that are not run: what the other one computes costs time, and a NaN in 
 reaches the gradient.
 """
 
-from types import SimpleNamespace
-
 from minihybrid import nd, sym
 from minihybrid.gluon.hybrid import arrays_in, restore
 from minihybrid.graph import topological
 from minihybrid.op import OPS, AttrError, HybridError
-from minihybrid.sym import Symbol, TraceError
+from minihybrid.sym import Symbol
+from minihybrid.tracing import TraceError, is_tracing
 
 
 def foreach(body, data, init_states, name=None):
@@ -154,7 +153,7 @@ def _same_variables(what, step, seen, *results):
     Returns: the variables behind the results of the first step.
     """
     symbols = [s for s in arrays_in(results) if isinstance(s, Symbol)]
-    if step > 2 or not symbols or sym.is_tracing():
+    if step > 2 or not symbols or is_tracing():
         return seen
     variables = {n for n in topological([ref for s in symbols for ref in s.refs])
                  if n.op is None}
@@ -166,5 +165,5 @@ def _same_variables(what, step, seen, *results):
     return variables
 
 
-nd.contrib = sym.contrib = SimpleNamespace(foreach=foreach, while_loop=while_loop,
-                                           cond=cond)
+for _space in (nd, sym):  # beside them, the operators whose names begin with _contrib_
+    vars(_space.contrib).update(foreach=foreach, while_loop=while_loop, cond=cond)

@@ -112,7 +112,7 @@ class Executor:
         if self._mode not in self._ops:
             graph = expand(self._graph, self._mode).check("expand")
             self._ops[self._mode] = CompiledOp(
-                graph, [], self._mode, best_target(), self._title, wanted=self._wanted)
+                graph, [], self._mode, best_target(), self._title, taped=self._wanted)
         return self._ops[self._mode]
 
     def _run_and_keep(self):

@@ -223,20 +223,20 @@ class CompiledOp:
              come after them and go by address.
     keep:    the forward plan keeps what the backward plan will read. Without, the
              backward plan computes it again (so for the gradient of a gradient).
-    wanted:  the names of variables that get gradients; all, unless told.
+    taped:   the variables whose gradient somebody may ask for; all unless given.
     """
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 keep=True, wanted=None):
+                 keep=True, taped=None):
         self.options = {"training": training, "target": target}
         self.graph, self.inputs, self.title = graph, list(inputs), title
         variables = {n.name: n for n in graph.variables}
         self.params = [name for name in variables if name not in set(self.inputs)]
-        self.names = self.inputs + self.params
+        self.names, self.taped = self.inputs + self.params, taped
         self.wanted = [name for name in self.names if name in variables
                        and variables[name].specs[0].dtype.kind == "f"
-                       and name not in graph.states
-                       and (wanted is None or name in wanted)]
+                       and (taped is None or name in taped)
+                       and name not in graph.states]
         forward, self.backward = (
             differentiate(graph, self.wanted) if keep else (graph, None)
         )
@@ -274,12 +274,10 @@ class CompiledOp:
         """The backward plan, applied as an operator: it can be differentiated, too."""
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
         given = dict(zip(self.names, inputs, strict=True))
-        kept = outs[self.n_heads:]
         if self.backward is None or any(v is not None for v in gs[self.n_heads:]):
             op = self.second = self.second or self._make(
                 self._whole_gradient(), "again"
             )
-            kept = ()
         else:
             op = self.backward_op = self.backward_op or self._make(
                 self.backward, "backward"
@@ -287,7 +285,7 @@ class CompiledOp:
             gs = gs[:self.n_heads]
         seeds = zip(seed_names(self.plan.stages[0][1]), gs, outs, strict=False)
         given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}
-        given |= {f"kept{i}": v for i, v in enumerate(kept)}
+        given |= {f"kept{i}": v for i, v in enumerate(outs)}
         found = dict(zip(self.wanted, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 

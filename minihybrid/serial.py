@@ -24,6 +24,7 @@ from minihybrid.graph import Graph, shown_attrs
 from minihybrid.nd import NDArray
 from minihybrid.op import OPS, AttrError, HybridError, Node, Spec
 from minihybrid.sym import Symbol, unknown_lengths
+from minihybrid.util import is_np_shape
 
 VERSION = 10901  # the MXNet version whose form is written
 
@@ -175,12 +176,15 @@ LIST_MAGIC, ARRAY_MAGICS = 0x112, {0xF993FAC9: "V2", 0xF993FACA: "V3"}
 def pack_arrays(arrays, names=()):
     """Arrays and their names as bytes in MXNet's list format."""
     parts = [struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))]
+    # To MXNet no axes, or a length of 0, mean "unknown", unless the mark is np's.
+    np_shapes = is_np_shape() or not all(a.shape and a.size for a in arrays)
+    mark = 0xF993FACA if np_shapes else 0xF993FAC9
     for array in arrays:
-        data = np.ascontiguousarray(array)
+        data = np.asarray(array, order="C")
         if data.dtype.name not in FLAGS:
             raise FileError(f"save: dtype {data.dtype} has no place in the file "
                             f"format; there are {', '.join(FLAGS)}")
-        parts += [struct.pack("<IiI", 0xF993FAC9, 0, data.ndim),
+        parts += [struct.pack("<IiI", mark, 0, data.ndim),
                   struct.pack(f"<{data.ndim}q", *data.shape),
                   struct.pack("<iii", 1, 0, FLAGS[data.dtype.name]), data.tobytes()]
     parts.append(struct.pack("<Q", len(names)))
@@ -290,7 +294,8 @@ def load(fname):
 def load_frombuffer(buf, source="the buffer"):
     """The arrays in the bytes of a file: a dict if they have names, else a list."""
     arrays, names = unpack_arrays(bytes(buf), source)
-    made = [nd.array(a, dtype=a.dtype) for a in arrays]
+    made = [nd.array(a, dtype=a.dtype) if a.shape else NDArray(a.copy())
+            for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made
 
 

@@ -16,7 +16,7 @@ from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
 from minihybrid.name import NameManager, Prefix, hint
 from minihybrid.nd import Random
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
-from minihybrid.ops.infix import FUNCTIONS, Value, namespace
+from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 
 
@@ -545,6 +545,9 @@ def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
 
 
 random = Random(Symbol.interpret)
+linalg = Part("_linalg_", Symbol, "sym.linalg")
+contrib = Part("_contrib_", Symbol, "sym.contrib")
+_internal = Part("", Symbol, "sym._internal")
 
 
 def __getattr__(name):

@@ -1,6 +1,6 @@
 """Samples of the operators that index, rearrange, order and factorise."""
 
-from sampling import bits, index, like, of, reductions
+from sampling import bits, chance, index, like, matrix, of, pos
 
 
 def indexed():
@@ -127,10 +127,82 @@ def ordered():
                                                        keepdims=True),
                  of((2, 3), ord=1, axis=1), of((2, 3), out_dtype="float64")],
         "multi_all_finite": [of((2, 3), (4,)), of((2,)), of((0, 3))],
-        "nansum": reductions(), "nanprod": reductions(),
         "multi_sum_sq": [of(*shapes, smooth=False) for shapes in  # float32, too coarse
                          ([(2, 3), (4,)], [(2, 3)], [(0, 3), (2,)])],
     }
 
 
-SAMPLES = indexed() | rearranged() | ordered()
+def drawn():
+    found = {
+        "_random_randint": [of(low=-2, high=5, shape=(2, 3)),
+                            of(low=0, high=100, shape=4, dtype="int64")],
+        "_sample_multinomial": [
+            of(chance(2, 5)), of(chance(4), shape=3),
+            of(chance(2, 3), shape=(2, 2), get_prob=True, dtype="float32")],
+        "_shuffle": [of((5, 2)), of((4,)), of((0, 3))],
+    }
+    for name, params, other in (
+            ("uniform", 2, {"low": -1, "high": 2}),
+            ("normal", 2, {"loc": 1, "scale": 2}),
+            ("exponential", 1, {"lam": 2}), ("gamma", 2, {"alpha": 0.5, "beta": 2}),
+            ("poisson", 1, {"lam": 40}), ("negative_binomial", 2, {"k": 3, "p": 0.4}),
+            ("generalized_negative_binomial", 2, {"mu": 20, "alpha": 0.3})):
+        def arrays(*shape, name=name, params=params):
+            last = chance(*shape) if name == "negative_binomial" else pos(*shape)
+            return [pos(*shape)] * (params - 1) + [last]
+
+        found |= {
+            f"_random_{name}": [of(shape=(2, 3)),
+                                of(shape=5, dtype="float64", **other)],
+            f"_random_{name}_like": [of((2, 3), **other), of((0, 3))],
+            # Numbers that were drawn have no gradient towards the parameters.
+            f"_draw_{name}": [of(*arrays(2, 3), smooth=False),
+                              of(*arrays(4), smooth=False, dtype="float64")],
+            f"_sample_{name}": [of(*arrays(2), smooth=False, shape=shape)
+                                for shape in ((), (3, 2))] + [of(
+                                    *arrays(0), smooth=False, shape=2)]}
+    return found
+
+
+def factorised():
+    triangular = [of(matrix(3, 3), (3, 2)),
+                  of(matrix(2, 3, 3), (2, 2, 3), rightside=True, lower=False, alpha=2),
+                  of(matrix(1, 2, 2), (1, 2, 2), transpose=True),
+                  of(matrix(1, 2, 2), (1, 2, 2), transpose=True, rightside=True)]
+    square = [of(matrix(3, 3)), of(matrix(2, 1, 2, 2)), of(matrix(0, 2, 2))]
+    # Only half of a symmetric matrix is read, but its gradient is symmetric.
+    halves = [of(*inputs, smooth=False) for inputs, _, _ in square]
+    return {
+        "_triangle": [of((3, 4)), of((2, 3, 3), lower=False, offset=1), of((0, 2, 2))],
+        "_linalg_gemm": [of((2, 3), (3, 4), (2, 4), alpha=2, beta=3),
+                         of((2, 3, 2), (2, 3, 4), (2, 2, 4), transpose_a=True)],
+        "_linalg_gemm2": [of((2, 3), (3, 4)), of((1, 2, 3, 4), (1, 2, 5, 4),
+                                                 transpose_b=True, alpha=-2),
+                          of((3, 2, 4), (4, 2, 5), axis=0)],
+        "_linalg_syrk": [of((2, 3)), of((2, 3, 2), transpose=True, alpha=2)],
+        "_linalg_trmm": triangular, "_linalg_trsm": triangular,
+        "_solve_triangle": [of(matrix(2, 3, 3), (2, 3, 2)),
+                            of(matrix(1, 3, 3), (1, 3, 2), transpose=True),
+                            of(matrix(1, 3, 3), (1, 3, 2), lower=False),
+                            of(matrix(0, 3, 3), (0, 3, 2))],
+        "_cholesky": [of(matrix(2, 3, 3), smooth=False)],
+        "_linalg_potrf": halves, "_linalg_potri": square,
+        "_inverse": [of(matrix(2, 3, 3))], "_linalg_inverse": square,
+        "_slogdet": [of(matrix(2, 3, 3))], "_linalg_slogdet": square,
+        "_linalg_det": square,
+        "_linalg_extractdiag": [of((3, 4), offset=1), of((2, 3, 3))],
+        "_linalg_makediag": [of((3,), offset=-1), of((2, 3))],
+        "_linalg_sumlogdiag": square[:2],
+    }
+
+
+def sequences():
+    both = [of((4, 3, 2), index(3), use_sequence_length=True),
+            of((3, 4), index(3), use_sequence_length=True, axis=1), of((4, 3)),
+            of((2, 4, 2), axis=1), of((3, 0), index(0), use_sequence_length=True)]
+    return {"SequenceMask": [*both[:-1], of((3, 2), index(2), value=-1,
+                                            use_sequence_length=True)],
+            "SequenceLast": both, "SequenceReverse": both}
+
+
+SAMPLES = drawn() | sequences() | factorised() | indexed() | rearranged() | ordered()

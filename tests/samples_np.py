@@ -1,5 +1,5 @@
 """Samples of operators: those of the np and npx namespaces."""
-from sampling import bits, of, pos
+from sampling import above, bits, inside, of, pos
 
 from minihybrid.ops import OPS
 
@@ -23,6 +23,9 @@ def reductions(**more):
 
 SAMPLES = {
     **PAIRS, **SCALARS, **UNARY,
+    **{f"_npi_{name}": [of(inside(2, 3)), of(inside())]
+       for name in ("arcsin", "arccos", "arctanh")},
+    "_npi_arccosh": [of(above(2, 3)), of(above())],
     "_npi_mod": [of((2, 3), (3,), smooth=False), of((), (2, 3), smooth=False)],
     "_npi_power": [of(pos(2, 3), pos(3)), of(pos(), pos(2))],
     "_npi_power_scalar": [of(pos(2, 3), scalar=2.5, is_int=False), of((2,), scalar=3)],

@@ -15,7 +15,8 @@ class In(NamedTuple):
     """One input: its shape, and which numbers are allowed."""
 
     shape: tuple
-    # positive, inside (-1, 1), above 1, bits (0 and 1), index (0, 1, 2), like (a shape)
+    # positive, inside (-1, 1), above 1, chance (0 to 1), matrix (symmetric, far from
+    # singular), bits (0 and 1), index (0, 1, 2), like (only a shape)
     kind: str = "any"
 
     def array(self, dtype, rng):
@@ -29,7 +30,11 @@ class In(NamedTuple):
         else:
             values = 0.55 + 0.7 * rng.permutation(size) / max(size, 1)
             values = values.reshape(self.shape) + 0.01 * rng.random(self.shape)
-        if self.kind not in ("positive", "above"):
+        if self.kind == "chance":
+            values = np.ones(self.shape) if dtype.kind != "f" else values - 0.5
+        elif self.kind == "matrix":
+            values = (values + values.swapaxes(-1, -2)) / 2 + 6 * np.eye(self.shape[-1])
+        elif self.kind not in ("positive", "above"):
             values = values * rng.choice([-1, 1], self.shape)
         values = {"inside": values * 0.7, "above": values + 1}.get(self.kind, values)
         return np.asarray(values, dtype)
@@ -61,6 +66,14 @@ def of(*inputs, smooth=True, **attrs):
 
 def pos(*shape):
     return In(shape, "positive")
+
+
+def chance(*shape):
+    return In(shape, "chance")
+
+
+def matrix(*shape):
+    return In(shape, "matrix")
 
 
 def inside(*shape):

@@ -201,7 +201,7 @@ def test_forward_and_backward_graphs_are_the_joint_graph(program):
     forward, backward = differentiate(graph, list(values))
     outs = forward.evaluate(values, 7)
     n = len(graph.heads)
-    kept = {f"kept{i}": v for i, v in enumerate(outs[n:])}
+    kept = {f"kept{i}": v for i, v in enumerate(outs)}
     grads = backward.evaluate(values | seeds | kept, 7)
     for got, want in zip([*outs[:n], *grads], wanted, strict=True):
         np.testing.assert_array_equal(got, want)
@@ -223,6 +223,17 @@ def test_four_elementwise_operators_are_one_kernel():
 def test_dense_bias_and_relu_are_one_kernel():
     assert kernels(lambda x, w, b: sym.relu(sym.FullyConnected(x, w, b, num_hidden=4)),
                    x=(2, 3), w=(4, 3), b=(4,)) == [["FullyConnected", "relu"]]
+
+
+@pytest.mark.parametrize("rows", (2, 16))
+def test_what_follows_a_product_of_each_sample_is_computed_in_its_place(rng, rows):
+    a, b = (rng.standard_normal(s).astype("f4") for s in ((3, rows, 5), (3, 5, 4)))
+    graph, _ = trace(lambda x, y: sym.relu(sym.batch_dot(x, y) * 2), {
+        "x": Spec(a.shape, a.dtype), "y": Spec(b.shape, b.dtype)})
+    plan = Plan(graph, ["x", "y"], target="cpu")
+    (got,) = plan([a, b], plan.bind([]))
+    assert plan.n_kernels == 1
+    np.testing.assert_allclose(got, np.maximum(a @ b * 2, 0), rtol=1e-5, atol=1e-6)
 
 
 def test_a_sum_of_a_product_is_one_kernel():

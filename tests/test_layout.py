@@ -9,23 +9,27 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
-    base attribute
+    base machine attribute
     ops.shapes
     ops.elementwise
-    ops.functions
     ops.reduce
     ops.layout
     ops.indexing
     ops.tiling
     ops.ordering
+    ops.sequence
+    ops.products
     ops.neural
+    ops.functions
     ops.flatshift
     ops.convolution
     ops.pooling
     ops.random
     ops.norm
     ops.outputs
+    ops.linalg
     ops.np
+    ops.np_shapes
     ops.infix
     ops
     nd
@@ -34,15 +38,17 @@ READING_ORDER = """
     name tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
-    codegen.source codegen.scalar codegen.cpu codegen.numpy codegen
+    codegen.source codegen.scalar codegen.vector
+    codegen.cpu codegen.numpy codegen
     plan executor
+    util
     serial
-    util np.functions np.array np.creation np npx
+    np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.block gluon.function gluon.activations
-    gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss gluon.trainer gluon.data
-    gluon.utils gluon.contrib.nn gluon.contrib gluon.model_zoo.vision gluon.model_zoo
-    gluon contrib
+    gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function
+    gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
+    gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
+    gluon.model_zoo.vision gluon.model_zoo gluon contrib
     metric summary viz bench explain datasets show
     __init__
     """.split()

@@ -39,9 +39,10 @@ from numba import (
 )
 
 from minihybrid.codegen.scalar import (
-    INF, NAN, OPTIONS, address, cbrt, erfinv, exp32, gauss, log1p32, log32, polygamma,
-    tanh32, unit,
+    INF, NAN, OPTIONS, address, cbrt, draw_gamma, draw_poisson, erfinv, exp32, gauss,
+    log1p32, log32, polygamma, tanh32, unit,
 )
+from minihybrid.codegen.vector import fma, load, splat, store, total, transpose
 
 kernel = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 '''

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from minihybrid.ops.shapes import row_major
+from minihybrid.passes.memory import scratch_of
 
 
 class Buf(str):
@@ -77,7 +78,7 @@ class Kernel:
         self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
                           and n.op.strides is None), None)
         self.dtype = (self.core or nodes[-1]).specs[0].dtype
-        self.scratch = self.core is not None and bool(self.core.op.scratch)
+        self.scratch = bool(scratch_of(node))
         self.write()
 
     # -- lines
@@ -359,79 +360,6 @@ class Kernel:
                 self.depth += 1
         yield
         self.depth = depth
-
-    # -- products of matrices
-    def matmul(self, a, b, out, transpose_a, transpose_b, bias=None):
-        """out (M, N) = op(a) op(b) + bias, with loops that the compiler can vectorise.
-
-        In loops:   a (M, K), b (N, K): 4 x 4 dot products at once, each along K
-                    b (K, N):           rows of b, eight at a time, added to rows of out
-        """
-        m, n = out.shape
-        k = a.shape[0] if transpose_a else a.shape[1]
-        if transpose_b and not transpose_a:
-            self.dot_products(a, b, out, m, n, k)
-        elif not transpose_b:
-            self.row_sums(a, b, out, m, n, k, transpose_a)
-        else:
-            with self.loop("m", m), self.loop("n", n):
-                self("s = T(0)")
-                with self.loop("k", k):
-                    self(f"s += {a}[k * {m} + m] * {b}[n * {k} + k]")
-                self(f"{out}[m * {n} + n] = s")
-        if bias is not None or self.after or (self.core, 0) not in self.outs:
-            with self.loop("m", m), self.loop("n", n):
-                plus = f" + {bias}[n]" if bias is not None else ""
-                self.store(f"m * {n} + n", f"{out}[m * {n} + n]{plus}",
-                           {len(self.core.specs[0].shape) - 1: "n"})
-
-    def dot_products(self, a, b, out, m, n, k):
-        """Blocks of rows of a times rows of b; every accumulator is a scalar."""
-        high = 4 if m >= 4 else m
-        for m0, m1, rows in _blocks(m, high):
-            for n0, n1, cols in _blocks(n, 4):
-                with self.loop("m", m1, m0, rows), self.loop("n", n1, n0, cols):
-                    sums = [f"s{r}{c}" for r in range(rows) for c in range(cols)]
-                    self(" = ".join(sums) + " = T(0)")
-                    with self.block(f"for k in range({k}):"):
-                        for r in range(rows):
-                            for c in range(cols):
-                                self(f"s{r}{c} += {a}[{_row('m', r)} * {k} + k] * "
-                                     f"{b}[{_row('n', c)} * {k} + k]")
-                    for r in range(rows):
-                        for c in range(cols):
-                            self(f"{out}[{_row('m', r)} * {n} + {_row('n', c)}] = "
-                                 f"s{r}{c}")
-
-    def row_sums(self, a, b, out, m, n, k, transpose_a):
-        """Eight rows of b, each times one number of a, added to a row of out."""
-        with self.loop("i", out.size):
-            self(f"{out}[i] = T(0)")
-        for k0, k1, rows in _blocks(k, 8):
-            with self.loop("k", k1, k0, rows), self.loop("m", m):
-                for r in range(rows):
-                    at = f"(k + {r}) * {m} + m" if transpose_a else f"m * {k} + k + {r}"
-                    self(f"x{r} = {a}[{at}]")
-                    self(f"w{r} = {b}[(k + {r}) * {n}:(k + {r} + 1) * {n}]")
-                self(f"row = {out}[m * {n}:(m + 1) * {n}]")
-                with self.block(f"for n in range({n}):"):
-                    self(
-                        "row[n] += "
-                        + " + ".join(f"x{r} * w{r}[n]" for r in range(rows))
-                    )
-
-
-def _blocks(n, size):
-    """(first, last, step) of the whole blocks, and of what is left over."""
-    size = max(size, 1)
-    whole = n - n % size
-    return [
-        part for part in ((0, whole, size), (whole, n, n - whole)) if part[0] < part[1]
-    ]
-
-
-def _row(name, offset):
-    return f"({name} + {offset})" if offset else name
 
 
 def _sum(offset, text):

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from minihybrid import init as initializers
 from minihybrid import nd, np, sym
 from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
+from minihybrid.gluon.outline import load_outline, save_outline
 from minihybrid.gluon.parameter import (
     UNIFORM,
     DeferredInitializationError,
@@ -57,7 +58,7 @@ def _prefix_and_params(prefix, params, hint):
     return full, ParameterDict(full, shared)
 
 
-class Handle:
+class HookHandle:
     """Takes a hook off again: `handle.detach()`."""
 
     def __init__(self, block, hooks, hook):
@@ -80,9 +81,9 @@ class Block:
 
     def __init__(self, prefix=None, params=None):
         vars(self).update(_children={}, _reg_params={}, _counts={}, _forward_hooks=[],
-                          _forward_pre_hooks=[])
+                          _forward_pre_hooks=[], _op_hook=None)
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
-        self._name = self._prefix.removesuffix("_")
+        self._name, self._unnamed = self._prefix.removesuffix("_"), prefix == ""
 
     def _alias(self):
         """What automatic names of such blocks begin with."""
@@ -128,6 +129,9 @@ class Block:
     @contextmanager
     def name_scope(self):
         """Blocks made inside this `with` block get this block's prefix."""
+        if self._unnamed:  # its children are named and counted by whoever holds it
+            yield self
+            return
         before, SCOPE.block = SCOPE.block, self
         try:
             with Prefix(self._prefix):
@@ -144,11 +148,23 @@ class Block:
 
     def register_forward_hook(self, hook):
         """Call `hook(block, inputs, outputs)` after every call."""
-        return Handle(self, self._forward_hooks, hook)
+        return HookHandle(self, self._forward_hooks, hook)
 
     def register_forward_pre_hook(self, hook):
         """Call `hook(block, inputs)` before every call."""
-        return Handle(self, self._forward_pre_hooks, hook)
+        return HookHandle(self, self._forward_pre_hooks, hook)
+
+    def register_op_hook(self, callback, monitor_all=False):
+        """Call `callback(name, operator, array)` on the outputs of all operators.
+
+        monitor_all: also on the values of variables, whose operator is "null".
+
+        A hybridized block then runs its graph operator by operator: nothing is fused,
+        so every value can be looked at. A block that is not hybridized has no graph.
+        """
+        for block in self._walk():
+            block._op_hook = callback, monitor_all
+            block._choose_call()
 
     def _choose_call(self):
         """Hooks came or went; a plain Block looks at them in every call."""
@@ -227,6 +243,23 @@ class Block:
         shared = {n: p for n, p in params.items() if n in arrays or id(p) not in loaded}
         fill(shared, arrays, filename, allow_missing, ignore_extra, cast_dtype,
              dtype_source)
+
+    def save(self, prefix):
+        """Write the arrays and an outline: `prefix-model.params`, `prefix-model.json`.
+
+        To load them, the net is made again by the same code.
+        """
+        save_outline(self, f"{prefix}-model.json")
+        self.save_parameters(f"{prefix}-model.params")
+
+    def load(self, prefix):
+        """Read what `save` wrote: names, which blocks are hybridized, and arrays.
+
+        Raises:  FileError if this net is made of other blocks.
+        """
+        for block in load_outline(self, f"{prefix}-model.json"):
+            block.hybridize()
+        self.load_parameters(f"{prefix}-model.params")
 
     def save_params(self, filename):
         """Write all arrays under their names without the prefix (the old form)."""
@@ -309,8 +342,8 @@ class HybridBlock(Block):
 
     `hybridize()` makes calls trace it once for each signature and run a compiled plan.
 
-    A subclass may write `forward(self, x)` instead, without F: the functions of `mx.np`,
-    `mx.npx` and `mx.nd` find out from their arguments who computes, and
+    A subclass may write `forward(self, x)` instead, without F: the functions of
+    `mx.np`, `mx.npx` and `mx.nd` find out from their arguments who computes, and
     `self.weight.data()` is a symbol while tracing.
     """
 
@@ -336,8 +369,8 @@ class HybridBlock(Block):
 
     def _choose_call(self):
         """A hybridized block without hooks runs its plans at once."""
-        plain = self._active and not self._forward_hooks and not self._forward_pre_hooks
-        self._compiled = self.hybrid.call if plain else None
+        hooks = self._forward_hooks or self._forward_pre_hooks or self._op_hook
+        self._compiled = self.hybrid.call if self._active and not hooks else None
 
     def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
                   static_shape=False, **kwargs):
@@ -406,13 +439,19 @@ class HybridBlock(Block):
         arrays = arrays_in(args)
         symbols = any(isinstance(a, Symbol) for a in arrays)
         if self._active and arrays and not symbols:
-            return self.hybrid.call(*args)  # reached when there are hooks
+            return self._call_hybrid(*args)
         if not symbols:
             self._finish_shapes(args)
             return self.forward(*args)
         with direct(), self.name_scope():
             self._tell_shapes(args)
             return self.forward(*args)
+
+    def _call_hybrid(self, *args):
+        """Run the plan, or operator by operator; reached when there are hooks."""
+        if self._op_hook:
+            return self.hybrid.watched(args, *self._op_hook)
+        return self.hybrid.call(*args)
 
     def _tell_shapes(self, args):
         """Ask the subclass's own `infer_shape` for shapes that are still unknown."""
@@ -441,7 +480,7 @@ class HybridBlock(Block):
                           for name, p in self._reg_params.items()}
                 return self.hybrid_forward(sym, x, *args, **params)
         if self._active and not is_tracing() and arrays_in((x,)):
-            return self.hybrid.call(x, *args)  # reached when there are hooks
+            return self._call_hybrid(x, *args)
         try:
             params = {name: p.data() for name, p in self._reg_params.items()}
         except DeferredInitializationError:

@@ -3,7 +3,7 @@
 Takes:   numbers of channels and lengths of windows; the number of inputs may be left to
          the first call.
 Gives:   `Conv1D` to `Conv3D`, `Conv1DTranspose` to `Conv3DTranspose`, `MaxPool1D` to
-         `GlobalAvgPool3D`.
+         `GlobalAvgPool3D`, `ReflectionPad2D`.
 
 A length that is the same along all axes may be given as one number.
 What is left out: layouts with channels last.
@@ -22,8 +22,8 @@ def _lengths(layer, name, value, n, lowest):
     given = (value,) * n if isinstance(value, Integral) else value
     if not isinstance(given, (tuple, list)) or len(given) != n or any(
             not isinstance(v, Integral) or v < lowest for v in given):
-        raise AttrError(f"{layer}: {name}={value!r} does not fit; needed: a whole number "
-                        f"of at least {lowest}, or {n} of them")
+        raise AttrError(f"{layer}: {name}={value!r} does not fit; needed: a whole "
+                        f"number of at least {lowest}, or {n} of them")
     return tuple(map(int, given))
 
 
@@ -49,8 +49,8 @@ class _Conv(HybridBlock):
         for name, value in (("channels", channels), ("groups", groups)):
             _lengths(layer, name, value, 1, 1)
         if channels % groups or in_channels % groups:
-            raise AttrError(f"{layer}: channels={channels} and in_channels={in_channels}"
-                            f" must be divisible by groups={groups}")
+            raise AttrError(f"{layer}: channels={channels} and in_channels="
+                            f"{in_channels} must be divisible by groups={groups}")
         lengths = {"kernel": ("kernel_size", kernel_size, 1),
                    "stride": ("strides", strides, 1),
                    "dilate": ("dilation", dilation, 1), "pad": ("padding", padding, 0)}
@@ -127,7 +127,8 @@ class _ConvTranspose(_Conv):
                  dilation=1, groups=1, layout=None, activation=None, use_bias=True,
                  weight_initializer=None, bias_initializer="zeros", in_channels=0,
                  prefix=None, params=None):
-        adj = _lengths(type(self).__name__, "output_padding", output_padding, self._n, 0)
+        layer = type(self).__name__
+        adj = _lengths(layer, "output_padding", output_padding, self._n, 0)
         super().__init__(
             channels, kernel_size, strides, padding, dilation, groups, layout,
             activation, use_bias, weight_initializer, bias_initializer, in_channels,
@@ -300,3 +301,21 @@ class GlobalAvgPool3D(_GlobalPooling):
     """The mean of each channel: (N, C, D, H, W) -> (N, C, 1, 1, 1)."""
 
     _n, _type = 3, "avg"
+
+
+class ReflectionPad2D(HybridBlock):
+    """Images with their own edges mirrored around them: (N, C, H, W) ->
+    (N, C, H + 2 padding, W + 2 padding).
+
+    padding:  one number, or the eight of the operator `Pad`.
+    """
+
+    def __init__(self, padding=0, prefix=None, params=None):
+        super().__init__(prefix, params)
+        if isinstance(padding, Integral):
+            padding = (0,) * 4 + (padding,) * 4
+        self._padding = _lengths("ReflectionPad2D", "padding", padding, 8, 0)
+
+    def hybrid_forward(self, F, x):
+        """Apply the layer."""
+        return F.Pad(x, mode="reflect", pad_width=self._padding, name="fwd")

@@ -19,7 +19,7 @@ from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
 from minihybrid.plan import CompiledOp, Plan, best_target, write_states
-from minihybrid.sym import Symbol, trace
+from minihybrid.sym import Symbol, replay, trace
 from minihybrid.tracing import TraceError
 
 
@@ -254,15 +254,35 @@ class Hybrid:
 
     def recorded(self, entry, args):
         """The same on the tape: the compiled net is one operator."""
-        if entry.op is None:
-            graph = expand(entry.graph, STATE.training).check("expand")
-            entry.op = CompiledOp(graph, entry.names, STATE.training, self.target,
-                                  self.title)
         given = dict(zip(entry.names, arrays_in(args), strict=True))
         given |= {name: param.data() for name, param in entry.params.items()}
+        taped = [name for name, value in given.items() if value.node is not None]
+        if entry.op is None or entry.op.taped != taped:
+            graph = expand(entry.graph, STATE.training).check("expand")
+            entry.op = CompiledOp(graph, entry.names, STATE.training, self.target,
+                                  self.title, taped=taped)
         outs = entry.op.apply(given)
         if entry.kind is np.ndarray:
             outs = [out.as_np_ndarray() for out in outs]
+        return (
+            outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
+        )
+
+    def watched(self, args, callback, monitor_all):
+        """Run the graph operator by operator, showing each value to `callback`."""
+        entry = self.entry_for(args)
+        given = dict(zip(entry.names, arrays_in(args), strict=True))
+        given |= {name: param.data() for name, param in entry.params.items()}
+        inside = Symbol(entry.graph.outputs).get_internals()
+        outs = replay([*inside.refs, *entry.graph.outputs],
+                      {n: given[n.name] for n in entry.graph.variables})
+        if entry.kind is np.ndarray:
+            outs = [out.as_np_ndarray() for out in outs]
+        for (node, _), name, out in zip(inside.refs, inside.list_outputs(), outs,
+                                        strict=False):
+            if monitor_all or node.op is not None:
+                callback(name, "null" if node.op is None else node.op.name, out)
+        outs = outs[len(inside.refs):]
         return (
             outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
         )

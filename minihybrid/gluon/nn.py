@@ -4,7 +4,7 @@ Takes:   sizes; the number of inputs may be left to the first call.
 Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
          `Lambda`, `HybridLambda`; and the layers of the files beside this one.
 
-What is left out: convolutions.
+What is left out: recurrent layers.
 """
 
 from numbers import Integral
@@ -20,6 +20,27 @@ from minihybrid.gluon.activations import (
     Swish,
 )
 from minihybrid.gluon.block import Block, HybridBlock
+from minihybrid.gluon.conv_layers import (
+    AvgPool1D,
+    AvgPool2D,
+    AvgPool3D,
+    Conv1D,
+    Conv1DTranspose,
+    Conv2D,
+    Conv2DTranspose,
+    Conv3D,
+    Conv3DTranspose,
+    GlobalAvgPool1D,
+    GlobalAvgPool2D,
+    GlobalAvgPool3D,
+    GlobalMaxPool1D,
+    GlobalMaxPool2D,
+    GlobalMaxPool3D,
+    MaxPool1D,
+    MaxPool2D,
+    MaxPool3D,
+    ReflectionPad2D,
+)
 from minihybrid.gluon.norm_layers import (
     BatchNorm,
     BatchNormReLU,
@@ -29,10 +50,14 @@ from minihybrid.gluon.norm_layers import (
 )
 from minihybrid.op import AttrError
 
-__all__ = ["ELU", "GELU", "SELU", "Activation", "BatchNorm", "BatchNormReLU", "Block",
-           "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridBlock",
-           "HybridLambda", "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm",
-           "LeakyReLU", "PReLU", "Sequential", "Swish"]
+__all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPool3D",
+           "BatchNorm", "BatchNormReLU", "Block", "Conv1D", "Conv1DTranspose", "Conv2D",
+           "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense", "Dropout",
+           "Embedding", "Flatten", "GlobalAvgPool1D", "GlobalAvgPool2D",
+           "GlobalAvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D",
+           "GroupNorm", "HybridBlock", "HybridLambda", "HybridSequential",
+           "InstanceNorm", "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D",
+           "MaxPool3D", "PReLU", "ReflectionPad2D", "Sequential", "Swish"]
 
 
 class _Stack:

@@ -42,8 +42,8 @@ class Parameter:
     """
 
     def __init__(self, name=None, grad_req="write", shape=None, dtype="float32",
-                 lr_mult=1.0, wd_mult=1.0, init=None, allow_deferred_init=False, differentiable=True,
-                 stype="default", grad_stype="default"):
+                 lr_mult=1.0, wd_mult=1.0, init=None, allow_deferred_init=False,
+                 differentiable=True, stype="default", grad_stype="default"):
         shape = (shape,) if isinstance(shape, int) else shape
         self.name, self.dtype, self.init = name, np.dtype(dtype).type, init
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
@@ -181,6 +181,12 @@ class Parameter:
     def list_grad(self):
         """The gradient's buffer, in a list."""
         return [self.grad()]
+
+    @property
+    def _grad(self):
+        """The gradient's buffer in a list, or `None` where there is none."""
+        return None if self._array is None or self._array.grad is None \
+            else self.list_grad()
 
     def zero_grad(self):
         """Set the gradient to 0."""

@@ -1,7 +1,8 @@
 """Chapter 15. Helpers of training loops.
 
 Takes:   batches and gradients.
-Gives:   `split_data`, `split_and_load`, `clip_global_norm`.
+Gives:   `split_data`, `split_and_load`, `clip_global_norm`; and `HookHandle`, which
+         a block gives for a hook.
 
 What is left out: downloads.
 """
@@ -11,6 +12,7 @@ import warnings
 import numpy as np
 
 from minihybrid import nd
+from minihybrid.gluon.block import HookHandle as HookHandle
 from minihybrid.gluon.parameter import in_world
 from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, ShapeError

@@ -23,6 +23,8 @@ from minihybrid import sym as _sym
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.creation import Creation, Random, array, reader
 from minihybrid.np.functions import FUNCTIONS
+from minihybrid.np.host import Linalg
+from minihybrid.np.rearrange import norm as _norm
 
 newaxis = None
 float16, float32, float64 = _onp.float16, _onp.float32, _onp.float64
@@ -41,7 +43,7 @@ class Space:
 
     def __init__(self, reader, name):
         self._creation, self._name = Creation(reader), name
-        self.random = Random(reader)
+        self.random, self.linalg = Random(reader), Linalg(_norm)
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -57,7 +59,7 @@ class Space:
 
     def __dir__(self):
         made = [n for n in vars(Creation) if not n.startswith("_")]
-        return sorted({*__all__, *FUNCTIONS, *made, "random"})
+        return sorted({*__all__, *FUNCTIONS, *made, "linalg", "random"})
 
 
 _ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")

@@ -19,11 +19,13 @@ from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.sym import Symbol, constant
 
 INFIX = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
-         "mod": "mod", "pow": "power"}
+         "mod": "mod", "pow": "power", "and": "bitwise_and", "or": "bitwise_or",
+         "xor": "bitwise_xor"}
 COMPARE = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal",
            "lt": "less", "le": "less_equal"}
 METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
-    clip repeat take sort argsort cumsum round flip tile diag nonzero""".split()
+    clip repeat take sort argsort cumsum round flip tile diag diagonal trace
+    broadcast_to""".split()
 
 
 class Numpy:
@@ -137,7 +139,7 @@ class ndarray(Numpy, NDArray):
     @staticmethod
     def constant(values):
         """NumPy numbers as an array beside this one."""
-        return ndarray(onp.ascontiguousarray(values))
+        return ndarray(onp.asarray(values, order="C"))
 
     def convert(self, other, op):
         """A NumPy array beside an np.ndarray becomes one."""

@@ -110,7 +110,7 @@ class Creation:
     def _known(self, values, dtype, ctx):
         """NumPy's numbers as an array, or as a constant of the graph."""
         check_context(ctx)
-        made = onp.ascontiguousarray(values, dtype or FLOAT)
+        made = onp.asarray(values, dtype or FLOAT, order="C")
         return self._reader().constant(made)
 
 
@@ -190,10 +190,10 @@ class Random:
     def multinomial(self, n, pvals, size=None):
         """How often each outcome comes up in n draws with probabilities `pvals`."""
         weights = onp.asarray(pvals, float)
-        shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+        shape = () if size is None else (size,) if isinstance(size, int) else size
         draws = self.choice(len(weights), size=(*shape, n), p=weights).data
         counts = (draws[..., None] == onp.arange(len(weights))).sum(-2)
-        return ndarray(onp.ascontiguousarray(counts, onp.int64))
+        return ndarray(onp.asarray(counts, onp.int64, order="C"))
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers with the gamma distribution, by the method of Marsaglia and Tsang."""
@@ -216,5 +216,5 @@ class Random:
             u = Random(lambda: ndarray).uniform(size=count, dtype="float64").data
             found *= (1 - u) ** (1 / shape)
         made = found.reshape(() if size is None else size) * scale
-        made = ndarray(onp.ascontiguousarray(made, dtype or FLOAT))
+        made = ndarray(onp.asarray(made, dtype or FLOAT, order="C"))
         return made if out is None else out.copy_from(made)

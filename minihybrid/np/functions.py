@@ -1,7 +1,8 @@
 """Chapter 16. The functions of `mx.np` that work on arrays and on symbols alike.
 
 Takes:   values of any level; Python numbers where an operator has a form for them.
-Gives:   functions with NumPy's names and arguments, each a call of one record.
+Gives:   functions with NumPy's names and arguments, each a call of one record: those of
+         one number, of two, sums, products.
 
 A function of numbers alone is NumPy's own.
 What is left out: `where=` and `order=` of NumPy's functions.
@@ -13,7 +14,6 @@ import numpy as onp
 
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.ops.infix import Value, is_number
-from minihybrid.ops.np import _at_least
 
 FUNCTIONS = {}  # name -> function, of all that `mx.np` offers for values
 
@@ -105,7 +105,7 @@ def pair(name):
     return apply, apply_reversed
 
 
-MIRROR = {"greater", "greater_equal", "less", "less_equal", "hypot", "arctan2"}
+MIRROR = {"greater", "greater_equal", "less", "less_equal"}
 
 
 def _beside(value, other, name):
@@ -134,8 +134,11 @@ _binary("multiply")
 _binary("true_divide", "divide")
 _binary("mod", "remainder")
 _binary("power")
-for _name in ("maximum", "minimum", "equal", "not_equal", "greater", "greater_equal",
-              "less", "less_equal", "hypot", "arctan2"):
+_binary("bitwise_and")
+_binary("bitwise_or")
+_binary("bitwise_xor")
+for _name in """maximum minimum equal not_equal greater greater_equal less less_equal
+        hypot logical_and logical_or logical_xor""".split():
     if f"_npi_{_name}" in OPS:
         _binary(_name)
 
@@ -186,7 +189,7 @@ def average(a, axis=None, weights=None, returned=False):
     """The mean, with weights; `returned` adds the sum of the weights."""
     if weights is None:
         found = mean(a, axis=axis)
-        total = mean(ones_like(a), axis=axis) * (1.0 * a.size / max(found.size, 1)) \
+        total = mean(FUNCTIONS["ones_like"](a), axis=axis) * (a.size // found.size) \
             if returned else None
     else:
         total = FUNCTIONS["sum"](weights, axis=axis)
@@ -249,197 +252,34 @@ def vdot(a, b):
     return dot(a.reshape(-1), b.reshape(-1))
 
 
-# -- shapes ----------------------------------------------------------------------------
 @public
-def reshape(a, newshape, reverse=False, order="C"):
-    """The same numbers under another shape; one length may be -1."""
-    return OPS["_np_reshape"](a, newshape=newshape, order=order)
-
-
-@public
-def ravel(a, order="C"):
-    """The same numbers along one axis."""
-    return OPS["_np_reshape"](a, newshape=(-1,))
+def einsum(subscripts, *operands, optimize=False):
+    """Sums of products over letters: 'ij,jk->ik' is a product of matrices."""
+    return OPS["_npi_einsum"](*operands, subscripts=subscripts, optimize=int(optimize))
 
 
 @public
-def transpose(a, axes=None):
-    """The axes in another order, reversed unless given."""
-    return OPS["_np_transpose"](a, axes=axes)
+def cumsum(a, axis=None, dtype=None):
+    """The sum of all numbers up to each one; without an axis, laid out flat."""
+    return OPS["_np_cumsum"](a, axis=axis, dtype=dtype)
+
+
+@public(names=("round", "round_"))
+def around(x, decimals=0):
+    """The nearest number with so many decimals; a half goes to the even one."""
+    scale = 10.0 ** decimals
+    return FUNCTIONS["rint"](x * scale) / scale if decimals else FUNCTIONS["rint"](x)
 
 
 @public
-def swapaxes(a, axis1, axis2):
-    """Exchange two axes."""
-    return OPS["SwapAxis"](a, dim1=axis1, dim2=axis2)
+def copysign(x1, x2):
+    """The size of x1 with the sign of x2; negative zero counts as positive."""
+    below = FUNCTIONS["less"](x2, 0)
+    size = FUNCTIONS["absolute"](x1)
+    return FUNCTIONS["where"](below, -size, size)
 
 
 @public
-def moveaxis(a, source, destination):
-    """Axes moved to other places; the others keep their order."""
-    return OPS["_np_moveaxis"](a, source=source, destination=destination)
-
-
-@public
-def squeeze(a, axis=None):
-    """Take out axes of length 1, all of them unless told."""
-    return OPS["_np_squeeze"](a, axis=axis)
-
-
-@public
-def expand_dims(a, axis):
-    """Put in an axis of length 1."""
-    return OPS["expand_dims"](a, axis=axis)
-
-
-@public
-def broadcast_to(array, shape):
-    """Repeat axes of length 1 up to a shape."""
-    return OPS["_npi_broadcast_to"](array, shape=shape)
-
-
-def _at_least_of(n):
-    def call(*arys):
-        out = [a if len(lengths(a)) >= n else reshape(a, _at_least(n, lengths(a)))
-               for a in arys]
-        return out[0] if len(out) == 1 else out
-    call.__name__ = f"atleast_{n}d"
-    call.__doc__ = f"The arrays with at least {n} axes."
-    public(call)
-
-
-for _n in (1, 2, 3):
-    _at_least_of(_n)
-
-
-# -- joining and cutting ---------------------------------------------------------------
-@public
-def concatenate(seq, axis=0):
-    """Join arrays along an axis; `None` joins them flat."""
-    return OPS["_npi_concatenate"](*seq, axis=axis)
-
-
-@public
-def append(arr, values, axis=None):
-    """The second array after the first."""
-    return OPS["_npi_concatenate"](arr, values, axis=axis)
-
-
-@public
-def stack(arrays, axis=0):
-    """Join arrays along a new axis."""
-    return OPS["_npi_stack"](*arrays, axis=axis)
-
-
-def _stacking(name, doc):
-    def call(arrays):
-        return OPS[f"_npi_{name}"](*arrays)
-    call.__name__, call.__doc__ = name, doc
-    public(call, names=("row_stack",) if name == "vstack" else ())
-
-
-for _name in ("vstack", "hstack", "dstack", "column_stack"):
-    _stacking(_name, OPS[f"_npi_{_name}"].doc)
-
-
-def _cuts(n, indices_or_sections, equal, name):
-    """Where an axis of length n is cut: (begin, end) pairs."""
-    if not isinstance(indices_or_sections, int):
-        ends = [slice(0, i).indices(n)[1] for i in indices_or_sections]
-        return list(zip([0, *ends], [*ends, n], strict=True))
-    parts = indices_or_sections
-    if parts < 1 or equal and n % parts:
-        raise ShapeError(f"{name}: an axis of length {n} does not divide into {parts} "
-                         "equal parts; array_split makes unequal ones")
-    sizes = [n // parts + (i < n % parts) for i in range(parts)]
-    ends = onp.cumsum(sizes).tolist()
-    return list(zip([0, *ends[:-1]], ends, strict=True))
-
-
-def _split(ary, cuts, axis):
-    return [OPS["slice_axis"](ary, axis=axis, begin=a, end=max(a, b)) for a, b in cuts]
-
-
-@public
-def split(ary, indices_or_sections, axis=0):
-    """A list of equal parts, or of the parts between places."""
-    return _split(ary, _cuts(lengths(ary)[axis], indices_or_sections, True, "split"), axis)
-
-
-@public
-def array_split(ary, indices_or_sections, axis=0):
-    """As split; the first parts are longer where the length does not divide."""
-    cuts = _cuts(lengths(ary)[axis], indices_or_sections, False, "array_split")
-    return _split(ary, cuts, axis)
-
-
-@public
-def vsplit(ary, indices_or_sections):
-    """As split, along the first axis."""
-    return split(ary, indices_or_sections, 0)
-
-
-@public
-def hsplit(ary, indices_or_sections):
-    """As split, along the second axis; of a vector along its only one."""
-    return split(ary, indices_or_sections, min(len(lengths(ary)) - 1, 1))
-
-
-# -- choosing --------------------------------------------------------------------------
-@public
-def where(condition, x, y):
-    """x where the condition is not 0, else y; each may be a number."""
-    like = next((v for v in (x, y, condition) if isinstance(v, Value)), None)
-    if like is None:
-        return onp.where(condition, x, y)
-    return OPS["_npi_where"](*(v if isinstance(v, Value) else _beside(like, v, "where")
-                               for v in (condition, x, y)))
-
-
-@public
-def clip(a, a_min=None, a_max=None):
-    """a, but not below a_min and not above a_max; `None` is no bound."""
-    low = -onp.inf if a_min is None else a_min
-    return OPS["clip"](a, a_min=low, a_max=onp.inf if a_max is None else a_max)
-
-
-@public
-def zeros_like(a, dtype=None, order="C", ctx=None):
-    """Zeros in the shape of a."""
-    return full_like(a, 0, dtype)
-
-
-@public
-def ones_like(a, dtype=None, order="C", ctx=None):
-    """Ones in the shape of a."""
-    return full_like(a, 1, dtype)
-
-
-@public(names=("empty_like",))
-def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
-    """One value in the shape of a."""
-    return OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
-
-
-@public
-def copy(a):
-    """The same numbers in memory of their own."""
-    return OPS["_np_copy"](a)
-
-
-@public
-def shape(a):
-    """The length of each axis."""
-    return a.shape
-
-
-@public
-def ndim(a):
-    """The number of axes."""
-    return a.ndim
-
-
-@public
-def size(a):
-    """The number of elements."""
-    return a.size
+def ldexp(x1, x2):
+    """x1 times 2 to the power x2."""
+    return x1 * 2.0 ** x2

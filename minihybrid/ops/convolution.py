@@ -25,8 +25,16 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops import flatshift
-from minihybrid.ops.flatshift import Shapes, out_size
+from minihybrid.ops.flatshift import (
+    Shapes,
+    data_loops,
+    data_scratch,
+    forward_loops,
+    forward_scratch,
+    out_size,
+    weight_loops,
+    weight_scratch,
+)
 from minihybrid.ops.shapes import common_dtype, forward, merge
 
 
@@ -121,9 +129,9 @@ def _data_numbers(grad, weight, attrs):
 conv = register(
     "_conv", inputs=("data", "weight"), attrs=GEOMETRY, infer=forward(_conv_shapes),
     eager=_conv_eager,
-    cpu=lambda k, data, weight, out, **a: flatshift.forward_loops(
+    cpu=lambda k, data, weight, out, **a: forward_loops(
         k, data, weight, out, _numbers(data, out, a)),
-    scratch=lambda ins, outs, **a: flatshift.forward_scratch(
+    scratch=lambda ins, outs, **a: forward_scratch(
         _numbers(ins[0], outs[0], a)),
     grad=lambda g, out, data, weight, **a: (
         conv_data(g, weight, **a), conv_weight(data, g, **a)),
@@ -133,9 +141,9 @@ conv_data = register(
     "_conv_data", inputs=("grad", "weight"), attrs=GEOMETRY, eager=_conv_data_eager,
     infer=forward(lambda grad, weight, size, num_group, **_: (
         grad[0], weight[1] * num_group, *size)),
-    cpu=lambda k, grad, weight, out, **a: flatshift.data_loops(
+    cpu=lambda k, grad, weight, out, **a: data_loops(
         k, grad, weight, out, _data_numbers(grad, weight, a)),
-    scratch=lambda ins, outs, **a: flatshift.data_scratch(_data_numbers(*ins, a)),
+    scratch=lambda ins, outs, **a: data_scratch(_data_numbers(*ins, a)),
     grad=lambda g, out, grad, weight, **a: (
         conv(g, weight, **a), conv_weight(g, grad, **a)),
     doc="The gradient of `_conv` with respect to the data: each output's number goes "
@@ -145,9 +153,9 @@ conv_weight = register(
     "_conv_weight", inputs=("data", "grad"), attrs=GEOMETRY, eager=_conv_weight_eager,
     infer=forward(lambda data, grad, kernel, num_group, **_: (
         grad[1], data[1] // num_group, *kernel)),
-    cpu=lambda k, data, grad, out, **a: flatshift.weight_loops(
+    cpu=lambda k, data, grad, out, **a: weight_loops(
         k, data, grad, out, _numbers(data, grad, a)),
-    scratch=lambda ins, outs, **a: flatshift.weight_scratch(_numbers(*ins, a)),
+    scratch=lambda ins, outs, **a: weight_scratch(_numbers(*ins, a)),
     grad=lambda g, out, data, grad, **a: (
         conv_data(grad, g, **a), conv(data, g, **a)),
     doc="The gradient of `_conv` with respect to the weights.")
@@ -178,25 +186,24 @@ def window(op, data, kernel, stride, dilate, pad, layout):
     for name, value in given.items():
         lowest = 0 if name == "pad" else 1
         if value and len(value) != n or any(v < lowest for v in value):
-            raise AttrError(f"{op}: {name}={value} does not fit; needed: {n} numbers of "
-                            f"at least {lowest}, as kernel={kernel} has")
+            raise AttrError(f"{op}: {name}={value} does not fit; needed: {n} numbers "
+                            f"of at least {lowest}, as kernel={kernel} has")
     if any(k < 1 for k in kernel):
         raise AttrError(f"{op}: kernel={kernel} does not fit; each length must be at "
                         "least 1")
     if layout not in (None, LAYOUTS[n]):
-        raise AttrError(f"{op}: layout='{layout}' does not fit kernel={kernel}; needed: "
-                        f"'{LAYOUTS[n]}'")
+        raise AttrError(f"{op}: layout='{layout}' does not fit kernel={kernel}; "
+                        f"needed: '{LAYOUTS[n]}'")
     return stride or (1,) * n, dilate or (1,) * n, pad or (0,) * n
 
 
 def _complete(op, specs, weight, filters, kind):
     """The specs of weight and bias, after checking what is known of them."""
-    for name, spec, shape in zip(("weight", "bias"), specs[1:], (weight, (filters,)),
-                                 strict=False):
-        merge(f"{op}: with data {specs[0].shape} and num_filter={filters}", name,
-              spec.shape, shape)
-    return [Spec(s, kind) for s in
-            (specs[0].shape, weight, (filters,))[:len(specs)]]
+    data, wanted = specs[0].shape, {"weight": weight, "bias": (filters,)}
+    for (name, found), spec in zip(wanted.items(), specs[1:], strict=False):
+        merge(f"{op}: with data {data} and num_filter={filters}", name, spec.shape,
+              found)
+    return [Spec(s, kind) for s in (data, *wanted.values())[:len(specs)]]
 
 
 def _check_groups(op, channels, num_filter, num_group):

@@ -21,7 +21,7 @@ the gradient of the weights NaN, because it is multiplied by a zero.
 import itertools
 from math import prod
 
-from minihybrid.ops.shapes import row_major
+from minihybrid.ops.shapes import blocks, row_major
 
 TERMS = 100  # products in one loop: with more, the compiler keeps no register free
 SUMS = 20    # sums in one loop that adds up along it
@@ -32,17 +32,6 @@ BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at o
 def round_up(n, step=16):
     """The next multiple of `step`."""
     return -(-n // step) * step
-
-
-def blocks(n, limit):
-    """(first, last, step): n in equal steps of at most `limit`, then the rest.
-
-    >>> blocks(10, 4), blocks(6, 4)
-    ([(0, 8, 4), (8, 10, 2)], [(0, 6, 3)])
-    """
-    step = -(-n // -(-n // max(limit, 1)))
-    whole = n - n % step
-    return [(0, whole, step)] + [(whole, n, n - whole)] * (whole < n)
 
 
 def divisor(n, limit):
@@ -104,7 +93,7 @@ class Planes:
 
 
 class Shapes:
-    """The numbers of one convolution: data (N, C, *size), weight (O, C / G, *kernel)."""
+    """The numbers of a convolution: data (N, C, *size), weight (O, C / G, *kernel)."""
 
     def __init__(self, samples, channels, filters, size, kernel, stride, dilate, pad,
                  num_group):
@@ -307,8 +296,8 @@ def weight_loops(k, data, grad, out, s):
     planes, n_taps = s.data_planes(batch), prod(s.kernel)
     length = round_up((batch - 1) * planes.plane + planes.row)
     ones = [1] * len(s.out)
-    grads = Planes(s.o, s.out, [0] * len(s.out), s.out, s.reach, ones, [[0]] * len(ones),
-                   batch)
+    grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones,
+                   [[0]] * len(ones), batch)
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
     zero(k, out, out.size)

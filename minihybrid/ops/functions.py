@@ -251,7 +251,8 @@ leaky_relu = register(
     doc="a where it is positive, else `slope` a (leaky), gamma a with one gamma a "
         "channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), "
         "or a times a random slope in training and the mean slope otherwise (rrelu); "
-        "or a Phi(a) with the normal distribution's Phi (gelu).")
+        "or a Phi(a) with the normal distribution's Phi (gelu). MXNet 1.9's gradient "
+        "of selu is wrong below 0; this one is not.")
 
 
 def _softmin(specs, data, axis, temperature, dtype):
@@ -272,14 +273,10 @@ softmin = register(
     doc="softmax of -a along an axis.")
 
 
-def _softmax_activation(specs, data, mode):
-    if mode == "channel":
-        return softmax(data, axis=1)
-    return softmax(data.reshape((0, -1))).reshape_like(data)
-
-
 softmax_activation = register(
-    "SoftmaxActivation", inputs=("data",), expand=_softmax_activation,
+    "SoftmaxActivation", inputs=("data",),
     attrs={"mode": (choice("instance", "channel"), "instance")},
     infer=lambda specs, mode: exp.infer(specs),
-    doc="softmax over all axes but the first (instance), or over axis 1 (channel).")
+    expand=lambda specs, data, mode: softmax(
+        data, axis=1 if mode == "channel" else -1),
+    doc="softmax along the last axis (instance) or along axis 1 (channel).")

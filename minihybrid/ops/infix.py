@@ -217,3 +217,17 @@ def namespace(name, base, module):
     attrs = ", ".join(f"{k}=..." for k in op.attrs)
     call.__doc__ = f"{op.doc}\n\nArguments: {attrs or 'none'}."
     return call
+
+
+class Part:
+    """A part of a namespace: `nd.linalg.det` is the operator `_linalg_det`."""
+
+    def __init__(self, prefix, base, module):
+        self._prefix, self._base, self._module = prefix, base, module
+
+    def __getattr__(self, name):
+        return namespace(self._prefix + name, self._base, self._module)
+
+    def __dir__(self):
+        return sorted(key.removeprefix(self._prefix) for key in OPS
+                      if key.startswith(self._prefix))

@@ -19,6 +19,7 @@ from minihybrid.op import (
     optional,
     register,
 )
+from minihybrid.ops import products
 from minihybrid.ops.elementwise import exp, relu, sigmoid, softrelu, softsign, tanh
 from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import flatten as flatten_rows
@@ -61,11 +62,17 @@ def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
 
 
 TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
+
+
+def _product_scratch(ins, outs, **_):
+    """What the loops of a product with so many rows need beside."""
+    return products.scratch(outs[0].shape[-2])
+
+
 matmul = register(
     "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES, infer=forward(_matmul_rule),
     eager=_matmul_eager, grad=_matmul_grad,
-    cpu=lambda k, a, b, out, transpose_a, transpose_b: k.matmul(
-        a, b, out, transpose_a, transpose_b),
+    cpu=products.matmul, scratch=_product_scratch,
     numpy=lambda a, b, out, transpose_a, transpose_b: (
         f"np.dot({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
     doc="(M, K) times (K, N) -> (M, N).")
@@ -121,7 +128,8 @@ def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
     with k.loop("batch", int(np.prod(out.shape[:-2]))):
         parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
-        k.matmul(*parts, transpose_a, transpose_b)
+        products.matmul(k, *parts, transpose_a, transpose_b,
+                        start=f"batch * {parts[2].size} + ")
 
 
 def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
@@ -142,6 +150,7 @@ batch_dot = register(
     "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
     infer=forward(_batch_dot_rule),
     eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
+    scratch=_product_scratch,
     doc="(..., M, K) times (..., K, N) -> (..., M, N), one product a sample.")
 
 
@@ -190,7 +199,8 @@ def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
     *bias, out = bias
     rows = out.size // max(num_hidden, 1)
     data = k.part(data, None, (rows, weight.shape[1]))
-    k.matmul(data, weight, k.part(out, None, (rows, num_hidden)), False, True, *bias)
+    out = k.part(out, None, (rows, num_hidden))
+    products.matmul(k, data, weight, out, False, True, *bias)
 
 
 def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
@@ -202,6 +212,8 @@ def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
 fully_connected = register(
     "FullyConnected",
     inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad, cpu=_fc_cpu,
+    scratch=lambda ins, outs, num_hidden, **_: products.scratch(
+        outs[0].size // max(num_hidden, 1)),
     numpy=_fc_numpy,
     attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},

@@ -1,8 +1,8 @@
 """Chapter 02. The names of the NumPy-like interface, made of the records before.
 
 Takes:   the records of Gluon's legacy arrays.
-Gives:   `_npi_add`, `_np_sum`, `_npx_relu`, ...: what MXNet writes into files of `mx.np`
-         programs. Most are compositions, so they bring no gradients and no loops.
+Gives:   `_npi_add`, `_np_sum`, `_npx_relu`, ...: what MXNet writes into files of
+         `mx.np` programs. Most are compositions, without gradients and loops.
 
 Where the two worlds differ: a sum of everything has shape (), comparisons give bool,
 places are int64, dtypes mix (a float wins over whole numbers, then the wider one wins),
@@ -17,8 +17,9 @@ import numpy as np
 from minihybrid.op import (
     OPS,
     REQUIRED,
+    AttrError,
+    DTypeError,
     Op,
-    ShapeError,
     Spec,
     axes,
     boolean,
@@ -27,21 +28,11 @@ from minihybrid.op import (
     number,
     optional,
     register,
-    shape,
 )
-from minihybrid.ops.elementwise import block_grad, cast, choose, sqrt, square
-from minihybrid.ops.layout import concat, infer_length, reshape, transpose, view
-from minihybrid.ops.neural import batch_dot
-from minihybrid.ops.neural import dot as legacy_dot
-from minihybrid.ops.reduce import sum_
-from minihybrid.ops.shapes import (
-    as_codes,
-    axes_of,
-    axis_of,
-    broadcast,
-    floating,
-    known,
-)
+from minihybrid.ops.elementwise import abs_, block_grad, cast, sqrt, square
+from minihybrid.ops.layout import reshape
+from minihybrid.ops.reduce import max_, min_, sum_
+from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, known
 
 BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
 
@@ -137,9 +128,33 @@ for _name, _old in (("equal", "equal"), ("not_equal", "not_equal"),
                     ("greater", "greater"), ("greater_equal", "greater_equal"),
                     ("less", "lesser"), ("less_equal", "lesser_equal")):
     pair(_name, f"broadcast_{_old}", f"_{_old}_scalar", result=to_bool)
-for _name in ("hypot", "arctan2"):
-    if f"broadcast_{_name}" in OPS:
-        pair(_name, f"broadcast_{_name}", inside=floating)
+if "broadcast_hypot" in OPS:
+    pair("hypot", "broadcast_hypot", "_hypot_scalar", inside=floating)
+for _name in ("and", "or", "xor"):
+    if f"broadcast_logical_{_name}" in OPS:
+        pair(f"logical_{_name}", f"broadcast_logical_{_name}",
+             f"_logical_{_name}_scalar", result=to_bool)
+
+
+def _bitwise(name, sign):
+    """Enter an operation on the bits of whole numbers, or on true and false."""
+    function = getattr(np, f"bitwise_{name}")
+
+    def infer(specs):
+        kind = promoted(*(s.dtype for s in specs))
+        if kind is not None and kind.kind == "f":
+            raise DTypeError(f"bitwise_{name}: whole numbers or bools are needed, "
+                             f"found {kind}; convert with astype")
+        _, (out,) = broadcast(name, [Spec(s.shape, kind) for s in specs])
+        return specs, [Spec(out.shape, kind)]
+
+    register(f"_npi_bitwise_{name}", inputs=("lhs", "rhs"), infer=infer, eager=function,
+             expr=f"{{a}} {sign} {{b}}", grad=lambda g, out, a, b: (None, None),
+             doc=f"The bits of a {name} b; of bools, true or false.")
+
+
+for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
+    _bitwise(_name, _sign)
 
 
 # -- one input -------------------------------------------------------------------------
@@ -286,240 +301,26 @@ def _places(name):
              doc=f"{OPS[name].doc.removesuffix('float32.')}int64.")
 
 
+def _norm(data, spec, gone, keepdims, ord, flag):
+    over = {"axis": gone or None, "keepdims": keepdims}
+    if ord is None or ord == 2 and len(gone) == 1:
+        return sqrt(sum_(square(data), **over))
+    if len(gone) != 1:
+        raise AttrError(f"norm: ord={ord} of a matrix is not supported; there are None "
+                        "and 'fro', the root of the sum of squares")
+    if ord in (np.inf, -np.inf):
+        return (max_ if ord > 0 else min_)(abs_(data), **over)
+    if ord == 1:
+        return sum_(abs_(data), **over)
+    return sum_(abs_(data) ** ord, **over) ** (1 / ord)
+
+
+def order_of_norm(value):
+    """A number, `inf`, or `fro` for the root of the sum of squares."""
+    return None if value in ("fro", "None", None) else number(value)
+
+
+reduction("_npi_norm", _norm, floating, "The length of a vector, or of a matrix.",
+          ord=(order_of_norm, None), flag=(integer, 0))
 _places("argmax")
 _places("argmin")
-
-
-# -- products --------------------------------------------------------------------------
-def _product(name, rule, expand, doc):
-    """Enter a product of two arrays whose dtypes mix."""
-    def infer(specs, **attrs):
-        kind = promoted(*(s.dtype for s in specs))
-        new = rule(*(s.shape for s in specs)) if known(specs) else None
-        return specs, [Spec(new, kind)]
-
-    def mixed(specs, a, b):
-        kind = promoted(*(s.dtype for s in specs))
-        out = expand(to(a, specs[0].dtype, kind), to(b, specs[1].dtype, kind),
-                     *(s.shape for s in specs))
-        new = rule(*(s.shape for s in specs))
-        return out if new else reshape(out, shape=())
-
-    return register(name, inputs=("a", "b"), infer=infer, expand=mixed, doc=doc)
-
-
-def _dot_rule(a, b):
-    if not a or not b:
-        return a or b
-    if a[-1] != b[max(len(b) - 2, 0)]:
-        raise ShapeError(f"dot: {a} times {b} does not work: the last length of the "
-                         "first and the last but one of the second must be equal")
-    return (*a[:-1], *b[:-2], *b[-1:]) if len(b) > 1 else a[:-1]
-
-
-def _dot(a, b, old_a, old_b):
-    if not old_a or not old_b:
-        return OPS["broadcast_mul"](a, b)
-    if len(old_b) > 2:
-        order = list(range(len(old_b)))
-        b = transpose(b, axes=(order[-2], *order[:-2], order[-1]))
-    return legacy_dot(a, b)
-
-
-dot = _product("_np_dot", _dot_rule, _dot,
-               "The product over the last axis of a and the last but one of b.")
-
-
-def _matmul_rule(a, b):
-    if not a or not b:
-        raise ShapeError("matmul: an array without axes has no product of matrices; "
-                         "use a * b")
-    if len(a) < 3 and len(b) < 3:
-        return _dot_rule(a, b)
-    m, n = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
-    if m[-1] != n[-2]:
-        raise ShapeError(f"matmul: {a} times {b} does not work: the inner lengths "
-                         f"{m[-1]} and {n[-2]} must be equal")
-    batch = broadcast("matmul", [Spec(m[:-2], FLOAT), Spec(n[:-2], FLOAT)])[1][0].shape
-    return (*batch, *m[-2:-1][:len(a) > 1], *n[-1:][:len(b) > 1])
-
-
-def _matmul(a, b, old_a, old_b):
-    if len(old_a) < 3 and len(old_b) < 3:
-        return legacy_dot(a, b)
-    m = old_a if len(old_a) > 1 else (1, *old_a)
-    n = old_b if len(old_b) > 1 else (*old_b, 1)
-    batch = np.broadcast_shapes(m[:-2], n[:-2])
-    size = int(np.prod(batch, dtype=np.int64))
-    parts = []
-    for value, old, now in ((a, old_a, m), (b, old_b, n)):
-        value = value if old == now else reshape(value, shape=as_codes(now))
-        if now[:-2] != batch:
-            value = value.broadcast_to((*batch, *now[-2:]))
-        parts.append(np_reshape(value, newshape=(size, *now[-2:])))
-    return np_reshape(batch_dot(*parts), newshape=_matmul_rule(old_a, old_b))
-
-
-matmul = _product("_npi_matmul", _matmul_rule, _matmul,
-                  "Products of the matrices in the last two axes; others broadcast.")
-
-
-# -- shapes ----------------------------------------------------------------------------
-def _np_codes(old, codes):
-    """The shape that npx.reshape's codes mean: -1 to -6."""
-    new, i, codes = [], 0, list(codes)
-    while codes:
-        code = codes.pop(0)
-        if code in (-2, -3, -5, -6) and i + (code == -5) >= len(old):
-            raise ShapeError(f"npx.reshape: code {code} needs an axis that {old} has "
-                             "not")
-        if code == -2:
-            new.append(old[i])
-        elif code == -3 and old[i] != 1:
-            raise ShapeError(f"npx.reshape: code -3 takes out an axis of length 1, "
-                             f"but axis {i} of {old} has length {old[i]}")
-        elif code == -4:
-            new += old[i:]
-        elif code == -5:
-            new.append(old[i] * old[i + 1])
-        elif code == -6:
-            left, right = codes.pop(0), codes.pop(0)
-            left = old[i] // right if left == -1 else left
-            new += [left, old[i] // left if right == -1 else right]
-        elif code < -6:
-            raise ShapeError(f"npx.reshape: there is no code {code}; -1 to -6 have a "
-                             "meaning")
-        elif code != -3:
-            new.append(code)
-        i = {-4: len(old), -5: i + 2}.get(code, i + 1)
-    return infer_length("npx.reshape", old, new)
-
-
-def _np_codes_either_way(old, newshape, reverse, order):
-    if not reverse:
-        return _np_codes(old, newshape)
-    return tuple(reversed(_np_codes(old[::-1], newshape[::-1])))
-
-
-NEWSHAPE = {"newshape": (shape, REQUIRED)}
-ORDER = {"order": (str, "C")}
-np_reshape = view("_np_reshape", "_npi_reshape", attrs=NEWSHAPE | ORDER,
-                  rule=lambda old, newshape, order: infer_length("reshape", old,
-                                                                 list(newshape)),
-                  doc="The same numbers under another shape; one length may be -1.")
-view("_npx_reshape", rule=_np_codes_either_way,
-     attrs=NEWSHAPE | {"reverse": (boolean, False)} | ORDER,
-     doc="The same numbers under another shape; codes -1, -2, -3, -4, -5, -6.")
-
-
-def _squeezed(old, axis):
-    gone = [i for i, n in enumerate(old) if n == 1] if axis is None else \
-        axes_of("squeeze", axis, len(old))
-    if any(old[i] != 1 for i in gone):
-        raise ShapeError(f"squeeze: axis {axis} of {old} has not length 1")
-    return tuple(n for i, n in enumerate(old) if i not in gone)
-
-
-view("_np_squeeze", rule=_squeezed, attrs={"axis": (axes, None)},
-     doc="Take out axes of length 1, all of them unless told.")
-register("_np_transpose", inputs=("a",), attrs={"axes": (optional(shape), None)},
-         infer=lambda specs, axes: transpose.infer(specs, axes=axes or ()),
-         expand=lambda specs, a, axes: transpose(a, axes=axes or ()),
-         doc=transpose.doc)
-renamed("_npi_broadcast_to", OPS["broadcast_to"])
-
-
-# -- joining ---------------------------------------------------------------------------
-def _join(name, prepare, doc, **attrs):
-    """Enter a way to join arrays; `prepare` gives each array's shape, and the axis."""
-    def infer(specs, **attrs):
-        kind = promoted(*(s.dtype for s in specs))
-        if not known(specs):
-            return specs, [Spec(None, kind)]
-        shapes, axis = prepare([s.shape for s in specs], **attrs)
-        _, (out,) = concat.infer([Spec(s, kind) for s in shapes], dim=axis)
-        return specs, [out]
-
-    def expand(specs, *data, **attrs):
-        kind = promoted(*(s.dtype for s in specs))
-        shapes, axis = prepare([s.shape for s in specs], **attrs)
-        return concat(*(np_reshape(to(d, s.dtype, kind), newshape=new)
-                        if new != s.shape else to(d, s.dtype, kind)
-                        for d, s, new in zip(data, specs, shapes, strict=True)),
-                      dim=axis)
-
-    return register(name, inputs=("data",), variadic=True, infer=infer, expand=expand,
-                    doc=doc, attrs=attrs)
-
-
-def _one_more(olds, axis):
-    axis = axis_of("stack", axis, len(olds[0]) + 1)
-    if len(set(olds)) > 1:
-        raise ShapeError(f"stack: the shapes {' and '.join(map(str, olds))} must be "
-                         "equal")
-    return [(*s[:axis], 1, *s[axis:]) for s in olds], axis
-
-
-def _at_least(n, old):
-    """The shape with axes of length 1 added, as atleast_1d, 2d and 3d do."""
-    if n == 3 and len(old) == 2:
-        return (*old, 1)
-    if n == 3 and len(old) == 1:
-        return (1, *old, 1)
-    return (1,) * (n - len(old)) + tuple(old)
-
-
-_join("_npi_concatenate", lambda olds, axis: (
-    ([(int(np.prod(s, dtype=np.int64)),) for s in olds], 0) if axis is None
-    else (olds, axis)), "Join arrays along an axis; `None` joins them flat.",
-      axis=(optional(integer), 0))
-_join("_npi_stack", _one_more, "Join arrays along a new axis.", axis=(integer, 0))
-_join("_npi_vstack", lambda olds: ([_at_least(2, s) for s in olds], 0),
-      "Join arrays as rows.")
-_join("_npi_hstack", lambda olds: ([_at_least(1, s) for s in olds],
-                                   min(len(_at_least(1, olds[0])) - 1, 1)),
-      "Join arrays along the second axis; vectors along their only one.")
-_join("_npi_dstack", lambda olds: ([_at_least(3, s) for s in olds], 2),
-      "Join arrays along the third axis.")
-_join("_npi_column_stack", lambda olds: (
-    [s if len(s) > 1 else (int(np.prod(s)), 1) for s in olds], 1),
-      "Join vectors as columns.")
-
-
-# -- made from nothing, or from a shape ------------------------------------------------
-renamed("_npi_zeros", OPS["_zeros"])
-renamed("_npi_ones", OPS["_ones"])
-register("_npi_arange", inputs=(), doc=OPS["_arange"].doc,
-         attrs={"start": (number, REQUIRED), "stop": (optional(number), None),
-                "step": (number, 1.0), "dtype": (dtype, FLOAT)},
-         infer=lambda specs, **a: OPS["_arange"].infer(specs, repeat=1, **a),
-         eager=lambda **a: OPS["_arange"].eager(repeat=1, **a),
-         cpu=lambda k, out, **a: OPS["_arange"].cpu(k, out, repeat=1, **a))
-
-
-def _full_like_expr(fill_value, dtype):
-    return OPS["_full"].expr((), None, fill_value)
-
-
-register("_npi_full_like", inputs=("a",),
-         attrs={"fill_value": (number, REQUIRED), "dtype": (dtype, None)},
-         infer=lambda specs, fill_value, dtype: (
-             specs, [Spec(specs[0].shape, dtype or specs[0].dtype)]),
-         eager=lambda a, *, fill_value, dtype: np.full_like(a, fill_value, dtype),
-         expr=_full_like_expr, grad=lambda g, out, a, **_: (None,),
-         doc="One value in the shape of the input.")
-
-
-def _where_infer(specs):
-    kind = promoted(*(s.dtype for s in specs[1:]))
-    _, (out,) = broadcast("where", [Spec(s.shape, kind) for s in specs])
-    return specs, [out]
-
-
-def _where_expand(specs, condition, x, y):
-    kind = promoted(*(s.dtype for s in specs[1:]))
-    return choose(condition, to(x, specs[1].dtype, kind), to(y, specs[2].dtype, kind))
-
-
-register("_npi_where", inputs=("condition", "x", "y"), infer=_where_infer,
-         expand=_where_expand, doc="x where the condition is not 0, else y.")

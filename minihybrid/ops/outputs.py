@@ -148,7 +148,9 @@ softmax_output = register(
         "axes but the first. The gradient is divided by the positions a sample "
         "(multi_output), by all positions (normalization='batch'), or by those whose "
         "label is not `ignore_label` ('valid'). Unlike MXNet, smooth_alpha holds with "
-        "multi_output, too, and data of more than two axes has one label a sample.")
+        "multi_output, too, data of more than two axes has one label a sample, and "
+        "out_grad multiplies by the gradient from above, as documented, not by the "
+        "output.")
 
 
 # -- regression ------------------------------------------------------------------------

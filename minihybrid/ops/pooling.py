@@ -24,9 +24,9 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops import flatshift
 from minihybrid.ops.convolution import LAYOUTS, inside, padded, taps, window
 from minihybrid.ops.elementwise import sqrt, square
+from minihybrid.ops.flatshift import zero
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.shapes import floating, forward, known, row_major
 
@@ -133,11 +133,12 @@ def _remax_eager(values, data, **g):
 
 # -- loops over windows ----------------------------------------------------------------
 class Windows:
-    """Writes the loops over all windows of all channels, and over a window's numbers."""
+    """Writes the loops over all windows of all channels, and those over a window."""
 
     def __init__(self, k, lead, size, kernel, stride, pad, outs):
         self.k, self.lead, self.size, self.kernel = k, lead, size, kernel
-        self.stride, self.pad, self.outs, self.axes = stride, pad, outs, range(len(size))
+        self.stride, self.pad, self.outs = stride, pad, outs
+        self.axes = range(len(size))
         self.whole = not any(pad) and all(
             (n - 1) * s + j <= m for n, s, j, m in
             zip(outs, stride, kernel, size, strict=True))
@@ -237,7 +238,7 @@ def _sum_cpu(k, data, out, *, count, **g):
 
 def _unsum_cpu(k, grad, out, *, count, **g):
     windows = Windows(k, _lead(grad), **g)
-    flatshift.zero(k, out, out.size)
+    zero(k, out, out.size)
 
     def body():
         number = _count(k, windows, count)
@@ -262,7 +263,7 @@ def _max_cpu(k, data, out, **g):
 
 def _unmax_cpu(k, grad, data, out, **g):
     windows = Windows(k, _lead(data), **g)
-    flatshift.zero(k, out, out.size)
+    zero(k, out, out.size)
 
     def body():
         windows.best(data)
@@ -286,7 +287,7 @@ pool_sum = register(
     "_pool_sum", inputs=("data",), attrs=GEOMETRY | COUNT, infer=forward(_forward),
     eager=_sum_eager, cpu=_sum_cpu,
     grad=lambda g, out, data, **a: (unpool_sum(g, **a),),
-    doc="The sum of each window, divided by how many numbers it has if `count` says so.")
+    doc="The sum of each window, over how many numbers it has if `count` says so.")
 unpool_sum = register(
     "_unpool_sum", inputs=("grad",), attrs=GEOMETRY | COUNT, infer=forward(_back),
     eager=_unsum_eager, cpu=_unsum_cpu,

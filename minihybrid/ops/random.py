@@ -1,22 +1,27 @@
 """Chapter 02. Random numbers as a pure function of a key and a place.
 
 Takes:   a key (one whole number a draw) and the place of the element.
-Gives:   uniform and normal numbers, and the masks of Dropout.
+Gives:   distributions, choices with given probabilities, and the masks of Dropout.
 
 Because the number at place i of draw k depends on (k, i) only, an eager operator and a
 compiled kernel that split the work differently draw the same numbers.
 Source:  the mixing function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-What is left out: other distributions, and streams that are cryptographically safe.
+What is left out: gradients with respect to parameters, and streams that are
+cryptographically safe.
 """
 
 import threading
 from contextlib import contextmanager
 
 import numpy as np
+from scipy.special import gammaln
 
 from minihybrid.op import (
+    OPS,
     REQUIRED,
     AttrError,
+    Spec,
+    boolean,
     choice,
     dtype,
     integer,
@@ -24,8 +29,11 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.layout import created
-from minihybrid.ops.shapes import same_shape
+from minihybrid.ops.elementwise import cast, log
+from minihybrid.ops.indexing import take, take_along
+from minihybrid.ops.layout import created, made
+from minihybrid.ops.ordering import order, running_sum
+from minihybrid.ops.shapes import as_codes, floating, known, same_shape
 
 
 class Stream:
@@ -94,33 +102,187 @@ def seed(seed_state, ctx="all"):
     STREAM.seed(int(seed_state))
 
 
-def _uniform_eager(*, low, high, shape, dtype, stream, key):
-    out = low + (high - low) * unit(key + stream, int(np.prod(shape)))
-    return out.astype(dtype or np.float32).reshape(shape)
+# -- what a place of a key draws; each has a compiled twin in codegen/scalar.py --------
+LATER = 2**32  # keys this far apart are never those of two draws
 
 
-def _normal_eager(*, loc, scale, shape, dtype, stream, key):
-    size = int(np.prod(shape))
-    radius = np.sqrt(-2 * np.log(1 - unit(key + stream, size)))
-    out = loc + scale * radius * np.cos(2 * np.pi * unit(key + stream, size, lane=1))
-    return out.astype(dtype or np.float32).reshape(shape)
+def gauss(key, size):
+    """Normally distributed numbers around 0, by the method of Box and Muller."""
+    radius = np.sqrt(-2 * np.log(1 - unit(key, size)))
+    return radius * np.cos(2 * np.pi * unit(key, size, lane=1))
 
 
-SHAPED = {"shape": (shape, (1,)), "dtype": (dtype, np.dtype("float32")),
-          "stream": (integer, 0)}
-uniform = register(
-    "_random_uniform", "random_uniform", "uniform", inputs=(), random=True,
-    infer=created,
-    attrs={"low": (number, 0.0), "high": (number, 1.0), **SHAPED}, eager=_uniform_eager,
-    expr=lambda low, high, stream, **_:
-        f"T({low!r} + {high - low!r} * unit(key + U({stream}), {{i}}, 0))",
-    doc="Numbers that are equally likely anywhere in [low, high).")
-normal = register(
-    "_random_normal", "random_normal", "normal", inputs=(), random=True, infer=created,
-    attrs={"loc": (number, 0.0), "scale": (number, 1.0), **SHAPED}, eager=_normal_eager,
-    expr=lambda loc, scale, stream, **_:
-        f"T({loc!r} + {scale!r} * gauss(key + U({stream}), {{i}}))",
-    doc="Numbers with the normal distribution, by the method of Box and Muller.")
+def draw_gamma(key, size, alpha):
+    """Numbers with the gamma distribution of a shape alpha, scale 1.
+
+    Source:  Marsaglia and Tsang, ACM TOMS 26 (2000): a cube of a normal number, thrown
+             away now and then; below alpha = 1, one of alpha + 1 times a power.
+    """
+    alpha = np.broadcast_to(np.asarray(alpha, np.float64), size)
+    d = np.where(alpha < 1, alpha + 1, alpha) - 1 / 3
+    out, open_places = np.zeros(size), d > 0
+    for turn in range(1, 100):
+        if not open_places.any():
+            break
+        x = gauss(key + turn * LATER, size)
+        u = 1 - unit(key + (turn + 100) * LATER, size)
+        v = (1 + x / np.sqrt(9 * d)) ** 3
+        taken = open_places & (v > 0) & (
+            np.log(u) < 0.5 * x * x + d - d * v + d * np.log(np.where(v > 0, v, 1)))
+        out[taken] = (d * v)[taken]
+        open_places &= ~taken
+    power = (1 - unit(key, size)) ** (1 / np.where(alpha < 1, alpha, 1))
+    return np.where(alpha < 1, out * power, out)
+
+
+def draw_poisson(key, size, lam):
+    """Whole numbers with the Poisson distribution around lam.
+
+    Small lam: add up probabilities until they exceed a uniform number. Else Hoermann's
+    rejection from a table mountain hat.
+    Source:  Hoermann, Insurance: Mathematics and Economics 12 (1993), PTRS.
+    """
+    lam = np.broadcast_to(np.asarray(lam, np.float64), size)
+    small, u = lam < 10, unit(key, size)
+    out, p = np.zeros(size), np.exp(-lam)
+    total = p.copy()
+    for k in range(1, 100):
+        more = small & (u > total)
+        if not more.any():
+            break
+        out[more] = k
+        p = p * lam / k
+        total = np.where(more, total + p, total)
+    open_places, log_lam = lam >= 10, np.log(lam)
+    b = 0.931 + 2.53 * np.sqrt(lam)
+    a, limit = -0.059 + 0.02483 * b, 0.9277 - 3.6224 / (b - 2)
+    for turn in range(1, 100):
+        if not open_places.any():
+            break
+        x = unit(key + turn * LATER, size) - 0.5
+        v = unit(key + turn * LATER, size, lane=1)
+        edge = 0.5 - np.abs(x)
+        k = np.floor((2 * a / edge + b) * x + lam + 0.43)
+        fits = np.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)) <= \
+            k * log_lam - lam - gammaln(np.maximum(k, 0) + 1)
+        taken = open_places & ((edge >= 0.07) & (v <= limit) | (k >= 0) & (
+            (edge >= 0.013) | (v <= edge)) & fits)
+        out[taken] = k[taken]
+        open_places &= ~taken
+    return out
+
+
+# -- distributions ---------------------------------------------------------------------
+SHAPED = {"shape": (shape, (1,)), "dtype": (dtype, np.dtype("float32"))}
+STREAMED = {"stream": (integer, 0)}
+
+
+def _one_dtype(attrs):
+    return np.dtype("float32") if attrs.get("dtype") is None else attrs["dtype"]
+
+
+def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
+    """Enter a distribution under four names: numbers, arrays of them, and `_like`.
+
+    params:  name -> default, in order.
+    eager:   (key, size, *params) -> float64 numbers.
+    text:    the same for one place, over {key}, {i} and the parameters' names.
+    arrays:  what the parameters are called when they are arrays, if that differs.
+
+    `_random_x(params, shape)` draws, `_random_x_like(data, params)` in a given shape,
+    `_sample_x(params, shape)` a block of that shape for each element of arrays, for
+    which `_draw_x` draws one number an element.
+    """
+    names, given = tuple(params), {k: (number, v) for k, v in params.items()}
+    arrays = arrays or names
+
+    def draw(key, shape, dtype, values):
+        drawn = np.asarray(eager(key, int(np.prod(shape)), *values))
+        return drawn.astype(dtype).reshape(shape)
+
+    def scalar_text(stream, **attrs):
+        values = {n: repr(attrs[n]) for n in names}
+        return f"T({text.format(key=f'(key + U({stream}))', i='{i}', **values)})"
+
+    def random_eager(*data, key, stream, **attrs):
+        shape = attrs.get("shape", data and data[0].shape)
+        dtype = data[0].dtype if data else _one_dtype(attrs)
+        return draw(key + stream, shape, dtype, [attrs[n] for n in names])
+
+    def sample_infer(specs, shape, dtype):
+        specs, (out,) = same_shape(f"sample_{name}", specs)
+        new = None if out.shape is None else (*out.shape, *shape)
+        return specs, [Spec(new, _one_dtype({"dtype": dtype}))]
+
+    def sample_expand(specs, *values, shape, dtype):
+        old = specs[0].shape
+        upright = as_codes((*old, *(1 for _ in shape)))
+        blocks = [v.reshape(upright).broadcast_to((*old, *shape)) for v in values]
+        return drawer(*blocks, dtype=_one_dtype({"dtype": dtype}))
+
+    letters = dict(zip(names, ("float64({a})", "float64({b})"), strict=False))
+    register(f"_random_{name}", f"random_{name}", *aliases, inputs=(), random=True,
+             infer=created, eager=random_eager, expr=scalar_text, doc=doc,
+             attrs=given | SHAPED | STREAMED)
+    register(f"_random_{name}_like", inputs=("data",), random=True, eager=random_eager,
+             infer=lambda specs, **_: same_shape(f"{name}_like", specs),
+             expr=scalar_text, attrs=given | STREAMED, doc=f"{doc} In a given shape.",
+             grad=lambda g, out, data, **_: (None,))
+    drawer = register(
+        f"_draw_{name}", inputs=arrays, random=True,
+        infer=lambda specs, dtype, stream: (
+            specs, [Spec(same_shape(name, specs)[1][0].shape, dtype)]),
+        attrs={"dtype": (dtype, np.dtype("float32"))} | STREAMED,
+        eager=lambda *values, dtype, stream, key: draw(
+            key + stream, values[0].shape, dtype,
+            [v.astype(np.float64).ravel() for v in values]),
+        expr=lambda dtype, stream: "T(" + text.format(
+            key=f"(key + U({stream}))", i="{i}", **letters) + ")",
+        grad=lambda g, out, *values, **_: (None,) * len(values),
+        doc=f"{doc} One for each element of the parameters.")
+    register(f"_sample_{name}", f"sample_{name}", inputs=arrays, infer=sample_infer,
+             expand=sample_expand, attrs={"shape": (shape, ()), "dtype": (dtype, None)},
+             doc=f"{doc} A block of a shape for each element of the parameters.")
+
+
+distribution(
+    "uniform", {"low": 0.0, "high": 1.0},
+    lambda key, size, low, high: low + (high - low) * unit(key, size),
+    "{low} + ({high} - {low}) * unit({key}, {i}, 0)",
+    "Numbers that are equally likely anywhere in [low, high).", ("uniform",))
+distribution(
+    "normal", {"loc": 0.0, "scale": 1.0},
+    lambda key, size, loc, scale: loc + scale * gauss(key, size),
+    "{loc} + {scale} * gauss({key}, {i})",
+    "Numbers with the normal distribution, by the method of Box and Muller.",
+    ("normal",), ("mu", "sigma"))
+distribution(
+    "exponential", {"lam": 1.0},
+    lambda key, size, lam: -np.log(1 - unit(key, size)) / lam,
+    "-math.log(1 - unit({key}, {i}, 0)) / {lam}",
+    "Waiting times of a rate lam; their mean is 1 / lam.")
+distribution(
+    "gamma", {"alpha": 1.0, "beta": 1.0},
+    lambda key, size, alpha, beta: beta * draw_gamma(key, size, alpha),
+    "{beta} * draw_gamma({key}, {i}, {alpha})",
+    "Numbers with the gamma distribution of shape alpha and scale beta.")
+distribution(
+    "poisson", {"lam": 1.0}, draw_poisson, "draw_poisson({key}, {i}, {lam})",
+    "Counts of events of which lam are expected.")
+distribution(
+    "negative_binomial", {"k": 1.0, "p": 1.0},
+    lambda key, size, k, p: draw_poisson(
+        key + 300 * LATER, size, draw_gamma(key, size, k) * ((1 - p) / p)),
+    "draw_poisson({key} + uint64(300 * 2**32), {i}, "
+    "draw_gamma({key}, {i}, {k}) * ((1 - {p}) / {p}))",
+    "Failures before success number k, each try succeeding with probability p.")
+distribution(
+    "generalized_negative_binomial", {"mu": 1.0, "alpha": 1.0},
+    lambda key, size, mu, alpha: draw_poisson(
+        key + 300 * LATER, size, draw_gamma(key, size, 1 / alpha) * (alpha * mu)),
+    "draw_poisson({key} + uint64(300 * 2**32), {i}, "
+    "draw_gamma({key}, {i}, 1 / {alpha}) * ({alpha} * {mu}))",
+    "Counts with mean mu and variance mu + alpha mu^2.")
 
 
 def _randint_eager(*, low, high, shape, dtype, stream, key):
@@ -131,10 +293,52 @@ def _randint_eager(*, low, high, shape, dtype, stream, key):
 randint = register(
     "_random_randint", "random_randint", inputs=(), random=True, infer=created,
     attrs={"low": (integer, REQUIRED), "high": (integer, REQUIRED), **SHAPED,
-           "dtype": (dtype, np.dtype("int32"))}, eager=_randint_eager,
+           "dtype": (dtype, np.dtype("int32")), **STREAMED}, eager=_randint_eager,
     expr=lambda low, high, stream, **_:
         f"T({low} + floor({high - low} * unit(key + U({stream}), {{i}}, 0)))",
     doc="Whole numbers that are equally likely in [low, high).")
+
+
+# -- choosing --------------------------------------------------------------------------
+def _multinomial_infer(specs, shape, get_prob, dtype):
+    if not known(specs):
+        return specs, [Spec(None, dtype)] * (1 + get_prob)
+    new = (*specs[0].shape[:-1], *shape) or (1,)
+    outs = [Spec(new, dtype), Spec(new, floating(specs[0].dtype))]
+    return specs, outs[:1 + get_prob]
+
+
+def _multinomial_expand(specs, data, shape, get_prob, dtype):
+    *rows, k = specs[0].shape
+    count, batch = int(np.prod(shape)), int(np.prod(rows))
+    chances = data.reshape(as_codes((batch, 1, k)))
+    drawn = made(data, OPS["_random_uniform"], shape=(batch, count, 1),
+                 dtype=specs[0].dtype)
+    # How many of the running sums, but the last, a uniform number reaches.
+    below = running_sum(chances, axis=2).slice_axis(axis=2, begin=0, end=k - 1)
+    place = drawn.broadcast_greater_equal(below).sum(axis=2)
+    new = as_codes((*rows, *shape) or (1,))
+    found = cast(place.reshape(new), dtype=dtype)
+    if not get_prob:
+        return found
+    lines = data.reshape(as_codes((batch, k)))
+    return found, log(take_along(lines, place, axis=1)).reshape(new)
+
+
+multinomial = register(
+    "_sample_multinomial", "sample_multinomial", inputs=("data",),
+    attrs={"shape": (shape, ()), "get_prob": (boolean, False),
+           "dtype": (dtype, np.dtype("int32"))},
+    infer=_multinomial_infer, expand=_multinomial_expand,
+    n_outputs=lambda attrs: 1 + attrs["get_prob"],
+    doc="Places drawn with the probabilities in each row; get_prob adds their "
+        "logarithms, which have a gradient.")
+
+shuffle = register(
+    "_shuffle", "shuffle", inputs=("data",), infer=lambda specs: (specs, specs),
+    expand=lambda specs, data: take(data, order(made(
+        data, OPS["_random_uniform"], shape=specs[0].shape[:1]), axis=0)),
+    doc="The rows (axis 0) in random order.")
 
 
 # -- dropout ---------------------------------------------------------------------------

@@ -129,3 +129,16 @@ def forward(rule):
         ]
 
     return infer
+
+
+def blocks(n, limit):
+    """(first, last, step): n in equal steps of at most `limit`, then the rest.
+
+    >>> blocks(10, 4), blocks(6, 4)
+    ([(0, 8, 4), (8, 10, 2)], [(0, 6, 3)])
+    """
+    if not n:
+        return []
+    step = -(-n // -(-n // max(limit, 1)))
+    whole = n - n % step
+    return [(0, whole, step)] + [(whole, n, n - whole)] * (whole < n)

@@ -492,7 +492,7 @@ size_array = register(
 
 # -- names that change nothing ---------------------------------------------------------
 def _same_infer(specs):
-    shape = next((s.shape for s in specs if s.known), specs[0].shape)
+    shape = next((s.shape for s in specs if known([s])), specs[0].shape)
     return [Spec(shape, s.dtype) for s in specs], [Spec(shape, specs[0].dtype)]
 
 

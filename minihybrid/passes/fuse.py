@@ -72,8 +72,9 @@ def is_core(node):
         bool(node.op.reduce or node.op.cpu) and node.op.name not in SCATTERS
 
 
-SCATTERS = {  # these write no element exactly once
+SCATTERS = {  # these do not write each element once, at the end
     "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
+    "_solve_triangle", "_cholesky", "_slogdet",
     "_conv_weight", "_unpool_sum", "_unpool_max",
 }
 

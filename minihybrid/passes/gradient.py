@@ -51,14 +51,15 @@ def differentiate(graph, wanted):
 
     forward:  the graph, with the kept values after its outputs.
     backward: variables are the head gradients, the graph's own variables, and `kept0`,
-              `kept1`, ...; outputs are the gradients of `wanted`.
+              `kept1`, ..., the outputs of `forward` by number; outputs are the
+              gradients of `wanted`.
     """
     n_heads = len(graph.heads)
     joint = cse(fold(joint_graph(graph, wanted), walls=True))
     heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
     forward_nodes = set(topological(heads)) | set(graph.variables)
-    kept, inside = {}, {}
-    backward = []
+    outputs, kept, inside = list(heads[:len(graph.outputs)]), {}, {}
+    states, backward = heads[len(outputs):], []
 
     def source(ref):
         """What stands for a forward value in the backward graph."""
@@ -73,7 +74,10 @@ def differentiate(graph, wanted):
                 inside[ref] = (again, 0)
             return inside[ref]
         if ref not in kept:
-            kept[ref] = Node(None, name=f"kept{len(kept)}", specs=(node.specs[i],))
+            if ref not in outputs:
+                outputs.append(ref)
+            name = f"kept{outputs.index(ref)}"
+            kept[ref] = Node(None, name=name, specs=(node.specs[i],))
             backward.append(kept[ref])
         return kept[ref], 0
 
@@ -88,7 +92,6 @@ def differentiate(graph, wanted):
         if now is not node:
             inside.update(((node, i), (now, i)) for i in range(node.n_outputs))
     outs = [source(ref) for ref in grads]
-    n_outputs = len(graph.outputs)
     forward = graph.rebuilt([n for n in joint.nodes if n in forward_nodes],
-                            [*heads[:n_outputs], *kept, *heads[n_outputs:]])
+                            [*outputs, *states])
     return forward.check("gradient"), Graph(backward, outs).check("gradient")

@@ -102,8 +102,8 @@ def scratch_of(node):
         if n.op is not None and n.op.scratch:
             ins = [m.specs[i] for m, i in n.inputs]
             size = n.op.scratch(ins, n.specs, **n.attrs)
-            return Node(None, name="scratch",
-                        specs=(Spec((size,), n.specs[0].dtype),)), 0
+            return size and (Node(None, name="scratch",
+                        specs=(Spec((size,), n.specs[0].dtype),)), 0)
     return None
 
 

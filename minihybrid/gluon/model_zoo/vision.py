@@ -10,9 +10,12 @@ What is left out: trained weights, DenseNet and Inception.
 
 from functools import partial, wraps
 
-from minihybrid.gluon import nn
+from minihybrid.gluon.activations import Activation
 from minihybrid.gluon.block import HybridBlock
 from minihybrid.gluon.contrib.nn import HybridConcurrent
+from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, MaxPool2D
+from minihybrid.gluon.nn import Dense, Dropout, Flatten, HybridSequential
+from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.init import Xavier
 from minihybrid.nd import check_context
 from minihybrid.op import AttrError, HybridError
@@ -20,7 +23,7 @@ from minihybrid.op import AttrError, HybridError
 
 def chain(*blocks):
     """Blocks one after the other, without a prefix of their own."""
-    net = nn.HybridSequential(prefix="")
+    net = HybridSequential(prefix="")
     net.add(*blocks)
     return net
 
@@ -47,10 +50,10 @@ class LeNet(Classifier):
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = chain(
-                nn.Conv2D(20, 5, activation="relu"), nn.MaxPool2D(2, 2),
-                nn.Conv2D(50, 5, activation="relu"), nn.MaxPool2D(2, 2),
-                nn.Flatten(), nn.Dense(500, activation="relu"))
-            self.output = nn.Dense(classes)
+                Conv2D(20, 5, activation="relu"), MaxPool2D(2, 2),
+                Conv2D(50, 5, activation="relu"), MaxPool2D(2, 2),
+                Flatten(), Dense(500, activation="relu"))
+            self.output = Dense(classes)
 
 
 class AlexNet(Classifier):
@@ -61,16 +64,16 @@ class AlexNet(Classifier):
 
     def __init__(self, classes=1000, **kwargs):
         super().__init__(**kwargs)
-        conv = partial(nn.Conv2D, activation="relu")
+        conv = partial(Conv2D, activation="relu")
         with self.name_scope():
             self.features = chain(
-                conv(64, 11, 4, 2), nn.MaxPool2D(3, 2),
-                conv(192, 5, padding=2), nn.MaxPool2D(3, 2),
+                conv(64, 11, 4, 2), MaxPool2D(3, 2),
+                conv(192, 5, padding=2), MaxPool2D(3, 2),
                 conv(384, 3, padding=1), conv(256, 3, padding=1),
-                conv(256, 3, padding=1), nn.MaxPool2D(3, 2), nn.Flatten(),
-                nn.Dense(4096, activation="relu"), nn.Dropout(0.5),
-                nn.Dense(4096, activation="relu"), nn.Dropout(0.5))
-            self.output = nn.Dense(classes)
+                conv(256, 3, padding=1), MaxPool2D(3, 2), Flatten(),
+                Dense(4096, activation="relu"), Dropout(0.5),
+                Dense(4096, activation="relu"), Dropout(0.5))
+            self.output = Dense(classes)
 
 
 VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3),
@@ -87,31 +90,31 @@ class VGG(Classifier):
     def __init__(self, layers, filters, classes=1000, batch_norm=False, **kwargs):
         super().__init__(**kwargs)
         start = Xavier(rnd_type="gaussian", factor_type="out", magnitude=2)
-        dense = partial(nn.Dense, weight_initializer="normal")
+        dense = partial(Dense, weight_initializer="normal")
         with self.name_scope():
             self.features = chain()
             for count, channels in zip(layers, filters, strict=True):
                 for _ in range(count):
-                    self.features.add(nn.Conv2D(channels, 3, padding=1,
+                    self.features.add(Conv2D(channels, 3, padding=1,
                                                 weight_initializer=start))
                     if batch_norm:
-                        self.features.add(nn.BatchNorm())
-                    self.features.add(nn.Activation("relu"))
-                self.features.add(nn.MaxPool2D(strides=2))
+                        self.features.add(BatchNorm())
+                    self.features.add(Activation("relu"))
+                self.features.add(MaxPool2D(strides=2))
             for _ in range(2):
-                self.features.add(dense(4096, activation="relu"), nn.Dropout(0.5))
+                self.features.add(dense(4096, activation="relu"), Dropout(0.5))
             self.output = dense(classes)
 
 
 # -- residual nets ---------------------------------------------------------------------
 def conv1x1(channels, stride=1, in_channels=0, use_bias=False):
     """A convolution that mixes channels only."""
-    return nn.Conv2D(channels, 1, stride, use_bias=use_bias, in_channels=in_channels)
+    return Conv2D(channels, 1, stride, use_bias=use_bias, in_channels=in_channels)
 
 
 def conv3x3(channels, stride, in_channels):
     """A convolution that keeps height and width, up to its stride."""
-    return nn.Conv2D(channels, 3, stride, 1, use_bias=False, in_channels=in_channels)
+    return Conv2D(channels, 3, stride, 1, use_bias=False, in_channels=in_channels)
 
 
 class BasicBlockV1(HybridBlock):
@@ -125,13 +128,13 @@ class BasicBlockV1(HybridBlock):
         super().__init__(**kwargs)
         self.body = chain(*self.layers(channels, stride, in_channels))
         self.downsample = chain(conv1x1(channels, stride, in_channels),
-                                nn.BatchNorm()) if downsample else None
+                                BatchNorm()) if downsample else None
 
     @staticmethod
     def layers(channels, stride, in_channels):
         """What f is made of."""
-        return (conv3x3(channels, stride, in_channels), nn.BatchNorm(),
-                nn.Activation("relu"), conv3x3(channels, 1, channels), nn.BatchNorm())
+        return (conv3x3(channels, stride, in_channels), BatchNorm(),
+                Activation("relu"), conv3x3(channels, 1, channels), BatchNorm())
 
     def hybrid_forward(self, F, x):
         """Apply the block."""
@@ -146,9 +149,9 @@ class BottleneckV1(BasicBlockV1):
     def layers(channels, stride, in_channels):
         """What f is made of."""
         narrow = channels // 4
-        return (conv1x1(narrow, stride, use_bias=True), nn.BatchNorm(),
-                nn.Activation("relu"), conv3x3(narrow, 1, narrow), nn.BatchNorm(),
-                nn.Activation("relu"), conv1x1(channels, use_bias=True), nn.BatchNorm())
+        return (conv1x1(narrow, stride, use_bias=True), BatchNorm(),
+                Activation("relu"), conv3x3(narrow, 1, narrow), BatchNorm(),
+                Activation("relu"), conv1x1(channels, use_bias=True), BatchNorm())
 
 
 class BasicBlockV2(HybridBlock):
@@ -164,8 +167,8 @@ class BasicBlockV2(HybridBlock):
 
     def make(self, channels, stride, in_channels):
         """Make what f consists of."""
-        self.bn1, self.conv1 = nn.BatchNorm(), conv3x3(channels, stride, in_channels)
-        self.bn2, self.conv2 = nn.BatchNorm(), conv3x3(channels, 1, channels)
+        self.bn1, self.conv1 = BatchNorm(), conv3x3(channels, stride, in_channels)
+        self.bn2, self.conv2 = BatchNorm(), conv3x3(channels, 1, channels)
 
     def hybrid_forward(self, F, x):
         """Apply the block."""
@@ -184,9 +187,9 @@ class BottleneckV2(BasicBlockV2):
     def make(self, channels, stride, in_channels):
         """Make what f consists of."""
         narrow = channels // 4
-        self.bn1, self.conv1 = nn.BatchNorm(), conv1x1(narrow)
-        self.bn2, self.conv2 = nn.BatchNorm(), conv3x3(narrow, stride, narrow)
-        self.bn3, self.conv3 = nn.BatchNorm(), conv1x1(channels)
+        self.bn1, self.conv1 = BatchNorm(), conv1x1(narrow)
+        self.bn2, self.conv2 = BatchNorm(), conv3x3(narrow, stride, narrow)
+        self.bn3, self.conv3 = BatchNorm(), conv1x1(channels)
 
     def rest(self, F, x):
         """What f does after its first convolution."""
@@ -197,14 +200,14 @@ def _first(channels, thumbnail):
     """What meets the picture; for pictures of some 32 pixels it does not shrink."""
     if thumbnail:
         return [conv3x3(channels, 1, 0)]
-    return [nn.Conv2D(channels, 7, 2, 3, use_bias=False), nn.BatchNorm(),
-            nn.Activation("relu"), nn.MaxPool2D(3, 2, 1)]
+    return [Conv2D(channels, 7, 2, 3, use_bias=False), BatchNorm(),
+            Activation("relu"), MaxPool2D(3, 2, 1)]
 
 
 def _stages(block, layers, channels):
     """Stages of residual blocks; all but the first halve height and width."""
     for i, count in enumerate(layers):
-        stage = nn.HybridSequential(prefix=f"stage{i + 1}_")
+        stage = HybridSequential(prefix=f"stage{i + 1}_")
         before, now = channels[i:i + 2]
         with stage.name_scope():
             stage.add(block(now, 1 if i == 0 else 2, now != before, before, prefix=""))
@@ -226,8 +229,8 @@ class ResNetV1(Classifier):
         with self.name_scope():
             self.features = chain(*_first(channels[0], thumbnail),
                                   *_stages(block, layers, channels),
-                                  nn.GlobalAvgPool2D())
-            self.output = nn.Dense(classes, in_units=channels[-1])
+                                  GlobalAvgPool2D())
+            self.output = Dense(classes, in_units=channels[-1])
 
 
 class ResNetV2(Classifier):
@@ -237,12 +240,12 @@ class ResNetV2(Classifier):
                  **kwargs):
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = chain(nn.BatchNorm(scale=False, center=False),
+            self.features = chain(BatchNorm(scale=False, center=False),
                                   *_first(channels[0], thumbnail),
-                                  *_stages(block, layers, channels), nn.BatchNorm(),
-                                  nn.Activation("relu"), nn.GlobalAvgPool2D(),
-                                  nn.Flatten())
-            self.output = nn.Dense(classes, in_units=channels[-1])
+                                  *_stages(block, layers, channels), BatchNorm(),
+                                  Activation("relu"), GlobalAvgPool2D(),
+                                  Flatten())
+            self.output = Dense(classes, in_units=channels[-1])
 
 
 RESNETS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3),
@@ -262,8 +265,8 @@ class Relu6(HybridBlock):
 
 def _normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
     """A convolution, normalisation and perhaps an activation, as a list."""
-    return [nn.Conv2D(channels, kernel, stride, kernel // 2, groups=groups,
-                      use_bias=False), nn.BatchNorm(), *([act()] if act else ())]
+    return [Conv2D(channels, kernel, stride, kernel // 2, groups=groups,
+                      use_bias=False), BatchNorm(), *([act()] if act else ())]
 
 
 class MobileNet(Classifier):
@@ -278,13 +281,13 @@ class MobileNet(Classifier):
         widths = [int(c * multiplier) for c in
                   (32, 64, 128, 128, 256, 256, *[512] * 6, 1024, 1024)]
         strides = (1, 2, 1, 2, 1, 2, *[1] * 5, 2, 1)
-        conv = partial(_normal_conv, act=partial(nn.Activation, "relu"))
+        conv = partial(_normal_conv, act=partial(Activation, "relu"))
         with self.name_scope():
             self.features = chain(*conv(widths[0], 3, 2))
             for before, now, stride in zip(widths, widths[1:], strides, strict=False):
                 self.features.add(*conv(before, 3, stride, before), *conv(now))
-            self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())
-            self.output = nn.Dense(classes)
+            self.features.add(GlobalAvgPool2D(), Flatten())
+            self.output = Dense(classes)
 
 
 class LinearBottleneck(HybridBlock):
@@ -295,7 +298,7 @@ class LinearBottleneck(HybridBlock):
         self.use_shortcut = stride == 1 and in_channels == channels
         wide = in_channels * t
         with self.name_scope():
-            self.out = nn.HybridSequential()
+            self.out = HybridSequential()
             self.out.add(*_normal_conv(wide, act=Relu6),
                          *_normal_conv(wide, 3, stride, wide, act=Relu6),
                          *_normal_conv(channels))
@@ -320,7 +323,7 @@ class MobileNetV2(Classifier):
         super().__init__(**kwargs)
         before = int(32 * multiplier)
         with self.name_scope():
-            self.features = nn.HybridSequential(prefix="features_")
+            self.features = HybridSequential(prefix="features_")
             with self.features.name_scope():
                 self.features.add(*_normal_conv(before, 3, 2, act=Relu6))
                 for channels, count, first in BOTTLENECKS:
@@ -331,24 +334,24 @@ class MobileNetV2(Classifier):
                             first if i == 0 else 1))
                         before = now
                 self.features.add(*_normal_conv(int(1280 * max(multiplier, 1)),
-                                                act=Relu6), nn.GlobalAvgPool2D())
-            self.output = nn.HybridSequential(prefix="output_")
+                                                act=Relu6), GlobalAvgPool2D())
+            self.output = HybridSequential(prefix="output_")
             with self.output.name_scope():
-                self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"),
-                                nn.Flatten())
+                self.output.add(Conv2D(classes, 1, use_bias=False, prefix="pred_"),
+                                Flatten())
 
 
 def _fire(squeeze, expand):
     """Few channels, then many: half by 1 x 1 and half by 3 x 3 convolutions."""
     def conv(*args):
-        return chain(nn.Conv2D(*args), nn.Activation("relu"))
+        return chain(Conv2D(*args), Activation("relu"))
 
     first, both = conv(squeeze, 1), HybridConcurrent(axis=1, prefix="")
     both.add(conv(expand, 1), conv(expand, 3, 1, 1))
     return chain(first, both)
 
 
-# Of each version: the first convolution, then the squeezed widths; 0 stands for pooling.
+# Version -> the first convolution, then the squeezed widths; 0 stands for pooling.
 SQUEEZENETS = {"1.0": ((96, 7, 2), (0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64)),
                "1.1": ((64, 3, 2), (0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64))}
 
@@ -365,11 +368,11 @@ class SqueezeNet(Classifier):
         first, widths = _entry(SQUEEZENETS, version, "SqueezeNet: version")
         with self.name_scope():
             self.features = chain(
-                nn.Conv2D(*first), nn.Activation("relu"),
-                *(_fire(n, 4 * n) if n else nn.MaxPool2D(3, 2, ceil_mode=True)
-                  for n in widths), nn.Dropout(0.5))
-            self.output = chain(nn.Conv2D(classes, 1), nn.Activation("relu"),
-                                nn.AvgPool2D(13), nn.Flatten())
+                Conv2D(*first), Activation("relu"),
+                *(_fire(n, 4 * n) if n else MaxPool2D(3, 2, ceil_mode=True)
+                  for n in widths), Dropout(0.5))
+            self.output = chain(Conv2D(classes, 1), Activation("relu"),
+                                AvgPool2D(13), Flatten())
 
 
 # -- by name ---------------------------------------------------------------------------

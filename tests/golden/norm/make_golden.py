@@ -111,10 +111,10 @@ def outputs():
 
 def functions():
     x = np.float32([-2.5, -1.5, -0.5, -0.2, 0.2, 0.5, 1.5, 2.5, 3.5])
-    for name in ("round", "rint", "fix", "trunc", "floor", "ceil", "sign", "erf", "gamma",
-                 "gammaln", "hard_sigmoid", "softsign", "reciprocal", "rcbrt", "cbrt",
-                 "degrees", "radians", "tan", "arctan", "sinh", "cosh", "arcsinh",
-                 "expm1", "logical_not"):
+    for name in ("round", "rint", "fix", "trunc", "floor", "ceil", "sign", "erf",
+                 "gamma", "gammaln", "hard_sigmoid", "softsign", "reciprocal", "rcbrt",
+                 "cbrt", "degrees", "radians", "tan", "arctan", "sinh", "cosh",
+                 "arcsinh", "expm1", "logical_not"):
         case(name, x)
     for name in ("erfinv", "arcsin", "arccos", "arctanh"):
         case(name, x[2:6])

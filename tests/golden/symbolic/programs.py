@@ -208,8 +208,8 @@ def names(mx):
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     made = [x + y, x + 1, 1 + x, x - y, 1 - x, x * y, x * 2, x / y, 1 / x, x % 2,
             x ** y, x ** 2, 2 ** x, x == y, x == 1, x != y, x > y, x > 1, 1 > x,
-            x >= y, x < y, x <= 1, abs(x), mx.sym.relu(x), mx.sym.relu(x), mx.sym.relu(x, name="mine"),
-            mx.sym.maximum(x, y), mx.sym.maximum(x, 2),
+            x >= y, x < y, x <= 1, abs(x), mx.sym.relu(x), mx.sym.relu(x),
+            mx.sym.relu(x, name="mine"), mx.sym.maximum(x, y), mx.sym.maximum(x, 2),
             mx.sym.random.uniform(shape=(2,)), mx.sym.arange(3), x.reshape((2, 3)),
             x.sum(), mx.sym.zeros_like(x)]
     with mx.name.Prefix("my_"):

@@ -1,0 +1,62 @@
+"""Chapter 14. Outline: which blocks a net is made of, as text beside its arrays.
+
+Takes:   a block, made by the same code as the one that was saved.
+Gives:   `save_outline`, `load_outline`, which `Block.save` and `Block.load` use.
+
+An outline is for checking, not for building: the code that makes the net must be there.
+What is left out: plans and graphs; a hybridized net traces itself again.
+"""
+
+import json
+
+from minihybrid.serial import FileError, read_whole, write_whole
+
+
+def outline(block):
+    """A block's class, name and state, and those of its children, as a dictionary."""
+    return {"class": type(block).__name__, "name": block.name,
+            "hybridized": bool(getattr(block, "_active", False)),
+            "children": {name: outline(child)
+                         for name, child in block._children.items()}}
+
+
+def save_outline(block, fname):
+    """Write the outline of a block to a file."""
+    write_whole(fname, json.dumps(outline(block), indent=1).encode())
+
+
+def load_outline(block, fname):
+    """Check that a block has the outline in a file; give it the names written there.
+
+    Returns: the blocks that were hybridized on their own, outermost first.
+    Raises:  FileError if the file is no outline, or that of another net.
+    """
+    try:
+        found = json.loads(read_whole(fname))
+        active = list(_match(block, found, fname))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{fname}: this is not the outline of a net; it was not "
+                        "written by Block.save, or it is damaged") from None
+    return active
+
+
+def _match(block, found, fname):
+    kind, children = type(block).__name__, found["children"]
+    if kind != found["class"] or len(children) != len(block._children):
+        raise FileError(
+            f"{fname}: the file tells of a {found['class']} with {len(children)} "
+            f"children where this net has the {kind} '{block.name}' with "
+            f"{len(block._children)}; make the net by the code that it was saved from")
+    if found["hybridized"]:
+        yield block
+    pairs = list(zip(children.items(), block._children.values(), strict=True))
+    for (_, part), child in pairs:
+        below = _match(child, part, fname)
+        if found["hybridized"]:
+            list(below)  # it is checked, and hybridized together with this block
+        else:
+            yield from below
+    block._name, block._children = str(found["name"]), {
+        name: child for (name, _), child in pairs}

@@ -1,0 +1,30 @@
+"""Chapter 02. What the generator must know of this machine's processor.
+
+Takes:   nothing.
+Gives:   `registers`, their size and number; `width`, how many numbers one holds.
+
+What is left out: caches; tiles are small enough for all that are sold today.
+"""
+
+from functools import cache
+
+
+@cache
+def registers():
+    """(bytes in a vector register, number of registers)."""
+    from llvmlite.binding import get_host_cpu_features  # the NumPy target goes without
+    features = get_host_cpu_features()
+    if features.get("avx512f"):
+        return 64, 32
+    if features.get("avx"):
+        return 32, 16
+    return 16, 32 if features.get("neon") else 16
+
+
+def width(itemsize):
+    """How many numbers of so many bytes are computed at once: 16 at most.
+
+    >>> width(4) in (4, 8, 16), width(4) >= width(8)
+    (True, True)
+    """
+    return min(16, registers()[0] // itemsize)

@@ -1,0 +1,341 @@
+"""Chapter 16. The functions of `mx.np` that rearrange: shapes, joining, choosing.
+
+Takes:   values of any level.
+Gives:   more functions for the table of `minihybrid.np.functions`.
+
+What is left out: indices that are lists of symbols.
+"""
+
+import numpy as onp
+
+from minihybrid.np.functions import FUNCTIONS, _beside, lengths, public
+from minihybrid.op import OPS, ShapeError
+from minihybrid.ops.infix import Value
+from minihybrid.ops.np_shapes import at_least
+
+
+# -- shapes ----------------------------------------------------------------------------
+@public
+def reshape(a, newshape, reverse=False, order="C"):
+    """The same numbers under another shape; one length may be -1."""
+    return OPS["_np_reshape"](a, newshape=newshape, order=order)
+
+
+@public
+def ravel(a, order="C"):
+    """The same numbers along one axis."""
+    return OPS["_np_reshape"](a, newshape=(-1,))
+
+
+@public
+def transpose(a, axes=None):
+    """The axes in another order, reversed unless given."""
+    return OPS["_np_transpose"](a, axes=axes)
+
+
+@public
+def swapaxes(a, axis1, axis2):
+    """Exchange two axes."""
+    return OPS["SwapAxis"](a, dim1=axis1, dim2=axis2)
+
+
+@public
+def moveaxis(a, source, destination):
+    """Axes moved to other places; the others keep their order."""
+    return OPS["_np_moveaxis"](a, source=source, destination=destination)
+
+
+@public
+def squeeze(a, axis=None):
+    """Take out axes of length 1, all of them unless told."""
+    return OPS["_np_squeeze"](a, axis=axis)
+
+
+@public
+def expand_dims(a, axis):
+    """Put in an axis of length 1."""
+    return OPS["expand_dims"](a, axis=axis)
+
+
+@public
+def broadcast_to(array, shape):
+    """Repeat axes of length 1 up to a shape."""
+    return OPS["_npi_broadcast_to"](array, shape=shape)
+
+
+def _at_least_of(n):
+    def call(*arys):
+        out = [a if len(lengths(a)) >= n else reshape(a, at_least(n, lengths(a)))
+               for a in arys]
+        return out[0] if len(out) == 1 else out
+    call.__name__ = f"atleast_{n}d"
+    call.__doc__ = f"The arrays with at least {n} axes."
+    public(call)
+
+
+for _n in (1, 2, 3):
+    _at_least_of(_n)
+
+
+# -- joining and cutting ---------------------------------------------------------------
+@public
+def concatenate(seq, axis=0):
+    """Join arrays along an axis; `None` joins them flat."""
+    return OPS["_npi_concatenate"](*seq, axis=axis)
+
+
+@public
+def append(arr, values, axis=None):
+    """The second array after the first."""
+    return OPS["_npi_concatenate"](arr, values, axis=axis)
+
+
+@public
+def stack(arrays, axis=0):
+    """Join arrays along a new axis."""
+    return OPS["_npi_stack"](*arrays, axis=axis)
+
+
+def _stacking(name, doc):
+    def call(arrays):
+        return OPS[f"_npi_{name}"](*arrays)
+    call.__name__, call.__doc__ = name, doc
+    public(call, names=("row_stack",) if name == "vstack" else ())
+
+
+for _name in ("vstack", "hstack", "dstack", "column_stack"):
+    _stacking(_name, OPS[f"_npi_{_name}"].doc)
+
+
+def _cuts(n, indices_or_sections, equal, name):
+    """Where an axis of length n is cut: (begin, end) pairs."""
+    if not isinstance(indices_or_sections, int):
+        ends = [slice(0, i).indices(n)[1] for i in indices_or_sections]
+        return list(zip([0, *ends], [*ends, n], strict=True))
+    parts = indices_or_sections
+    if parts < 1 or equal and n % parts:
+        raise ShapeError(f"{name}: an axis of length {n} does not divide into {parts} "
+                         "equal parts; array_split makes unequal ones")
+    sizes = [n // parts + (i < n % parts) for i in range(parts)]
+    ends = onp.cumsum(sizes).tolist()
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _split(ary, cuts, axis):
+    return [OPS["slice_axis"](ary, axis=axis, begin=a, end=max(a, b)) for a, b in cuts]
+
+
+@public
+def split(ary, indices_or_sections, axis=0):
+    """A list of equal parts, or of the parts between places."""
+    cuts = _cuts(lengths(ary)[axis], indices_or_sections, True, "split")
+    return _split(ary, cuts, axis)
+
+
+@public
+def array_split(ary, indices_or_sections, axis=0):
+    """As split; the first parts are longer where the length does not divide."""
+    cuts = _cuts(lengths(ary)[axis], indices_or_sections, False, "array_split")
+    return _split(ary, cuts, axis)
+
+
+@public
+def vsplit(ary, indices_or_sections):
+    """As split, along the first axis."""
+    return split(ary, indices_or_sections, 0)
+
+
+@public
+def hsplit(ary, indices_or_sections):
+    """As split, along the second axis; of a vector along its only one."""
+    return split(ary, indices_or_sections, min(len(lengths(ary)) - 1, 1))
+
+
+# -- choosing --------------------------------------------------------------------------
+@public
+def where(condition, x, y):
+    """x where the condition is not 0, else y; each may be a number."""
+    like = next((v for v in (x, y, condition) if isinstance(v, Value)), None)
+    if like is None:
+        return onp.where(condition, x, y)
+    return OPS["_npi_where"](*(v if isinstance(v, Value) else _beside(like, v, "where")
+                               for v in (condition, x, y)))
+
+
+@public
+def clip(a, a_min=None, a_max=None):
+    """a, but not below a_min and not above a_max; `None` is no bound."""
+    low = -onp.inf if a_min is None else a_min
+    return OPS["clip"](a, a_min=low, a_max=onp.inf if a_max is None else a_max)
+
+
+@public
+def zeros_like(a, dtype=None, order="C", ctx=None):
+    """Zeros in the shape of a."""
+    return full_like(a, 0, dtype)
+
+
+@public
+def ones_like(a, dtype=None, order="C", ctx=None):
+    """Ones in the shape of a."""
+    return full_like(a, 1, dtype)
+
+
+@public(names=("empty_like",))
+def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
+    """One value in the shape of a."""
+    return OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
+
+
+@public
+def copy(a):
+    """The same numbers in memory of their own."""
+    return OPS["_np_copy"](a)
+
+
+@public
+def shape(a):
+    """The length of each axis."""
+    return a.shape
+
+
+@public
+def ndim(a):
+    """The number of axes."""
+    return a.ndim
+
+
+@public
+def size(a):
+    """The number of elements."""
+    return a.size
+
+
+# -- picking and ordering --------------------------------------------------------------
+@public
+def take(a, indices, axis=None, mode="raise"):
+    """The parts of a at places of an axis; without an axis, of a laid out flat."""
+    if axis is None:
+        a, axis = OPS["_np_reshape"](a, newshape=(-1,)), 0
+    return OPS["take"](a, indices, axis=axis, mode=mode)
+
+
+@public
+def sort(a, axis=-1, kind=None, order=None):
+    """The numbers of each line in order."""
+    return OPS["sort"](a, axis=axis)
+
+
+@public
+def argsort(a, axis=-1, kind=None, order=None):
+    """The places of the numbers of each line in order, as int64."""
+    return OPS["argsort"](a, axis=axis, dtype="int64")
+
+
+@public
+def flip(m, axis=None):
+    """Axes read from back to front, all of them unless told."""
+    return OPS["_npi_flip"](m, axis=axis)
+
+
+@public
+def flipud(m):
+    """The first axis read from back to front."""
+    return flip(m, 0)
+
+
+@public
+def fliplr(m):
+    """The second axis read from back to front."""
+    return flip(m, 1)
+
+
+@public
+def roll(a, shift, axis=None):
+    """Each element moved by `shift` places; those at the end come first."""
+    return OPS["_np_roll"](a, shift=shift, axis=axis)
+
+
+@public
+def repeat(a, repeats, axis=None):
+    """Each element `repeats` times; without an axis, of a laid out flat."""
+    return OPS["repeat"](a, repeats=repeats, axis=axis)
+
+
+@public
+def tile(A, reps):
+    """The whole array `reps` times along each axis."""
+    return OPS["tile"](A, reps=reps)
+
+
+@public
+def diag(v, k=0):
+    """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
+    return OPS["_np_diag"](v, k=k)
+
+
+@public
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The diagonal of two axes, as the last axis."""
+    return OPS["_np_diagonal"](a, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@public
+def trace(a, offset=0, axis1=0, axis2=1):
+    """The sum of a diagonal."""
+    return FUNCTIONS["sum"](diagonal(a, offset, axis1, axis2), axis=-1)
+
+
+@public
+def tril(m, k=0):
+    """The lower triangle, zeros elsewhere."""
+    return OPS["_npi_tril"](m, k=k)
+
+
+@public
+def triu(m, k=0):
+    """The upper triangle, zeros elsewhere."""
+    return OPS["_npi_triu"](m, k=k)
+
+
+@public
+def pad(x, pad_width, mode="constant", constant_values=0):
+    """More at the ends of axes: one value, the edge's, or the inside mirrored."""
+    n = len(lengths(x))
+    if isinstance(pad_width, int):
+        pad_width = ((pad_width, pad_width),) * n
+    elif isinstance(pad_width[0], int):
+        pad_width = (tuple(pad_width),) * n
+    pad_width = pad_width * n if len(pad_width) == 1 else pad_width
+    return OPS["_npi_pad"](x, pad_width=pad_width, mode=mode,
+                           constant_value=constant_values)
+
+
+@public
+def meshgrid(*xi, indexing="xy"):
+    """Coordinates of a grid: one array for each vector, all of one shape."""
+    n = len(xi)
+    if n < 2:
+        return list(xi)
+    order = [1, 0, *range(2, n)] if indexing == "xy" else list(range(n))
+    sizes = [lengths(x)[0] for x in xi]
+    wanted = tuple(sizes[i] for i in order)
+    stood = [x.reshape(*(-1 if order[k] == i else 1 for k in range(n)))
+             for i, x in enumerate(xi)]
+    return [broadcast_to(x, wanted) for x in stood]
+
+
+@public
+def diff(a, n=1, axis=-1):
+    """What each number has more than the one before it, n times."""
+    for _ in range(n):
+        a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - \
+            OPS["slice_axis"](a, axis=axis, begin=0, end=-1)
+    return a
+
+
+def norm(x, ord=None, axis=None, keepdims=False):
+    """The length of a vector or matrix; `np.linalg.norm`."""
+    if axis is None and ord not in (None, "fro") and len(lengths(x)) != 1:
+        axis = tuple(range(len(lengths(x))))
+    return OPS["_npi_norm"](x, ord=ord, axis=axis, keepdims=keepdims)

@@ -1,0 +1,447 @@
+"""Chapter 02. Linear algebra: products, triangles, Cholesky, inverse, determinant.
+
+Takes:   (..., M, N): the last two axes are matrices, the others a batch of them.
+Gives:   the records of `linalg`. Three primitives factorise; what can be said by
+         products of matrices is, and so are all gradients.
+
+Source:  Giles, Collected Matrix Derivative Results (2008), for the gradients.
+What is left out: eigenvalues and the LQ factorisation.
+"""
+
+import numpy as np
+
+from minihybrid.op import (
+    HybridError,
+    ShapeError,
+    Spec,
+    boolean,
+    integer,
+    number,
+    register,
+)
+from minihybrid.ops.elementwise import exp, log, where
+from minihybrid.ops.layout import arange, expand_dims, made, reshape, swapaxes
+from minihybrid.ops.neural import batch_dot, matmul
+from minihybrid.ops.ordering import eye
+from minihybrid.ops.reduce import sum_
+from minihybrid.ops.shapes import (
+    as_codes,
+    axis_of,
+    common_dtype,
+    floating,
+    forward,
+    known,
+)
+from minihybrid.ops.tiling import diagonal, moveaxis, put_diagonal, square_of
+
+
+class LinAlgError(HybridError, ArithmeticError):
+    """A matrix that cannot be factorised."""
+
+
+def _square(op, old):
+    if len(old) < 2 or old[-1] != old[-2]:
+        raise ShapeError(f"{op}: square matrices (..., N, N) are needed, found {old}")
+    return old
+
+
+def _in_floats(function):
+    """The same function for whole numbers and float16, which LAPACK does not know."""
+    def eager(data, *more, **attrs):
+        kind = floating(data.dtype)
+        wide = np.float64 if kind == np.float64 else np.float32
+        out = function(*(v.astype(wide) for v in (data, *more)), **attrs)
+        return tuple(o.astype(kind) for o in out) if isinstance(out, tuple) else \
+            out.astype(kind)
+    return eager
+
+
+def _square_infer(name):
+    """The shape rule of functions of square matrices."""
+    def rule(specs):
+        if not known(specs):
+            return specs, [Spec(None, floating(specs[0].dtype))]
+        return specs, [Spec(_square(name, specs[0].shape), floating(specs[0].dtype))]
+    return rule
+
+
+def product(a, b, transpose_a=False, transpose_b=False, flat=False):
+    """The products of two batches of matrices; `flat` says that they are no batches."""
+    times = matmul if flat else batch_dot
+    return times(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def transposed(a):
+    """Matrices with rows and columns exchanged."""
+    return swapaxes(a, dim1=-1, dim2=-2)
+
+
+# -- triangles -------------------------------------------------------------------------
+def _triangle_expand(specs, data, lower, offset):
+    rows, columns = (made(data, arange, start=0, stop=n, dtype="int64")
+                     for n in specs[0].shape[-2:])
+    right = expand_dims(columns, axis=0).broadcast_sub(expand_dims(rows, axis=1))
+    return where(right <= offset if lower else right >= offset, data, data.zeros_like())
+
+
+triangle = register(
+    "_triangle", inputs=("data",), infer=lambda specs, **_: (specs, specs),
+    attrs={"lower": (boolean, True), "offset": (integer, 0)}, expand=_triangle_expand,
+    doc="The numbers on one side of a diagonal, and zeros on the other.")
+
+
+# -- products --------------------------------------------------------------------------
+def _gemm_rule(a, b, transpose_a, transpose_b, axis):
+    axis = axis_of("linalg_gemm2", axis, len(a)) - len(a)
+    (*left, k), (*right, n) = a, b
+    m, left = left.pop(axis + 1 if axis < -1 else -1), left
+    k2, right = right.pop(axis + 1 if axis < -1 else -1), right
+    m, k = (k, m) if transpose_a else (m, k)
+    k2, n = (n, k2) if transpose_b else (k2, n)
+    if k != k2 or left != right or len(a) != len(b):
+        raise ShapeError(f"linalg_gemm2: {a} times {b} does not work: the inner "
+                         f"lengths {k} and {k2}, and the axes before them, must be "
+                         "equal")
+    left.insert(len(left) + axis + 2, m)
+    return (*left, n)
+
+
+def _gemm2_expand(specs, a, b, transpose_a, transpose_b, alpha, axis):
+    n = len(specs[0].shape)
+    moved = axis not in (-2, n - 2)
+    if moved:
+        a, b = (moveaxis(v, source=axis, destination=-2) for v in (a, b))
+    out = product(a, b, transpose_a, transpose_b, flat=n == 2)
+    out = out if alpha == 1 else out * alpha
+    return moveaxis(out, source=-2, destination=axis) if moved else out
+
+
+TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
+gemm2 = register(
+    "_linalg_gemm2", "linalg_gemm2", inputs=("A", "B"),
+    attrs={**TRANSPOSES, "alpha": (number, 1.0), "axis": (integer, -2)},
+    infer=forward(lambda a, b, alpha, **kw: _gemm_rule(a, b, **kw)),
+    expand=_gemm2_expand, doc="alpha A B; `axis` holds the rows.")
+gemm = register(
+    "_linalg_gemm", "linalg_gemm", inputs=("A", "B", "C"),
+    attrs={**TRANSPOSES, "alpha": (number, 1.0), "beta": (number, 1.0),
+           "axis": (integer, -2)},
+    infer=forward(lambda a, b, c, alpha, beta, **kw: _gemm_rule(a, b, **kw)),
+    expand=lambda specs, a, b, c, beta, **kw: gemm2(a, b, **kw) + c * beta,
+    doc="alpha A B + beta C.")
+syrk = register(
+    "_linalg_syrk", "linalg_syrk", inputs=("A",),
+    attrs={"transpose": (boolean, False), "alpha": (number, 1.0)},
+    infer=forward(lambda a, transpose, alpha: (
+        *a[:-2], *(a[-1:] if transpose else a[-2:-1]) * 2)),
+    expand=lambda specs, a, transpose, alpha: gemm2(
+        a, a, transpose_a=transpose, transpose_b=not transpose, alpha=alpha),
+    doc="alpha A A^T, or with transpose alpha A^T A.")
+
+
+def _trmm_expand(specs, a, b, transpose, rightside, lower, alpha):
+    a = triangle(a, lower=lower)
+    if rightside:
+        return gemm2(b, a, transpose_b=transpose, alpha=alpha)
+    return gemm2(a, b, transpose_a=transpose, alpha=alpha)
+
+
+def _triangular_rule(a, b, rightside, **_):
+    n = b[-1] if rightside else b[-2]
+    if _square("linalg_trmm", a)[-1] != n or a[:-2] != b[:-2]:
+        raise ShapeError(f"linalg: a triangle {a} does not fit to {b}; {n} rows and "
+                         "columns are needed")
+    return b
+
+
+TRIANGULAR = {"transpose": (boolean, False), "rightside": (boolean, False),
+              "lower": (boolean, True), "alpha": (number, 1.0)}
+trmm = register(
+    "_linalg_trmm", "linalg_trmm", inputs=("A", "B"), attrs=TRIANGULAR,
+    infer=forward(_triangular_rule), expand=_trmm_expand,
+    doc="alpha A B, or with rightside alpha B A, where A is a triangle.")
+
+
+# -- solving ---------------------------------------------------------------------------
+def _solve_eager(a, b, *, lower, transpose):
+    with np.errstate(all="ignore"):
+        a = (np.tril if lower else np.triu)(a)
+        out, rows = np.empty_like(b), range(a.shape[-1])
+        a = a.swapaxes(-1, -2) if transpose else a
+        forwards = lower != transpose
+        for done, r in enumerate(rows if forwards else reversed(rows)):
+            past = slice(0, done) if forwards else slice(r + 1, None)
+            known_part = np.matmul(a[..., r:r + 1, past], out[..., past, :])
+            out[..., r:r + 1, :] = (b[..., r:r + 1, :] - known_part) / a[
+                ..., r:r + 1, r:r + 1]
+    return out
+
+
+def _solve_cpu(k, a, b, out, *, lower, transpose):
+    n, m = b.shape[-2:]
+    forwards = lower != transpose
+    with k.loop("batch", b.size // max(n * m, 1)), k.loop("step", n):
+        k("r = step" if forwards else f"r = {n - 1} - step")
+        with k.loop("j", m):
+            at = f"batch * {n * m} + r * {m} + j"
+            k(f"total = T({b}[{at}])")
+            with k.block("for c in range(r):" if forwards
+                         else f"for c in range(r + 1, {n}):"):
+                entry = f"c * {n} + r" if transpose else f"r * {n} + c"
+                k(f"total -= {a}[batch * {n * n} + {entry}] * "
+                  f"{out}[batch * {n * m} + c * {m} + j]")
+            k(f"{out}[{at}] = total / {a}[batch * {n * n} + r * {n} + r]")
+
+
+def _solve_grad(g, out, a, b, lower, transpose):
+    db = solve(a, g, lower=lower, transpose=not transpose)
+    da = product(out, db, transpose_b=True) if transpose else \
+        product(db, out, transpose_b=True)
+    return -triangle(da, lower=lower), db
+
+
+def _solve_infer(**side):
+    def infer(specs, **attrs):
+        specs, (out,) = forward(_triangular_rule)(specs, **attrs | side)
+        return specs, [Spec(out.shape, floating(common_dtype("linalg_trsm", specs)))]
+    return infer
+
+
+solve = register(
+    "_solve_triangle", inputs=("A", "B"), eager=_in_floats(_solve_eager),
+    cpu=_solve_cpu, grad=_solve_grad, infer=_solve_infer(rightside=False),
+    attrs={"lower": (boolean, True), "transpose": (boolean, False)},
+    doc="X of A X = B for triangles A of batches (N, n, n), row after row.")
+
+
+def _as_batch(specs, *arrays):
+    """Matrices as a batch with one axis: (n, m) becomes (1, n, m)."""
+    return [reshape(v, shape=as_codes((int(np.prod(s.shape[:-2])), *s.shape[-2:])))
+            for v, s in zip(arrays, specs, strict=True)]
+
+
+def _trsm_expand(specs, a, b, transpose, rightside, lower, alpha):
+    a, b = _as_batch(specs, a, b)
+    if rightside:  # X A = B is A^T X^T = B^T
+        out = transposed(solve(a, transposed(b), lower=lower, transpose=not transpose))
+    else:
+        out = solve(a, b, lower=lower, transpose=transpose)
+    out = out if alpha == 1 else out * alpha
+    return reshape(out, shape=as_codes(specs[1].shape))
+
+
+trsm = register(
+    "_linalg_trsm", "linalg_trsm", inputs=("A", "B"), attrs=TRIANGULAR,
+    infer=_solve_infer(), expand=_trsm_expand,
+    doc="X of A X = alpha B, or with rightside X A = alpha B, where A is a triangle.")
+
+
+# -- Cholesky --------------------------------------------------------------------------
+def _cholesky_eager(data):
+    try:
+        return np.linalg.cholesky(data)
+    except np.linalg.LinAlgError:
+        raise LinAlgError("linalg_potrf: a matrix is not positive definite, so it has "
+                          "no Cholesky factor; add a little to its diagonal") from None
+
+
+def _cholesky_cpu(k, data, out):
+    n = data.shape[-1]
+    with k.loop("batch", data.size // max(n * n, 1)), k.loop("r", n), k.loop("c", n):
+        at = f"batch * {n * n}"
+        k(f"total = T({data}[{at} + r * {n} + c]) if c <= r else T(0)")
+        with k.block("for p in range(c if c <= r else 0):"):
+            k(f"total -= {out}[{at} + r * {n} + p] * {out}[{at} + c * {n} + p]")
+        k(f"{out}[{at} + r * {n} + c] = (total if c > r else sqrt(total) if c == r "
+          f"else total / {out}[{at} + c * {n} + c])")
+
+
+def _cholesky_grad(g, out, data):
+    """A = L L^T: with P the lower part of L^T G, halved on the diagonal, symmetrised
+    L^-T P L^-1."""
+    half = triangle(product(out, g, transpose_a=True), offset=-1)
+    half = half + put_diagonal(diagonal(product(out, g, transpose_a=True), axis1=-2,
+                                        axis2=-1) * 0.5, half, axis1=-2, axis2=-1)
+    inner = solve(out, transposed(solve(out, half, transpose=True)), transpose=True)
+    return ((inner + transposed(inner)) * 0.5,)
+
+
+cholesky = register(
+    "_cholesky", inputs=("data",), eager=_in_floats(_cholesky_eager), cpu=_cholesky_cpu,
+    grad=_cholesky_grad, infer=_square_infer("linalg_potrf"),
+    doc="The lower triangle L of A = L L^T, of batches (N, n, n).")
+
+
+def _batched(op):
+    """The expansion that applies a primitive of batches (N, n, n)."""
+    def expand(specs, a):
+        return reshape(op(*_as_batch(specs, a)), shape=as_codes(specs[0].shape))
+    return expand
+
+
+potrf = register(
+    "_linalg_potrf", "linalg_potrf", inputs=("A",), expand=_batched(cholesky),
+    infer=_square_infer("linalg_potrf"),
+    doc="The lower triangle L of a symmetric positive definite A = L L^T.")
+
+
+def _potri_expand(specs, a):
+    (a,) = _as_batch(specs, a)
+    one = made(a, eye, N=specs[0].shape[-1], dtype=specs[0].dtype)
+    left = solve(a, a.zeros_like().broadcast_add(one))
+    return reshape(product(left, left, transpose_a=True),
+                   shape=as_codes(specs[0].shape))
+
+
+potri = register(
+    "_linalg_potri", "linalg_potri", inputs=("A",), expand=_potri_expand,
+    infer=_square_infer("linalg_potri"),
+    doc="The inverse of L L^T, from its lower triangle L.")
+
+
+# -- inverse and determinant -----------------------------------------------------------
+def _inverse_eager(data):
+    try:
+        return np.linalg.inv(data)
+    except np.linalg.LinAlgError:
+        raise LinAlgError("linalg_inverse: a matrix is singular, so it has no "
+                          "inverse") from None
+
+
+def _eliminate(k, n, each_row):
+    """Rows of `work`, the largest number of a column first; `each_row` clears them."""
+    with k.block(f"for c in range({n}):"):
+        k("top = c")
+        with k.block(f"for r in range(c + 1, {n}):"):
+            with k.block("if abs(work[r, c]) > abs(work[top, c]):"):
+                k("top = r")
+        with k.block("if top != c:"):
+            k("sign = -sign")
+            with k.block("for j in range(work.shape[1]):"):
+                k("work[c, j], work[top, j] = work[top, j], work[c, j]")
+        each_row()
+
+
+def _inverse_cpu(k, data, out):
+    """Gauss and Jordan: what makes A the identity makes the identity its inverse."""
+    n = data.shape[-1]
+    k(f"work = np.empty(({n}, {2 * n}), {out}.dtype)")
+    k("sign = T(1)")
+
+    def clear():
+        k("scale = T(1) / work[c, c]")
+        with k.block(f"for j in range({2 * n}):"):
+            k("work[c, j] *= scale")
+        with k.block(f"for r in range({n}):"):
+            with k.block("if r != c:"):
+                k("scale = work[r, c]")
+                with k.block(f"for j in range({2 * n}):"):
+                    k("work[r, j] -= scale * work[c, j]")
+
+    with k.loop("batch", data.size // max(n * n, 1)):
+        with k.loop("r", n), k.loop("j", n):
+            k(f"work[r, j] = {data}[batch * {n * n} + r * {n} + j]")
+            k(f"work[r, {n} + j] = T(1) if r == j else T(0)")
+        _eliminate(k, n, clear)
+        with k.loop("r", n), k.loop("j", n):
+            k.store(f"batch * {n * n} + r * {n} + j", f"work[r, {n} + j]")
+
+
+def _inverse_grad(g, out, data):
+    return (-product(product(out, g, transpose_a=True), out, transpose_b=True),)
+
+
+inverse_ = register(
+    "_inverse", inputs=("data",), eager=_in_floats(_inverse_eager), cpu=_inverse_cpu,
+    grad=_inverse_grad, infer=_square_infer("linalg_inverse"),
+    doc="The inverse of each matrix of a batch (N, n, n).")
+inverse = register(
+    "_linalg_inverse", "linalg_inverse", inputs=("A",), expand=_batched(inverse_),
+    infer=_square_infer("linalg_inverse"), doc="The inverse of square matrices.")
+
+
+def _slogdet_cpu(k, data, sign, logarithm):
+    n = data.shape[-1]
+    k(f"work = np.empty(({n}, {n}), {sign}.dtype)")
+
+    def clear():
+        k("total += log(abs(work[c, c]))")
+        k("sign = -sign if work[c, c] < T(0) else sign")
+        k("sign = T(0) if work[c, c] == T(0) else sign")
+        with k.block(f"for r in range(c + 1, {n}):"):
+            k("scale = work[r, c] / work[c, c] if work[c, c] != T(0) else T(0)")
+            with k.block(f"for j in range(c, {n}):"):
+                k("work[r, j] -= scale * work[c, j]")
+
+    with k.loop("batch", sign.size):
+        with k.loop("r", n), k.loop("j", n):
+            k(f"work[r, j] = {data}[batch * {n * n} + r * {n} + j]")
+        k("sign = T(1)")
+        k("total = T(0)")
+        _eliminate(k, n, clear)
+        k(f"{sign}[batch] = sign")
+        k(f"{logarithm}[batch] = total")
+
+
+def _slogdet_grad(g, out, data):
+    up = g[1]
+    if up is None:
+        return (None,)
+    return (up.reshape((-1, 1, 1)).broadcast_mul(transposed(inverse_(data))),)
+
+
+slogdet_ = register(
+    "_slogdet", inputs=("data",), n_outputs=2, eager=_in_floats(np.linalg.slogdet),
+    cpu=_slogdet_cpu, grad=_slogdet_grad, infer=lambda specs: (specs, [Spec(
+        _square("linalg_slogdet", specs[0].shape)[:1] if known(specs) else None,
+        floating(specs[0].dtype))] * 2),
+    doc="The sign and the logarithm of |det| of each matrix of a batch (N, n, n).")
+
+
+def _det_rule(a):
+    return _square("linalg_det", a)[:-2] or (1,)
+
+
+def _slogdet_expand(specs, a):
+    new = as_codes(_det_rule(specs[0].shape))
+    return tuple(reshape(v, shape=new) for v in slogdet_(*_as_batch(specs, a)))
+
+
+slogdet = register(
+    "_linalg_slogdet", "linalg_slogdet", inputs=("A",), n_outputs=2,
+    infer=lambda specs: (specs, [Spec(
+        _det_rule(specs[0].shape) if known(specs) else None,
+        floating(specs[0].dtype))] * 2),
+    expand=_slogdet_expand,
+    doc="The sign of the determinant, and the logarithm of its absolute value.")
+
+
+def _det_expand(specs, a):
+    sign, logarithm = _slogdet_expand(specs, a)
+    return sign * exp(logarithm)
+
+
+det = register(
+    "_linalg_det", "linalg_det", inputs=("A",), expand=_det_expand,
+    infer=lambda specs: (specs, slogdet.infer(specs)[1][:1]),
+    doc="The determinant of square matrices.")
+
+
+# -- diagonals -------------------------------------------------------------------------
+OFFSET = {"offset": (integer, 0)}
+extractdiag = register(
+    "_linalg_extractdiag", "linalg_extractdiag", inputs=("A",), attrs=OFFSET,
+    infer=lambda specs, offset: diagonal.infer(specs, offset=offset, axis1=-2,
+                                               axis2=-1),
+    expand=lambda specs, a, offset: diagonal(a, offset=offset, axis1=-2, axis2=-1),
+    doc="A diagonal of each matrix, as rows.")
+makediag = register(
+    "_linalg_makediag", "linalg_makediag", inputs=("A",), attrs=OFFSET,
+    infer=forward(lambda a, offset: (*a[:-1], *(a[-1] + abs(offset),) * 2)),
+    expand=lambda specs, a, offset: square_of(a, specs, offset),
+    doc="Square matrices with the rows of A on a diagonal.")
+sumlogdiag = register(
+    "_linalg_sumlogdiag", "linalg_sumlogdiag", inputs=("A",),
+    infer=lambda specs: (specs, slogdet.infer(specs)[1][:1]),
+    expand=lambda specs, a: sum_(log(diagonal(a, axis1=-2, axis2=-1)), axis=-1),
+    doc="The sum of the logarithms of each matrix' diagonal.")

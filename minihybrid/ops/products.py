@@ -1,0 +1,168 @@
+"""Chapter 02. Products of matrices: sums that stay in registers.
+
+Takes:   a kernel writer, flat arrays, which of them are transposed.
+Gives:   `matmul`, the loops of out (M, N) = op(a) op(b); `scratch`, what they need.
+
+A product reads each number many times, so the question is from where. Here a tile
+of `out`, some rows high and some vectors wide, stays in registers while one loop goes along
+K; the strip of b that it reads lies in the nearest cache, row by row, because it was
+copied there (`panel`) if b lay the other way. For a few rows the copy would cost
+more than it saves: then rows of a meet rows of b in dot products.
+
+Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication (2008).
+What is left out: several threads, and a second level of tiles.
+"""
+
+from minihybrid.machine import registers, width
+from minihybrid.ops.shapes import blocks
+
+FEW = 12       # rows of a for which dot products are faster
+DEPTH = 256    # rows of a panel, so that it fits the first cache
+WIDE = 32      # numbers in a row of a panel, at most: two vectors
+
+
+def scratch(rows):
+    """Numbers beside the arrays: a panel, and a tile of what sticks out."""
+    return 0 if rows < FEW else DEPTH * WIDE + 8 * 16
+
+
+def matmul(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
+    """Write the loops of out (M, N) = op(a) op(b) + bias.
+
+    start:      the text of where out begins in the whole output, `"batch * 6 + "`.
+
+    In loops:   for each tile of out: for k: tile += column of a * row of b
+    """
+    m, n = out.shape
+    depth = a.shape[0] if transpose_a else a.shape[1]
+    if depth == 0 or m * n == 0:
+        with k.loop("i", out.size):
+            k(f"{out}[i] = T(0)")
+    elif min(m, n) < FEW and transpose_b and not transpose_a:
+        dot_products(k, a, b, out, m, n, depth)
+    elif m < FEW or out.dtype.kind == "b":
+        sums(k, a, b, out, m, n, depth, transpose_a, transpose_b)
+    else:
+        return tiles(k, a, b, out, (m, n, depth), transpose_a, transpose_b, bias,
+                     start)
+    if bias is not None or k.after or (k.core, 0) not in k.outs:
+        with k.loop("m", m), k.loop("n", n):
+            finish(k, out, n, bias, start, "m", "n")
+    return None
+
+
+def finish(k, out, n, bias, start, row, column):
+    """End one number of the product: the bias, and what follows the product."""
+    plus = f" + {bias}[{column}]" if bias is not None else ""
+    index = f"({row}) * {n} + {column}"
+    k.store(start + index, f"{out}[{index}]{plus}",
+            {len(k.core.specs[0].shape) - 1: column})
+
+
+# -- few rows --------------------------------------------------------------------------
+def dot_products(k, a, b, out, m, n, depth):
+    """Blocks of rows of a times rows of b; every sum is a number in a register."""
+    for m0, m1, rows in blocks(m, 4):
+        for n0, n1, cols in blocks(n, 4):
+            with k.loop("m", m1, m0, rows), k.loop("n", n1, n0, cols):
+                pairs = [(r, c) for r in range(rows) for c in range(cols)]
+                k(" = ".join(f"s{r}{c}" for r, c in pairs) + " = T(0)")
+                with k.block(f"for k in range({depth}):"):
+                    for r, c in pairs:
+                        k(f"s{r}{c} += {a}[(m + {r}) * {depth} + k] * "
+                          f"{b}[(n + {c}) * {depth} + k]")
+                for r, c in pairs:
+                    k(f"{out}[(m + {r}) * {n} + n + {c}] = s{r}{c}")
+
+
+def sums(k, a, b, out, m, n, depth, transpose_a, transpose_b):
+    """Eight rows of b, each times one number of a, added to a row of out."""
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
+    for k0, k1, rows in blocks(depth, 8):
+        with k.loop("k", k1, k0, rows), k.loop("m", m):
+            for r in range(rows):
+                at = f"(k + {r}) * {m} + m" if transpose_a else f"m * {depth} + k + {r}"
+                k(f"x{r} = {a}[{at}]")
+                if not transpose_b:
+                    k(f"w{r} = {b}[(k + {r}) * {n}:(k + {r} + 1) * {n}]")
+            k(f"row = {out}[m * {n}:(m + 1) * {n}]")
+            with k.block(f"for n in range({n}):"):
+                k("row[n] += " + " + ".join(
+                    f"x{r} * {b}[n * {depth} + k + {r}]" if transpose_b
+                    else f"x{r} * w{r}[n]" for r in range(rows)))
+
+
+# -- many rows -------------------------------------------------------------------------
+def tiles(k, a, b, out, lengths, transpose_a, transpose_b, bias, start):
+    """Tiles of out, strip by strip; what follows the product is done tile by tile."""
+    m, n, depth = lengths
+    lanes, many = width(out.dtype.itemsize), registers()[1] > 16
+    wide = 2 * lanes
+    strips = [(0, n - n % wide, wide, wide)] if n >= wide else []
+    if n % wide >= lanes:
+        strips.append((n - n % wide, n - n % lanes, lanes, lanes))
+    if n % lanes:
+        strips.append((n - n % lanes, n, lanes, n % lanes))
+    ends = bias is not None or k.after or (k.core, 0) not in k.outs
+    for k0 in range(0, depth, DEPTH):
+        deep = min(DEPTH, depth - k0)
+        for n0, n1, step, cols in strips:
+            with k.loop("n", n1, n0, step):
+                packed = transpose_b or cols < step
+                if packed:
+                    pack(k, b, (n, depth), (k0, deep), step, cols, transpose_b)
+                for m0, m1, rows in blocks(m, 8 if many else 6):
+                    with k.loop("m", m1, m0, rows):
+                        tile(k, a, b, out, lengths, (k0, deep), (rows, step, cols),
+                             transpose_a, packed)
+                        if ends and k0 + deep == depth:
+                            with k.loop("r", rows), k.loop("c", cols):
+                                finish(k, out, n, bias, start, "m + r", "(n + c)")
+
+
+def pack(k, b, lengths, part, step, cols, transpose_b):
+    """Copy a strip of b into the panel: one row of it for each k, padded with zeros."""
+    (n, depth), (k0, deep) = lengths, part
+    lanes = width(b.dtype.itemsize)
+    done = 0
+    if transpose_b and cols == step:
+        done = deep - deep % lanes
+        with k.loop("k", done, 0, lanes), k.loop("c", step, 0, lanes):
+            k(f"transpose({b}, (n + c) * {depth} + {k0} + k, {depth}, "
+              f"work, k * {step} + c, {step})")
+    with k.loop("k", deep, done), k.loop("c", step):
+        at = f"(n + c) * {depth} + {k0} + k" if transpose_b else \
+            f"({k0} + k) * {n} + n + c"
+        keep = f" if c < {cols} else T(0)" if cols < step else ""
+        k(f"work[k * {step} + c] = {b}[{at}]{keep}")
+
+
+def tile(k, a, b, out, lengths, part, size, transpose_a, packed):
+    """One tile: its sums stay in registers from the first k to the last."""
+    (m, n, depth), (k0, deep), (rows, step, cols) = lengths, part, size
+    lanes = width(out.dtype.itemsize)
+    vectors = range(0, step, lanes)
+    whole = cols == step
+    for r in range(rows):
+        for c in vectors:
+            k(f"s{r}_{c} = " + ("splat(T(0))" if not k0 or not whole else
+                                f"load({out}, (m + {r}) * {n} + n + {c})"))
+    with k.block(f"for k in range({deep}):"):
+        for c in vectors:
+            k(f"b{c} = " + (f"load(work, k * {step} + {c})" if packed else
+                            f"load({b}, ({k0} + k) * {n} + n + {c})"))
+        for r in range(rows):
+            at = f"({k0} + k) * {m} + m + {r}" if transpose_a else \
+                f"(m + {r}) * {depth} + {k0} + k"
+            k(f"x = splat({a}[{at}])")
+            for c in vectors:
+                k(f"s{r}_{c} = fma(x, b{c}, s{r}_{c})")
+    for r in range(rows):
+        for c in vectors:
+            k(f"store({out}, (m + {r}) * {n} + n + {c}, s{r}_{c})" if whole else
+              f"store(work, {DEPTH * WIDE + r * lanes}, s{r}_{c})")
+    if not whole:
+        with k.loop("r", rows), k.loop("c", cols):
+            k(f"{out}[(m + r) * {n} + n + c] {'+' if k0 else ''}= "
+              f"work[{DEPTH * WIDE} + r * {lanes} + c]")
