@@ -13,6 +13,7 @@ from minihybrid import (
     attribute,
     autograd,
     base,
+    context,
     contrib,
     datasets,
     executor,
@@ -32,9 +33,10 @@ from minihybrid import (
 )
 from minihybrid.attribute import AttrScope
 from minihybrid.base import MXNetError
+from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
 from minihybrid.explain import explain
 from minihybrid.gluon import function
-from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, random
+from minihybrid.nd import random
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
 from minihybrid.show import show
 from minihybrid.tracing import TraceError
@@ -45,9 +47,9 @@ ndarray, symbol, initializer, visualization = nd, sym, init, viz
 
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
-    "ShapeError", "TraceError", "attribute", "autograd", "base", "contrib", "cpu",
-    "current_context", "datasets", "executor", "explain", "function", "gluon", "gpu",
-    "init", "initializer", "lr_scheduler", "metric", "name", "nd", "ndarray", "np",
-    "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
+    "ShapeError", "TraceError", "attribute", "autograd", "base", "context", "contrib",
+    "cpu", "current_context", "datasets", "executor", "explain", "function", "gluon",
+    "gpu", "init", "initializer", "lr_scheduler", "metric", "name", "nd", "ndarray",
+    "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
     "symbol", "use_np_shape", "util", "visualization", "viz",
 ]

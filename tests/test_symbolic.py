@@ -274,3 +274,14 @@ def test_a_summary_counts_every_parameter_once(capsys):
     mx.viz.print_summary(net)
     text = capsys.readouterr().out
     assert "two(FullyConnected)" in text and "Total params: 0\n" in text
+
+
+# -- devices ---------------------------------------------------------------------------
+def test_a_device_holds_inside_its_block():
+    assert mx.current_context() == mx.cpu() == mx.context.Context("cpu", 0)
+    with mx.cpu(1) as device:
+        assert mx.current_context() is device and device.device_id == 1
+        assert nd.ones((1,)).context == mx.cpu()
+    assert mx.current_context() == mx.cpu(0)
+    with mx.gpu(0), pytest.raises(HybridError, match=r"gpu\(0\) is not available"):
+        nd.ones((1,))

@@ -13,8 +13,9 @@ import numpy as np
 from minihybrid import init as initializers
 from minihybrid import nd, sym
 from minihybrid.attribute import FLAGS
+from minihybrid.context import CPU, check_context
 from minihybrid.graph import refine
-from minihybrid.nd import CPU, NDArray, aligned, check_context
+from minihybrid.nd import NDArray, aligned
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.serial import FileError, load, save
