@@ -123,6 +123,8 @@ for file in FILES:
     again = SAMPLES.keys() & file.SAMPLES.keys()
     assert not again, f"{file.__name__} has samples that exist: {sorted(again)}"
     SAMPLES |= file.SAMPLES
+SAMPLES |= {new: SAMPLES[old] for new, old in samples_np.RENAMED.items()
+            if old in SAMPLES}
 
 
 def cases_of(op):

@@ -33,12 +33,15 @@ from minihybrid.ops.elementwise import (
     exp,
     expm1,
     literal,
+    ones_like,
     rsqrt,
     square,
     unary,
     where,
+    zeros_like,
 )
 from minihybrid.ops.neural import softmax
+from minihybrid.ops.reduce import AXES, prod, sum_
 from minihybrid.ops.shapes import floating, same_shape
 
 # -- trigonometry and its inverse ------------------------------------------------------
@@ -155,12 +158,29 @@ polygamma = register(
 binary("hypot", np.hypot, "hypot({a}, {b})", lambda g, y, a, b: g * a / y,
        lambda g, y, a, b: g * b / y, "sqrt(a * a + b * b), without overflow.", "_hypot",
        "_hypot_scalar")
+binary("arctan2", np.arctan2, "atan2({a}, {b})",
+       lambda g, y, a, b: g * b / (a * a + b * b),
+       lambda g, y, a, b: -g * a / (a * a + b * b), "The angle of the point (b, a).",
+       "_arctan2", "_arctan2_scalar", "_rarctan2_scalar")
 for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} != 0"),
                      ("xor", "({a} != 0) != ({b} != 0)")):
     binary(f"logical_{_name}", getattr(np, f"logical_{_name}"),
            f"T(1) if {_test} else T(0)", None, None,
            f"1 where a {_name} b is not 0, else 0, in the dtype of a.",
            f"_logical_{_name}", f"_logical_{_name}_scalar")
+
+
+# -- sums that skip NaN ----------------------------------------------------------------
+def _skipping(name, reduction, neutral):
+    return register(
+        name, inputs=("data",), attrs=AXES, infer=reduction.infer,
+        expand=lambda specs, data, **attrs: reduction(
+            where(data == data, data, neutral(data)), **attrs),
+        doc=f"{reduction.doc} NaN is left out.")
+
+
+_skipping("nansum", sum_, zeros_like)
+_skipping("nanprod", prod, ones_like)
 
 
 # -- activations -----------------------------------------------------------------------
