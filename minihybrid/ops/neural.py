@@ -19,11 +19,11 @@ from minihybrid.op import (
     optional,
     register,
 )
-from minihybrid.ops import products
 from minihybrid.ops.elementwise import exp, relu, sigmoid, softrelu, softsign, tanh
 from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import flatten as flatten_rows
 from minihybrid.ops.layout import reshape, reshape_like
+from minihybrid.ops.products import product_loops, product_scratch
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import (
     axis_of,
@@ -64,15 +64,15 @@ def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
 TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
 
 
-def _product_scratch(ins, outs, **_):
+def _scratch(ins, outs, **_):
     """What the loops of a product with so many rows need beside."""
-    return products.scratch(outs[0].shape[-2])
+    return product_scratch(outs[0].shape[-2])
 
 
 matmul = register(
     "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES, infer=forward(_matmul_rule),
     eager=_matmul_eager, grad=_matmul_grad,
-    cpu=products.matmul, scratch=_product_scratch,
+    cpu=product_loops, scratch=_scratch,
     numpy=lambda a, b, out, transpose_a, transpose_b: (
         f"np.dot({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
     doc="(M, K) times (K, N) -> (M, N).")
@@ -128,8 +128,8 @@ def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
     with k.loop("batch", int(np.prod(out.shape[:-2]))):
         parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
-        products.matmul(k, *parts, transpose_a, transpose_b,
-                        start=f"batch * {parts[2].size} + ")
+        product_loops(k, *parts, transpose_a, transpose_b,
+                      start=f"batch * {parts[2].size} + ")
 
 
 def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
@@ -150,7 +150,7 @@ batch_dot = register(
     "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
     infer=forward(_batch_dot_rule),
     eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
-    scratch=_product_scratch,
+    scratch=_scratch,
     doc="(..., M, K) times (..., K, N) -> (..., M, N), one product a sample.")
 
 
@@ -200,7 +200,7 @@ def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
     rows = out.size // max(num_hidden, 1)
     data = k.part(data, None, (rows, weight.shape[1]))
     out = k.part(out, None, (rows, num_hidden))
-    products.matmul(k, data, weight, out, False, True, *bias)
+    product_loops(k, data, weight, out, False, True, *bias)
 
 
 def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
@@ -212,7 +212,7 @@ def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
 fully_connected = register(
     "FullyConnected",
     inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad, cpu=_fc_cpu,
-    scratch=lambda ins, outs, num_hidden, **_: products.scratch(
+    scratch=lambda ins, outs, num_hidden, **_: product_scratch(
         outs[0].size // max(num_hidden, 1)),
     numpy=_fc_numpy,
     attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),

@@ -1,15 +1,17 @@
 """Chapter 02. Products of matrices: sums that stay in registers.
 
 Takes:   a kernel writer, flat arrays, which of them are transposed.
-Gives:   `matmul`, the loops of out (M, N) = op(a) op(b); `scratch`, what they need.
+Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, what
+         they need.
 
 A product reads each number many times, so the question is from where. Here a tile
-of `out`, some rows high and some vectors wide, stays in registers while one loop goes along
-K; the strip of b that it reads lies in the nearest cache, row by row, because it was
-copied there (`panel`) if b lay the other way. For a few rows the copy would cost
+of `out`, some rows high and some vectors wide, stays in registers while one loop goes
+along K; the strip of b that it reads lies in the nearest cache, row by row, because it
+was copied there (`panel`) if b lay the other way. For a few rows the copy would cost
 more than it saves: then rows of a meet rows of b in dot products.
 
-Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication (2008).
+Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication,
+         ACM TOMS 34 (2008).
 What is left out: several threads, and a second level of tiles.
 """
 
@@ -21,12 +23,12 @@ DEPTH = 256    # rows of a panel, so that it fits the first cache
 WIDE = 32      # numbers in a row of a panel, at most: two vectors
 
 
-def scratch(rows):
+def product_scratch(rows):
     """Numbers beside the arrays: a panel, and a tile of what sticks out."""
     return 0 if rows < FEW else DEPTH * WIDE + 8 * 16
 
 
-def matmul(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
+def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     """Write the loops of out (M, N) = op(a) op(b) + bias.
 
     start:      the text of where out begins in the whole output, `"batch * 6 + "`.
