@@ -16,7 +16,8 @@ import sys
 from minihybrid import nd as _nd
 from minihybrid import serial as _serial
 from minihybrid import sym as _sym
-from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, waitall
+from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.nd import waitall
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.ops import OPS as _OPS
 from minihybrid.ops.infix import namespace as _namespace

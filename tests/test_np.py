@@ -8,7 +8,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, np, npx, sym
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
-from minihybrid.sym import TraceError
+from minihybrid.tracing import TraceError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "np"
 ANSWERS = json.loads((GOLDEN / "expressions.json").read_text(encoding="utf-8"))

@@ -19,7 +19,8 @@ from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
 from minihybrid.plan import CompiledOp, Plan, best_target, write_states
-from minihybrid.sym import Symbol, TraceError, replay, trace
+from minihybrid.sym import Symbol, replay, trace
+from minihybrid.tracing import TraceError
 
 
 class Signature(NamedTuple):
@@ -197,6 +198,9 @@ class Hybrid:
         names = (
             ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
         )
+        taken = set(self.params())
+        while not taken.isdisjoint(names):  # a parameter may be called data, too
+            names = ["_" + name for name in names]
         specs = {n: Spec(a.data.shape, a.data.dtype)
                  for n, a in zip(names, arrays, strict=True)}
         kind = np.ndarray if any(isinstance(a, np.ndarray) for a in arrays) else NDArray

@@ -33,15 +33,12 @@ from minihybrid.ops.elementwise import (
     exp,
     expm1,
     literal,
-    ones_like,
     rsqrt,
     square,
     unary,
     where,
-    zeros_like,
 )
 from minihybrid.ops.neural import softmax
-from minihybrid.ops.reduce import AXES, prod, sum_
 from minihybrid.ops.shapes import floating, same_shape
 
 # -- trigonometry and its inverse ------------------------------------------------------
@@ -168,19 +165,6 @@ for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} !
            f"T(1) if {_test} else T(0)", None, None,
            f"1 where a {_name} b is not 0, else 0, in the dtype of a.",
            f"_logical_{_name}", f"_logical_{_name}_scalar")
-
-
-# -- sums that skip NaN ----------------------------------------------------------------
-def _skipping(name, reduction, neutral):
-    return register(
-        name, inputs=("data",), attrs=AXES, infer=reduction.infer,
-        expand=lambda specs, data, **attrs: reduction(
-            where(data == data, data, neutral(data)), **attrs),
-        doc=f"{reduction.doc} NaN is left out.")
-
-
-_skipping("nansum", sum_, zeros_like)
-_skipping("nanprod", prod, ones_like)
 
 
 # -- activations -----------------------------------------------------------------------

@@ -12,6 +12,7 @@ import operator
 from functools import cache
 from numbers import Integral, Number
 
+from minihybrid.attribute import KNOWN, AttrScope
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.ops.tiling import split_v2
 
@@ -210,7 +211,11 @@ def namespace(name, base, module):
                              "all")
     op = OPS[name]
 
-    def call(*args, name=None, out=None, ctx=None, **kwargs):
+    def call(*args, name=None, out=None, ctx=None, attr=None, **kwargs):
+        if attr or not KNOWN.isdisjoint(kwargs):
+            own = {k: kwargs.pop(k) for k in KNOWN & kwargs.keys()} | (attr or {})
+            with AttrScope(**{k: str(v) for k, v in own.items()}):
+                return call(*args, name=name, out=out, ctx=ctx, **kwargs)
         inputs, attrs = op.bind(args, kwargs)
         reader = max((v for v in inputs if v is not None), key=lambda v: v.level,
                      default=base)

@@ -10,6 +10,7 @@ What is left out: trained weights, DenseNet and Inception.
 
 from functools import partial, wraps
 
+from minihybrid.context import check_context
 from minihybrid.gluon.activations import Activation
 from minihybrid.gluon.block import HybridBlock
 from minihybrid.gluon.contrib.nn import HybridConcurrent
@@ -17,7 +18,6 @@ from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, Max
 from minihybrid.gluon.nn import Dense, Dropout, Flatten, HybridSequential
 from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.init import Xavier
-from minihybrid.nd import check_context
 from minihybrid.op import AttrError, HybridError
 
 
