@@ -13,7 +13,8 @@ Source:  MXNet's mxnet.executor.Executor; here without devices for parts of a gr
 import numpy as np
 
 from minihybrid import autograd, nd
-from minihybrid.nd import NDArray, check_context
+from minihybrid.context import check_context
+from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import seed_names
@@ -30,8 +31,8 @@ class Executor:
     The arrays stay what they are: a call reads the bound ones, and overwrites
     `outputs`; `backward` writes into the gradients.
 
-    >>> from minihybrid import sym
-    >>> e = (sym.var("a") * 2).bind(nd.CPU, {"a": nd.array([1, 2])})
+    >>> from minihybrid import cpu, sym
+    >>> e = (sym.var("a") * 2).bind(cpu(), {"a": nd.array([1, 2])})
     >>> e.forward()[0].asnumpy()
     array([2., 4.], dtype=float32)
     """
@@ -181,7 +182,7 @@ class Executor:
 
     @property
     def _title(self):
-        return f"executor of {self._symbol.name}"
+        return f"executor of {self._symbol!r}"
 
     @property
     def plan(self):
@@ -333,9 +334,9 @@ def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
     group2ctx, shared_exec: taken as in MXNet; there is one device, and each executor
              plans its memory by itself.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid import cpu, sym
     >>> a, g = nd.array([3]), nd.zeros((1,))
-    >>> e = (sym.var("a") ** 2).bind(nd.CPU, [a], [g])
+    >>> e = (sym.var("a") ** 2).bind(cpu(), [a], [g])
     >>> _ = e.forward(is_train=True); e.backward(nd.ones((1,))); g.item()
     6.0
     """
@@ -366,9 +367,9 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
              one device, and each executor plans its memory by itself.
     Raises:  ShapeError naming the arguments whose shapes do not follow.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid import cpu, sym
     >>> net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
-    >>> net.simple_bind(nd.CPU, data=(2, 5)).arg_dict["fc_weight"].shape
+    >>> net.simple_bind(cpu(), data=(2, 5)).arg_dict["fc_weight"].shape
     (3, 5)
     """
     names, states = self.list_arguments(), self.list_auxiliary_states()
@@ -398,7 +399,7 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
 def evaluate(self, ctx=None, **kwargs):
     """The outputs for arrays given by name; binds and runs once.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid import cpu, sym
     >>> (sym.var("a") + sym.var("b")).eval(a=nd.array([1]), b=nd.array([2]))[0].item()
     3.0
     """

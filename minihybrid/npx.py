@@ -16,7 +16,8 @@ import sys
 from minihybrid import nd as _nd
 from minihybrid import serial as _serial
 from minihybrid import sym as _sym
-from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, waitall
+from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.nd import waitall
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.ops import OPS as _OPS
 from minihybrid.ops.infix import namespace as _namespace
@@ -96,7 +97,7 @@ class _Symbols:
         return _function(name, _Symbol, "sym.npx")
 
     def __dir__(self):
-        return __dir__()
+        return sorted(n for n, op in NAMES.items() if op in _OPS)
 
 
 _nd.npx, _sym.npx = sys.modules[__name__], _Symbols()

@@ -35,7 +35,7 @@ READING_ORDER = """
     nd
     graph
     autograd
-    sym
+    name tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.vector
@@ -49,7 +49,7 @@ READING_ORDER = """
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib
-    metric viz bench explain datasets show
+    metric summary layout viz bench explain datasets show
     __init__
     """.split()
 

@@ -11,7 +11,7 @@ import pytest
 from samples import CASES, SAMPLES, UNIQUE, cases_of, has_samples
 from sampling import Case
 
-from minihybrid import autograd, nd, sym
+from minihybrid import autograd, nd, sym, tracing
 from minihybrid.graph import Graph
 from minihybrid.nd import NDArray
 from minihybrid.op import OPS, REQUIRED, Op, Spec
@@ -31,7 +31,7 @@ every_op = pytest.mark.parametrize("op", UNIQUE, ids=lambda op: op.name)
 
 def apply(case, values):
     """The outputs of an operator on arrays or on symbols, as a list."""
-    base = type(values[0]) if values else (Symbol if sym.is_tracing() else NDArray)
+    base = type(values[0]) if values else (Symbol if tracing.is_tracing() else NDArray)
     out = base.interpret(case.op, values, case.op.normalize(dict(case.attrs)))
     if isinstance(out, Symbol):
         return [Symbol([ref]) for ref in out.refs]

@@ -25,9 +25,11 @@ from minihybrid.gluon.parameter import (
     fill,
 )
 from minihybrid.graph import topological
+from minihybrid.name import Prefix
 from minihybrid.op import AttrError, HybridError
 from minihybrid.serial import load_symbol, save, save_symbol
-from minihybrid.sym import Group, NameManager, Symbol, replay
+from minihybrid.sym import Group, Symbol, replay
+from minihybrid.tracing import direct, is_tracing
 
 
 class Scope(threading.local):
@@ -132,7 +134,7 @@ class Block:
             return
         before, SCOPE.block = SCOPE.block, self
         try:
-            with NameManager(prefix=self._prefix):
+            with Prefix(self._prefix):
                 yield self
         finally:
             SCOPE.block = before
@@ -302,7 +304,7 @@ class Block:
         rows, handles, counted = [], [], set()
 
         def row(block, _, out):
-            if sym.is_tracing():  # shapes of parameters are being found
+            if is_tracing():  # shapes of parameters are being found
                 return
             params = [p for p in block._reg_params.values() if id(p) not in counted]
             counted.update(map(id, params))
@@ -441,7 +443,7 @@ class HybridBlock(Block):
         if not symbols:
             self._finish_shapes(args)
             return self.forward(*args)
-        with sym.direct(), self.name_scope():
+        with direct(), self.name_scope():
             self._tell_shapes(args)
             return self.forward(*args)
 
@@ -473,11 +475,11 @@ class HybridBlock(Block):
         """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
         first = next((v for v in arrays_in((x, *args)) if isinstance(v, Symbol)), None)
         if first is not None:
-            with sym.direct(False), self.name_scope():
+            with direct(False), self.name_scope():
                 params = {name: _beside(p.var(), first)
                           for name, p in self._reg_params.items()}
                 return self.hybrid_forward(sym, x, *args, **params)
-        if self._active and not sym.is_tracing() and arrays_in((x,)):
+        if self._active and not is_tracing() and arrays_in((x,)):
             return self._call_hybrid(x, *args)
         try:
             params = {name: p.data() for name, p in self._reg_params.items()}

@@ -10,10 +10,11 @@ What is left out: distributions that nobody of Gluon's tutorials draws from.
 
 import numpy as onp
 
-from minihybrid.nd import NDArray, check_context, seed
+from minihybrid.context import check_context
+from minihybrid.nd import NDArray, seed
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.op import OPS, AttrError, ShapeError
-from minihybrid.sym import is_direct
+from minihybrid.tracing import is_direct
 
 FLOAT = onp.dtype("float32")
 
