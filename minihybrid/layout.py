@@ -90,10 +90,11 @@ def boxes_of(graph, limit):
                                 f"{names[node]}: {what(node)}")
         for source, i in node.inputs:
             box.reads(boxes[source], i, source.n_outputs)
-    outputs = []
-    for k, (node, i) in enumerate(graph.heads):
+    n, outputs = len(graph.outputs), []
+    labels = [f"output {k}" if n > 1 else "output" for k in range(n)]
+    labels += [f"new {name}" for name in graph.states]
+    for (node, i), label in zip(graph.heads, labels, strict=True):
         if node in boxes:
-            label = "output" if len(graph.heads) == 1 else f"output {k}"
             outputs.append(Box("output", [label], (), f"{label}: {names[node]}"))
             outputs[-1].reads(boxes[node], i, node.n_outputs)
     return [*boxes.values(), *outputs]

@@ -10,6 +10,7 @@ do).
 
 import threading
 from numbers import Integral
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -363,6 +364,19 @@ def empty(shape, ctx=None, dtype="float32"):
     return NDArray(
         aligned(shape if np.iterable(shape) else (shape,), dtype or "float32")
     )
+
+
+class CSRNDArray(NDArray):
+    """MXNet's array of compressed sparse rows, of which there are none here.
+
+    Programs ask `isinstance(x, nd.sparse.CSRNDArray)`; the answer is no.
+    """
+
+    def __init__(self, *_, **__):
+        _dense("csr")
+
+
+sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
 
 
 def from_numpy(ndarray, zero_copy=True):

@@ -97,7 +97,7 @@ class _Symbols:
         return _function(name, _Symbol, "sym.npx")
 
     def __dir__(self):
-        return __dir__()
+        return sorted(n for n, op in NAMES.items() if op in _OPS)
 
 
 _nd.npx, _sym.npx = sys.modules[__name__], _Symbols()

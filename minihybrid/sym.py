@@ -553,6 +553,27 @@ def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
                     dtype=dtype, name=name)
 
 
+def linspace(start, stop, num, endpoint=True, dtype=None, name=None):
+    """A symbol for `num` numbers at equal distances, from start to stop."""
+    return _created("_linspace", start=start, stop=stop, num=num, endpoint=endpoint,
+                    dtype=dtype, name=name)
+
+
+def eye(N, M=0, k=0, dtype=None, name=None, **_):
+    """A symbol for an N x M array with ones on the diagonal k."""
+    return _created("_eye", N=N, M=M, k=k, dtype=dtype, name=name)
+
+
+def histogram(a, bins=10, range=None, name=None):
+    """Symbols for how many numbers lie in each bin, and for the bins' edges.
+
+    bins:    a number of equal bins within `range`, or a symbol of edges.
+    """
+    if isinstance(bins, Symbol):
+        return OPS["_histogram"](a, bins, name=name)
+    return OPS["_histogram"](a, bin_cnt=bins, range=range, name=name)
+
+
 random = Random(Symbol.interpret)
 linalg = Part("_linalg_", Symbol, "sym.linalg")
 contrib = Part("_contrib_", Symbol, "sym.contrib")

@@ -297,3 +297,19 @@ def test_random_slopes_lie_between_their_bounds():
     assert 0.2 <= slopes.asnumpy().min() < 0.22 and 0.38 < slopes.asnumpy().max() <= 0.4
     still = nd.LeakyReLU(x, act_type="rrelu", lower_bound=0.2, upper_bound=0.4)
     np.testing.assert_allclose(still.asnumpy(), -0.3, 1e-6)
+
+
+def test_an_input_off_the_tape_costs_no_gradient():
+    net, x = nn.Dense(3, in_units=4), nd.ones((2, 4))
+    net.initialize()
+    net.hybridize()
+    counts = []
+    for attach in (False, True, False):
+        x = nd.ones((2, 4))
+        if attach:
+            x.attach_grad()
+        with autograd.record():
+            net(x).backward()
+        counts.append(list(net.plans.values())[-1].n_kernels)
+    assert counts[0] == counts[2] < counts[1]
+    np.testing.assert_allclose(net.weight.grad().asnumpy(), 2)

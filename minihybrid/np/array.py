@@ -14,7 +14,8 @@ import re
 import numpy as onp
 
 from minihybrid.nd import STATE, NDArray, _places
-from minihybrid.np.functions import FUNCTIONS, pair
+from minihybrid.np.functions import pair
+from minihybrid.np.rearrange import FUNCTIONS
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.sym import Symbol, constant
 
@@ -37,7 +38,7 @@ class Numpy:
         return id(self)
 
     def __neg__(self):
-        return FUNCTIONS["negative"](self)
+        return self * -1  # as MXNet writes it into files
 
     def __abs__(self):
         return FUNCTIONS["absolute"](self)
@@ -102,8 +103,7 @@ def _infix_methods():
     for sign, name in COMPARE.items():
         setattr(Numpy, f"__{sign}__", pair(name)[0])
     for name in METHODS:
-        if name in FUNCTIONS:
-            setattr(Numpy, name, FUNCTIONS[name])
+        setattr(Numpy, name, FUNCTIONS[name])
 
 
 _infix_methods()

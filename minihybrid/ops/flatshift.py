@@ -10,7 +10,7 @@ adds the plane, shifted, times one weight. At the row ends the loop computes wha
 reads. Strides deal a plane out to phases (of a stride of 2: the even and the odd
 places), and each tap reads one of them.
 
-In loops:   for p: row[p] += plane[p + shift0] * w0 + plane[p + shift1] * w1 + ...
+In loops:   for vectors p: for c: for taps t: row[p] += plane[c][p + shift[t]] * w[c, t]
 
 Source:  Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based convolution algorithms
          (2017), whose shifted sums these are; here in planes, without matrix products.
@@ -21,11 +21,10 @@ the gradient of the weights NaN, because it is multiplied by a zero.
 import itertools
 from math import prod
 
+from minihybrid.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
-TERMS = 100  # products in one loop: with more, the compiler keeps no register free
-SUMS = 20    # sums in one loop that adds up along it
-TILE = 4096  # numbers of a row that are worked on at once: they stay in the cache
+ROWS = 8     # rows of outputs that are summed at once
 BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at once
 
 
@@ -53,9 +52,7 @@ class Planes:
         self.length = [n + r for n, r in zip(out, reach, strict=True)]
         self.steps = row_major(self.length)
         span = sum((n - 1) * s for n, s in zip(out, self.steps, strict=True)) + 1
-        tiles = -(-span // TILE)
-        self.tile = round_up(-(-span // tiles))
-        self.row = self.tile * tiles  # numbers of an output's flat row
+        self.row = round_up(span)  # numbers of an output's flat row
         shift = sum(n * s for n, s in zip(reach, self.steps, strict=True))
         self.plane = round_up(max(prod(self.length), self.row + shift))
         self.phase = self.plane * batch
@@ -126,10 +123,6 @@ class Shapes:
         return Planes(self.o, self.out, before, count, self.reach, ones,
                       [[0]] * len(first)), first
 
-    def most_filters(self, n_taps):
-        """How many rows are summed at once."""
-        return max(1, min(8, TERMS // min(n_taps, TERMS // 2)))
-
     def batch(self):
         """How many samples the weights' gradient takes at once."""
         one = self.data_planes()
@@ -151,7 +144,7 @@ def zero(k, work, size):
 def forward_scratch(s):
     """Numbers beside the arrays: a sample's planes, some rows."""
     planes = s.data_planes()
-    return planes.numbers + s.most_filters(prod(s.kernel)) * planes.row
+    return planes.numbers + ROWS * planes.row
 
 
 def forward_loops(k, data, weight, out, s):
@@ -165,7 +158,6 @@ def forward_loops(k, data, weight, out, s):
         shifted_sums(
             k, planes, taps, weight, (s.g, s.o // s.g, s.c // s.g),
             (s.o // s.g * s.c // s.g * n_taps, s.c // s.g * n_taps, n_taps),
-            s.most_filters(n_taps),
             store_rows(k, planes, s.o, s.out, s.out, [1] * len(s.out),
                        [0] * len(s.out), [0] * len(s.out)))
 
@@ -173,7 +165,7 @@ def forward_loops(k, data, weight, out, s):
 def data_scratch(s):
     """Numbers beside the arrays: a sample's planes of gradients, some rows."""
     planes, _ = s.grad_planes()
-    return planes.numbers + s.most_filters(1) * planes.row
+    return planes.numbers + ROWS * planes.row
 
 
 def data_loops(k, grad, weight, out, s):
@@ -203,7 +195,6 @@ def data_loops(k, grad, weight, out, s):
             shifted_sums(
                 k, planes, taps, weight, (s.g, s.c // s.g, s.o // s.g),
                 (s.o // s.g * s.c // s.g * n_taps, n_taps, s.c // s.g * n_taps),
-                s.most_filters(max(len(taps), 1)),
                 store_rows(k, planes, s.c, s.size, counts, s.stride, places, starts))
 
 
@@ -221,63 +212,70 @@ def store_rows(k, planes, channels, size, counts, stride, places, starts):
             row = " + ".join(f"(i{d} + {a}) * {step}" for d, (a, step) in
                              enumerate(zip(starts, planes.steps, strict=True)))
             k(f"at = {at}")
-            k.store("at", f"rows[j * {planes.row} + {row}]", {1: "channel"})
+            k.store("at", f"work[{planes.numbers} + j * {planes.row} + {row}]",
+                    {1: "channel"})
             k.depth = depth
     return store
 
 
-def shifted_sums(k, planes, taps, weight, counts, steps, most, store):
+def shifted_sums(k, planes, taps, weight, counts, steps, store):
     """rows[o] = sum over c and taps of plane[c], shifted, times a weight.
 
     taps:    [(shift, number in the weights)].
     counts:  groups, rows of a group, channels of a group;  steps: theirs in the
              weights.
+
+    A tile of some rows and some vectors stays in registers while all taps of all
+    channels are added to it.
     """
     groups, n_rows, n_channels = counts
-    parts = [taps[i:j] for i, j, _ in _parts(len(taps), TERMS // 2)]
-    longest = max(map(len, parts), default=1)
-    k(f"rows = work[{planes.numbers}:]")
+    lanes = width(k.dtype.itemsize)
     with k.loop("g", groups):
         k(f"first = g * {n_rows}")
-        for start, stop, high in blocks(n_rows, most):
-            wide = divisor(n_channels, TERMS // (high * longest))
-            once = len(parts) == 1 and wide == n_channels
+        for start, stop, high in blocks(n_rows, ROWS):
             with k.loop("o", stop, start, high):
-                if not once:
-                    zero(k, "rows", high * planes.row)
-                with k.loop("tile", planes.row, 0, planes.tile), \
-                        k.loop("c", n_channels, 0, wide):
-                    k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
-                    for part in parts:
-                        _sum(k, planes, part, weight, n_channels, steps, high, wide,
-                             once)
+                for p0, p1, wide in blocks(planes.row // lanes, most_vectors(high)):
+                    with k.loop("p", p1 * lanes, p0 * lanes, wide * lanes):
+                        _tile(k, planes, taps, weight, n_channels, steps, high,
+                              range(0, wide * lanes, lanes))
                 store(high)
 
 
-def _parts(n, limit):
-    """(first, last, length) of equal parts of at most `limit`."""
-    return [(i, min(i + step, n), step) for a, b, step in
-            (blocks(n, limit) if n else []) for i in range(a, b, step)]
+def _tile(k, planes, taps, weight, n_channels, steps, high, vectors):
+    """The sums of one tile, from the first channel to the last."""
+    for r in range(high):
+        for v in vectors:
+            k(f"s{r}_{v} = splat(T(0))")
+    if taps:
+        with k.block(f"for c in range({n_channels}):"):
+            k(f"plane = (g * {n_channels} + c) * {planes.channel} + p")
+            k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
+            shift, number = (_table(column) for column in zip(*taps, strict=True))
+            with k.block(f"for t in range({len(taps)}):"):
+                k(f"x = plane + {shift}")
+                k(f"w = wat + {number}")
+                for v in vectors:
+                    k(f"x{v} = load(work, x + {v})")
+                for r in range(high):
+                    k(f"y = splat({weight}[w + {r * steps[1]}])")
+                    for v in vectors:
+                        k(f"s{r}_{v} = fma(y, x{v}, s{r}_{v})")
+    for r in range(high):
+        for v in vectors:
+            k(f"store(work, {planes.numbers + r * planes.row + v} + p, s{r}_{v})")
 
 
-def _sum(k, planes, taps, weight, n_channels, steps, high, wide, once):
-    """One loop over a tile: `high` rows, `wide` channels, some taps."""
-    terms = [(u, shift, t) for u in range(wide) for shift, t in taps]
-    for j in range(high):
-        for e, (u, _, t) in enumerate(terms):
-            k(f"w{j}_{e} = {weight}[wat + {j * steps[1] + u * steps[2] + t}]")
-        k(f"r{j} = rows[{j * planes.row} + tile:{j * planes.row + planes.tile} + tile]")
-    for u in range(wide):
-        k(f"x{u} = work[(g * {n_channels} + c + {u}) * {planes.channel} + tile:]")
-    with k.block(f"for p in range({planes.tile}):"):
-        for j in range(high):
-            k(f"s{j} = " + ("T(0)" if once else f"r{j}[p]"))
-        for e, (u, shift, _) in enumerate(terms):
-            k(f"v = x{u}[p + {shift}]")
-            for j in range(high):
-                k(f"s{j} += v * w{j}_{e}")
-        for j in range(high):
-            k(f"r{j}[p] = s{j}")
+def most_vectors(rows):
+    """How many vectors of so many rows fit the registers, with room for operands."""
+    return max(1, min(8, (24 if registers()[1] > 16 else 10) // rows))
+
+
+def _table(numbers):
+    """The number at place t: an expression."""
+    steps = {b - a for a, b in itertools.pairwise(numbers)}
+    if len(steps) < 2:
+        return f"{numbers[0]} + t * {steps.pop() if steps else 0}"
+    return f"({', '.join(map(str, numbers))})[t]"
 
 
 def weight_scratch(s):
@@ -301,56 +299,38 @@ def weight_loops(k, data, grad, out, s):
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
     zero(k, out, out.size)
-    *outer, inner = s.kernel
     n_rows, n_channels = s.o // s.g, s.c // s.g
+    shifts = [planes.shift(places) for _, places in s.taps()]
     with k.loop("n", s.n // batch):
         planes.fill(k, k.part(data, "n", (batch, s.c, *s.size)), "work")
         grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
         with k.loop("g", s.g):
             for start, stop, high in blocks(n_rows, 4):
-                wide = divisor(n_channels, SUMS // (high * inner))
-                with k.loop("o", stop, start, high), \
-                        k.loop("c", n_channels, 0, wide):
+                with k.loop("o", stop, start, high), k.loop("c", n_channels):
+                    k(f"row = {planes.numbers} + (g * {n_rows} + o) * {grads.channel}")
+                    k(f"plane = (g * {n_channels} + c) * {planes.channel}")
                     k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {n_taps}")
-                    for j in range(high):
-                        k(f"r{j} = rows[(g * {n_rows} + o + {j}) * {grads.channel}:]")
-                    _dots(k, planes, s, outer, inner, n_channels, high, wide, length,
-                          out)
+                    for t0, t1, taps in blocks(n_taps, most_vectors(high)):
+                        with k.loop("first", t1, t0, taps):
+                            _dots(k, shifts, high, taps, grads.channel, length)
+                            for r in range(high):
+                                for e in range(taps):
+                                    at = r * n_channels * n_taps + e
+                                    k(f"{out}[wat + first + {at}] += "
+                                      f"total(s{r}_{e})")
 
 
-def _dots(k, planes, s, outer, inner, n_channels, high, wide, length, out):
-    """One loop along the planes for each tap of the outer axes."""
-    n_taps = prod(s.kernel)
-    along = prod(outer)
-    with k.loop("tap", along):
-        places = list(itertools.product(*s.places[:-1]))
-        first = s.places[-1][0]
-        shifts = [planes.shift([*at, first]) for at in places]
-        k(f"shift = {_select('tap', shifts)}")
-        for u in range(wide):
-            k(f"x{u} = work[(g * {n_channels} + c + {u}) * {planes.channel} + shift:]")
-        base = shifts[0]
-        steps = [planes.shift([*places[0], at]) - base for at in s.places[-1]]
-        for i, j, _ in _parts(inner, max(SUMS // (high * wide), 1)):
-            terms = [(u, t) for u in range(wide) for t in range(i, j)]
-            sums = [f"s{r}_{e}" for r in range(high) for e in range(len(terms))]
-            k(" = ".join(sums) + " = T(0)")
-            with k.block(f"for p in range({length}):"):
-                for r in range(high):
-                    k(f"y{r} = r{r}[p]")
-                for e, (u, t) in enumerate(terms):
-                    k(f"v = x{u}[p + {steps[t]}]")
-                    for r in range(high):
-                        k(f"s{r}_{e} += v * y{r}")
+def _dots(k, shifts, high, taps, channel, length):
+    """Some rows of gradients times some shifts of the data, summed up lane by lane."""
+    for e in range(taps):
+        k(f"t = first + {e}")
+        k(f"x{e} = plane + {_table(shifts)}")
+        for r in range(high):
+            k(f"s{r}_{e} = splat(T(0))")
+    with k.block(f"for p in range(0, {length}, {width(k.dtype.itemsize)}):"):
+        for r in range(high):
+            k(f"y{r} = load(work, row + {r * channel} + p)")
+        for e in range(taps):
+            k(f"v = load(work, x{e} + p)")
             for r in range(high):
-                for e, (u, t) in enumerate(terms):
-                    k(f"{out}[wat + {(r * n_channels + u) * n_taps + t} + tap * {inner}"
-                      f"] += s{r}_{e}")
-
-
-def _select(name, numbers):
-    """The number at a place, as an expression."""
-    steps = {b - a for a, b in itertools.pairwise(numbers)}
-    if len(steps) < 2:
-        return f"{numbers[0]} + {name} * {steps.pop() if steps else 0}"
-    return f"({', '.join(map(str, numbers))})[{name}]"
+                k(f"s{r}_{e} = fma(v, y{r}, s{r}_{e})")

@@ -129,6 +129,19 @@ class Value:
         kept = [n for n, k in zip(kept, keys, strict=True) if isinstance(k, slice)]
         return part.reshape((*kept, *shape[len(keys):]) or (1,))
 
+    # MXNet's arrays can share memory with the result (inplace); here none does.
+    def expand_dims(self, axis, inplace=False):
+        """One axis more, of length 1; the result has memory of its own."""
+        return OPS["expand_dims"](self, axis=axis)
+
+    def squeeze(self, axis=None, inplace=False):
+        """Without axes of length 1; the result has memory of its own."""
+        return OPS["squeeze"](self, axis=axis)
+
+    def flatten(self, inplace=False):
+        """(N, a, b, ...) -> (N, a * b * ...); the result has memory of its own."""
+        return OPS["Flatten"](self)
+
     def split_v2(self, indices_or_sections, axis=0, squeeze_axis=False):
         """Parts of equal length (a number), or between places (a tuple)."""
         return split_v2(self, indices_or_sections, axis, squeeze_axis)
