@@ -242,7 +242,7 @@ def _below_zero(data, axis, temperature):
     """Floats over the temperature, minus their maximum: their exp is at most 1."""
     data = data.astype(floating(data.dtype), copy=False)
     data = data if temperature is None else data / data.dtype.type(temperature)
-    return data - data.max(axis=axis, keepdims=True)
+    return data - data.max(axis=axis, keepdims=True, initial=-np.inf)
 
 
 def _softmax_eager(data, *, axis, temperature):
