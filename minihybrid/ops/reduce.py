@@ -48,8 +48,7 @@ def reduced_shape(op, shape, axis, keepdims, exclude=False):
 
 def refuse_empty(op, shape, gone):
     """Raise ShapeError where a number is asked for and there is none."""
-    if not all(shape[i] for i in gone) and all(
-            n for i, n in enumerate(shape) if i not in gone):
+    if not all(shape[i] for i in gone):
         raise ShapeError(f"{op}: the array of shape {shape} has no number along the "
                          f"axes {tuple(gone)}, but one at least is needed")
 
@@ -126,6 +125,8 @@ def _unreduce_infer(specs, **_):
 def _unreduce_expand(specs, data, like, axis, exclude):
     shape = specs[1].shape
     gone = axes_of("_unreduce", axis, len(shape), exclude)
+    if 0 in shape:  # for broadcast_to, 0 means another thing
+        return cast(zeros_like(like), dtype=specs[0].dtype)
     kept = tuple(1 if i in gone else n for i, n in enumerate(shape))
     return data.reshape(as_codes(kept)).broadcast_to(shape)
 
