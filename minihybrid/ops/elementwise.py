@@ -56,7 +56,7 @@ def scalar_like(array, scalar):
     """
     return (
         scalar
-        if array.dtype.kind == "f"
+        if array.dtype.kind == "f" or not np.isfinite(scalar)
         else np.asarray(scalar).astype(np.int64).astype(array.dtype)[()]
     )
 

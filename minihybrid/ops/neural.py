@@ -264,7 +264,7 @@ def _below_zero(data, axis, temperature, dtype):
     kind = kind if dtype is None else np.promote_types(kind, dtype)
     data = data.astype(kind, copy=False)
     data = data if temperature is None else data / data.dtype.type(temperature)
-    return data - data.max(axis=axis, keepdims=True)
+    return data - data.max(axis=axis, keepdims=True, initial=-np.inf)
 
 
 def _softmax_eager(data, length=None, *, axis, temperature, dtype=None,
