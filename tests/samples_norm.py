@@ -1,6 +1,6 @@
 """Samples of operators: normalisations, further functions, output layers."""
 
-from sampling import above, index, inside, of, pos, reductions
+from sampling import above, index, inside, of, pos
 
 STATES = (pos(3), pos(3))  # running mean and variance of three channels
 
