@@ -47,10 +47,8 @@ class Executor:
         self._arrays = {name: a.data for name, a in (args | states).items()}
         self._monitor = None
         self._watch([])
-        self.outputs = [nd.empty(n.specs[i].shape, dtype=n.specs[i].dtype)
+        self.outputs = [nd.zeros(n.specs[i].shape, dtype=n.specs[i].dtype)
                         for n, i in self._graph.heads]
-        for out in self.outputs:
-            out[:] = 0
 
     def _watch(self, watched):
         """Trace the symbol again, with these references as further outputs."""
@@ -72,7 +70,10 @@ class Executor:
         Raises:  AttrError or ShapeError for what does not fit a bound array.
         """
         for name, value in kwargs.items():
-            self._copy_in(name, value)
+            if name not in self.arg_dict:
+                raise AttrError(f"forward: no argument is called '{name}'; there are "
+                                f"{', '.join(self.arg_dict)}")
+            _copy_in("forward", self.arg_dict[name], name, value)
         training = bool(is_train)
         self._mode, self._kept = training, None
         if training and self._wanted:
@@ -86,20 +87,6 @@ class Executor:
         if self._monitor:
             self._report(outs)
         return self.outputs
-
-    def _copy_in(self, name, value):
-        array = self.arg_dict.get(name)
-        if array is None:
-            raise AttrError(f"forward: no argument is called '{name}'; there are "
-                            f"{', '.join(self.arg_dict)}")
-        if not isinstance(value, (NDArray, np.ndarray)):
-            raise AttrError(f"forward: {name} is {value!r:.60} (a "
-                            f"{type(value).__name__}), but an array is needed")
-        if value.shape != array.shape:
-            raise ShapeError(f"forward: {name} has shape {value.shape}, but the bound "
-                             f"array has {array.shape}; reshape the executor with "
-                             f"reshape({name}={value.shape})")
-        array.data[...] = value.data if isinstance(value, NDArray) else value
 
     def _plan(self, training):
         """The plan of calls that keep nothing for `backward`."""
@@ -228,7 +215,7 @@ class Executor:
                                     (aux_params or {}, self.aux_dict, "state")):
             for name, array in params.items():
                 if name in bound:
-                    bound[name][:] = array
+                    _copy_in("copy_params_from", bound[name], name, array)
                 elif not allow_extra_params:
                     raise AttrError(f"copy_params_from: no {what} is called '{name}'; "
                                     f"there are {', '.join(bound)}; or pass "
@@ -259,6 +246,18 @@ class Executor:
         new.outputs = [_resized(name, old, out.shape, True) for (name, old), out
                        in zip(self.output_dict.items(), new.outputs, strict=True)]
         return new
+
+
+def _copy_in(what, array, name, value):
+    """Overwrite a bound array's numbers."""
+    if not isinstance(value, (NDArray, np.ndarray)):
+        raise AttrError(f"{what}: {name} is {value!r:.60} (a "
+                        f"{type(value).__name__}), but an array is needed")
+    if value.shape != array.shape:
+        raise ShapeError(f"{what}: {name} has shape {value.shape}, but the bound array "
+                         f"has {array.shape}; reshape the executor with "
+                         f"reshape({name}={value.shape})")
+    array.data[...] = value.data if isinstance(value, NDArray) else value
 
 
 def _write(array, req, g):
@@ -374,9 +373,10 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
     """
     names, states = self.list_arguments(), self.list_auxiliary_states()
     known = {name: shape for name, shape in kwargs.items() if name in names + states}
-    arguments, _, aux = self.infer_shape_partial(**known)
-    shapes = dict(zip(names + states, arguments + aux, strict=True))
-    unknown = [name for name, shape in shapes.items() if not shape or 0 in shape]
+    arguments, _, aux = self._infer_shape((), known)
+    shapes = {name: spec.shape for name, spec
+              in zip(names + states, arguments + aux, strict=True)}
+    unknown = [name for name, shape in shapes.items() if shape is None or -1 in shape]
     if unknown:
         raise ShapeError(f"simple_bind: the shapes of {', '.join(unknown)} do not "
                          f"follow from {', '.join(known) or 'nothing'}; pass them, as "

@@ -392,14 +392,16 @@ def _created(op, ctx, stype=None, **attrs):
     return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
 
 
-def zeros(shape, ctx=None, dtype="float32", stype=None, **_):
+def zeros(shape, ctx=None, dtype="float32", stype=None, out=None, **_):
     """An array of zeros."""
-    return _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
+    result = _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
+    return result if out is None else out.copy_from(result)
 
 
-def ones(shape, ctx=None, dtype="float32", stype=None, **_):
+def ones(shape, ctx=None, dtype="float32", stype=None, out=None, **_):
     """An array of ones."""
-    return _created("_ones", ctx, stype, shape=shape, dtype=dtype)
+    result = _created("_ones", ctx, stype, shape=shape, dtype=dtype)
+    return result if out is None else out.copy_from(result)
 
 
 def full(shape, val, ctx=None, dtype="float32", out=None):

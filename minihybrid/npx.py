@@ -69,7 +69,8 @@ def save(file, arr):
 
 def load(file):
     """The arrays of a file, as `save` got them."""
-    found = _serial.load(file)
+    with np_shape():
+        found = _serial.load(file)
     if isinstance(found, dict):
         return {name: value.as_np_ndarray() for name, value in found.items()}
     return [value.as_np_ndarray() for value in found]

@@ -283,9 +283,9 @@ class CompiledOp:
                 self.backward, "backward"
             )
             gs = gs[:self.n_heads]
+            given |= {f"kept{i}": v for i, v in enumerate(outs)}
         seeds = zip(seed_names(self.plan.stages[0][1]), gs, outs, strict=False)
         given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}
-        given |= {f"kept{i}": v for i, v in enumerate(outs)}
         found = dict(zip(self.wanted, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 

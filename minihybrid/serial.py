@@ -294,8 +294,8 @@ def load(fname):
 def load_frombuffer(buf, source="the buffer"):
     """The arrays in the bytes of a file: a dict if they have names, else a list."""
     arrays, names = unpack_arrays(bytes(buf), source)
-    made = [nd.array(a, dtype=a.dtype) if a.shape else NDArray(a.copy())
-            for a in arrays]
+    made = [NDArray(a.copy()) if is_np_shape() and not a.shape else
+            nd.array(a, dtype=a.dtype) for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made
 
 

@@ -18,6 +18,7 @@ from minihybrid.nd import Random
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
+from minihybrid.util import is_np_shape
 
 
 def trace(function, inputs, training=False):
@@ -342,13 +343,16 @@ class Symbol(Value):
             if not isinstance(shape, (tuple, list)):
                 raise AttrError(f"infer_shape: a shape is {shape!r:.60} (a "
                                 f"{type(shape).__name__}), but a tuple is needed")
-            return Spec(unknown_lengths(shape), None)
+            known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
+            return Spec(unknown_lengths(shape) if known else None, None)
 
         return self._infer(args, kwargs, spec_of)
 
     def infer_shape_partial(self, *args, **kwargs):
-        """(argument, output, auxiliary) shapes as far as known; 0 is unknown."""
-        return tuple([tuple(max(n, 0) for n in spec.shape or ()) for spec in group]
+        """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
+        under `np_shape` -1 and `None`.
+        """
+        return tuple([_as_user(spec.shape) for spec in group]
                      for group in self._infer_shape(args, kwargs))
 
     def infer_shape(self, *args, **kwargs):
@@ -439,12 +443,17 @@ def _as_symbol(result):
 
 
 def unknown_lengths(shape):
-    """A shape in which the user's 0 for "unknown" is written -1."""
-    return (
-        None
-        if shape is None
-        else tuple(-1 if n in (0, None) else int(n) for n in shape)
-    )
+    """A shape in which the user's 0 for "unknown" is -1, as it is under `np_shape`."""
+    unknown = (-1, None) if is_np_shape() else (0, -1, None)
+    return None if shape is None else \
+        tuple(-1 if n in unknown else int(n) for n in shape)
+
+
+def _as_user(shape):
+    """The shape as programs see it: in the legacy world, 0 and () are unknown."""
+    if is_np_shape():
+        return shape
+    return tuple(max(n, 0) for n in shape or ())
 
 
 def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, init=None,

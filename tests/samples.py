@@ -110,8 +110,10 @@ SAMPLES = {
     "Activation": [of((2, 3), act_type=kind) for kind in
                    ("relu", "sigmoid", "tanh", "softrelu", "softsign")],
     "softmax": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), axis=0, temperature=2.0),
-                of((0, 3))],
-    "log_softmax": [of((2, 3)), of((2, 3, 4), axis=1),
+                of((0, 3)), of((2, 3), dtype="float64"),
+                of((2, 3, 4), index(2, 4), axis=1, use_length=True),
+                of((5, 4), index(5), temperature=2.0, use_length=True)],
+    "log_softmax": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), dtype="float64"),
                     of((2, 3), axis=0, temperature=2.0), of((0, 3))],
     "softmax_cross_entropy": [of((2, 3), index(2))],
     "_dropout_mask": [of((4, 5), p=0.5), of((4, 5), p=0.3, axes=(1,)), of((0, 3))],

@@ -1,6 +1,6 @@
 """Samples of the operators that index, rearrange, order and factorise."""
 
-from sampling import bits, chance, index, like, matrix, of, pos, reductions
+from sampling import bits, chance, index, like, matrix, of, pos
 
 
 def indexed():
@@ -126,7 +126,6 @@ def ordered():
         "norm": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), axis=(0,),
                                                        keepdims=True),
                  of((2, 3), ord=1, axis=1), of((2, 3), out_dtype="float64")],
-        "nansum": reductions(), "nanprod": reductions(),
         "multi_all_finite": [of((2, 3), (4,)), of((2,)), of((0, 3))],
         "multi_sum_sq": [of(*shapes, smooth=False) for shapes in  # float32, too coarse
                          ([(2, 3), (4,)], [(2, 3)], [(0, 3), (2,)])],

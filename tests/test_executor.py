@@ -250,6 +250,8 @@ def bound():
     (lambda: bound().backward([3]), AttrError, "is 3 (a int), but an NDArray is"),
     (lambda: bound().copy_params_from({"c": X}), AttrError,
      "no argument is called 'c'; there are a, b; or pass allow_extra_params=True"),
+    (lambda: bound().copy_params_from({"a": nd.ones((1,))}), ShapeError,
+     "copy_params_from: a has shape (1,), but the bound array has (2, 2)"),
     (lambda: bound().reshape(a=(4, 4), b=(4, 4)), ShapeError,
      "a has shape (2, 2), which is too small for (4, 4)"),
     (lambda: bound().reshape(a=(1, 2)), ShapeError, "(1, 2) and (2, 2)"),

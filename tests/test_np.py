@@ -290,7 +290,8 @@ def test_f_style_symbols_of_np_still_refuse_their_shape(in_np):
         net(np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("space", [np, npx, sym.np, sym.npx], ids=repr)
+@pytest.mark.parametrize("space", [np, npx, sym.np, sym.npx],
+                         ids=["np", "npx", "sym.np", "sym.npx"])
 def test_every_name_that_is_listed_is_there_and_explained(space):
     for name in dir(space):
         found = getattr(space, name)

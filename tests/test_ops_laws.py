@@ -88,8 +88,8 @@ class Program:
 
 
 def poisoned(values, kind, rng):
-    """The array with special numbers at some places, where any numbers are allowed."""
-    if values.dtype.kind != "f" or kind.kind in ("bits", "index"):
+    """The array with special numbers at some places, where numbers are free."""
+    if values.dtype.kind != "f" or kind.kind in ("bits", "index", "matrix"):
         return values
     places = rng.random(values.shape) < 0.3
     return np.where(places, rng.choice(SPECIAL, values.shape), values) \

@@ -6,7 +6,7 @@ the shape that arrives; what does not fit is left out. A failure prints the net.
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, note, settings
+from hypothesis import Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from minihybrid import autograd, nd
@@ -252,6 +252,20 @@ def results(block, x, states):
     return {name: value.asnumpy() for name, value in found.items()}
 
 
+def second_derivatives(block, x, states):
+    """name -> the gradient of the squared length of the gradient."""
+    results(block, x, states)  # puts the states back, and the plans behind it
+    x.attach_grad()
+    with autograd.record():
+        loss = (block(x) ** 2).mean()
+        slope = autograd.grad(loss, [x], create_graph=True, retain_graph=True)[0]
+        length = (slope * slope).sum()
+    length.backward()
+    params = {n: p for n, p in block.collect_params().items() if p.grad_req != "null"}
+    return {"second": x.grad.asnumpy(),
+            **{f"second of {n}": p.grad().asnumpy() for n, p in params.items()}}
+
+
 def states_of(block):
     return {n: p.data().asnumpy() for n, p in block.collect_params().items()}
 
@@ -281,6 +295,23 @@ def check(net, backend):
 @given(nets(6))
 def test_hybridized_agrees_with_eager_on_numpy(net):
     check(net, "numpy")
+
+
+DRAWS = {"dropout", "residual", "nested"}  # the second time they would draw again
+
+
+@settings(max_examples=60, **few)
+@given(nets(4))
+def test_second_derivative_of_hybridized_agrees_with_eager(net):
+    start, _, _, drawn = net
+    drawn = [how for how in drawn if how[0] not in DRAWS]
+    assume(start != "indices")
+    block, x, tolerance = network((start, "float64", False, drawn))
+    note(repr(block))
+    states = states_of(block)
+    wanted = second_derivatives(block, x, states)
+    block.hybridize(backend="numpy")
+    assert_all_close(second_derivatives(block, x, states), wanted, tolerance)
 
 
 @settings(max_examples=8, phases=[Phase.generate], **few)  # smaller ones compile, too

@@ -84,6 +84,18 @@ def test_shapes_flow_backwards_through_elementwise_steps():
     assert cast.infer_type_partial(b="float64")[0] == [None, np.float64]
 
 
+def test_lengths_of_zero_can_be_bound_under_np_shape():
+    total = sym.var("a") + sym.var("b")
+    with mx.np_shape():
+        exe = total.simple_bind(mx.cpu(), a=(0, 3))
+        exe.forward(is_train=True)
+        exe.backward(nd.ones((0, 3)))
+        assert exe.outputs[0].shape == exe.grad_dict["b"].shape == (0, 3)
+        assert total.simple_bind(mx.cpu(), b=()).forward()[0].shape == ()
+    with pytest.raises(mx.ShapeError, match="the shapes of a, b do not follow from a"):
+        total.simple_bind(mx.cpu(), a=())
+
+
 # -- gradients of your own -------------------------------------------------------------
 class Halves(autograd.Function):
     """The number and its half, with gradients that are told apart."""

@@ -79,6 +79,8 @@ class Block:
     Blocks and parameters that are assigned to attributes are registered.
     """
 
+    _direct = False  # whether a HybridBlock's `forward` is written without F
+
     def __init__(self, prefix=None, params=None):
         vars(self).update(_children={}, _reg_params={}, _counts={}, _forward_hooks=[],
                           _forward_pre_hooks=[], _op_hook=None)
@@ -286,13 +288,10 @@ class Block:
         """Call `forward`, and the hooks before and after it."""
         for hook in self._forward_pre_hooks:
             hook(self, args)
-        out = self._run(*args)
+        out = self._run(*args) if self._direct else self.forward(*args)
         for hook in self._forward_hooks:
             hook(self, args, out)
         return out
-
-    def _run(self, *args):
-        return self.forward(*args)
 
     def forward(self, *args):
         """The computation; subclasses write it."""
@@ -346,6 +345,9 @@ class HybridBlock(Block):
     `mx.np`, `mx.npx` and `mx.nd` find out from their arguments who computes, and
     `self.weight.data()` is a symbol while tracing.
     """
+
+    def __init_subclass__(cls):
+        cls._direct = cls.forward is not HybridBlock.forward
 
     def __init__(self, prefix=None, params=None):
         super().__init__(prefix, params)
@@ -404,7 +406,8 @@ class HybridBlock(Block):
         self._new_hybrid().trace(args)
 
     def _new_hybrid(self):
-        return Hybrid(self._run, self.collect_params, self.name, **self._options)
+        function = self._run if self._direct else self.forward
+        return Hybrid(function, self.collect_params, self.name, **self._options)
 
     @property
     def hybrid(self):
@@ -429,13 +432,11 @@ class HybridBlock(Block):
         return super().__call__(*args)
 
     def _run(self, *args):
-        """Call `forward`; if a subclass wrote it, with what it may rely on.
+        """Call a subclass's own `forward` with what it may rely on.
 
         That is: parameters whose shapes can be known have them, and symbols tell
         theirs.
         """
-        if type(self).forward is HybridBlock.forward:
-            return self.forward(*args)
         arrays = arrays_in(args)
         symbols = any(isinstance(a, Symbol) for a in arrays)
         if self._active and arrays and not symbols:

@@ -87,15 +87,24 @@ def _conv_eager(data, weight, *, size, kernel, stride, dilate, pad, num_group):
 
 
 def _conv_data_eager(grad, weight, *, size, kernel, stride, dilate, pad, num_group):
+    before = after = [0] * len(size)
+    if not np.isfinite(weight).all():  # then zeros around the gradient count, too
+        before = [(k - 1) * d // s for k, d, s in
+                  zip(kernel, dilate, stride, strict=True)]
+        after = [max((n - 1 + p) // s + 1 - m, 0) for n, p, s, m in
+                 zip(size, pad, stride, grad.shape[2:], strict=True)]
+        grad = np.pad(grad, [(0, 0), (0, 0), *zip(before, after, strict=True)])
     n, channels, out = len(grad), weight.shape[1] * num_group, grad.shape[2:]
     rows = grad.reshape(n, num_group, grad.shape[1] // num_group, prod(out))
     columns = np.matmul(_rows(weight, num_group).transpose(0, 2, 1), rows)
     columns = columns.reshape(n, channels, prod(kernel), *out)
-    length = [s + 2 * p for s, p in zip(size, pad, strict=True)]
+    start = [s * b + p for s, b, p in zip(stride, before, pad, strict=True)]
+    length = [b + n + s * a + p + (k - 1) * d for b, n, s, a, p, k, d in
+              zip(start, size, stride, after, pad, kernel, dilate, strict=True)]
     data = np.zeros((n, channels, *length), grad.dtype)
     for t, at in enumerate(taps(kernel, stride, dilate, out)):
         data[at] += columns[:, :, t]
-    return data[inside(pad, size)]
+    return data[inside(start, size)]
 
 
 def _conv_weight_eager(data, grad, *, size, kernel, stride, dilate, pad, num_group):

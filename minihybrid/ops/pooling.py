@@ -4,8 +4,8 @@ Takes:   data (N, C, *size) with one, two or three axes in `size`.
 Gives:   `Pooling`, made of records for sums (and means) and for maxima, each with what
          its gradient needs.
 
-A maximum's gradient goes to the first place that has it. NaN is larger than any number,
-as in NumPy; MXNet passes it over.
+A maximum's gradient goes to the first place that has it. The maximum of a window with
+NaN is NaN, as in NumPy; MXNet passes it over.
 What is left out: layouts with channels last.
 """
 
@@ -97,9 +97,12 @@ def _unsum_eager(grad, *, count, **g):
     return _spread([grad] * prod(g["kernel"]), grad.shape[:2], grad.dtype, **g)
 
 
+def _lowest(dtype):
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
 def _max_eager(data, **g):
-    lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
-    first, *rest = _seen(data, **g, value=lowest)
+    first, *rest = _seen(data, **g, value=_lowest(data.dtype))
     out = np.array(first)
     for part in rest:
         np.maximum(out, part, out=out)
@@ -108,17 +111,16 @@ def _max_eager(data, **g):
 
 def _hits(data, g):
     """For each tap, which windows have their first maximum there."""
-    places = _seen(np.arange(prod(g["size"])).reshape(g["size"]), **g, value=-1)
-    best = found = None
-    for value, place in zip(_seen(data, **g), places, strict=True):
-        place = np.broadcast_to(place, value.shape)
-        if best is None:
-            best, found = value, place
-            continue
-        better = (place >= 0) & ((found < 0) | (value > best) | (
-            (value != value) & (best == best)))
-        best, found = np.where(better, value, best), np.where(better, place, found)
-    return [found == place for place in places]
+    places = _seen(np.ones(g["size"], bool), **g)
+    values = _seen(data, **g)
+    best = np.full_like(values[0], _lowest(data.dtype))
+    for value, place in zip(values, places, strict=True):
+        best = np.where((best > value) | ~place, best, value)
+    free, found = np.ones(best.shape, bool), []
+    for value, place in zip(values, places, strict=True):
+        found.append(free & (value == best) & place)
+        free &= ~found[-1]
+    return found
 
 
 def _unmax_eager(grad, data, **g):
@@ -168,13 +170,13 @@ class Windows:
         k.depth = depth
 
     def taps(self, body):
-        """Call `body(place, is the first)` for each number of the window."""
+        """Call `body(place)` for each number of the window."""
         k, depth = self.k, self.k.depth
         if self.few:
             steps = row_major(self.size)
-            for t, at in enumerate(np.ndindex(*self.kernel)):
+            for at in np.ndindex(*self.kernel):
                 shift = sum(a * s for a, s in zip(at, steps, strict=True))
-                body(f"first + {shift}" if shift else "first", t == 0)
+                body(f"first + {shift}")
             return
         place = "n"
         for d in self.axes:
@@ -182,28 +184,37 @@ class Windows:
             k.depth += 1
             place = f"({place}) * {self.size[d]} + j{d}"
         k(f"from_ = {place}")
-        body("from_", False)
+        body("from_")
         k.depth = depth
 
     def best(self, data):
-        """Find the place `best` of the first maximum; -1 if there is no number."""
+        """Find the place `best` of the first maximum; -1 if there is none."""
         k = self.k
-        if not self.few:
-            k("top = T(LOWEST)")
-            k("best = -1")
 
-        def tap(place, is_first):
-            if is_first:
-                k(f"top = {data}[{place}]")
-                k(f"best = {place}")
-                return
+        def compare(place):
             k(f"v = {data}[{place}]")
-            none = "" if self.few else "best < 0 or "
-            k(f"better = {none}v > top or (v != v and top == top)")
-            k("top = v if better else top")
-            k(f"best = {place} if better else best")
+            k("top = top if top > v else v")
 
-        self.taps(tap)
+        def find(place):
+            k(f"best = {place} if (best < 0) & ({data}[{place}] == top) else best")
+
+        k("top = T(LOWEST)")
+        self.taps(compare)
+        k("best = -1")
+        self.taps(find)
+
+    def share(self, data, grad, out):
+        """The gradient of windows that lie apart, without a jump: the compiler does
+        several at once."""
+        k, places = self.k, []
+        self.taps(places.append)
+        for t, place in enumerate(places):
+            k(f"v{t} = {data}[{place}]")
+            k(f"top = top if top > v{t} else v{t}" if t else "top = v0")
+        k(f"rest = {grad}[to]")
+        for t, place in enumerate(places):
+            k(f"{out}[{place}] = rest if v{t} == top else T(0)")
+            k(f"rest = T(0) if v{t} == top else rest")
 
 
 def _lead(buf):
@@ -230,7 +241,7 @@ def _sum_cpu(k, data, out, *, count, **g):
 
     def body():
         k("total = T(0)")
-        windows.taps(lambda place, _: k(f"total += {data}[{place}]"))
+        windows.taps(lambda place: k(f"total += {data}[{place}]"))
         number = _count(k, windows, count)
         k.store("to", "total" if number is None else f"T(total / T({number}))")
     windows.each(body)
@@ -243,16 +254,16 @@ def _unsum_cpu(k, grad, out, *, count, **g):
     def body():
         number = _count(k, windows, count)
         k(f"v = {grad}[to]" if number is None else f"v = T({grad}[to] / T({number}))")
-        windows.taps(lambda place, _: k(f"{out}[{place}] += v"))
+        windows.taps(lambda place: k(f"{out}[{place}] += v"))
     windows.each(body)
 
 
 def _max_cpu(k, data, out, **g):
     windows = Windows(k, _lead(data), **g)
 
-    def tap(place, _):
+    def tap(place):
         k(f"v = {data}[{place}]")
-        k("top = v if v > top or v != v else top")
+        k("top = v if (v > top) | (v != v) else top")
 
     def body():
         k("top = T(LOWEST)")
@@ -263,9 +274,14 @@ def _max_cpu(k, data, out, **g):
 
 def _unmax_cpu(k, grad, data, out, **g):
     windows = Windows(k, _lead(data), **g)
-    zero(k, out, out.size)
+    apart = windows.few and all(
+        s >= n for s, n in zip(g["stride"], g["kernel"], strict=True))
+    if prod(g["outs"]) * prod(g["kernel"]) != prod(g["size"]) or not apart:
+        zero(k, out, out.size)
 
     def body():
+        if apart:
+            return windows.share(data, grad, out)
         windows.best(data)
         with k.block("if best >= 0:"):
             k(f"{out}[best] += {grad}[to]")

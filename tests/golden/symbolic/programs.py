@@ -180,6 +180,19 @@ def shapes(mx):
             net.infer_shape_partial(h_weight=(4, 7)), (a + b).infer_shape(b=(2, 3)))
 
 
+def shapes_of_the_other_world(mx):
+    net = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="fc")
+    total = mx.sym.Variable("a") + mx.sym.Variable("b")
+    found = [total.infer_shape(a=()), total.infer_shape(a=(0, 3)),
+             total.infer_shape_partial(a=(0, 3))]
+    with mx.np_shape(True):
+        found += [net.infer_shape_partial(), net.infer_shape_partial(x=(-1, 5)),
+                  net.infer_shape(x=(0, 5)), net.infer_shape(x=(-1, 5)),
+                  total.infer_shape(a=()), total.infer_shape(),
+                  mx.sym.Variable("q", shape=(0, -1)).infer_shape_partial()]
+    return found
+
+
 def types(mx):
     net = perceptron(mx)
     return (net.infer_type(data="float64"), net.infer_type(),
