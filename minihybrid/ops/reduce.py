@@ -25,8 +25,11 @@ from minihybrid.ops.elementwise import (
     cast,
     exp,
     log,
+    ones_like,
     sqrt,
     square,
+    where,
+    zeros_like,
 )
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward
 
@@ -207,6 +210,20 @@ norm = register(
            "keepdims": (boolean, False)},
     doc="The root of the sum of squares along the axes, or with ord=1 the sum of "
         "absolute values.")
+
+
+# -- NaN counts as nothing -------------------------------------------------------------
+def _without_nan(name, reduction, neutral):
+    """Enter a reduction that leaves NaN out."""
+    def expand(specs, data, **attrs):
+        return reduction(where(data == data, data, neutral(data)), **attrs)
+
+    return register(name, inputs=("data",), attrs=AXES, infer=reduction.infer,
+                    expand=expand, doc=f"{reduction.doc} NaN is left out.")
+
+
+nansum = _without_nan("nansum", sum_, zeros_like)
+nanprod = _without_nan("nanprod", prod, ones_like)
 
 
 # -- questions about many arrays -------------------------------------------------------
