@@ -10,7 +10,10 @@ graph, optimises, compiles and exports it.
 """
 
 from minihybrid import (
+    attribute,
     autograd,
+    base,
+    context,
     contrib,
     datasets,
     executor,
@@ -18,6 +21,7 @@ from minihybrid import (
     init,
     lr_scheduler,
     metric,
+    name,
     nd,
     np,
     npx,
@@ -25,23 +29,27 @@ from minihybrid import (
     serial,
     sym,
     util,
+    viz,
 )
+from minihybrid.attribute import AttrScope
+from minihybrid.base import MXNetError
+from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
 from minihybrid.explain import explain
 from minihybrid.gluon import function
-from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, random
+from minihybrid.nd import random
 from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
 from minihybrid.show import show
-from minihybrid.sym import TraceError
+from minihybrid.tracing import TraceError
 from minihybrid.util import np_shape, use_np_shape
 
 __version__ = "0.1.0"
-ndarray, symbol, initializer = nd, sym, init
+ndarray, symbol, initializer, visualization = nd, sym, init, viz
 
 __all__ = [
-    "AttrError", "Context", "DTypeError", "HybridError", "ShapeError", "TraceError",
-    "autograd", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
-    "function",
-    "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric", "nd", "ndarray",
+    "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
+    "ShapeError", "TraceError", "attribute", "autograd", "base", "context", "contrib",
+    "cpu", "current_context", "datasets", "executor", "explain", "function", "gluon",
+    "gpu", "init", "initializer", "lr_scheduler", "metric", "name", "nd", "ndarray",
     "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
-    "symbol", "use_np_shape", "util",
+    "symbol", "use_np_shape", "util", "visualization", "viz",
 ]

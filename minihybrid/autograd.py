@@ -1,8 +1,9 @@
 """Chapter 05. Gradients: a tape is a graph with values.
 
 Takes:   arrays that were computed under `record()`, or symbols.
-Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`, `grad`, and
-         `gradient`, the one walk that both the tape and the graph compiler use.
+Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`, `grad`,
+         `Function`, and `gradient`, the one walk that both the tape and the graph
+         compiler use.
 
 An operator's gradient is written with operators. On the tape they compute; on a graph
 they build, and what they build is optimised and compiled like everything else.
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 
 from minihybrid.graph import topological
 from minihybrid.nd import STATE, Leaf, NDArray
-from minihybrid.op import AttrError, HybridError, Node
+from minihybrid.op import AttrError, HybridError, Node, Op
 from minihybrid.ops.elementwise import ones_like, zeros_like
 
 
@@ -133,13 +134,15 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
 
 def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False,
          train_mode=True):
-    """The gradients of the heads' sum with respect to the variables, as new arrays.
+    """The gradients of the heads' sum with respect to the variables: a list of arrays.
 
     `create_graph` records the gradient's own operators, so that it can be
     differentiated again.
     """
-    single = isinstance(variables, NDArray)
-    variables = [variables] if single else list(variables)
+    variables = [variables] if isinstance(variables, NDArray) else list(variables)
+    if not variables:
+        raise AttrError("autograd.grad: the list of variables is empty; name the "
+                        "arrays whose gradients you want")
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     for v in variables:
         if v.node is None:
@@ -153,7 +156,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
                   for g, v in zip(result, variables, strict=True)]
     if not (create_graph if retain_graph is None else retain_graph):
         _free(refs)
-    return result[0] if single else result
+    return result
 
 
 def _seed(heads, head_grads):
@@ -165,6 +168,9 @@ def _seed(heads, head_grads):
     if head_grads is None:
         head_grads = [None] * len(heads)
     head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
+    if len(head_grads) != len(heads):
+        raise AttrError(f"backward: {len(head_grads)} head gradients are given for "
+                        f"{len(heads)} heads; give one for each, or None")
     seeds = [(ones_like(h.detach()) if g is None else g).as_nd_ndarray()
              for h, g in zip(heads, head_grads, strict=True)]
     return [(h.node, h.index) for h in heads], seeds
@@ -191,7 +197,96 @@ def mark_variables(variables, gradients, grad_reqs="write"):
         raise AttrError("mark_variables: as many gradients and grad_reqs as variables "
                         "are needed")
     for v, g, req in zip(variables, gradients, reqs, strict=True):
+        if req not in ("write", "add", "null") or g.shape != v.shape:
+            raise AttrError(f"mark_variables: a variable of shape {v.shape} got a "
+                            f"gradient of shape {g.shape} and grad_req={req!r}; needed:"
+                            " one shape, and write, add or null")
         v.node, v.index = Node(None, values=(v.data,), info=Leaf(g, req)), 0
+
+
+class Function:
+    """A step of a computation whose gradient you write yourself.
+
+    A subclass has `forward(*arrays)` and `backward(*head_grads)`, which takes a
+    gradient an output of `forward` and returns one an input. Each instance is called
+    once. Inside them the tape is not kept; they may use NumPy.
+    Source:  MXNet's mxnet.autograd.Function; here, too, without second derivatives,
+             but grad_req="add" adds, which MXNet 1.9.1 forgets.
+
+    >>> from minihybrid import nd
+    >>> class Straight(Function):
+    ...     def forward(self, x):
+    ...         return x.round()
+    ...     def backward(self, dy):
+    ...         return dy
+    >>> x = nd.array([1.3, 2.6]); x.attach_grad()
+    >>> with record():
+    ...     y = Straight()(x)
+    >>> y.backward(); x.grad.asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+
+    def __init__(self):
+        self.saved_tensors, self._used = (), False
+
+    def save_for_backward(self, *args):
+        """Keep arrays in `saved_tensors`, for `backward` to read."""
+        self.saved_tensors = args
+
+    def forward(self, *inputs):
+        """The computation; subclasses write it."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method; write "
+                                  "def forward(self, x): ...")
+
+    def backward(self, *output_grads):
+        """The gradients of the inputs; subclasses write it."""
+        raise NotImplementedError(f"{type(self).__name__} has no backward method; "
+                                  "write def backward(self, dy): ...")
+
+    def __call__(self, *inputs):
+        """What `forward` returns, as one step of the tape."""
+        name = type(self).__name__
+        if getattr(self, "_used", False):
+            raise HybridError(f"{name}: an instance is called once, since it saves "
+                              f"what its backward needs; make another: {name}()(x)")
+        self._used = True
+        if not all(isinstance(v, NDArray) for v in inputs):
+            found = ", ".join(type(v).__name__ for v in inputs)
+            raise AttrError(f"{name}: a Function works on NDArrays, found {found}; "
+                            "leave a block that uses it imperative")
+        with _mode(recording=False):
+            result = self.forward(*inputs)
+        outs = result if isinstance(result, (list, tuple)) else (result,)
+        if not (STATE.recording and any(v.node is not None for v in inputs)):
+            return result
+        outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
+        op = Op(name=name, inputs=("data",), variadic=True, infer=None, grad=self._grad,
+                n_outputs=len(outs), doc=f"The Function {name}.")
+        refs = tuple((v.node or Node(None, values=(v.data,)), v.index) for v in inputs)
+        node = Node(op, refs, values=tuple(v.data for v in outs))
+        outs = [type(v)(v.data, node, i) for i, v in enumerate(outs)]
+        return type(result)(outs) if isinstance(result, (list, tuple)) else outs[0]
+
+    def _grad(self, g, out, *inputs):
+        """The record's gradient: what `backward` says, checked."""
+        name = type(self).__name__
+        if STATE.recording:
+            raise HybridError(f"{name}: the gradient of a gradient through a Function "
+                              "is unknown; write the step with operators instead")
+        gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        found = self.backward(*(zeros_like(o) if v is None else v
+                                for v, o in zip(gs, outs, strict=True)))
+        found = found if isinstance(found, (list, tuple)) else (found,)
+        if len(found) != len(inputs):
+            raise HybridError(f"{name}.backward returned {len(found)} gradients, but "
+                              f"forward has {len(inputs)} inputs")
+        for v, x in zip(found, inputs, strict=True):
+            if not isinstance(v, NDArray) or v.shape != x.shape:
+                what = getattr(v, "shape", v)
+                raise HybridError(f"{name}.backward returned a {type(v).__name__} "
+                                  f"({what}), but an NDArray of shape {x.shape} is "
+                                  "needed")
+        return found
 
 
 def _array_backward(self, out_grad=None, retain_graph=False, train_mode=True):

@@ -16,7 +16,8 @@ from minihybrid import nd, sym
 from minihybrid.gluon.hybrid import arrays_in, restore
 from minihybrid.graph import topological
 from minihybrid.op import OPS, AttrError, HybridError
-from minihybrid.sym import Symbol, TraceError
+from minihybrid.sym import Symbol
+from minihybrid.tracing import TraceError, is_tracing
 
 
 def foreach(body, data, init_states, name=None):
@@ -152,7 +153,7 @@ def _same_variables(what, step, seen, *results):
     Returns: the variables behind the results of the first step.
     """
     symbols = [s for s in arrays_in(results) if isinstance(s, Symbol)]
-    if step > 2 or not symbols or sym.is_tracing():
+    if step > 2 or not symbols or is_tracing():
         return seen
     variables = {n for n in topological([ref for s in symbols for ref in s.refs])
                  if n.op is None}

@@ -13,7 +13,8 @@ Source:  MXNet's mxnet.executor.Executor; here without devices for parts of a gr
 import numpy as np
 
 from minihybrid import autograd, nd
-from minihybrid.nd import NDArray, check_context
+from minihybrid.context import check_context
+from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import seed_names
@@ -30,8 +31,8 @@ class Executor:
     The arrays stay what they are: a call reads the bound ones, and overwrites
     `outputs`; `backward` writes into the gradients.
 
-    >>> from minihybrid import sym
-    >>> e = (sym.var("a") * 2).bind(nd.CPU, {"a": nd.array([1, 2])})
+    >>> from minihybrid import cpu, sym
+    >>> e = (sym.var("a") * 2).bind(cpu(), {"a": nd.array([1, 2])})
     >>> e.forward()[0].asnumpy()
     array([2., 4.], dtype=float32)
     """
@@ -46,10 +47,8 @@ class Executor:
         self._arrays = {name: a.data for name, a in (args | states).items()}
         self._monitor = None
         self._watch([])
-        self.outputs = [nd.empty(n.specs[i].shape, dtype=n.specs[i].dtype)
+        self.outputs = [nd.zeros(n.specs[i].shape, dtype=n.specs[i].dtype)
                         for n, i in self._graph.heads]
-        for out in self.outputs:
-            out[:] = 0
 
     def _watch(self, watched):
         """Trace the symbol again, with these references as further outputs."""
@@ -71,7 +70,10 @@ class Executor:
         Raises:  AttrError or ShapeError for what does not fit a bound array.
         """
         for name, value in kwargs.items():
-            self._copy_in(name, value)
+            if name not in self.arg_dict:
+                raise AttrError(f"forward: no argument is called '{name}'; there are "
+                                f"{', '.join(self.arg_dict)}")
+            _copy_in("forward", self.arg_dict[name], name, value)
         training = bool(is_train)
         self._mode, self._kept = training, None
         if training and self._wanted:
@@ -85,20 +87,6 @@ class Executor:
         if self._monitor:
             self._report(outs)
         return self.outputs
-
-    def _copy_in(self, name, value):
-        array = self.arg_dict.get(name)
-        if array is None:
-            raise AttrError(f"forward: no argument is called '{name}'; there are "
-                            f"{', '.join(self.arg_dict)}")
-        if not isinstance(value, (NDArray, np.ndarray)):
-            raise AttrError(f"forward: {name} is {value!r:.60} (a "
-                            f"{type(value).__name__}), but an array is needed")
-        if value.shape != array.shape:
-            raise ShapeError(f"forward: {name} has shape {value.shape}, but the bound "
-                             f"array has {array.shape}; reshape the executor with "
-                             f"reshape({name}={value.shape})")
-        array.data[...] = value.data if isinstance(value, NDArray) else value
 
     def _plan(self, training):
         """The plan of calls that keep nothing for `backward`."""
@@ -181,7 +169,7 @@ class Executor:
 
     @property
     def _title(self):
-        return f"executor of {self._symbol.name}"
+        return f"executor of {self._symbol!r}"
 
     @property
     def plan(self):
@@ -227,7 +215,7 @@ class Executor:
                                     (aux_params or {}, self.aux_dict, "state")):
             for name, array in params.items():
                 if name in bound:
-                    bound[name][:] = array
+                    _copy_in("copy_params_from", bound[name], name, array)
                 elif not allow_extra_params:
                     raise AttrError(f"copy_params_from: no {what} is called '{name}'; "
                                     f"there are {', '.join(bound)}; or pass "
@@ -258,6 +246,18 @@ class Executor:
         new.outputs = [_resized(name, old, out.shape, True) for (name, old), out
                        in zip(self.output_dict.items(), new.outputs, strict=True)]
         return new
+
+
+def _copy_in(what, array, name, value):
+    """Overwrite a bound array's numbers."""
+    if not isinstance(value, (NDArray, np.ndarray)):
+        raise AttrError(f"{what}: {name} is {value!r:.60} (a "
+                        f"{type(value).__name__}), but an array is needed")
+    if value.shape != array.shape:
+        raise ShapeError(f"{what}: {name} has shape {value.shape}, but the bound array "
+                         f"has {array.shape}; reshape the executor with "
+                         f"reshape({name}={value.shape})")
+    array.data[...] = value.data if isinstance(value, NDArray) else value
 
 
 def _write(array, req, g):
@@ -333,9 +333,9 @@ def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
     group2ctx, shared_exec: taken as in MXNet; there is one device, and each executor
              plans its memory by itself.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid import cpu, sym
     >>> a, g = nd.array([3]), nd.zeros((1,))
-    >>> e = (sym.var("a") ** 2).bind(nd.CPU, [a], [g])
+    >>> e = (sym.var("a") ** 2).bind(cpu(), [a], [g])
     >>> _ = e.forward(is_train=True); e.backward(nd.ones((1,))); g.item()
     6.0
     """
@@ -366,16 +366,17 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
              one device, and each executor plans its memory by itself.
     Raises:  ShapeError naming the arguments whose shapes do not follow.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid import cpu, sym
     >>> net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
-    >>> net.simple_bind(nd.CPU, data=(2, 5)).arg_dict["fc_weight"].shape
+    >>> net.simple_bind(cpu(), data=(2, 5)).arg_dict["fc_weight"].shape
     (3, 5)
     """
     names, states = self.list_arguments(), self.list_auxiliary_states()
     known = {name: shape for name, shape in kwargs.items() if name in names + states}
-    arguments, _, aux = self.infer_shape_partial(**known)
-    shapes = dict(zip(names + states, arguments + aux, strict=True))
-    unknown = [name for name, shape in shapes.items() if not shape or 0 in shape]
+    arguments, _, aux = self._infer_shape((), known)
+    shapes = {name: spec.shape for name, spec
+              in zip(names + states, arguments + aux, strict=True)}
+    unknown = [name for name, shape in shapes.items() if shape is None or -1 in shape]
     if unknown:
         raise ShapeError(f"simple_bind: the shapes of {', '.join(unknown)} do not "
                          f"follow from {', '.join(known) or 'nothing'}; pass them, as "
@@ -398,7 +399,7 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
 def evaluate(self, ctx=None, **kwargs):
     """The outputs for arrays given by name; binds and runs once.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid import cpu, sym
     >>> (sym.var("a") + sym.var("b")).eval(a=nd.array([1]), b=nd.array([2]))[0].item()
     3.0
     """

@@ -242,6 +242,20 @@ NAMES = {"zeros": Zero, "zero": Zero, "ones": One, "one": One, "uniform": Unifor
          "constant": Constant}
 
 
+def register(klass):
+    """Let `create` find a class of initialisers under its name; for use as `@register`.
+
+    >>> @register
+    ... class Halves(Constant):
+    ...     def __init__(self):
+    ...         super().__init__(0.5)
+    >>> create("halves")
+    Halves(value=0.5)
+    """
+    NAMES[klass.__name__.lower()] = klass
+    return klass
+
+
 def create(init):
     """The initialiser that a name, an object or `None` means."""
     if init is None or isinstance(init, Initializer):

@@ -1,8 +1,8 @@
 """Chapter 03. NDArray: the eager reading of an operator, on NumPy.
 
 Takes:   NumPy arrays, lists and numbers.
-Gives:   `NDArray`; the functions of `nd`, one for every operator; devices; and the flag
-         that tells whether to keep the tape (the tape itself is read in `autograd`).
+Gives:   `NDArray`; the functions of `nd`, one for every operator; and the flag that
+         tells whether to keep the tape (the tape itself is read in `autograd`).
 
 What is left out: sparse storage and asynchronous execution (`waitall` has nothing to
 do).
@@ -10,9 +10,11 @@ do).
 
 import threading
 from numbers import Integral
+from types import SimpleNamespace
 
 import numpy as np
 
+from minihybrid.context import CPU, check_context
 from minihybrid.op import OPS, AttrError, HybridError, Node, ShapeError, Spec
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 from minihybrid.ops.random import STREAM, seed
@@ -36,64 +38,6 @@ class Checked(set):
 
 
 STATE, CHECKED = State(), Checked()
-
-
-# -- devices ---------------------------------------------------------------------------
-class Context:
-    """A device that holds arrays: `cpu(0)`.
-
-    >>> Context("cpu") == cpu()
-    True
-    """
-
-    def __init__(self, device_type="cpu", device_id=0):
-        if isinstance(device_type, Context):
-            device_type, device_id = device_type.device_type, device_type.device_id
-        if device_type not in ("cpu", "gpu"):
-            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu or "
-                            "gpu")
-        self.device_type, self.device_id = device_type, device_id
-
-    def __eq__(self, other):
-        return isinstance(other, Context) and str(self) == str(other)
-
-    def __hash__(self):
-        return hash(str(self))
-
-    def __repr__(self):
-        return f"{self.device_type}({self.device_id})"
-
-
-CPU = Context()
-
-
-def cpu(device_id=0):
-    """The processor as a device; every number means the same memory."""
-    return Context("cpu", device_id)
-
-
-def gpu(device_id=0):
-    """The graphics processor with a number; arrays cannot be placed there yet."""
-    return Context("gpu", device_id)
-
-
-def num_gpus():
-    """How many graphics processors this engine can place arrays on."""
-    return 0
-
-
-def current_context():
-    """The device on which new arrays are made."""
-    return CPU
-
-
-def check_context(ctx):
-    """Accept a device, or a list of one; what is not a processor is an error."""
-    ctx = ctx[0] if isinstance(ctx, (list, tuple)) and len(ctx) == 1 else ctx
-    if ctx is not None and not (isinstance(ctx, Context) and ctx.device_type == "cpu"):
-        raise HybridError(f"{ctx} is not available: this engine sees {num_gpus()} "
-                          "GPUs; use mx.cpu()")
-    return CPU
 
 
 def aligned(shape, dtype):
@@ -422,6 +366,19 @@ def empty(shape, ctx=None, dtype="float32"):
     )
 
 
+class CSRNDArray(NDArray):
+    """MXNet's array of compressed sparse rows, of which there are none here.
+
+    Programs ask `isinstance(x, nd.sparse.CSRNDArray)`; the answer is no.
+    """
+
+    def __init__(self, *_, **__):
+        _dense("csr")
+
+
+sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
+
+
 def from_numpy(ndarray, zero_copy=True):
     """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
     if zero_copy and not ndarray.flags.c_contiguous:
@@ -435,14 +392,16 @@ def _created(op, ctx, stype=None, **attrs):
     return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
 
 
-def zeros(shape, ctx=None, dtype="float32", stype=None, **_):
+def zeros(shape, ctx=None, dtype="float32", stype=None, out=None, **_):
     """An array of zeros."""
-    return _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
+    result = _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
+    return result if out is None else out.copy_from(result)
 
 
-def ones(shape, ctx=None, dtype="float32", stype=None, **_):
+def ones(shape, ctx=None, dtype="float32", stype=None, out=None, **_):
     """An array of ones."""
-    return _created("_ones", ctx, stype, shape=shape, dtype=dtype)
+    result = _created("_ones", ctx, stype, shape=shape, dtype=dtype)
+    return result if out is None else out.copy_from(result)
 
 
 def full(shape, val, ctx=None, dtype="float32", out=None):

@@ -16,7 +16,8 @@ import sys
 from minihybrid import nd as _nd
 from minihybrid import serial as _serial
 from minihybrid import sym as _sym
-from minihybrid.nd import Context, cpu, current_context, gpu, num_gpus, waitall
+from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.nd import waitall
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.ops import OPS as _OPS
 from minihybrid.ops.infix import namespace as _namespace
@@ -55,7 +56,10 @@ NAMES = {
 class _RandomSeed:
     """The function `npx.random.seed`."""
 
-    seed = staticmethod(_seed)
+    @staticmethod
+    def seed(seed, ctx="all"):
+        """Start the random numbers anew."""
+        _seed(seed, ctx)
 
 
 random = _RandomSeed()
@@ -68,7 +72,8 @@ def save(file, arr):
 
 def load(file):
     """The arrays of a file, as `save` got them."""
-    found = _serial.load(file)
+    with np_shape():
+        found = _serial.load(file)
     if isinstance(found, dict):
         return {name: value.as_np_ndarray() for name, value in found.items()}
     return [value.as_np_ndarray() for value in found]
@@ -96,7 +101,7 @@ class _Symbols:
         return _function(name, _Symbol, "sym.npx")
 
     def __dir__(self):
-        return __dir__()
+        return sorted(n for n, op in NAMES.items() if op in _OPS)
 
 
 _nd.npx, _sym.npx = sys.modules[__name__], _Symbols()

@@ -20,6 +20,7 @@ from minihybrid.op import HybridError, Op
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
 from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
+from minihybrid.sym import constant, replay
 
 
 def best_target():
@@ -245,7 +246,8 @@ class CompiledOp:
         specs = [n.specs[i] for n, i in forward.outputs]
         self.op = Op(name="_plan", inputs=("data",), variadic=True, eager=self.run,
                      infer=lambda ins: (ins, specs), grad=self.grad,
-                     n_outputs=len(specs), doc=f"The compiled plan of {title}.")
+                     n_outputs=len(specs), doc=f"The compiled plan of {title}.",
+                     expand=self.expand)
 
     def run(self, *arrays):
         """The forward plan: the graph's outputs, then what the backward plan needs."""
@@ -258,6 +260,15 @@ class CompiledOp:
         write_states(self.plan, outs, given)
         outs = outs[:len(outs) - len(self.plan.states)]
         return tuple(outs) if len(outs) > 1 else outs[0]
+
+    def expand(self, specs, *inputs):
+        """The operators that the forward plan was made of, applied one by one."""
+        graph = self.plan.stages[0][1]
+        given = dict(zip(self.names, inputs, strict=True))
+        values = {n: given[n.name] for n in graph.variables}
+        values |= {n: constant(n.values[0], n.name) for n in graph.nodes
+                   if n.op is None and n.values is not None}
+        return tuple(replay(graph.outputs, values))
 
     def grad(self, g, out, *inputs):
         """The backward plan, applied as an operator: it can be differentiated, too."""
@@ -272,9 +283,9 @@ class CompiledOp:
                 self.backward, "backward"
             )
             gs = gs[:self.n_heads]
+            given |= {f"kept{i}": v for i, v in enumerate(outs)}
         seeds = zip(seed_names(self.plan.stages[0][1]), gs, outs, strict=False)
         given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}
-        given |= {f"kept{i}": v for i, v in enumerate(outs)}
         found = dict(zip(self.wanted, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 

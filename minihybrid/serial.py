@@ -19,6 +19,7 @@ import tempfile
 import numpy as np
 
 from minihybrid import nd, sym
+from minihybrid.attribute import DTYPES, FLAGS
 from minihybrid.graph import Graph, shown_attrs
 from minihybrid.nd import NDArray
 from minihybrid.op import OPS, AttrError, HybridError, Node, Spec
@@ -124,15 +125,15 @@ def _node(entry, inputs, where):
             isinstance(v, str) for kv in attrs.items() for v in kv):
         raise FileError(f"{where}: attributes must be text, found {attrs!r:.80}")
     name, op = entry["name"], entry.get("op")
-    info = {k: v for k, v in attrs.items() if k.startswith("__")}
     if op == "null":
         if inputs:
             raise FileError(f"{where}: a variable has no inputs, found {len(inputs)}")
-        return Node(None, name=name, info=info or None, specs=(_spec(info, where),))
+        return Node(None, name=name, info=attrs or None, specs=(_spec(attrs, where),))
     if op not in OPS:
         raise FileError(f"{where}: the operator {op!r:.60} is unknown here")
     op = OPS[op]
     given = {k: v for k, v in attrs.items() if k in op.attrs}
+    info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}
     try:
         full = op.normalize(given)
     except AttrError as error:
@@ -170,9 +171,6 @@ def load_symbol(fname):
 
 # -- arrays ----------------------------------------------------------------------------
 LIST_MAGIC, ARRAY_MAGICS = 0x112, {0xF993FAC9: "V2", 0xF993FACA: "V3"}
-DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8",
-          6: "int64", 7: "bool"}
-FLAGS = {name: flag for flag, name in DTYPES.items()}
 
 
 def pack_arrays(arrays, names=()):
@@ -296,8 +294,8 @@ def load(fname):
 def load_frombuffer(buf, source="the buffer"):
     """The arrays in the bytes of a file: a dict if they have names, else a list."""
     arrays, names = unpack_arrays(bytes(buf), source)
-    made = [nd.array(a, dtype=a.dtype) if a.shape else NDArray(a.copy())
-            for a in arrays]
+    made = [NDArray(a.copy()) if is_np_shape() and not a.shape else
+            nd.array(a, dtype=a.dtype) for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made
 
 
@@ -334,6 +332,7 @@ def write_whole(fname, data):
 nd.save, nd.load, nd.load_frombuffer = save, load, load_frombuffer
 sym.load, sym.fromjson, sym.load_json = load_symbol, fromjson, fromjson
 Symbol.tojson, Symbol.save = tojson, save_symbol
+Symbol.__reduce__ = lambda self: (fromjson, (tojson(self),))
 NDArray.save = lambda self, fname: save(fname, self)
 NDArray.save.__doc__ = "Write this array to a file."
 

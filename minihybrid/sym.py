@@ -8,145 +8,17 @@ What is left out: Python's own branches and loops over values; they happen while
 and leave no trace.
 """
 
-import sys
-import threading
-from contextlib import contextmanager
-
 import numpy as np
 
-from minihybrid.graph import Graph, auxiliary, infer, refine, shown_attrs, topological
+from minihybrid import autograd
+from minihybrid.attribute import FLAGS, AttrScope, shown, written
+from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
+from minihybrid.name import NameManager, Prefix, hint
 from minihybrid.nd import Random
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
-
-
-class TraceError(HybridError, TypeError):
-    """Python asked a symbol for something that only an array has."""
-
-
-# -- names -----------------------------------------------------------------------------
-class NameManager:
-    """Gives each unnamed symbol a name that counts up: `relu0`, `relu1`, ...
-
-    >>> with NameManager() as names:
-    ...     names.get(None, "relu"), names.get(None, "relu"), names.get("mine", "relu")
-    ('relu0', 'relu1', 'mine')
-    """
-
-    _stack = threading.local()
-
-    def __init__(self, prefix=""):
-        self.prefix, self.counts = prefix, {}
-
-    @classmethod
-    def current(cls):
-        """The name manager in force in this thread."""
-        if not hasattr(cls._stack, "managers"):
-            cls._stack.managers = [cls()]
-        return cls._stack.managers[-1]
-
-    def get(self, name, hint):
-        """The given name, or the next one of its kind; under the prefix."""
-        if name is None:
-            count = self.counts.get(hint, 0)
-            self.counts[hint] = count + 1
-            name = f"{hint}{count}"
-        return self.prefix + name
-
-    def __enter__(self):
-        NameManager.current()
-        self._stack.managers.append(self)
-        return self
-
-    def __exit__(self, *_):
-        self._stack.managers.pop()
-
-
-INFIX_HINTS = {
-    "elemwise_add": "_plus",
-    "elemwise_sub": "_minus",
-    "elemwise_mul": "_mul",
-    "elemwise_div": "_div",
-}
-
-
-def hint(op):
-    """What unnamed nodes of an operator are called: `_plus_scalar` -> `_plusscalar`."""
-    name = INFIX_HINTS.get(op.name, op.name.lower())
-    if name.startswith("_np"):  # _npi_add, _np_sum, _npx_relu -> add, sum, relu
-        return name[1:].partition("_")[2]
-    return "_" + name.replace("_", "") if name.startswith("_") else name
-
-
-# -- the trace in progress -------------------------------------------------------------
-class Trace:
-    """The nodes that Python's operators append while a function is traced.
-
-    With `lower`, operators made of simpler ones are replaced by those at once.
-    """
-
-    def __init__(self, lower=False, training=False):
-        self.nodes, self.known, self.named = [], set(), {}
-        self.lower, self.training, self.n_streams = lower, training, 0
-
-    def add(self, node):
-        """Append a node and find its specs, as far as its inputs' are known."""
-        if node.op is not None:
-            for source, _ in node.inputs:
-                if source not in self.known:
-                    raise TraceError(f"{node.op.name}: '{source.name}' was made "
-                                     f"outside of the function that is being "
-                                     f"traced{user_line()}; pass it in as an argument")
-            ins = [n.specs[i] if n.specs else UNKNOWN for n, i in node.inputs]
-            new_ins, outs = node.op.infer(ins, **node.attrs)
-            for (source, _), spec in zip(node.inputs, new_ins, strict=True):
-                if source.op is None and source.values is None:
-                    source.specs = (refine(source.name, source.specs[0], spec),)
-            node.specs = tuple(outs)
-        self.nodes.append(node)
-        self.known.add(node)
-
-
-class _Current(threading.local):
-    trace = None
-    direct = False   # whether a plain `forward` is running on symbols
-
-
-_CURRENT = _Current()
-
-
-@contextmanager
-def tracing(trace):
-    """Append what symbols do inside this `with` block to the trace."""
-    before, _CURRENT.trace = _CURRENT.trace, trace
-    try:
-        yield trace
-    finally:
-        _CURRENT.trace = before
-
-
-@contextmanager
-def direct(active=True):
-    """Inside this `with` block, a `forward` without F runs on symbols.
-
-    The plan is for one signature, so symbols tell the shapes that are known, and
-    parameters and new arrays are symbols.
-    """
-    before, _CURRENT.direct = _CURRENT.direct, active
-    try:
-        yield
-    finally:
-        _CURRENT.direct = before
-
-
-def is_direct():
-    """Whether a `forward` without F is running on symbols."""
-    return _CURRENT.direct
-
-
-def is_tracing():
-    """Whether a function is being traced in this thread."""
-    return _CURRENT.trace is not None
+from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
+from minihybrid.util import is_np_shape
 
 
 def trace(function, inputs, training=False):
@@ -196,31 +68,16 @@ def replay(refs, values):
         else:
             ins = [done[n][i] for n, i in node.inputs]
             reader = max(ins or values.values(), key=lambda v: v.level, default=Symbol)
-            out = reader.interpret(node.op, ins, node.attrs, node.name)
+            with AttrScope(**(node.info or {})):
+                out = reader.interpret(node.op, ins, node.attrs, node.name)
             done[node] = tuple(out) if node.n_outputs > 1 else (out,)
     return [done[n][i] for n, i in refs]
-
-
-def user_line():
-    """Where in the user's own code we are: ` (file.py, line 3)`."""
-    frame = sys._getframe(1)
-    package = __name__.partition(".")[0]
-    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame = frame.f_back
-    return f" ({file_of(frame)}, line {frame.f_lineno})" if frame else ""
-
-
-def file_of(frame):
-    """The file of a frame's code; `Cell In[3]` in a notebook."""
-    file, shell = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
-    known_cell = getattr(shell and shell().compile, "format_code_name", lambda _: None)
-    return " ".join(known_cell(file) or [file])
 
 
 # -- the symbol ------------------------------------------------------------------------
 def _refuse(what, why, instead):
     def method(self, *_, **__):
-        raise TraceError(f"{what} on the Symbol '{self.name}'{user_line()}: {why}; "
+        raise TraceError(f"{what} on the Symbol '{self._label}'{user_line()}: {why}; "
                          f"{instead}")
     return method
 
@@ -245,7 +102,7 @@ class Symbol(Value):
     @staticmethod
     def interpret(op, inputs, attrs, name=None):
         """Write the application down; missing inputs become variables."""
-        current = _CURRENT.trace
+        current = CURRENT.trace
         for i, value in enumerate(inputs):
             if value is not None and value.level == 0:
                 raise TraceError(
@@ -269,7 +126,7 @@ class Symbol(Value):
         if current and op.random:
             attrs = {**attrs, "stream": current.n_streams}
             current.n_streams += 1
-        node = Node(op, refs, attrs, name)
+        node = Node(op, refs, attrs, name, info=AttrScope.current().attrs or None)
         if current:
             current.add(node)
         return Symbol((node, i) for i in range(node.n_outputs))
@@ -289,7 +146,7 @@ class Symbol(Value):
 
     def lines_up(self, other):
         """Whether elementwise fits: in a trace, shapes decide; else it is assumed."""
-        if not (_CURRENT.trace and getattr(other, "refs", None)):
+        if not (CURRENT.trace and getattr(other, "refs", None)):
             return True
         mine, its = self.spec, other.spec
         return not (mine.known and its.known) or mine.shape == its.shape
@@ -338,16 +195,25 @@ class Symbol(Value):
     # -- outputs
     @property
     def name(self):
-        """The name of the node, or of the group's members."""
-        if len({n for n, _ in self.refs}) == 1:
-            return self.refs[0][0].name
-        return f"group [{', '.join(n.name for n, _ in self.refs)}]"
+        """The name of the node; `None` for a group."""
+        nodes = {n for n, _ in self.refs}
+        return self.refs[0][0].name if len(nodes) == 1 else None
+
+    @property
+    def _label(self):
+        return self.name or f"group [{', '.join(n.name for n, _ in self.refs)}]"
 
     def __repr__(self):
-        return f"<Symbol {self.name}>"
+        return f"<Symbol {self._label}>"
+
+    def __copy__(self):
+        return type(self)(self.refs)
+
+    def __deepcopy__(self, _):
+        return type(self)(self.refs)  # nobody writes into nodes
 
     def __len__(self):
-        if _CURRENT.trace and len(self.refs) == 1:
+        if CURRENT.trace and len(self.refs) == 1:
             self._refuse_rows()
         return len(self.refs)
 
@@ -361,11 +227,11 @@ class Symbol(Value):
                 raise AttrError(f"symbol['{key}']: {names.count(key)} outputs are "
                                 f"called so; there are {', '.join(names)}")
             return type(self)([self.refs[names.index(key)]])
-        if len(self.refs) == 1 and _CURRENT.trace:
+        if len(self.refs) == 1 and CURRENT.trace:
             return self.part(key, self.spec.shape)
         if isinstance(key, slice):
             found = [type(self)([ref]) for ref in self.refs[key]]
-            return tuple(found) if _CURRENT.trace else Group(found)
+            return tuple(found) if CURRENT.trace else Group(found)
         if not isinstance(key, int):
             raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced "
                              "function the number of an output is needed; use slice or "
@@ -417,10 +283,12 @@ class Symbol(Value):
         return self.list_attr().get(key)
 
     def list_attr(self):
-        """The attributes of this symbol's node that differ from defaults, as text."""
+        """The attributes of this symbol's node, as text: of the operator, those that
+        differ from defaults, then the user's; `lr_mult` and such under both names.
+        """
         node = self.refs[0][0]
         given = shown_attrs(node) if node.op else {}
-        return {**{k: str(v) for k, v in given.items()}, **(node.info or {})}
+        return {**{k: str(v) for k, v in given.items()}, **shown(node.info or {})}
 
     def attr_dict(self):
         """node name -> its attributes as text, for all nodes that have some."""
@@ -428,48 +296,64 @@ class Symbol(Value):
         return {name: attrs for name, attrs in found.items() if attrs}
 
     def __call__(self, *args, name=None, **kwargs):
-        """Compose: the same graph with other symbols in place of its variables."""
-        variables = {n.name: n for part in self._variables() for n in part}
-        if args and len(args) > len(variables):
-            raise AttrError(f"compose: {len(args)} symbols for {len(variables)} "
-                            "variables")
-        given = dict(zip(variables, args, strict=False)) | kwargs
-        unknown = given.keys() - variables.keys()
-        if unknown:
-            raise AttrError(f"compose: there is no variable "
-                            f"{', '.join(sorted(unknown))}; there are "
-                            f"{', '.join(variables)}")
-        values = {n: given.get(key, Symbol([(n, 0)])) for key, n in variables.items()}
-        with NameManager(prefix=f"{name}_" if name else ""):
-            return Group(replay(self.refs, values))
+        """Compose: the same graph with other symbols in place of its variables.
 
-    # -- shapes
-    def _infer(self, shapes, dtypes):
-        graph = Graph.of(self)
-        names = {n.name for n in graph.variables}
-        for given in (shapes, dtypes):
-            if given.keys() - names:
-                raise AttrError(f"infer: there is no argument "
-                                f"{', '.join(sorted(given.keys() - names))}; there are "
-                                f"{', '.join(n.name for n in graph.variables)}")
-        known = {name: Spec(unknown_lengths(shapes.get(name)), dtypes.get(name))
-                 for name in {**shapes, **dtypes}}
-        return graph, infer(graph, known)
+        name:    what the new symbol's own node is called.
+        """
+        nodes = [n for part in self._variables() for n in part]
+        names = list(dict.fromkeys(n.name for n in nodes))
+        if len(args) > len(names):
+            raise AttrError(f"compose: {len(args)} symbols are given, but there are "
+                            f"{len(names)} variables{': ' * bool(names)}"
+                            f"{', '.join(names)}")
+        given = dict(zip(names, args, strict=False)) | kwargs
+        for key, value in given.items():
+            if key not in names:
+                raise AttrError(f"compose: there is no variable {key}; there are "
+                                f"{', '.join(names) or 'none'}")
+            if not isinstance(value, Symbol):
+                raise AttrError(f"compose: {key} is {value!r:.60} (a "
+                                f"{type(value).__name__}), but a Symbol is needed")
+        values = {n: given.get(n.name, Symbol([(n, 0)])) for n in nodes}
+        with NameManager():
+            made = Group(replay(self.refs, values))
+        if name and made.name and made.refs[0][0].op:
+            made.refs[0][0].name = NameManager.current().get(name, None)
+        return made
+
+    # -- shapes and dtypes
+    def _infer(self, args, kwargs, spec_of):
+        """The specs of (arguments, outputs, states), given one fact an argument."""
+        if len(args) > len(names := self.list_arguments()):
+            raise AttrError(f"infer: {len(args)} values are given, but there are "
+                            f"{len(names)} arguments: {', '.join(names)}")
+        given = dict(zip(names, args, strict=False)) | kwargs
+        unknown = given.keys() - set(self.list_inputs())
+        if unknown:
+            raise AttrError(f"infer: there is no argument {', '.join(sorted(unknown))};"
+                            f" there are {', '.join(self.list_inputs())}")
+        specs = infer(Graph.of(self), {name: spec_of(value) for name, value
+                                       in given.items() if value is not None})
+        arguments, states = self._variables()
+        return ([specs[n][0] for n in arguments], [specs[n][i] for n, i in self.refs],
+                [specs[n][0] for n in states])
+
+    def _infer_shape(self, args, kwargs):
+        def spec_of(shape):
+            if not isinstance(shape, (tuple, list)):
+                raise AttrError(f"infer_shape: a shape is {shape!r:.60} (a "
+                                f"{type(shape).__name__}), but a tuple is needed")
+            known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
+            return Spec(unknown_lengths(shape) if known else None, None)
+
+        return self._infer(args, kwargs, spec_of)
 
     def infer_shape_partial(self, *args, **kwargs):
-        """(argument, output, auxiliary) shapes as far as known; 0 is unknown."""
-        shapes = dict(zip(self.list_arguments(), args, strict=False)) | kwargs
-        graph, specs = self._infer(
-            {k: v for k, v in shapes.items() if v is not None}, {}
-        )
-
-        def shape(spec):
-            return () if spec.shape is None else tuple(max(n, 0) for n in spec.shape)
-
-        arguments, states = self._variables()
-        return ([shape(specs[n][0]) for n in arguments],
-                [shape(specs[n][i]) for n, i in self.refs],
-                [shape(specs[n][0]) for n in states])
+        """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
+        under `np_shape` -1 and `None`.
+        """
+        return tuple([_as_user(spec.shape) for spec in group]
+                     for group in self._infer_shape(args, kwargs))
 
     def infer_shape(self, *args, **kwargs):
         """(argument, output, auxiliary) shapes; three `None` if they do not all follow.
@@ -477,23 +361,16 @@ class Symbol(Value):
         >>> (var("a") + var("b")).infer_shape(a=(2, 3))
         ([(2, 3), (2, 3)], [(2, 3)], [])
         """
-        found = self.infer_shape_partial(*args, **kwargs)
-        complete = all(s and 0 not in s for group in found for s in group)
-        return found if complete else (None, None, None)
+        found = self._infer_shape(args, kwargs)
+        if any(s.shape is None or -1 in s.shape for group in found for s in group):
+            return None, None, None
+        return tuple([spec.shape for spec in group] for group in found)
 
     def infer_type_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
-        given = dict(zip(self.list_arguments(), args, strict=False)) | kwargs
-        _, specs = self._infer({}, {k: np.dtype(v) for k, v in given.items()
-                                    if v is not None})
-
-        def dtype(spec):
-            return spec.dtype and spec.dtype.type
-
-        arguments, states = self._variables()
-        return ([dtype(specs[n][0]) for n in arguments],
-                [dtype(specs[n][i]) for n, i in self.refs],
-                [dtype(specs[n][0]) for n in states])
+        found = self._infer(args, kwargs, lambda dtype: Spec(None, np.dtype(dtype)))
+        return tuple([spec.dtype and spec.dtype.type for spec in group]
+                     for group in found)
 
     def infer_type(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes; three `None` if they do not all follow.
@@ -522,41 +399,97 @@ class Symbol(Value):
         return "\n".join(lines) + "\n"
 
 
+def get_symbol(x):
+    """The symbol of what was computed under `record()` up to this array.
+
+    Variables and other arrays that it read are called var0, var1, ...
+    Raises:  HybridError if the array is not on the tape.
+
+    >>> from minihybrid import autograd, nd
+    >>> x = nd.ones((2,)); x.attach_grad()
+    >>> with autograd.record():
+    ...     y = (x * 2).relu()
+    >>> autograd.get_symbol(y).get_internals().list_outputs()
+    ['var0', 'node_0_output', 'node_1_output']
+    """
+    if x.node is None:
+        raise HybridError("get_symbol: the array is not on the tape; compute it inside "
+                          "`with autograd.record():` from arrays with attach_grad()")
+    made, counts = {}, [0, 0]
+    for node in topological([(x.node, x.index)]):
+        kind = node.op is not None
+        name, counts[kind] = f"{('var', 'node_')[kind]}{counts[kind]}", counts[kind] + 1
+        if not kind:
+            made[node] = var(name)
+            continue
+        if node.inputs is None or OPS.get(node.op.name) is not node.op \
+                and node.op.expand is None:
+            raise HybridError(f"get_symbol: the step {node.op.name} has no symbol: it "
+                              "is a Function, or an earlier backward freed the tape")
+        ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
+        if OPS.get(node.op.name) is node.op:
+            made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
+        else:  # a compiled net: write down what it was made of
+            with Prefix(f"{name}_"):
+                made[node] = _as_symbol(node.op.expand(None, *ins))
+    return Symbol([made[x.node].refs[x.index]])
+
+
+autograd.get_symbol = get_symbol  # arrays' tapes come before symbols
+
+
 def _as_symbol(result):
     return Group(list(result)) if isinstance(result, tuple) else result
 
 
 def unknown_lengths(shape):
-    """A shape in which the user's 0 for "unknown" is written -1."""
-    return (
-        None
-        if shape is None
-        else tuple(-1 if n in (0, None) else int(n) for n in shape)
-    )
+    """A shape in which the user's 0 for "unknown" is -1, as it is under `np_shape`."""
+    unknown = (-1, None) if is_np_shape() else (0, -1, None)
+    return None if shape is None else \
+        tuple(-1 if n in unknown else int(n) for n in shape)
+
+
+def _as_user(shape):
+    """The shape as programs see it: in the legacy world, 0 and () are unknown."""
+    if is_np_shape():
+        return shape
+    return tuple(max(n, 0) for n in shape or ())
 
 
 def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, init=None,
         stype=None, spec=None, **kwargs):
     """A named input; shape and dtype may be told now, or later, or inferred.
 
+    attr, kwargs: attributes of your own, as text; keywords are written `__mine__`.
+
     >>> var("data")
     <Symbol data>
     """
     if not isinstance(name, str):
         raise AttrError(f"var: the name is {name!r}, but a string is needed")
+    for key in kwargs:
+        if not (key.startswith("__") and key.endswith("__")):
+            raise AttrError(f"var: no argument is called '{key}'; attributes of your "
+                            f"own are written __{key}__")
+    for key, value in (attr or {}).items():
+        if not isinstance(value, str):
+            raise AttrError(f"var: the attribute {key} is {value!r}, but attributes "
+                            f"are text; write '{value}'")
     told = {
         "__shape__": shape and tuple(shape),
-        "__dtype__": dtype and np.dtype(dtype).name,
+        "__dtype__": dtype and FLAGS[np.dtype(dtype).name],
         "__lr_mult__": lr_mult,
         "__wd_mult__": wd_mult,
-        "__init__": init if init is None or isinstance(init, str) else repr(init),
-        **{f"__{k.strip('_')}__": v for k, v in kwargs.items()},
+        "__init__": init.dumps() if hasattr(init, "dumps") else init,
+        "__storage_type__": None if stype is None else 0,
+        **kwargs,
     }
-    info = {**(attr or {}), **{k: str(v) for k, v in told.items() if v is not None}}
+    info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()})
+    info |= {key: str(v) for key, v in told.items() if v is not None}
     spec = spec or Spec(unknown_lengths(shape), np.dtype(dtype) if dtype else None)
     node = Node(None, name=name, specs=(spec,), info=info or None)
-    if _CURRENT.trace:
-        _CURRENT.trace.add(node)
+    if CURRENT.trace:
+        CURRENT.trace.add(node)
     return Symbol([(node, 0)])
 
 
@@ -567,14 +500,14 @@ def constant(values, name="constant"):
     """Numbers that are part of the graph, as a symbol."""
     node = Node(None, name=name, values=(values,),
                 specs=(Spec(values.shape, values.dtype),))
-    if _CURRENT.trace:
-        _CURRENT.trace.add(node)
+    if CURRENT.trace:
+        CURRENT.trace.add(node)
     return Symbol([(node, 0)])
 
 
 def parameter(name, spec, info):
     """A variable that stands for a parameter; within a trace always the same."""
-    named = _CURRENT.trace.named if _CURRENT.trace else {}
+    named = CURRENT.trace.named if CURRENT.trace else {}
     if name not in named:
         symbol = var(name, spec=spec)
         symbol.refs[0][0].info = info
@@ -618,6 +551,27 @@ def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
     """A symbol for start, start + step, ... below stop."""
     return _created("_arange", start=start, stop=stop, step=step, repeat=repeat,
                     dtype=dtype, name=name)
+
+
+def linspace(start, stop, num, endpoint=True, dtype=None, name=None):
+    """A symbol for `num` numbers at equal distances, from start to stop."""
+    return _created("_linspace", start=start, stop=stop, num=num, endpoint=endpoint,
+                    dtype=dtype, name=name)
+
+
+def eye(N, M=0, k=0, dtype=None, name=None, **_):
+    """A symbol for an N x M array with ones on the diagonal k."""
+    return _created("_eye", N=N, M=M, k=k, dtype=dtype, name=name)
+
+
+def histogram(a, bins=10, range=None, name=None):
+    """Symbols for how many numbers lie in each bin, and for the bins' edges.
+
+    bins:    a number of equal bins within `range`, or a symbol of edges.
+    """
+    if isinstance(bins, Symbol):
+        return OPS["_histogram"](a, bins, name=name)
+    return OPS["_histogram"](a, bin_cnt=bins, range=range, name=name)
 
 
 random = Random(Symbol.interpret)

@@ -9,10 +9,12 @@ keyword arguments that they pass.
 import ast
 import inspect
 import json
+import re
 from functools import cache
 from pathlib import Path
 
 import minihybrid as mx
+from minihybrid.attribute import KNOWN
 from minihybrid.op import OPS
 
 HERE = Path(__file__).parent
@@ -22,7 +24,8 @@ NAMES = json.loads((HERE / "golden" / "api_names.json").read_text("utf-8"))
 OUT_OF_SCOPE = {
     "nd.sparse.csr_matrix": "sparse storage",
     "nd.sparse.CSRNDArray": "sparse storage",
-    "nd.NDArray.tostype": "sparse storage",
+    "nd.broadcast_maximum": "it has no axis; MXNet ignores the argument",
+    "sym.Reshape": "target_shape, which MXNet warns against; shape says the same",
 }
 
 # What an attribute is looked for on if the class itself lacks it.
@@ -43,10 +46,6 @@ EXAMPLES = {
     "Constant": lambda: mx.init.Constant(1),
     "F1": lambda: mx.metric.F1(),
 }
-
-# What every operator takes besides its inputs and attributes, in each namespace.
-COMMON = {"nd": {"out", "ctx", "name"}, "sym": {"name", "attr", "lr_mult", "wd_mult"}}
-
 
 def full_name(section, name):
     """`nd.NDArray.shape`; a class's own entry repeats the section's name."""
@@ -77,16 +76,17 @@ def refused(path, found, keywords):
     """The keywords that a call would not accept, as far as signatures tell."""
     names, free = set(), True
     for function in inspect.getmro(found) if isinstance(found, type) else [found]:
-        if isinstance(found, type) and "__init__" not in vars(function) or not free:
+        if function is object or not free or \
+                isinstance(found, type) and "__init__" not in vars(function):
             continue
         parameters = inspect.signature(function).parameters
         names |= set(parameters)
         free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    space, *_, last = path.split(".")
-    if free and last in OPS and not isinstance(found, type):
-        op = OPS[last]
+    op = OPS.get(path.rpartition(".")[2])
+    if free and op and path.startswith(("nd.", "sym.")):  # it passes them to its record
         inputs = op.inputs if isinstance(op.inputs, tuple) else op.inputs(None)
-        names |= {*inputs, *op.attrs, *COMMON.get(space, ())}
+        names |= {*inputs, *op.attrs, "name", *["num_args"] * op.variadic}
+        names |= KNOWN if path.startswith("sym.") else set()  # attributes of any node
         free = False
     return [] if free else [k for k in keywords if k not in names]
 
@@ -115,6 +115,8 @@ def words(tree):
     """Every name, attribute, keyword and sign in some source, signs as `__add__`."""
     for node in ast.walk(tree):
         match node:
+            case ast.Attribute(attr=word, ctx=ast.Store()):
+                yield from (word, "__setattr__")
             case ast.Attribute(attr=word) | ast.Name(id=word) | ast.keyword(arg=word):
                 yield word
             case ast.Constant(value=str(word)):
@@ -144,9 +146,12 @@ def words(tree):
 
 @cache
 def tested_words():
-    """All words of all tests but this one."""
-    return {w for file in HERE.glob("*.py") if file != Path(__file__)
-            for w in words(ast.parse(file.read_text("utf-8")))}
+    """All words of all tests but this one, and of the cases that they read."""
+    found = {w for file in HERE.glob("*.py") if file != Path(__file__)
+             for w in words(ast.parse(file.read_text("utf-8")))}
+    for file in HERE.glob("golden/*/*.json"):
+        found |= set(re.findall(r"\w+", file.read_text("utf-8")))
+    return found
 
 
 def is_tested(path):

@@ -57,7 +57,9 @@ SAMPLES = {
     "Flatten": [of((2, 3, 4)), of((3,)), of((0, 3, 2))],
     "expand_dims": [of((2, 3), axis=1), of((2, 3), axis=-1), of((0, 3), axis=0)],
     "squeeze": [of((2, 1, 3, 1)), of((2, 1, 3, 1), axis=(1,)), of((1, 1)), of((0, 1))],
-    "reshape_like": [of((2, 3), like(3, 2)), of((0, 3), like(3, 0))],
+    "reshape_like": [of((2, 3), like(3, 2)), of((0, 3), like(3, 0)),
+                     of((6, 2), like(3, 2, 4), lhs_end=1, rhs_end=2),
+                     of((1, 2, 3), like(6, 5), lhs_begin=1, rhs_end=-1)],
     "transpose": [of((2, 3)), of((2, 3, 4), axes=(1, 2, 0)),
                   of((2, 3, 4), axes=(-1, 0, 1)), of((3,)), of((0, 3))],
     "SwapAxis": [of((2, 3, 4), dim1=0, dim2=2), of((2, 3), dim1=-1, dim2=0),
@@ -107,9 +109,11 @@ SAMPLES = {
                        of((0, 3, 4), (2, 12), (2,), num_hidden=2)],
     "Activation": [of((2, 3), act_type=kind) for kind in
                    ("relu", "sigmoid", "tanh", "softrelu", "softsign")],
-    "softmax": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), axis=0, temperature=2.0),
-                of((0, 3))],
-    "log_softmax": [of((2, 3)), of((2, 3, 4), axis=1),
+    "softmax": [of((2, 3, 4), index(2, 4), axis=1, use_length=True),
+                of((5, 4), index(5), temperature=2.0, use_length=True),
+                of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), axis=0, temperature=2.0),
+                of((0, 3)), of((2, 3), dtype="float64")],
+    "log_softmax": [of((2, 3)), of((2, 3, 4), axis=1), of((2, 3), dtype="float64"),
                     of((2, 3), axis=0, temperature=2.0), of((0, 3))],
     "softmax_cross_entropy": [of((2, 3), index(2))],
     "_dropout_mask": [of((4, 5), p=0.5), of((4, 5), p=0.3, axes=(1,)), of((0, 3))],
@@ -121,6 +125,8 @@ for file in FILES:
     again = SAMPLES.keys() & file.SAMPLES.keys()
     assert not again, f"{file.__name__} has samples that exist: {sorted(again)}"
     SAMPLES |= file.SAMPLES
+SAMPLES |= {new: SAMPLES[old] for new, old in samples_np.RENAMED.items()
+            if old in SAMPLES}
 
 
 def cases_of(op):

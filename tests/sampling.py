@@ -16,7 +16,8 @@ class In(NamedTuple):
 
     shape: tuple
     # positive, inside (-1, 1), above 1, chance (0 to 1), matrix (symmetric, far from
-    # singular), bits (0 and 1), index (0, 1, 2), like (only a shape)
+    # singular), bits (0 and 1), index (0, 1, 2), like (only a shape), whole
+    # (int32 of at least 0, in place of any other dtype)
     kind: str = "any"
 
     def array(self, dtype, rng):
@@ -24,6 +25,8 @@ class In(NamedTuple):
         if self.kind in ("bits", "index"):
             stop = 2 if self.kind == "bits" else 3
             return np.asarray(rng.integers(0, stop, self.shape), "f4")
+        if self.kind == "whole":
+            return np.asarray(rng.integers(0, 100, self.shape), "i4")
         size = int(np.prod(self.shape))
         if dtype.kind != "f":
             values = rng.integers(1, 4, self.shape)
@@ -90,6 +93,10 @@ def bits(*shape):
 
 def index(*shape):
     return In(shape, "index")
+
+
+def whole(*shape):
+    return In(shape, "whole")
 
 
 def like(*shape):

@@ -200,7 +200,8 @@ def test_grad_gives_new_arrays_and_leaves_the_buffers():
     assert g.asnumpy().tolist() == [2, 4] and x.grad.asnumpy().tolist() == [0, 0]
     with autograd.record():
         y = (x * x).sum()
-    assert autograd.grad(y, x).asnumpy().tolist() == [2, 4]  # one variable, one array
+    (g,) = autograd.grad(y, x)  # one variable, a list of one
+    assert g.asnumpy().tolist() == [2, 4]
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
@@ -214,8 +215,8 @@ def test_a_gradient_of_a_gradient(hybrid):
     x.attach_grad()
     with autograd.record():
         y = cube(x)
-        first = autograd.grad(y, x, create_graph=True)
-        second = autograd.grad(first, x, create_graph=True)
+        (first,) = autograd.grad(y, x, create_graph=True)
+        (second,) = autograd.grad(first, x, create_graph=True)
     second.backward()
     assert (first.asscalar(), second.asscalar(), x.grad.asscalar()) == (12, 12, 6)
 

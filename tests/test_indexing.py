@@ -72,8 +72,8 @@ ERRORS = [
     (lambda: nd.depth_to_space(X, 2), ShapeError, r"\(N, C, H, W\) is needed"),
     (lambda: nd.ravel_multi_index(X, shape=(2, 3, 4)), ShapeError, "has 2 rows"),
     (lambda: nd.norm(X, ord=3), AttrError, "norm: ord=3 is given, but 1"),
-    (lambda: sym.Group(list(sym._histogram(sym.var("x", shape=(3,)), bin_cnt=3)))
-     .infer_shape(), AttrError, r"histogram: bins=3 with range=None"),
+    (lambda: sym.histogram(sym.var("x", shape=(3,)), 3).infer_shape(), AttrError,
+     r"histogram: bins=3 with range=None"),
     (lambda: nd.SequenceMask(X, nd.array([1]), use_sequence_length=True), ShapeError,
      "one length for each of 3 sequences is needed"),
     (lambda: nd.linalg.potrf(-nd.eye(2)), HybridError, "not positive definite"),
@@ -85,12 +85,14 @@ ERRORS = [
     (lambda: nd.zeros((2,), stype="csr"), HybridError,
      r"storage type 'csr' \(sparse\) is not supported"),
     (lambda: X.tostype("row_sparse"), HybridError, "every array is dense"),
+    (lambda: nd.sparse.csr_matrix([[1, 0]]), HybridError, "every array is dense"),
     (lambda: nd.from_numpy(np.ones((2, 3)).T), AttrError, "pass zero_copy=False"),
     (lambda: X[nd.array([5])], ShapeError, r"the array has shape \(2, 3\)"),
 ]
 
 
-@pytest.mark.parametrize("run, kind, words", ERRORS, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize("run, kind, words", ERRORS, ids=[
+    words for *_, words in ERRORS])
 def test_error_says_what_is_needed(run, kind, words):
     with pytest.raises(kind, match=words):
         run()
@@ -210,12 +212,23 @@ def test_a_histogram_without_a_range_spans_all_numbers():
 
 def test_dense_storage_is_the_default_and_the_only_one():
     assert X.stype == "default" and X.tostype("default") is X
+    assert not isinstance(X, nd.sparse.CSRNDArray)
 
 
 def test_an_identity_learns_its_shape_from_the_other_input():
     same = sym._internal._identity_with_attr_like_rhs(sym.var("a"), sym.var("b"))
     shapes, outs, _ = same.infer_shape(b=(2, 3))
     assert shapes == [(2, 3), (2, 3)] and outs == [(2, 3)]
+
+
+def test_symbols_make_the_same_ranges_and_histograms():
+    x = sym.var("x")
+    made = sym.Group([sym.linspace(0, 1, 3), sym.eye(2),
+                      *sym.histogram(x, 2, range=(0, 4)),
+                      *sym.histogram(x, sym.var("b"))])
+    outs = made.eval(x=nd.array([1, 2, 4]), b=nd.array([0, 1.5, 9]))
+    assert [o.asnumpy().tolist() for o in outs] == [
+        [0, 0.5, 1], [[1, 0], [0, 1]], [1, 2], [0, 2, 4], [1, 2], [0, 1.5, 9]]
 
 
 def test_parts_between_places_of_a_symbol_are_its_outputs():

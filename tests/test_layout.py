@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     op
-    machine
+    base machine attribute context
     ops.shapes
     ops.elementwise
     ops.reduce
@@ -35,13 +35,12 @@ READING_ORDER = """
     nd
     graph
     autograd
-    sym
+    name util tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.vector
     codegen.cpu codegen.numpy codegen
     plan executor
-    util
     serial
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
@@ -49,7 +48,7 @@ READING_ORDER = """
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib
-    metric viz bench explain datasets show
+    metric summary layout viz bench explain datasets show
     __init__
     """.split()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minihybrid import AttrError, ShapeError, gluon, metric, nd
+from minihybrid import AttrError, ShapeError, cpu, gluon, metric, nd
 from minihybrid.gluon.utils import clip_global_norm, split_and_load, split_data
 
 GOLDEN = Path(__file__).parent / "golden/training/metrics.json"
@@ -98,8 +98,8 @@ def test_parts_of_a_batch_make_the_batch(axis, count):
 
 
 def test_numpy_data_is_split_over_devices():
-    one = split_and_load(np.ones((4, 2)), [nd.cpu()])
-    two = split_and_load(np.ones((4, 2)), [nd.cpu(0), nd.cpu(1)])
+    one = split_and_load(np.ones((4, 2)), [cpu()])
+    two = split_and_load(np.ones((4, 2)), [cpu(0), cpu(1)])
     assert [p.shape for p in one] == [(4, 2)] and [p.shape for p in two] == [(2, 2)] * 2
 
 

@@ -297,3 +297,36 @@ def test_random_slopes_lie_between_their_bounds():
     assert 0.2 <= slopes.asnumpy().min() < 0.22 and 0.38 < slopes.asnumpy().max() <= 0.4
     still = nd.LeakyReLU(x, act_type="rrelu", lower_bound=0.2, upper_bound=0.4)
     np.testing.assert_allclose(still.asnumpy(), -0.3, 1e-6)
+
+
+def test_an_input_off_the_tape_costs_no_gradient():
+    net, x = nn.Dense(3, in_units=4), nd.ones((2, 4))
+    net.initialize()
+    net.hybridize()
+    counts = []
+    for attach in (False, True, False):
+        x = nd.ones((2, 4))
+        if attach:
+            x.attach_grad()
+        with autograd.record():
+            net(x).backward()
+        counts.append(list(net.plans.values())[-1].n_kernels)
+    assert counts[0] == counts[2] < counts[1]
+    np.testing.assert_allclose(net.weight.grad().asnumpy(), 2)
+
+
+def test_an_output_that_is_kept_serves_the_second_derivative():
+    """The gradient's own inputs are called kept0, too: names must not be mixed up."""
+    def run(x, w):
+        return (sym if isinstance(x, sym.Symbol) else nd).tanh(x * w)
+
+    answers = []
+    for f in (run, gluon.function(run)):
+        x, w = nd.array([0.3, -0.7]), nd.array([1.5, 0.4])
+        for v in (x, w):
+            v.attach_grad()
+        with autograd.record():
+            (dx,) = autograd.grad(f(x, w), [x], create_graph=True)
+        dx.backward()
+        answers.append([x.grad.asnumpy(), w.grad.asnumpy()])
+    np.testing.assert_allclose(*answers, 1e-5)

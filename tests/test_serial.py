@@ -203,7 +203,8 @@ def test_what_a_variable_says_of_itself_is_kept(tmp_path):
     assert (
         again.attr_dict()
         == x.attr_dict()
-        == {"x": {"__shape__": "(0, 3)", "__dtype__": "float64", "__lr_mult__": "2"}}
+        == {"x": {"__shape__": "(0, 3)", "__dtype__": "1", "__lr_mult__": "2",
+                  "lr_mult": "2"}}
     )
     assert (again + 1).infer_type()[1] == [np.float64]
     assert (again + again).infer_shape_partial()[0] == [(0, 3)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import nd, sym
+from minihybrid import nd, sym, tracing
 from minihybrid.graph import Graph
 from minihybrid.op import Spec
 
@@ -14,7 +14,7 @@ from minihybrid.op import Spec
 @pytest.fixture(autouse=True)
 def fresh_names():
     """Count unnamed symbols from 0."""
-    with sym.NameManager():
+    with mx.name.NameManager():
         yield
 
 
@@ -110,7 +110,8 @@ def test_attributes():
     assert fc().attr("num_hidden") == "3" and fc().attr("nope") is None
     assert fc().list_attr() == {"num_hidden": "3"}
     v = sym.var("v", shape=(2, 3), lr_mult=2, attr={"mood": "good"})
-    assert v.list_attr() == {"__shape__": "(2, 3)", "__lr_mult__": "2", "mood": "good"}
+    assert v.list_attr() == {"__shape__": "(2, 3)", "__lr_mult__": "2", "mood": "good",
+                             "lr_mult": "2"}
     assert (v + fc()).attr_dict() == {"v": v.list_attr(), "fc": {"num_hidden": "3"}}
 
 
@@ -120,11 +121,19 @@ def test_composition_puts_symbols_in_the_place_of_variables():
     assert outer.list_arguments() == ["a", "b"]
     assert inner.list_arguments() == ["x", "y"]
     assert inner(sym.var("c")).list_arguments() == ["c", "y"]
-    assert inner(x=sym.var("a"), name="copy").name == "copy_r"
+    assert inner(x=sym.var("a"), name="copy").list_outputs() == ["copy_output"]
+    assert inner.name == "r" and inner().list_arguments() == ["x", "y"]
     with pytest.raises(mx.AttrError, match="there is no variable z; there are x, y"):
         inner(z=sym.var("a"))
-    with pytest.raises(mx.AttrError, match="3 symbols for 2 variables"):
+    with pytest.raises(mx.AttrError, match="3 symbols .* there are 2 variables: x, y"):
         inner(*map(sym.var, "abc"))
+    with pytest.raises(mx.AttrError, match=r"x is 3 \(a int\), but a Symbol is needed"):
+        inner(x=3)
+    with pytest.raises(mx.AttrError, match="1 symbols .* there are 0 variables"):
+        sym.zeros((2,))(sym.var("a"))
+    assert sym.zeros((2,))().infer_shape()[1] == [(2,)]
+    twice = sym.var("x") + sym.var("x")
+    assert twice(x=sym.var("z")).list_arguments() == ["z"]
 
 
 # -- shapes and dtypes -----------------------------------------------------------------
@@ -179,7 +188,7 @@ def test_a_trace_is_the_graph_of_what_was_done():
         lambda x, y: sym.relu(x * y) + 1,
         {"x": Spec((2, 3), F32), "y": Spec((1, 3), F32)},
     )
-    assert isinstance(result, sym.Symbol) and not sym.is_tracing()
+    assert isinstance(result, sym.Symbol) and not tracing.is_tracing()
     assert (
         graph.check().show()
         == """\

@@ -15,7 +15,7 @@ def fresh_names(monkeypatch):
     """Count blocks from 0, as in a tutorial's fresh notebook."""
     monkeypatch.setattr(block.SCOPE, "counts", {})
     monkeypatch.setattr(
-        sym.NameManager._stack, "managers", [sym.NameManager()], raising=False
+        mx.name.NameManager._stack, "managers", [mx.name.NameManager()], raising=False
     )
     mx.random.seed(0)
 

@@ -10,21 +10,20 @@ import pytest
 
 from minihybrid import nd, sym
 from minihybrid.graph import Graph
-from minihybrid.op import HybridError, Spec
-from minihybrid.passes import fuse, plan_memory
-from minihybrid.viz import (
+from minihybrid.layout import (
     KINDS,
     boxes_of,
     columns,
     crossings,
-    draw,
     kind_of,
     layout,
-    memory_map,
     order,
     place,
     rows,
 )
+from minihybrid.op import HybridError, Spec
+from minihybrid.passes import fuse, plan_memory
+from minihybrid.viz import draw, memory_map
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROW, VECTOR = (Spec(s, np.dtype("float32")) for s in ((2, 3), (3,)))

@@ -50,7 +50,7 @@ kernel = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 FUNCTIONS = {name: f"math.{name}" for name in
              ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos", "tan",
               "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
-              "gamma", "lgamma", "hypot")}
+              "gamma", "lgamma", "hypot", "atan2")}
 FUNCTIONS |= {
     "floor": "np.floor",
     "ceil": "np.ceil",

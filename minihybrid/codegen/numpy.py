@@ -86,7 +86,7 @@ def _step(node, ins, outs, used):
 
 def _number(value, spec):
     """A scalar attribute as NumPy must see it: whole for whole-number arrays."""
-    if spec.dtype.kind == "f" or not isinstance(value, float):
+    if spec.dtype.kind == "f" or not isinstance(value, float) or not np.isfinite(value):
         return _literal(value)
     return repr(int(scalar_like(spec, value)))
 

@@ -290,8 +290,8 @@ class Kernel:
             {a % len(shape) for a in (axis if isinstance(axis, tuple) else (axis,))}
         if core.attrs["exclude"] and axis is not None:
             gone = set(range(len(shape))) - gone
+        shape, gone, reads = _joined(shape, gone, self.reads_before(shape))
         kept = [i for i in range(len(shape)) if i not in gone]
-        reads = self.reads_before(shape)
         size = int(np.prod([shape[i] for i in gone], dtype=np.int64))
         outer = row_major([shape[i] for i in kept])
         at_last = bool(kept) and kept[-1] == len(shape) - 1 and bool(gone)
@@ -360,6 +360,25 @@ class Kernel:
                 self.depth += 1
         yield
         self.depth = depth
+
+
+def _joined(shape, gone, reads):
+    """The same for fewer, longer axes: neighbours that every read takes as one.
+
+    gone:    the axes that are reduced; they do not join those that are kept.
+    """
+    axes = []  # [length, whether it is reduced, the step of each read]
+    for i, n in enumerate(shape):
+        steps = [strides[i] for _, strides in reads.values()]
+        if axes and axes[-1][1] == (i in gone) and all(
+                a == b * n for a, b in zip(axes[-1][2], steps, strict=True)):
+            axes[-1] = [axes[-1][0] * n, i in gone, steps]
+        elif n != 1:
+            axes.append([n, i in gone, steps])
+    shape = tuple(n for n, _, _ in axes)
+    reads = {key: (offset, tuple(steps[k] for _, _, steps in axes))
+             for k, (key, (offset, _)) in enumerate(reads.items())}
+    return shape, {i for i, (_, reduced, _) in enumerate(axes) if reduced}, reads
 
 
 def _sum(offset, text):

@@ -103,7 +103,7 @@ def total(typing, a):
         rest, n = args[0], a.lanes
         while n > 1:
             n //= 2
-            halves = [builder.shuffle_vector(rest, rest, _lanes(range(i, i + n)))
+            halves = [builder.shuffle_vector(rest, rest, _lanes([*range(i, i + n)]))
                       for i in (0, n)]
             rest = add(*halves)
         return builder.extract_element(rest, ir.Constant(ir.IntType(32), 0))

@@ -25,9 +25,11 @@ from minihybrid.gluon.parameter import (
     fill,
 )
 from minihybrid.graph import topological
+from minihybrid.name import Prefix
 from minihybrid.op import AttrError, HybridError
 from minihybrid.serial import load_symbol, save, save_symbol
-from minihybrid.sym import Group, NameManager, Symbol, replay
+from minihybrid.sym import Group, Symbol, replay
+from minihybrid.tracing import direct, is_tracing
 
 
 class Scope(threading.local):
@@ -76,6 +78,8 @@ class Block:
 
     Blocks and parameters that are assigned to attributes are registered.
     """
+
+    _direct = False  # whether a HybridBlock's `forward` is written without F
 
     def __init__(self, prefix=None, params=None):
         vars(self).update(_children={}, _reg_params={}, _counts={}, _forward_hooks=[],
@@ -132,7 +136,7 @@ class Block:
             return
         before, SCOPE.block = SCOPE.block, self
         try:
-            with NameManager(prefix=self._prefix):
+            with Prefix(self._prefix):
                 yield self
         finally:
             SCOPE.block = before
@@ -284,13 +288,10 @@ class Block:
         """Call `forward`, and the hooks before and after it."""
         for hook in self._forward_pre_hooks:
             hook(self, args)
-        out = self._run(*args)
+        out = self._run(*args) if self._direct else self.forward(*args)
         for hook in self._forward_hooks:
             hook(self, args, out)
         return out
-
-    def _run(self, *args):
-        return self.forward(*args)
 
     def forward(self, *args):
         """The computation; subclasses write it."""
@@ -302,7 +303,7 @@ class Block:
         rows, handles, counted = [], [], set()
 
         def row(block, _, out):
-            if sym.is_tracing():  # shapes of parameters are being found
+            if is_tracing():  # shapes of parameters are being found
                 return
             params = [p for p in block._reg_params.values() if id(p) not in counted]
             counted.update(map(id, params))
@@ -344,6 +345,9 @@ class HybridBlock(Block):
     `mx.np`, `mx.npx` and `mx.nd` find out from their arguments who computes, and
     `self.weight.data()` is a symbol while tracing.
     """
+
+    def __init_subclass__(cls):
+        cls._direct = cls.forward is not HybridBlock.forward
 
     def __init__(self, prefix=None, params=None):
         super().__init__(prefix, params)
@@ -402,7 +406,8 @@ class HybridBlock(Block):
         self._new_hybrid().trace(args)
 
     def _new_hybrid(self):
-        return Hybrid(self._run, self.collect_params, self.name, **self._options)
+        function = self._run if self._direct else self.forward
+        return Hybrid(function, self.collect_params, self.name, **self._options)
 
     @property
     def hybrid(self):
@@ -427,13 +432,11 @@ class HybridBlock(Block):
         return super().__call__(*args)
 
     def _run(self, *args):
-        """Call `forward`; if a subclass wrote it, with what it may rely on.
+        """Call a subclass's own `forward` with what it may rely on.
 
         That is: parameters whose shapes can be known have them, and symbols tell
         theirs.
         """
-        if type(self).forward is HybridBlock.forward:
-            return self.forward(*args)
         arrays = arrays_in(args)
         symbols = any(isinstance(a, Symbol) for a in arrays)
         if self._active and arrays and not symbols:
@@ -441,7 +444,7 @@ class HybridBlock(Block):
         if not symbols:
             self._finish_shapes(args)
             return self.forward(*args)
-        with sym.direct(), self.name_scope():
+        with direct(), self.name_scope():
             self._tell_shapes(args)
             return self.forward(*args)
 
@@ -473,11 +476,11 @@ class HybridBlock(Block):
         """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
         first = next((v for v in arrays_in((x, *args)) if isinstance(v, Symbol)), None)
         if first is not None:
-            with sym.direct(False), self.name_scope():
+            with direct(False), self.name_scope():
                 params = {name: _beside(p.var(), first)
                           for name, p in self._reg_params.items()}
                 return self.hybrid_forward(sym, x, *args, **params)
-        if self._active and not sym.is_tracing() and arrays_in((x,)):
+        if self._active and not is_tracing() and arrays_in((x,)):
             return self._call_hybrid(x, *args)
         try:
             params = {name: p.data() for name, p in self._reg_params.items()}

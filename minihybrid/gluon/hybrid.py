@@ -19,7 +19,8 @@ from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
 from minihybrid.plan import CompiledOp, Plan, best_target, write_states
-from minihybrid.sym import Symbol, TraceError, replay, trace
+from minihybrid.sym import Symbol, replay, trace
+from minihybrid.tracing import TraceError
 
 
 class Signature(NamedTuple):
@@ -52,7 +53,7 @@ class Entry:
         self.graph, self.names, self.structure = graph, names, structure
         self.params = params   # the Parameters that the graph reads, by name
         self.plan = None       # for calls off the tape
-        self.op = None         # for calls on the tape
+        self.op, self.ops = None, {}  # for calls on the tape: the last, and all
         self.bound, self.version = None, -1
         self.kind = kind       # the class of the arrays that it takes and gives
 
@@ -197,6 +198,9 @@ class Hybrid:
         names = (
             ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
         )
+        taken = set(self.params())
+        while not taken.isdisjoint(names):  # a parameter may be called data, too
+            names = ["_" + name for name in names]
         specs = {n: Spec(a.data.shape, a.data.dtype)
                  for n, a in zip(names, arrays, strict=True)}
         kind = np.ndarray if any(isinstance(a, np.ndarray) for a in arrays) else NDArray
@@ -252,11 +256,12 @@ class Hybrid:
         """The same on the tape: the compiled net is one operator."""
         given = dict(zip(entry.names, arrays_in(args), strict=True))
         given |= {name: param.data() for name, param in entry.params.items()}
-        taped = [name for name, value in given.items() if value.node is not None]
-        if entry.op is None or entry.op.taped != taped:
+        taped = tuple(name for name, value in given.items() if value.node is not None)
+        if taped not in entry.ops:
             graph = expand(entry.graph, STATE.training).check("expand")
-            entry.op = CompiledOp(graph, entry.names, STATE.training, self.target,
-                                  self.title, taped=taped)
+            entry.ops[taped] = CompiledOp(graph, entry.names, STATE.training,
+                                          self.target, self.title, taped=taped)
+        entry.op = entry.ops[taped]
         outs = entry.op.apply(given)
         if entry.kind is np.ndarray:
             outs = [out.as_np_ndarray() for out in outs]

@@ -12,11 +12,14 @@ import numpy as np
 
 from minihybrid import init as initializers
 from minihybrid import nd, sym
+from minihybrid.attribute import FLAGS
+from minihybrid.context import CPU, check_context
 from minihybrid.graph import refine
-from minihybrid.nd import CPU, NDArray, aligned, check_context
+from minihybrid.nd import NDArray, aligned
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.serial import FileError, load, save
+from minihybrid.tracing import is_direct, is_tracing
 from minihybrid.util import is_np_array, is_np_shape
 
 UNIFORM = initializers.Uniform()
@@ -24,6 +27,11 @@ UNIFORM = initializers.Uniform()
 
 class DeferredInitializationError(HybridError):
     """The parameter will have an array once the first input tells its shape."""
+
+
+def unknown_lengths(shape):
+    """A parameter's shape in which 0 (of layers, in either world) and -1 are -1."""
+    return shape and tuple(-1 if n in (0, None) else int(n) for n in shape)
 
 
 class Version:
@@ -47,7 +55,7 @@ class Parameter:
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
-        self._spec = Spec(sym.unknown_lengths(shape), np.dtype(dtype))
+        self._spec = Spec(unknown_lengths(shape), np.dtype(dtype))
         self._array = None
         self._var = None      # the symbol that stands for it outside of traces
         self.placed = False   # whether a ParameterDict named it
@@ -70,7 +78,7 @@ class Parameter:
     @shape.setter
     def shape(self, shape):
         self._spec = refine(
-            self.name, self._spec, Spec(sym.unknown_lengths(shape), None)
+            self.name, self._spec, Spec(unknown_lengths(shape), None)
         )
 
     @property
@@ -144,7 +152,7 @@ class Parameter:
         Raises:  DeferredInitializationError before the shape is known, HybridError
                  before `initialize`.
         """
-        if sym.is_direct():
+        if is_direct():
             return in_world(self.var())
         if self._array is not None:
             return in_world(self._array)
@@ -220,7 +228,7 @@ class Parameter:
 
     def var(self):
         """The symbol that stands for this parameter; one a trace, one outside."""
-        if sym.is_tracing():
+        if is_tracing():
             return self._new_var()
         if self._var is None or self._var.spec != self._spec:
             self._var = self._new_var()
@@ -236,10 +244,6 @@ class Parameter:
 def in_world(value):
     """The array or symbol as programs see it: np's after `npx.set_np()`."""
     return value.as_np_ndarray() if is_np_array() else value
-
-
-FLAGS = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5,
-         "int64": 6}
 
 
 class Constant(Parameter):

@@ -41,7 +41,8 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
 def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
     """Cut a batch into one part a device, and put each part there.
 
-    >>> split_and_load([[1, 2], [3, 4]], [nd.cpu()])[0].shape
+    >>> from minihybrid import cpu
+    >>> split_and_load([[1, 2], [3, 4]], [cpu()])[0].shape
     (2, 2)
     """
     data = data if isinstance(data, NDArray) else in_world(nd.array(data))

@@ -14,7 +14,8 @@ import re
 import numpy as onp
 
 from minihybrid.nd import STATE, NDArray, _places
-from minihybrid.np.functions import FUNCTIONS, pair
+from minihybrid.np.functions import pair
+from minihybrid.np.rearrange import FUNCTIONS
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.sym import Symbol, constant
 
@@ -24,7 +25,7 @@ INFIX = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_di
 COMPARE = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal",
            "lt": "less", "le": "less_equal"}
 METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
-    clip repeat take sort argsort cumsum round flip tile diag diagonal trace
+    repeat take sort argsort cumsum round flip tile diag diagonal trace
     broadcast_to""".split()
 
 
@@ -37,7 +38,7 @@ class Numpy:
         return id(self)
 
     def __neg__(self):
-        return FUNCTIONS["negative"](self)
+        return self * -1  # as MXNet writes it into files
 
     def __abs__(self):
         return FUNCTIONS["absolute"](self)
@@ -73,6 +74,10 @@ class Numpy:
         """The same numbers in a dtype."""
         return OPS["Cast"](self, dtype=dtype)
 
+    def clip(self, min=None, max=None, out=None):
+        """The same numbers, but not below min and not above max."""
+        return FUNCTIONS["clip"](self, min, max, out=out)
+
     def expand_dims(self, axis):
         """Put in an axis of length 1."""
         return FUNCTIONS["expand_dims"](self, axis)
@@ -102,8 +107,7 @@ def _infix_methods():
     for sign, name in COMPARE.items():
         setattr(Numpy, f"__{sign}__", pair(name)[0])
     for name in METHODS:
-        if name in FUNCTIONS:
-            setattr(Numpy, name, FUNCTIONS[name])
+        setattr(Numpy, name, FUNCTIONS[name])
 
 
 _infix_methods()

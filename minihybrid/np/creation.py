@@ -10,10 +10,11 @@ What is left out: distributions that nobody of Gluon's tutorials draws from.
 
 import numpy as onp
 
-from minihybrid.nd import NDArray, check_context, seed
+from minihybrid.context import check_context
+from minihybrid.nd import NDArray, seed
 from minihybrid.np.array import _Symbol, ndarray
-from minihybrid.op import OPS, AttrError, ShapeError
-from minihybrid.sym import is_direct
+from minihybrid.op import OPS, AttrError, HybridError, ShapeError
+from minihybrid.tracing import is_direct
 
 FLOAT = onp.dtype("float32")
 
@@ -90,8 +91,9 @@ class Creation:
     def linspace(self, start, stop, num=50, endpoint=True, retstep=False, dtype=None,
                  axis=0, ctx=None):
         """`num` numbers at equal distances from start to stop."""
-        found, step = onp.linspace(start, stop, num, endpoint, True)
-        found = self._known(found, dtype, ctx)
+        found = self._make("_linspace", ctx, start=start, stop=stop, num=num,
+                           endpoint=endpoint, dtype=dtype)
+        step = onp.linspace(start, stop, num, endpoint, True)[1]
         return (found, step) if retstep else found
 
     def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None,
@@ -101,11 +103,11 @@ class Creation:
 
     def eye(self, N, M=None, k=0, dtype=None, ctx=None):
         """Ones on a diagonal, else zeros."""
-        return self._known(onp.eye(N, M, k), dtype, ctx)
+        return self._make("_npi_eye", ctx, N=N, M=M, k=k, dtype=dtype)
 
     def identity(self, n, dtype=None, ctx=None):
         """A square with ones on its diagonal."""
-        return self.eye(n, dtype=dtype, ctx=ctx)
+        return self._make("_npi_identity", ctx, shape=(n, n), dtype=dtype)
 
     def _known(self, values, dtype, ctx):
         """NumPy's numbers as an array, or as a constant of the graph."""
@@ -124,20 +126,27 @@ class Random:
 
     def _draw(self, op, size, dtype, ctx, out, **attrs):
         check_context(ctx)
-        shape = out.shape if out is not None else () if size is None else size
+        size = out.shape if out is not None else () if size is None else size
+        attrs["size" if "size" in OPS[op].attrs else "shape"] = size
         if dtype is not None:
             attrs["dtype"] = dtype
-        made = self._reader().interpret(
-            OPS[op], [], OPS[op].normalize({"shape": shape, **attrs}))
+        made = self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
         return made if out is None else out.copy_from(made)
+
+    def _arrays_only(self, name):
+        """Refuse symbols: what is drawn now would be the same in every call."""
+        if self._reader() is _Symbol:
+            raise HybridError(f"np.random.{name} inside a hybridized block: it draws "
+                              "once, now, not in every call; draw outside and pass the "
+                              "array in, or use uniform or normal")
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers that are equally likely anywhere in [low, high)."""
-        return self._draw("_random_uniform", size, dtype, ctx, out, low=low, high=high)
+        return self._draw("_npi_uniform", size, dtype, ctx, out, low=low, high=high)
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers with the normal distribution around loc."""
-        return self._draw("_random_normal", size, dtype, ctx, out, loc=loc, scale=scale)
+        return self._draw("_npi_normal", size, dtype, ctx, out, loc=loc, scale=scale)
 
     def rand(self, *size, dtype=None, ctx=None):
         """Numbers in [0, 1), the shape given as numbers."""
@@ -157,6 +166,7 @@ class Random:
 
         Raises:  ShapeError for more elements than there are, without replacement.
         """
+        self._arrays_only("choice")
         n = a if isinstance(a, int) else len(a)
         shape = () if size is None else (size,) if isinstance(size, int) else size
         count = int(onp.prod(shape, dtype=int))
@@ -196,25 +206,10 @@ class Random:
         return ndarray(onp.asarray(counts, onp.int64, order="C"))
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Numbers with the gamma distribution, by the method of Marsaglia and Tsang."""
-        count = int(onp.prod(() if size is None else size, dtype=int))
-        found = onp.zeros(count)
-        missing = onp.ones(count, bool)
-        boost = shape < 1
-        d = shape + boost - 1 / 3
-        while missing.any():
-            k = int(missing.sum())
-            arrays = Random(lambda: ndarray)
-            x = arrays.normal(size=k, dtype="float64").data
-            u = arrays.uniform(size=k, dtype="float64").data
-            v = (1 + x / onp.sqrt(9 * d)) ** 3
-            with onp.errstate(all="ignore"):
-                good = (v > 0) & (onp.log(u) < x * x / 2 + d - d * v + d * onp.log(v))
-            places = onp.flatnonzero(missing)[good]
-            found[places], missing[places] = d * v[good], False
-        if boost:
-            u = Random(lambda: ndarray).uniform(size=count, dtype="float64").data
-            found *= (1 - u) ** (1 / shape)
-        made = found.reshape(() if size is None else size) * scale
-        made = ndarray(onp.asarray(made, dtype or FLOAT, order="C"))
-        return made if out is None else out.copy_from(made)
+        """Numbers with the gamma distribution of a shape and a scale."""
+        return self._draw("_random_gamma", size, dtype, ctx, out, alpha=shape,
+                          beta=scale)
+
+    def exponential(self, scale=1.0, size=None, ctx=None, out=None):
+        """Waiting times whose mean is the scale."""
+        return self._draw("_random_exponential", size, None, ctx, out, lam=1 / scale)

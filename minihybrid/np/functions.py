@@ -71,8 +71,7 @@ for _name in """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin c
         arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sign
         negative floor ceil trunc rint fix absolute logical_not isnan isinf isfinite
         isposinf isneginf""".split():
-    if f"_npi_{_name}" in OPS:
-        _unary(_name, OPS[f"_npi_{_name}"])
+    _unary(_name, OPS[f"_npi_{_name}"])
 
 
 # -- of two ----------------------------------------------------------------------------
@@ -138,9 +137,8 @@ _binary("bitwise_and")
 _binary("bitwise_or")
 _binary("bitwise_xor")
 for _name in """maximum minimum equal not_equal greater greater_equal less less_equal
-        hypot logical_and logical_or logical_xor""".split():
-    if f"_npi_{_name}" in OPS:
-        _binary(_name)
+        hypot arctan2 logical_and logical_or logical_xor""".split():
+    _binary(_name)
 
 
 # -- many to one -----------------------------------------------------------------------

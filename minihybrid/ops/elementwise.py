@@ -56,7 +56,7 @@ def scalar_like(array, scalar):
     """
     return (
         scalar
-        if array.dtype.kind == "f"
+        if array.dtype.kind == "f" or not np.isfinite(scalar)
         else np.asarray(scalar).astype(np.int64).astype(array.dtype)[()]
     )
 
@@ -248,6 +248,16 @@ ceil = unary("ceil", np.ceil, "ceil({a})", lambda g, y, a: None,
              "The next whole number above.", floats=False)
 logical_not = unary("logical_not", np.logical_not, "T(1) if {a} == 0 else T(0)",
                     lambda g, y, a: None, "1 where a is 0, else 0.", floats=False)
+
+
+for _name, _rule, _doc in (  # a - a is 0, unless a is infinite or NaN
+        ("isnan", lambda a: a != a, "1 where it is not a number, else 0."),
+        ("isinf", lambda a: (a - a != 0) * (a == a), "1 where it is infinite, else 0."),
+        ("isfinite", lambda a: a - a == 0,
+         "1 where it is neither infinite nor NaN, else 0.")):
+    register(f"_contrib_{_name}", inputs=("data",), doc=_doc,
+             infer=lambda specs: same_shape("isfinite", specs),
+             expand=lambda specs, data, rule=_rule: rule(data))
 
 
 # -- with attributes, or more inputs ---------------------------------------------------

@@ -10,7 +10,7 @@ adds the plane, shifted, times one weight. At the row ends the loop computes wha
 reads. Strides deal a plane out to phases (of a stride of 2: the even and the odd
 places), and each tap reads one of them.
 
-In loops:   for p: row[p] += plane[p + shift0] * w0 + plane[p + shift1] * w1 + ...
+In loops:   for vectors p: for c: for taps t: row[p] += plane[c][p + shift[t]] * w[c, t]
 
 Source:  Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based convolution algorithms
          (2017), whose shifted sums these are; here in planes, without matrix products.
@@ -20,12 +20,10 @@ What is left out: Winograd's and Fourier's forms.
 import itertools
 from math import prod
 
+from minihybrid.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
-TERMS = 24   # products in one loop: their weights stay in registers
-ROWS = 4     # outputs that one loop adds to
-SUMS = 20    # sums in one loop that adds up along it
-TILE = 1024  # numbers of a row that are worked on at once: they stay in the cache
+ROWS = 8     # rows of outputs that are summed at once
 BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at once
 
 
@@ -52,15 +50,10 @@ class Planes:
         self.before, self.stride, self.phases = before, stride, phases
         self.length = [n + r for n, r in zip(out, reach, strict=True)]
         self.steps = row_major(self.length)
-        rest = 1 + sum(
-            (n - 1) * s for n, s in zip(out[1:], self.steps[1:], strict=True))
-        self.row = round_up((out[0] - 1) * self.steps[0] + rest)  # an output's numbers
-        self.lines = max(1, min(out[0], TILE // self.steps[0]))   # those of a tile
-        self.tile = round_up((self.lines - 1) * self.steps[0] + rest)
-        self.tiles = -(-out[0] // self.lines)
-        last = (self.tiles - 1) * self.lines * self.steps[0] + self.tile
+        span = sum((n - 1) * s for n, s in zip(out, self.steps, strict=True)) + 1
+        self.row = round_up(span)  # numbers of an output's flat row
         shift = sum(n * s for n, s in zip(reach, self.steps, strict=True))
-        self.plane = round_up(max(prod(self.length), last + shift))
+        self.plane = round_up(max(prod(self.length), self.row + shift))
         self.phase = self.plane * batch
         self.channel = self.phase * prod(map(len, phases))
         self.numbers = channels * self.channel
@@ -150,7 +143,7 @@ def zero(k, work, size):
 def forward_scratch(s):
     """Numbers beside the arrays: a sample's planes, some rows."""
     planes = s.data_planes()
-    return planes.numbers + ROWS * planes.tile
+    return planes.numbers + ROWS * planes.row
 
 
 def forward_loops(k, data, weight, out, s):
@@ -171,7 +164,7 @@ def forward_loops(k, data, weight, out, s):
 def data_scratch(s):
     """Numbers beside the arrays: a sample's planes of gradients, some rows."""
     planes, _ = s.grad_planes()
-    return planes.numbers + ROWS * planes.tile
+    return planes.numbers + ROWS * planes.row
 
 
 def data_loops(k, grad, weight, out, s):
@@ -205,25 +198,21 @@ def data_loops(k, grad, weight, out, s):
 
 
 def store_rows(k, planes, channels, size, counts, stride, places, starts):
-    """What ends a tile of rows: write the numbers that are no junk to their places."""
-    def store(high):
-        with k.loop("j", high):
+    """What ends a block of rows: write the numbers that are no junk to their places."""
+    def store(rows):
+        with k.loop("j", rows):
             k("channel = first + o + j")
-            to, depth, origin = f"n * {channels} + channel", k.depth, ""
-            low, stop = "0", str(counts[0])
-            if planes.tiles > 1:
-                origin = f" - tile * {planes.lines}"
-                k(f"line = tile * {planes.lines} - {starts[0]}")
-                low, stop = "max(line, 0)", f"min(line + {planes.lines}, {stop})"
+            at = f"n * {channels} + channel"
+            depth = k.depth
             for d, count in enumerate(counts):
-                k(f"for i{d} in range({f'{low}, {stop}' if d == 0 else count}):")
+                k(f"for i{d} in range({count}):")
                 k.depth += 1
-                to = f"({to}) * {size[d]} + i{d} * {stride[d]} + {places[d]}"
-            at = " + ".join(
-                f"(i{d} + {a}{'' if d else origin}) * {step}" for d, (a, step)
-                in enumerate(zip(starts, planes.steps, strict=True)))
-            k(f"to = {to}")
-            k.store("to", f"rows[j * {planes.tile} + {at}]", {1: "channel"})
+                at = f"({at}) * {size[d]} + i{d} * {stride[d]} + {places[d]}"
+            row = " + ".join(f"(i{d} + {a}) * {step}" for d, (a, step) in
+                             enumerate(zip(starts, planes.steps, strict=True)))
+            k(f"at = {at}")
+            k.store("at", f"work[{planes.numbers} + j * {planes.row} + {row}]",
+                    {1: "channel"})
             k.depth = depth
     return store
 
@@ -231,72 +220,61 @@ def store_rows(k, planes, channels, size, counts, stride, places, starts):
 def shifted_sums(k, planes, taps, weight, counts, steps, store):
     """rows[o] = sum over c and taps of plane[c], shifted, times a weight.
 
-    taps:    [(shift, number in the weights)], line after line of the kernel.
+    taps:    [(shift, number in the weights)].
     counts:  groups, rows of a group, channels of a group;  steps: theirs in the
              weights.
+
+    A tile of some rows and some vectors stays in registers while all taps of all
+    channels are added to it.
     """
     groups, n_rows, n_channels = counts
-    k(f"rows = work[{planes.numbers}:]")
-    with k.loop("g", groups), k.loop("tile", planes.tiles):
+    lanes = width(k.dtype.itemsize)
+    with k.loop("g", groups):
         k(f"first = g * {n_rows}")
         for start, stop, high in blocks(n_rows, ROWS):
-            parts = equal_parts(taps, TERMS // high)
-            longest = max((len(part) for part in parts), default=1)
-            wide = divisor(n_channels, TERMS // (high * min(longest, TERMS // high)))
             with k.loop("o", stop, start, high):
-                zero(k, "rows", high * planes.tile)
-                if parts:
-                    with k.loop("c", n_channels, 0, wide), k.loop("part", len(parts)):
-                        _sum(k, planes, parts, weight, n_channels, steps, high, wide)
+                for p0, p1, wide in blocks(planes.row // lanes, most_vectors(high)):
+                    with k.loop("p", p1 * lanes, p0 * lanes, wide * lanes):
+                        _tile(k, planes, taps, weight, n_channels, steps, high,
+                              range(0, wide * lanes, lanes))
                 store(high)
 
 
-def equal_parts(taps, limit):
-    """The taps in parts that look the same: their shifts differ by one number.
-
-    The largest up to the limit; if there is none, the smallest of several taps.
-    """
-    found = []
-    for n in range(1, len(taps) + 1):
-        size = len(taps) // n
-        parts = [taps[i:i + size] for i in range(0, len(taps), size)]
-        looks = {tuple((a - p[0][0], b - p[0][1]) for a, b in p) for p in parts}
-        if len(taps) % n == 0 and len(looks) == 1 and (size > 1 or not found):
-            found = parts
-            if size <= limit:
-                break
-    return found
-
-
-def _sum(k, planes, parts, weight, n_channels, steps, high, wide):
-    """Loops over a tile: `high` rows, `wide` channels, the taps of a part."""
-    lowest = [min(shift for shift, _ in part) for part in parts]
-    k(f"shift = tile * {planes.lines * planes.steps[0]} + {_select('part', lowest)}")
-    k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]} + "
-      f"{_select('part', [part[0][1] for part in parts])}")
-    k(f"w = {weight}[wat:]")
-    for u in range(wide):
-        k(f"x{u} = work[(g * {n_channels} + c + {u}) * {planes.channel} + shift:]")
-    for j in range(high):
-        k(f"r{j} = rows[{j * planes.tile}:{(j + 1) * planes.tile}]")
-    taps = [(shift - lowest[0], t - parts[0][0][1]) for shift, t in parts[0]]
-    for i, stop, _ in _parts(len(taps), TERMS // (high * wide)):
-        terms = [(u, *tap) for u in range(wide) for tap in taps[i:stop]]
-        for j in range(high):
-            for e, (u, _, t) in enumerate(terms):
-                k(f"w{j}_{e} = w[{j * steps[1] + u * steps[2] + t}]")
-        with k.block(f"for p in range({planes.tile}):"):
-            for e, (u, shift, _) in enumerate(terms):
-                k(f"v{e} = x{u}[p + {shift}]")
-            for j in range(high):
-                products = " + ".join(f"v{e} * w{j}_{e}" for e in range(len(terms)))
-                k(f"r{j}[p] += {products}")
+def _tile(k, planes, taps, weight, n_channels, steps, high, vectors):
+    """The sums of one tile, from the first channel to the last."""
+    for r in range(high):
+        for v in vectors:
+            k(f"s{r}_{v} = splat(T(0))")
+    if taps:
+        with k.block(f"for c in range({n_channels}):"):
+            k(f"plane = (g * {n_channels} + c) * {planes.channel} + p")
+            k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
+            shift, number = (_table(column) for column in zip(*taps, strict=True))
+            with k.block(f"for t in range({len(taps)}):"):
+                k(f"x = plane + {shift}")
+                k(f"w = wat + {number}")
+                for v in vectors:
+                    k(f"x{v} = load(work, x + {v})")
+                for r in range(high):
+                    k(f"y = splat({weight}[w + {r * steps[1]}])")
+                    for v in vectors:
+                        k(f"s{r}_{v} = fma(y, x{v}, s{r}_{v})")
+    for r in range(high):
+        for v in vectors:
+            k(f"store(work, {planes.numbers + r * planes.row + v} + p, s{r}_{v})")
 
 
-def _parts(n, limit):
-    """(first, last, length) of parts of at most `limit`."""
-    return [(i, min(i + step, n), step) for a, b, step in
-            (blocks(n, limit) if n else []) for i in range(a, b, step)]
+def most_vectors(rows):
+    """How many vectors of so many rows fit the registers, with room for operands."""
+    return max(1, min(8, (24 if registers()[1] > 16 else 10) // rows))
+
+
+def _table(numbers):
+    """The number at place t: an expression."""
+    steps = {b - a for a, b in itertools.pairwise(numbers)}
+    if len(steps) < 2:
+        return f"{numbers[0]} + t * {steps.pop() if steps else 0}"
+    return f"({', '.join(map(str, numbers))})[t]"
 
 
 def weight_scratch(s):
@@ -314,8 +292,7 @@ def weight_loops(k, data, grad, out, s):
     is NaN.
     """
     batch = s.batch()
-    planes = s.data_planes(batch)
-    ones = [1] * len(s.out)
+    planes, ones = s.data_planes(batch), [1] * len(s.out)
     grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones,
                    [[0]] * len(ones), batch)
     zero(k, "work", planes.numbers + grads.numbers)
@@ -327,9 +304,9 @@ def weight_loops(k, data, grad, out, s):
             grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
             with k.loop("g", s.g):
                 with k.block("if turn == 0:"):
-                    flat_sums(k, planes, s, out)
+                    flat_sums(k, planes, out, s)
                 with k.block("else:"):
-                    exact_sums(k, planes, s, out)
+                    exact_sums(k, planes, out, s)
         k("bad = 0")
         with k.loop("i", out.size):
             k(f"bad += {out}[i] - {out}[i] != 0")
@@ -337,68 +314,56 @@ def weight_loops(k, data, grad, out, s):
             k("break")
 
 
-def flat_sums(k, planes, s, out):
-    """Blocks of some filters and channels, each with the taps of a line at once."""
-    n_rows, n_channels, inner = s.o // s.g, s.c // s.g, s.kernel[-1]
+def flat_sums(k, planes, out, s):
+    """Blocks of some filters and some taps, along whole planes."""
+    n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    length = round_up((planes.batch - 1) * planes.plane + planes.row)
+    shifts = [planes.shift(places) for _, places in s.taps()]
     for start, stop, high in blocks(n_rows, 4):
-        wide = divisor(n_channels, SUMS // (high * inner))
-        with k.loop("o", stop, start, high), k.loop("c", n_channels, 0, wide):
-            k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {prod(s.kernel)}")
-            for j in range(high):
-                k(f"r{j} = rows[(g * {n_rows} + o + {j}) * {planes.phase}:]")
-            _dots(k, planes, s, n_channels, high, wide, out)
+        with k.loop("o", stop, start, high), k.loop("c", n_channels):
+            k(f"row = {planes.numbers} + (g * {n_rows} + o) * {planes.phase}")
+            k(f"plane = (g * {n_channels} + c) * {planes.channel}")
+            k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {n_taps}")
+            for t0, t1, taps in blocks(n_taps, most_vectors(high)):
+                with k.loop("first", t1, t0, taps):
+                    _dots(k, shifts, high, taps, planes.phase, length)
+                    for r in range(high):
+                        for e in range(taps):
+                            at = r * n_channels * n_taps + e
+                            k(f"{out}[wat + first + {at}] += total(s{r}_{e})")
 
 
-def exact_sums(k, planes, s, out):
+def exact_sums(k, planes, out, s):
     """The same, number by number."""
     n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
     shifts = [planes.shift(places) for _, places in s.taps()]
-    with k.loop("o", n_rows), k.loop("c", n_channels), k.loop("tap", n_taps):
-        k(f"x0 = work[(g * {n_channels} + c) * {planes.channel} + "
-          f"{_select('tap', shifts)}:]")
-        k(f"r0 = rows[(g * {n_rows} + o) * {planes.phase}:]")
-        k("s0 = T(0)")
+    with k.loop("o", n_rows), k.loop("c", n_channels), k.loop("t", n_taps):
+        k(f"plane = (g * {n_channels} + c) * {planes.channel} + {_table(shifts)}")
+        k(f"row = (g * {n_rows} + o) * {planes.phase}")
+        k("exact = T(0)")
         depth, at = k.depth, []
-        for d, (count, step) in enumerate([(s.batch(), planes.plane),
+        for d, (count, step) in enumerate([(planes.batch, planes.plane),
                                            *zip(s.out, planes.steps, strict=True)]):
             k(f"for i{d} in range({count}):")
             k.depth += 1
             at.append(f"i{d} * {step}")
         k(f"at = {' + '.join(at)}")
-        k("s0 += x0[at] * r0[at]")
+        k("exact += work[plane + at] * rows[row + at]")
         k.depth = depth
-        k(f"{out}[((g * {n_rows} + o) * {n_channels} + c) * {n_taps} + tap] += s0")
+        k(f"{out}[((g * {n_rows} + o) * {n_channels} + c) * {n_taps} + t] += exact")
 
 
-def _dots(k, planes, s, n_channels, high, wide, out):
-    """One loop along the planes for each line of the kernel."""
-    inner, n_taps = s.kernel[-1], prod(s.kernel)
-    length = round_up((planes.batch - 1) * planes.plane + planes.row)
-    shifts = [planes.shift(places) for _, places in s.taps()]
-    with k.loop("line", n_taps // inner):
-        k(f"shift = {_select('line', shifts[::inner])}")
-        for u in range(wide):
-            k(f"x{u} = work[(g * {n_channels} + c + {u}) * {planes.channel} + shift:]")
-        for i, j, _ in _parts(inner, max(SUMS // (high * wide), 1)):
-            terms = [(u, t) for u in range(wide) for t in range(i, j)]
-            sums = [f"s{r}_{e}" for r in range(high) for e in range(len(terms))]
-            k(" = ".join(sums) + " = T(0)")
-            with k.block(f"for p in range({length}):"):
-                for r in range(high):
-                    k(f"y{r} = r{r}[p]")
-                for e, (u, t) in enumerate(terms):
-                    k(f"v = x{u}[p + {shifts[t] - shifts[0]}]")
-                    for r in range(high):
-                        k(f"s{r}_{e} += v * y{r}")
+def _dots(k, shifts, high, taps, channel, length):
+    """Some rows of gradients times some shifts of the data, summed up lane by lane."""
+    for e in range(taps):
+        k(f"t = first + {e}")
+        k(f"x{e} = plane + {_table(shifts)}")
+        for r in range(high):
+            k(f"s{r}_{e} = splat(T(0))")
+    with k.block(f"for p in range(0, {length}, {width(k.dtype.itemsize)}):"):
+        for r in range(high):
+            k(f"y{r} = load(work, row + {r * channel} + p)")
+        for e in range(taps):
+            k(f"v = load(work, x{e} + p)")
             for r in range(high):
-                for e, (u, t) in enumerate(terms):
-                    k(f"{out}[wat + {(r * n_channels + u) * n_taps + t} + line * "
-                      f"{inner}] += s{r}_{e}")
-
-
-def _select(name, numbers):
-    """The number at a place, as an expression."""
-    steps = {b - a for a, b in itertools.pairwise(numbers)}
-    if len(steps) < 2:
-        return f"{numbers[0]} + {name} * {steps.pop() if steps else 0}"
-    return f"({', '.join(map(str, numbers))})[{name}]"
+                k(f"s{r}_{e} = fma(v, y{r}, s{r}_{e})")

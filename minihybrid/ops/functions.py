@@ -155,6 +155,10 @@ polygamma = register(
 binary("hypot", np.hypot, "hypot({a}, {b})", lambda g, y, a, b: g * a / y,
        lambda g, y, a, b: g * b / y, "sqrt(a * a + b * b), without overflow.", "_hypot",
        "_hypot_scalar")
+binary("arctan2", np.arctan2, "atan2({a}, {b})",
+       lambda g, y, a, b: g * b / (a * a + b * b),
+       lambda g, y, a, b: -g * a / (a * a + b * b), "The angle of the point (b, a).",
+       "_arctan2", "_arctan2_scalar", "_rarctan2_scalar")
 for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} != 0"),
                      ("xor", "({a} != 0) != ({b} != 0)")):
     binary(f"logical_{_name}", getattr(np, f"logical_{_name}"),

@@ -73,7 +73,7 @@ def _not_empty(op, old, axis, picked):
 def _take_rule(old, index, axis, mode):
     axis = axis_of("take", axis, len(old))
     new = (*old[:axis], *index, *old[axis + 1:])
-    _not_empty("take", old, axis, new)
+    _not_empty("take", old, axis, index)
     return new
 
 

@@ -12,6 +12,7 @@ import operator
 from functools import cache
 from numbers import Integral, Number
 
+from minihybrid.attribute import KNOWN, AttrScope
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.ops.tiling import split_v2
 
@@ -128,6 +129,19 @@ class Value:
         kept = [n for n, k in zip(kept, keys, strict=True) if isinstance(k, slice)]
         return part.reshape((*kept, *shape[len(keys):]) or (1,))
 
+    # MXNet's arrays can share memory with the result (inplace); here none does.
+    def expand_dims(self, axis, inplace=False):
+        """One axis more, of length 1; the result has memory of its own."""
+        return OPS["expand_dims"](self, axis=axis)
+
+    def squeeze(self, axis=None, inplace=False):
+        """Without axes of length 1; the result has memory of its own."""
+        return OPS["squeeze"](self, axis=axis)
+
+    def flatten(self, inplace=False):
+        """(N, a, b, ...) -> (N, a * b * ...); the result has memory of its own."""
+        return OPS["Flatten"](self)
+
     def split_v2(self, indices_or_sections, axis=0, squeeze_axis=False):
         """Parts of equal length (a number), or between places (a tuple)."""
         return split_v2(self, indices_or_sections, axis, squeeze_axis)
@@ -197,7 +211,11 @@ def namespace(name, base, module):
                              "all")
     op = OPS[name]
 
-    def call(*args, name=None, out=None, ctx=None, **kwargs):
+    def call(*args, name=None, out=None, ctx=None, attr=None, **kwargs):
+        if attr or not KNOWN.isdisjoint(kwargs):
+            own = {k: kwargs.pop(k) for k in KNOWN & kwargs.keys()} | (attr or {})
+            with AttrScope(**{k: str(v) for k, v in own.items()}):
+                return call(*args, name=name, out=out, ctx=ctx, **kwargs)
         inputs, attrs = op.bind(args, kwargs)
         reader = max((v for v in inputs if v is not None), key=lambda v: v.level,
                      default=base)

@@ -123,13 +123,25 @@ expand_dims = view("expand_dims", rule=_expanded, attrs={"axis": (integer, REQUI
                    doc="Put in an axis of length 1.")
 squeeze = view("squeeze", rule=_squeezed, attrs={"axis": (axes, None)},
                doc="Take out axes of length 1.")
+RANGES = {name: (optional(integer), None) for name in
+          ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")}
+
+
+def _reshaped_like(old, like, lhs_begin, lhs_end, rhs_begin, rhs_end):
+    """The axes of `like` in place of the old ones, or a range of either."""
+    first, last, _ = slice(lhs_begin, lhs_end).indices(len(old))
+    new = (*old[:first], *like[rhs_begin:rhs_end], *old[last:])
+    return infer_length("reshape_like", old, list(new))
+
+
 reshape_like = register(
-    "reshape_like", inputs=("lhs", "rhs"),
-    infer=lambda specs: (specs, [Spec(
-        infer_length("reshape_like", specs[0].shape, list(specs[1].shape))
-        if known(specs) else None, specs[0].dtype)]),
-    expand=lambda specs, lhs, rhs: reshape(lhs, shape=as_codes(specs[1].shape)),
-    doc="The numbers of lhs under the shape of rhs.")
+    "reshape_like", inputs=("lhs", "rhs"), attrs=RANGES,
+    infer=lambda specs, **a: (specs, [Spec(
+        _reshaped_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
+        specs[0].dtype)]),
+    expand=lambda specs, lhs, rhs, **a: reshape(lhs, shape=as_codes(
+        _reshaped_like(specs[0].shape, specs[1].shape, **a))),
+    doc="The numbers of lhs under the shape of rhs, or with a range of its axes.")
 
 
 # -- the output lies in the input, at other steps --------------------------------------

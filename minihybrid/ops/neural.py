@@ -14,12 +14,21 @@ from minihybrid.op import (
     Spec,
     boolean,
     choice,
+    dtype,
     integer,
     number,
     optional,
     register,
 )
-from minihybrid.ops.elementwise import exp, relu, sigmoid, softrelu, softsign, tanh
+from minihybrid.ops.elementwise import (
+    cast_like,
+    exp,
+    relu,
+    sigmoid,
+    softrelu,
+    softsign,
+    tanh,
+)
 from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import flatten as flatten_rows
 from minihybrid.ops.layout import reshape, reshape_like
@@ -231,73 +240,113 @@ activation = register(
     doc="The activation function called act_type.")
 
 
-def _softmax_infer(specs, axis, temperature):
-    specs, (out,) = same_shape("softmax", specs)
+def _softmax_inputs(attrs):
+    return ("data", "length") if attrs is None or attrs.get("use_length") else ("data",)
+
+
+def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
+    (data,), (out,) = same_shape("softmax", specs[:1])
     if out.shape is not None:
-        axis_of("softmax", axis, len(out.shape))
-    return specs, [Spec(out.shape, floating(out.dtype))]
+        axis = axis_of("softmax", axis, len(out.shape))
+    given, length = list(specs[1:]), None if out.shape is None else \
+        (*out.shape[:axis], *out.shape[axis + 1:])
+    if given and length and given[0].shape not in (None, length):
+        raise ShapeError(f"softmax: length has shape {given[0].shape}, but {length} is "
+                         f"needed: how many numbers of each line along axis {axis} "
+                         "count")
+    given = [Spec(length, s.dtype) for s in given]
+    return [data, *given], [Spec(out.shape, dtype or floating(out.dtype))]
 
 
-def _below_zero(data, axis, temperature):
+def _below_zero(data, axis, temperature, dtype):
     """Floats over the temperature, minus their maximum: their exp is at most 1."""
-    data = data.astype(floating(data.dtype), copy=False)
+    kind = floating(data.dtype)
+    kind = kind if dtype is None else np.promote_types(kind, dtype)
+    data = data.astype(kind, copy=False)
     data = data if temperature is None else data / data.dtype.type(temperature)
-    return data - data.max(axis=axis, keepdims=True)
+    return data - data.max(axis=axis, keepdims=True, initial=-np.inf)
 
 
-def _softmax_eager(data, *, axis, temperature):
-    e = np.exp(_below_zero(data, axis, temperature))
-    return e / e.sum(axis=axis, keepdims=True)
+def _softmax_eager(data, length=None, *, axis, temperature, dtype=None,
+                   use_length=False):
+    counts = True
+    if length is not None:
+        places = np.arange(data.shape[axis])
+        places = np.expand_dims(places, [i for i in range(data.ndim)
+                                         if i != axis % data.ndim])
+        counts = places < np.expand_dims(length, axis)
+        data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
+    e = np.exp(_below_zero(data, axis, temperature, dtype))
+    out = np.where(counts, e / e.sum(axis=axis, keepdims=True), 0)
+    return out.astype(dtype or e.dtype, copy=False)
 
 
-def _log_softmax_eager(data, *, axis, temperature):
-    shifted = _below_zero(data, axis, temperature)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+def _log_softmax_eager(data, *, axis, temperature, dtype=None):
+    shifted = _below_zero(data, axis, temperature, dtype)
+    out = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    return out.astype(dtype or out.dtype, copy=False)
 
 
-def _softmax_grad(g, out, data, axis, temperature):
+def _softmax_grad(g, out, data, *length, axis, temperature, dtype, use_length):
     inner = sum_(g * out, axis=axis, keepdims=True)
-    grad = out * g.broadcast_sub(inner)
-    return (grad if temperature is None else grad / temperature,)
+    grad = _scaled(out * g.broadcast_sub(inner), data, temperature, dtype)
+    return (grad, *(None for _ in length))
 
 
-def _log_softmax_grad(g, out, data, axis, temperature):
+def _log_softmax_grad(g, out, data, axis, temperature, dtype):
     grad = g - exp(out).broadcast_mul(sum_(g, axis=axis, keepdims=True))
-    return (grad if temperature is None else grad / temperature,)
+    return (_scaled(grad, data, temperature, dtype),)
 
 
-def _softmax_cpu(k, data, out, axis, temperature, logarithm=False):
+def _scaled(grad, data, temperature, dtype):
+    grad = grad if temperature is None else grad / temperature
+    return grad if dtype is None else cast_like(grad, data)
+
+
+def _softmax_cpu(k, data, *rest, axis, temperature, dtype=None, use_length=False,
+                 logarithm=False):
     """Three passes over a line that stays in the cache: maximum, sum, result."""
+    *length, out = rest
     outer, n, inner = split_at(data.shape, axis)
     scaled = "" if temperature is None else f" * T({1 / temperature!r})"
+    used = "used" if length else n
+    number = f"T({data}[at + n * {inner}]){scaled}"
 
     with k.loop("i", outer), k.loop("j", inner):
         k(f"at = i * {n * inner} + j")
+        if length:
+            k(f"used = min({n}, max(0, int({length[0]}[i * {inner} + j])))")
         k("top = T(LOWEST)")
-        with k.loop("n", n):
-            k(f"v = T({data}[at + n * {inner}]){scaled}")
+        with _line(k, used):
+            k(f"v = {number}")
             k("top = v if v > top or v != v else top")
         k("total = T(0)")
-        with k.loop("n", n):
-            k(f"e = exp(T({data}[at + n * {inner}]){scaled} - top)")
+        with _line(k, used):
+            k(f"e = exp({number} - top)")
             if not logarithm:
                 k(f"{out}[at + n * {inner}] = e")
             k("total += e")
         k("total = log(total)" if logarithm else "total = T(1) / total")
         with k.loop("n", n):
-            k.store(
-                f"at + n * {inner}",
-                f"T({data}[at + n * {inner}]){scaled} - top - total"
-                if logarithm
-                else f"{out}[at + n * {inner}] * total",
-            )
+            value = f"{number} - top - total" if logarithm else \
+                f"{out}[at + n * {inner}] * total"
+            k.store(f"at + n * {inner}",
+                    f"{value} if n < used else T(0)" if length else value)
 
 
-SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None)}
+def _line(k, used):
+    """A loop over a line, or over as much of it as counts."""
+    return k.loop("n", used) if used != "used" else k.block("for n in range(used):")
+
+
+SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None),
+           "dtype": (dtype, None)}
 softmax = register(
-    "softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
-    eager=_softmax_eager, grad=_softmax_grad, cpu=_softmax_cpu,
-    doc="exp(a) / sum(exp(a)) along an axis.")
+    "softmax", inputs=_softmax_inputs, infer=_softmax_infer, eager=_softmax_eager,
+    attrs={**SOFTMAX, "use_length": (boolean, False)}, grad=_softmax_grad,
+    cpu=_softmax_cpu,
+    doc="exp(a) / sum(exp(a)) along an axis; with `use_length`, over as many numbers "
+        "of each line as `length` says, and 0 behind them.")
 log_softmax = register(
     "log_softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
     eager=_log_softmax_eager, grad=_log_softmax_grad,

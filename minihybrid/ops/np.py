@@ -128,12 +128,12 @@ for _name, _old in (("equal", "equal"), ("not_equal", "not_equal"),
                     ("greater", "greater"), ("greater_equal", "greater_equal"),
                     ("less", "lesser"), ("less_equal", "lesser_equal")):
     pair(_name, f"broadcast_{_old}", f"_{_old}_scalar", result=to_bool)
-if "broadcast_hypot" in OPS:
-    pair("hypot", "broadcast_hypot", "_hypot_scalar", inside=floating)
+pair("hypot", "broadcast_hypot", "_hypot_scalar", inside=floating)
+pair("arctan2", "broadcast_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
+     inside=floating)
 for _name in ("and", "or", "xor"):
-    if f"broadcast_logical_{_name}" in OPS:
-        pair(f"logical_{_name}", f"broadcast_logical_{_name}",
-             f"_logical_{_name}_scalar", result=to_bool)
+    pair(f"logical_{_name}", f"broadcast_logical_{_name}", f"_logical_{_name}_scalar",
+         result=to_bool)
 
 
 def _bitwise(name, sign):
@@ -162,8 +162,7 @@ SAME_NAME = """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin co
     arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sign
     negative floor ceil trunc rint fix""".split()
 for _name in SAME_NAME:
-    if _name in OPS:
-        renamed(f"_npi_{_name}", OPS[_name])
+    renamed(f"_npi_{_name}", OPS[_name])
 renamed("_npi_absolute", OPS["abs"], "_npi_abs")
 renamed("_npx_relu", OPS["relu"])
 renamed("_npx_sigmoid", OPS["sigmoid"])

@@ -40,6 +40,8 @@ from minihybrid.ops.layout import (
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
 from minihybrid.ops.np import FLOAT, promoted, renamed, to
+from minihybrid.ops.ordering import eye
+from minihybrid.ops.random import SHAPED
 from minihybrid.ops.reduce import sum_
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, broadcast, forward, known
 from minihybrid.ops.tiling import diagonal, pad, reverse
@@ -405,6 +407,35 @@ register("_npi_arange", inputs=(), doc=OPS["_arange"].doc,
          infer=lambda specs, **a: OPS["_arange"].infer(specs, repeat=1, **a),
          eager=lambda **a: OPS["_arange"].eager(repeat=1, **a),
          cpu=lambda k, out, **a: OPS["_arange"].cpu(k, out, repeat=1, **a))
+
+
+def _sized(name, op):
+    """Enter a random operator whose shape is called `size`."""
+    def shaped(function):
+        return lambda *specs, size, **a: function(*specs, shape=size or (), **a)
+
+    kept = {k: v for k, v in op.attrs.items() if k not in SHAPED}
+    attrs = kept | {"size": (optional(shape), ()), "dtype": SHAPED["dtype"]}
+    renamed(name, op, infer=shaped(op.infer), eager=shaped(op.eager),
+            expr=shaped(op.expr), attrs=attrs)
+
+
+_sized("_npi_uniform", OPS["_random_uniform"])
+_sized("_npi_normal", OPS["_random_normal"])
+
+
+def _eye(name, shape_of, attrs):
+    def created(op):
+        return lambda *specs, dtype, **a: op(*specs, **shape_of(**a), dtype=dtype)
+
+    renamed(name, eye, infer=created(eye.infer), eager=created(eye.eager),
+            expr=created(eye.expr), attrs={**attrs, "dtype": (dtype, FLOAT)})
+
+
+_eye("_npi_eye", lambda N, M, k: {"N": N, "M": M or 0, "k": k},
+     {"N": (integer, REQUIRED), "M": (optional(integer), None), "k": (integer, 0)})
+_eye("_npi_identity", lambda shape: {"N": shape[0], "M": 0, "k": 0},
+     {"shape": (shape, REQUIRED)})
 
 
 def _full_like_expr(fill_value, dtype):

@@ -18,14 +18,14 @@ What is left out: several threads, and a second level of tiles.
 from minihybrid.machine import registers, width
 from minihybrid.ops.shapes import blocks
 
-FEW = 12       # rows of a for which dot products are faster
+FEW = 12       # rows of a for which tiles do not pay; twice as many with panels
 DEPTH = 256    # rows of a panel, so that it fits the first cache
 WIDE = 32      # numbers in a row of a panel, at most: two vectors
 
 
 def product_scratch(rows):
     """Numbers beside the arrays: a panel, and a tile of what sticks out."""
-    return 0 if rows < FEW else DEPTH * WIDE + 8 * 16
+    return 0 if rows < FEW else (DEPTH + 8) * WIDE
 
 
 def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
@@ -40,20 +40,20 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     if depth == 0 or m * n == 0:
         with k.loop("i", out.size):
             k(f"{out}[i] = T(0)")
-    elif min(m, n) < FEW and transpose_b and not transpose_a:
-        dot_products(k, a, b, out, m, n, depth)
+    elif (m < 2 * FEW or n < FEW) and transpose_b and not transpose_a:
+        _dot_products(k, a, b, out, m, n, depth)
     elif m < FEW or out.dtype.kind == "b":
-        sums(k, a, b, out, m, n, depth, transpose_a, transpose_b)
+        _sums(k, a, b, out, m, n, depth, transpose_a, transpose_b)
     else:
-        return tiles(k, a, b, out, (m, n, depth), transpose_a, transpose_b, bias,
-                     start)
+        return _tiles(k, a, b, out, (m, n, depth), transpose_a, transpose_b, bias,
+                      start)
     if bias is not None or k.after or (k.core, 0) not in k.outs:
         with k.loop("m", m), k.loop("n", n):
-            finish(k, out, n, bias, start, "m", "n")
+            _finish(k, out, n, bias, start, "m", "n")
     return None
 
 
-def finish(k, out, n, bias, start, row, column):
+def _finish(k, out, n, bias, start, row, column):
     """End one number of the product: the bias, and what follows the product."""
     plus = f" + {bias}[{column}]" if bias is not None else ""
     index = f"({row}) * {n} + {column}"
@@ -62,7 +62,7 @@ def finish(k, out, n, bias, start, row, column):
 
 
 # -- few rows --------------------------------------------------------------------------
-def dot_products(k, a, b, out, m, n, depth):
+def _dot_products(k, a, b, out, m, n, depth):
     """Blocks of rows of a times rows of b; every sum is a number in a register."""
     for m0, m1, rows in blocks(m, 4):
         for n0, n1, cols in blocks(n, 4):
@@ -77,7 +77,7 @@ def dot_products(k, a, b, out, m, n, depth):
                     k(f"{out}[(m + {r}) * {n} + n + {c}] = s{r}{c}")
 
 
-def sums(k, a, b, out, m, n, depth, transpose_a, transpose_b):
+def _sums(k, a, b, out, m, n, depth, transpose_a, transpose_b):
     """Eight rows of b, each times one number of a, added to a row of out."""
     with k.loop("i", out.size):
         k(f"{out}[i] = T(0)")
@@ -96,75 +96,78 @@ def sums(k, a, b, out, m, n, depth, transpose_a, transpose_b):
 
 
 # -- many rows -------------------------------------------------------------------------
-def tiles(k, a, b, out, lengths, transpose_a, transpose_b, bias, start):
+def _tiles(k, a, b, out, lengths, transpose_a, transpose_b, bias, start):
     """Tiles of out, strip by strip; what follows the product is done tile by tile."""
     m, n, depth = lengths
-    lanes, many = width(out.dtype.itemsize), registers()[1] > 16
-    wide = 2 * lanes
-    strips = [(0, n - n % wide, wide, wide)] if n >= wide else []
-    if n % wide >= lanes:
-        strips.append((n - n % wide, n - n % lanes, lanes, lanes))
-    if n % lanes:
-        strips.append((n - n % lanes, n, lanes, n % lanes))
+    lanes = width(out.dtype.itemsize)
+    wide, rest = 2 * lanes, n % (2 * lanes)
+    strips = [(0, n - rest, wide, wide)] if n >= wide else []
+    if rest:
+        strips.append((n - rest, n, wide if rest > lanes else lanes, rest))
     ends = bias is not None or k.after or (k.core, 0) not in k.outs
-    for k0 in range(0, depth, DEPTH):
-        deep = min(DEPTH, depth - k0)
+    high = 8 if registers()[1] > 16 else 6
+    if depth > DEPTH:  # then panels add up in out
+        with k.loop("i", out.size):
+            k(f"{out}[i] = T(0)")
+    with k.loop("start", depth, 0, DEPTH):
+        k(f"deep = min({DEPTH}, {depth} - start)")
         for n0, n1, step, cols in strips:
             with k.loop("n", n1, n0, step):
                 packed = transpose_b or cols < step
                 if packed:
-                    pack(k, b, (n, depth), (k0, deep), step, cols, transpose_b)
-                for m0, m1, rows in blocks(m, 8 if many else 6):
+                    _pack(k, b, n, depth, step, cols, transpose_b)
+                for m0, m1, rows in blocks(m, high):
                     with k.loop("m", m1, m0, rows):
-                        tile(k, a, b, out, lengths, (k0, deep), (rows, step, cols),
-                             transpose_a, packed)
-                        if ends and k0 + deep == depth:
-                            with k.loop("r", rows), k.loop("c", cols):
-                                finish(k, out, n, bias, start, "m + r", "(n + c)")
+                        _tile(k, a, b, out, lengths, (rows, step, cols), transpose_a,
+                              packed)
+                        if ends:
+                            with k.block(f"if start + deep == {depth}:"), \
+                                    k.loop("r", rows), k.loop("c", cols):
+                                _finish(k, out, n, bias, start, "m + r", "(n + c)")
 
 
-def pack(k, b, lengths, part, step, cols, transpose_b):
+def _pack(k, b, n, depth, step, cols, transpose_b):
     """Copy a strip of b into the panel: one row of it for each k, padded with zeros."""
-    (n, depth), (k0, deep) = lengths, part
     lanes = width(b.dtype.itemsize)
-    done = 0
+    k("done = 0")
     if transpose_b and cols == step:
-        done = deep - deep % lanes
-        with k.loop("k", done, 0, lanes), k.loop("c", step, 0, lanes):
-            k(f"transpose({b}, (n + c) * {depth} + {k0} + k, {depth}, "
+        k(f"done = deep - deep % {lanes}")
+        with k.block(f"for k in range(0, done, {lanes}):"), \
+                k.loop("c", step, 0, lanes):
+            k(f"transpose({b}, (n + c) * {depth} + start + k, {depth}, "
               f"work, k * {step} + c, {step})")
-    with k.loop("k", deep, done), k.loop("c", step):
-        at = f"(n + c) * {depth} + {k0} + k" if transpose_b else \
-            f"({k0} + k) * {n} + n + c"
+    with k.block("for k in range(done, deep):"), k.loop("c", step):
+        at = f"(n + c) * {depth} + start + k" if transpose_b else \
+            f"(start + k) * {n} + n + c"
         keep = f" if c < {cols} else T(0)" if cols < step else ""
         k(f"work[k * {step} + c] = {b}[{at}]{keep}")
 
 
-def tile(k, a, b, out, lengths, part, size, transpose_a, packed):
-    """One tile: its sums stay in registers from the first k to the last."""
-    (m, n, depth), (k0, deep), (rows, step, cols) = lengths, part, size
+def _tile(k, a, b, out, lengths, size, transpose_a, packed):
+    """One tile: its sums stay in registers while k goes through a panel."""
+    (m, n, depth), (rows, step, cols) = lengths, size
     lanes = width(out.dtype.itemsize)
     vectors = range(0, step, lanes)
     whole = cols == step
     for r in range(rows):
         for c in vectors:
-            k(f"s{r}_{c} = " + ("splat(T(0))" if not k0 or not whole else
-                                f"load({out}, (m + {r}) * {n} + n + {c})"))
-    with k.block(f"for k in range({deep}):"):
+            k(f"s{r}_{c} = " + (f"load({out}, (m + {r}) * {n} + n + {c})"
+                                if whole and depth > DEPTH else "splat(T(0))"))
+    with k.block("for k in range(deep):"):
         for c in vectors:
             k(f"b{c} = " + (f"load(work, k * {step} + {c})" if packed else
-                            f"load({b}, ({k0} + k) * {n} + n + {c})"))
+                            f"load({b}, (start + k) * {n} + n + {c})"))
         for r in range(rows):
-            at = f"({k0} + k) * {m} + m + {r}" if transpose_a else \
-                f"(m + {r}) * {depth} + {k0} + k"
+            at = f"(start + k) * {m} + m + {r}" if transpose_a else \
+                f"(m + {r}) * {depth} + start + k"
             k(f"x = splat({a}[{at}])")
             for c in vectors:
                 k(f"s{r}_{c} = fma(x, b{c}, s{r}_{c})")
     for r in range(rows):
         for c in vectors:
             k(f"store({out}, (m + {r}) * {n} + n + {c}, s{r}_{c})" if whole else
-              f"store(work, {DEPTH * WIDE + r * lanes}, s{r}_{c})")
+              f"store(work, {DEPTH * WIDE + r * step + c}, s{r}_{c})")
     if not whole:
         with k.loop("r", rows), k.loop("c", cols):
-            k(f"{out}[(m + r) * {n} + n + c] {'+' if k0 else ''}= "
-              f"work[{DEPTH * WIDE} + r * {lanes} + c]")
+            k(f"{out}[(m + r) * {n} + n + c] {'+' if depth > DEPTH else ''}= "
+              f"work[{DEPTH * WIDE} + r * {step} + c]")

@@ -375,7 +375,7 @@ dropout_mask = register(
     doc="0 with probability p, else 1 / (1 - p), in the shape of the data.")
 
 
-def _dropout_expand(specs, data, p, mode, axes, training):
+def _dropout_expand(specs, data, p, mode, axes, cudnn_off, training):
     if not 0 <= p < 1:
         raise AttrError(f"Dropout: p={p} is given, but a probability in [0, 1) is "
                         "needed")
@@ -387,7 +387,7 @@ def _dropout_expand(specs, data, p, mode, axes, training):
 dropout = register(
     "Dropout", inputs=("data",), modal=True, infer=lambda specs, **_: (specs, specs),
     attrs={"p": (number, 0.5), "mode": (choice("training", "always"), "training"),
-           "axes": (shape, ())},
+           "axes": (shape, ()), "cudnn_off": (boolean, False)},
     expand=_dropout_expand,
     doc="Training: each number is 0 with probability p, else divided by 1 - p.")
 

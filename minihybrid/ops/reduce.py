@@ -12,6 +12,7 @@ import numpy as np
 
 from minihybrid.op import (
     AttrError,
+    ShapeError,
     Spec,
     axes,
     boolean,
@@ -25,8 +26,11 @@ from minihybrid.ops.elementwise import (
     cast,
     exp,
     log,
+    ones_like,
     sqrt,
     square,
+    where,
+    zeros_like,
 )
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward
 
@@ -42,9 +46,18 @@ def reduced_shape(op, shape, axis, keepdims, exclude=False):
     return tuple(kept) or (1,)
 
 
+def refuse_empty(op, shape, gone):
+    """Raise ShapeError where a number is asked for and there is none."""
+    if not all(shape[i] for i in gone):
+        raise ShapeError(f"{op}: the array of shape {shape} has no number along the "
+                         f"axes {tuple(gone)}, but one at least is needed")
+
+
 def reduction(name, ufunc, reduce, grad, doc, aliases=()):
     """Enter a reduction: NumPy's function, and the three scalar steps."""
     def infer(shape, axis, keepdims, exclude):
+        if reduce[0] in ("LOWEST", "HIGHEST") and -1 not in shape:
+            refuse_empty(name, shape, axes_of(name, axis, len(shape), exclude))
         return reduced_shape(name, shape, axis, keepdims, exclude)
 
     def eager(data, *, axis, keepdims, exclude):
@@ -85,7 +98,8 @@ def _mean_expand(specs, data, axis, keepdims, exclude):
     shape, dtype = specs[0]
     count = np.prod([shape[a] for a in axes_of("mean", axis, len(shape), exclude)])
     data = data if dtype.kind == "f" else cast(data, dtype="float32")
-    return sum_(data, axis=axis, keepdims=keepdims, exclude=exclude) * (1 / count)
+    return sum_(data, axis=axis, keepdims=keepdims, exclude=exclude) * (
+        1 / count if count else np.nan)
 
 
 def _mean_infer(specs, exclude=False, **attrs):
@@ -111,6 +125,8 @@ def _unreduce_infer(specs, **_):
 def _unreduce_expand(specs, data, like, axis, exclude):
     shape = specs[1].shape
     gone = axes_of("_unreduce", axis, len(shape), exclude)
+    if 0 in shape:  # for broadcast_to, 0 means another thing
+        return cast(zeros_like(like), dtype=specs[0].dtype)
     kept = tuple(1 if i in gone else n for i, n in enumerate(shape))
     return data.reshape(as_codes(kept)).broadcast_to(shape)
 
@@ -133,6 +149,8 @@ def _arg(name, ufunc, sign):
         def rule(shape, axis, keepdims):
             if axis is not None and not isinstance(axis, int):
                 raise AttrError(f"{name}: axis={axis} is given, but one axis is needed")
+            if -1 not in shape:
+                refuse_empty(name, shape, axes_of(name, axis, len(shape)))
             return reduced_shape(name, shape, axis, keepdims)
         specs, (out,) = forward(rule)(specs, axis=axis, keepdims=keepdims)
         return specs, [Spec(out.shape, np.dtype("float32"))]
@@ -207,6 +225,20 @@ norm = register(
            "keepdims": (boolean, False)},
     doc="The root of the sum of squares along the axes, or with ord=1 the sum of "
         "absolute values.")
+
+
+# -- NaN counts as nothing -------------------------------------------------------------
+def _without_nan(name, reduction, neutral):
+    """Enter a reduction that leaves NaN out."""
+    def expand(specs, data, **attrs):
+        return reduction(where(data == data, data, neutral(data)), **attrs)
+
+    return register(name, inputs=("data",), attrs=AXES, infer=reduction.infer,
+                    expand=expand, doc=f"{reduction.doc} NaN is left out.")
+
+
+nansum = _without_nan("nansum", sum_, zeros_like)
+nanprod = _without_nan("nanprod", prod, ones_like)
 
 
 # -- questions about many arrays -------------------------------------------------------

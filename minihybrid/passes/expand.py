@@ -7,7 +7,9 @@ What is left out: choosing between several expansions by their speed.
 """
 
 from minihybrid.graph import Graph
-from minihybrid.sym import NameManager, Symbol, Trace, tracing
+from minihybrid.name import Prefix
+from minihybrid.sym import Symbol
+from minihybrid.tracing import Trace, tracing
 
 
 def expand(graph, training=False):
@@ -26,7 +28,7 @@ def expand(graph, training=False):
                 continue
             inputs = [Symbol([mapped[ref]]) for ref in node.inputs]
             primitive = node.op.eager is not None
-            with NameManager(prefix="" if primitive else f"{node.name}_"):
+            with Prefix("" if primitive else f"{node.name}_"):
                 out = Symbol.interpret(node.op, inputs, node.attrs,
                                        node.name if primitive else None)
             mapped.update(((node, i), ref) for i, ref

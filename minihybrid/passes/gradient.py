@@ -12,7 +12,8 @@ from minihybrid.graph import Graph, topological
 from minihybrid.op import Node
 from minihybrid.passes.cse import cse
 from minihybrid.passes.fold import fold
-from minihybrid.sym import Symbol, Trace, tracing, var
+from minihybrid.sym import Symbol, var
+from minihybrid.tracing import Trace, tracing
 
 
 def seed_names(graph):

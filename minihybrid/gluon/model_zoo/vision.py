@@ -10,6 +10,7 @@ What is left out: trained weights, DenseNet and Inception.
 
 from functools import partial, wraps
 
+from minihybrid.context import check_context
 from minihybrid.gluon.activations import Activation
 from minihybrid.gluon.block import HybridBlock
 from minihybrid.gluon.contrib.nn import HybridConcurrent
@@ -17,7 +18,6 @@ from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, Max
 from minihybrid.gluon.nn import Dense, Dropout, Flatten, HybridSequential
 from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.init import Xavier
-from minihybrid.nd import check_context
 from minihybrid.op import AttrError, HybridError
 
 
@@ -263,7 +263,7 @@ class Relu6(HybridBlock):
         return F.clip(x, 0, 6)
 
 
-def _normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
+def normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
     """A convolution, normalisation and perhaps an activation, as a list."""
     return [Conv2D(channels, kernel, stride, kernel // 2, groups=groups,
                       use_bias=False), BatchNorm(), *([act()] if act else ())]
@@ -281,7 +281,7 @@ class MobileNet(Classifier):
         widths = [int(c * multiplier) for c in
                   (32, 64, 128, 128, 256, 256, *[512] * 6, 1024, 1024)]
         strides = (1, 2, 1, 2, 1, 2, *[1] * 5, 2, 1)
-        conv = partial(_normal_conv, act=partial(Activation, "relu"))
+        conv = partial(normal_conv, act=partial(Activation, "relu"))
         with self.name_scope():
             self.features = chain(*conv(widths[0], 3, 2))
             for before, now, stride in zip(widths, widths[1:], strides, strict=False):
@@ -299,9 +299,9 @@ class LinearBottleneck(HybridBlock):
         wide = in_channels * t
         with self.name_scope():
             self.out = HybridSequential()
-            self.out.add(*_normal_conv(wide, act=Relu6),
-                         *_normal_conv(wide, 3, stride, wide, act=Relu6),
-                         *_normal_conv(channels))
+            self.out.add(*normal_conv(wide, act=Relu6),
+                         *normal_conv(wide, 3, stride, wide, act=Relu6),
+                         *normal_conv(channels))
 
     def hybrid_forward(self, F, x):
         """Apply the block."""
@@ -325,7 +325,7 @@ class MobileNetV2(Classifier):
         with self.name_scope():
             self.features = HybridSequential(prefix="features_")
             with self.features.name_scope():
-                self.features.add(*_normal_conv(before, 3, 2, act=Relu6))
+                self.features.add(*normal_conv(before, 3, 2, act=Relu6))
                 for channels, count, first in BOTTLENECKS:
                     now = int(channels * multiplier)
                     for i in range(count):
@@ -333,7 +333,7 @@ class MobileNetV2(Classifier):
                             before, now, 1 if channels == 16 else 6,
                             first if i == 0 else 1))
                         before = now
-                self.features.add(*_normal_conv(int(1280 * max(multiplier, 1)),
+                self.features.add(*normal_conv(int(1280 * max(multiplier, 1)),
                                                 act=Relu6), GlobalAvgPool2D())
             self.output = HybridSequential(prefix="output_")
             with self.output.name_scope():
@@ -341,7 +341,7 @@ class MobileNetV2(Classifier):
                                 Flatten())
 
 
-def _fire(squeeze, expand):
+def fire(squeeze, expand):
     """Few channels, then many: half by 1 x 1 and half by 3 x 3 convolutions."""
     def conv(*args):
         return chain(Conv2D(*args), Activation("relu"))
@@ -369,7 +369,7 @@ class SqueezeNet(Classifier):
         with self.name_scope():
             self.features = chain(
                 Conv2D(*first), Activation("relu"),
-                *(_fire(n, 4 * n) if n else MaxPool2D(3, 2, ceil_mode=True)
+                *(fire(n, 4 * n) if n else MaxPool2D(3, 2, ceil_mode=True)
                   for n in widths), Dropout(0.5))
             self.output = chain(Conv2D(classes, 1), Activation("relu"),
                                 AvgPool2D(13), Flatten())

@@ -53,12 +53,14 @@ a[0, 0]; a[0]; a[:, 1]; a[..., 0]; a[a > 2]; a[np.array([0, 1, 1])]; a[[0, 1, 1]
 a[np.array([0, 1]), np.array([0, 1])]; a[None]; a[:, np.newaxis]; a[-1, ::2]; x[1, :, 2]
 a[0, 0].shape; a.shape; a.size; a.ndim; s.shape; len(a); a.dtype; t.dtype; i.dtype
 a.T; a.reshape(3, 2); a.reshape(-1); a.reshape((3, -1)); a.flatten(); np.ravel(a)
-np.ones((1, 3, 1)).squeeze(); np.ones((1, 1)).squeeze(); a.transpose(1, 0); x.transpose()
+np.ones((1, 3, 1)).squeeze(); np.ones((1, 1)).squeeze(); a.transpose(1, 0)
+x.transpose()
 a.repeat(2); a.repeat(2, axis=1); a.clip(2, 4); a.astype('int32'); a.astype(np.float64)
 a.astype(bool); b.item(1); s.item(); a.tolist(); s.tolist(); a.copy(); a.detach()
 np.dot(b, b); np.dot(a, b); np.dot(a, a.T); np.dot(x, np.ones((4, 2)))
 np.matmul(a, a.T); b.dot(b); np.vdot(b, b); np.inner(b, b); np.outer(b, b)
-np.matmul(x, np.ones((4, 2))); np.tensordot(a, a, axes=([0], [0])); np.tensordot(a, a, 2)
+np.matmul(x, np.ones((4, 2))); np.tensordot(a, a, axes=([0], [0]))
+np.tensordot(a, a, 2)
 np.tensordot(a, b, 1); np.einsum('ij,kj->ik', a, a); np.einsum('ii', m)
 np.einsum('ij->ji', a); np.einsum('bij,bjk->bik', x, np.ones((2, 4, 5)))
 np.exp(b); np.log(d); np.sqrt(d); np.square(i); np.sign(i); np.abs(-i); np.tanh(b)
@@ -70,7 +72,8 @@ np.isinf(b); np.isfinite(b / 0); np.isposinf(b / 0); np.isneginf(b / 0); np.abso
 np.maximum(a, b); np.maximum(b, 2); np.maximum(2, b); np.minimum(i, 2); np.add(a, 1)
 np.subtract(1, b); np.multiply(a, b); np.power(2, b); np.true_divide(i, i); np.mod(i, 2)
 np.divide(a, b); np.hypot(b, b); np.lcm(i, i); np.copysign(b, -1.0); np.ldexp(b, b)
-np.concatenate([a, a]); np.concatenate([a, a], axis=1); np.concatenate([a, a], axis=None)
+np.concatenate([a, a]); np.concatenate([a, a], axis=1)
+np.concatenate([a, a], axis=None)
 np.stack([b, b]); np.stack([b, b], axis=1); np.vstack([b, b]); np.hstack([b, b])
 np.dstack([b, b]); np.column_stack([b, b]); np.split(b, 3); np.split(a, [1], axis=1)
 np.array_split(b, 2); np.vsplit(a, 2); np.hsplit(a, 3); np.append(b, b)
@@ -80,9 +83,10 @@ np.roll(b, 1); np.roll(a, 1); np.roll(a, 1, axis=1); np.roll(a, (1, 1), axis=(0,
 np.flip(b); np.flip(a, 1); np.expand_dims(b, 0); np.broadcast_to(b, (2, 3))
 np.moveaxis(x, 0, -1); np.swapaxes(a, 0, 1); np.atleast_1d(s); np.atleast_2d(b)
 np.atleast_3d(b); np.pad(a, ((1, 1), (0, 2)), mode='edge'); np.argsort(b); a.argsort()
-np.pad(a, ((1, 1), (0, 2)), mode='reflect'); np.pad(a, ((1, 0), (0, 2)), mode='constant')
-np.nonzero(b); np.unique(i); np.bincount(i); np.diff(b); np.sort(a, axis=None)
-np.shape(a); np.ndim(a); np.size(a); np.pi; np.inf; np.newaxis; np.float32; np.bool_
+np.pad(a, ((1, 1), (0, 2)), mode='reflect')
+np.pad(a, ((1, 0), (0, 2)), mode='constant')
+np.nonzero(b); np.unique(i); np.diff(b); np.sort(a, axis=None)
+np.shape(a); np.ndim(a); np.size(a); np.pi; np.inf; np.newaxis; np.float32
 np.linalg.norm(b); np.linalg.norm(a, axis=1); np.linalg.norm(a, ord=1, axis=1)
 np.linalg.norm(a); np.linalg.norm(a, ord='fro'); np.linalg.norm(b, ord=3)
 np.linalg.norm(b, keepdims=True); np.linalg.det(m); np.linalg.inv(m)
@@ -91,7 +95,7 @@ npx.relu(b); npx.sigmoid(b); npx.softmax(b); npx.softmax(a, axis=0); npx.log_sof
 npx.one_hot(np.array([0, 2]), 3); npx.pick(a, np.array([0, 1])); npx.topk(a)
 npx.topk(a, ret_typ='value', k=2); npx.reshape(a, (-2, -1)); npx.reshape_like(a, a.T)
 npx.reshape(x, (-2, -5)); npx.reshape(x, (-6, 1, 2, -4)); npx.reshape(x, (-1, -2))
-npx.reshape(x, (-5, -2), reverse=True); npx.softmax(s)
+npx.reshape(x, (-5, -2), reverse=True)
 npx.batch_dot(x, np.ones((2, 4, 1))); npx.batch_flatten(x); npx.activation(b, 'tanh')
 npx.fully_connected(a, np.ones((2, 3)), np.zeros(2), num_hidden=2)
 npx.layer_norm(a, np.ones(3), np.zeros(3)); npx.gather_nd(a, np.array([[0, 1], [1, 2]]))
@@ -115,7 +119,8 @@ def described(value):
     text = {"text": repr(value), "type": type(value).__name__}
     if hasattr(value, "asnumpy"):
         data = value.asnumpy()
-        return {**text, "shape": list(value.shape), "dtype": str(onp.dtype(value.dtype)),
+        return {**text, "shape": list(value.shape),
+                "dtype": str(onp.dtype(value.dtype)),
                 "values": onp.asarray(data, "float64").tolist()}
     return text
 

@@ -3,6 +3,12 @@
 Each takes the package (`mxnet` or `minihybrid`) and returns what it found, as lists,
 numbers and text; `answers.json` holds what MXNet found.
 """
+import contextlib
+import copy
+import io
+import pickle
+import tempfile
+
 import numpy as np
 
 
@@ -174,6 +180,19 @@ def shapes(mx):
             net.infer_shape_partial(h_weight=(4, 7)), (a + b).infer_shape(b=(2, 3)))
 
 
+def shapes_of_the_other_world(mx):
+    net = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="fc")
+    total = mx.sym.Variable("a") + mx.sym.Variable("b")
+    found = [total.infer_shape(a=()), total.infer_shape(a=(0, 3)),
+             total.infer_shape_partial(a=(0, 3))]
+    with mx.np_shape(True):
+        found += [net.infer_shape_partial(), net.infer_shape_partial(x=(-1, 5)),
+                  net.infer_shape(x=(0, 5)), net.infer_shape(x=(-1, 5)),
+                  total.infer_shape(a=()), total.infer_shape(),
+                  mx.sym.Variable("q", shape=(0, -1)).infer_shape_partial()]
+    return found
+
+
 def types(mx):
     net = perceptron(mx)
     return (net.infer_type(data="float64"), net.infer_type(),
@@ -195,3 +214,215 @@ def inner_symbols(mx):
 def debug_text(mx):
     parts = mx.sym.split(mx.sym.Variable("x"), num_outputs=2, name="s")
     return perceptron(mx).debug_str(), (parts[0] * parts[1]).debug_str()
+
+
+# -- names, attributes, composition ----------------------------------------------------
+def names(mx):
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    made = [x + y, x + 1, 1 + x, x - y, 1 - x, x * y, x * 2, x / y, 1 / x, x % 2,
+            x ** y, x ** 2, 2 ** x, x == y, x == 1, x != y, x > y, x > 1, 1 > x,
+            x >= y, x < y, x <= 1, abs(x), mx.sym.relu(x), mx.sym.relu(x),
+            mx.sym.relu(x, name="mine"), mx.sym.maximum(x, y), mx.sym.maximum(x, 2),
+            mx.sym.random.uniform(shape=(2,)), mx.sym.arange(3), x.reshape((2, 3)),
+            x.sum(), mx.sym.zeros_like(x)]
+    with mx.name.Prefix("my_"):
+        made += [mx.sym.tanh(x), mx.sym.tanh(x, name="t"), mx.sym.Variable("v")]
+        layer = mx.sym.FullyConnected(x, num_hidden=3)
+    with mx.name.NameManager() as manager:
+        made += [mx.sym.relu(x)]
+        told = [manager.get(None, "a"), manager.get(None, "a"), manager.get("b", "a")]
+    group = mx.sym.Group([x, y])
+    return ([s.name for s in made], layer.list_arguments(), told, group.name,
+            repr(group), repr(layer))
+
+
+def attributes(mx):
+    data = mx.sym.Variable("data", attr={"mood": "angry"}, lr_mult=2, wd_mult=0.5,
+                           shape=(2, 3), dtype="float64", __mine__="a",
+                           init=mx.init.Zero())
+    layer = mx.sym.FullyConnected(data, num_hidden=3, name="fc", lr_mult=3,
+                                  attr={"__mood__": "so so", "wd_mult": "4"})
+    found = [data.list_attr(), layer.list_attr(), layer.attr("lr_mult"),
+             layer.attr("nothing"), data.attr("mood"), data.attr("__lr_mult__")]
+    inner = layer.get_internals()
+    return found, [inner["fc_weight"].attr(k) for k in ("__mood__", "__lr_mult__")]
+
+
+def attribute_scopes(mx):
+    with mx.AttrScope(group="4", data="great"):
+        data = mx.sym.Variable("data", attr={"dtype": "data", "group": "1",
+                                             "force_mirroring": "True"}, lr_mult=1)
+        other = mx.sym.Variable("data2")
+    with mx.attribute.AttrScope(__group__="4", __data__="great"):
+        first = mx.sym.Activation(data, act_type="relu", name="act")
+        with mx.AttrScope(__init_bias__="0.0", ctx_group="dev1", __data__="small"):
+            second = mx.sym.FullyConnected(first, num_hidden=10, name="fc2")
+    third, bias = second + 1, second.get_internals()["fc2_bias"]
+    return (data.list_attr(), other.list_attr(), first.list_attr(), second.list_attr(),
+            [third.attr("__group__"), bias.attr("__data__")])
+
+
+def composed(mx):
+    part = mx.sym.FullyConnected(name="fc3", num_hidden=10)
+    part = mx.sym.Activation(part, act_type="relu", name="act3")
+    part = mx.sym.FullyConnected(part, name="fc4", num_hidden=20)
+    whole = part(fc3_data=perceptron(mx), name="composed")
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    group = mx.sym.Group([x * 2, y * 2])(x=perceptron(mx))
+    return (part.list_arguments(), whole.list_arguments(), whole.list_outputs(),
+            whole.get_internals().list_outputs(), part().list_arguments(), part.name,
+            whole.infer_shape(data=(2, 3))[1], group.list_arguments())
+
+
+def files_and_copies(mx):
+    net = perceptron(mx)
+    group = mx.sym.Group([net, net.get_internals()["act_output"]])
+    again = [mx.sym.load_json(group.tojson()), copy.copy(group), copy.deepcopy(group),
+             pickle.loads(pickle.dumps(group))]
+    with tempfile.TemporaryDirectory() as folder:
+        group.save(folder + "/group.json")
+        again.append(mx.sym.load(folder + "/group.json"))
+    return [(s.list_outputs(), s.list_arguments(), s.tojson() == group.tojson())
+            for s in again]
+
+
+# -- autograd --------------------------------------------------------------------------
+def functions_of_your_own(mx):
+    found = []
+
+    class Sigmoid(mx.autograd.Function):
+        def forward(self, x):
+            y = 1 / (1 + mx.nd.exp(-x))
+            self.save_for_backward(y)
+            found.append((mx.autograd.is_recording(), mx.autograd.is_training()))
+            return y
+
+        def backward(self, dy):
+            y, = self.saved_tensors
+            found.append((mx.autograd.is_recording(), mx.autograd.is_training()))
+            return dy * y * (1 - y) * 2
+
+    class Both(mx.autograd.Function):
+        def forward(self, x, y):
+            return x * y, mx.nd.array(np.tanh(y.asnumpy()))
+
+        def backward(self, dx, dy):
+            return dx * 3, dy + dx * 0 + 5
+
+    x, y = numbers(mx, 2, 3), numbers(mx, 2, 3) + 1
+    x.attach_grad()
+    y.attach_grad()
+    with mx.autograd.record():
+        z = Sigmoid()(x * 2)
+    z.backward()
+    first = x.grad.copy()
+    for _ in range(2):
+        with mx.autograd.record():
+            product, other = Both()(x, y)
+            loss = product * product
+        loss.backward()
+    return z, first, found, product, other, x.grad, y.grad, Sigmoid()(x)
+
+
+def gradients_on_request(mx):
+    x = numbers(mx, 4) + 3
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x * x * mx.nd.sin(x)
+    grads = [mx.autograd.grad(y, x, retain_graph=True),
+             mx.autograd.grad(y, [x], head_grads=numbers(mx, 4), retain_graph=True)]
+    with mx.autograd.record():
+        z = mx.nd.sin(x)
+        first = mx.autograd.grad(z, x, create_graph=True, retain_graph=True)[0]
+    first.backward()
+    return grads, first, x.grad
+
+
+def marked_variables(mx):
+    x, g = numbers(mx, 2), mx.nd.zeros((2,))
+    mx.autograd.mark_variables([x], [g], "add")
+    for _ in range(2):
+        with mx.autograd.record():
+            y = x * x
+        mx.autograd.backward([y], [mx.nd.array([1, 10])])
+    return g, x.grad
+
+
+def symbols_of_tapes(mx):
+    x, y = numbers(mx, 1, 4), numbers(mx, 3, 4)
+    x.attach_grad()
+    y.attach_grad()
+    with mx.autograd.record():
+        z = mx.nd.FullyConnected(mx.nd.relu(x) * 2, y, no_bias=True, num_hidden=3)
+    s = mx.autograd.get_symbol(z)
+    return (len(s.list_arguments()), len(s.get_internals()), s.list_outputs()[0][:5],
+            s.bind(mx.cpu(), [x, y]).forward(), z)
+
+
+def modes(mx):
+    def now():
+        return mx.autograd.is_recording(), mx.autograd.is_training()
+
+    found = [now()]
+    for scope in (mx.autograd.record(), mx.autograd.record(train_mode=False),
+                  mx.autograd.pause(), mx.autograd.train_mode(),
+                  mx.autograd.predict_mode()):
+        with scope:
+            found.append(now())
+    with mx.autograd.record():
+        with mx.autograd.pause(train_mode=True):
+            found.append(now())
+        with mx.autograd.predict_mode():
+            found.append(now())
+    found += [mx.autograd.set_recording(True), mx.autograd.set_training(True), now()]
+    return [*found, mx.autograd.set_recording(False), mx.autograd.set_training(False)]
+
+
+# -- summary ---------------------------------------------------------------------------
+def summary(mx):
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4,
+                             name="conv")
+    net = mx.sym.Activation(mx.sym.BatchNorm(net, name="norm"), act_type="relu",
+                            name="act")
+    net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max",
+                         name="pool")
+    net = mx.sym.Flatten(net, name="flat")
+    net = mx.sym.FullyConnected(net, num_hidden=10, name="fc1") + mx.sym.FullyConnected(
+        net, num_hidden=10, name="fc2", no_bias=True)
+    net = mx.sym.SoftmaxOutput(net, name="softmax")
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        mx.viz.print_summary(net, shape={"data": (2, 1, 10, 10)})
+        mx.visualization.print_summary(net, {"data": (2, 1, 10, 10)}, 60,
+                                       [0.4, 0.6, 0.75, 1])
+    return text.getvalue()
+
+
+def training_by_softmax(mx):
+    """Logistic regression as old tutorials write it: the loss is the last layer."""
+    net = mx.sym.SoftmaxOutput(perceptron(mx), name="softmax")
+    exe = net.simple_bind(mx.cpu(), data=(6, 5), softmax_label=(6,))
+    for array in exe.arg_arrays:
+        array[:] = numbers(mx, *array.shape)
+    exe.arg_dict["softmax_label"][:] = mx.nd.array([0, 1, 0, 1, 1, 0])
+    for _ in range(5):
+        exe.forward(is_train=True)
+        exe.backward()
+        for name, grad in exe.grad_dict.items():
+            if name not in ("data", "softmax_label"):
+                exe.arg_dict[name][:] -= 0.1 * grad
+    return exe.outputs, exe.arg_dict["out_weight"], exe.grad_dict["h_weight"]
+
+
+def running_statistics(mx):
+    net = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn", fix_gamma=False)
+    exe = net.simple_bind(mx.cpu(), x=(6, 3))
+    exe.arg_dict["x"][:] = numbers(mx, 6, 3)
+    exe.arg_dict["bn_gamma"][:] = 2
+    exe.aux_dict["bn_moving_var"][:] = 1
+    before = exe.forward()[0].copy()
+    for _ in range(3):
+        exe.forward(is_train=True)
+        exe.backward(numbers(mx, 6, 3))
+    return (list(exe.aux_dict), before, exe.outputs, exe.aux_arrays, exe.grad_arrays,
+            net.list_auxiliary_states(), net.infer_shape(x=(6, 3)), exe.forward())

@@ -1,0 +1,12 @@
+"""Chapter 01. The names of errors and types that MXNet programs ask `mx.base` for.
+
+Takes:   nothing.
+Gives:   `MXNetError`, the parent of all errors here; `mx_real_t`, the usual type.
+"""
+
+import numpy as np
+
+from minihybrid.op import HybridError
+
+MXNetError = HybridError
+mx_real_t = np.float32
