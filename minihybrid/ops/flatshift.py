@@ -309,7 +309,7 @@ def weight_loops(k, data, grad, out, s):
                     exact_sums(k, planes, out, s)
         k("bad = 0")
         with k.loop("i", out.size):
-            k(f"bad += {out}[i] - {out}[i] != 0")
+            k(f"bad += not abs({out}[i]) < INF")
         with k.block("if bad == 0:"):
             k("break")
 
