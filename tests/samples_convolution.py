@@ -68,4 +68,7 @@ SAMPLES = {
         of((2, 3, 4, 5), global_pool=True, pool_type="avg"),
         of((2, 3, 4, 5), global_pool=True),
         of((1, 2, 3, 4, 3), kernel=(2, 2, 2), pool_type="max")],
+    "UpSampling": [of((2, 3, 2, 3), scale=2, sample_type="nearest"),
+                   of((2, 3, 2, 3), (3, 1, 4, 4), scale=2, sample_type="bilinear"),
+                   of((1, 2, 2, 2), (1, 3, 4, 4), scale=4, sample_type="nearest")],
 }

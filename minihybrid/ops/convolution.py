@@ -35,7 +35,8 @@ from minihybrid.ops.flatshift import (
     weight_loops,
     weight_scratch,
 )
-from minihybrid.ops.shapes import common_dtype, forward, merge
+from minihybrid.ops.layout import add_n, concat
+from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
 
 
 # -- NumPy: one slice a tap ------------------------------------------------------------
@@ -323,3 +324,71 @@ deconvolution = register(
     doc="The gradient of a convolution as a layer: each number of the data, times the "
         "weights of a filter, is added to a window; (N, C, *size) -> "
         "(N, num_filter, *out).")
+
+
+# -- UpSampling ------------------------------------------------------------------------
+def _scales(shapes, scale):
+    """(the output's lengths, how often each input is repeated)."""
+    if scale < 1 or any(len(s) != 4 for s in shapes):
+        raise ShapeError(f"UpSampling: images (N, C, H, W) and a scale of at least 1 "
+                         f"are needed, found {' and '.join(map(str, shapes))} and {scale}")
+    high, wide = (n * scale for n in shapes[0][2:])
+    scales = [high // max(s[2], 1) for s in shapes]
+    if any((s[2] * by, s[3] * by) != (high, wide) or s[0] != shapes[0][0]
+           for s, by in zip(shapes, scales, strict=True)):
+        raise ShapeError(f"UpSampling: {' and '.join(map(str, shapes))} cannot all be "
+                         f"repeated to {high} x {wide}")
+    return (high, wide), scales
+
+
+def _up_infer(specs, scale, sample_type, multi_input_mode, **_):
+    kind, shapes = common_dtype("UpSampling", specs), [s.shape for s in specs]
+    if shapes[0] is None or -1 in shapes[0]:
+        return specs, [Spec(None, kind)]
+    if sample_type == "bilinear":
+        (n, c, *_), k = shapes[0], 2 * scale - scale % 2
+        size, _ = _scales(shapes[:1], scale)
+        if len(specs) != 2:
+            raise AttrError(f"UpSampling: {len(specs)} inputs were given, but "
+                            "sample_type='bilinear' needs data and a weight")
+        merge("UpSampling", "weight", shapes[1], (c, 1, k, k))
+        return [Spec(shapes[0], kind), Spec((c, 1, k, k), kind)], [
+            Spec((n, c, *size), kind)]
+    if not known(specs):
+        return specs, [Spec(None, kind)]
+    size, _ = _scales(shapes, scale)
+    channels = sum(s[1] for s in shapes)
+    if multi_input_mode == "sum":
+        channels = shapes[0][1]
+        if any(s[1] != channels for s in shapes):
+            raise ShapeError("UpSampling: multi_input_mode='sum' needs inputs of as "
+                             f"many channels, found {' and '.join(map(str, shapes))}")
+    return specs, [Spec((shapes[0][0], channels, *size), kind)]
+
+
+def _up_expand(specs, *data, scale, sample_type, multi_input_mode, **_):
+    if sample_type == "bilinear":
+        channels = specs[0].shape[1]
+        return deconvolution(
+            *data, kernel=(2 * scale - scale % 2,) * 2, stride=(scale,) * 2,
+            pad=(scale // 2,) * 2, num_filter=channels, num_group=channels)
+    parts = []
+    _, scales = _scales([s.shape for s in specs], scale)
+    for value, spec, by in zip(data, specs, scales, strict=True):
+        n, c, h, w = spec.shape
+        value = value.reshape(as_codes((n, c, h, 1, w, 1)))
+        value = value.broadcast_to((n, c, h, by, w, by))
+        parts.append(value.reshape(as_codes((n, c, h * by, w * by))))
+    if len(parts) == 1:
+        return parts[0]
+    return add_n(*parts) if multi_input_mode == "sum" else concat(*parts, dim=1)
+
+
+upsampling = register(
+    "UpSampling", inputs=("data",), variadic=True, infer=_up_infer, expand=_up_expand,
+    attrs={"scale": (integer, REQUIRED), "num_filter": (integer, 0),
+           "sample_type": (choice("nearest", "bilinear"), REQUIRED),
+           "multi_input_mode": (choice("concat", "sum"), "concat"),
+           "workspace": (integer, 512)},
+    doc="Images made larger: each number repeated, or a Deconvolution whose weights "
+        "(a second input) mix the neighbours; (N, C, H, W) -> (N, C, scale H, scale W).")

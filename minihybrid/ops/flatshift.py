@@ -14,8 +14,7 @@ In loops:   for vectors p: for c: for taps t: row[p] += plane[c][p + shift[t]] *
 
 Source:  Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based convolution algorithms
          (2017), whose shifted sums these are; here in planes, without matrix products.
-What is left out: Winograd's and Fourier's forms; an infinity beside the padding makes
-the gradient of the weights NaN, because it is multiplied by a zero.
+What is left out: Winograd's and Fourier's forms.
 """
 
 import itertools
@@ -288,40 +287,54 @@ def weight_loops(k, data, grad, out, s):
     """out[o, c, tap] = the products of grad[o] and the data, shifted, summed up.
 
     The gradients lie in planes of the same steps, with zeros where rows end, so that
-    one sum goes along the planes of several samples.
+    one sum goes along the planes of several samples. If that gives a number that is
+    not finite, it is done again without what lies at the row ends: zero times infinity
+    is NaN.
     """
     batch = s.batch()
-    planes, n_taps = s.data_planes(batch), prod(s.kernel)
-    length = round_up((batch - 1) * planes.plane + planes.row)
-    ones = [1] * len(s.out)
+    planes, ones = s.data_planes(batch), [1] * len(s.out)
     grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones,
                    [[0]] * len(ones), batch)
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
-    zero(k, out, out.size)
-    n_rows, n_channels = s.o // s.g, s.c // s.g
-    shifts = [planes.shift(places) for _, places in s.taps()]
-    with k.loop("n", s.n // batch):
-        planes.fill(k, k.part(data, "n", (batch, s.c, *s.size)), "work")
-        grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
-        with k.loop("g", s.g):
-            for start, stop, high in blocks(n_rows, 4):
-                with k.loop("o", stop, start, high), k.loop("c", n_channels):
-                    k(f"row = {planes.numbers} + (g * {n_rows} + o) * {grads.channel}")
-                    k(f"plane = (g * {n_channels} + c) * {planes.channel}")
-                    k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {n_taps}")
-                    for t0, t1, taps in blocks(n_taps, most_vectors(high)):
-                        with k.loop("first", t1, t0, taps):
-                            _dots(k, shifts, high, taps, grads.channel, length)
-                            for r in range(high):
-                                for e in range(taps):
-                                    at = r * n_channels * n_taps + e
-                                    k(f"{out}[wat + first + {at}] += "
-                                      f"total(s{r}_{e})")
+    with k.block("for turn in range(2):"):
+        zero(k, out, out.size)
+        with k.loop("n", s.n // batch):
+            planes.fill(k, k.part(data, "n", (batch, s.c, *s.size)), "work")
+            grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
+            with k.loop("g", s.g):
+                with k.block("if turn == 0:"):
+                    _flat_sums(k, planes, s, out)
+                with k.block("else:"):
+                    _exact_sums(k, planes, s, out)
+        k("bad = 0")
+        with k.loop("i", out.size):
+            k(f"bad += {out}[i] - {out}[i] != 0")
+        with k.block("if bad == 0:"):
+            k("break")
 
 
-def _dots(k, shifts, high, taps, channel, length):
+def _flat_sums(k, planes, s, out):
+    """Blocks of filters, each with some taps of a channel at once."""
+    n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    for start, stop, high in blocks(n_rows, 4):
+        with k.loop("o", stop, start, high), k.loop("c", n_channels):
+            k(f"row = {planes.numbers} + (g * {n_rows} + o) * {planes.phase}")
+            k(f"plane = (g * {n_channels} + c) * {planes.channel}")
+            k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {n_taps}")
+            for t0, t1, taps in blocks(n_taps, most_vectors(high)):
+                with k.loop("first", t1, t0, taps):
+                    _dots(k, planes, s, high, taps)
+                    for r in range(high):
+                        for e in range(taps):
+                            at = r * n_channels * n_taps + e
+                            k(f"{out}[wat + first + {at}] += total(s{r}_{e})")
+
+
+def _dots(k, planes, s, high, taps):
     """Some rows of gradients times some shifts of the data, summed up lane by lane."""
+    shifts = [planes.shift(places) for _, places in s.taps()]
+    length = round_up((planes.batch - 1) * planes.plane + planes.row)
     for e in range(taps):
         k(f"t = first + {e}")
         k(f"x{e} = plane + {_table(shifts)}")
@@ -329,8 +342,28 @@ def _dots(k, shifts, high, taps, channel, length):
             k(f"s{r}_{e} = splat(T(0))")
     with k.block(f"for p in range(0, {length}, {width(k.dtype.itemsize)}):"):
         for r in range(high):
-            k(f"y{r} = load(work, row + {r * channel} + p)")
+            k(f"y{r} = load(work, row + {r * planes.phase} + p)")
         for e in range(taps):
             k(f"v = load(work, x{e} + p)")
             for r in range(high):
                 k(f"s{r}_{e} = fma(v, y{r}, s{r}_{e})")
+
+
+def _exact_sums(k, planes, s, out):
+    """The same, number by number."""
+    n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    shifts = [planes.shift(places) for _, places in s.taps()]
+    with k.loop("o", n_rows), k.loop("c", n_channels), k.loop("t", n_taps):
+        k(f"x = (g * {n_channels} + c) * {planes.channel} + {_table(shifts)}")
+        k(f"row = (g * {n_rows} + o) * {planes.phase}")
+        k("sum_ = T(0)")
+        depth, at = k.depth, []
+        for d, (count, step) in enumerate([(planes.batch, planes.plane),
+                                           *zip(s.out, planes.steps, strict=True)]):
+            k(f"for i{d} in range({count}):")
+            k.depth += 1
+            at.append(f"i{d} * {step}")
+        k(f"at = {' + '.join(at)}")
+        k("sum_ += work[x + at] * rows[row + at]")
+        k.depth = depth
+        k(f"{out}[((g * {n_rows} + o) * {n_channels} + c) * {n_taps} + t] += sum_")
