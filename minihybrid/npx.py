@@ -56,7 +56,10 @@ NAMES = {
 class _RandomSeed:
     """The function `npx.random.seed`."""
 
-    seed = staticmethod(_seed)
+    @staticmethod
+    def seed(seed, ctx="all"):
+        """Start the random numbers anew."""
+        _seed(seed, ctx)
 
 
 random = _RandomSeed()

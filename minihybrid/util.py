@@ -34,6 +34,7 @@ def set_np(shape=True, array=True, dtype=False):
         raise AttrError("set_np: array=True needs shape=True, because np arrays have "
                         "shapes such as () and (0, 3)")
     Flags.shape, Flags.array = bool(shape), bool(array)
+    vars(FLAGS).clear()  # what a scope of this thread said holds no more
 
 
 def reset_np():
@@ -54,6 +55,7 @@ def is_np_array():
 def set_np_shape(active):
     """Set the shape switch; returns what it was."""
     before, Flags.shape = FLAGS.shape, bool(active)
+    vars(FLAGS).pop("shape", None)
     return before
 
 
@@ -67,11 +69,12 @@ class _Scope(ContextDecorator):
         return _Scope(**self.wanted)
 
     def __enter__(self):
-        self.before.append({name: getattr(FLAGS, name) for name in self.wanted})
+        self.before.append(dict(vars(FLAGS)))
         vars(FLAGS).update(self.wanted)
         return self
 
     def __exit__(self, *_):
+        vars(FLAGS).clear()
         vars(FLAGS).update(self.before.pop())
 
 

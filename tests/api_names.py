@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import minihybrid as mx
+from minihybrid.attribute import KNOWN
 from minihybrid.op import OPS
 
 HERE = Path(__file__).parent
@@ -24,6 +25,7 @@ OUT_OF_SCOPE = {
     "nd.sparse.csr_matrix": "sparse storage",
     "nd.sparse.CSRNDArray": "sparse storage",
     "nd.broadcast_maximum": "it has no axis; MXNet ignores the argument",
+    "sym.Reshape": "target_shape, which MXNet warns against; shape says the same",
 }
 
 # What an attribute is looked for on if the class itself lacks it.
@@ -74,7 +76,8 @@ def refused(path, found, keywords):
     """The keywords that a call would not accept, as far as signatures tell."""
     names, free = set(), True
     for function in inspect.getmro(found) if isinstance(found, type) else [found]:
-        if isinstance(found, type) and "__init__" not in vars(function) or not free:
+        if function is object or not free or \
+                isinstance(found, type) and "__init__" not in vars(function):
             continue
         parameters = inspect.signature(function).parameters
         names |= set(parameters)
@@ -82,7 +85,8 @@ def refused(path, found, keywords):
     op = OPS.get(path.rpartition(".")[2])
     if free and op and path.startswith(("nd.", "sym.")):  # it passes them to its record
         inputs = op.inputs if isinstance(op.inputs, tuple) else op.inputs(None)
-        names |= {*inputs, *op.attrs, *["num_args"] * op.variadic}
+        names |= {*inputs, *op.attrs, "name", *["num_args"] * op.variadic}
+        names |= KNOWN if path.startswith("sym.") else set()  # attributes of any node
         free = False
     return [] if free else [k for k in keywords if k not in names]
 

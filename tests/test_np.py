@@ -152,6 +152,9 @@ def test_scopes_and_decorators_switch_for_a_while():
             assert not npx.is_np_shape()
         assert npx.is_np_shape()
     assert not npx.is_np_shape()
+    npx.set_np()
+    assert npx.is_np_shape() and npx.is_np_array()
+    npx.reset_np()
     with pytest.raises(AttrError, match="array=True needs shape=True"):
         npx.set_np(shape=False)
 
@@ -192,7 +195,7 @@ def test_gradient_of_a_gradient_of_np_arrays():
     x = np.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():
-        dx = autograd.grad((x ** 3).sum(), x, create_graph=True)
+        (dx,) = autograd.grad((x ** 3).sum(), x, create_graph=True)
         total = (dx * dx).sum()
     total.backward()
     assert type(dx) is np.ndarray and x.grad.tolist() == [36, 288]

@@ -169,6 +169,67 @@ def test_functions_of_symbols_by_name():
     np.testing.assert_allclose(out.asnumpy(), [8, 9], rtol=1e-6)
 
 
+class Sigmoid(autograd.Function):
+    """A function whose gradient is written by hand, from what it saved."""
+
+    def forward(self, x):
+        y = 1 / (1 + nd.exp(-x))
+        self.save_for_backward(y)
+        return y
+
+    def backward(self, dy):
+        y, = self.saved_tensors
+        return dy * y * (1 - y)
+
+
+def test_a_function_with_a_gradient_of_ones_own():
+    x, grads = nd.random.normal(shape=(5,)), []
+    for function in (Sigmoid(), nd.sigmoid):
+        x.attach_grad()
+        with autograd.record():
+            y = function(x) * 2
+        y.backward()
+        grads.append(x.grad.asnumpy())
+    np.testing.assert_allclose(*grads, rtol=1e-5)
+
+
+def test_a_symbol_as_a_compiled_function():
+    a, b = sym.var("a"), sym.var("b")
+    op = nd.CachedOp(sym.Group([a * b, a - b]))
+    x, y = nd.array([1, 2]), nd.array([3, 5])
+    x.attach_grad()
+    with autograd.record():
+        product, difference = op(x, y)
+        (product + 2 * difference).backward()
+    np.testing.assert_array_equal(product.asnumpy(), [3, 10])
+    np.testing.assert_array_equal(x.grad.asnumpy(), [5, 7])
+    out = nd.zeros(2)
+    assert nd.CachedOp(a + b)(x, y, out=out) is out
+    np.testing.assert_array_equal(out.asnumpy(), [4, 7])
+    with pytest.raises(mx.AttrError, match=r"2 arrays are needed \(a, b\), found 1"):
+        op(x)
+
+
+def test_results_are_written_into_arrays_that_exist():
+    x = nd.array([[1, 2], [3, 4]])
+    for make, want in ((nd.ones, 1), (nd.zeros, 0)):
+        assert make((2, 2), out=x) is x
+        np.testing.assert_array_equal(x.asnumpy(), np.full((2, 2), want))
+
+
+def test_softmax_of_lines_of_different_length():
+    x = nd.array([[1, 2, 3], [1, 2, 3], [1, 2, 3]])
+    out = nd.softmax(x, length=nd.array([2, 3, 0]), use_length=True).asnumpy()
+    e = np.exp([1, 2, 3])
+    np.testing.assert_allclose(out, [[*e[:2] / e[:2].sum(), 0], e / e.sum(), [0, 0, 0]],
+                               rtol=1e-5)
+    half = x.astype("float16")
+    assert nd.softmax(half, dtype="float32").dtype == np.float32
+    assert nd.log_softmax(half, dtype="float32").dtype == np.float32
+    with pytest.raises(mx.ShapeError, match=r"length has shape \(2,\), but \(3,\)"):
+        nd.softmax(x, length=nd.array([2, 3]), use_length=True)
+
+
 class TopTwo(metric.EvalMetric):
     """How often the label is among the two highest scores."""
 
@@ -275,6 +336,9 @@ def test_linear_regression_in_the_style_of_numpy(numpy_world):
     total = mx.np.ones(3)
     total /= 2
     assert total.sum() == 1.5
+    assert (x.clip(min=-0.5, max=0.5) == mx.np.clip(x, -0.5, 0.5)).all()
+    mx.npx.random.seed(seed=4)
+    assert (mx.np.random.normal(0, 1, (200, 2)) == x).all()
 
 
 def test_gluon_in_the_style_of_numpy(numpy_world):

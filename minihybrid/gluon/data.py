@@ -49,12 +49,12 @@ class Dataset:
 
     def filter(self, fn):
         """The samples for which `fn(sample)` is true."""
-        return _Sampled(self, FilterSampler(fn, self))
+        return _SampledDataset(self, FilterSampler(fn, self))
 
     def take(self, count):
         """The first samples; all of them for `None`."""
         count = len(self) if count is None else min(count, len(self))
-        return _Sampled(self, SequentialSampler(count))
+        return _SampledDataset(self, SequentialSampler(count))
 
     def shard(self, num_shards, index):
         """One of several parts of equal size; the first may be longer by one.
@@ -66,13 +66,13 @@ class Dataset:
                             f"needed: 0 to {num_shards - 1}")
         size, rest = divmod(len(self), num_shards)
         start = size * index + min(index, rest)
-        return _Sampled(self, SequentialSampler(size + (index < rest), start))
+        return _SampledDataset(self, SequentialSampler(size + (index < rest), start))
 
     def sample(self, sampler):
         """The samples that a sampler names, in its order."""
         if not isinstance(sampler, Sampler):
             raise AttrError(f"sample: {sampler!r} is not a gluon.data.Sampler")
-        return _Sampled(self, sampler)
+        return _SampledDataset(self, sampler)
 
 
 def _each(dataset):
@@ -140,7 +140,7 @@ class _First:
         return (self._fn(first), *rest) if rest else self._fn(first)
 
 
-class _Sampled(Dataset):
+class _SampledDataset(Dataset):
     """The samples that a sampler named when the dataset was made."""
 
     def __init__(self, dataset, sampler):

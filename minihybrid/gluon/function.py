@@ -1,14 +1,18 @@
 """Chapter 14. function: hybridize a plain Python function of arrays.
 
 Takes:   a function written with infix signs and operators.
-Gives:   a callable that traces it once a signature and then runs compiled plans.
+Gives:   a callable that traces it once a signature and then runs compiled plans; and
+         `CachedOp`, the same of a symbol.
 
 What is left out: functions that read arrays from outside; pass them as arguments.
 """
 
 import functools
 
+from minihybrid import nd
 from minihybrid.gluon.hybrid import Hybrid
+from minihybrid.op import AttrError
+from minihybrid.sym import replay
 
 
 class HybridFunction:
@@ -46,3 +50,36 @@ def function(f=None, *, target=None):
     if f is None:
         return functools.partial(function, target=target)
     return HybridFunction(f, target)
+
+
+class CachedOp:
+    """A symbol as a compiled function of arrays, in the order of `list_inputs()`.
+
+    flags:   accepted as in MXNet, where they choose how memory is planned.
+
+    >>> from minihybrid import sym
+    >>> op = CachedOp(sym.var("a") * sym.var("b") + 1)
+    >>> op(nd.array([2]), nd.array([3])).item()
+    7.0
+    """
+
+    def __init__(self, sym, flags=()):
+        self._names, refs = sym.list_inputs(), sym.refs
+        nodes = [n for part in sym._variables() for n in part]
+
+        def run(*values):
+            outs = replay(refs, dict(zip(nodes, values, strict=True)))
+            return outs if len(outs) > 1 else outs[0]
+
+        self.hybrid = Hybrid(run, dict, "CachedOp")
+
+    def __call__(self, *args, out=None):
+        """One array, or a list of all outputs; `out` takes the result."""
+        if len(args) != len(self._names):
+            raise AttrError(f"CachedOp: {len(self._names)} arrays are needed "
+                            f"({', '.join(self._names)}), found {len(args)}")
+        result = self.hybrid.call(*args)
+        return result if out is None else out.copy_from(result)
+
+
+nd.CachedOp = CachedOp

@@ -29,6 +29,11 @@ class DeferredInitializationError(HybridError):
     """The parameter will have an array once the first input tells its shape."""
 
 
+def unknown_lengths(shape):
+    """A parameter's shape in which 0 (of layers, in either world) and -1 are -1."""
+    return shape and tuple(-1 if n in (0, None) else int(n) for n in shape)
+
+
 class Version:
     """Counts how often a parameter got another array; plans hold addresses."""
 
@@ -50,7 +55,7 @@ class Parameter:
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
-        self._spec = Spec(sym.unknown_lengths(shape), np.dtype(dtype))
+        self._spec = Spec(unknown_lengths(shape), np.dtype(dtype))
         self._array = None
         self._var = None      # the symbol that stands for it outside of traces
         self.placed = False   # whether a ParameterDict named it
@@ -73,7 +78,7 @@ class Parameter:
     @shape.setter
     def shape(self, shape):
         self._spec = refine(
-            self.name, self._spec, Spec(sym.unknown_lengths(shape), None)
+            self.name, self._spec, Spec(unknown_lengths(shape), None)
         )
 
     @property

@@ -25,7 +25,7 @@ INFIX = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_di
 COMPARE = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal",
            "lt": "less", "le": "less_equal"}
 METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
-    clip repeat take sort argsort cumsum round flip tile diag diagonal trace
+    repeat take sort argsort cumsum round flip tile diag diagonal trace
     broadcast_to""".split()
 
 
@@ -73,6 +73,10 @@ class Numpy:
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         """The same numbers in a dtype."""
         return OPS["Cast"](self, dtype=dtype)
+
+    def clip(self, min=None, max=None, out=None):
+        """The same numbers, but not below min and not above max."""
+        return FUNCTIONS["clip"](self, min, max, out=out)
 
     def expand_dims(self, axis):
         """Put in an axis of length 1."""
