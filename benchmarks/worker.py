@@ -21,9 +21,11 @@ class Worker:
     def __init__(self, rival, net, arrays_path):
         self.rival = importlib.import_module(f"rivals.{rival}")
         self.net, self.arrays_path = net, arrays_path
+        self.modes = getattr(
+            self.rival, "TRAIN" if net.startswith("train_") else "MODES", {})
 
     def describe(self):
-        modes = list(self.rival.MODES) if self.net in self.rival.BUILD else []
+        modes = list(self.modes) if self.net in self.rival.BUILD else []
         return {"version": self.rival.VERSION, "modes": modes}
 
     def prepare(self, mode, answer):
@@ -31,10 +33,14 @@ class Worker:
         net, data = self.rival.BUILD[self.net](arrays)
         # What a user waits for at first: tracing or compiling, then the answer.
         start_s = time.perf_counter()
-        self.call = self.rival.MODES[mode](net, data)
+        self.call = self.modes[mode](net, data)
         result = self.call()
         first_s = time.perf_counter() - start_s
-        np.save(answer, self.rival.to_numpy(result))
+        if isinstance(result, tuple):  # a training step: losses and weights
+            found = np.concatenate([self.rival.to_numpy(r).ravel() for r in result])
+        else:
+            found = self.rival.to_numpy(result)
+        np.save(answer, found)
         return {"first_s": first_s}
 
     def time(self, n_calls):

@@ -1,11 +1,13 @@
 """What is timed: arrays from a fixed seed, and the right answer in float64.
 
 A workload names a `net` that each rival builds in its own way (`BUILD` in
-`rivals/<name>.py`); workloads that differ in their arrays only share a net.
+`rivals/<name>.py`); workloads that differ in their arrays only share a net. A net that
+begins with `train_` is a training step, which has modes of its own (`TRAIN`).
 """
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import lenet
 import numpy as np
 
 
@@ -37,6 +39,12 @@ WORKLOADS = {
     "mlp": Workload(
         "MLP 512-256-128-2, relu, float32, batch 1", "mlp",
         lambda rng: mlp_arrays(rng, batch=1), mlp_reference),
+    "lenet": Workload(
+        "LeNet 1x28x28, forwards, float32, batch 16", "lenet",
+        lambda rng: lenet.arrays(rng, batch=16), lenet.answer),
+    "lenet-train": Workload(
+        "LeNet 1x28x28, training step (SGD), float32, batch 64", "train_lenet",
+        lambda rng: lenet.arrays(rng, batch=64), lenet.step_answer),
     "yardstick": Workload(
         "NumPy matrix product, 256 x 256, float32", "matmul",
         lambda rng: {"data": rng.standard_normal((256, 256))},

@@ -3,11 +3,15 @@ from importlib.metadata import version
 
 import minihybrid
 
-from .gluon import build, eager, hybridized, to_numpy  # noqa: F401
+from .gluon import build, eager, hybridized, to_numpy, trained  # noqa: F401
 
 VERSION = version("minihybrid")
 BUILD = build(minihybrid)
 MODES = {
     "eager": eager,
     "hybridized": hybridized(static_alloc=True, static_shape=True),
+}
+TRAIN = {
+    "eager": trained(minihybrid),
+    "hybridized": trained(minihybrid, static_alloc=True, static_shape=True),
 }

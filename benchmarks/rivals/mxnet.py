@@ -1,7 +1,7 @@
 """MXNet 1.9.1, the last release."""
 import mxnet
 
-from .gluon import build, eager, hybridized, to_numpy  # noqa: F401
+from .gluon import build, eager, hybridized, to_numpy, trained  # noqa: F401
 
 VERSION = mxnet.__version__
 BUILD = build(mxnet)
@@ -11,4 +11,10 @@ MODES = {
     "hybridized, static_alloc": hybridized(static_alloc=True),
     "hybridized, static_alloc, static_shape": hybridized(
         static_alloc=True, static_shape=True),
+}
+TRAIN = {
+    "eager": trained(mxnet),
+    "hybridized, static_alloc": trained(mxnet, static_alloc=True),
+    "hybridized, static_alloc, static_shape": trained(
+        mxnet, static_alloc=True, static_shape=True),
 }

@@ -1,4 +1,5 @@
 """NumPy, written as one writes it by hand."""
+import lenet
 import numpy as np
 
 VERSION = np.__version__
@@ -19,6 +20,20 @@ def matmul(a):
     return (lambda x: x @ x), a["data"]
 
 
-BUILD = {"mlp": mlp, "matmul": matmul}
+def lenet_forward(a):
+    return (lambda x: lenet.answer({**a, "data": x})), a["data"]
+
+
+def lenet_steps(a):
+    def step(a):
+        losses, new = lenet.step(a)
+        a.update(new)
+        return losses, a["weight0"], a["weight4"]
+    return step, a
+
+
+BUILD = {"mlp": mlp, "matmul": matmul, "lenet": lenet_forward,
+         "train_lenet": lenet_steps}
 MODES = {"eager": lambda net, x: lambda: net(x)}
+TRAIN = MODES
 to_numpy = np.asarray

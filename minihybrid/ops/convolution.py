@@ -330,8 +330,9 @@ deconvolution = register(
 def _scales(shapes, scale):
     """(the output's lengths, how often each input is repeated)."""
     if scale < 1 or any(len(s) != 4 for s in shapes):
-        raise ShapeError(f"UpSampling: images (N, C, H, W) and a scale of at least 1 "
-                         f"are needed, found {' and '.join(map(str, shapes))} and {scale}")
+        raise ShapeError("UpSampling: images (N, C, H, W) and a scale of at least 1 are "
+                         f"needed, found {' and '.join(map(str, shapes))} and scale="
+                         f"{scale}")
     high, wide = (n * scale for n in shapes[0][2:])
     scales = [high // max(s[2], 1) for s in shapes]
     if any((s[2] * by, s[3] * by) != (high, wide) or s[0] != shapes[0][0]
@@ -391,4 +392,4 @@ upsampling = register(
            "multi_input_mode": (choice("concat", "sum"), "concat"),
            "workspace": (integer, 512)},
     doc="Images made larger: each number repeated, or a Deconvolution whose weights "
-        "(a second input) mix the neighbours; (N, C, H, W) -> (N, C, scale H, scale W).")
+        "(a second input) mix neighbours; (N, C, H, W) -> (N, C, scale H, scale W).")
