@@ -331,8 +331,8 @@ def _scales(shapes, scale):
     """(the output's lengths, how often each input is repeated)."""
     if scale < 1 or any(len(s) != 4 for s in shapes):
         raise ShapeError("UpSampling: images (N, C, H, W) and a scale of at least 1 "
-                         f"are needed, found {' and '.join(map(str, shapes))} and "
-                         f"scale={scale}")
+                         f"are needed, got {' and '.join(map(str, shapes))} and scale="
+                         f"{scale}")
     high, wide = (n * scale for n in shapes[0][2:])
     scales = [high // max(s[2], 1) for s in shapes]
     if any((s[2] * by, s[3] * by) != (high, wide) or s[0] != shapes[0][0]

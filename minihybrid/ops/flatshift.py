@@ -304,9 +304,9 @@ def weight_loops(k, data, grad, out, s):
             grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
             with k.loop("g", s.g):
                 with k.block("if turn == 0:"):
-                    flat_sums(k, planes, out, s)
+                    _flat_sums(k, planes, s, out)
                 with k.block("else:"):
-                    exact_sums(k, planes, out, s)
+                    _exact_sums(k, planes, s, out)
         k("bad = 0")
         with k.loop("i", out.size):
             k(f"bad += not abs({out}[i]) < INF")
@@ -314,11 +314,9 @@ def weight_loops(k, data, grad, out, s):
             k("break")
 
 
-def flat_sums(k, planes, out, s):
-    """Blocks of some filters and some taps, along whole planes."""
+def _flat_sums(k, planes, s, out):
+    """Blocks of filters, each with some taps of a channel at once."""
     n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
-    length = round_up((planes.batch - 1) * planes.plane + planes.row)
-    shifts = [planes.shift(places) for _, places in s.taps()]
     for start, stop, high in blocks(n_rows, 4):
         with k.loop("o", stop, start, high), k.loop("c", n_channels):
             k(f"row = {planes.numbers} + (g * {n_rows} + o) * {planes.phase}")
@@ -326,35 +324,17 @@ def flat_sums(k, planes, out, s):
             k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {n_taps}")
             for t0, t1, taps in blocks(n_taps, most_vectors(high)):
                 with k.loop("first", t1, t0, taps):
-                    _dots(k, shifts, high, taps, planes.phase, length)
+                    _dots(k, planes, s, high, taps)
                     for r in range(high):
                         for e in range(taps):
                             at = r * n_channels * n_taps + e
                             k(f"{out}[wat + first + {at}] += total(s{r}_{e})")
 
 
-def exact_sums(k, planes, out, s):
-    """The same, number by number."""
-    n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
-    shifts = [planes.shift(places) for _, places in s.taps()]
-    with k.loop("o", n_rows), k.loop("c", n_channels), k.loop("t", n_taps):
-        k(f"plane = (g * {n_channels} + c) * {planes.channel} + {_table(shifts)}")
-        k(f"row = (g * {n_rows} + o) * {planes.phase}")
-        k("exact = T(0)")
-        depth, at = k.depth, []
-        for d, (count, step) in enumerate([(planes.batch, planes.plane),
-                                           *zip(s.out, planes.steps, strict=True)]):
-            k(f"for i{d} in range({count}):")
-            k.depth += 1
-            at.append(f"i{d} * {step}")
-        k(f"at = {' + '.join(at)}")
-        k("exact += work[plane + at] * rows[row + at]")
-        k.depth = depth
-        k(f"{out}[((g * {n_rows} + o) * {n_channels} + c) * {n_taps} + t] += exact")
-
-
-def _dots(k, shifts, high, taps, channel, length):
+def _dots(k, planes, s, high, taps):
     """Some rows of gradients times some shifts of the data, summed up lane by lane."""
+    shifts = [planes.shift(places) for _, places in s.taps()]
+    length = round_up((planes.batch - 1) * planes.plane + planes.row)
     for e in range(taps):
         k(f"t = first + {e}")
         k(f"x{e} = plane + {_table(shifts)}")
@@ -362,8 +342,28 @@ def _dots(k, shifts, high, taps, channel, length):
             k(f"s{r}_{e} = splat(T(0))")
     with k.block(f"for p in range(0, {length}, {width(k.dtype.itemsize)}):"):
         for r in range(high):
-            k(f"y{r} = load(work, row + {r * channel} + p)")
+            k(f"y{r} = load(work, row + {r * planes.phase} + p)")
         for e in range(taps):
             k(f"v = load(work, x{e} + p)")
             for r in range(high):
                 k(f"s{r}_{e} = fma(v, y{r}, s{r}_{e})")
+
+
+def _exact_sums(k, planes, s, out):
+    """The same, number by number."""
+    n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    shifts = [planes.shift(places) for _, places in s.taps()]
+    with k.loop("o", n_rows), k.loop("c", n_channels), k.loop("t", n_taps):
+        k(f"x = (g * {n_channels} + c) * {planes.channel} + {_table(shifts)}")
+        k(f"row = (g * {n_rows} + o) * {planes.phase}")
+        k("sum_ = T(0)")
+        depth, at = k.depth, []
+        for d, (count, step) in enumerate([(planes.batch, planes.plane),
+                                           *zip(s.out, planes.steps, strict=True)]):
+            k(f"for i{d} in range({count}):")
+            k.depth += 1
+            at.append(f"i{d} * {step}")
+        k(f"at = {' + '.join(at)}")
+        k("sum_ += work[x + at] * rows[row + at]")
+        k.depth = depth
+        k(f"{out}[((g * {n_rows} + o) * {n_channels} + c) * {n_taps} + t] += sum_")

@@ -254,7 +254,7 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
         raise ShapeError(f"softmax: length has shape {given[0].shape}, but {length} is "
                          f"needed: how many numbers of each line along axis {axis} "
                          "count")
-    given = [Spec(length, s.dtype) for s in given]
+    given = [Spec(length or s.shape, s.dtype) for s in given]
     return [data, *given], [Spec(out.shape, dtype or floating(out.dtype))]
 
 
