@@ -107,7 +107,7 @@ trunc = rounding("trunc", np.trunc, "floor({a}) if {a} > 0 else ceil({a})",
 
 
 # -- special functions -----------------------------------------------------------------
-def _special(name):
+def special(name):
     """A function of `scipy.special`, which is loaded when it is first needed."""
     def eager(data):
         function = getattr(importlib.import_module("scipy.special"), name)
@@ -116,17 +116,17 @@ def _special(name):
     return eager
 
 
-erf = unary("erf", _special("erf"), "erf(T({a}))",
+erf = unary("erf", special("erf"), "erf(T({a}))",
             lambda g, y, a: g * exp(-square(a)) * (2 / math.sqrt(math.pi)),
             "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a.")
-erfinv = unary("erfinv", _special("erfinv"), "erfinv(T({a}))",
+erfinv = unary("erfinv", special("erfinv"), "erfinv(T({a}))",
                lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
                "The inverse of erf, for numbers between -1 and 1.")
-gamma = unary("gamma", _special("gamma"), "gamma(T({a}))",
+gamma = unary("gamma", special("gamma"), "gamma(T({a}))",
               lambda g, y, a: g * y * polygamma(a),
               "The gamma function: (a - 1)! for whole numbers.")
 def _gammaln_eager(data):
-    out = _special("gammaln")(data)
+    out = special("gammaln")(data)
     return np.where(data == -np.inf, out.dtype.type(np.inf), out)  # as in C
 
 
@@ -136,7 +136,7 @@ gammaln = unary("gammaln", _gammaln_eager, "lgamma(T({a}))",
 
 def _polygamma_eager(data, *, order):
     if order == 0:
-        return _special("digamma")(data)
+        return special("digamma")(data)
     zeta = importlib.import_module("scipy.special").zeta
     factor = (-1) ** (order + 1) * math.factorial(order)
     places = np.where(data == -np.inf, np.nan, data)  # SciPy would search for ever

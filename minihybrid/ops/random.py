@@ -14,7 +14,6 @@ import threading
 from contextlib import contextmanager
 
 import numpy as np
-from scipy.special import gammaln
 
 from minihybrid.op import (
     OPS,
@@ -30,6 +29,7 @@ from minihybrid.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast, log
+from minihybrid.ops.functions import special
 from minihybrid.ops.indexing import take, take_along
 from minihybrid.ops.layout import created, made
 from minihybrid.ops.ordering import order, running_sum
@@ -164,7 +164,7 @@ def draw_poisson(key, size, lam):
         edge = 0.5 - np.abs(x)
         k = np.floor((2 * a / edge + b) * x + lam + 0.43)
         fits = np.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)) <= \
-            k * log_lam - lam - gammaln(np.maximum(k, 0) + 1)
+            k * log_lam - lam - special("gammaln")(np.maximum(k, 0) + 1)
         taken = open_places & ((edge >= 0.07) & (v <= limit) | (k >= 0) & (
             (edge >= 0.013) | (v <= edge)) & fits)
         out[taken] = k[taken]
