@@ -215,7 +215,8 @@ def test_mixed_dtypes_get_gradients_in_their_own(in_np):
 
 def test_symbols_of_np_run_without_gluon():
     x = sym.var("x").as_np_ndarray()
-    y = sym.np.sum(sym.npx.relu(x) * 2, axis=0) + sym.np.ones((3,))
+    with mx.name.NameManager():
+        y = sym.np.sum(sym.npx.relu(x) * 2, axis=0) + sym.np.ones((3,))
     assert operators(y.tojson()) == [
         ("_npx_relu", "relu0"), ("_npi_multiply_scalar", "multiply_scalar0"),
         ("_np_sum", "sum0"), ("_npi_ones", "ones0"), ("_npi_add", "add0")]
