@@ -56,7 +56,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
 def _finish(k, out, n, bias, start, row, column):
     """End one number of the product: the bias, and what follows the product."""
     plus = f" + {bias}[{column}]" if bias is not None else ""
-    index = f"({row}) * {n} + {column}"
+    index = f"{row} * {n} + {column}"
     k.store(start + index, f"{out}[{index}]{plus}",
             {len(k.core.specs[0].shape) - 1: column})
 
@@ -71,10 +71,14 @@ def _dot_products(k, a, b, out, m, n, depth):
                 k(" = ".join(f"s{r}{c}" for r, c in pairs) + " = T(0)")
                 with k.block(f"for k in range({depth}):"):
                     for r, c in pairs:
-                        k(f"s{r}{c} += {a}[(m + {r}) * {depth} + k] * "
-                          f"{b}[(n + {c}) * {depth} + k]")
+                        k(f"s{r}{c} += {a}[{_at('m', r)} * {depth} + k] * "
+                          f"{b}[{_at('n', c)} * {depth} + k]")
                 for r, c in pairs:
-                    k(f"{out}[(m + {r}) * {n} + n + {c}] = s{r}{c}")
+                    k(f"{out}[{_at('m', r)} * {n} + {_at('n', c)}] = s{r}{c}")
+
+
+def _at(name, offset):
+    return f"({name} + {offset})" if offset else name
 
 
 def _sums(k, a, b, out, m, n, depth, transpose_a, transpose_b):
@@ -123,14 +127,15 @@ def _tiles(k, a, b, out, lengths, transpose_a, transpose_b, bias, start):
                         if ends:
                             with k.block(f"if start + deep == {depth}:"), \
                                     k.loop("r", rows), k.loop("c", cols):
-                                _finish(k, out, n, bias, start, "m + r", "(n + c)")
+                                _finish(k, out, n, bias, start, "(m + r)", "(n + c)")
 
 
 def _pack(k, b, n, depth, step, cols, transpose_b):
     """Copy a strip of b into the panel: one row of it for each k, padded with zeros."""
     lanes = width(b.dtype.itemsize)
-    k("done = 0")
-    if transpose_b and cols == step:
+    if not (transpose_b and cols == step):
+        k("done = 0")
+    else:
         k(f"done = deep - deep % {lanes}")
         with k.block(f"for k in range(0, done, {lanes}):"), \
                 k.loop("c", step, 0, lanes):
@@ -151,21 +156,23 @@ def _tile(k, a, b, out, lengths, size, transpose_a, packed):
     whole = cols == step
     for r in range(rows):
         for c in vectors:
-            k(f"s{r}_{c} = " + (f"load({out}, (m + {r}) * {n} + n + {c})"
+            place = f"{_at('m', r)} * {n} + {_at('n', c)}"
+            k(f"s{r}_{c} = " + (f"load({out}, {place})"
                                 if whole and depth > DEPTH else "splat(T(0))"))
     with k.block("for k in range(deep):"):
         for c in vectors:
-            k(f"b{c} = " + (f"load(work, k * {step} + {c})" if packed else
-                            f"load({b}, (start + k) * {n} + n + {c})"))
+            k(f"b{c} = " + (f"load(work, {_at(f'k * {step}', c)})" if packed else
+                            f"load({b}, (start + k) * {n} + {_at('n', c)})"))
         for r in range(rows):
             at = f"(start + k) * {m} + m + {r}" if transpose_a else \
-                f"(m + {r}) * {depth} + start + k"
+                f"{_at('m', r)} * {depth} + start + k"
             k(f"x = splat({a}[{at}])")
             for c in vectors:
                 k(f"s{r}_{c} = fma(x, b{c}, s{r}_{c})")
     for r in range(rows):
         for c in vectors:
-            k(f"store({out}, (m + {r}) * {n} + n + {c}, s{r}_{c})" if whole else
+            place = f"{_at('m', r)} * {n} + {_at('n', c)}"
+            k(f"store({out}, {place}, s{r}_{c})" if whole else
               f"store(work, {DEPTH * WIDE + r * step + c}, s{r}_{c})")
     if not whole:
         with k.loop("r", rows), k.loop("c", cols):
