@@ -142,7 +142,7 @@ def test_keyboard_reaches_the_text(light):
     page.reload()
     assert tab_until(page, "a[href='#main-content']")
     page.keyboard.press("Enter")
-    assert page.url.endswith("#main-content")
+    page.wait_for_url("**#main-content")
 
 
 def test_keyboard_reaches_the_search(light):
