@@ -59,7 +59,7 @@ class Plan:
                   if n.name in self.inputs and n not in graph.variables]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
-        self.memory = plan_memory(self.graph)
+        self.memory = plan_memory(self.graph, scratch=self.target == "cpu")
         self.source, self.n_kernels, self.table = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
         self.params = [n.name for n in self.table.params]

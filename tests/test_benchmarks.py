@@ -1,19 +1,16 @@
 """The machinery beside the rivals, tried on the one that is always here: NumPy."""
 import ast
 import pathlib
-import sys
 from dataclasses import replace
 
+import envs
 import pytest
+import run
+from child import Child
+from report import Row, table
+from workloads import WORKLOADS
 
 BENCHMARKS = pathlib.Path(__file__).parent.parent / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))  # as `python benchmarks/run.py` does
-
-import envs  # noqa: E402
-import run  # noqa: E402
-from child import Child  # noqa: E402
-from report import Row, table  # noqa: E402
-from workloads import WORKLOADS  # noqa: E402
 
 
 def test_numpy_is_checked_and_takes_its_turns(tmp_path):

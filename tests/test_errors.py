@@ -1,6 +1,7 @@
 """Every public error: a sentence with what was found, what was needed, and where."""
 
 import inspect
+import operator
 import re
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def test_the_line_named_is_the_very_line(body):
             "a Symbol and a ndarray do not combine",
         ),
         (lambda F, x: x + "1", "a Symbol and a str do not combine"),
-        (lambda F, x: x == None, "a Symbol and a NoneType do not"),  # noqa: E711
+        (lambda F, x: operator.eq(x, None), "a Symbol and a NoneType do not"),
     ],
 )
 def test_what_does_not_combine_with_a_symbol(body, remedy):

@@ -1,8 +1,8 @@
 """The nets of the model zoo are MXNet's: names, shapes, and answers."""
 import json
-import sys
 from pathlib import Path
 
+import numbers_of_zoo as zoo
 import numpy as np
 import pytest
 
@@ -10,9 +10,6 @@ from minihybrid import AttrError, HybridError, autograd, init, nd, sym
 from minihybrid.gluon.model_zoo import get_model, vision
 
 GOLDEN = Path(__file__).parent / "golden" / "zoo"
-sys.path.insert(0, str(GOLDEN))
-
-import numbers_of_zoo as zoo  # noqa: E402
 
 NETS = json.loads((GOLDEN / "zoo.json").read_text())
 ASKED = [name for name, row in NETS.items() if "scores" in row]

@@ -3,8 +3,9 @@ from importlib.metadata import version
 
 import minihybrid
 
-from .gluon import build, eager, hybridized, to_numpy, trained  # noqa: F401
+from .gluon import build, eager, hybridized, to_numpy, trained
 
+__all__ = ["BUILD", "MODES", "TRAIN", "VERSION", "to_numpy"]
 VERSION = version("minihybrid")
 BUILD = build(minihybrid)
 MODES = {

@@ -1,8 +1,9 @@
 """MXNet 1.9.1, the last release."""
 import mxnet
 
-from .gluon import build, eager, hybridized, to_numpy, trained  # noqa: F401
+from .gluon import build, eager, hybridized, to_numpy, trained
 
+__all__ = ["BUILD", "MODES", "TRAIN", "VERSION", "to_numpy"]
 VERSION = mxnet.__version__
 BUILD = build(mxnet)
 MODES = {

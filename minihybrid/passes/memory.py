@@ -53,20 +53,21 @@ class Memory:
         return "\n".join(lines)
 
 
-def plan_memory(graph):
+def plan_memory(graph, scratch=True):
     """Find a place for every value that an operator computes.
 
     Two values share a place if one dies before the other is born, or, for an
     elementwise step, at the moment when it is born: the loop reads an element before it
     writes it.
 
+    scratch: reserve what compiled loops need beside; NumPy's calls need nothing.
     Units:   all sizes and offsets are bytes.
     """
     root = places(graph)
     steps = [n for n in graph.nodes if n.op is not None and not n.op.view]
     number = {n: i for i, n in enumerate(steps)}
     birth = {(n, i): number[n] for n in steps for i in range(n.n_outputs)}
-    scratch = {node: made for node in steps if (made := scratch_of(node))}
+    scratch = {node: made for node in steps if (made := scratch and scratch_of(node))}
     birth |= {ref: number[node] for node, ref in scratch.items()}
     death = dict(birth)
     for node in steps:
@@ -101,9 +102,9 @@ def scratch_of(node):
     for n in inner.nodes if inner else [node]:
         if n.op is not None and n.op.scratch:
             ins = [m.specs[i] for m, i in n.inputs]
-            size = n.op.scratch(ins, n.specs, **n.attrs)
-            return size and (Node(None, name="scratch",
-                        specs=(Spec((size,), n.specs[0].dtype),)), 0)
+            if size := n.op.scratch(ins, n.specs, **n.attrs):
+                spec = Spec((size,), n.specs[0].dtype)
+                return Node(None, name="scratch", specs=(spec,)), 0
     return None
 
 

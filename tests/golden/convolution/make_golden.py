@@ -4,19 +4,20 @@ A case has the operator, the shapes of its inputs (`numbers` makes them), its
 attributes, the output, and the gradients of the inputs.
 
 Run it in an environment that has MXNet (benchmarks/README.md says how to make one):
-    benchmarks/envs/mxnet/bin/python tests/golden/convolution/make_golden.py
+    MXNET_MKLDNN_ENABLED=0 benchmarks/envs/mxnet/bin/python \
+        tests/golden/convolution/make_golden.py
 """
 import json
 import os
 from pathlib import Path
 
-os.environ["MXNET_MKLDNN_ENABLED"] = "0"  # MKL-DNN has no dilated deconvolution
-
-import mxnet as mx  # noqa: E402
-import numpy as np  # noqa: E402
-from mxnet import autograd, nd  # noqa: E402
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, nd
 
 HERE = Path(__file__).parent
+if os.environ.get("MXNET_MKLDNN_ENABLED") != "0":
+    raise SystemExit("MKL-DNN has no dilated deconvolution: set MXNET_MKLDNN_ENABLED=0")
 
 
 def numbers(shape, start):

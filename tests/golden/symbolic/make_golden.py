@@ -1,17 +1,19 @@
 """Write `answers.json`: what the programs beside this file find with MXNet 1.9.1.
 
 Run it in an environment that has MXNet (benchmarks/README.md says how to make one):
-    benchmarks/envs/mxnet/bin/python tests/golden/symbolic/make_golden.py
+    MXNET_ENGINE_TYPE=NaiveEngine benchmarks/envs/mxnet/bin/python \
+        tests/golden/symbolic/make_golden.py
 """
 import inspect
 import json
 import os
 from pathlib import Path
 
-os.environ["MXNET_ENGINE_TYPE"] = "NaiveEngine"  # else BatchNorm may read too early
+import mxnet as mx
+import programs
 
-import mxnet as mx  # noqa: E402
-import programs  # noqa: E402
+if os.environ.get("MXNET_ENGINE_TYPE") != "NaiveEngine":
+    raise SystemExit("BatchNorm may read too early: set MXNET_ENGINE_TYPE=NaiveEngine")
 
 answers = {}
 for name, program in inspect.getmembers(programs, inspect.isfunction):
