@@ -464,7 +464,7 @@ def onehot_encode(indices, out):
 def reset_arrays(*arrays, num_arrays=None):
     """Write zeros into arrays."""
     for each in arrays:
-        each[:] = 0
+        each[...] = 0
 
 
 def waitall():

@@ -2,6 +2,7 @@
 import json
 import pathlib
 
+import net_of_np
 import numpy as onp
 import pytest
 
@@ -56,23 +57,6 @@ def test_expression_gives_what_mxnet_gives(expression, scope, in_np):
 
 
 # -- files -----------------------------------------------------------------------------
-class GoldenNet(gluon.HybridBlock):
-    """The net of golden/np/make_golden.py."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        with self.name_scope():
-            self.weight = self.params.get("weight", shape=(4, 3))
-
-    def hybrid_forward(self, F, x, weight):
-        y = F.np.dot(x, weight.T) / 2 + 1
-        y = F.npx.relu(y - F.np.mean(y, axis=1, keepdims=True))
-        y = F.np.concatenate([y, F.np.sin(x), F.np.ones((2, 1))], axis=1)
-        y = F.np.where(y > 0.5, y, F.np.abs(y) * 3) + (1 - F.np.exp(-y)) ** 2
-        y = F.np.stack([y, F.npx.softmax(y)]).sum(axis=0).reshape(-1)
-        return F.np.expand_dims(y, 0) * F.np.max(y)
-
-
 def operators(text):
     """[(operator, name)] of a symbol file, without variables."""
     return [(node["op"], node["name"]) for node in json.loads(text)["nodes"]
@@ -90,7 +74,7 @@ def test_mxnet_s_file_of_an_np_net_gives_its_answer(in_np):
 
 
 def test_our_file_of_an_np_net_has_mxnet_s_operators(in_np, tmp_path):
-    net = GoldenNet(prefix="net_")
+    net = net_of_np.make(gluon)
     net.initialize()
     net.hybridize()
     answers = npx.load(str(GOLDEN / "net-answers.nd"))

@@ -290,7 +290,7 @@ class Hybrid:
 
     @property
     def plans(self):
-        """Every plan that was made."""
+        """The plans in force: those of calls on the tape for the gradients of now."""
         found = Plans()
         for key, entry in self.entries.items():
             inputs = tuple(n.specs[0] for n in entry.graph.variables

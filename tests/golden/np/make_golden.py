@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import mxnet as mx
+import net_of_np
 import numpy as onp
 from mxnet import gluon, np, npx
 
@@ -131,24 +132,6 @@ def parts(text):
             if e.strip()]
 
 
-class Net(gluon.HybridBlock):
-    """Operators of both namespaces on one input and one weight."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        with self.name_scope():
-            self.weight = self.params.get("weight", shape=(4, 3))
-
-    def hybrid_forward(self, F, x, weight):
-        """The computation."""
-        y = F.np.dot(x, weight.T) / 2 + 1
-        y = F.npx.relu(y - F.np.mean(y, axis=1, keepdims=True))
-        y = F.np.concatenate([y, F.np.sin(x), F.np.ones((2, 1))], axis=1)
-        y = F.np.where(y > 0.5, y, F.np.abs(y) * 3) + (1 - F.np.exp(-y)) ** 2
-        y = F.np.stack([y, F.npx.softmax(y)]).sum(axis=0).reshape(-1)
-        return F.np.expand_dims(y, 0) * F.np.max(y)
-
-
 def main():
     """Write expressions.json and the net."""
     npx.set_np()
@@ -157,7 +140,7 @@ def main():
     found = {e: described(eval(e, scope)) for e in parts(EXPRESSIONS)}
     made = {"names": NAMES, "expressions": found}
     (HERE / "expressions.json").write_text(json.dumps(made, indent=1) + "\n")
-    net = Net(prefix="net_")
+    net = net_of_np.make(gluon)
     net.initialize()
     net.hybridize()
     x = np.arange(6).reshape(2, 3) / 4
