@@ -5,10 +5,10 @@ Gives:   three products: data with weights, gradient with weights, data with gra
 
 A sample's channels are copied into planes padded with zeros. In a plane whose rows are
 W numbers apart, the neighbour (y, x) of a place lies y W + x further on, for every
-place; so an output plane is one flat loop, which the compiler can vectorise, and a tap
-adds the plane, shifted, times one weight. At the row ends the loop computes what nobody
-reads. Strides deal a plane out to phases (of a stride of 2: the even and the odd
-places), and each tap reads one of them.
+place; so an output plane is one flat loop over whole vectors, and a tap adds the plane,
+shifted, times one weight, to sums that stay in registers. At the row ends the loop
+computes what nobody reads. Strides deal a plane out to phases (of a stride of 2: the
+even and the odd places), and each tap reads one of them.
 
 In loops:   for vectors p: for c: for taps t: row[p] += plane[c][p + shift[t]] * w[c, t]
 
