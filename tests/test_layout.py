@@ -38,8 +38,9 @@ READING_ORDER = """
     name util tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
-    codegen.source codegen.scalar codegen.vector
-    codegen.cpu codegen.numpy codegen
+    codegen.source codegen.program
+    codegen.scalar codegen.flat codegen.vector codegen.driver codegen.compiler
+    codegen.objects codegen.team codegen.cpu codegen.numpy codegen
     plan executor
     serial
     np.functions np.rearrange np.array np.creation np.host np npx

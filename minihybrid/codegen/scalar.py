@@ -14,7 +14,6 @@ import math
 import numpy as np
 from llvmlite import ir
 from numba import float32, int32, njit, types, uint64
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 INF, NAN = math.inf, math.nan
@@ -25,14 +24,6 @@ OPTIONS = {"error_model": "numpy", "fastmath": FAST}
 # For functions whose rounding errors cancel on purpose: (u - 1) - x must not be
 # simplified.
 EXACT = {"error_model": "numpy", "fastmath": {"contract"}}
-
-
-@intrinsic
-def address(typing, number):
-    """A whole number as the address of memory."""
-    def codegen(context, builder, signature, args):
-        return builder.inttoptr(args[0], cgutils.voidptr_t)
-    return types.voidptr(number), codegen
 
 
 @intrinsic
@@ -194,6 +185,15 @@ def draw_poisson(key, i, lam):
     return 0.0
 
 
+tgamma = types.ExternalFunction("tgamma", types.float64(types.float64))
+
+
+@njit(**EXACT)
+def gamma(x):
+    """The gamma function, from the C library; Numba's own lives in Numba."""
+    return tgamma(float(x))
+
+
 @njit(**EXACT)
 def cbrt(x):
     """The cube root: a power, and one step of Newton's method."""
@@ -231,12 +231,12 @@ def polygamma(order, x):
     if x <= 0 and x == math.floor(x):  # a pole, whose side is known at 0 only
         at_zero = -math.copysign(math.inf, x) if x == 0 else math.nan
         return sign * math.inf if order else at_zero
-    factorial = math.gamma(order + 1.0)
+    factorial = tgamma(order + 1.0)
     while x < 16:
         total += sign * factorial / x ** (order + 1)
         x += 1
     series = factorial / (2 * x ** (order + 1))
-    series += math.gamma(float(order)) / x**order if order else -math.log(x)
+    series += tgamma(float(order)) / x**order if order else -math.log(x)
     bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
     for i in range(7):
         n = 2 * i + 2

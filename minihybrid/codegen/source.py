@@ -79,6 +79,7 @@ class Kernel:
                           and n.op.strides is None), None)
         self.dtype = (self.core or nodes[-1]).specs[0].dtype
         self.scratch = bool(scratch_of(node))
+        self.size = 0  # the number of turns, where one text serves all of them
         self.write()
 
     # -- lines
@@ -127,10 +128,20 @@ class Kernel:
         self(f"{name} = {buf}[{index} * {size}:({index} + 1) * {size}]")
         return Buf(name, shape, buf.dtype)
 
+    @property
+    def arrays(self):
+        """What the kernel takes as addresses."""
+        work = [Buf("work", (), self.dtype)] * self.scratch
+        return [*self.args, *self.outs.values(), *work]
+
+    @property
+    def numbers(self):
+        """What the kernel takes as numbers, after the arrays."""
+        return ["key"] * self.random + ["size"] * bool(self.size)
+
     def text(self, name):
         """The whole kernel under a name."""
-        args = [*self.args, *self.outs.values(), *["work"] * self.scratch,
-                *["key"] * self.random]
+        args = [*self.arrays, *self.numbers]
         body = self.lines or ["    pass"]  # nothing to do for an array without elements
         return "\n".join([f"def {name}({', '.join(args)}):", *body])
 
@@ -256,8 +267,8 @@ class Kernel:
         names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
         depth = self.depth
         stops = [n for n, _, _ in joined]
-        if len(joined) == 1 and self.core is None:
-            stops = [f"{next(iter(self.outs.values()))}.size"]  # one text for all sizes
+        if len(joined) == 1 and self.core is None:  # one text for all sizes
+            stops, self.size = ["size"], stops[0]
         for name, stop in zip(names, stops, strict=True):
             self(f"for {name} in range({stop}):")
             self.depth += 1

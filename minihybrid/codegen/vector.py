@@ -15,6 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from minihybrid.codegen.flat import Flat
 from minihybrid.machine import width
 
 
@@ -39,7 +40,9 @@ def _lanes(numbers):
 
 
 def _place(context, builder, array_type, array, index, kind):
-    data = context.make_array(array_type)(context, builder, array).data
+    """Where a vector lies in an array; kernels get addresses, Python arrays."""
+    data = array if isinstance(array_type, Flat) else \
+        context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
 
 

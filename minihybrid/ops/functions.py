@@ -122,7 +122,7 @@ erf = unary("erf", special("erf"), "erf(T({a}))",
 erfinv = unary("erfinv", special("erfinv"), "erfinv(T({a}))",
                lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
                "The inverse of erf, for numbers between -1 and 1.")
-gamma = unary("gamma", special("gamma"), "gamma(T({a}))",
+gamma = unary("gamma", special("gamma"), "T(gamma({a}))",
               lambda g, y, a: g * y * polygamma(a),
               "The gamma function: (a - 1)! for whole numbers.")
 def _gammaln_eager(data):

@@ -102,7 +102,8 @@ def _put_take_eager(data, indices, like, *, axis, mode):
 def _put_take_cpu(k, data, indices, like, out, *, axis, mode):
     outer, n, inner = split_at(out.shape, axis)
     m = indices.size
-    k(f"{out}[:] = T(0)")
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
     with k.loop("i", outer), k.loop("m", m):
         k(f"at = {place_text(f'{indices}[m]', n, mode)}")
         with k.loop("j", inner):
@@ -187,7 +188,8 @@ def _put_along_eager(data, index, like, *, axis, mode):
 
 def _put_along_cpu(k, data, index, like, out, *, axis, mode):
     (outer, n, inner), (_, m, _) = _lines(out, index, axis)
-    k(f"{out}[:] = T(0)")
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
     with k.loop("i", outer), k.loop("m", m), k.loop("j", inner):
         at = f"(i * {m} + m) * {inner} + j"
         k(f"at = {place_text(f'{index}[{at}]', n, mode)}")
