@@ -23,8 +23,7 @@ DATA, FLAGS = HEAD, HEAD + 6       # address of the data, and NumPy's flags
 PLAIN = 0x0101                     # flags of C order and of aligned memory
 SPINS = 64                         # looks at a counter before another thread may run
 
-ARGUMENTS = (Flat(types.int64),) * 3 + (types.uint64,) + (types.int64,) * 3 + \
-    (Flat(types.int64),)
+ARGUMENTS = (Flat(types.int64),) * 3 + (types.int64,) * 4 + (Flat(types.int64),)
 
 
 @intrinsic

@@ -11,6 +11,7 @@ two processes cannot see half a file, and begins with its digest: damaged ones a
 compiled again.
 """
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -74,10 +75,13 @@ class Compiler:
         return found
 
 
+    def end(self):
+        """Close its pipes, at which it ends if it runs."""
+        with self.process, contextlib.suppress(OSError):  # `with` waits for the end
+            self.process.stdin.close()
+
+
 IDLE = queue.SimpleQueue()  # compilers that wait for work
-os.register_at_fork(after_in_child=lambda: globals().update(
-    IDLE=queue.SimpleQueue(), LOCK=threading.RLock())) if hasattr(
-        os, "register_at_fork") else None
 
 
 def compile_text(text, symbol):
@@ -85,26 +89,42 @@ def compile_text(text, symbol):
 
     Raises:  HybridError with the compiler's reason.
     """
-    with contextlib.suppress(queue.Empty):
-        while True:  # those that waited long have gone
-            compiler = IDLE.get_nowait()
-            with contextlib.suppress(EOFError):
-                return _ask(compiler, text, symbol)
-    try:
-        return _ask(Compiler(), text, symbol)
-    except (OSError, EOFError) as error:
-        raise HybridError(
-            "the compiler's process does not run, so this net cannot be compiled "
-            f"here ({error or 'it ended at once'}); use hybridize(backend='numpy')"
-        ) from None
-
-
-def _ask(compiler, text, symbol):
-    try:
-        return compiler.ask(text, symbol)
-    finally:
-        if compiler.process.poll() is None:
+    while True:
+        try:
+            compiler, is_new = IDLE.get_nowait(), False
+        except queue.Empty:
+            compiler, is_new = _start(), True
+        try:
+            found = compiler.ask(text, symbol)
+        except EOFError:
+            compiler.end()
+            if not is_new:
+                continue  # it waited too long, and has ended
+            raise HybridError(NO_COMPILER.format("it ended at once")) from None
+        except HybridError:
             IDLE.put(compiler)
+            raise
+        IDLE.put(compiler)
+        return found
+
+
+NO_COMPILER = ("the compiler's process does not run ({}), so this net cannot be "
+               "compiled here; use hybridize(backend='numpy')")
+
+
+def _start():
+    try:
+        return Compiler()
+    except OSError as error:
+        raise HybridError(NO_COMPILER.format(error)) from None
+
+
+@atexit.register
+def end_compilers():
+    """End all compilers that wait; the next first call starts new ones."""
+    with contextlib.suppress(queue.Empty):
+        while True:
+            IDLE.get_nowait().end()
 
 
 # -- the cache on disk -----------------------------------------------------------------
@@ -165,6 +185,17 @@ def _write(symbol, code):
 LOCK = threading.RLock()  # one thread loads; others wait for what it made
 ADDRESSES = {}            # symbol -> where its machine code begins
 KEPT = []                 # what must live as long as the machine code
+
+
+def _after_fork():
+    """A child has no compilers of its own, and nobody in it holds the lock."""
+    global IDLE, LOCK
+    KEPT.append(IDLE)  # the parent's: not to be closed here
+    IDLE, LOCK = queue.SimpleQueue(), threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @functools.cache
