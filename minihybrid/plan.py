@@ -16,10 +16,11 @@ import numpy as np
 from minihybrid.codegen import TARGETS, cpu
 from minihybrid.graph import Graph
 from minihybrid.nd import NDArray, aligned
-from minihybrid.op import HybridError, Op
+from minihybrid.op import HybridError, Op, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
 from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
+from minihybrid.reuse import LARGE, Reuse
 from minihybrid.sym import constant, replay
 
 
@@ -32,7 +33,8 @@ class Plan:
     """A graph, optimised, placed in memory, written as source and compiled.
 
     stages:      [(name, graph)] from the trace to what was compiled.
-    source:      the generated text;  memory: where each value lies.
+    source:      the generated text;  kernels: its kernels, one by one.
+    memory:      where each value lies.
     n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
     target_note: why the target is not the one asked for, or "".
     states:      names of variables whose new values are the last outputs of a call.
@@ -62,8 +64,8 @@ class Plan:
         self.memory = plan_memory(self.graph, scratch=self.target == "cpu")
         self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
-        self.source, self.n_kernels = self.made.text, self.made.n_kernels
-        self.table = self.made.table
+        self.source, self.kernels = self.made.text, self.made.kernels
+        self.n_kernels, self.table = self.made.n_kernels, self.made.table
         self.params = [n.name for n in self.table.params]
         self.out_specs = [
             (n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads
@@ -85,7 +87,8 @@ class Plan:
         scope = {"function": function, "pool": self.pool, "new_arena": self._new_arena,
                  "empty": np.empty, "take": STREAM.take, "contiguous": _contiguous}
         for k, (shape, dtype) in enumerate(self.out_specs):
-            scope |= {f"shape{k}": shape, f"dtype{k}": dtype}
+            scope |= {f"shape{k}": shape, f"dtype{k}": dtype,
+                      f"reuse{k}": Reuse(shape, dtype)}
         exec(self.caller, scope)
         return scope["run"]
 
@@ -104,8 +107,10 @@ class Plan:
             args = f"{ins}{outs}arena, bound[0], {key}, {self.n_kernels}, 0, 0"
         else:
             args = f"{ins}{outs}arena, bound[0]{f', {key}' if n else ''}"
-        makes = "".join(f"    y{k} = empty(shape{k}, dtype{k})\n"
-                        for k in range(len(self.out_specs)))
+        makes = "".join(
+            f"    y{k} = reuse{k}()\n" if Spec(*spec).nbytes >= LARGE else
+            f"    y{k} = empty(shape{k}, dtype{k})\n"
+            for k, spec in enumerate(self.out_specs))
         return (f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
                 "    try:\n        arena = pool.pop()\n"
                 "    except IndexError:\n        arena = new_arena()\n"

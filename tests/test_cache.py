@@ -333,9 +333,9 @@ def test_the_numpy_target_needs_no_compiler(tmp_path):
 
 
 def test_a_compiled_net_runs_without_numba_in_its_process(tmp_path):
-    code = f"import sys{PROGRAM}print(sorted({{'numba', 'scipy'}} & sys.modules.keys()))"
+    code = f"import sys{PROGRAM}print({{'numba', 'scipy'}} & sys.modules.keys())"
     for how in ("compiled", "loaded"):
-        assert run(tmp_path, code) == f"{ANSWER} {how}\n[]"
+        assert run(tmp_path, code) == f"{ANSWER} {how}\nset()"
 
 
 # -- compilers -------------------------------------------------------------------------

@@ -41,7 +41,7 @@ READING_ORDER = """
     codegen.source codegen.program
     codegen.scalar codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu codegen.numpy codegen
-    plan executor
+    reuse plan executor
     serial
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer

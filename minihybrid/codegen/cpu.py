@@ -115,6 +115,7 @@ class Source(NamedTuple):
     """What a target makes of a graph."""
 
     text: str
+    kernels: list         # the text of each, in the order of their first calls
     n_kernels: int
     table: Table
     steps: list = ()      # for the driver, and how many arrays a call passes
@@ -122,7 +123,7 @@ class Source(NamedTuple):
 
 
 def generate(graph, memory, inputs):
-    """The kernels' text, how many are called, the table of parameters, the steps.
+    """The text of kernels and plan, and what else the plan is made of.
 
     inputs:  names of the variables that are arguments, in order; others are parameters.
     """
@@ -152,8 +153,9 @@ def generate(graph, memory, inputs):
     parts.append(f"def plan({', '.join(args)}):\n" + "\n".join(
         f"    {line}" for line in [*lines, *calls] or ["pass"]) + "\n")
     text = "\n\n\n".join(parts)
-    return Source(f"{header(text, ': the kernels of one plan, and the plan.')}\n{text}",
-                  len(calls), table, steps, len(table.inputs) + len(graph.heads))
+    text = f"{header(text, ': the kernels of one plan, and the plan.')}\n{text}"
+    return Source(text, parts[:-1], len(calls), table, steps,
+                  len(table.inputs) + len(graph.heads))
 
 
 def _places(graph, memory, table):

@@ -231,7 +231,7 @@ def _compile(wanted):
     codes, n = {}, min(cores(), -(-len(wanted) // 2))
     with ThreadPoolExecutor(n) as pool, tqdm(
             total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
-            leave=False, disable=os.environ.get("MINIHYBRID_PROGRESS") == "0") as bar:
+            leave=False) as bar:
         def compile_one(symbol):
             text, name = wanted[symbol]
             bar.set_postfix_str(name, refresh=False)

@@ -79,7 +79,7 @@ class Kernel:
                           and n.op.strides is None), None)
         self.dtype = (self.core or nodes[-1]).specs[0].dtype
         self.scratch = bool(scratch_of(node))
-        self.size = 0  # the number of turns, where one text serves all of them
+        self.size = None  # the number of turns, where one text serves all of them
         self.write()
 
     # -- lines
@@ -137,7 +137,7 @@ class Kernel:
     @property
     def numbers(self):
         """What the kernel takes as numbers, after the arrays."""
-        return ["key"] * self.random + ["size"] * bool(self.size)
+        return ["key"] * self.random + ["size"] * (self.size is not None)
 
     def text(self, name):
         """The whole kernel under a name."""
