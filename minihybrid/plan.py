@@ -14,7 +14,9 @@ import time
 import numpy as np
 
 from minihybrid.codegen import TARGETS, cpu
+from minihybrid.codegen.team import together
 from minihybrid.graph import Graph
+from minihybrid.machine import threads
 from minihybrid.nd import NDArray, aligned
 from minihybrid.op import HybridError, Op, Spec
 from minihybrid.ops.random import STREAM
@@ -61,7 +63,7 @@ class Plan:
                   if n.name in self.inputs and n not in graph.variables]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
-        self.memory = plan_memory(self.graph, scratch=self.target == "cpu")
+        self.memory = plan_memory(self.graph, threads() if self.target == "cpu" else 0)
         self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
         self.source, self.kernels = self.made.text, self.made.kernels
@@ -84,7 +86,7 @@ class Plan:
 
     def _runner(self, function):
         """What a call does around the compiled function: `caller`, names filled in."""
-        scope = {"function": function, "pool": self.pool, "new_arena": self._new_arena,
+        scope = {"function": function, "pool": self.pool, "together": together, "new_arena": self._new_arena,
                  "empty": np.empty, "take": STREAM.take, "contiguous": _contiguous}
         for k, (shape, dtype) in enumerate(self.out_specs):
             scope |= {f"shape{k}": shape, f"dtype{k}": dtype,
@@ -103,10 +105,13 @@ class Plan:
         outs = "".join(f"y{k}, " for k in range(len(self.out_specs)))
         n = self.graph.n_streams
         key = f"take({n})" if n else "0"
-        if self.target == "cpu":  # all steps, by one thread
-            args = f"{ins}{outs}arena, bound[0], {key}, {self.n_kernels}, 0, 0"
-        else:
-            args = f"{ins}{outs}arena, bound[0]{f', {key}' if n else ''}"
+        args = f"{ins}{outs}arena, bound[0]"
+        if self.target == "numpy":
+            call = f"function({args}{f', {key}' if n else ''})"
+        elif any(step.chunks > 1 for step in self.made.steps):
+            call = f"together(function, ({args}, {key}), {self.n_kernels})"
+        else:  # all steps, by this thread
+            call = f"function({args}, {key}, {self.n_kernels}, 0, 0)"
         makes = "".join(
             f"    y{k} = reuse{k}()\n" if Spec(*spec).nbytes >= LARGE else
             f"    y{k} = empty(shape{k}, dtype{k})\n"
@@ -114,9 +119,9 @@ class Plan:
         return (f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
                 "    try:\n        arena = pool.pop()\n"
                 "    except IndexError:\n        arena = new_arena()\n"
-                f"    if function({args}) is False:  # an array is strided\n"
-                f"        {ins or '_'} = map(contiguous, arrays)\n        "
-                f"function({args})\n    pool.append(arena)\n    return {outs}\n")
+                f"    if {call} is False:  # an array is strided\n"
+                f"        {ins or '_'} = map(contiguous, arrays)\n"
+                f"        {call}\n    pool.append(arena)\n    return {outs}\n")
 
     def __call__(self, arrays, bound):
         """The outputs, in fresh memory, of input arrays and what `bind` returned."""

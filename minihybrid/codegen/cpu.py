@@ -25,6 +25,8 @@ from minihybrid.codegen.program import (
     numbers_of,
 )
 from minihybrid.codegen.source import Kernel
+from minihybrid.codegen.team import CHUNKS
+from minihybrid.machine import threads
 from minihybrid.passes.memory import places
 
 SUPPORTED = {"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
@@ -133,7 +135,7 @@ def generate(graph, memory, inputs):
     for node in graph.nodes:
         if node.op is None or node.op.view:
             continue
-        body = Kernel(node, functions)
+        body = Kernel(node, functions, threads())
         refs = [root[ref] for ref in node.inputs]
         refs += [(node, i) for i in range(node.n_outputs)]
         given, passed = [names[r] for r in refs], [words[r] for r in refs]
@@ -188,23 +190,24 @@ def _places(graph, memory, table):
 
 def _step(body, label, given, passed, kernels, calls, steps):
     """Enter a kernel, unless its text is known, and a call of it."""
-    extra = {"key": (KEY, 0), "size": (NUMBER, body.size)}
-    given = [*given, *(str(body.size) if name == "size" else name
-                       for name in body.numbers)]
-    passed = [*passed, *(extra[name] for name in body.numbers)]
+    texts = {"key": "key", "size": str(body.size), "part": "0", "parts": "1"}
+    extra = {"key": (KEY, 0), "size": (NUMBER, body.size)}  # the driver adds the parts
+    given = [*given, *(texts[name] for name in body.numbers)]
+    passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
     kinds = [f"{_type_name(a.dtype)}[::1]" for a in body.arrays]
     kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
     text = "\n".join([f"@kernel({', '.join(kinds)})", body.text("NAME")])
     name = kernels.setdefault(text, f"k{len(kernels)}_{label}")
     calls.append(f"{name}({', '.join(given)})")
     module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
-    steps.append(Step(module, label, passed))
+    chunks = min(body.turns, CHUNKS * threads()) if body.turns > 1 else 1
+    steps.append(Step(module, label, passed, chunks, body.scratch))
 
 
 class Copy:
     """The kernel of an output that is an input, or another output."""
 
-    numbers = ("size",)
+    numbers, turns, scratch = ("size",), 1, 0
 
     def __init__(self, spec):
         self.size = spec.size

@@ -5,7 +5,7 @@ Gives:   `Kernel`: Python source in which arrays are flat and every length is a 
 
 The text is built from counters, operators' own expressions and checked numbers, never
 from a name or a string out of a file: loading a model is not running a program.
-What is left out: loops over several threads.
+What is left out: loops inside others that threads share.
 """
 
 import re
@@ -15,6 +15,9 @@ import numpy as np
 
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.memory import scratch_of
+
+
+WORTH_SHARING = 2**20  # sums and products: some 50 microseconds of one thread
 
 
 class Buf(str):
@@ -48,9 +51,10 @@ class Kernel:
     the core is computed there, in registers.
     """
 
-    def __init__(self, node, functions):
+    def __init__(self, node, functions, threads=1):
         graph = node.attrs.get("graph")
-        self.functions = functions
+        self.functions, self.threads = functions, threads
+        self.turns = 1    # of loops that threads may share
         self.lines, self.depth, self.count = [], 1, 0
         if graph:
             variables, nodes, heads = graph.variables, \
@@ -78,7 +82,8 @@ class Kernel:
         self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
                           and n.op.strides is None), None)
         self.dtype = (self.core or nodes[-1]).specs[0].dtype
-        self.scratch = bool(scratch_of(node))
+        work = scratch_of(node)
+        self.scratch = work[0].specs[0].nbytes if work else 0  # bytes a thread
         self.size = None  # the number of turns, where one text serves all of them
         self.write()
 
@@ -114,6 +119,31 @@ class Kernel:
         with self.block(f"for {name} in range({ends}):"):
             yield
 
+    @contextmanager
+    def share(self, name, stop, start=0, step=1, work=0):
+        """The outermost loop, whose turns are independent: threads may share them.
+
+        Of `parts` equal pieces, a call of the kernel does the one that `part` says. If
+        one loop of a kernel is shared, all its outermost loops must be.
+
+        work:    about how many sums and products there are in all turns; little work
+                 is not worth a second thread.
+        """
+        turns = len(range(start, stop, step))
+        if self.threads == 1 or work < WORTH_SHARING or turns < 2 or self.depth > 1:
+            with self.loop(name, stop, start, step):
+                yield
+            return
+        self.turns = max(self.turns, turns)
+        ends = [f"{piece} * {turns} // parts" for piece in ("part", "(part + 1)")]
+        if step != 1:
+            ends = [f"{end} * {step}" for end in ends]
+        if start:
+            ends = [f"{start} + {end}" for end in ends]
+        with self.block(f"for {name} in range({', '.join(ends)}"
+                        f"{f', {step}' if step != 1 else ''}):"):
+            yield
+
     def name(self, prefix):
         """A name that this kernel has not used yet."""
         self.count += 1
@@ -131,13 +161,14 @@ class Kernel:
     @property
     def arrays(self):
         """What the kernel takes as addresses."""
-        work = [Buf("work", (), self.dtype)] * self.scratch
+        work = [Buf("work", (), self.dtype)] * bool(self.scratch)
         return [*self.args, *self.outs.values(), *work]
 
     @property
     def numbers(self):
         """What the kernel takes as numbers, after the arrays."""
-        return ["key"] * self.random + ["size"] * (self.size is not None)
+        return ["key"] * self.random + ["size"] * (self.size is not None) \
+            + ["part", "parts"] * (self.turns > 1)
 
     def text(self, name):
         """The whole kernel under a name."""

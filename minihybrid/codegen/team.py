@@ -23,10 +23,10 @@ CHUNKS = 4  # pieces of a loop for each thread: the faster one takes more of the
 def together(function, args, n_steps):
     """Call `function(*args, shared, thread)` here and in each helper's thread."""
     shared = np.zeros(2 * n_steps, np.int64)  # two counters a step
-    job = function, (*args, shared.ctypes.data), shared
+    args = (*args, n_steps, shared.ctypes.data)
     for helper in _helpers():
-        helper.put(job)
-    return function(*job[1], 0)
+        helper.put((function, args, shared))
+    return function(*args, 0)
 
 
 @functools.cache
