@@ -86,8 +86,9 @@ class Plan:
 
     def _runner(self, function):
         """What a call does around the compiled function: `caller`, names filled in."""
-        scope = {"function": function, "pool": self.pool, "together": together, "new_arena": self._new_arena,
-                 "empty": np.empty, "take": STREAM.take, "contiguous": _contiguous}
+        scope = {"function": function, "together": together, "pool": self.pool,
+                 "new_arena": self._new_arena, "empty": np.empty, "take": STREAM.take,
+                 "contiguous": _contiguous}
         for k, (shape, dtype) in enumerate(self.out_specs):
             scope |= {f"shape{k}": shape, f"dtype{k}": dtype,
                       f"reuse{k}": Reuse(shape, dtype)}

@@ -16,7 +16,6 @@ import numpy as np
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.memory import scratch_of
 
-
 WORTH_SHARING = 2**20  # sums and products: some 50 microseconds of one thread
 
 
