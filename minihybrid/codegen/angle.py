@@ -5,8 +5,9 @@ Gives:   sines, angles and the length of a vector, at most 4 units in the last p
          from the exact value.
 
 An angle is first reduced to one between -pi/4 and pi/4 and a number of quarter turns.
-x * 2 / pi would lose its fraction in rounding where x is large; so the digits of 2 / pi
-that matter for the exponent of x are taken from a table and multiplied as whole numbers.
+Where x is large, x * 2 / pi would lose its fraction in rounding; so the digits of
+2 / pi that matter for the exponent of x come from a table, and whole numbers are
+multiplied.
 Source:  Payne and Hanek, ACM SIGNUM Newsletter 1983. The coefficients are found as in
          `polynomial`.
 What is left out: float64, which uses the C library.
@@ -126,7 +127,7 @@ def atan32(x):
 
 @njit(**INLINE)
 def atan2_32(y, x):
-    """The angle of the point (x, y): of the smaller by the larger, then put in place."""
+    """The angle of the point (x, y): of the smaller by the larger, then in place."""
     a, b = abs(y), abs(x)
     steep = a > b
     low, high = b if steep else a, a if steep else b
