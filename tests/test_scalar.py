@@ -174,15 +174,15 @@ ONE_BY_ONE = {
         "_mod _mod_scalar _rmod_scalar broadcast_mod",
     "no short form": "erfinv gamma gammaln _polygamma",
     "a draw in float64, with the C library's logarithm":
-        "_random_normal _random_normal_like _draw_normal _npi_normal _random_exponential "
-        "_random_exponential_like _draw_exponential",
+        "_random_normal _random_normal_like _draw_normal _npi_normal "
+        "_random_exponential _random_exponential_like _draw_exponential",
     "a loop until a draw is accepted":
         " ".join(f"{how}_{name}{like}" for how, like in
                  (("_random", ""), ("_random", "_like"), ("_draw", "")) for name in
                  ("gamma", "poisson", "negative_binomial",
                   "generalized_negative_binomial")),
     "a place is compared, nothing is computed": "_eye _npi_eye _npi_identity",
-    "memory is filled": "_zeros zeros_like _npi_zeros _npi_zeros_like",
+    "memory is filled": "_zeros zeros_like _npi_zeros",
 }
 EXPRESSIONS = [op for op in UNIQUE if has_samples(op) and op.scalar(
     op.normalize(dict(cases_of(op)[0].attrs))) is not None
