@@ -39,7 +39,8 @@ READING_ORDER = """
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.fuse passes.memory passes
     codegen.source codegen.program
-    codegen.scalar codegen.flat codegen.vector codegen.driver codegen.compiler
+    codegen.scalar codegen.polynomial codegen.angle codegen.draw
+    codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu codegen.numpy codegen
     reuse plan executor
     serial

@@ -43,9 +43,14 @@ IMPORTS = {  # module -> what generated text may use of it
     "numba": "bool_ boolean float32 float64 int8 int16 int32 int64 uint8 uint16 "
              "uint32 uint64",
     "minihybrid.codegen.flat": "kernel",
+    "minihybrid.codegen.angle":
+        "acos32 asin32 atan2_32 atan32 cos32 hypot32 sin32 tan32",
+    "minihybrid.codegen.draw": "draw_gamma draw_poisson gauss unit",
+    "minihybrid.codegen.polynomial":
+        "acosh32 asinh32 atanh32 cbrt32 cosh32 erf32 exp32 expm1_32 log10_32 log1p32 "
+        "log2_32 log32 power32 sigmoid32 sinh32 tanh32",
     "minihybrid.codegen.scalar":
-        "INF NAN cbrt draw_gamma draw_poisson erfinv exp32 gamma gauss "
-        "log1p32 log32 polygamma tanh32 unit",
+        "INF NAN cbrt erfinv gamma polygamma root sigmoid",
     "minihybrid.codegen.vector": "fma load splat store total transpose",
 }
 
@@ -65,16 +70,20 @@ def header(text, what):
 
 
 FUNCTIONS = {name: f"math.{name}" for name in
-             ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos", "tan",
-              "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
-              "lgamma", "hypot", "atan2")}
+             ("exp", "log", "log2", "log10", "log1p", "expm1", "tanh", "sin", "cos",
+              "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+              "erf", "lgamma", "hypot", "atan2")}
 FUNCTIONS |= {
     "floor": "np.floor",
     "ceil": "np.ceil",
     "mod": "np.mod",
     "power": "np.power",
+    "sqrt": "root",
 }
-FAST = {"exp": "exp32", "log": "log32", "log1p": "log1p32", "tanh": "tanh32"}
+FAST = {name: f"{name}{'_' * name[-1].isdigit()}32" for name in
+        ("exp", "log", "log2", "log10", "log1p", "expm1", "tanh", "sigmoid", "sin",
+         "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
+         "atanh", "erf", "hypot", "atan2", "cbrt", "power")}
 
 
 def functions(dtype):
