@@ -150,8 +150,8 @@ def _makers():
         version("numba"), version("llvmlite"), np.__version__, sys.version,
         binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     ]).encode())
-    for name in ("scalar", "flat", "vector", "driver", "compiler"):
-        with open(os.path.join(FOLDER, f"{name}.py"), "rb") as file:
+    for name in sorted(name for name in os.listdir(FOLDER) if name.endswith(".py")):
+        with open(os.path.join(FOLDER, name), "rb") as file:
             found.update(file.read())
     return found.digest()
 
