@@ -44,7 +44,8 @@ IMPORTS = {  # module -> what generated text may use of it
     "minihybrid.codegen.scalar":
         "INF NAN cbrt draw_gamma draw_poisson erfinv exp32 gamma gauss "
         "log1p32 log32 polygamma tanh32 unit",
-    "minihybrid.codegen.vector": "fma load splat store total transpose",
+    "minihybrid.codegen.vector":
+        "fma get inner load outer put put_totals splat store tile total transpose",
 }
 
 
