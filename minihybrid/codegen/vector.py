@@ -322,14 +322,16 @@ def put(typing, tile, array, at, step, top, first, last):
 
 
 @intrinsic
-def put_totals(typing, tile, array, at, step, top, first):
+def put_totals(typing, tile, array, at, step, top, first, more):
     """Write the total of each vector of a tile: rows from `top`, columns from `first`.
+
+    more:   whether they are added to what is there.
 
     Two vectors are added half to half, so that each round leaves half as many; after
     log2(lanes) rounds one vector holds all totals in order.
     """
     def codegen(context, builder, signature, args):
-        sums, array_, at, step, top, first = args
+        sums, array_, at, step, top, first, more = args
         add = builder.add if isinstance(tile.dtype, types.Integer) else builder.fadd
         rows = _Rows(context, builder, array, array_, at, step)
         rest = [builder.extract_value(sums, i) for i in range(sums.type.count)]
@@ -349,7 +351,9 @@ def put_totals(typing, tile, array, at, step, top, first):
                  for p in places]))
             mask = _between(builder, first, first.type(tile.columns), tile.columns)
             with builder.if_then(builder.icmp_signed("<=", top, top.type(r))):
+                old = builder.and_(mask, _splat(builder, more, mask.type))
+                row = add(row, rows.load_some(r, 0, row.type, old))
                 rows.store_some(r, 0, row, mask)
         return context.get_dummy_value()
     index = types.intp
-    return types.void(tile, array, *[index] * 4), codegen
+    return types.void(tile, array, *[index] * 4, types.boolean), codegen

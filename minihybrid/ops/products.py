@@ -20,9 +20,10 @@ What is left out: a copy of a, which matrices of many thousand rows would repay.
 
 from minihybrid.machine import registers, width
 
-FEW = 24      # rows of a, or columns of b, for which a copy of b does not pay
-DEPTH = 256   # how much of K a strip of b holds, so that it stays in a near cache
-BLOCK = 256   # rows of out that are finished together, and use one copy of a strip
+ROWS, COLUMNS = 192, 16  # of out: with fewer of either, copies of b do not pay
+DEPTH = 512   # how much of K is summed at once: what is read again stays in a cache
+BLOCK = 256   # rows of out that are finished together, and use one copy of b
+HIGH = 4      # rows of a tile of dot products
 
 
 def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
@@ -45,7 +46,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     (m, n), depth = out.shape, a.shape[0 if transpose_a else 1]
     if not out.size:
         return
-    high, wide, unit, body = BLOCK, 64, 1, _dot_products
+    wide, unit, body = 64, min(m, HIGH), _dot_products
     if _is_plain(depth, out.dtype):
         body = _sums
     elif not _is_few(m, n, transpose_a, transpose_b):
@@ -68,7 +69,7 @@ def _is_plain(depth, dtype):
 
 
 def _is_few(m, n, transpose_a, transpose_b):
-    return min(m, n) < FEW and transpose_b and not transpose_a
+    return (m < ROWS or n < COLUMNS) and transpose_b and not transpose_a
 
 
 def _even(length, limit, unit):
@@ -101,30 +102,30 @@ def _last(k, name, at, length, step):
     return name, f"{at} - {name}"
 
 
-# -- few rows --------------------------------------------------------------------------
+# -- few rows, or few columns ----------------------------------------------------------
 def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
     """Rows of a times rows of b; each dot product is the total of one vector."""
     m, n, depth = lengths
-    lanes = width(out.dtype.itemsize)
-    most = min(lanes, 8)
-    sums = 16 if registers()[1] > 16 else 8
-    rows = _even(m, 4, 1)
-    cols = min(sums // rows, most, n)
-    whole = depth - depth % lanes
-    with k.block(f"for c in range(n, right, {cols}):"):
+    lanes, rows = width(out.dtype.itemsize), _even(m, HIGH, 1)
+    cols = min((16 if registers()[1] > 16 else 8) // rows, 8, lanes, n)
+    step = min(_even(depth, DEPTH, lanes), depth) if m > rows else depth
+    rest = depth % lanes
+    with k.loop("start", depth, 0, step), k.block(f"for c in range(n, right, {cols}):"):
         column, first = _last(k, "column", "c", n, cols)
         with k.block(f"for m in range(top, below, {rows}):"):
             row, top = _last(k, "row", "m", m, rows)
+            add = (f"s = inner(s, {a}, {row} * {depth} + k, "
+                   f"{b}, {column} * {depth} + k, {depth}, ")
             k(f"s = tile(T(0), {rows}, {cols})")
-            call = (f"s = inner(s, {a}, {row} * {depth} + k, "
-                    f"{b}, {column} * {depth} + k, {depth}, ")
-            if whole:
-                with k.block(f"for k in range(0, {whole}, {lanes}):"):
-                    k(f"{call}{lanes})")
-            if depth % lanes:
-                k(f"k = {whole}")
-                k(f"{call}{depth % lanes})")
-            k(f"put_totals(s, {out}, {row} * {n} + {column}, {n}, {top}, {first})")
+            with k.block(f"for k in range(start, min(start + {step}, {depth - rest}), "
+                         f"{lanes}):"):
+                k(f"{add}{lanes})")
+            if rest:
+                with k.block(f"if start + {step} >= {depth}:"):
+                    k(f"k = {depth - rest}")
+                    k(f"{add}{rest})")
+            k(f"put_totals(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, "
+              "start > 0)")
 
 
 # -- many rows -------------------------------------------------------------------------
