@@ -56,8 +56,8 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
         k(f"below, right = min(top + {high}, {m}), min(n + {wide}, {n})")
         body(k, a, b, out, (m, n, depth), transpose_a, transpose_b)
         if bias is not None or k.after or (k.core, 0) not in k.outs:
-            with k.block("for r in range(top, below):"), \
-                    k.block("for c in range(n, right):"):
+            rows = k.loop("r", m) if m == 1 else k.block("for r in range(top, below):")
+            with rows, k.block("for c in range(n, right):"):
                 plus = f" + {bias}[c]" if bias is not None else ""
                 at = f"r * {n} + c"
                 k.store(start + at, f"{out}[{at}]{plus}",
