@@ -180,7 +180,7 @@ class _Rows:
     """Rows of an array: where the first begins, and how far the next is from it."""
 
     def __init__(self, context, builder, array_type, array, at, step):
-        self.data = context.make_array(array_type)(context, builder, array).data
+        self.array = context, builder, array_type, array
         self.builder, self.at, self.step = builder, at, step
         self.align = array_type.dtype.bitwidth // 8
 
@@ -188,8 +188,7 @@ class _Rows:
         """The address of a vector; or of a number, by its own kind."""
         builder, number = self.builder, self.at.type
         index = builder.add(builder.mul(self.step, number(row)), number(column))
-        where = builder.gep(self.data, [builder.add(self.at, index)])
-        return builder.bitcast(where, kind.as_pointer())
+        return _place(*self.array, builder.add(self.at, index), kind)
 
     def load(self, row, column, kind):
         return self.builder.load(self.place(row, column, kind), align=self.align)

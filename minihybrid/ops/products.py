@@ -107,7 +107,7 @@ def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
     """Rows of a times rows of b; each dot product is the total of one vector."""
     m, n, depth = lengths
     lanes, rows = width(out.dtype.itemsize), _even(m, HIGH, 1)
-    cols = min((16 if registers()[1] > 16 else 8) // rows, 8, lanes, n)
+    cols = min((16 if registers()[1] > 16 else 12) // rows, 8, lanes, n)
     step = min(_even(depth, DEPTH, lanes), depth) if m > rows else depth
     rest = depth % lanes
     with k.loop("start", depth, 0, step), k.block(f"for c in range(n, right, {cols}):"):
