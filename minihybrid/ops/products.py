@@ -28,7 +28,7 @@ HIGH = 4      # rows of a tile of dot products
 
 def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
     """Numbers beside the arrays: a strip of b, and a few rows before it."""
-    if _is_plain(depth, dtype) or _is_few(m, n, transpose_a, transpose_b):
+    if _is_plain(m, n, depth, dtype) or _is_few(m, n, transpose_a, transpose_b):
         return 0
     high, wide = _tile_size(m, n, dtype)
     lanes = width(dtype.itemsize)
@@ -47,7 +47,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     if not out.size:
         return
     wide, unit, body = 64, min(m, HIGH), _dot_products
-    if _is_plain(depth, out.dtype):
+    if _is_plain(m, n, depth, out.dtype):
         body = _sums
     elif not _is_few(m, n, transpose_a, transpose_b):
         (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
@@ -64,8 +64,8 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
                         {len(k.core.specs[0].shape) - 1: "c"})
 
 
-def _is_plain(depth, dtype):
-    return not depth or dtype.kind == "b"
+def _is_plain(m, n, depth, dtype):
+    return not depth or dtype.kind == "b" or max(m, n) < width(dtype.itemsize)
 
 
 def _is_few(m, n, transpose_a, transpose_b):
@@ -83,14 +83,16 @@ def _even(length, limit, unit):
 
 
 def _sums(k, a, b, out, lengths, transpose_a, transpose_b):
-    """Truth values, and sums of nothing: as the formula says."""
+    """Truth values, empty sums, less than a vector: as the formula says."""
     m, n, depth = lengths
+    add, times = "|&" if out.dtype.kind == "b" else "+*"
     with k.block("for r in range(top, below):"), k.block("for c in range(n, right):"):
         k(f"{out}[r * {n} + c] = T(0)")
         if depth:
             with k.block(f"for k in range({depth}):"):
-                k(f"{out}[r * {n} + c] |= "
-                  f"{a}[{f'k * {m} + r' if transpose_a else f'r * {depth} + k'}] & "
+                k(f"{out}[r * {n} + c] {add}= "
+                  f"{a}[{f'k * {m} + r' if transpose_a else f'r * {depth} + k'}] "
+                  f"{times} "
                   f"{b}[{f'c * {depth} + k' if transpose_b else f'k * {n} + c'}]")
 
 
