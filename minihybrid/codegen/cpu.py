@@ -51,7 +51,8 @@ IMPORTS = {  # module -> what generated text may use of it
         "log2_32 log32 power32 sigmoid32 sinh32 tanh32",
     "minihybrid.codegen.scalar":
         "INF NAN cbrt erfinv gamma polygamma root sigmoid",
-    "minihybrid.codegen.vector": "fma load splat store total transpose",
+    "minihybrid.codegen.vector":
+        "fma get inner load outer put put_totals splat store tile total transpose",
 }
 
 

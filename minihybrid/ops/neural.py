@@ -73,9 +73,10 @@ def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
 TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
 
 
-def _scratch(ins, outs, **_):
-    """What the loops of a product with so many rows need beside."""
-    return product_scratch(outs[0].shape[-2])
+def _scratch(ins, outs, transpose_a, transpose_b):
+    """What the loops of a product need beside."""
+    (*_, m, n), depth = outs[0].shape, ins[0].shape[-2 if transpose_a else -1]
+    return product_scratch(m, n, depth, outs[0].dtype, transpose_a, transpose_b)
 
 
 matmul = register(
@@ -135,7 +136,8 @@ def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
 
 
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
-    with k.loop("batch", int(np.prod(out.shape[:-2]))):
+    work = out.size * a.shape[-2 if transpose_a else -1]
+    with k.share("batch", int(np.prod(out.shape[:-2])), work=work):
         parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
         product_loops(k, *parts, transpose_a, transpose_b,
                       start=f"batch * {parts[2].size} + ")
@@ -212,6 +214,12 @@ def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
     product_loops(k, data, weight, out, False, True, *bias)
 
 
+def _fc_scratch(ins, outs, num_hidden, **_):
+    rows = outs[0].size // max(num_hidden, 1)
+    return product_scratch(rows, num_hidden, ins[1].shape[1], outs[0].dtype, False,
+                           True)
+
+
 def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
     rows = f".reshape(len({data}), {weight}.shape[1])" if flatten else ""
     add = "" if no_bias else f"\nnp.add({out}, {bias}, out={out})"
@@ -221,8 +229,7 @@ def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
 fully_connected = register(
     "FullyConnected",
     inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad, cpu=_fc_cpu,
-    scratch=lambda ins, outs, num_hidden, **_: product_scratch(
-        outs[0].size // max(num_hidden, 1)),
+    scratch=_fc_scratch,
     numpy=_fc_numpy,
     attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},
