@@ -43,7 +43,7 @@ IMPORTS = {  # module -> what generated text may use of it
     "minihybrid.codegen.flat": "kernel",
     "minihybrid.codegen.scalar":
         "INF NAN cbrt draw_gamma draw_poisson erfinv exp32 gamma gauss "
-        "log1p32 log32 polygamma tanh32 unit",
+        "log1p32 log32 polygamma rank_down rank_up tanh32 unit unrank",
     "minihybrid.codegen.vector": "fma load splat store total transpose",
 }
 
@@ -92,6 +92,7 @@ def unsupported(graph):
             or op.name == "_fused"
             or op.cpu
             or op.reduce
+            or op.lower
             or op.strides
             or op.scalar(node.attrs) is not None
         ):

@@ -11,6 +11,7 @@ What is left out: an exact solution; the places are found by best fit, in progra
 import bisect
 
 from minihybrid.op import Node, Spec
+from minihybrid.passes.rows import rows_of
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
 
@@ -99,6 +100,10 @@ def plan_memory(graph, scratch=True):
 def scratch_of(node):
     """A value that holds what a step's loops need beside; `None` if that is nothing."""
     inner = node.attrs.get("graph")
+    if rows := rows_of(node):
+        size, dtype = rows.scratch
+        spec = Spec((size,), dtype)
+        return (Node(None, name="scratch", specs=(spec,)), 0) if size else None
     for n in inner.nodes if inner else [node]:
         if n.op is not None and n.op.scratch:
             ins = [m.specs[i] for m, i in n.inputs]
