@@ -79,8 +79,10 @@ class Kernel:
         self.random = any(n.op.random for n in nodes)
         self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
                           and n.op.strides is None), None)
-        self.dtype = (self.core or nodes[-1]).specs[0].dtype
-        self.scratch, self.rows = bool(scratch_of(node)), rows_of(node)
+        self.rows = rows_of(node)
+        self.dtype = self.rows.dtype if self.rows else \
+            (self.core or nodes[-1]).specs[0].dtype
+        self.scratch = bool(scratch_of(node))
         self.size = None  # the number of turns, where one text serves all of them
         self.write()
 
