@@ -3,8 +3,9 @@
 Takes:   a graph of primitives without dead code.
 Gives:   a graph in which groups of nodes are single `_fused` nodes, one kernel each.
 
-A group has at most one core (a product of matrices, a reduction, a softmax). Before a
-reduction, elementwise nodes are computed as it reads; after a core, as it writes.
+A group has at most one core (a product of matrices, a convolution): what follows is
+computed as it writes. Or it has reductions, all along the same axes: whatever is an
+element of their rows, or one number a row, is computed in their loops.
 
 In loops:   t = a * b   (a pass over memory)     becomes    one pass, where t is a
 scalar
