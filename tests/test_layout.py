@@ -37,8 +37,8 @@ READING_ORDER = """
     autograd
     name util tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
-    passes.fuse passes.memory passes
-    codegen.source codegen.program
+    passes.lower passes.rows passes.fuse passes.memory passes
+    codegen.rows codegen.source codegen.program
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu codegen.numpy codegen

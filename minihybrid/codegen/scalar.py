@@ -56,6 +56,42 @@ def power_of_two(typing, sum):
     return sum(sum), codegen
 
 
+def _rank(nan):
+    """A function that gives the rank of a float among all floats, as a whole number.
+
+    The bits of a float are ordered as the float is, if those below zero are turned
+    round. NaN is given a rank of its own.
+    """
+    @intrinsic
+    def rank(typing, number):
+        def codegen(context, builder, signature, args):
+            bits = builder.bitcast(args[0], ir.IntType(number.bitwidth))
+            is_nan = builder.fcmp_unordered("uno", args[0], args[0])
+            last = bits.type((1 << number.bitwidth - 1) - 1)
+            return builder.select(is_nan, builder.xor(last, bits.type(nan)),
+                                  _turned(builder, bits))
+        return types.Integer.from_bitwidth(number.bitwidth)(number), codegen
+    return rank
+
+
+def _turned(builder, bits):
+    sign = builder.ashr(bits, bits.type(bits.type.width - 1))
+    return builder.xor(bits, builder.lshr(sign, bits.type(1)))
+
+
+rank_up, rank_down = _rank(nan=0), _rank(nan=-1)  # NaN above all, and below all
+
+
+@intrinsic
+def unrank(typing, rank):
+    """The float of a rank."""
+    kind = types.float32 if rank.bitwidth == 32 else types.float64
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(_turned(builder, args[0]), context.get_value_type(kind))
+    return kind(rank), codegen
+
+
 MAGIC32 = np.float32(3 * 2**22 + 127)
 MAGIC64 = 3.0 * 2**51 + 1023
 

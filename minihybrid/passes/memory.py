@@ -11,6 +11,7 @@ What is left out: an exact solution; the places are found by best fit, in progra
 import bisect
 
 from minihybrid.op import Node, Spec
+from minihybrid.passes.rows import rows_of
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
 
@@ -100,15 +101,16 @@ def plan_memory(graph, threads=1):
 
 def scratch_of(node, threads=1):
     """A value that holds what a step's loops need beside; `None` if that is nothing."""
-    inner = node.attrs.get("graph")
+    inner, rows = node.attrs.get("graph"), rows_of(node)
+    size, dtype = rows.scratch if rows else (0, None)
     for n in inner.nodes if inner else [node]:
-        if n.op is not None and n.op.scratch:
+        if n.op is not None and n.op.scratch and not size:
             ins = [m.specs[i] for m, i in n.inputs]
-            if size := n.op.scratch(ins, n.specs, **n.attrs):
-                size = -(-size // ALIGN) * ALIGN  # threads share no cache line
-                spec = Spec((size * threads,), n.specs[0].dtype)
-                return Node(None, name="scratch", specs=(spec,)), 0
-    return None
+            size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
+    if not size:
+        return None
+    size = -(-size // ALIGN) * ALIGN * threads  # threads share no cache line
+    return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
 
 
 def overwrites(node, i):
