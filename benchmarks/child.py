@@ -13,9 +13,8 @@ WORKER = Path(__file__).parent / "worker.py"
 TURN_S = 0.02  # a mode's part of one round lasts at least this long
 LIMIT_S = 300  # an answer that takes longer is none
 
-# Rivals that keep compiled code on disk -> the variable that says where.
-DISK_CACHES = {"minihybrid": "MINIHYBRID_CACHE_DIR", "torch": "TORCHINDUCTOR_CACHE_DIR",
-               "tinygrad": "XDG_CACHE_HOME"}
+# Where compilers keep their code on disk: minihybrid, PyTorch, tinygrad.
+DISK_CACHES = ["MINIHYBRID_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "XDG_CACHE_HOME"]
 
 
 class Child:
@@ -25,9 +24,9 @@ class Child:
     """
 
     def __init__(self, rival, arrays, cache, n_threads):
-        cache.mkdir(parents=True, exist_ok=True)
-        caches = dict.fromkeys(DISK_CACHES.values(), str(cache))
-        self.log = cache / "child.log"
+        self.cache, self.log = cache, cache.with_suffix(".log")
+        cache.mkdir(exist_ok=True)
+        caches = dict.fromkeys(DISK_CACHES, str(cache))
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [python_of(rival), WORKER, rival, arrays],
@@ -68,6 +67,10 @@ class Child:
     def peak_nbytes(self):
         """The peak of memory during one turn."""
         return self.ask("memory", n_calls=self.n_calls)["nbytes"]
+
+    def has_cached(self):
+        """Whether compiled code was left on disk, for the next process."""
+        return any(self.cache.iterdir())
 
     def end(self):
         """Close its input, which ends it, and wait until it has ended."""

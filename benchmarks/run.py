@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                          # everything
     python benchmarks/run.py --rivals minihybrid,torch --workloads mlp --rounds 5
-    python benchmarks/run.py --threads 2
+    python benchmarks/run.py --threads 1
 """
 import argparse
 import json
@@ -78,9 +78,9 @@ def main():
     parser.add_argument("--workloads", type=names_from(WORKLOADS), metavar="A,B",
                         default=list(WORKLOADS),
                         help=f"of {', '.join(WORKLOADS)}; default: all")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--threads", type=numbers, default=[1], metavar="1,2",
-                        help="a run and a table for each; default: 1")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2",
+                        help="a run and a table for each; default: 1,2")
     args = parser.parse_args()
 
     failed = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-from child import DISK_CACHES, Child
+from child import Child
 from envs import NotAvailable
 from tqdm.auto import tqdm
 from workloads import ALL
@@ -105,12 +105,12 @@ class Session:
     def start(self, row, workload, right):
         """The process of a row, warmed up and ready for its turns.
 
-        A rival with compiled code on disk begins once more, to show what that saves.
+        A mode that left compiled code on disk begins once more, to show what it saves.
         """
         if row.problem:
             raise NotAvailable(row.problem)
         child = self.prepare(row, workload, right)
-        if row.rival in DISK_CACHES:
+        if child.has_cached():
             child.end()
             child = self.prepare(row, workload, right)
         child.calibrate()
