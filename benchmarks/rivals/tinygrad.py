@@ -6,7 +6,7 @@ from pathlib import Path
 
 import resnet
 import ziglang
-from tinygrad import Device, Tensor, TinyJit
+from tinygrad import Context, Device, Tensor, TinyJit
 from tinygrad.nn.optim import SGD
 
 VERSION = version("tinygrad")
@@ -115,12 +115,10 @@ def jit(net, data):
 def trained_jit(net, data):
     """A step of SGD a call."""
     x, label = data
-    for p in net.parameters:
-        p.requires_grad = True
     optimizer = SGD(net.parameters, lr=0.1)
 
     @TinyJit
-    @Tensor.train()
+    @Context(TRAINING=1)
     def step(x, label):
         optimizer.zero_grad()
         losses = net(x).sparse_categorical_crossentropy(label, reduction="none")
