@@ -13,8 +13,9 @@ WORKER = Path(__file__).parent / "worker.py"
 TURN_S = 0.02  # a mode's part of one round lasts at least this long
 LIMIT_S = 300  # an answer that takes longer is none
 
-# Where compilers keep their code on disk: minihybrid, PyTorch, tinygrad.
-DISK_CACHES = ["MINIHYBRID_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "XDG_CACHE_HOME"]
+# Where minihybrid, PyTorch and tinygrad keep compiled code: variable -> path inside.
+DISK_CACHES = {"MINIHYBRID_CACHE_DIR": "", "TORCHINDUCTOR_CACHE_DIR": "",
+               "CACHEDB": "kernels.db"}
 
 
 class Child:
@@ -26,7 +27,7 @@ class Child:
     def __init__(self, rival, arrays, cache, n_threads):
         self.cache, self.log = cache, cache.with_suffix(".log")
         cache.mkdir(exist_ok=True)
-        caches = dict.fromkeys(DISK_CACHES, str(cache))
+        caches = {name: str(cache / path) for name, path in DISK_CACHES.items()}
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [python_of(rival), WORKER, rival, arrays],

@@ -6,6 +6,7 @@ import matplotlib
 import numpy as np
 from bars import OURS, best, of_mode
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 from workloads import ALL, SIZES, WORKLOADS
 
 # Rival -> (a colour of Okabe and Ito, a marker).
@@ -31,7 +32,8 @@ def draw(found, roofs, machine, n_threads, stem):
     with matplotlib.rc_context(RC):
         figures = {name: times(ALL[name].title, rows) for name, rows in found.items()
                    if any(row.times_s for row in rows)}
-        figures["sweep"] = sweep(found)
+        if any(ALL[name].net == "mlp" for name in found):
+            figures["sweep"] = sweep(found)
         figures["roofline"] = roofline(found, roofs)
         for name, figure in figures.items():
             figure.text(0.01, 0.0, source, fontsize=6, va="top", color="#555555")
@@ -46,12 +48,17 @@ def times(title, rows):
     axes = figure.subplots()
     for y, row in enumerate(timed):
         low_s, high_s = np.quantile(row.times_s, (0.25, 0.75))
-        axes.scatter(row.times_s, [y] * len(row.times_s), s=4, color="#BBBBBB")
-        axes.plot([low_s, high_s], [y, y], color=STYLES[row.rival][0], linewidth=3)
-        axes.plot(row.median_s, y, **style(row.rival), markersize=7)
+        axes.scatter(row.times_s, [y] * len(row.times_s), s=4, color="#999999")
+        axes.plot([low_s, high_s], [y, y], color=STYLES[row.rival][0], linewidth=9,
+                  alpha=0.35, solid_capstyle="butt")
+        axes.plot(row.median_s, y, **style(row.rival), markersize=5)
     axes.set_yticks(range(len(timed)), [row.name for row in timed])
-    axes.set(xscale="log", xlabel="seconds per call (marker: median; bar: quartiles)",
-             title=title)
+    axes.set(xscale="log", title=title,
+             xlabel="time per call (dots: rounds; bar: quartiles; marker: median)")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=99))
+    axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="x", labelsize=7, rotation=45)
     axes.grid(axis="x", which="both", alpha=0.3)
     return figure
 
@@ -68,12 +75,14 @@ def sweep(found):
             mine = [r.median_s for r in found[name] if r.rival == rival and r.times_s]
             if mine:
                 best_s[batch] = min(mine)
-        axes.plot(best_s.keys(), best_s.values(), **style(rival), label=rival,
-                  linestyle=["-", "--", "-.", ":"][i % 4])
-    axes.set(xscale="log", yscale="log", xlabel="batch", ylabel="seconds per call",
+        if best_s:
+            axes.plot(best_s.keys(), best_s.values(), **style(rival), label=rival,
+                      linestyle=["-", "--", "-.", ":"][i % 4])
+    axes.set(xscale="log", yscale="log", xlabel="batch", ylabel="time per call",
              title=f"MLP {'-'.join(map(str, SIZES))}, best mode of each")
     axes.set_xticks(list(batches.values()), [str(b) for b in batches.values()])
     axes.minorticks_off()
+    axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     return figure
@@ -102,8 +111,9 @@ def roofline(found, roofs):
                 axes.plot(intensity, speed, marker, color=color, markerfacecolor=face)
                 label = name if row.rival == OURS else row.rival
                 axes.annotate(label, (intensity, speed), (5, -2), fontsize=7,
-                              textcoords="offset points", color=color)
+                              textcoords="offset points")
     axes.set(xscale="log", yscale="log", xlabel="operations per byte that must move",
-             ylabel="GFLOP/s", title="Roofline: ours (filled) and the best rival")
+             ylabel="GFLOP/s",
+             title="Roofline (bytes: of main memory); ours filled, best rival empty")
     axes.grid(alpha=0.3)
     return figure

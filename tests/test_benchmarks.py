@@ -270,7 +270,7 @@ def test_sweep_takes_the_best_mode_of_each():
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert lines["minihybrid"] == [[1, 1.0], [8, 2.0]]
     assert lines["jax"] == [[1, 10.0], [8, 10.0]]
-    assert lines["torch"] == []
+    assert "torch" not in lines, "it was not measured"
 
 
 def test_options_name_what_there_is():
