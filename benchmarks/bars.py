@@ -1,5 +1,6 @@
 """What was asked, what was found: the bars of `workloads.py` against a run's rows."""
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from text import duration, megabytes
 from workloads import WORKLOADS
@@ -61,16 +62,17 @@ def _judge(workload, rows, plain_rows, n_threads):
                       against=f"{fastest.name}, {duration(fastest.median_s)}")
     if bars.plain and (timed := [row for row in plain_rows if row.times_s]):
         plain = min(timed, key=lambda row: row.median_s)
-        limit = bars.plain.get(n_threads, max(bars.plain.values()))
+        limit = bars.plain[min(n_threads, 2)]
         yield Verdict(workload, "to a*b + c", limit, ratio(ours, plain),
                       against=f"{plain.name}, {duration(plain.median_s)}")
     if bars.eager and (eager := of_mode(rows, "eager")):
         yield Verdict(workload, "to our eager mode", bars.eager, ratio(ours, eager),
                       against=duration(eager.median_s))
     if bars.first_s:
-        for i, what in enumerate(("first call", "first call, 2nd process")):
-            yield Verdict(workload, what, bars.first_s[i],
-                          ours.first_s[i] if ours else None, "s")
+        for what, limit, first_s in zip_longest(
+                ("first call", "first call, 2nd process"), bars.first_s,
+                ours.first_s if ours else []):
+            yield Verdict(workload, what, limit, first_s, "s")
     if least := best(rows, lambda row: row.nbytes):
         yield Verdict(workload, "peak memory", least.nbytes,
                       ours.nbytes if ours else None, "bytes", least.name)

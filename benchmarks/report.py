@@ -62,7 +62,7 @@ def table(workload, rows, roofs):
 
 
 def bars_table(verdicts):
-    head = ("workload", "bar", "at most", "found", "best rival", "")
+    head = ("workload", "bar", "at most", "found", "beside", "")
     return markdown([head, *(verdict.cells() for verdict in verdicts)])
 
 

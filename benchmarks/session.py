@@ -56,7 +56,7 @@ class Session:
 
     def __init__(self, scratch, n_threads):
         self.scratch, self.n_threads = scratch, n_threads
-        self.floor, self.about = cache(self.floor), cache(self.about)
+        self.floor, self.about = cache(self.floor), cache(self.about)  # once for all
 
     def save_arrays(self, workload):
         """Write the arrays that every rival reads; returns the right answer."""
@@ -70,23 +70,25 @@ class Session:
         return self.scratch / f"{workload}.npz"
 
     def child(self, workload, rival, mode):
-        cache = f"cache-{workload}-{rival}-{mode}".replace(" ", "-")
+        folder = f"cache-{workload}-{rival}-{mode}".replace(" ", "-")
         return Child(
-            rival, self.arrays_of(workload), self.scratch / cache, self.n_threads)
+            rival, self.arrays_of(workload), self.scratch / folder, self.n_threads)
 
     def about(self, rival):
-        """{"version": ..., "modes": {net: [...]}}"""
-        child = self.child("any", rival, "any")
-        about = child.ask("describe")
+        """{"version": ..., "modes": {net: [...]}}, or {"problem": why there is none}"""
+        try:
+            child = self.child("any", rival, "any")
+            about = child.ask("describe")
+        except NotAvailable as reason:
+            return {"problem": str(reason)}
         child.end()
         return about
 
     def rows_of(self, workload, rival):
         """One for each mode, or one that says why there is none."""
-        try:
-            about = self.about(rival)
-        except NotAvailable as reason:
-            return [Row(rival, problem=str(reason))]
+        about = self.about(rival)
+        if "problem" in about:
+            return [Row(rival, problem=about["problem"])]
         modes = about["modes"].get(ALL[workload].net, [])
         return [Row(rival, mode, about["version"]) for mode in modes]
 

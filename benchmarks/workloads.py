@@ -22,7 +22,7 @@ class Bars:
 
     rival: to the best rival.  eager: hybridized to our own eager mode.
     first_s: first call with nothing cached, and in a second process.
-    plain: to `a*b + c` at each number of threads, whoever computed that fastest.
+    plain: to `a*b + c`, whoever computed that fastest, at one thread and at two.
     """
 
     rival: float

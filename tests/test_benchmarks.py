@@ -203,6 +203,12 @@ def test_a_net_of_ours_that_did_not_run_misses_every_bar():
                                 "numpy eager, 8.0 s", "**missed**")
 
 
+def test_without_code_on_disk_there_is_no_second_process():
+    found = rows(4.0, 8.0)
+    found[1].first_s = [0.9]
+    assert judged({"mlp": found})["first call, 2nd process"] == (None, 0.25, False)
+
+
 def test_without_rivals_only_our_own_bars_remain():
     assert set(judged({"mlp": rows(4.0, 8.0)[:2]})) == {
         "to our eager mode", "first call", "first call, 2nd process"}
