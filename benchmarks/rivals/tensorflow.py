@@ -82,8 +82,9 @@ class ResNetOps:
     relu = staticmethod(tf.nn.relu)
     add = staticmethod(tf.add)
 
-    def pool(self, x):
-        return tf.nn.max_pool2d(x, 3, 2, [[0, 0], [1, 1], [1, 1], [0, 0]])
+    def pool(self, x):  # XLA's cannot pad; zeros will do, the numbers come from relu
+        x = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])
+        return tf.nn.max_pool2d(x, 3, 2, "VALID")
 
     def head(self, x):
         x = tf.reduce_mean(x, axis=(1, 2))
