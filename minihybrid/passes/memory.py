@@ -3,17 +3,25 @@
 Takes:   a graph, fused or not.
 Gives:   `Memory`: where each value lies. Outputs are fresh memory for the user; all
          else shares one arena, where a place is used again once its last reader is
-         done.
+         done. `arrange` finds the places.
 
-What is left out: an exact solution; the places are found by best fit, in program order.
+What is left out: another order of the steps, which could need less; and a proof that
+nothing smaller exists, where the arena is larger than what is alive at once.
 """
 
 import bisect
+import math
+import random
+from itertools import accumulate
 
 from minihybrid.op import Node, Spec
 from minihybrid.passes.rows import rows_of
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
+TRIES = 100  # orders that are tried at most,
+EFFORT = 10**5, 20  # as long as no more pairs of values are looked at: all, and a value
+IDLE = 8  # outputs that are looked at for one value
+COLUMNS = 64  # the longest bar that is shown
 
 
 def places(graph):
@@ -30,7 +38,8 @@ class Memory:
     """Where each value lies, and how many bytes that takes.
 
     offsets:  reference -> byte offset in the arena.
-    outs:     reference -> number of the output whose memory it uses.
+    outs:     reference -> number of the output whose memory it uses: as that output, or
+              before it is written.
     copies:   (reference, output number): outputs that are inputs or other outputs.
     scratch:  step -> the reference of what its loops need beside, while they run.
     """
@@ -48,8 +57,10 @@ class Memory:
         """The plan as text: a line a buffer, with a bar from birth to death."""
         lines = [f"arena {self.nbytes} bytes, outputs {self.outs_nbytes} bytes"]
         end = max((last for *_, last, _ in self.steps), default=0)
+        every = end // COLUMNS + 1  # steps a column, or many steps make endless lines
         for name, nbytes, first, last, where in self.steps:
-            bar = "." * first + "#" * (last - first + 1) + "." * (end - last)
+            first, last = first // every, last // every
+            bar = "." * first + "#" * (last - first + 1) + "." * (end // every - last)
             lines.append(f"{name:<20} {nbytes:>9} bytes  {where:<12} {bar}")
         return "\n".join(lines)
 
@@ -83,10 +94,13 @@ def plan_memory(graph, scratch=True):
         else:
             copies.append((ref, k))
     chain, in_place = _chains(graph, steps, root, number, death, outs)
-    chained_outs = {chain.get(ref, ref): k for ref, k in outs.items()}
-    offsets, nbytes = _place(_lifetimes(birth, death, chain, chained_outs))
+    spans = _lifetimes(birth, death, chain)
+    found = {chain.get(ref, ref): k for ref, k in outs.items()}
+    found |= lend(spans, found)
+    offsets, nbytes = arrange({first: span for first, span in spans.items()
+                               if first not in found})
     names = graph.names() | {n: n.name for n, _ in scratch.values()}
-    found = {ref: chained_outs.get(chain.get(ref, ref)) for ref in birth}
+    found = {ref: found.get(chain.get(ref, ref)) for ref in birth}
     rows = [(names[n], n.specs[i].nbytes, birth[n, i], min(death[n, i], len(steps) - 1),
              f"output {found[n, i]}" if found[n, i] is not None else
              f"at {offsets[chain.get((n, i), (n, i))]}") for n, i in birth]
@@ -139,53 +153,140 @@ def _chains(graph, steps, root, number, death, outs):
     return chain, in_place
 
 
-def _lifetimes(birth, death, chain, outs):
-    """(birth, death, nbytes, reference) of every chain that is not an output's."""
+def _lifetimes(birth, death, chain):
+    """first value of a chain -> (step that writes it, last step that reads, nbytes)."""
     spans = {}
     for ref, born in birth.items():
         first = chain.get(ref, ref)
-        if first in outs:
-            continue
-        old = spans.get(first, (born, 0))
-        spans[first] = (min(old[0], born), max(old[1], death[ref]))
-    return sorted(((b, d, first[0].specs[first[1]].nbytes, first)
-                   for first, (b, d) in spans.items()), key=lambda row: row[:2])
+        begin, end, nbytes = spans.get(
+            first, (born, 0, first[0].specs[first[1]].nbytes))
+        spans[first] = min(begin, born), max(end, death[ref]), nbytes
+    return spans
 
 
-def _place(lifetimes):
-    """reference -> offset by best fit, and the arena's size."""
-    free, free_at, dying, end = [], {}, {}, 0
-    offsets, now = {}, 0
-    for born, dies, nbytes, ref in lifetimes:
-        for step in range(now, born):
-            for offset, size in dying.pop(step, ()):
-                free, free_at = _release(free, free_at, offset, size)
-        now = max(now, born)
-        size = max(-(-nbytes // ALIGN) * ALIGN, ALIGN)
-        at = bisect.bisect_left(free, (size, 0))
-        if at < len(free):
-            found, offset = free.pop(at)
-            del free_at[offset]
-            if found > size:
-                free, free_at = _release(free, free_at, offset + size, found - size)
-        elif end in {o + s for o, s in free_at.items()}:  # grow the last free place
-            offset = next(o for o, s in free_at.items() if o + s == end)
-            free.remove((free_at.pop(offset), offset))
-            end = offset + size
+def lend(spans, outs):
+    """value -> an output of its size and dtype, for values that die before that begins.
+
+    An output's memory is ours while the call runs. Who lives through the busiest steps
+    chooses first. Scratch stays in the arena, where each kernel looks for it.
+    """
+    def kind(ref):
+        return ref[0].specs[ref[1]].size, ref[0].specs[ref[1]].dtype
+
+    change = [0] * (2 + max((last for _, last, _ in spans.values()), default=0))
+    for ref, (first, last, nbytes) in spans.items():
+        if ref not in outs:
+            change[first] += nbytes
+            change[last + 1] -= nbytes
+    # The fourth power lets the largest sum of bytes outweigh many small ones.
+    pressure = [0, *accumulate(alive**4 for alive in accumulate(change))]
+
+    def relief(ref):
+        first, last, _ = spans[ref]
+        return pressure[last + 1] - pressure[first], last
+
+    idle, lent = {}, {}  # kind -> [(output, the steps in which it is used)]
+    for ref, k in sorted(outs.items(), key=lambda out: -spans[out[0]][0]):
+        idle.setdefault(kind(ref), []).append((k, [(spans[ref][0], math.inf)]))
+    fitting = [ref for ref in spans
+               if ref[0].op is not None and ref not in outs and kind(ref) in idle]
+    for ref in sorted(fitting, key=relief, reverse=True):
+        first, last, _ = spans[ref]
+        for k, used in idle[kind(ref)][:IDLE]:
+            at = bisect.bisect(used, (first, last))
+            if (at == 0 or used[at - 1][1] < first) and last < used[at][0]:
+                used.insert(at, (first, last))
+                lent[ref] = k
+                break
+    return lent
+
+
+# -- places in the arena ---------------------------------------------------------------
+def arrange(spans):
+    """(name -> byte offset, bytes of the arena), for name -> (first, last, nbytes).
+
+    Largest first, each at the lowest place that is free while it lives. If the arena is
+    larger than what lives at one time, those that stick out choose first in the next
+    try; if these do not become fewer, chance has a say in it. The best try counts.
+
+    Source:  largest first is the offset calculator of TensorFlow Lite; to serve first
+             who fared badly is squeaky wheel optimisation (Joslin, Clements, 1999).
+
+    >>> arrange({"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 128)})
+    ({'a': 0, 'c': 0, 'b': 128}, 192)
+    """
+    size = {name: max(-(-nbytes // ALIGN), 1) * ALIGN
+            for name, (_, _, nbytes) in spans.items()}
+    effort = EFFORT[0] + EFFORT[1] * len(spans)
+    near, n_pairs, bound = neighbours(spans, size, effort)
+    tries = min(TRIES, effort // max(n_pairs, 1))
+    best, least, few = recycled(spans, size) if tries == 0 else {}, math.inf, math.inf
+    order, chance = sorted(spans, key=lambda name: -size[name]), random.Random(0)
+    for _ in range(tries):
+        offsets = first_fit(order, size, near)
+        ends = {name: at + size[name] for name, at in offsets.items()}
+        peak = max(ends.values(), default=0)
+        if peak < least:
+            best, least = offsets, peak
+        if least == bound:
+            break
+        too_high = {name for name in order if ends[name] > bound}
+        if len(too_high) < few:
+            order.sort(key=lambda name: name not in too_high)
+            few = len(too_high)
         else:
-            offset, end = end, end + size
-        offsets[ref] = offset
-        dying.setdefault(dies, []).append((offset, size))
-    return offsets, max((offsets[r] + n for *_, n, r in lifetimes), default=0)
+            order.sort(key=lambda name: -size[name] * chance.random())
+            few = math.inf
+    return best, max((at + spans[name][2] for name, at in best.items()), default=0)
 
 
-def _release(free, free_at, offset, size):
-    """Give a place back, joined with the free places on both sides."""
-    for start, length in list(free_at.items()):
-        if start + length == offset or offset + size == start:
-            free.remove((length, start))
-            del free_at[start]
-            offset, size = min(offset, start), size + length
-    bisect.insort(free, (size, offset))
-    free_at[offset] = size
-    return free, free_at
+def neighbours(spans, size, limit=math.inf):
+    """(name -> names that live at the same time, pairs of them, most bytes at once).
+
+    Stops above a limit of pairs.
+    """
+    near, alive, n_pairs, most = {}, [], 0, 0
+    for name in sorted(spans, key=lambda name: spans[name][0]):
+        alive = [other for other in alive if spans[other][1] >= spans[name][0]]
+        near[name] = alive.copy()
+        for other in alive:
+            near[other].append(name)
+        n_pairs += len(alive)
+        if n_pairs > limit:
+            break
+        alive.append(name)
+        most = max(most, sum(map(size.get, alive)))
+    return near, n_pairs, most
+
+
+def first_fit(order, size, near):
+    """name -> offset: each in turn at the lowest place between its neighbours."""
+    offsets = {}
+    for name in order:
+        at = 0
+        for start, end in sorted((offsets[other], offsets[other] + size[other])
+                                 for other in near[name] if other in offsets):
+            if start - at >= size[name]:
+                break
+            at = max(at, end)
+        offsets[name] = at
+    return offsets
+
+
+def recycled(spans, size):
+    """name -> offset: a place that has become free is used for the same size only.
+
+    The plan for thousands of values that all live at one time.
+    """
+    offsets, free, end = {}, {}, 0
+    leaving = iter(sorted(spans, key=lambda name: spans[name][1]))
+    gone = next(leaving, None)
+    for name in sorted(spans, key=lambda name: spans[name][0]):
+        while spans[gone][1] < spans[name][0]:
+            free.setdefault(size[gone], []).append(offsets[gone])
+            gone = next(leaving)
+        if free.get(size[name]):
+            offsets[name] = free[size[name]].pop()
+        else:
+            offsets[name], end = end, end + size[name]
+    return offsets
