@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from minihybrid.machine import width
 from minihybrid.op import (
     REQUIRED,
     AttrError,
@@ -25,16 +26,8 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.flatshift import (
-    Shapes,
-    data_loops,
-    data_scratch,
-    forward_loops,
-    forward_scratch,
-    out_size,
-    weight_loops,
-    weight_scratch,
-)
+from minihybrid.ops import flatshift, imagelanes
+from minihybrid.ops.flatshift import Shapes, out_size
 from minihybrid.ops.layout import add_n, concat
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
 
@@ -136,36 +129,77 @@ def _data_numbers(grad, weight, attrs):
                   **attrs)
 
 
+def _many(s, spec):
+    """Whether vectors of images are the faster way."""
+    return imagelanes.fits(s, spec.dtype.itemsize)
+
+
+def _conv_cpu(k, data, weight, out, **attrs):
+    s = _numbers(data, out, attrs)
+    if _many(s, out):
+        return imagelanes.sums_loops(k, data, weight, out, imagelanes.forward(s), s.n)
+    flatshift.forward_loops(k, data, weight, out, s)
+
+
+def _conv_scratch(ins, outs, **attrs):
+    s = _numbers(ins[0], outs[0], attrs)
+    return imagelanes.forward(s).numbers(width(outs[0].dtype.itemsize)) \
+        if _many(s, outs[0]) else flatshift.forward_scratch(s)
+
+
 conv = register(
     "_conv", inputs=("data", "weight"), attrs=GEOMETRY, infer=forward(_conv_shapes),
-    eager=_conv_eager,
-    cpu=lambda k, data, weight, out, **a: forward_loops(
-        k, data, weight, out, _numbers(data, out, a)),
-    scratch=lambda ins, outs, **a: forward_scratch(
-        _numbers(ins[0], outs[0], a)),
+    eager=_conv_eager, cpu=_conv_cpu, scratch=_conv_scratch,
     grad=lambda g, out, data, weight, **a: (
         conv_data(g, weight, **a), conv_weight(data, g, **a)),
     doc="Sums of windows of the data (N, C, *size) times weights (O, C / G, *kernel).")
+
+
+def _data_many(s, spec):
+    return set(s.stride) == {1} and _many(s, spec)
+
+
+def _data_cpu(k, grad, weight, out, **attrs):
+    s = _data_numbers(grad, weight, attrs)
+    if _data_many(s, out):
+        return imagelanes.sums_loops(k, grad, weight, out, imagelanes.backward(s), s.n)
+    flatshift.data_loops(k, grad, weight, out, s)
+
+
+def _data_scratch(ins, outs, **attrs):
+    s = _data_numbers(*ins, attrs)
+    return imagelanes.backward(s).numbers(width(outs[0].dtype.itemsize)) \
+        if _data_many(s, outs[0]) else flatshift.data_scratch(s)
+
 
 conv_data = register(
     "_conv_data", inputs=("grad", "weight"), attrs=GEOMETRY, eager=_conv_data_eager,
     infer=forward(lambda grad, weight, size, num_group, **_: (
         grad[0], weight[1] * num_group, *size)),
-    cpu=lambda k, grad, weight, out, **a: data_loops(
-        k, grad, weight, out, _data_numbers(grad, weight, a)),
-    scratch=lambda ins, outs, **a: data_scratch(_data_numbers(*ins, a)),
+    cpu=_data_cpu, scratch=_data_scratch,
     grad=lambda g, out, grad, weight, **a: (
         conv(g, weight, **a), conv_weight(g, grad, **a)),
     doc="The gradient of `_conv` with respect to the data: each output's number goes "
         "back to its window, times the weights.")
 
+
+def _weight_cpu(k, data, grad, out, **attrs):
+    s = _numbers(data, grad, attrs)
+    loops = imagelanes.weight_loops if _many(s, out) else flatshift.weight_loops
+    loops(k, data, grad, out, s)
+
+
+def _weight_scratch(ins, outs, **attrs):
+    s = _numbers(*ins, attrs)
+    return imagelanes.weight_numbers(s, width(outs[0].dtype.itemsize)) \
+        if _many(s, outs[0]) else flatshift.weight_scratch(s)
+
+
 conv_weight = register(
     "_conv_weight", inputs=("data", "grad"), attrs=GEOMETRY, eager=_conv_weight_eager,
     infer=forward(lambda data, grad, kernel, num_group, **_: (
         grad[1], data[1] // num_group, *kernel)),
-    cpu=lambda k, data, grad, out, **a: weight_loops(
-        k, data, grad, out, _numbers(data, grad, a)),
-    scratch=lambda ins, outs, **a: weight_scratch(_numbers(*ins, a)),
+    cpu=_weight_cpu, scratch=_weight_scratch,
     grad=lambda g, out, data, grad, **a: (
         conv_data(grad, g, **a), conv(data, g, **a)),
     doc="The gradient of `_conv` with respect to the weights.")
