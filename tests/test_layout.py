@@ -37,7 +37,7 @@ READING_ORDER = """
     autograd
     name util tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
-    passes.fuse passes.memory passes
+    passes.pool_early passes.fuse passes.memory passes
     codegen.source codegen.scalar codegen.vector
     codegen.cpu codegen.numpy codegen
     plan executor

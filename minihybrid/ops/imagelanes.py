@@ -91,13 +91,14 @@ class Sums:
                                                  before, lead, strict=True)]
         self.images = Images(groups * channels, size, lead, length)
         self.high = blocks(rows, ROWS)[0][2]
-        wide = max(1, (24 if registers()[1] > 16 else 10) // self.high)
-        self.wide = -(-out[-1] // -(-out[-1] // wide))
+        most = max(1, (24 if registers()[1] > 16 else 10) // self.high)
+        self.wide = min(range(1, min(most, out[-1]) + 1), key=lambda v: (
+            -(-out[-1] // v) * (2 * self.high * v + self.high + v)))  # sums and loads
 
     def numbers(self, lanes, pool=None):
-        """What the planes, the sums of some filters, and a square to turn them take."""
-        return self.images.numbers(lanes) + lanes * (
-            lanes + self.high * (prod(self.out) + self.pooled(pool)))
+        """What the planes and the sums of some filters take."""
+        return self.images.numbers(lanes) + lanes * self.high * (
+            prod(self.out) + self.pooled(pool))
 
     def pooled(self, pool):
         """How many windows of a filter's sums there are."""
@@ -130,8 +131,8 @@ def sums_loops(k, source, weight, out, s, n, pool=None):
     sums = s.images.numbers(lanes)
     kept = sums + lanes * s.high * prod(s.out) if pool else sums
     places = s.pooled(pool) or prod(s.out)
-    square = kept + lanes * s.high * places
-    zero(k, "work", s.images.numbers(lanes))
+    if s.images.rough:
+        zero(k, "work", s.images.numbers(lanes))
     _look_at_weights(k, s, weight)
     with k.loop("block", n // lanes):
         k(f"image = block * {lanes}")
@@ -142,7 +143,7 @@ def sums_loops(k, source, weight, out, s, n, pool=None):
                     _rows(k, s, weight, high, lanes, sums)
                     if pool:
                         _pool(k, s, pool, high, lanes, sums, kept)
-                    _give(k, s, high, lanes, kept, square, places)
+                    _give(k, s, out, high, lanes, kept, places)
 
 
 def _look_at_weights(k, s, weight):
@@ -224,26 +225,26 @@ def _pool(k, s, pool, high, lanes, sums, kept):
     k.depth = depth
 
 
-def _give(k, s, high, lanes, kept, square, places):
+def _give(k, s, out, high, lanes, kept, places):
     """Vectors become rows of each image again, and what follows is computed there."""
     rows = s.groups * s.rows
     with k.loop("r", high):
         k(f"channel = g * {s.rows} + o + r")
+        k(f"first = (image * {rows} + channel) * {places}")
         if places < lanes:
-            with k.loop("lane", lanes), k.loop("j", places):
-                k.store(f"((image + lane) * {rows} + channel) * {places} + j",
-                        f"work[{kept} + (r * {places} + j) * {lanes} + lane]",
-                        {1: "channel"})
-            return
-        with k.loop("turn", -(-places // lanes)):
-            k(f"i = min(turn * {lanes}, {places - lanes})")
-            k(f"transpose(work, {kept} + (r * {places} + i) * {lanes}, {lanes}, work, "
-              f"{square}, {lanes})")
-            with k.loop("lane", lanes):
-                k(f"at = ((image + lane) * {rows} + channel) * {places} + i")
-                with k.loop("j", lanes):
-                    k.store("at + j", f"work[{square} + lane * {lanes} + j]",
-                            {1: "channel"})
+            source = f"work[{kept} + (r * {places} + j) * {lanes} + lane]"
+        else:
+            source = f"{out}[at + j]"
+            with k.loop("turn", -(-places // lanes)):
+                k(f"i = min(turn * {lanes}, {places - lanes})")
+                k(f"transpose(work, {kept} + (r * {places} + i) * {lanes}, {lanes}, "
+                  f"{out}, first + i, {rows * places})")
+            if not k.after:
+                return
+        with k.loop("lane", lanes):
+            k(f"at = first + lane * {rows * places}")
+            with k.loop("j", places):
+                k.store("at + j", source, {1: "channel"})
 
 
 def weight_numbers(s, lanes):

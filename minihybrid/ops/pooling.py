@@ -13,8 +13,10 @@ from math import prod
 
 import numpy as np
 
+from minihybrid.machine import width
 from minihybrid.op import (
     AttrError,
+    Op,
     ShapeError,
     Spec,
     boolean,
@@ -24,7 +26,8 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.convolution import LAYOUTS, inside, padded, taps, window
+from minihybrid.ops import imagelanes
+from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, inside, padded, taps, window
 from minihybrid.ops.elementwise import sqrt, square
 from minihybrid.ops.flatshift import zero
 from minihybrid.ops.reduce import mean, sum_
@@ -203,7 +206,7 @@ class Windows:
         k("best = -1")
         self.taps(find)
 
-    def share(self, data, grad, out):
+    def share(self, data, grad):
         """The gradient of windows that lie apart, without a jump: the compiler does
         several at once."""
         k, places = self.k, []
@@ -213,7 +216,7 @@ class Windows:
             k(f"top = top if top > v{t} else v{t}" if t else "top = v0")
         k(f"rest = {grad}[to]")
         for t, place in enumerate(places):
-            k(f"{out}[{place}] = rest if v{t} == top else T(0)")
+            k.store(place, f"rest if v{t} == top else T(0)")
             k(f"rest = T(0) if v{t} == top else rest")
 
 
@@ -272,16 +275,19 @@ def _max_cpu(k, data, out, **g):
     windows.each(body)
 
 
+def tiles(size, kernel, stride, pad, outs):
+    """Whether the windows lie side by side: each number is in one of them."""
+    return stride == kernel and not any(pad) and prod(kernel) <= 16 and \
+        all(n * k == m for n, k, m in zip(outs, kernel, size, strict=True))
+
+
 def _unmax_cpu(k, grad, data, out, **g):
     windows = Windows(k, _lead(data), **g)
-    apart = windows.few and all(
-        s >= n for s, n in zip(g["stride"], g["kernel"], strict=True))
-    if prod(g["outs"]) * prod(g["kernel"]) != prod(g["size"]) or not apart:
-        zero(k, out, out.size)
+    if tiles(**g):
+        return windows.each(lambda: windows.share(data, grad))
+    zero(k, out, out.size)
 
     def body():
-        if apart:
-            return windows.share(data, grad, out)
         windows.best(data)
         with k.block("if best >= 0:"):
             k(f"{out}[best] += {grad}[to]")
@@ -325,6 +331,37 @@ repool_max = register(
     eager=_remax_eager, cpu=_remax_cpu,
     grad=lambda g, out, values, data, **a: (unpool_max(g, data, **a), None),
     doc="The values where the data have each window's first maximum.")
+
+
+# -- the maximum of what a convolution gives -------------------------------------------
+def _shapes(data, weight, conv):
+    return Shapes(*data.shape[:2], weight.shape[0], **conv)
+
+
+def pools_on_the_way(data, weight, conv, pool):
+    """Whether the loops of a convolution can take the maxima of its output."""
+    s = _shapes(data, weight, conv)
+    return imagelanes.fits(s, data.dtype.itemsize) and not any(pool["pad"]) and \
+        prod(pool["kernel"]) <= 16 and all(n <= step and (m - 1) * step + n <= size
+            for n, step, m, size in zip(pool["kernel"], pool["stride"], pool["outs"],
+                                        s.out, strict=True))
+
+
+def _conv_pool_cpu(k, data, weight, out, conv, pool):
+    s = _shapes(data, weight, conv)
+    imagelanes.sums_loops(k, data, weight, out, imagelanes.forward(s), s.n, pool)
+
+
+conv_pool = Op(
+    name="_conv_pool", inputs=("data", "weight"), cpu=_conv_pool_cpu,
+    attrs={"conv": (None, None), "pool": (None, None)},
+    infer=forward(lambda data, weight, conv, pool: (
+        data[0], weight[0], *pool["outs"])),
+    eager=lambda data, weight, **a: _max_eager(
+        conv.eager(data, weight, **a["conv"]), **a["pool"]),
+    scratch=lambda ins, outs, conv, pool: imagelanes.forward(
+        _shapes(*ins, conv)).numbers(width(outs[0].dtype.itemsize), pool),
+    doc="`_pool_max` of `_conv` in one kernel.")
 
 
 # -- MXNet's operator ------------------------------------------------------------------

@@ -17,6 +17,7 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
 
 from minihybrid.graph import Graph
 from minihybrid.op import Node, Op
+from minihybrid.ops.pooling import tiles
 
 
 class Group:
@@ -69,10 +70,16 @@ def is_load(node):
 def is_core(node):
     """Whether the node has loops of its own that others can join."""
     return node.op is not None and not is_map(node) and not is_load(node) and \
-        bool(node.op.reduce or node.op.cpu) and node.op.name not in SCATTERS
+        bool(node.op.reduce or node.op.cpu) and not is_scatter(node)
 
 
-SCATTERS = {  # these do not write each element once, at the end
+def is_scatter(node):
+    """Whether the node does not write each element once, at the end."""
+    return node.op.name in SCATTERS and not (
+        node.op.name == "_unpool_max" and tiles(**node.attrs))
+
+
+SCATTERS = {
     "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
     "_solve_triangle", "_cholesky", "_slogdet",
     "_conv_weight", "_unpool_sum", "_unpool_max",
@@ -111,7 +118,7 @@ def fuse(graph):
 def _joins(node, group, readers, is_head):
     """Whether a node may become part of its only readers' group."""
     if node.n_outputs != 1 or any(
-            is_load(r) or r.op.name in SCATTERS for r in readers) or \
+            is_load(r) or is_scatter(r) for r in readers) or \
             not (is_map(node) or is_load(node) or is_core(node)):
         return False
     if node.op.random and node.op.cpu and not is_map(node):
