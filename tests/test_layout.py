@@ -21,7 +21,7 @@ READING_ORDER = """
     ops.products
     ops.neural
     ops.functions
-    ops.flatshift ops.imagelanes
+    ops.flatshift ops.imagelanes ops.imagecolumns
     ops.convolution
     ops.pooling
     ops.random

@@ -26,7 +26,7 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops import flatshift, imagelanes
+from minihybrid.ops import flatshift, imagecolumns, imagelanes
 from minihybrid.ops.flatshift import Shapes, out_size
 from minihybrid.ops.layout import add_n, concat
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
@@ -138,13 +138,17 @@ def _conv_cpu(k, data, weight, out, **attrs):
     s = _numbers(data, out, attrs)
     if _many(s, out):
         return imagelanes.sums_loops(k, data, weight, out, imagelanes.forward(s), s.n)
-    flatshift.forward_loops(k, data, weight, out, s)
+    loops = imagecolumns.loops if imagecolumns.fits(s, out.dtype.itemsize) else \
+        flatshift.forward_loops
+    loops(k, data, weight, out, s)
 
 
 def _conv_scratch(ins, outs, **attrs):
-    s = _numbers(ins[0], outs[0], attrs)
-    return imagelanes.forward(s).numbers(width(outs[0].dtype.itemsize)) \
-        if _many(s, outs[0]) else flatshift.forward_scratch(s)
+    s, itemsize = _numbers(ins[0], outs[0], attrs), outs[0].dtype.itemsize
+    if _many(s, outs[0]):
+        return imagelanes.forward(s).numbers(width(itemsize))
+    return imagecolumns.scratch(s) if imagecolumns.fits(s, itemsize) else \
+        flatshift.forward_scratch(s)
 
 
 conv = register(
