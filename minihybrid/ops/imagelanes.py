@@ -169,8 +169,8 @@ def _rows(k, s, weight, high, lanes, sums):
             k.depth += 1
         place = f"({place}) * {s.out[d]} + i{d}"
         start = f"i{d} * {s.stride[d]} - {s.before[d]}"
-        at += f" + ({start} + t{d} * {s.dilate[d]}) * {s.images.steps[d] * lanes}"
-        tap = f"({tap}) * {s.kernel[d]} + t{d}" if tap else f"t{d}"
+        at += f" + ({start} + tap{d} * {s.dilate[d]}) * {s.images.steps[d] * lanes}"
+        tap = f"({tap}) * {s.kernel[d]} + tap{d}" if tap else f"tap{d}"
         if s.images.rough:  # without the taps that see nothing but padding
             more = (wide - 1) * s.stride[d] if last else 0
             k(f"low{d} = max(0, -(({start} + {more}) // {s.dilate[d]}) - more)")
@@ -182,8 +182,8 @@ def _rows(k, s, weight, high, lanes, sums):
     k(f"for c in range({s.channels}):")
     k.depth += 1
     for d in axes:
-        k(f"for t{d} in range(low{d}, high{d}):" if s.images.rough else
-          f"for t{d} in range({s.kernel[d]}):")
+        k(f"for tap{d} in range(low{d}, high{d}):" if s.images.rough else
+          f"for tap{d} in range({s.kernel[d]}):")
         k.depth += 1
     tap = f"{prod(s.kernel) - 1} - ({tap})" if s.back else tap
     k(f"x = (g * {s.channels} + c) * {s.images.plane * lanes} + "

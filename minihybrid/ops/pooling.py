@@ -212,12 +212,12 @@ class Windows:
         k, places = self.k, []
         self.taps(places.append)
         for t, place in enumerate(places):
-            k(f"v{t} = {data}[{place}]")
-            k(f"top = top if top > v{t} else v{t}" if t else "top = v0")
+            k(f"seen{t} = {data}[{place}]")
+            k(f"top = top if top > seen{t} else seen{t}" if t else "top = seen0")
         k(f"rest = {grad}[to]")
         for t, place in enumerate(places):
-            k.store(place, f"rest if v{t} == top else T(0)")
-            k(f"rest = T(0) if v{t} == top else rest")
+            k.store(place, f"rest if seen{t} == top else T(0)")
+            k(f"rest = T(0) if seen{t} == top else rest")
 
 
 def _lead(buf):
