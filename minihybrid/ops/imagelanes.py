@@ -2,7 +2,7 @@
 each.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
-Gives:   the three products of `flatshift`; the first one also with a maximum of windows.
+Gives:   the three products of `flatshift`, and the maximum over windows of the first.
 
 Images are dealt out like cards, as many at a time as a vector is long. Then each place
 of an output is a vector of its own: no row's end and no stride is in the way, and
@@ -29,6 +29,11 @@ def fits(s, itemsize):
     """Whether the images fill whole vectors, and what lies beside fits the cache."""
     return bool(s.n) and s.n % width(itemsize) == 0 and width(itemsize) * (
         _images(s).vectors + s.o * prod(s.out)) <= LARGEST
+
+
+def sums_at_once():
+    """How many vectors of sums fit the registers, with room for operands."""
+    return 24 if registers()[1] > 16 else 10
 
 
 class Images:
@@ -91,7 +96,7 @@ class Sums:
                                                  before, lead, strict=True)]
         self.images = Images(groups * channels, size, lead, length)
         self.high = blocks(rows, ROWS)[0][2]
-        most = max(1, (24 if registers()[1] > 16 else 10) // self.high)
+        most = max(1, sums_at_once() // self.high)
         self.wide = min(range(1, min(most, out[-1]) + 1), key=lambda v: (
             -(-out[-1] // v) * (2 * self.high * v + self.high + v)))  # sums and loads
 
@@ -268,12 +273,11 @@ def weight_loops(k, data, grad, out, s):
         k(f"image = block * {lanes}")
         images.fill(k, data, 0)
         grads.fill(k, grad, rows)
-        most = min(ROWS, s.kernel[-1])
-        for t0, t1, taps in blocks(s.kernel[-1], most):
-            for start, stop, high in blocks(
-                    rows_g, min(ROWS, (24 if registers()[1] > 16 else 10) // taps)):
+        last = s.kernel[-1]
+        for t0, t1, taps in blocks(last, ROWS):
+            for start, stop, high in blocks(rows_g, max(1, sums_at_once() // taps)):
                 with k.loop("g", s.g), k.loop("o", stop, start, high), \
-                        k.loop("c", channels), k.loop("first", n_taps // s.kernel[-1]), \
+                        k.loop("c", channels), k.loop("first", n_taps // last), \
                         k.loop("t", t1, t0, taps):
                     _dots(k, s, images, lanes, rows, sums, high, taps)
     with k.loop("i", out.size):

@@ -27,7 +27,15 @@ from minihybrid.op import (
     shape,
 )
 from minihybrid.ops import imagelanes
-from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, inside, padded, taps, window
+from minihybrid.ops.convolution import (
+    LAYOUTS,
+    Shapes,
+    conv,
+    inside,
+    padded,
+    taps,
+    window,
+)
 from minihybrid.ops.elementwise import sqrt, square
 from minihybrid.ops.flatshift import zero
 from minihybrid.ops.reduce import mean, sum_
@@ -138,9 +146,12 @@ def _remax_eager(values, data, **g):
 
 # -- loops over windows ----------------------------------------------------------------
 class Windows:
-    """Writes the loops over all windows of all channels, and those over a window."""
+    """Writes the loops over all windows of all channels, and those over a window.
 
-    def __init__(self, k, lead, size, kernel, stride, pad, outs):
+    repeat:  in the place of padding, take the nearest number again, without a jump.
+    """
+
+    def __init__(self, k, lead, size, kernel, stride, pad, outs, repeat=False):
         self.k, self.lead, self.size, self.kernel = k, lead, size, kernel
         self.stride, self.pad, self.outs = stride, pad, outs
         self.axes = range(len(size))
@@ -148,6 +159,9 @@ class Windows:
             (n - 1) * s + j <= m for n, s, j, m in
             zip(outs, stride, kernel, size, strict=True))
         self.few = self.whole and prod(kernel) <= 16  # then written one by one
+        self.repeat = repeat and not self.whole and prod(kernel) <= 16 and all(
+            (n - 1) * s - p < m for n, s, p, m in
+            zip(outs, stride, pad, size, strict=True))  # each window sees a number
 
     def each(self, body):
         """Loops over the windows; `to` is the number of the output."""
@@ -164,6 +178,11 @@ class Windows:
             for d in self.axes:
                 first = f"({first}) * {self.size[d]} + i{d} * {self.stride[d]}"
             k(f"first = {first}")
+        elif self.repeat:
+            for d in self.axes:
+                for j in range(self.kernel[d]):
+                    k(f"at{d}_{j} = min(max(i{d} * {self.stride[d]} + "
+                      f"{j - self.pad[d]}, 0), {self.size[d] - 1})")
         else:
             for d in self.axes:
                 k(f"low{d} = max(i{d} * {self.stride[d]} - {self.pad[d]}, 0)")
@@ -180,6 +199,13 @@ class Windows:
             for at in np.ndindex(*self.kernel):
                 shift = sum(a * s for a, s in zip(at, steps, strict=True))
                 body(f"first + {shift}")
+            return
+        if self.repeat:
+            for at in np.ndindex(*self.kernel):
+                place = "n"
+                for d, j in enumerate(at):
+                    place = f"({place}) * {self.size[d]} + at{d}_{j}"
+                body(place)
             return
         place = "n"
         for d in self.axes:
@@ -262,7 +288,7 @@ def _unsum_cpu(k, grad, out, *, count, **g):
 
 
 def _max_cpu(k, data, out, **g):
-    windows = Windows(k, _lead(data), **g)
+    windows = Windows(k, _lead(data), **g, repeat=True)  # a number twice, not padding
 
     def tap(place):
         k(f"v = {data}[{place}]")

@@ -9,10 +9,10 @@ even after rounding: so the maximum of their results is their result for the max
 to the last bit, and it takes a quarter of the work for windows of 2 x 2. The output of
 the convolution is then no array at all.
 
-    pool(relu(conv(x, w) + b))     becomes     relu(pool_of_conv(x, w) + b)
+    pool(relu(conv(x, w) + b))    becomes    relu(pool_of_conv(x, w) + b)
 
-What is left out: an infinite bias. Against a sum that is infinite the other way it gives
-NaN, which a larger number in the window now hides.
+What is left out: an infinite bias. Against a sum that is infinite the other way it
+gives NaN, which a larger number in the window now hides.
 """
 
 from minihybrid.graph import apply
