@@ -70,7 +70,7 @@ def loops(k, data, weight, out, s):
 
 def _fill(k, image, s, columns):
     """Copy an image into the padding, and from there to its columns."""
-    size, taps = padded_size(s), prod(s.kernel)
+    size = padded_size(s)
     steps, plane = row_major(size), prod(size)
     k.copy(image, (s.c, *s.size), (0, row_major((s.c, *s.size))), "work",
            (sum(p * t for p, t in zip(s.pad, steps, strict=True)), (plane, *steps)))

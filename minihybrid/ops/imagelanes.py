@@ -12,13 +12,13 @@ registers while all channels and taps are added to it.
 In loops:   for y: for tiles x: for c: for taps i, j:
                 tile[o, x] += images[c, y + i, x + j] * w[o, c, i, j]
 
-What is left out: fewer images than a vector is long; `flatshift` computes those.
+What is left out: images that do not fill whole vectors; `flatshift` computes those.
 """
 
 from math import prod
 
-from minihybrid.machine import registers, width
-from minihybrid.ops.flatshift import zero
+from minihybrid.machine import width
+from minihybrid.ops.flatshift import most_vectors, zero
 from minihybrid.ops.shapes import blocks, row_major
 
 ROWS = 8         # filters of a tile
@@ -29,11 +29,6 @@ def fits(s, itemsize):
     """Whether the images fill whole vectors, and what lies beside fits the cache."""
     return bool(s.n) and s.n % width(itemsize) == 0 and width(itemsize) * (
         _images(s).vectors + s.o * prod(s.out)) <= LARGEST
-
-
-def sums_at_once():
-    """How many vectors of sums fit the registers, with room for operands."""
-    return 24 if registers()[1] > 16 else 10
 
 
 class Images:
@@ -96,8 +91,8 @@ class Sums:
                                                  before, lead, strict=True)]
         self.images = Images(groups * channels, size, lead, length)
         self.high = blocks(rows, ROWS)[0][2]
-        most = max(1, sums_at_once() // self.high)
-        self.wide = min(range(1, min(most, out[-1]) + 1), key=lambda v: (
+        most = min(most_vectors(self.high), out[-1])
+        self.wide = min(range(1, most + 1), key=lambda v: (
             -(-out[-1] // v) * (2 * self.high * v + self.high + v)))  # sums and loads
 
     def numbers(self, lanes, pool=None):
@@ -268,14 +263,17 @@ def weight_loops(k, data, grad, out, s):
     rows = images.numbers(lanes)
     sums = rows + grads.numbers(lanes)
     rows_g, channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
-    zero(k, "work", weight_numbers(s, lanes))
+    if images.rough:
+        zero(k, "work", images.numbers(lanes))
+    with k.loop("i", lanes * out.size):
+        k(f"work[{sums} + i] = T(0)")
     with k.loop("block", s.n // lanes):
         k(f"image = block * {lanes}")
         images.fill(k, data, 0)
         grads.fill(k, grad, rows)
         last = s.kernel[-1]
         for t0, t1, taps in blocks(last, ROWS):
-            for start, stop, high in blocks(rows_g, max(1, sums_at_once() // taps)):
+            for start, stop, high in blocks(rows_g, most_vectors(taps)):
                 with k.loop("g", s.g), k.loop("o", stop, start, high), \
                         k.loop("c", channels), k.loop("first", n_taps // last), \
                         k.loop("t", t1, t0, taps):
