@@ -18,7 +18,7 @@ from minihybrid.graph import Graph
 from minihybrid.nd import NDArray, aligned
 from minihybrid.op import HybridError, Op
 from minihybrid.ops.random import STREAM
-from minihybrid.passes import dce, expand, fuse, optimise, plan_memory, pool_early
+from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
 from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
 from minihybrid.sym import constant, replay
 
@@ -53,7 +53,7 @@ class Plan:
         self.target = "numpy" if reason else target
         self.target_note = reason or ""
         if self.target == "cpu":
-            self.stages += optimise(self.stages[-1][1], (pool_early, fuse))
+            self.stages += optimise(self.stages[-1][1], (fuse,))
         graph = self.stages[-1][1]
         unread = [n for n in self.stages[0][1].variables
                   if n.name in self.inputs and n not in graph.variables]

@@ -8,8 +8,9 @@ from minihybrid.gluon import nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.machine import width
 from minihybrid.op import Spec
-from minihybrid.ops import imagecolumns, imagelanes
 from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
+from minihybrid.ops.imagecolumns import columns_fit
+from minihybrid.ops.imagelanes import lanes_fit
 from minihybrid.plan import Plan
 
 LANES = width(4)  # a vector of images
@@ -58,7 +59,7 @@ def conv_arrays(n, channels, filters, g):
 ], ids=["padded", "plain", "groups", "wide-padding", "3d"])
 def test_images_side_by_side_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, grad = conv_arrays(n, channels, filters, attrs)
-    assert imagelanes.fits(Shapes(n, channels, filters, **attrs), 4)
+    assert lanes_fit(Shapes(n, channels, filters, **attrs), 4)
     assert_exact(conv, [data, weight], attrs)
     assert_exact(conv_data, [grad, weight], attrs)
     assert_exact(conv_weight, [data, grad], attrs)
@@ -72,7 +73,7 @@ def test_images_side_by_side_give_the_answers_of_numpy(n, channels, filters, att
 ], ids=["plain", "groups", "1d", "1x1"])
 def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
-    assert imagecolumns.fits(Shapes(n, channels, filters, **attrs), 4)
+    assert columns_fit(Shapes(n, channels, filters, **attrs), 4)
     assert_exact(conv, [data, weight], attrs)
 
 
@@ -100,7 +101,7 @@ def test_padding_times_an_infinite_weight_is_not_passed_over(value):
 def test_form_is_chosen_by_shape(shape, out, form):
     n, channels, *size = shape
     s = Shapes(n, channels, out, **geometry(tuple(size), (3, 3), pad=1))
-    lanes, columns = imagelanes.fits(s, 4), imagecolumns.fits(s, 4)
+    lanes, columns = lanes_fit(s, 4), columns_fit(s, 4)
     assert form == ("lanes" if lanes else "columns" if columns else "planes")
 
 

@@ -9,6 +9,7 @@ Gives:   `Convolution`, `Deconvolution`, `UpSampling`, made of three records: th
 What is left out: layouts with channels last.
 """
 
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -26,8 +27,25 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops import flatshift, imagecolumns, imagelanes
-from minihybrid.ops.flatshift import Shapes, out_size
+from minihybrid.ops.flatshift import (
+    Shapes,
+    data_loops,
+    data_scratch,
+    forward_loops,
+    forward_scratch,
+    out_size,
+    weight_loops,
+    weight_scratch,
+)
+from minihybrid.ops.imagecolumns import columns_fit, columns_loops, columns_scratch
+from minihybrid.ops.imagelanes import (
+    lanes_backward,
+    lanes_fit,
+    lanes_forward,
+    lanes_loops,
+    lanes_weight_loops,
+    lanes_weight_scratch,
+)
 from minihybrid.ops.layout import add_n, concat
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
 
@@ -129,81 +147,63 @@ def _data_numbers(grad, weight, attrs):
                   **attrs)
 
 
-def _many(s, spec):
-    """Whether vectors of images are the faster way."""
-    return imagelanes.fits(s, spec.dtype.itemsize)
+def _form(s, spec):
+    """The forward pass: (its loops, how many numbers they need beside)."""
+    if lanes_fit(s, spec.dtype.itemsize):  # many images
+        sums = lanes_forward(s)
+        return partial(lanes_loops, s=sums, n=s.n), \
+            sums.numbers(width(spec.dtype.itemsize))
+    if columns_fit(s, spec.dtype.itemsize):  # few places, many channels
+        return partial(columns_loops, s=s), columns_scratch(s)
+    return partial(forward_loops, s=s), forward_scratch(s)
 
 
-def _conv_cpu(k, data, weight, out, **attrs):
-    s = _numbers(data, out, attrs)
-    if _many(s, out):
-        return imagelanes.sums_loops(k, data, weight, out, imagelanes.forward(s), s.n)
-    loops = imagecolumns.loops if imagecolumns.fits(s, out.dtype.itemsize) else \
-        flatshift.forward_loops
-    loops(k, data, weight, out, s)
+def _data_form(s, spec):
+    """The same of the gradient of the data."""
+    if lanes_fit(s, spec.dtype.itemsize) and set(s.stride) == {1}:
+        sums = lanes_backward(s)
+        return partial(lanes_loops, s=sums, n=s.n), \
+            sums.numbers(width(spec.dtype.itemsize))
+    return partial(data_loops, s=s), data_scratch(s)
 
 
-def _conv_scratch(ins, outs, **attrs):
-    s, itemsize = _numbers(ins[0], outs[0], attrs), outs[0].dtype.itemsize
-    if _many(s, outs[0]):
-        return imagelanes.forward(s).numbers(width(itemsize))
-    return imagecolumns.scratch(s) if imagecolumns.fits(s, itemsize) else \
-        flatshift.forward_scratch(s)
+def _weight_form(s, spec):
+    """The same of the gradient of the weights."""
+    if lanes_fit(s, spec.dtype.itemsize):
+        return partial(lanes_weight_loops, s=s), \
+            lanes_weight_scratch(s, width(spec.dtype.itemsize))
+    return partial(weight_loops, s=s), weight_scratch(s)
 
 
 conv = register(
     "_conv", inputs=("data", "weight"), attrs=GEOMETRY, infer=forward(_conv_shapes),
-    eager=_conv_eager, cpu=_conv_cpu, scratch=_conv_scratch,
+    eager=_conv_eager,
+    cpu=lambda k, data, weight, out, **a: _form(_numbers(data, out, a), out)[0](
+        k, data, weight, out),
+    scratch=lambda ins, outs, **a: _form(_numbers(ins[0], outs[0], a), outs[0])[1],
     grad=lambda g, out, data, weight, **a: (
         conv_data(g, weight, **a), conv_weight(data, g, **a)),
     doc="Sums of windows of the data (N, C, *size) times weights (O, C / G, *kernel).")
-
-
-def _data_many(s, spec):
-    return set(s.stride) == {1} and _many(s, spec)
-
-
-def _data_cpu(k, grad, weight, out, **attrs):
-    s = _data_numbers(grad, weight, attrs)
-    if _data_many(s, out):
-        return imagelanes.sums_loops(k, grad, weight, out, imagelanes.backward(s), s.n)
-    flatshift.data_loops(k, grad, weight, out, s)
-
-
-def _data_scratch(ins, outs, **attrs):
-    s = _data_numbers(*ins, attrs)
-    return imagelanes.backward(s).numbers(width(outs[0].dtype.itemsize)) \
-        if _data_many(s, outs[0]) else flatshift.data_scratch(s)
-
 
 conv_data = register(
     "_conv_data", inputs=("grad", "weight"), attrs=GEOMETRY, eager=_conv_data_eager,
     infer=forward(lambda grad, weight, size, num_group, **_: (
         grad[0], weight[1] * num_group, *size)),
-    cpu=_data_cpu, scratch=_data_scratch,
+    cpu=lambda k, grad, weight, out, **a: _data_form(
+        _data_numbers(grad, weight, a), out)[0](k, grad, weight, out),
+    scratch=lambda ins, outs, **a: _data_form(_data_numbers(*ins, a), outs[0])[1],
     grad=lambda g, out, grad, weight, **a: (
         conv(g, weight, **a), conv_weight(g, grad, **a)),
     doc="The gradient of `_conv` with respect to the data: each output's number goes "
         "back to its window, times the weights.")
 
-
-def _weight_cpu(k, data, grad, out, **attrs):
-    s = _numbers(data, grad, attrs)
-    loops = imagelanes.weight_loops if _many(s, out) else flatshift.weight_loops
-    loops(k, data, grad, out, s)
-
-
-def _weight_scratch(ins, outs, **attrs):
-    s = _numbers(*ins, attrs)
-    return imagelanes.weight_numbers(s, width(outs[0].dtype.itemsize)) \
-        if _many(s, outs[0]) else flatshift.weight_scratch(s)
-
-
 conv_weight = register(
     "_conv_weight", inputs=("data", "grad"), attrs=GEOMETRY, eager=_conv_weight_eager,
     infer=forward(lambda data, grad, kernel, num_group, **_: (
         grad[1], data[1] // num_group, *kernel)),
-    cpu=_weight_cpu, scratch=_weight_scratch,
+    cpu=lambda k, data, grad, out, **a: _weight_form(
+        _numbers(data, grad, a), out)[0](k, data, grad, out),
+    scratch=lambda ins, outs, **a: _weight_form(_numbers(*ins, a), outs[0])[1],
     grad=lambda g, out, data, grad, **a: (
         conv_data(grad, g, **a), conv(data, g, **a)),
     doc="The gradient of `_conv` with respect to the weights.")

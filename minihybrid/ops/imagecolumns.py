@@ -23,7 +23,7 @@ from minihybrid.ops.shapes import row_major
 TILE = 4  # filters, and places, whose sums are in registers at once
 
 
-def fits(s, itemsize):
+def columns_fit(s, itemsize):
     """Whether a filter is whole vectors, and `flatshift` would compute much in vain:
     its rows end in padding, and in the rest of a vector.
     """
@@ -41,12 +41,12 @@ def padded_size(s):
     return [n + 2 * p for n, p in zip(s.size, s.pad, strict=True)]
 
 
-def scratch(s):
+def columns_scratch(s):
     """Numbers beside the arrays: padded data, columns, the sums of some filters."""
     return s.c * prod(padded_size(s)) + prod(s.out) * (s.g * depth(s) + TILE)
 
 
-def loops(k, data, weight, out, s):
+def columns_loops(k, data, weight, out, s):
     """out[n, o] = sum over c and taps of the data that a place sees times weights."""
     lanes, places, rows = width(k.dtype.itemsize), prod(s.out), s.o // s.g
     columns = s.c * prod(padded_size(s))

@@ -25,7 +25,7 @@ ROWS = 8         # filters of a tile
 LARGEST = 2**18  # numbers beside the arrays: more would not stay in the cache
 
 
-def fits(s, itemsize):
+def lanes_fit(s, itemsize):
     """Whether the images fill whole vectors, and what lies beside fits the cache."""
     return bool(s.n) and s.n % width(itemsize) == 0 and width(itemsize) * (
         _images(s).vectors + s.o * prod(s.out)) <= LARGEST
@@ -106,17 +106,17 @@ class Sums:
 
 
 def _images(s):
-    return forward(s).images
+    return lanes_forward(s).images
 
 
-def forward(s):
+def lanes_forward(s):
     """The output of data and weights."""
     rows, channels, taps = s.o // s.g, s.c // s.g, prod(s.kernel)
     return Sums(s.g, rows, channels, s.size, s.out, s.kernel, s.stride, s.dilate, s.pad,
                 (rows * channels * taps, channels * taps, taps), back=False)
 
 
-def backward(s):
+def lanes_backward(s):
     """The data's gradient, for a stride of 1, of the output's gradient and weights."""
     rows, channels, taps = s.c // s.g, s.o // s.g, prod(s.kernel)
     before = [(t - 1) * d - p for t, d, p in
@@ -125,7 +125,7 @@ def backward(s):
                 before, (rows * channels * taps, taps, rows * taps), back=True)
 
 
-def sums_loops(k, source, weight, out, s, n, pool=None):
+def lanes_loops(k, source, weight, out, s, n, pool=None):
     """All sums of n images, a block of them at a time."""
     lanes = width(k.dtype.itemsize)
     sums = s.images.numbers(lanes)
@@ -247,13 +247,13 @@ def _give(k, s, out, high, lanes, kept, places):
                 k.store("at + j", source, {1: "channel"})
 
 
-def weight_numbers(s, lanes):
+def lanes_weight_scratch(s, lanes):
     """Numbers beside the arrays: images, gradients, and a vector for each weight."""
     return _images(s).numbers(lanes) + lanes * (
         s.o * prod(s.out) + s.o * s.c // s.g * prod(s.kernel))
 
 
-def weight_loops(k, data, grad, out, s):
+def lanes_weight_loops(k, data, grad, out, s):
     """out[o, c, t] = the products of grad[o] and the data that tap t sees, summed up.
 
     A tile of filters and neighbouring taps stays in registers through a whole plane.

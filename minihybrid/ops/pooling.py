@@ -26,7 +26,6 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops import imagelanes
 from minihybrid.ops.convolution import (
     LAYOUTS,
     Shapes,
@@ -38,6 +37,7 @@ from minihybrid.ops.convolution import (
 )
 from minihybrid.ops.elementwise import sqrt, square
 from minihybrid.ops.flatshift import zero
+from minihybrid.ops.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.shapes import floating, forward, known, row_major
 
@@ -367,7 +367,7 @@ def _shapes(data, weight, conv):
 def pools_on_the_way(data, weight, conv, pool):
     """Whether the loops of a convolution can take the maxima of its output."""
     s = _shapes(data, weight, conv)
-    return imagelanes.fits(s, data.dtype.itemsize) and not any(pool["pad"]) and \
+    return lanes_fit(s, data.dtype.itemsize) and not any(pool["pad"]) and \
         prod(pool["kernel"]) <= 16 and all(n <= step and (m - 1) * step + n <= size
             for n, step, m, size in zip(pool["kernel"], pool["stride"], pool["outs"],
                                         s.out, strict=True))
@@ -375,7 +375,7 @@ def pools_on_the_way(data, weight, conv, pool):
 
 def _conv_pool_cpu(k, data, weight, out, conv, pool):
     s = _shapes(data, weight, conv)
-    imagelanes.sums_loops(k, data, weight, out, imagelanes.forward(s), s.n, pool)
+    lanes_loops(k, data, weight, out, lanes_forward(s), s.n, pool)
 
 
 conv_pool = Op(
@@ -385,7 +385,7 @@ conv_pool = Op(
         data[0], weight[0], *pool["outs"])),
     eager=lambda data, weight, **a: _max_eager(
         conv.eager(data, weight, **a["conv"]), **a["pool"]),
-    scratch=lambda ins, outs, conv, pool: imagelanes.forward(
+    scratch=lambda ins, outs, conv, pool: lanes_forward(
         _shapes(*ins, conv)).numbers(width(outs[0].dtype.itemsize), pool),
     doc="`_pool_max` of `_conv` in one kernel.")
 

@@ -12,10 +12,8 @@ from minihybrid.passes.expand import expand
 from minihybrid.passes.fold import fold
 from minihybrid.passes.fuse import fuse
 from minihybrid.passes.memory import plan_memory
-from minihybrid.passes.pool_early import pool_early
 
-__all__ = ["PASSES", "cse", "dce", "expand", "fold", "fuse", "optimise", "plan_memory",
-           "pool_early"]
+__all__ = ["PASSES", "cse", "dce", "expand", "fold", "fuse", "optimise", "plan_memory"]
 
 PASSES = (fold, cse, dce)
 

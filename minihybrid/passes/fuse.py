@@ -18,6 +18,7 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
 from minihybrid.graph import Graph
 from minihybrid.op import Node, Op
 from minihybrid.ops.pooling import tiles
+from minihybrid.passes.pool_early import pool_early
 
 
 class Group:
@@ -95,6 +96,7 @@ def fuse(graph):
     A node joins the group of its readers when it has only one such group, so no cycle
     can arise: every path from the node stays inside.
     """
+    graph = pool_early(graph)
     uses, heads = graph.uses(), set(graph.heads)
     group_of = {}
     for node in reversed(graph.nodes):

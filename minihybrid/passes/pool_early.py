@@ -1,6 +1,6 @@
 """Chapter 08. pool_early: the largest number first, then what is done to it.
 
-Takes:   a graph of primitives without dead code.
+Takes:   a graph of primitives without dead code; `fuse` begins with this.
 Gives:   a graph in which a maximum over windows stands right after its convolution, in
          one node with it, and what stood between comes after.
 
@@ -25,6 +25,8 @@ from minihybrid.passes.rewrite import rewrite
 
 def pool_early(graph):
     """Move maxima over windows to the convolutions whose outputs only they read."""
+    if not any(node.op is pool_max for node in graph.nodes):
+        return graph
     uses, heads = graph.uses(), set(graph.heads)
 
     def rule(node, inputs, emit):
