@@ -17,10 +17,10 @@ What is left out: gradients; training has many images, which `imagelanes` comput
 from math import prod
 
 from minihybrid.machine import width
-from minihybrid.ops.flatshift import zero
+from minihybrid.ops.flatshift import most_vectors, zero
 from minihybrid.ops.shapes import row_major
 
-TILE = 4  # filters, and places, whose sums are in registers at once
+PLACES = 4  # whose sums are in registers at once; with as many filters as fit
 
 
 def columns_fit(s, itemsize):
@@ -41,9 +41,17 @@ def padded_size(s):
     return [n + 2 * p for n, p in zip(s.size, s.pad, strict=True)]
 
 
+def _tile(s):
+    """(filters, places) at once. Each filter is a stream out of memory, and several
+    streams are read faster than one.
+    """
+    wide = min(PLACES, prod(s.out))
+    return min(most_vectors(wide), s.o // s.g), wide
+
+
 def columns_scratch(s):
     """Numbers beside the arrays: padded data, columns, the sums of some filters."""
-    return s.c * prod(padded_size(s)) + prod(s.out) * (s.g * depth(s) + TILE)
+    return s.c * prod(padded_size(s)) + prod(s.out) * (s.g * depth(s) + _tile(s)[0])
 
 
 def columns_loops(k, data, weight, out, s):
@@ -51,7 +59,7 @@ def columns_loops(k, data, weight, out, s):
     lanes, places, rows = width(k.dtype.itemsize), prod(s.out), s.o // s.g
     columns = s.c * prod(padded_size(s))
     sums = columns + places * s.g * depth(s)
-    high, wide = min(TILE, rows), min(TILE, places)
+    high, wide = _tile(s)
     zero(k, "work", columns)
     with k.loop("n", s.n):
         _fill(k, k.part(data, "n", (1, s.c, *s.size)), s, columns)
@@ -59,7 +67,7 @@ def columns_loops(k, data, weight, out, s):
             k(f"first = g * {rows} + min(block * {high}, {rows - high})")
             with k.loop("turn", -(-places // wide)):  # the last ones twice
                 k(f"p = min(turn * {wide}, {places - wide})")
-                _tile(k, weight, s, lanes, columns, sums, high, wide)
+                _dots(k, weight, s, lanes, columns, sums, high, wide)
             with k.loop("r", high):
                 k("channel = first + r")
                 k(f"at = (n * {s.o} + channel) * {places}")
@@ -80,7 +88,7 @@ def _fill(k, image, s, columns):
     k.copy("work", shape, (0, read), "work", (columns, row_major(shape)))
 
 
-def _tile(k, weight, s, lanes, columns, sums, high, wide):
+def _dots(k, weight, s, lanes, columns, sums, high, wide):
     """The dot products of some filters and some columns."""
     n, places = depth(s), prod(s.out)
     tile = [(r, v) for r in range(high) for v in range(wide)]
