@@ -1,11 +1,13 @@
 """Chapter 02. What the generator must know of this machine's processor.
 
 Takes:   nothing.
-Gives:   `registers`, their size and number; `width`, how many numbers one holds.
+Gives:   `registers`, their size and number; `width`, how many numbers one holds;
+         `cores`, how many processors there are for this process.
 
 What is left out: caches; tiles are small enough for all that are sold today.
 """
 
+import os
 from functools import cache
 
 
@@ -28,3 +30,16 @@ def width(itemsize):
     (True, True)
     """
     return min(16, registers()[0] // itemsize)
+
+
+def cores():
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def threads():
+    """How many threads compute: `MINIHYBRID_NUM_THREADS`, or one for each core."""
+    return max(1, int(os.environ.get("MINIHYBRID_NUM_THREADS") or cores()))

@@ -40,14 +40,16 @@ class Checked(set):
 STATE, CHECKED = State(), Checked()
 
 
-def aligned(shape, dtype):
+def aligned(shape, dtype, raw=None):
     """Uninitialised memory whose first byte lies at a multiple of 64, a cache line.
 
     A vector load that crosses two cache lines costs two; weights are read only so.
+
+    raw:     bytes to use, 64 more than needed; new ones if not given.
     """
     dtype = np.dtype(dtype)
     nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.empty(nbytes + 64, np.uint8)
+    raw = np.empty(nbytes + 64, np.uint8) if raw is None else raw
     start = -raw.ctypes.data % 64
     return raw[start:start + nbytes].view(dtype).reshape(shape)
 

@@ -176,6 +176,8 @@ class Op:
                                      # numbers these loops need beside, as `work`
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
+    lower: Callable | None = None   # the same, of operators that share loops; used only
+                                    # for compiled loops: eager and grad are its own
     view: bool = False         # the output is the input's memory under a new shape
     n_outputs: int | Callable = 1   # or attrs -> number
     variadic: bool = False     # takes any number of inputs, all called "data"

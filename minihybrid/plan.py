@@ -14,12 +14,15 @@ import time
 import numpy as np
 
 from minihybrid.codegen import TARGETS, cpu
+from minihybrid.codegen.team import together
 from minihybrid.graph import Graph
+from minihybrid.machine import threads
 from minihybrid.nd import NDArray, aligned
-from minihybrid.op import HybridError, Op
+from minihybrid.op import HybridError, Op, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
 from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
+from minihybrid.reuse import LARGE, Reuse
 from minihybrid.sym import constant, replay
 
 
@@ -32,7 +35,8 @@ class Plan:
     """A graph, optimised, placed in memory, written as source and compiled.
 
     stages:      [(name, graph)] from the trace to what was compiled.
-    source:      the generated text;  memory: where each value lies.
+    source:      the generated text;  kernels: its kernels, one by one.
+    memory:      where each value lies.
     n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
     target_note: why the target is not the one asked for, or "".
     states:      names of variables whose new values are the last outputs of a call.
@@ -59,9 +63,11 @@ class Plan:
                   if n.name in self.inputs and n not in graph.variables]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
-        self.memory = plan_memory(self.graph, scratch=self.target == "cpu")
-        self.source, self.n_kernels, self.table = TARGETS[self.target].generate(
+        self.memory = plan_memory(self.graph, threads() if self.target == "cpu" else 0)
+        self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
+        self.source, self.kernels = self.made.text, self.made.kernels
+        self.n_kernels, self.table = self.made.n_kernels, self.made.table
         self.params = [n.name for n in self.table.params]
         self.out_specs = [
             (n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads
@@ -73,17 +79,19 @@ class Plan:
     def _first_run(self, arrays, bound):
         """Compile the source, or load it from the cache, and run."""
         start = time.perf_counter()
-        function = TARGETS[self.target].load(self.source)
+        function = TARGETS[self.target].load(self.made)
         self.compile_s = time.perf_counter() - start
-        self.run = self._runner(function)
+        self.function, self.run = function, self._runner(function)
         return self.run(arrays, bound)
 
     def _runner(self, function):
         """What a call does around the compiled function: `caller`, names filled in."""
-        scope = {"function": function, "pool": self.pool, "new_arena": self._new_arena,
-                 "empty": np.empty, "take": STREAM.take, "contiguous": _contiguous}
+        scope = {"function": function, "together": together, "pool": self.pool,
+                 "new_arena": self._new_arena, "empty": np.empty, "take": STREAM.take,
+                 "contiguous": _contiguous}
         for k, (shape, dtype) in enumerate(self.out_specs):
-            scope |= {f"shape{k}": shape, f"dtype{k}": dtype}
+            scope |= {f"shape{k}": shape, f"dtype{k}": dtype,
+                      f"reuse{k}": Reuse(shape, dtype)}
         exec(self.caller, scope)
         return scope["run"]
 
@@ -97,16 +105,24 @@ class Plan:
         ins = "".join(f"x{i}, " for i in range(len(self.inputs)))
         outs = "".join(f"y{k}, " for k in range(len(self.out_specs)))
         n = self.graph.n_streams
-        args = f"{ins}{outs}arena[0], bound[0]{f', take({n})' if n else ''}"
-        makes = "".join(f"    y{k} = empty(shape{k}, dtype{k})\n"
-                        for k in range(len(self.out_specs)))
+        key = f"take({n})" if n else "0"
+        args = f"{ins}{outs}arena, bound[0]"
+        if self.target == "numpy":
+            call = f"function({args}{f', {key}' if n else ''})"
+        elif any(step.chunks > 1 for step in self.made.steps):
+            call = f"together(function, ({args}, {key}), {self.n_kernels})"
+        else:  # all steps, by this thread
+            call = f"function({args}, {key}, {self.n_kernels}, 0, 0)"
+        makes = "".join(
+            f"    y{k} = reuse{k}()\n" if Spec(*spec).nbytes >= LARGE else
+            f"    y{k} = empty(shape{k}, dtype{k})\n"
+            for k, spec in enumerate(self.out_specs))
         return (f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
                 "    try:\n        arena = pool.pop()\n"
                 "    except IndexError:\n        arena = new_arena()\n"
-                f"    try:\n        function({args})\n"
-                "    except TypeError:  # strided or read-only memory\n"
-                f"        {ins or '_'} = map(contiguous, arrays)\n        "
-                f"function({args})\n    pool.append(arena)\n    return {outs}\n")
+                f"    if {call} is False:  # an array is strided\n"
+                f"        {ins or '_'} = map(contiguous, arrays)\n"
+                f"        {call}\n    pool.append(arena)\n    return {outs}\n")
 
     def __call__(self, arrays, bound):
         """The outputs, in fresh memory, of input arrays and what `bind` returned."""
@@ -121,12 +137,10 @@ class Plan:
         arrays = [np.asarray(a, order="C") for a in arrays]  # keeps 0 axes
         if self.target == "numpy":
             return arrays, arrays
-        table = np.array([a.ctypes.data for a in arrays] or [0], np.uint64)
-        return table.ctypes.data, (table, arrays)
+        return np.array([a.ctypes.data for a in arrays], np.uint64), arrays
 
     def _new_arena(self):
-        memory = aligned((self.memory.nbytes,), np.uint8)
-        return (memory if self.target == "numpy" else memory.ctypes.data), memory
+        return aligned((self.memory.nbytes,), np.uint8)
 
     # -- looking at it
     @property
@@ -150,30 +164,24 @@ class Plan:
     def time_steps(self, arrays, bound, repeats=200):
         """Seconds of each kernel: [(kernel, elapsed_s)], medians of repeats.
 
-        The function is compiled once more with a counter that stops it after each step,
-        and a step's time is the difference of two stops.
+        The driver is told to stop after each step, and a step's time is the difference
+        of two stops.
         """
         if self.target != "cpu":
             raise HybridError(f"time_steps: the target '{self.target}' has no compiled "
                               "steps; use target='cpu'")
-        text, n, _ = cpu.generate(self.graph, self.memory, self.inputs, until=True)
-        function = cpu.load(text)
+        self(arrays, bound)  # compiles it
         outs = [np.empty(shape, dtype) for shape, dtype in self.out_specs]
-        arena, _keep = self._new_arena()
-        key = (0,) if self.graph.n_streams else ()
-        args = (*arrays, *outs, arena, bound[0], *key)
+        args, n = (*arrays, *outs, self._new_arena(), bound[0], 0), self.n_kernels
         samples = [[] for _ in range(n + 1)]
         for _ in range(repeats):
             for stop in range(n + 1):
                 start = time.perf_counter()
                 for _ in range(10):
-                    function(*args, stop)
+                    self.function(*args, stop, 0, 0)
                 samples[stop].append((time.perf_counter() - start) / 10)
         medians = [statistics.median(s) for s in samples]
-        steps = [node for node in self.graph.nodes if node.op and not node.op.view]
-        labels = [cpu.label(node) for node in steps] + ["copy"] * len(
-            self.memory.copies
-        )
+        labels = [step.label for step in self.made.steps]
         times = [max(b - a, 0.0) for a, b in zip(medians, medians[1:], strict=False)]
         return [("call", medians[0]), *zip(labels, times, strict=True)]
 

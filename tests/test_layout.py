@@ -37,10 +37,12 @@ READING_ORDER = """
     autograd
     name util tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
-    passes.pool_early passes.fuse passes.memory passes
-    codegen.source codegen.scalar codegen.vector
-    codegen.cpu codegen.numpy codegen
-    plan executor
+    passes.lower passes.rows passes.pool_early passes.fuse passes.memory passes
+    codegen.rows codegen.source codegen.program
+    codegen.scalar codegen.polynomial codegen.angle codegen.draw
+    codegen.flat codegen.vector codegen.driver codegen.compiler
+    codegen.objects codegen.team codegen.cpu codegen.numpy codegen
+    reuse plan executor
     serial
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer

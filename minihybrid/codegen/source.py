@@ -5,16 +5,20 @@ Gives:   `Kernel`: Python source in which arrays are flat and every length is a 
 
 The text is built from counters, operators' own expressions and checked numbers, never
 from a name or a string out of a file: loading a model is not running a program.
-What is left out: loops over several threads.
+What is left out: loops inside others that threads share.
 """
 
 import re
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from minihybrid.codegen.rows import RowLoops
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.memory import scratch_of
+from minihybrid.passes.rows import rows_of
+
+WORTH_SHARING = 2**20  # sums and products: some 50 microseconds of one thread
 
 
 class Buf(str):
@@ -48,9 +52,10 @@ class Kernel:
     the core is computed there, in registers.
     """
 
-    def __init__(self, node, functions):
+    def __init__(self, node, functions, threads=1):
         graph = node.attrs.get("graph")
-        self.functions = functions
+        self.functions, self.threads = functions, threads
+        self.turns = 1    # of loops that threads may share
         self.lines, self.depth, self.count = [], 1, 0
         if graph:
             variables, nodes, heads = graph.variables, \
@@ -77,8 +82,12 @@ class Kernel:
         self.random = any(n.op.random for n in nodes)
         self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
                           and n.op.strides is None), None)
-        self.dtype = (self.core or nodes[-1]).specs[0].dtype
-        self.scratch = bool(scratch_of(node))
+        self.rows = rows_of(node)
+        self.dtype = self.rows.dtype if self.rows else \
+            (self.core or nodes[-1]).specs[0].dtype
+        work = scratch_of(node)
+        self.scratch = work[0].specs[0].nbytes if work else 0  # bytes a thread
+        self.size = None  # the number of turns, where one text serves all of them
         self.write()
 
     # -- lines
@@ -113,6 +122,34 @@ class Kernel:
         with self.block(f"for {name} in range({ends}):"):
             yield
 
+    @contextmanager
+    def share(self, name, stop, start=0, step=1, work=0):
+        """The outermost loop, whose turns are independent: threads may share them.
+
+        Of `parts` equal pieces, a call of the kernel does the one that `part` says. If
+        one loop of a kernel is shared, all its outermost loops must be.
+
+        stop:    a number, or "size", for a kernel that takes it as an argument.
+        work:    about how many sums and products there are in all turns; little work
+                 is not worth a second thread.
+        """
+        turns = self.size if stop == "size" else len(range(start, stop, step))
+        if self.threads == 1 or work < WORTH_SHARING or turns < 2 or self.depth > 1:
+            with self.block(f"for {name} in range(size):") if stop == "size" else \
+                    self.loop(name, stop, start, step):
+                yield
+            return
+        self.turns = max(self.turns, turns)
+        length = stop if stop == "size" else turns
+        ends = [f"{piece} * {length} // parts" for piece in ("part", "(part + 1)")]
+        if step != 1:
+            ends = [f"{end} * {step}" for end in ends]
+        if start:
+            ends = [f"{start} + {end}" for end in ends]
+        with self.block(f"for {name} in range({', '.join(ends)}"
+                        f"{f', {step}' if step != 1 else ''}):"):
+            yield
+
     def name(self, prefix):
         """A name that this kernel has not used yet."""
         self.count += 1
@@ -127,35 +164,37 @@ class Kernel:
         self(f"{name} = {buf}[{index} * {size}:({index} + 1) * {size}]")
         return Buf(name, shape, buf.dtype)
 
+    @property
+    def arrays(self):
+        """What the kernel takes as addresses."""
+        work = [Buf("work", (), self.dtype)] * bool(self.scratch)
+        return [*self.args, *self.outs.values(), *work]
+
+    @property
+    def numbers(self):
+        """What the kernel takes as numbers, after the arrays."""
+        return ["key"] * self.random + ["size"] * (self.size is not None) \
+            + ["part", "parts"] * (self.turns > 1)
+
     def text(self, name):
         """The whole kernel under a name."""
-        args = [*self.args, *self.outs.values(), *["work"] * self.scratch,
-                *["key"] * self.random]
+        args = [*self.arrays, *self.numbers]
         body = self.lines or ["    pass"]  # nothing to do for an array without elements
         return "\n".join([f"def {name}({', '.join(args)}):", *body])
 
     # -- what the node needs
     def write(self):
-        """Choose the loops: of a map, of a reduction, or the core's own."""
+        """Choose the loops: over rows, of a map, or the core's own."""
+        if self.rows:
+            return RowLoops(self, self.nodes, self.rows)
         if self.core is None:
             return self.map_loops()
-        self.before, self.after = self.split_nodes()
-        if self.core.op.reduce:
-            return self.reduce_loops()
+        self.after = [n for n in self.nodes if n is not self.core]
         ins = [self.ins[ref] for ref in self.core.inputs]
         out = [self.outs.get((self.core, 0)) or list(self.outs.values())[0]] \
             if self.core.n_outputs == 1 else [self.outs[self.core, i]
                                               for i in range(self.core.n_outputs)]
         self.core.op.cpu(self, *ins, *out, **self.core.attrs)
-
-    def split_nodes(self):
-        """The nodes that the core reads, and those that read the core."""
-        needed = {n for n, _ in self.core.inputs}
-        for node in reversed(self.nodes[:self.nodes.index(self.core)]):
-            if node in needed:
-                needed.update(n for n, _ in node.inputs)
-        before = [n for n in self.nodes if n in needed]
-        return before, [n for n in self.nodes if n not in needed and n is not self.core]
 
     # -- scalars
     def scalars(self, nodes, values, index, load):
@@ -254,101 +293,31 @@ class Kernel:
             else:
                 joined.append([n, s, reads])
         names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
-        depth = self.depth
         stops = [n for n, _, _ in joined]
-        if len(joined) == 1 and self.core is None:
-            stops = [f"{next(iter(self.outs.values()))}.size"]  # one text for all sizes
-        for name, stop in zip(names, stops, strict=True):
-            self(f"for {name} in range({stop}):")
-            self.depth += 1
+        if len(joined) == 1 and self.core is None:  # one text for all sizes
+            stops, self.size = ["size"], stops[0]
 
         def index(steps):
             terms = [name if step == 1 else f"{name} * {step}"
                      for name, step in zip(names, steps, strict=True) if step]
             return " + ".join(terms) or "0"
 
-        yield (
-            index([s for _, s, _ in joined]),
-            [index([reads[k] for _, _, reads in joined]) for k in range(len(strides))],
-        )
-        self.depth = depth
+        work = int(np.prod(shape, dtype=np.int64)) * len(self.nodes)
+        with ExitStack() as loops:
+            for name, stop in zip(names, stops, strict=True):
+                loops.enter_context(
+                    self.share(name, stop, work=work) if self.core is None else
+                    self.block(f"for {name} in range({stop}):"))
+            yield (
+                index([s for _, s, _ in joined]),
+                [index([reads[k] for _, _, reads in joined])
+                 for k in range(len(strides))],
+            )
 
     def copy(self, source, shape, read, out, write):
         """Copy element by element; `read` and `write` are (offset, strides)."""
         with self.nest(shape, [read[1], write[1]]) as (_, (at, to)):
             self(f"{out}[{_sum(write[0], to)}] = {source}[{_sum(read[0], at)}]")
-
-    # -- loops of a reduction
-    def reduce_loops(self):
-        """Kept axes outside, reduced axes inside; or rows added up, where faster."""
-        core = self.core
-        start, combine, finish = core.op.reduce
-        source = core.inputs[0]
-        shape = (source[0].specs[source[1]]).shape
-        axis = core.attrs["axis"]
-        gone = set(range(len(shape))) if axis is None else \
-            {a % len(shape) for a in (axis if isinstance(axis, tuple) else (axis,))}
-        if core.attrs["exclude"] and axis is not None:
-            gone = set(range(len(shape))) - gone
-        shape, gone, reads = _joined(shape, gone, self.reads_before(shape))
-        kept = [i for i in range(len(shape)) if i not in gone]
-        size = int(np.prod([shape[i] for i in gone], dtype=np.int64))
-        outer = row_major([shape[i] for i in kept])
-        at_last = bool(kept) and kept[-1] == len(shape) - 1 and bool(gone)
-        index = _sum(0, " + ".join(f"k{i}" + (f" * {s}" if s != 1 else "")
-                                   for i, s in zip(kept, outer, strict=True)
-                                   if shape[i] != 1) or "0")
-
-        def element():
-            flat = {i: f"k{i}" for i in range(len(shape)) if shape[i] != 1}
-            values = {}
-
-            def load(ref, node):
-                offset, steps = reads[ref, node if node.op.strides else None]
-                text = (
-                    " + ".join(
-                        flat[i] + (f" * {s}" if s != 1 else "")
-                        for i, s in enumerate(steps)
-                        if i in flat and s
-                    )
-                    or "0"
-                )
-                return f"{self.ins[ref]}[{_sum(offset, text)}]"
-
-            place = " + ".join(f"{flat[i]} * {s}" for i, s
-                               in enumerate(row_major(shape)) if i in flat)
-            self.scalars(self.before, values, f"({place or 0})", load)
-            return values.get(source) or load(source, core)
-
-        end = finish.replace("{n}", str(size))
-        with self.loops(
-            [(f"k{i}", shape[i]) for i in (kept[:-1] if at_last else kept)]
-        ):
-            if not at_last:
-                self(f"acc = T({start})" if "EST" in start else f"acc = {start}")
-                with self.loops([(f"k{i}", shape[i]) for i in sorted(gone)]):
-                    self(f"x = {element()}")
-                    self(f"acc = {combine.format(a='x', acc='acc')}")
-                return self.store(index, end.format(acc="acc"))
-            row = list(self.outs.values())[0]
-            inner = (f"k{kept[-1]}", shape[kept[-1]])
-            with self.loops([inner]):
-                self(
-                    f"{row}[{index}] = " + (f"T({start})" if "EST" in start else start)
-                )
-            with self.loops([(f"k{i}", shape[i]) for i in sorted(gone)]), \
-                    self.loops([inner]):
-                self(f"x = {element()}")
-                self(f"{row}[{index}] = {combine.format(a='x', acc=f'{row}[{index}]')}")
-            if self.after or end != "{acc}":
-                with self.loops([inner]):
-                    self.store(index, end.format(acc=f"{row}[{index}]"))
-
-    def reads_before(self, shape):
-        """(reference, strided node or None) -> the steps of a read before the core."""
-        nodes = [*self.before, self.core]
-        return {(ref, n if n.op.strides else None): self.steps_of(ref, n, shape)
-                for n in nodes for ref in n.inputs if ref in self.ins}
 
     @contextmanager
     def loops(self, ranges):
@@ -360,25 +329,6 @@ class Kernel:
                 self.depth += 1
         yield
         self.depth = depth
-
-
-def _joined(shape, gone, reads):
-    """The same for fewer, longer axes: neighbours that every read takes as one.
-
-    gone:    the axes that are reduced; they do not join those that are kept.
-    """
-    axes = []  # [length, whether it is reduced, the step of each read]
-    for i, n in enumerate(shape):
-        steps = [strides[i] for _, strides in reads.values()]
-        if axes and axes[-1][1] == (i in gone) and all(
-                a == b * n for a, b in zip(axes[-1][2], steps, strict=True)):
-            axes[-1] = [axes[-1][0] * n, i in gone, steps]
-        elif n != 1:
-            axes.append([n, i in gone, steps])
-    shape = tuple(n for n, _, _ in axes)
-    reads = {key: (offset, tuple(steps[k] for _, _, steps in axes))
-             for k, (key, (offset, _)) in enumerate(reads.items())}
-    return shape, {i for i, (_, reduced, _) in enumerate(axes) if reduced}, reads
 
 
 def _sum(offset, text):

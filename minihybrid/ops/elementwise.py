@@ -222,7 +222,7 @@ sin = unary("sin", np.sin, "sin(T({a}))", lambda g, y, a: g * cos(a), "The sine.
 cos = unary("cos", np.cos, "cos(T({a}))", lambda g, y, a: -g * sin(a), "The cosine.")
 tanh = unary("tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y),
              "The hyperbolic tangent.")
-sigmoid = unary("sigmoid", _sigmoid_eager, "T(1) / (T(1) + exp(-T({a})))",
+sigmoid = unary("sigmoid", _sigmoid_eager, "sigmoid(T({a}))",
                 lambda g, y, a: g * y * (1.0 - y), "y = 1 / (1 + exp(-a)).")
 relu = unary("relu", _relu_eager, "T(0) if {a} <= 0 else {a}",
              lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False,

@@ -4,8 +4,8 @@ the leaky family of activations.
 Takes:   arrays of any shape.
 Gives:   the records, as in `elementwise`: a scalar expression and a derivative each.
 
-SciPy has the special functions for eager arrays; compiled kernels call the C library,
-or `minihybrid.codegen.scalar` for what C lacks.
+SciPy has the special functions for eager arrays; compiled kernels call
+`minihybrid.codegen.polynomial`, `angle` or `scalar`, or the C library.
 What is left out: complex numbers.
 """
 
@@ -71,9 +71,9 @@ cbrt = unary("cbrt", np.cbrt, "cbrt(T({a}))", lambda g, y, a: g / (y * y * 3.0),
 rcbrt = unary("rcbrt", lambda data: np.reciprocal(Ufunc(np.cbrt, True)(data)),
               "T(1) / cbrt(T({a}))", lambda g, y, a: -g * y / (a * 3.0),
               "One over the cube root.")
-log2 = unary("log2", np.log2, f"log(T({{a}})) * T({1 / math.log(2)!r})",
+log2 = unary("log2", np.log2, "log2(T({a}))",
              lambda g, y, a: g / (a * math.log(2)), "The logarithm to base 2.")
-log10 = unary("log10", np.log10, f"log(T({{a}})) * T({1 / math.log(10)!r})",
+log10 = unary("log10", np.log10, "log10(T({a}))",
               lambda g, y, a: g / (a * math.log(10)), "The logarithm to base 10.")
 
 
@@ -122,7 +122,7 @@ erf = unary("erf", special("erf"), "erf(T({a}))",
 erfinv = unary("erfinv", special("erfinv"), "erfinv(T({a}))",
                lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
                "The inverse of erf, for numbers between -1 and 1.")
-gamma = unary("gamma", special("gamma"), "gamma(T({a}))",
+gamma = unary("gamma", special("gamma"), "T(gamma({a}))",
               lambda g, y, a: g * y * polygamma(a),
               "The gamma function: (a - 1)! for whole numbers.")
 def _gammaln_eager(data):

@@ -24,9 +24,11 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.elementwise import cast, ones_like, where
+from minihybrid.ops.elementwise import cast, choose, ones_like, where
 from minihybrid.ops.layout import (
+    arange,
     expand_dims,
+    full,
     made,
     reshape,
     reshape_like,
@@ -34,7 +36,7 @@ from minihybrid.ops.layout import (
     squeeze,
     zeros,
 )
-from minihybrid.ops.reduce import split_at
+from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import as_codes, axis_of, forward, known, merge, row_major
 
 
@@ -102,7 +104,8 @@ def _put_take_eager(data, indices, like, *, axis, mode):
 def _put_take_cpu(k, data, indices, like, out, *, axis, mode):
     outer, n, inner = split_at(out.shape, axis)
     m = indices.size
-    k(f"{out}[:] = T(0)")
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
     with k.loop("i", outer), k.loop("m", m):
         k(f"at = {place_text(f'{indices}[m]', n, mode)}")
         with k.loop("j", inner):
@@ -187,18 +190,53 @@ def _put_along_eager(data, index, like, *, axis, mode):
 
 def _put_along_cpu(k, data, index, like, out, *, axis, mode):
     (outer, n, inner), (_, m, _) = _lines(out, index, axis)
-    k(f"{out}[:] = T(0)")
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
     with k.loop("i", outer), k.loop("m", m), k.loop("j", inner):
         at = f"(i * {m} + m) * {inner} + j"
         k(f"at = {place_text(f'{index}[{at}]', n, mode)}")
         k(f"{out}[(i * {n} + at) * {inner} + j] += {data}[{at}]")
 
 
+def _one_a_line(specs, shape, index, axis, mode):
+    """(1 at the picked place of each line, else 0; the shape of one number a line).
+
+    A loop that goes over whole lines anyway finds the places by looking at all of them.
+    `None` if several places of a line are picked, or an index may wrap around.
+    """
+    axis = axis_of("pick", axis, len(shape))
+    n, one = shape[axis], as_codes((*shape[:axis], 1, *shape[axis + 1:]))
+    if mode == "wrap" or 0 in shape or specs[1].size * n != int(np.prod(shape)):
+        return None
+    at = cast(reshape(index, shape=one), dtype="int64")
+    at = cast(at.clip(0, n - 1), dtype="int32")
+    numbers = made(index, arange, start=n, dtype="int32")
+    numbers = reshape(numbers, shape=(-1,) + (1,) * (len(shape) - axis - 1))
+    return numbers.broadcast_equal(at), one
+
+
+def _along_lower(specs, data, index, *, axis, mode):
+    if not (found := _one_a_line(specs, specs[0].shape, index, axis, mode)):
+        return None
+    hit, _ = found
+    nothing = made(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
+    picked = sum_(choose(hit, data, nothing), axis=axis, keepdims=True)
+    return reshape(picked, shape=as_codes(specs[1].shape))
+
+
+def _put_along_lower(specs, data, index, like, *, axis, mode):
+    if not (found := _one_a_line(specs, specs[2].shape, index, axis, mode)):
+        return None
+    hit, one = found
+    nothing = made(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
+    return choose(hit, reshape(data, shape=one), nothing)
+
+
 ALONG = {"axis": (integer, -1), **MODE}
 put_along = register(
     "_put_along", inputs=("data", "index", "like"), attrs=ALONG,
     infer=lambda specs, **_: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
-    eager=_put_along_eager, cpu=_put_along_cpu,
+    eager=_put_along_eager, cpu=_put_along_cpu, lower=_put_along_lower,
     grad=lambda g, out, data, index, like, **a: (
         reshape_like(take_along(g, index, **a), data), None, None),
     doc="Zeros in the shape of `like`, to which the data is added at the picked "
@@ -206,7 +244,7 @@ put_along = register(
 
 take_along = register(
     "_take_along", inputs=("data", "index"), attrs=ALONG, infer=forward(_along_rule),
-    eager=_along_eager, cpu=_along_cpu,
+    eager=_along_eager, cpu=_along_cpu, lower=_along_lower,
     grad=lambda g, out, data, index, **a: (put_along(g, index, data, **a), None),
     doc="Elements of each line along an axis: data[i, index[i, j]].")
 

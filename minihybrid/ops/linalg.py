@@ -308,43 +308,45 @@ def _inverse_eager(data):
                           "inverse") from None
 
 
-def _eliminate(k, n, each_row):
+def _eliminate(k, n, wide, each_row):
     """Rows of `work`, the largest number of a column first; `each_row` clears them."""
     with k.block(f"for c in range({n}):"):
         k("top = c")
         with k.block(f"for r in range(c + 1, {n}):"):
-            with k.block("if abs(work[r, c]) > abs(work[top, c]):"):
+            with k.block(f"if abs(work[r * {wide} + c]) > "
+                         f"abs(work[top * {wide} + c]):"):
                 k("top = r")
         with k.block("if top != c:"):
             k("sign = -sign")
-            with k.block("for j in range(work.shape[1]):"):
-                k("work[c, j], work[top, j] = work[top, j], work[c, j]")
+            with k.block(f"for j in range({wide}):"):
+                k(f"x = work[c * {wide} + j]")
+                k(f"work[c * {wide} + j] = work[top * {wide} + j]")
+                k(f"work[top * {wide} + j] = x")
         each_row()
 
 
 def _inverse_cpu(k, data, out):
     """Gauss and Jordan: what makes A the identity makes the identity its inverse."""
-    n = data.shape[-1]
-    k(f"work = np.empty(({n}, {2 * n}), {out}.dtype)")
+    n, wide = data.shape[-1], 2 * data.shape[-1]
     k("sign = T(1)")
 
     def clear():
-        k("scale = T(1) / work[c, c]")
-        with k.block(f"for j in range({2 * n}):"):
-            k("work[c, j] *= scale")
+        k(f"scale = T(1) / work[c * {wide} + c]")
+        with k.block(f"for j in range({wide}):"):
+            k(f"work[c * {wide} + j] *= scale")
         with k.block(f"for r in range({n}):"):
             with k.block("if r != c:"):
-                k("scale = work[r, c]")
-                with k.block(f"for j in range({2 * n}):"):
-                    k("work[r, j] -= scale * work[c, j]")
+                k(f"scale = work[r * {wide} + c]")
+                with k.block(f"for j in range({wide}):"):
+                    k(f"work[r * {wide} + j] -= scale * work[c * {wide} + j]")
 
     with k.loop("batch", data.size // max(n * n, 1)):
         with k.loop("r", n), k.loop("j", n):
-            k(f"work[r, j] = {data}[batch * {n * n} + r * {n} + j]")
-            k(f"work[r, {n} + j] = T(1) if r == j else T(0)")
-        _eliminate(k, n, clear)
+            k(f"work[r * {wide} + j] = {data}[batch * {n * n} + r * {n} + j]")
+            k(f"work[r * {wide} + {n} + j] = T(1) if r == j else T(0)")
+        _eliminate(k, n, wide, clear)
         with k.loop("r", n), k.loop("j", n):
-            k.store(f"batch * {n * n} + r * {n} + j", f"work[r, {n} + j]")
+            k.store(f"batch * {n * n} + r * {n} + j", f"work[r * {wide} + {n} + j]")
 
 
 def _inverse_grad(g, out, data):
@@ -353,7 +355,8 @@ def _inverse_grad(g, out, data):
 
 inverse_ = register(
     "_inverse", inputs=("data",), eager=_in_floats(_inverse_eager), cpu=_inverse_cpu,
-    grad=_inverse_grad, infer=_square_infer("linalg_inverse"),
+    scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2, grad=_inverse_grad,
+    infer=_square_infer("linalg_inverse"),
     doc="The inverse of each matrix of a batch (N, n, n).")
 inverse = register(
     "_linalg_inverse", "linalg_inverse", inputs=("A",), expand=_batched(inverse_),
@@ -362,23 +365,23 @@ inverse = register(
 
 def _slogdet_cpu(k, data, sign, logarithm):
     n = data.shape[-1]
-    k(f"work = np.empty(({n}, {n}), {sign}.dtype)")
 
     def clear():
-        k("total += log(abs(work[c, c]))")
-        k("sign = -sign if work[c, c] < T(0) else sign")
-        k("sign = T(0) if work[c, c] == T(0) else sign")
+        k(f"total += log(abs(work[c * {n} + c]))")
+        k(f"sign = -sign if work[c * {n} + c] < T(0) else sign")
+        k(f"sign = T(0) if work[c * {n} + c] == T(0) else sign")
         with k.block(f"for r in range(c + 1, {n}):"):
-            k("scale = work[r, c] / work[c, c] if work[c, c] != T(0) else T(0)")
+            k(f"scale = work[r * {n} + c] / work[c * {n} + c] "
+              f"if work[c * {n} + c] != T(0) else T(0)")
             with k.block(f"for j in range(c, {n}):"):
-                k("work[r, j] -= scale * work[c, j]")
+                k(f"work[r * {n} + j] -= scale * work[c * {n} + j]")
 
     with k.loop("batch", sign.size):
-        with k.loop("r", n), k.loop("j", n):
-            k(f"work[r, j] = {data}[batch * {n * n} + r * {n} + j]")
+        with k.loop("i", n * n):
+            k(f"work[i] = {data}[batch * {n * n} + i]")
         k("sign = T(1)")
         k("total = T(0)")
-        _eliminate(k, n, clear)
+        _eliminate(k, n, n, clear)
         k(f"{sign}[batch] = sign")
         k(f"{logarithm}[batch] = total")
 
@@ -392,7 +395,8 @@ def _slogdet_grad(g, out, data):
 
 slogdet_ = register(
     "_slogdet", inputs=("data",), n_outputs=2, eager=_in_floats(np.linalg.slogdet),
-    cpu=_slogdet_cpu, grad=_slogdet_grad, infer=lambda specs: (specs, [Spec(
+    cpu=_slogdet_cpu, scratch=lambda ins, outs: ins[0].shape[-1] ** 2,
+    grad=_slogdet_grad, infer=lambda specs: (specs, [Spec(
         _square("linalg_slogdet", specs[0].shape)[:1] if known(specs) else None,
         floating(specs[0].dtype))] * 2),
     doc="The sign and the logarithm of |det| of each matrix of a batch (N, n, n).")

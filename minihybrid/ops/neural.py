@@ -9,6 +9,7 @@ What is left out: convolutions and normalisations.
 import numpy as np
 
 from minihybrid.op import (
+    OPS,
     REQUIRED,
     ShapeError,
     Spec,
@@ -21,8 +22,11 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import (
+    cast,
     cast_like,
+    choose,
     exp,
+    log,
     relu,
     sigmoid,
     softrelu,
@@ -30,10 +34,10 @@ from minihybrid.ops.elementwise import (
     tanh,
 )
 from minihybrid.ops.indexing import pick
+from minihybrid.ops.layout import arange, full, made, reshape, reshape_like
 from minihybrid.ops.layout import flatten as flatten_rows
-from minihybrid.ops.layout import reshape, reshape_like
 from minihybrid.ops.products import product_loops, product_scratch
-from minihybrid.ops.reduce import split_at, sum_
+from minihybrid.ops.reduce import max_, sum_
 from minihybrid.ops.shapes import (
     axis_of,
     common_dtype,
@@ -73,9 +77,10 @@ def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
 TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
 
 
-def _scratch(ins, outs, **_):
-    """What the loops of a product with so many rows need beside."""
-    return product_scratch(outs[0].shape[-2])
+def _scratch(ins, outs, transpose_a, transpose_b):
+    """What the loops of a product need beside."""
+    (*_, m, n), depth = outs[0].shape, ins[0].shape[-2 if transpose_a else -1]
+    return product_scratch(m, n, depth, outs[0].dtype, transpose_a, transpose_b)
 
 
 matmul = register(
@@ -135,7 +140,8 @@ def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
 
 
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
-    with k.loop("batch", int(np.prod(out.shape[:-2]))):
+    work = out.size * a.shape[-2 if transpose_a else -1]
+    with k.share("batch", int(np.prod(out.shape[:-2])), work=work):
         parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
         product_loops(k, *parts, transpose_a, transpose_b,
                       start=f"batch * {parts[2].size} + ")
@@ -212,6 +218,12 @@ def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
     product_loops(k, data, weight, out, False, True, *bias)
 
 
+def _fc_scratch(ins, outs, num_hidden, **_):
+    rows = outs[0].size // max(num_hidden, 1)
+    return product_scratch(rows, num_hidden, ins[1].shape[1], outs[0].dtype, False,
+                           True)
+
+
 def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
     rows = f".reshape(len({data}), {weight}.shape[1])" if flatten else ""
     add = "" if no_bias else f"\nnp.add({out}, {bias}, out={out})"
@@ -221,8 +233,7 @@ def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
 fully_connected = register(
     "FullyConnected",
     inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad, cpu=_fc_cpu,
-    scratch=lambda ins, outs, num_hidden, **_: product_scratch(
-        outs[0].size // max(num_hidden, 1)),
+    scratch=_fc_scratch,
     numpy=_fc_numpy,
     attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},
@@ -303,40 +314,44 @@ def _scaled(grad, data, temperature, dtype):
     return grad if dtype is None else cast_like(grad, data)
 
 
-def _softmax_cpu(k, data, *rest, axis, temperature, dtype=None, use_length=False,
-                 logarithm=False):
-    """Three passes over a line that stays in the cache: maximum, sum, result."""
-    *length, out = rest
-    outer, n, inner = split_at(data.shape, axis)
-    scaled = "" if temperature is None else f" * T({1 / temperature!r})"
-    used = "used" if length else n
-    number = f"T({data}[at + n * {inner}]){scaled}"
-
-    with k.loop("i", outer), k.loop("j", inner):
-        k(f"at = i * {n * inner} + j")
-        if length:
-            k(f"used = min({n}, max(0, int({length[0]}[i * {inner} + j])))")
-        k("top = T(LOWEST)")
-        with _line(k, used):
-            k(f"v = {number}")
-            k("top = v if v > top or v != v else top")
-        k("total = T(0)")
-        with _line(k, used):
-            k(f"e = exp({number} - top)")
-            if not logarithm:
-                k(f"{out}[at + n * {inner}] = e")
-            k("total += e")
-        k("total = log(total)" if logarithm else "total = T(1) / total")
-        with k.loop("n", n):
-            value = f"{number} - top - total" if logarithm else \
-                f"{out}[at + n * {inner}] * total"
-            k.store(f"at + n * {inner}",
-                    f"{value} if n < used else T(0)" if length else value)
+def _shifted(specs, data, length, axis, temperature, dtype):
+    """`_below_zero` of operators, and the mask of the numbers that count, or `None`."""
+    shape, found = specs[0]
+    kind = floating(found)
+    data, counts = data if kind == found else cast(data, dtype=kind), None
+    if length is not None:
+        axis = axis_of("softmax", axis, len(shape))
+        places = made(data, arange, start=shape[axis], dtype=specs[1].dtype)
+        length = reshape(length, shape=(*shape[:axis], 1, *shape[axis + 1:]))
+        counts = OPS["broadcast_lesser"](
+            reshape(places, shape=(-1,) + (1,) * (len(shape) - axis - 1)), length)
+        data = choose(counts, data, made(data, full, shape=(1,), dtype=kind,
+                                         value=-np.inf))
+    wide = kind if dtype is None else np.promote_types(kind, dtype)
+    data = data if wide == kind else cast(data, dtype=wide)
+    data = data if temperature is None else data / temperature
+    return data.broadcast_sub(max_(data, axis=axis, keepdims=True)), counts, wide
 
 
-def _line(k, used):
-    """A loop over a line, or over as much of it as counts."""
-    return k.loop("n", used) if used != "used" else k.block("for n in range(used):")
+def _softmax_lower(specs, data, length=None, *, axis, temperature, dtype=None,
+                   use_length=False):
+    if 0 in specs[0].shape:
+        return cast(data, dtype=dtype or floating(specs[0].dtype))
+    shifted, counts, wide = _shifted(specs, data, length, axis, temperature, dtype)
+    e = exp(shifted)
+    out = e.broadcast_div(sum_(e, axis=axis, keepdims=True))
+    if counts is not None:
+        out = choose(counts, out, made(data, full, shape=(1,), dtype=wide, value=0.0))
+    return out if dtype in (None, wide) else cast(out, dtype=dtype)
+
+
+def _log_softmax_lower(specs, data, *, axis, temperature, dtype=None):
+    if 0 in specs[0].shape:
+        return cast(data, dtype=dtype or floating(specs[0].dtype))
+    shifted, _, wide = _shifted(specs, data, None, axis, temperature, dtype)
+    total = sum_(exp(shifted), axis=axis, keepdims=True)
+    out = shifted.broadcast_sub(log(total))
+    return out if dtype in (None, wide) else cast(out, dtype=dtype)
 
 
 SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None),
@@ -344,13 +359,13 @@ SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None),
 softmax = register(
     "softmax", inputs=_softmax_inputs, infer=_softmax_infer, eager=_softmax_eager,
     attrs={**SOFTMAX, "use_length": (boolean, False)}, grad=_softmax_grad,
-    cpu=_softmax_cpu,
+    lower=_softmax_lower,
     doc="exp(a) / sum(exp(a)) along an axis; with `use_length`, over as many numbers "
         "of each line as `length` says, and 0 behind them.")
 log_softmax = register(
     "log_softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
     eager=_log_softmax_eager, grad=_log_softmax_grad,
-    cpu=lambda k, *v, **a: _softmax_cpu(k, *v, **a, logarithm=True),
+    lower=_log_softmax_lower,
     doc="a - log(sum(exp(a))) along an axis.")
 
 

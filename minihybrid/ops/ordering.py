@@ -46,11 +46,10 @@ def _order_cpu(k, data, out, *, axis, is_ascend):
     """A merge sort of places: runs of one, two, four, ... are merged, from below."""
     outer, n, inner = split_at(data.shape, axis)
     first, second = ("y", "x") if is_ascend else ("x", "y")
-    k(f"line = np.empty(2 * {n}, np.int64)")
     with k.loop("i", outer), k.loop("j", inner):
         k(f"at = i * {n * inner} + j")
         with k.block(f"for p in range({n}):"):
-            k("line[p] = p")
+            k("work[p] = p")
         k("old, new, run = 0, " + f"{n}, 1")
         with k.block(f"while run < {n}:"):
             with k.block(f"for start in range(0, {n}, 2 * run):"):
@@ -59,19 +58,19 @@ def _order_cpu(k, data, out, *, axis, is_ascend):
                 with k.block("for p in range(start, b_end):"):
                     k("left = b >= b_end")
                     with k.block("if a < a_end and b < b_end:"):
-                        k(f"x = {data}[at + line[old + a] * {inner}]")
-                        k(f"y = {data}[at + line[old + b] * {inner}]")
+                        k(f"x = {data}[at + work[old + a] * {inner}]")
+                        k(f"y = {data}[at + work[old + b] * {inner}]")
                         k(f"left = not ({first} < {second} or "
                           f"({second} != {second} and {first} == {first}))")
                     with k.block("if left:"):
-                        k("line[new + p] = line[old + a]")
+                        k("work[new + p] = work[old + a]")
                         k("a += 1")
                     with k.block("else:"):
-                        k("line[new + p] = line[old + b]")
+                        k("work[new + p] = work[old + b]")
                         k("b += 1")
             k("old, new, run = new, old, 2 * run")
         with k.block(f"for p in range({n}):"):
-            k.store(f"at + p * {inner}", "line[old + p]")
+            k.store(f"at + p * {inner}", "work[old + p]")
 
 
 def _order_infer(specs, axis, is_ascend):
@@ -82,6 +81,7 @@ def _order_infer(specs, axis, is_ascend):
 
 order = register(
     "_order", inputs=("data",), infer=_order_infer, eager=_order_eager, cpu=_order_cpu,
+    scratch=lambda ins, outs, axis, **_: 2 * ins[0].shape[axis],
     attrs={"axis": (integer, -1), "is_ascend": (boolean, True)},
     grad=lambda g, out, data, **_: (None,),
     doc="The places of the elements of each line, smallest first, as int64.")

@@ -89,14 +89,14 @@ softmax_head = register(
            "out_grad": (boolean, False), "smooth_alpha": (number, 0.0)},
     infer=lambda specs, **_: (specs, [Spec(specs[0].shape, floating(specs[0].dtype))]),
     eager=lambda data, label, **_: softmax.eager(data, axis=1, temperature=None),
-    cpu=lambda k, data, label, out, **_: softmax.cpu(k, data, out, axis=1,
-                                                     temperature=None),
+    lower=lambda specs, data, label, **_: softmax.lower(specs, data, axis=1,
+                                                        temperature=None),
     grad=_head_grad,
     doc="softmax of (N, classes, S) along axis 1, with the gradient of cross entropy.")
 
 softmax_to = register(
     "_softmax_to", inputs=("data", "label"), attrs={"grad_scale": (number, 1.0)},
-    infer=softmax_head.infer, eager=softmax_head.eager, cpu=softmax_head.cpu,
+    infer=softmax_head.infer, eager=softmax_head.eager, lower=softmax_head.lower,
     grad=lambda g, out, data, label, grad_scale: (
         (out - _to(label, out)) * grad_scale, None),
     doc="softmax of (N, classes, S) along axis 1; labels are distributions themselves.")

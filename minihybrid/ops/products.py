@@ -4,28 +4,36 @@ Takes:   a kernel writer, flat arrays, which of them are transposed.
 Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, what
          they need.
 
-A product reads each number many times, so the question is from where. Here a tile
-of `out`, some rows high and some vectors wide, stays in registers while one loop goes
-along K; the strip of b that it reads lies in the nearest cache, row by row, because it
-was copied there (`panel`) if b lay the other way. For a few rows the copy would cost
-more than it saves: then rows of a meet rows of b in dot products.
+A product reads each number many times, so the question is from where. A tile of `out`,
+some rows high and some vectors wide, stays in registers while one loop goes along K;
+the strip of b that it reads lies row by row in a near cache, because it was copied
+there (`_pack`) if b lay the other way. For a few rows the copy would cost more than it
+saves: then rows of a meet rows of b, and a tile holds one dot product in each vector.
+
+Where tiles do not divide `out`, the last one begins earlier, where it fits, and writes
+only what is new: one text for the middle and the edges.
 
 Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication,
          ACM TOMS 34 (2008).
-What is left out: several threads, and a second level of tiles.
+What is left out: a copy of a, which matrices of many thousand rows would repay.
 """
 
 from minihybrid.machine import registers, width
-from minihybrid.ops.shapes import blocks
 
-FEW = 12       # rows of a for which tiles do not pay; twice as many with panels
-DEPTH = 256    # rows of a panel, so that it fits the first cache
-WIDE = 32      # numbers in a row of a panel, at most: two vectors
+ROWS, COLUMNS = 192, 16  # of out: with fewer of either, copies of b do not pay
+DEPTH = 512   # how much of K is summed at once: what is read again stays in a cache
+BLOCK = 256   # rows of out that are finished together, and use one copy of b
+HIGH = 4      # rows of a tile of dot products
 
 
-def product_scratch(rows):
-    """Numbers beside the arrays: a panel, and a tile of what sticks out."""
-    return 0 if rows < FEW else (DEPTH + 8) * WIDE
+def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
+    """Numbers beside the arrays: a strip of b, and a few rows before it."""
+    if _is_plain(m, n, depth, dtype) or _is_few(m, n, transpose_a, transpose_b):
+        return 0
+    high, wide = _tile_size(m, n, dtype)
+    lanes = width(dtype.itemsize)
+    return (lanes + _even(depth, DEPTH, lanes)) * wide * \
+        _is_packed(m, n, high, wide, transpose_b)
 
 
 def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
@@ -35,146 +43,157 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
 
     In loops:   for each tile of out: for k: tile += column of a * row of b
     """
-    m, n = out.shape
-    depth = a.shape[0] if transpose_a else a.shape[1]
-    if depth == 0 or m * n == 0:
-        with k.loop("i", out.size):
-            k(f"{out}[i] = T(0)")
-    elif (m < 2 * FEW or n < FEW) and transpose_b and not transpose_a:
-        _dot_products(k, a, b, out, m, n, depth)
-    elif m < FEW or out.dtype.kind == "b":
-        _sums(k, a, b, out, m, n, depth, transpose_a, transpose_b)
-    else:
-        return _tiles(k, a, b, out, (m, n, depth), transpose_a, transpose_b, bias,
-                      start)
-    if bias is not None or k.after or (k.core, 0) not in k.outs:
-        with k.loop("m", m), k.loop("n", n):
-            _finish(k, out, n, bias, start, "m", "n")
-    return None
+    (m, n), depth = out.shape, a.shape[0 if transpose_a else 1]
+    if not out.size:
+        return
+    wide, unit, body = 64, min(m, HIGH), _dot_products
+    if _is_plain(m, n, depth, out.dtype):
+        body = _sums
+    elif not _is_few(m, n, transpose_a, transpose_b):
+        (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
+    high = _even(m, BLOCK, unit)
+    work = m * n * depth
+    with k.share("top", m, 0, high, work), k.share("n", n, 0, min(wide, n), work):
+        k(f"below, right = min(top + {high}, {m}), min(n + {wide}, {n})")
+        body(k, a, b, out, (m, n, depth), transpose_a, transpose_b)
+        if bias is not None or k.after or (k.core, 0) not in k.outs:
+            rows = k.loop("r", m) if m == 1 else k.block("for r in range(top, below):")
+            with rows, k.block("for c in range(n, right):"):
+                plus = f" + {bias}[c]" if bias is not None else ""
+                at = f"r * {n} + c"
+                k.store(start + at, f"{out}[{at}]{plus}",
+                        {len(k.core.specs[0].shape) - 1: "c"})
 
 
-def _finish(k, out, n, bias, start, row, column):
-    """End one number of the product: the bias, and what follows the product."""
-    plus = f" + {bias}[{column}]" if bias is not None else ""
-    index = f"{row} * {n} + {column}"
-    k.store(start + index, f"{out}[{index}]{plus}",
-            {len(k.core.specs[0].shape) - 1: column})
+def _is_plain(m, n, depth, dtype):
+    return not depth or dtype.kind == "b" or max(m, n) < width(dtype.itemsize)
 
 
-# -- few rows --------------------------------------------------------------------------
-def _dot_products(k, a, b, out, m, n, depth):
-    """Blocks of rows of a times rows of b; every sum is a number in a register."""
-    for m0, m1, rows in blocks(m, 4):
-        for n0, n1, cols in blocks(n, 4):
-            with k.loop("m", m1, m0, rows), k.loop("n", n1, n0, cols):
-                pairs = [(r, c) for r in range(rows) for c in range(cols)]
-                k(" = ".join(f"s{r}{c}" for r, c in pairs) + " = T(0)")
-                with k.block(f"for k in range({depth}):"):
-                    for r, c in pairs:
-                        k(f"s{r}{c} += {a}[{_at('m', r)} * {depth} + k] * "
-                          f"{b}[{_at('n', c)} * {depth} + k]")
-                for r, c in pairs:
-                    k(f"{out}[{_at('m', r)} * {n} + {_at('n', c)}] = s{r}{c}")
+def _is_few(m, n, transpose_a, transpose_b):
+    return (m < ROWS or n < COLUMNS) and transpose_b and not transpose_a
 
 
-def _at(name, offset):
-    return f"({name} + {offset})" if offset else name
+def _even(length, limit, unit):
+    """The step that cuts a length into the fewest equal parts, up to a limit.
+
+    >>> _even(64, 256, 6), _even(300, 256, 6), _even(512, 256, 4)
+    (66, 150, 256)
+    """
+    step = -(-length // -(-length // limit))
+    return -(-step // unit) * unit
 
 
-def _sums(k, a, b, out, m, n, depth, transpose_a, transpose_b):
-    """Eight rows of b, each times one number of a, added to a row of out."""
-    with k.loop("i", out.size):
-        k(f"{out}[i] = T(0)")
-    for k0, k1, rows in blocks(depth, 8):
-        with k.loop("k", k1, k0, rows), k.loop("m", m):
-            for r in range(rows):
-                at = f"(k + {r}) * {m} + m" if transpose_a else f"m * {depth} + k + {r}"
-                k(f"x{r} = {a}[{at}]")
-                if not transpose_b:
-                    k(f"w{r} = {b}[(k + {r}) * {n}:(k + {r} + 1) * {n}]")
-            k(f"row = {out}[m * {n}:(m + 1) * {n}]")
-            with k.block(f"for n in range({n}):"):
-                k("row[n] += " + " + ".join(
-                    f"x{r} * {b}[n * {depth} + k + {r}]" if transpose_b
-                    else f"x{r} * w{r}[n]" for r in range(rows)))
+def _sums(k, a, b, out, lengths, transpose_a, transpose_b):
+    """Truth values, empty sums, less than a vector: as the formula says."""
+    m, n, depth = lengths
+    add, times = "|&" if out.dtype.kind == "b" else "+*"
+    with k.block("for r in range(top, below):"), k.block("for c in range(n, right):"):
+        k(f"{out}[r * {n} + c] = T(0)")
+        if depth:
+            with k.block(f"for k in range({depth}):"):
+                k(f"{out}[r * {n} + c] {add}= "
+                  f"{a}[{f'k * {m} + r' if transpose_a else f'r * {depth} + k'}] "
+                  f"{times} "
+                  f"{b}[{f'c * {depth} + k' if transpose_b else f'k * {n} + c'}]")
+
+
+def _last(k, name, at, length, step):
+    """Let the last tile begin where it fits: where it begins, and what is not new."""
+    if length % step == 0 or length < step:
+        return at, "0"
+    k(f"{name} = min({at}, {length - step})")
+    return name, f"{at} - {name}"
+
+
+# -- few rows, or few columns ----------------------------------------------------------
+def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
+    """Rows of a times rows of b; each dot product is the total of one vector."""
+    m, n, depth = lengths
+    lanes, rows = width(out.dtype.itemsize), _even(m, HIGH, 1)
+    cols = min((16 if registers()[1] > 16 else 12) // rows, 8, lanes, n)
+    step = min(_even(depth, DEPTH, lanes), depth) if m > rows else depth
+    rest = depth % lanes
+    with k.loop("start", depth, 0, step), k.block(f"for c in range(n, right, {cols}):"):
+        column, first = _last(k, "column", "c", n, cols)
+        with k.block(f"for m in range(top, below, {rows}):"):
+            row, top = _last(k, "row", "m", m, rows)
+            add = (f"s = inner(s, {a}, {row} * {depth} + k, "
+                   f"{b}, {column} * {depth} + k, {depth}, ")
+            k(f"s = tile(T(0), {rows}, {cols})")
+            with k.block(f"for k in range(start, min(start + {step}, {depth - rest}), "
+                         f"{lanes}):"):
+                k(f"{add}{lanes})")
+            if rest:
+                with k.block(f"if start + {step} >= {depth}:"):
+                    k(f"k = {depth - rest}")
+                    k(f"{add}{rest})")
+            k(f"put_totals(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, "
+              "start > 0)")
 
 
 # -- many rows -------------------------------------------------------------------------
-def _tiles(k, a, b, out, lengths, transpose_a, transpose_b, bias, start):
-    """Tiles of out, strip by strip; what follows the product is done tile by tile."""
+def _tile_size(m, n, dtype):
+    """(rows, columns) of tiles that leave the least of their edges unused.
+
+    With 32 registers 16 to 24 hold sums, with 16 registers 8 to 12.
+    """
+    lanes, many = width(dtype.itemsize), registers()[1] > 16
+    wide = min((v * lanes for v in range(4 if many else 2, 0, -1)
+                if v * lanes <= n or v == 1), key=lambda step: -n % step)
+    most = min((24 if many else 12) * lanes // wide, 12)
+    high = min(range(most, most * 2 // 3 - 1, -1), key=lambda step: -m % step)
+    return min(high, m), wide
+
+
+def _is_packed(m, n, high, wide, transpose_b):
+    return transpose_b or n < wide or m > 2 * high
+
+
+def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
+    """Strips of b, each with all tiles of out below it."""
     m, n, depth = lengths
+    high, wide = _tile_size(m, n, out.dtype)
+    packed = _is_packed(m, n, high, wide, transpose_b)
     lanes = width(out.dtype.itemsize)
-    wide, rest = 2 * lanes, n % (2 * lanes)
-    strips = [(0, n - rest, wide, wide)] if n >= wide else []
-    if rest:
-        strips.append((n - rest, n, wide if rest > lanes else lanes, rest))
-    ends = bias is not None or k.after or (k.core, 0) not in k.outs
-    high = 8 if registers()[1] > 16 else 6
-    if depth > DEPTH:  # then panels add up in out
-        with k.loop("i", out.size):
-            k(f"{out}[i] = T(0)")
-    with k.loop("start", depth, 0, DEPTH):
-        k(f"deep = min({DEPTH}, {depth} - start)")
-        for n0, n1, step, cols in strips:
-            with k.loop("n", n1, n0, step):
-                packed = transpose_b or cols < step
-                if packed:
-                    _pack(k, b, n, depth, step, cols, transpose_b)
-                for m0, m1, rows in blocks(m, high):
-                    with k.loop("m", m1, m0, rows):
-                        _tile(k, a, b, out, lengths, (rows, step, cols), transpose_a,
-                              packed)
-                        if ends:
-                            with k.block(f"if start + deep == {depth}:"), \
-                                    k.loop("r", rows), k.loop("c", cols):
-                                _finish(k, out, n, bias, start, "(m + r)", "(n + c)")
+    step, front = _even(depth, DEPTH, lanes), lanes * wide
+    column, first = _last(k, "column", "n", n, wide)
+    with k.loop("start", depth, 0, min(step, depth)):
+        k(f"deep = min({step}, {depth} - start)")
+        if packed:
+            _pack(k, b, column, (n, depth, wide), transpose_b)
+        with k.block(f"for m in range(top, below, {high}):"):
+            row, top = _last(k, "row", "m", m, high)
+            k(f"s = tile(T(0), {high}, {wide // lanes})")
+            if depth > step:
+                with k.block("if start:"):
+                    k(f"s = get(s, {out}, {row} * {n} + {column}, {n}, {min(wide, n)})")
+            at, down = (f"(start + k) * {m} + {row}", 1) if transpose_a else \
+                (f"{row} * {depth} + start + k", depth)
+            with k.block("for k in range(deep):"):
+                k(f"s = outer(s, {a}, {at}, {down}, " + (
+                    f"work, {front} + k * {wide})" if packed else
+                    f"{b}, (start + k) * {n} + {column})"))
+            k(f"put(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, "
+              f"{min(wide, n)})")
 
 
-def _pack(k, b, n, depth, step, cols, transpose_b):
-    """Copy a strip of b into the panel: one row of it for each k, padded with zeros."""
+def _pack(k, b, column, lengths, transpose_b):
+    """Copy a strip of b into `work`: one row of it for each k."""
+    n, depth, wide = lengths
     lanes = width(b.dtype.itemsize)
-    if not (transpose_b and cols == step):
-        k("done = 0")
+    front = lanes * wide
+    if n < wide or transpose_b and depth < lanes:
+        with k.block("for k in range(deep):"), k.block(f"for c in range({wide}):"):
+            at = f"({column} + c) * {depth} + start + k" if transpose_b else \
+                f"(start + k) * {n} + {column} + c"
+            k(f"work[{front} + k * {wide} + c] = {b}[{at}]"
+              + f" if c < {n} else T(0)" * (n < wide))
+    elif transpose_b:
+        with k.loop("c", wide, 0, lanes), k.block(f"for k in range(0, deep, {lanes}):"):
+            k(f"j = min(k, deep - {lanes})")  # what is before the strip was not used
+            k(f"transpose({b}, ({column} + c) * {depth} + start + j, {depth}, "
+              f"work, {front} + j * {wide} + c, {wide})")
     else:
-        k(f"done = deep - deep % {lanes}")
-        with k.block(f"for k in range(0, done, {lanes}):"), \
-                k.loop("c", step, 0, lanes):
-            k(f"transpose({b}, (n + c) * {depth} + start + k, {depth}, "
-              f"work, k * {step} + c, {step})")
-    with k.block("for k in range(done, deep):"), k.loop("c", step):
-        at = f"(n + c) * {depth} + start + k" if transpose_b else \
-            f"(start + k) * {n} + n + c"
-        keep = f" if c < {cols} else T(0)" if cols < step else ""
-        k(f"work[k * {step} + c] = {b}[{at}]{keep}")
-
-
-def _tile(k, a, b, out, lengths, size, transpose_a, packed):
-    """One tile: its sums stay in registers while k goes through a panel."""
-    (m, n, depth), (rows, step, cols) = lengths, size
-    lanes = width(out.dtype.itemsize)
-    vectors = range(0, step, lanes)
-    whole = cols == step
-    for r in range(rows):
-        for c in vectors:
-            place = f"{_at('m', r)} * {n} + {_at('n', c)}"
-            k(f"s{r}_{c} = " + (f"load({out}, {place})"
-                                if whole and depth > DEPTH else "splat(T(0))"))
-    with k.block("for k in range(deep):"):
-        for c in vectors:
-            k(f"b{c} = " + (f"load(work, {_at(f'k * {step}', c)})" if packed else
-                            f"load({b}, (start + k) * {n} + {_at('n', c)})"))
-        for r in range(rows):
-            at = f"(start + k) * {m} + m + {r}" if transpose_a else \
-                f"{_at('m', r)} * {depth} + start + k"
-            k(f"x = splat({a}[{at}])")
-            for c in vectors:
-                k(f"s{r}_{c} = fma(x, b{c}, s{r}_{c})")
-    for r in range(rows):
-        for c in vectors:
-            place = f"{_at('m', r)} * {n} + {_at('n', c)}"
-            k(f"store({out}, {place}, s{r}_{c})" if whole else
-              f"store(work, {DEPTH * WIDE + r * step + c}, s{r}_{c})")
-    if not whole:
-        with k.loop("r", rows), k.loop("c", cols):
-            k(f"{out}[(m + r) * {n} + n + c] {'+' if depth > DEPTH else ''}= "
-              f"work[{DEPTH * WIDE} + r * {step} + c]")
+        with k.block("for k in range(deep):"), k.loop("c", wide, 0, lanes):
+            k(f"store(work, {front} + k * {wide} + c, "
+              f"load({b}, (start + k) * {n} + {column} + c))")

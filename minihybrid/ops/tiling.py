@@ -151,7 +151,8 @@ def _frame_eager(data, *, pad_width, value):
 
 
 def _frame_cpu(k, data, out, *, pad_width, value):
-    k(f"{out}[:] = {literal(value)}")
+    with k.loop("i", out.size):
+        k(f"{out}[i] = {literal(value)}")
     steps = row_major(out.shape)
     first = sum(a * s for (a, _), s in zip(_widths(data.shape, pad_width), steps,
                                           strict=True))
@@ -436,7 +437,8 @@ def _put_diagonal_eager(data, like, **d):
 
 
 def _put_diagonal_cpu(k, data, like, out, **d):
-    k(f"{out}[:] = T(0)")
+    with k.loop("i", out.size):
+        k(f"{out}[i] = T(0)")
     shape, first, steps = _diagonal(out.shape, **d)
     k.copy(data, shape, (0, row_major(shape)), out, (first, steps))
 

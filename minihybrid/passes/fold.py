@@ -2,7 +2,7 @@
 
 Takes:   a graph of primitives with known shapes.
 Gives:   a graph in which constant parts are numbers, and steps that change nothing
-         (times one, reshape to the same shape) are gone.
+         (times one, the sum of one number, reshape to the same shape) are gone.
 
 What is left out: x + 0, which is not x for negative zero, and the reordering of sums.
 """
@@ -41,11 +41,9 @@ def fold(graph, walls=False):
             node, inputs = new, new.inputs
             if inputs and changes_nothing(node, inputs):
                 return [inputs[0]]
-        creator = not inputs and not node.op.random
-        constant = (
-            inputs and not node.op.random and all(n in made_now for n, _ in inputs)
-        )
-        if not (creator or constant) or sum(s.nbytes for s in node.specs) > LARGEST:
+        creator = not inputs and node.op.scalar(node.attrs) is not None
+        constant = not node.op.random and all(n in made_now for n, _ in inputs)
+        if not constant or sum(s.nbytes for s in node.specs) > LARGEST:
             return [(emit(new), 0)] if new else None
         values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
         if creator:  # stays an operator: a loop can write a literal, and load nothing
@@ -65,6 +63,9 @@ def simpler(node, inputs):
     if name in ("zeros_like", "ones_like"):
         filled = OPS["_zeros" if name == "zeros_like" else "_ones"]
         return apply(filled, (), {"shape": spec.shape, "dtype": spec.dtype}, node.name)
+    if node.op.reduce and spec.size == inputs[0][0].specs[inputs[0][1]].size:
+        return apply(OPS["Reshape"], inputs, {"shape": as_codes(spec.shape),
+                                              "reverse": False}, node.name)
     source = inputs[0][0].op if inputs else None
     if node.op.view and source and source.view and source.name not in WALLS:
         first = inputs[0][0].inputs[0]  # the view of a view is one view

@@ -11,6 +11,7 @@ What is left out: an exact solution; the places are found by best fit, in progra
 import bisect
 
 from minihybrid.op import Node, Spec
+from minihybrid.passes.rows import rows_of
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
 
@@ -53,21 +54,23 @@ class Memory:
         return "\n".join(lines)
 
 
-def plan_memory(graph, scratch=True):
+def plan_memory(graph, threads=1):
     """Find a place for every value that an operator computes.
 
     Two values share a place if one dies before the other is born, or, for an
     elementwise step, at the moment when it is born: the loop reads an element before it
     writes it.
 
-    scratch: reserve what compiled loops need beside; NumPy's calls need nothing.
+    threads: for how many what compiled loops need beside is reserved; 0 for NumPy,
+             whose calls need nothing.
     Units:   all sizes and offsets are bytes.
     """
     root = places(graph)
     steps = [n for n in graph.nodes if n.op is not None and not n.op.view]
     number = {n: i for i, n in enumerate(steps)}
     birth = {(n, i): number[n] for n in steps for i in range(n.n_outputs)}
-    scratch = {node: made for node in steps if (made := scratch and scratch_of(node))}
+    scratch = {node: made for node in steps
+               if threads and (made := scratch_of(node, threads))}
     birth |= {ref: number[node] for node, ref in scratch.items()}
     death = dict(birth)
     for node in steps:
@@ -96,16 +99,18 @@ def plan_memory(graph, scratch=True):
         scratch)
 
 
-def scratch_of(node):
+def scratch_of(node, threads=1):
     """A value that holds what a step's loops need beside; `None` if that is nothing."""
-    inner = node.attrs.get("graph")
+    inner, rows = node.attrs.get("graph"), rows_of(node)
+    size, dtype = rows.scratch if rows else (0, None)
     for n in inner.nodes if inner else [node]:
-        if n.op is not None and n.op.scratch:
+        if n.op is not None and n.op.scratch and not size:
             ins = [m.specs[i] for m, i in n.inputs]
-            if size := n.op.scratch(ins, n.specs, **n.attrs):
-                spec = Spec((size,), n.specs[0].dtype)
-                return Node(None, name="scratch", specs=(spec,)), 0
-    return None
+            size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
+    if not size:
+        return None
+    size = -(-size // ALIGN) * ALIGN * threads  # threads share no cache line
+    return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
 
 
 def overwrites(node, i):

@@ -1,0 +1,280 @@
+"""Chapter 10. Machine code of kernels: compiled side by side, kept on disk, loaded.
+
+Takes:   texts of kernels.
+Gives:   `load_kernels`, their addresses; `make_runner`, a plan's program as a function;
+         `clear_cache`.
+
+A kernel's file is named by a hash of all that made it: its text, the modules that its
+text uses, the compiler's version, the processor. So an entry never has to be renewed,
+and nets that have a kernel in common share it. It is written whole and then renamed, so
+two processes cannot see half a file, and begins with its digest: damaged ones are
+compiled again.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import queue
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+
+import numpy as np
+
+from minihybrid.machine import cores
+from minihybrid.op import HybridError
+
+SOON_S = 1.0  # who waits longer sees a progress bar
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = f"""
+import sys, types
+sys.modules["scipy"] = sys.modules["coverage"] = None  # Numba would load them
+for name, path in {{"minihybrid": {os.path.dirname(FOLDER)!r},
+                   "minihybrid.codegen": {FOLDER!r}}}.items():
+    sys.modules[name] = types.ModuleType(name)  # the compiler needs little of it
+    sys.modules[name].__path__ = [path]
+from minihybrid.codegen.compiler import serve
+serve()
+"""
+
+
+# -- compilers -------------------------------------------------------------------------
+class Compiler:
+    """A process that compiles kernels (`codegen/compiler.py`), one after the other."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", PROGRAM], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+
+    def ask(self, text, symbol):
+        """An object file's bytes; EOFError if the process has ended."""
+        text, symbol = text.encode(), symbol.encode()
+        try:
+            self.process.stdin.write(
+                struct.pack("<QQ", len(text), len(symbol)) + symbol + text)
+            self.process.stdin.flush()
+        except OSError:
+            raise EOFError from None
+        head = self.process.stdout.read(9)
+        if len(head) < 9:
+            raise EOFError
+        good, size = struct.unpack("<BQ", head)
+        found = self.process.stdout.read(size)
+        if not good:
+            raise HybridError(f"a kernel did not compile: {found.decode()}")
+        return found
+
+
+    def end(self):
+        """Close its pipes, at which it ends if it runs."""
+        with self.process, contextlib.suppress(OSError):  # `with` waits for the end
+            self.process.stdin.close()
+
+
+IDLE = queue.SimpleQueue()  # compilers that wait for work
+
+
+def compile_text(text, symbol):
+    """The object file of a kernel, from a compiler that is idle, or a new one.
+
+    Raises:  HybridError with the compiler's reason.
+    """
+    while True:
+        try:
+            compiler, is_new = IDLE.get_nowait(), False
+        except queue.Empty:
+            compiler, is_new = _start(), True
+        try:
+            found = compiler.ask(text, symbol)
+        except EOFError:
+            compiler.end()
+            if not is_new:
+                continue  # it waited too long, and has ended
+            raise HybridError(NO_COMPILER.format("it ended at once")) from None
+        except HybridError:
+            IDLE.put(compiler)
+            raise
+        IDLE.put(compiler)
+        return found
+
+
+NO_COMPILER = ("the compiler's process does not run ({}), so this net cannot be "
+               "compiled here; use hybridize(backend='numpy')")
+
+
+def _start():
+    try:
+        return Compiler()
+    except OSError as error:
+        raise HybridError(NO_COMPILER.format(error)) from None
+
+
+@atexit.register
+def end_compilers():
+    """End all compilers that wait; the next first call starts new ones."""
+    with contextlib.suppress(queue.Empty):
+        while True:
+            IDLE.get_nowait().end()
+
+
+# -- the cache on disk -----------------------------------------------------------------
+def cache_dir():
+    """The folder of kernels: `MINIHYBRID_CACHE_DIR`, or one in the user's cache."""
+    chosen = os.environ.get("MINIHYBRID_CACHE_DIR")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(
+        os.path.expanduser("~"), ".cache"
+    )
+    return chosen or os.path.join(base, "minihybrid")
+
+
+def clear_cache():
+    """Delete every compiled kernel on disk; the next first call compiles again."""
+    shutil.rmtree(cache_dir(), ignore_errors=True)
+
+
+@functools.cache
+def _makers():
+    """A digest of what turns texts into machine code here."""
+    from llvmlite import binding  # loaded with the first plan
+    found = hashlib.sha256("\n".join([
+        version("numba"), version("llvmlite"), np.__version__, sys.version,
+        binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    ]).encode())
+    for name in sorted(name for name in os.listdir(FOLDER) if name.endswith(".py")):
+        with open(os.path.join(FOLDER, name), "rb") as file:
+            found.update(file.read())
+    return found.digest()
+
+
+def symbol_of(text):
+    """The name of a kernel's symbol and file."""
+    return "k" + hashlib.sha256(_makers() + text.encode()).hexdigest()[:40]
+
+
+def _read(symbol):
+    """A kernel's object file from the cache; `None` if there is none, or a damaged."""
+    with contextlib.suppress(OSError), \
+            open(os.path.join(cache_dir(), f"{symbol}.o"), "rb") as file:
+        digest, code = file.read(32), file.read()
+        if hashlib.sha256(code).digest() == digest:
+            return code
+    return None
+
+
+def _write(symbol, code):
+    """Keep an object file, for the owner only; without a folder it is not kept."""
+    with contextlib.suppress(OSError):
+        os.makedirs(cache_dir(), mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=cache_dir(), suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(temporary, os.path.join(cache_dir(), f"{symbol}.o"))
+
+
+# -- in this process -------------------------------------------------------------------
+LOCK = threading.RLock()  # one thread loads; others wait for what it made
+ADDRESSES = {}            # symbol -> where its machine code begins
+KEPT = []                 # what must live as long as the machine code
+
+
+def _after_fork():
+    """A child has no compilers of its own, and nobody in it holds the lock."""
+    global IDLE, LOCK
+    KEPT.append(IDLE)  # the parent's: not to be closed here
+    IDLE, LOCK = queue.SimpleQueue(), threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@functools.cache
+def _engine():
+    """LLVM's loader of object files."""
+    from llvmlite import binding
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine()
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+
+
+def load_kernels(names):
+    """text -> address, of kernels that are loaded, kept on disk, or compiled now.
+
+    names:   text -> what the progress bar calls it; the empty text is the driver.
+    """
+    symbols = {text: symbol_of(text) for text in names}
+    with LOCK:
+        wanted = {s: text for text, s in symbols.items() if s not in ADDRESSES}
+        codes = {symbol: _read(symbol) for symbol in wanted}
+        missing = [symbol for symbol, code in codes.items() if code is None]
+        if missing:
+            codes |= _compile({s: (wanted[s], names[wanted[s]]) for s in missing})
+        if codes:
+            _link(codes)
+        return {text: ADDRESSES[symbol] for text, symbol in symbols.items()}
+
+
+def _compile(wanted):
+    """symbol -> object file, of symbol -> (text, name); some at a time."""
+    from tqdm.auto import tqdm
+    codes, n = {}, min(cores(), -(-len(wanted) // 2))
+    with ThreadPoolExecutor(n) as pool, tqdm(
+            total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
+            leave=False) as bar:
+        def compile_one(symbol):
+            text, name = wanted[symbol]
+            bar.set_postfix_str(name, refresh=False)
+            code = compile_text(text, symbol)
+            _write(symbol, code)
+            bar.update()
+            return code
+
+        longest = sorted(wanted, key=lambda symbol: -len(wanted[symbol][0]))
+        codes.update(zip(longest, pool.map(compile_one, longest), strict=True))
+    return codes
+
+
+def _link(codes):
+    """Put object files into memory, and note where they are."""
+    from llvmlite import binding
+    engine = _engine()
+    for code in codes.values():
+        KEPT.append(binding.ObjectFileRef.from_data(code))
+        engine.add_object_file(KEPT[-1])
+    engine.finalize_object()
+    ADDRESSES.update((symbol, engine.get_function_address(symbol)) for symbol in codes)
+
+
+class _Method(ctypes.Structure):
+    """How C describes a built-in function to Python."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("address", ctypes.c_void_p),
+                ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+FASTCALL = 0x0080  # METH_FASTCALL: arguments come as addresses of objects, and a count
+
+
+def make_runner(address, program):
+    """The driver as a built-in function of Python, with a program as its `self`.
+
+    program:  an array of int64 (codegen/driver.py).
+    """
+    method = _Method(b"run", address, FASTCALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    run = make(ctypes.byref(method), ctypes.py_object(program), None)
+    weakref.finalize(run, KEPT.remove, method)
+    KEPT.append(method)
+    return run

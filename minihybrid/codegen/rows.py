@@ -1,0 +1,252 @@
+"""Chapter 10. The loops of reductions: a row at a time, in as few passes as it takes.
+
+Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
+Gives:   loops over rows; inside, one loop over the row for each pass.
+
+Where a row lies in one piece, its numbers are scalars, and the compiler splits each sum
+over several registers. Where neighbours lie in different rows, a tile of rows is
+computed at once: its numbers wait in `work`, and the inner loop goes over the tile.
+What is left out: rows longer than the cache, which are read from memory in each pass.
+"""
+
+import math
+from contextlib import contextmanager, nullcontext
+
+from minihybrid.ops.shapes import row_major
+from minihybrid.passes.rows import is_literal
+
+# A float's rank is a whole number, NaN's beyond all others: comparing ranks keeps NaN
+# as NumPy does, and the compiler can take the largest of several registers at once.
+RANKS = {"LOWEST": "rank_up", "HIGHEST": "rank_down"}
+
+
+class RowLoops:
+    """Writes the kernel of reductions along the axes of one frame."""
+
+    def __init__(self, kernel, nodes, rows):
+        self.k, self.nodes, self.rows = kernel, nodes, rows
+        self.frame, self.across = rows.frame, rows.frame.across
+        self.stats = dict.fromkeys(rows.stats)
+        reads = {(ref, n): self.steps_of(ref, n) for n in nodes
+                 for ref in n.inputs if ref in kernel.ins}
+        ends = {n: (0, self.aligned(n, row_major(n.specs[0].shape)))
+                for n in rows.stats}
+        self.shape, self.gone, self.steps = joined(
+            self.frame.shape, self.frame.gone, reads | ends)
+        self.n_gone = [self.shape[i] for i in sorted(self.gone)]
+        self.known = {}  # literals, and what is one number of the row -> name
+        self.write()
+
+    def write(self):
+        """Kept axes outside; then the passes over a row, or over a tile of rows."""
+        k = self.k
+        kept = [i for i in range(len(self.shape)) if i not in self.gone]
+        k.scalars(filter(is_literal, self.nodes), self.known, "", None)
+        self.last = kept.pop() if self.across else None
+        work = math.prod(self.shape) * len(self.nodes)
+        ranges = [(f"k{i}", self.shape[i]) for i in kept if self.shape[i] != 1]
+        first = k.share(*ranges[0], work=work) if ranges else nullcontext()
+        with first, k.loops(ranges[1:]), self.tiles(work):
+            for depth in range(max(self.rows.depth.values()) + 1):
+                self.write_stats(depth)
+                self.write_pass(depth)
+
+    # -- places
+    def aligned(self, node, steps):
+        """Steps along the axes of a row's number, as steps along those of the frame."""
+        frame, shape = self.frame, node.specs[0].shape
+        n = len(frame.shape)
+        axes = range(n - len(shape), n) if frame.lines_up(shape) else \
+            [i for i in range(n) if i not in frame.gone]
+        steps = dict(zip(axes, steps, strict=False))  # no axes at all: shape (1,)
+        return tuple(steps.get(i, 0) * (i not in frame.gone) for i in range(n))
+
+    def steps_of(self, ref, node):
+        """(offset, steps along the axes of the frame) at which a node reads."""
+        if node.op.reduce or node not in self.stats:
+            return self.k.steps_of(ref, node, self.frame.shape)
+        shape = node.specs[0].shape
+        offset, steps = (0, row_major(shape)) if node.op.view else \
+            self.k.steps_of(ref, node, shape)
+        return offset, self.aligned(node, steps)
+
+    def place(self, offset, steps):
+        """The text of a place: an offset, and steps along the loops."""
+        terms = [f"k{i}" + (f" * {s}" if s != 1 else "")
+                 for i, s in enumerate(steps) if s and self.shape[i] != 1]
+        return " + ".join(([str(offset)] if offset else []) + terms) or "0"
+
+    def flat(self, node):
+        """The text of a value's own place in memory."""
+        return self.place(*self.steps[node]) if node in self.stats else \
+            self.place(0, row_major(self.shape))
+
+    def waits_at(self, node):
+        """Where in `work` or in an output a value waits for later passes."""
+        if (node, 0) in self.k.outs:
+            return f"{self.k.outs[node, 0]}[{self.flat(node)}]"
+        n, tile = self.frame.n, self.rows.tile
+        if node in self.stats:
+            at = (len(self.rows.saved) * n + self.rows.slots.index(node)) * tile
+        else:
+            inside = iter(row_major(self.n_gone))
+            at = self.place(self.rows.saved.index(node) * n, [
+                next(inside) if i in self.gone else 0 for i in range(len(self.shape))])
+            if self.across:
+                at = f"({at}) * {tile}" if " " in at else f"{at} * {tile}"
+        across = f"{at} + {self.column}" if at else self.column
+        return f"work[{across if self.across else at}]"
+
+    def read(self, ref, node):
+        """The text of a read: from memory, or of what waits for this pass."""
+        if ref in self.known:
+            return self.known[ref]
+        if ref not in self.k.ins:
+            return self.waits_at(ref[0])
+        text = f"{self.k.ins[ref]}[{self.place(*self.steps[ref, node])}]"
+        return self.known.get(text, text)
+
+    # -- loops
+    @contextmanager
+    def tiles(self, work):
+        """A loop over tiles of the last axis, if rows lie across."""
+        n, tile = self.across and self.shape[self.last], self.rows.tile
+        self.column, self.ends = f"k{self.last}", f"{n}"
+        if n <= tile:
+            yield
+            return
+        self.column, self.ends = f"k{self.last} - c", f"c, min(c + {tile}, {n})"
+        with self.k.share("c", n, 0, tile, work):
+            yield
+
+    def columns(self):
+        """A loop over the tile, or nothing."""
+        return self.k.block(f"for k{self.last} in range({self.ends}):") \
+            if self.across else nullcontext()
+
+    def write_stats(self, depth):
+        """What is one number of the row, once so many passes are done."""
+        nodes = [n for n in self.stats if self.rows.depth[n] == depth]
+        if self.across and all(n.op.reduce for n in nodes):
+            return  # their sums wait where they were added up
+        with self.columns():
+            values = dict(self.known)
+            for node in nodes:
+                if node.op.reduce:
+                    values[node, 0] = self.finished(node)
+                elif node.op.view:
+                    values[node, 0] = values.get(node.inputs[0]) or \
+                        self.read(node.inputs[0], node)
+                else:
+                    self.k.scalars([node], values, f"({self.flat(node)})", self.read)
+                waits = (node, 0) in self.k.outs or node in self.rows.slots
+                if waits and not (node.op.reduce and self.across):  # it is there
+                    self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+                if not self.across:
+                    self.known[node, 0] = values[node, 0]
+
+    def write_pass(self, depth):
+        """One loop over the row: elements that are wanted, and sums of elements."""
+        rows = self.rows
+        sums = [n for n in self.stats if n.op.reduce and rows.depth[n] == depth + 1]
+        outs = [n for n in self.nodes if n not in self.stats and rows.depth[n] == depth
+                and ((n, 0) in self.k.outs or n in rows.saved)]
+        if not sums and not outs:
+            return
+        needed = self.needed({n.inputs[0][0] for n in sums} | set(outs), depth)
+        self.read_once([*needed, *sums])
+        with self.columns() if sums else nullcontext():
+            for node in sums:
+                self.start(node)
+        with self.k.loops([(f"k{i}", self.shape[i]) for i in sorted(self.gone)]), \
+                self.columns():
+            values = dict(self.known)
+            self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
+            for node in outs:
+                self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+            for node in sums:
+                source = node.inputs[0]
+                self.add(node, values.get(source) or self.read(source, node))
+
+    def needed(self, wanted, depth):
+        """The nodes to compute in a pass; what waits is not computed again."""
+        nodes = []
+        for node in reversed(self.nodes):
+            waits = self.rows.depth[node] < depth and node in self.rows.waiting and (
+                node in self.rows.saved or (node, 0) in self.k.outs)
+            if node in wanted and not (node in self.stats or is_literal(node) or waits):
+                nodes.insert(0, node)
+                wanted = wanted | {n for n, _ in node.inputs}
+        return nodes
+
+    def read_once(self, nodes):
+        """Read what is the same for the whole row before the loop over it."""
+        for node in nodes:
+            for ref in node.inputs:
+                if not self.across and ref in self.k.ins:
+                    offset, steps = self.steps[ref, node]
+                    text = f"{self.k.ins[ref]}[{self.place(offset, steps)}]"
+                    if not any(steps[i] for i in self.gone) and text not in self.known:
+                        name = self.k.name("v")
+                        self.k(f"{name} = {text}")
+                        self.known[text] = name
+
+    # -- one reduction
+    def start(self, node):
+        """The first value of a reduction's accumulator."""
+        start, _, _ = node.op.reduce
+        text = self.k.translate(
+            f"T({start})" if start in RANKS else start, node.specs[0].dtype)
+        if not self.across:
+            self.known[node] = self.k.name("acc")
+        self.k(f"{self.accumulator(node)} = {self.ranked(node, text)}")
+
+    def accumulator(self, node):
+        """Where a reduction adds up: a scalar, or one number for each row of a tile."""
+        return self.waits_at(node) if self.across else self.known[node]
+
+    def ranked(self, node, text):
+        """A float whose largest or smallest is wanted, as a number that compares."""
+        rank = RANKS.get(node.op.reduce[0])
+        float_ = node.specs[0].dtype.kind == "f"
+        return f"{rank}({text})" if rank and float_ and not self.across else text
+
+    def add(self, node, value):
+        """One element more."""
+        _, combine, _ = node.op.reduce
+        acc, x = self.accumulator(node), self.ranked(node, value)
+        if not x.isidentifier():
+            x = self.k.name("x")
+            self.k(f"{x} = {self.ranked(node, value)}")
+        text = combine.format(a=x, acc=acc)
+        self.k(f"{acc} = {self.k.translate(text, node.specs[0].dtype)}")
+
+    def finished(self, node):
+        """The name of a reduction's result."""
+        acc = self.accumulator(node)
+        if self.ranked(node, acc) != acc:
+            acc = f"unrank({acc})"
+        if not acc.isidentifier():
+            name = self.k.name("v")
+            self.k(f"{name} = {acc}")
+            return name
+        return acc
+
+
+def joined(shape, gone, reads):
+    """The same for fewer, longer axes: neighbours that every read takes as one.
+
+    gone:    the axes that are reduced; they do not join those that are kept.
+    """
+    axes = []  # [length, whether it is reduced, the step of each read]
+    for i, n in enumerate(shape):
+        steps = [strides[i] for _, strides in reads.values()]
+        if axes and axes[-1][1] == (i in gone) and all(
+                a == b * n for a, b in zip(axes[-1][2], steps, strict=True)):
+            axes[-1] = [axes[-1][0] * n, i in gone, steps]
+        elif n != 1:
+            axes.append([n, i in gone, steps])
+    shape = tuple(n for n, _, _ in axes)
+    reads = {key: (offset, tuple(steps[k] for _, _, steps in axes))
+             for k, (key, (offset, _)) in enumerate(reads.items())}
+    return shape, {i for i, (_, reduced, _) in enumerate(axes) if reduced}, reads

@@ -1,0 +1,50 @@
+"""Chapter 10. Several threads for one plan.
+
+Takes:   a plan's function and the arguments of a call.
+Gives:   `together`, which runs it with every helper that is free.
+
+The driver deals pieces of loops to whoever asks (`codegen/driver.py`), so nobody waits
+for a helper to wake up: one that comes too late finds nothing left to do.
+What is left out: choosing the processors on which threads run.
+"""
+
+import functools
+import os
+import queue
+import threading
+
+import numpy as np
+
+from minihybrid.machine import threads
+
+CHUNKS = 4  # pieces of a loop for each thread: the faster one takes more of them
+
+
+def together(function, args, n_steps):
+    """Call `function(*args, shared, thread)` here and in each helper's thread."""
+    shared = np.zeros(2 * n_steps, np.int64)  # two counters a step
+    args = (*args, n_steps, shared.ctypes.data)
+    for helper in _helpers():
+        helper.put((function, args, shared))
+    return function(*args, 0)
+
+
+@functools.cache
+def _helpers():
+    """The queues of threads that wait for jobs; made when first needed."""
+    queues = [queue.SimpleQueue() for _ in range(threads() - 1)]
+    for number, jobs in enumerate(queues, 1):
+        threading.Thread(target=_help, args=(jobs, number), daemon=True,
+                         name=f"minihybrid helper {number}").start()
+    return queues
+
+
+def _help(jobs, number):
+    while True:
+        function, args, shared = jobs.get()
+        function(*args, number)
+        del function, args, shared  # a job's arrays must not live until the next one
+
+
+if hasattr(os, "register_at_fork"):  # threads stay with the parent
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

@@ -1,0 +1,48 @@
+"""Chapter 08. lower: softmax and its like, written as the loops that they are made of.
+
+Takes:   a graph of primitives, whose gradients are already built.
+Gives:   a graph in which operators that say how are reductions and elementwise steps.
+
+An operator has a gradient of its own because that is shorter or safer than the one of
+its parts. Its loops need not be its own: as reductions they fuse with what is around.
+What is left out: choosing between several ways by their speed.
+"""
+
+from minihybrid.name import Prefix
+from minihybrid.passes.dce import dce
+from minihybrid.passes.fold import fold
+from minihybrid.passes.rewrite import rewrite
+from minihybrid.sym import Symbol
+from minihybrid.tracing import Trace, tracing
+
+
+def lower(graph):
+    """Replace operators by what their `lower` rule makes of them."""
+    uses = graph.uses()
+
+    def rule(node, inputs, emit):
+        if node.op is None or node.op.lower is None or not _pays(node, uses):
+            return None
+        specs = [n.specs[i] for n, i in inputs]
+        with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
+            trace.known.update(n for n, _ in inputs)
+            out = node.op.lower(specs, *(Symbol([r]) for r in inputs), **node.attrs)
+        if out is None:
+            return None
+        for made in trace.nodes:
+            emit(made)
+        return out.refs
+
+    if all(n.op is None or n.op.lower is None for n in graph.nodes):
+        return graph
+    return dce(fold(rewrite(graph, rule)))
+
+
+def _pays(node, uses):
+    """Whether loops over rows are there; else one place is found without looking."""
+    if node.op.name == "_take_along":
+        source = node.inputs[0][0].op
+        return source is not None and source.lower is not None
+    if node.op.name == "_put_along":
+        return any(r.op.reduce for r in uses.get((node, 0), ()))
+    return True

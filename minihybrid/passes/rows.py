@@ -1,0 +1,177 @@
+"""Chapter 08. rows: reductions that go along the same axes share one loop over rows.
+
+Takes:   nodes of a graph, at least one of them a reduction.
+Gives:   `Frame`, what the loops go over; `Rows`, in which pass over a row each value is
+         computed, and what is kept of a row from one pass to the next.
+
+A row is all that is reduced to one number. Softmax needs three passes over it: the
+maximum, the sum of exp, the result. If one kernel does all three while the row is in
+the cache, memory is read once and written once. The same holds for normalisations, for
+cross entropy, and for the gradients of all these; none of them is mentioned here.
+What is left out: reductions along different axes in one kernel.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minihybrid.ops.shapes import axes_of
+
+ROW_NBYTES = 2**18  # so much stays in the second-level cache until it is read again
+ACROSS = 256  # so many rows that lie across at least, for long runs through memory
+
+
+def is_map(node):
+    """Whether one scalar expression tells each output element."""
+    return node.op is not None and node.op.scalar(node.attrs) is not None
+
+
+def is_literal(node):
+    """Whether every element is one number that stands in the program."""
+    return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
+
+
+def size_of(lengths):
+    """How many elements these lengths make; 1 if there are none."""
+    return int(np.prod(lengths, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The shape that reductions start from, and the axes that they go along.
+
+    >>> frame = Frame((8, 3, 5), frozenset({0, 2}))
+    >>> frame.kept, frame.ones, frame.n, frame.across
+    ((3,), (1, 3, 1), 40, False)
+    """
+
+    shape: tuple
+    gone: frozenset
+
+    @property
+    def kept(self):
+        """The shape of one number a row, without the axes that are gone."""
+        return tuple(n for i, n in enumerate(self.shape) if i not in self.gone) or (1,)
+
+    @property
+    def ones(self):
+        """The same with length 1 where an axis is gone."""
+        return tuple(1 if i in self.gone else n for i, n in enumerate(self.shape))
+
+    @property
+    def n(self):
+        """The length of a row."""
+        return size_of([self.shape[i] for i in self.gone])
+
+    @property
+    def across(self):
+        """Whether neighbours in memory lie in different rows."""
+        last = [i for i, n in enumerate(self.shape) if n != 1][-1:]
+        return not self.gone.issuperset(last)
+
+    @property
+    def long(self):
+        """Whether there is one row only, and it leaves the cache before it ends.
+
+        What follows its sum then gains little by the same kernel, and loses that its
+        loop can be cut in pieces.
+        """
+        return size_of(self.kept) == 1 and 4 * self.n > ROW_NBYTES
+
+    def lines_up(self, shape):
+        """Whether an array stretches so that each row meets its own number."""
+        return (1,) * (len(self.ones) - len(shape)) + shape == self.ones
+
+    def is_stat(self, shape):
+        """Whether an array may hold one number a row."""
+        return shape == self.kept or self.lines_up(shape)
+
+
+def frame_of(node):
+    """The frame of a reduction."""
+    (source, i), = node.inputs
+    shape = source.specs[i].shape
+    attrs = node.attrs
+    gone = axes_of(node.op.name, attrs["axis"], len(shape), attrs["exclude"])
+    return Frame(shape, frozenset(gone))
+
+
+def frames(graph):
+    """node -> frame, for reductions and for what is computed of their results alone."""
+    found = {}
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        frame = None
+        if node.op.reduce:
+            frame = frame_of(node)
+        elif node.op.view or is_map(node):
+            frame = next((found[n] for n, _ in node.inputs if n in found), None)
+        if frame and frame.n > 1 and frame.is_stat(node.specs[0].shape):
+            found[node] = frame
+    return found
+
+
+class Rows:
+    """When each value is computed, and where it waits until it is read.
+
+    depth:   node -> how many passes over the row must be done before.
+    stats:   nodes that are one number a row.
+    slots:   those that wait in `work`, one for each row of a tile that lies across.
+    waiting: nodes that are an element of the row, and are read again in a later pass.
+    saved:   those of them that wait in `work`; others are outputs, or computed again.
+    tile:    how many rows that lie across are computed at once.
+    scratch: how many numbers wait in `work`, and their dtype.
+    """
+
+    def __init__(self, nodes, heads, frame):
+        self.frame, self.depth = frame, {}
+        for node in nodes:
+            before = [self.depth[n] for n, _ in node.inputs if n in self.depth]
+            self.depth[node] = max(before, default=0) + bool(node.op.reduce)
+        self.stats = [n for n in nodes if not is_literal(n) and
+                      (n.op.reduce or n.specs[0].shape != frame.shape)]
+        self.dtype = (self.stats or nodes)[0].specs[0].dtype
+        read_in = self._as_late_as_possible(nodes, heads)
+        self.waiting = {n for n, passes in read_in.items()
+                        if max(passes) > self.depth[n]}
+        self.saved = [n for n in nodes if n in self.waiting and (n, 0) not in heads
+                      and n.specs[0].dtype == self.dtype]
+        again = {m for n in nodes for m, _ in n.inputs if m in self.stats and
+                 (n not in self.stats or self.depth[m] < self.depth[n])}
+        self.slots = [n for n in self.stats if frame.across and (n, 0) not in heads
+                      and (n.op.reduce or n in again)]
+        self.tile = self._tile() if frame.across else 1
+        self.scratch = ((len(self.saved) * frame.n + len(self.slots)) * self.tile,
+                        self.dtype)
+
+    def _as_late_as_possible(self, nodes, heads):
+        """node -> the passes that read it; its own becomes the first of them."""
+        read_in = {n: {self.depth[n]} if (n, 0) in heads else set() for n in nodes
+                   if n not in self.stats and not is_literal(n)}
+        for node in reversed(nodes):
+            if node in read_in:
+                self.depth[node] = min(read_in[node])
+            now = self.depth[node] - bool(node.op.reduce)
+            if node.op.reduce or node in read_in:
+                for n, _ in node.inputs:
+                    if n in read_in:
+                        read_in[n].add(now)
+        return read_in
+
+    def _tile(self):
+        """As many rows as stay in the cache while they are read again."""
+        shape, gone = self.frame.shape, self.frame.gone
+        start = max((i + 1 for i in gone if shape[i] != 1), default=0)
+        most = ACROSS if max(self.depth.values()) < 2 else \
+            max(ACROSS, ROW_NBYTES // (max(self.frame.n, 1) * self.dtype.itemsize))
+        return min(size_of(shape[start:]), most)
+
+
+def rows_of(node):
+    """The frame's loops for a step, single or fused; `None` if it has no reduction."""
+    graph = node.attrs.get("graph")
+    if graph is None:
+        return Rows([node], {(node, 0)}, frame_of(node)) if node.op.reduce else None
+    nodes = [n for n in graph.nodes if n.op]
+    return Rows(nodes, set(graph.heads), graph.frame) if graph.frame else None

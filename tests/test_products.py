@@ -1,0 +1,152 @@
+"""Products of matrices: every size, transpose and dtype against NumPy in float64."""
+import re
+
+import numpy as np
+import pytest
+
+from minihybrid import machine, nd, sym
+from minihybrid.op import Spec
+from minihybrid.ops.products import BLOCK, DEPTH, ROWS, product_scratch
+from minihybrid.plan import Plan
+
+TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]
+
+
+class Compiled:
+    """A function of arrays as one plan of the compiled target, and what it computes."""
+
+    def __init__(self, function, shapes, dtype="float32"):
+        pytest.importorskip("numba", reason="Numba compiles the target 'cpu'")
+        self.kinds = {f"x{i}": Spec(s, np.dtype(dtype)) for i, s in enumerate(shapes)}
+        graph, _ = sym.trace(function, self.kinds)
+        self.plan = Plan(graph, list(self.kinds), target="cpu")
+
+    def arrays(self, seed=0):
+        rng = np.random.default_rng(seed)
+        return [rng.standard_normal(s.shape).astype(s.dtype) if s.dtype.kind == "f"
+                else rng.integers(0, 2 if s.dtype.kind == "b" else 5, s.shape)
+                .astype(s.dtype) for s in self.kinds.values()]
+
+    def __call__(self, arrays):
+        return self.plan(arrays, self.plan.bind([]))[0]
+
+
+def shapes_of(m, n, depth, transpose_a, transpose_b, batch=()):
+    return ((*batch, depth, m) if transpose_a else (*batch, m, depth),
+            (*batch, n, depth) if transpose_b else (*batch, depth, n))
+
+
+def reference(a, b, transpose_a, transpose_b):
+    a, b = ((v.swapaxes(-1, -2) if t else v) for v, t in
+            ((a, transpose_a), (b, transpose_b)))
+    wide = a.dtype if a.dtype.kind != "f" else np.float64
+    with np.errstate(invalid="ignore"):
+        return np.matmul(a.astype(wide), b.astype(wide))
+
+
+def check(m, n, depth, transposes, dtype="float32", batch=(), change=lambda a, b: None):
+    ta, tb = transposes
+    dot = sym.batch_dot if batch else sym.dot
+    run = Compiled(lambda a, b: dot(a, b, transpose_a=ta, transpose_b=tb),
+                   shapes_of(m, n, depth, ta, tb, batch), dtype)
+    arrays = run.arrays(m + n + depth)
+    change(*arrays)
+    got, wanted = run(arrays), reference(*arrays, ta, tb)
+    assert got.dtype == np.dtype(dtype)
+    if got.dtype.kind == "f":
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(got, wanted, rtol=20 * eps, atol=20 * eps * depth)
+    else:
+        np.testing.assert_array_equal(got, wanted)
+    return run
+
+
+# -- values ----------------------------------------------------------------------------
+EDGES = [(1, 1, 1), (2, 3, 5), (7, 15, 17), (33, 255, 1), (5, 257, 31),
+         (ROWS + 3, 65, 15), (BLOCK + 1, 33, DEPTH + 1)]
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize(("m", "n", "depth"), EDGES)
+def test_a_product_of_any_size_is_that_of_numpy(m, n, depth, transposes):
+    check(m, n, depth, transposes)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "uint32", "int64", "bool"])
+@pytest.mark.parametrize("transposes", [(False, True), (True, False)])
+def test_products_in_other_dtypes(dtype, transposes):
+    check(18, 35, 21, transposes, dtype)
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_every_matrix_of_a_batch_is_multiplied(transposes):
+    check(9, 18, 35, transposes, batch=(2, 3))
+
+
+@pytest.mark.parametrize(("m", "n", "depth"), [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
+def test_axes_without_elements(m, n, depth):
+    check(m, n, depth, (False, False))
+    check(m, n, depth, (False, True))
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize(("m", "n", "depth"), [(7, 19, 21), (ROWS + 1, 70, DEPTH + 3)])
+def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(
+        m, n, depth, transposes):
+    """Zero times infinity is NaN; what pads a vector must meet neither."""
+    def plant(a, b):
+        first = (0, m - 1) if transposes[0] else (m - 1, 0)
+        a[first], a.flat[1], b.flat[0], b.flat[-1] = 0, np.inf, np.nan, -np.inf
+    check(m, n, depth, transposes, change=plant)
+
+
+@pytest.mark.parametrize("rows", [1, 6, 70, ROWS + 2])
+def test_bias_and_what_follows_are_added_to_each_number_once(rows):
+    """Tiles overlap at the edges: a number that is written twice would show here."""
+    run = Compiled(lambda x, w, b, z: sym.tanh(sym.FullyConnected(
+        x, w, b, num_hidden=37)) + z, [(rows, 21), (37, 21), (37,), (rows, 37)])
+    x, w, b, z = arrays = run.arrays()
+    assert run.plan.n_kernels == 1
+    np.testing.assert_allclose(run(arrays), np.tanh(x @ w.T + b) + z, rtol=1e-4,
+                               atol=1e-5)
+
+
+def test_processors_with_few_short_registers_get_the_same_answer(monkeypatch):
+    """Sizes come from the machine: here AVX2's, or fewer where there are fewer."""
+    nbytes, _ = machine.registers()
+    monkeypatch.setattr("minihybrid.ops.products.registers", lambda: (nbytes, 16))
+    for transposes in TRANSPOSES:
+        check(27, 45, 13, transposes)
+        check(ROWS + 1, 45, 13, transposes)
+
+
+# -- the text --------------------------------------------------------------------------
+def lines_of(run):
+    return [line for line in run.plan.source.splitlines() if re.match(r"    +\S", line)]
+
+
+def test_the_text_does_not_grow_with_the_size():
+    sizes = [(300, 128, 64), (300 * 64, 128 * 4, DEPTH)]
+    small, large = (len(lines_of(Compiled(
+        lambda a, b: sym.dot(a, b, transpose_b=True), [(m, k), (n, k)])))
+        for m, n, k in sizes)
+    assert small == large
+
+
+def test_few_rows_need_no_memory_beside():
+    few, many = (Compiled(lambda x, w: sym.dot(x, w, transpose_b=True),
+                          [(rows, 64), (32, 64)]) for rows in (ROWS - 1, ROWS))
+    assert few.plan.memory.nbytes == 0
+    assert many.plan.memory.nbytes == 4 * product_scratch(
+        ROWS, 32, 64, np.dtype("float32"), False, True) == 4 * 32 * (
+        64 + machine.width(4))
+
+
+def test_the_gradients_of_a_dense_layer_copy_no_matrix():
+    """Weights (N, K): both gradients read their rows where they lie."""
+    x, w, g = (nd.ones(s) for s in ((20, 40), (30, 40), (20, 30)))
+    for a, b, flags in ((g, w, {}), (g, x, {"transpose_a": True})):
+        run = Compiled(lambda p, q, flags=flags: sym.dot(p, q, **flags),
+                       [a.shape, b.shape])
+        assert "transpose(" not in run.plan.source
+        assert run([a.asnumpy(), b.asnumpy()]).shape == nd.dot(a, b, **flags).shape

@@ -1,0 +1,169 @@
+"""Several threads for one plan, several plans at once."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minihybrid as mx
+from minihybrid import nd
+from minihybrid.codegen.objects import load_kernels, make_runner
+from minihybrid.codegen.program import ARRAY, NUMBER, Step, numbers_of
+from minihybrid.codegen.team import together
+
+ROOT = Path(mx.__file__).parent.parent
+MARK = """
+from numba import int64
+from minihybrid.codegen.flat import kernel
+
+@kernel(int64[::1], int64, int64, int64)
+def mark(out, size, part, parts):
+    for i in range(part * size // parts, (part + 1) * size // parts):
+        out[i] += 1 + 100 * parts
+"""
+
+
+def program_of(texts, sizes, chunks):
+    steps = [Step(text, "mark", [(ARRAY, i), (NUMBER, size)], n) for i, (text, size, n)
+             in enumerate(zip(texts, sizes, chunks, strict=True))]
+    addresses = load_kernels({text: "mark" for text in [*texts, ""]})
+    return make_runner(addresses[""], numbers_of(len(sizes), steps, addresses))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
+def test_every_piece_of_every_step_is_done_once(n_threads):
+    """Whoever comes when: threads of different speed, and one that comes too late."""
+    run = program_of([MARK] * 3, [1000, 7, 1], [8, 3, 1])
+    for late in range(n_threads):
+        outs = [np.zeros(n, np.int64) for n in (1000, 7, 1)]
+        shared = np.zeros(6, np.int64)
+        args = (*outs, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0, 3,
+                shared.ctypes.data)
+        others = [threading.Thread(target=run, args=(*args, i))
+                  for i in range(n_threads) if i != late]
+        for thread in others:
+            thread.start()
+        for thread in others:
+            thread.join()
+        assert run(*args, late) is True
+        assert [set(out) for out in outs] == [{801}, {301}, {101}]
+        assert shared[1::2].tolist() == [8, 3, 1]
+        assert (shared[::2] == shared[1::2] + n_threads).all()  # one in vain
+
+
+def test_one_thread_does_each_step_in_one_piece():
+    run = program_of([MARK], [1000], [8])
+    out = np.zeros(1000, np.int64)
+    assert run(out, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0, 1, 0, 0) is True
+    assert set(out) == {101}
+
+
+def test_helpers_are_asked_and_forget_what_they_were_given():
+    run = program_of([MARK], [1000], [8])
+    for _ in range(50):
+        out = np.zeros(1000, np.int64)
+        together(run, (out, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0), 1)
+        assert set(out) == {801}
+    until = time.monotonic() + 10  # a helper may still be on its way to the next job
+    while sys.getrefcount(out) > 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert sys.getrefcount(out) == 2
+
+
+PROGRAM = """
+import numpy as np, minihybrid as mx
+from minihybrid import nd
+from minihybrid.gluon import nn
+rng = np.random.default_rng(0)
+f = mx.function(lambda a, b: nd.tanh(a * b + 1).sum(axis=1))
+net = nn.HybridSequential()
+net.add(nn.Dense(300, activation="relu"), nn.Dense(200))
+mx.random.seed(3)
+net.initialize()
+net.hybridize()
+x = nd.array(rng.standard_normal((512, 700)))
+outs = [f(x, x + 1), net(x)]
+plans = [*f.plans.values(), *net.plans.values()]
+np.save({path!r}, np.concatenate([out.asnumpy().ravel() for out in outs]))
+print([[step.chunks > 1 for step in plan.made.steps] for plan in plans])
+"""
+
+
+def test_the_number_of_threads_does_not_change_the_answers(tmp_path):
+    answers = []
+    for n in ("1", "2", "3"):
+        path = str(tmp_path / f"{n}.npy")
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(path=path)], cwd=ROOT, check=True,
+            capture_output=True, text=True,
+            env={**os.environ, "MINIHYBRID_NUM_THREADS": n})
+        shared = done.stdout.strip()
+        assert shared == str([[n != "1"], [n != "1"] * 2])
+        answers.append(np.load(path))
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_array_equal(answers[0], answers[2])
+
+
+def test_two_nets_run_at_once():
+    """A kernel that waits for another: both calls must be in compiled code together."""
+    text = """
+from numba import int64
+from minihybrid.codegen.flat import kernel
+from minihybrid.codegen.driver import count, look, rest
+
+@kernel(int64[::1], int64)
+def meet(out, where):
+    count(where)
+    while look(where) < 2:
+        rest()
+    out[0] = 1
+"""
+    shared = np.zeros(1, np.int64)
+    steps = [Step(text, "meet", [(ARRAY, 0), (NUMBER, shared.ctypes.data)])]
+    addresses = load_kernels({text: "meet", "": "the driver"})
+    runs = [make_runner(addresses[""], numbers_of(1, steps, addresses))
+            for _ in range(2)]
+    outs = [np.zeros(1, np.int64) for _ in range(2)]
+    threads = [threading.Thread(target=run, args=(
+        out, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0, 1, 0, 0), daemon=True)
+        for run, out in zip(runs, outs, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert [out[0] for out in outs] == [1, 1]
+
+
+def test_small_work_is_not_shared():
+    f = mx.function(lambda a: a * 2 + 1)
+    f(nd.ones(100))
+    (plan,) = f.plans.values()
+    assert "part" not in plan.source
+    assert [step.chunks for step in plan.made.steps] == [1]
+
+
+def test_a_forked_process_has_helpers_of_its_own():
+    if not hasattr(os, "fork"):
+        pytest.skip("this system does not fork")
+    code = """
+import os
+import numpy as np, minihybrid as mx
+f = mx.function(lambda a: mx.nd.exp(a) * 2)
+x = mx.nd.zeros(1 << 21)
+assert (f(x).asnumpy() == 2).all()
+pid = os.fork()
+for _ in range(20):
+    assert (f(x).asnumpy() == 2).all()
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+    print("both")
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT,
+                          capture_output=True, text=True, check=True, timeout=120,
+                          env={**os.environ, "MINIHYBRID_NUM_THREADS": "2"})
+    assert done.stdout.strip() == "both"
