@@ -1,33 +1,38 @@
 """One mode of one rival, alive in a process of its own, and its turns."""
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
+from threading import Timer
 
 from envs import NotAvailable, python_of
-from machine import thread_limits
-from workloads import WORKLOADS
+from machine import limits
 
 WORKER = Path(__file__).parent / "worker.py"
 TURN_S = 0.02  # a mode's part of one round lasts at least this long
+LIMIT_S = 300  # an answer that takes longer is none
+
+# Where minihybrid, PyTorch and tinygrad keep compiled code: variable -> path inside.
+DISK_CACHES = {"MINIHYBRID_CACHE_DIR": "", "TORCHINDUCTOR_CACHE_DIR": "",
+               "CACHEDB": "kernels.db"}
 
 
 class Child:
     """A worker in its rival's environment; `ask` sends one request, returns the reply.
 
-    `cache` is a directory for what compilers keep on disk.
+    arrays: the file it reads.  cache: the folder for what compilers keep on disk.
     """
 
-    def __init__(self, rival, workload, scratch, n_threads, cache="cache"):
-        caches = {name: str(scratch / cache / name.lower()) for name in (
-            "MINIHYBRID_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")}
-        self.log = scratch / "child.log"
+    def __init__(self, rival, arrays, cache, n_threads):
+        self.cache, self.log = cache, cache.with_suffix(".log")
+        cache.mkdir(exist_ok=True)
+        caches = {name: str(cache / path) for name, path in DISK_CACHES.items()}
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                [python_of(rival), WORKER, rival, WORKLOADS[workload].net,
-                 scratch / f"{workload}.npz"],
+                [python_of(rival), WORKER, rival, arrays],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                env={**os.environ, **thread_limits(n_threads), **caches})
+                env={**os.environ, **limits(n_threads), **caches})
 
     def ask(self, do, **request):
         try:
@@ -35,12 +40,20 @@ class Child:
             self.process.stdin.flush()
         except BrokenPipeError:
             pass  # it has died, and the empty reply below says so
+        stop = Timer(LIMIT_S, self.process.kill)
+        stop.start()
         reply = self.process.stdout.readline()
+        stop.cancel()
         if not reply:
             self.end()
-            lines = self.log.read_text().strip().splitlines() or ["no message"]
-            raise NotAvailable(f"{do} failed: {lines[-1]}")
+            raise NotAvailable(f"{do} failed: {self._reason()}")
         return json.loads(reply)
+
+    def _reason(self):
+        if self.process.returncode == -signal.SIGKILL:
+            return f"killed, after {LIMIT_S} s or by the system for its memory"
+        lines = self.log.read_text().strip().splitlines()
+        return lines[-1] if lines else "no message"
 
     def calibrate(self):
         """Find a number of calls that lasts a turn; this warms up, too."""
@@ -51,6 +64,14 @@ class Child:
     def turn(self):
         """Seconds per call in one turn."""
         return self.ask("time", n_calls=self.n_calls)["elapsed_s"] / self.n_calls
+
+    def peak_nbytes(self):
+        """The peak of memory during one turn."""
+        return self.ask("memory", n_calls=self.n_calls)["nbytes"]
+
+    def has_cached(self):
+        """Whether compiled code was left on disk, for the next process."""
+        return any(self.cache.iterdir())
 
     def end(self):
         """Close its input, which ends it, and wait until it has ended."""

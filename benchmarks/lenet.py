@@ -20,13 +20,15 @@ def arrays(rng, batch):
     return found
 
 
-def windows(x, pad):
-    return sliding_window_view(np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)]),
-                               (5, 5), axis=(2, 3))
+def windows(x, pad, size=5, stride=1):
+    found = sliding_window_view(np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)]),
+                                (size, size), axis=(2, 3))
+    return found[:, :, ::stride, ::stride]
 
 
-def convolve(x, weight, pad):
-    return np.einsum("nchwij,ocij->nohw", windows(x, pad), weight, optimize=True)
+def convolve(x, weight, pad, stride=1):
+    return np.einsum("nchwij,ocij->nohw", windows(x, pad, weight.shape[2], stride),
+                     weight, optimize=True)
 
 
 def pool(x):

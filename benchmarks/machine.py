@@ -21,12 +21,14 @@ def _cpu_model():
     return platform.processor() or platform.machine()
 
 
-def thread_limits(n_threads):
-    """Environment variables that hold every rival to `n_threads` computing threads."""
-    limits = dict.fromkeys(
-        ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-         "NUMBA_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
-         "NPROC"],  # NPROC sizes the thread pool of XLA
+def limits(n_threads):
+    """Environment variables that hold every rival to `n_threads` of this processor."""
+    found = dict.fromkeys(
+        ["MINIHYBRID_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+         "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
+         "TF_NUM_INTEROP_THREADS", "NUM_CPU_THREADS",  # the last is tinygrad's
+         "NPROC"],                                     # sizes the thread pool of XLA
         str(n_threads))
     eigen = "true" if n_threads > 1 else "false"
-    return {**limits, "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}"}
+    no_gpu = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "DEV": "CPU"}
+    return {**found, **no_gpu, "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}"}

@@ -1,57 +1,95 @@
-"""Rows of results -> a table in Markdown, which reads as well in a terminal."""
-from dataclasses import dataclass, field
+"""A run's results -> Markdown: a table for each workload, and the table of bars."""
+from dataclasses import dataclass
 
-import numpy as np
+import bars
+from text import duration, markdown, megabytes
+from workloads import ALL
 
 from minihybrid.bench import Timing
 
-
-@dataclass
-class Row:
-    """One line of the table: a mode of a rival, and what came of it."""
-
-    rival: str
-    mode: str = ""
-    version: str = ""
-    first_s: list = field(default_factory=list)  # [nothing cached, in a second process]
-    times_s: list = field(default_factory=list)  # seconds per call, one for each round
-    problem: str = ""                            # why there are no times
+HEAD = ("", "mode", "per call", "quartiles", "ratio", "reached", "of the roof",
+        "peak memory", "first call", "in a 2nd process")
 
 
-def table(rows):
+@dataclass(frozen=True)
+class Roofs:
+    """What the machine was seen to do at most, and who did it."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    matmul: str
+    copy: str
+
+    def least_s(self, workload):
+        """A call cannot be shorter, if its bytes come from memory."""
+        work = ALL[workload]
+        return max(work.flops / self.flops_per_s, work.nbytes / self.bytes_per_s)
+
+    def reached(self, workload, elapsed_s):
+        """What stands nearer to its roof, arithmetic or bytes; and how near, as text.
+        """
+        work = ALL[workload]
+        is_arithmetic = (work.flops / self.flops_per_s
+                         > work.nbytes / self.bytes_per_s)
+        amount, unit = ((work.flops, "GFLOP/s") if is_arithmetic
+                        else (work.nbytes, "GB/s"))
+        return (f"{amount / elapsed_s / 1e9:.1f} {unit}",
+                f"{self.least_s(workload) / elapsed_s:.0%}")
+
+
+def roofs(found):
+    """From the rows of the workloads `matmul` and `copy`, the fastest of each."""
+    matmul, copy = (min((row for row in found[name] if row.times_s),
+                        key=lambda row: row.median_s) for name in ("matmul", "copy"))
+    return Roofs(ALL["matmul"].flops / matmul.median_s,
+                 ALL["copy"].nbytes / copy.median_s, matmul.name, copy.name)
+
+
+def table(workload, rows, roofs):
     """Fastest first; then those without a time, and why."""
-    timed = sorted((r for r in rows if r.times_s), key=lambda r: np.median(r.times_s))
-    lines = [("", "mode", "per call", "quartiles", "ratio",
-              "first call", "in a 2nd process")]
+    timed = sorted((r for r in rows if r.times_s), key=lambda r: r.median_s)
+    lines = [HEAD]
     for row in timed:
-        timing = Timing(tuple(row.times_s), n_calls=1)
-        ratio = timing.median_s / np.median(timed[0].times_s)
-        lines.append((f"{row.rival} {row.version}", row.mode, *timing.cells(),
-                      f"{ratio:.2f}", *map(duration, row.first_s)))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines.insert(1, tuple("-" * width for width in widths))
-    lines = [[f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)]
-             for line in lines]
-    lines += [(row.rival, row.mode, "**skipped**: " + row.problem.replace("|", "/"))
-              for row in rows if row.problem]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        memory = "" if row.nbytes is None else megabytes(row.nbytes)
+        first_s = [*map(duration, row.first_s), ""][:2]
+        lines.append((f"{row.rival} {row.version}", row.mode,
+                      *Timing(tuple(row.times_s), n_calls=1).cells(),
+                      f"{row.median_s / timed[0].median_s:.2f}",
+                      *roofs.reached(workload, row.median_s), memory, *first_s))
+    lines += [(row.rival, row.mode, "**skipped**: " + row.problem.replace("|", "/"),
+               *[""] * (len(HEAD) - 3)) for row in rows if row.problem]
+    return markdown(lines)
 
 
-def duration(seconds):
-    return Timing((seconds,), n_calls=1).cells()[0]
+def bars_table(verdicts):
+    head = ("workload", "bar", "at most", "found", "beside", "")
+    return markdown([head, *(verdict.cells() for verdict in verdicts)])
 
 
-def report(title, rows, yardsticks, machine, n_threads, n_rounds):
-    """The table, with all that is needed to read it honestly."""
-    before, after = yardsticks
+def footer(machine, roofs, yardsticks, n_threads, n_rounds):
+    """All that is needed to read a table honestly."""
+    before, after = (Timing(tuple(times_s), n_calls=1) for times_s in yardsticks)
     return f"""\
-**{title}**
-
-{table(rows)}
-
 {machine["cpu"]}, {machine["cores"]} cores, {machine["system"]}, \
 Python {machine["python"]}, {machine["date"]}. \
 Computing threads: {n_threads}. Interleaved rounds: {n_rounds}. \
+Roofs: {roofs.flops_per_s / 1e9:.0f} GFLOP/s ({roofs.matmul}), \
+{roofs.bytes_per_s / 1e9:.1f} GB/s ({roofs.copy}). \
 Yardstick (a NumPy matrix product): {before.cells()[0]} before, \
 {after.cells()[0]} after; quartiles {before.cells()[1]} and {after.cells()[1]}.
 """
+
+
+def report(found, yardsticks, machine, n_threads, n_rounds):
+    """The whole text.  found: workload -> rows, the roofs' among them."""
+    seen = roofs(found)
+    parts = []
+    for workload, rows in found.items():
+        end = footer(machine, seen, yardsticks[workload], n_threads, n_rounds)
+        parts.append(f"**{ALL[workload].title}**\n\n"
+                     f"{table(workload, rows, seen)}\n\n{end}")
+    verdicts = bars.verdicts(found, n_threads)
+    missed = [verdict for verdict in verdicts if not verdict.passed]
+    parts.append(f"**Bars**: {len(verdicts) - len(missed)} passed, "
+                 f"{len(missed)} missed\n\n{bars_table(verdicts)}\n")
+    return "\n".join(parts)

@@ -1,11 +1,14 @@
 """The child process of one rival: JSON lines in, JSON lines out.
 
-{"do": "describe"}               -> {"version": ..., "modes": [...]}
+{"do": "describe"}               -> {"version": ..., "modes": {net: [...]}}
 {"do": "prepare", "mode": "jit"} -> {"first_s": ...}, and the file `answer`, .npy
 {"do": "time", "n_calls": 1000}  -> {"elapsed_s": ...}
+{"do": "memory", "n_calls": 10}  -> {"nbytes": ...}
 
 Runs in each rival's environment, so it imports nothing but NumPy and that rival.
 """
+import ctypes
+import gc
 import importlib
 import json
 import os
@@ -13,27 +16,35 @@ import sys
 import time
 import traceback
 from itertools import repeat
+from pathlib import Path
 
 import numpy as np
 
+CLEAR_REFS = Path("/proc/self/clear_refs")  # Linux: sets a process's peak back
+
 
 class Worker:
-    def __init__(self, rival, net, arrays_path):
+    def __init__(self, rival, arrays_path):
         self.rival = importlib.import_module(f"rivals.{rival}")
-        self.net, self.arrays_path = net, arrays_path
-        self.modes = getattr(
-            self.rival, "TRAIN" if net.startswith("train_") else "MODES", {})
+        self.arrays_path = arrays_path
+
+    def modes(self, net):
+        """Mode -> how to prepare it; a training step has modes of its own."""
+        if net not in self.rival.BUILD:
+            return {}
+        return getattr(self.rival, "TRAIN" if net.startswith("train_") else "MODES", {})
 
     def describe(self):
-        modes = list(self.modes) if self.net in self.rival.BUILD else []
+        modes = {net: list(self.modes(net)) for net in self.rival.BUILD}
         return {"version": self.rival.VERSION, "modes": modes}
 
-    def prepare(self, mode, answer):
+    def prepare(self, net, mode, answer):
         arrays = dict(np.load(self.arrays_path))
-        net, data = self.rival.BUILD[self.net](arrays)
+        built, data = self.rival.BUILD[net](arrays)
+        del arrays  # a rival that has made its own copy need not keep ours, too
         # What a user waits for at first: tracing or compiling, then the answer.
         start_s = time.perf_counter()
-        self.call = self.modes[mode](net, data)
+        self.call = self.modes(net)[mode](built, data)
         result = self.call()
         first_s = time.perf_counter() - start_s
         if isinstance(result, tuple):  # a training step: losses and weights
@@ -51,12 +62,24 @@ class Worker:
             self.call()
         return {"elapsed_s": time.perf_counter() - start_s}
 
+    def memory(self, n_calls):
+        """The peak of this process during steady calls, None where no system tells."""
+        if not CLEAR_REFS.exists():
+            return {"nbytes": None}
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what compilers have freed is not needed
+        CLEAR_REFS.write_text("5")        # the peak begins anew
+        for _ in repeat(None, n_calls):
+            self.call()
+        status = Path("/proc/self/status").read_text()
+        return {"nbytes": 1024 * int(status.split("VmHWM:")[1].split()[0])}
 
-def main(rival, net, arrays_path):
+
+def main(rival, arrays_path):
     # Frameworks print to stdout at will: keep a private copy for the protocol.
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    worker = Worker(rival, net, arrays_path)
+    worker = Worker(rival, arrays_path)
     for line in sys.stdin:
         request = json.loads(line)
         reply = getattr(worker, request.pop("do"))(**request)

@@ -16,7 +16,6 @@ import numpy as np
 from minihybrid.codegen import TARGETS, cpu
 from minihybrid.codegen.team import together
 from minihybrid.graph import Graph
-from minihybrid.machine import threads
 from minihybrid.nd import NDArray, aligned
 from minihybrid.op import HybridError, Op, Spec
 from minihybrid.ops.random import STREAM
@@ -63,7 +62,7 @@ class Plan:
                   if n.name in self.inputs and n not in graph.variables]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
-        self.memory = plan_memory(self.graph, threads() if self.target == "cpu" else 0)
+        self.memory = plan_memory(self.graph, scratch=self.target == "cpu")
         self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
         self.source, self.kernels = self.made.text, self.made.kernels
@@ -140,7 +139,7 @@ class Plan:
         return np.array([a.ctypes.data for a in arrays], np.uint64), arrays
 
     def _new_arena(self):
-        return aligned((self.memory.nbytes,), np.uint8)
+        return aligned((self.memory.nbytes + self.made.nbytes_helpers,), np.uint8)
 
     # -- looking at it
     @property

@@ -1,6 +1,7 @@
 """NumPy, written as one writes it by hand."""
 import lenet
 import numpy as np
+import resnet
 
 VERSION = np.__version__
 
@@ -13,27 +14,66 @@ def mlp(a):
         h = np.maximum(h @ w1.T + b1, 0)
         return h @ w2.T + b2
 
-    return net, a["data"]
-
-
-def matmul(a):
-    return (lambda x: x @ x), a["data"]
+    return net, (a["data"],)
 
 
 def lenet_forward(a):
-    return (lambda x: lenet.answer({**a, "data": x})), a["data"]
+    return (lambda x: lenet.answer({**a, "data": x})), (a["data"],)
 
 
-def lenet_steps(a):
+def train_lenet(a):
     def step(a):
         losses, new = lenet.step(a)
         a.update(new)
         return losses, a["weight0"], a["weight4"]
-    return step, a
+    return step, (a,)
 
 
-BUILD = {"mlp": mlp, "matmul": matmul, "lenet": lenet_forward,
-         "train_lenet": lenet_steps}
-MODES = {"eager": lambda net, x: lambda: net(x)}
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    e /= e.sum(axis=1, keepdims=True)
+    return e
+
+
+def layer_norm(a):
+    def net(x):
+        x = x - x.mean(axis=1, keepdims=True)
+        x /= np.sqrt((x * x).mean(axis=1, keepdims=True) + np.float32(1e-5))
+        x *= a["gamma"]
+        x += a["beta"]
+        return x
+    return net, (a["data"],)
+
+
+def resnet18(a):
+    ops = resnet.NumpyOps(a)
+    return (lambda x: resnet.forward(ops, x)), (a["data"],)
+
+
+def copy(a):
+    target = np.empty_like(a["data"])
+
+    def net(x):
+        np.copyto(target, x)
+        return target
+
+    return net, (a["data"],)
+
+
+def function(f, *names):
+    return lambda a: (f, tuple(a[name] for name in names))
+
+
+BUILD = {
+    "mlp": mlp, "lenet": lenet_forward, "train_lenet": train_lenet,
+    "plain": function(lambda a, b, c: a * b + c, *"abc"),
+    "elementwise": function(
+        lambda a, b, c: np.tanh(a * b + c) * a - np.exp(-c * c), *"abc"),
+    "softmax": function(softmax, "data"), "layer_norm": layer_norm,
+    "resnet18": resnet18,
+    "matmul": function(lambda x: x @ x, "data"),
+    "copy": copy,
+}
+MODES = {"eager": lambda net, data: lambda: net(*data)}
 TRAIN = MODES
 to_numpy = np.asarray

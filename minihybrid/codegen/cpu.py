@@ -27,7 +27,7 @@ from minihybrid.codegen.program import (
 from minihybrid.codegen.source import Kernel
 from minihybrid.codegen.team import CHUNKS
 from minihybrid.machine import threads
-from minihybrid.passes.memory import places
+from minihybrid.passes.memory import ALIGN, places
 
 SUPPORTED = {"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
              "uint32", "uint64", "bool"}
@@ -133,6 +133,13 @@ class Source(NamedTuple):
     table: Table
     steps: list = ()      # for the driver, and how many arrays a call passes
     n_arrays: int = 0
+    beside: tuple = (0, 0)  # where in the arena helpers have scratch, and bytes of each
+
+    @property
+    def nbytes_helpers(self):
+        """Bytes of the arena for the scratch of helping threads."""
+        start, nbytes = self.beside
+        return nbytes * (threads() - 1) + ALIGN if nbytes else 0
 
 
 def generate(graph, memory, inputs):
@@ -143,6 +150,7 @@ def generate(graph, memory, inputs):
     table = Table(graph, inputs)
     names, words, lines = _places(graph, memory, table)
     root, kernels, calls, steps = places(graph), {}, [], []
+    beside = 0
     for node in graph.nodes:
         if node.op is None or node.op.view:
             continue
@@ -154,6 +162,7 @@ def generate(graph, memory, inputs):
             offset = memory.offsets[memory.scratch[node]]
             given.append(f"arena[{offset}:].view(np.{_numpy_name(body.dtype)})")
             passed.append((WORK, offset))
+            beside = max(beside, body.scratch * (body.turns > 1))
         _step(body, label(node), given, passed, kernels, calls, steps)
     for ref, k in memory.copies:
         body = Copy(graph.heads[k][0].specs[graph.heads[k][1]])
@@ -168,7 +177,13 @@ def generate(graph, memory, inputs):
     text = "\n\n\n".join(parts)
     text = f"{header(text, ': the kernels of one plan, and the plan.')}\n{text}"
     return Source(text, parts[:-1], len(calls), table, steps,
-                  len(table.inputs) + len(graph.heads))
+                  len(table.inputs) + len(graph.heads),
+                  (_whole_lines(memory.nbytes), _whole_lines(beside)))
+
+
+def _whole_lines(nbytes):
+    """Bytes rounded up to whole cache lines, of which threads must share none."""
+    return -(-nbytes // ALIGN) * ALIGN
 
 
 def _places(graph, memory, table):
@@ -212,13 +227,13 @@ def _step(body, label, given, passed, kernels, calls, steps):
     calls.append(f"{name}({', '.join(given)})")
     module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
     chunks = min(body.turns, CHUNKS * threads()) if body.turns > 1 else 1
-    steps.append(Step(module, label, passed, chunks, body.scratch))
+    steps.append(Step(module, label, passed, chunks))
 
 
 class Copy:
     """The kernel of an output that is an input, or another output."""
 
-    numbers, turns, scratch = ("size",), 1, 0
+    numbers, turns = ("size",), 1
 
     def __init__(self, spec):
         self.size = spec.size
@@ -250,5 +265,5 @@ def load(source):
     `run(*arrays, arena, table, key, until, shared, thread)`."""
     addresses = load_kernels({step.kernel: step.label for step in source.steps}
                              | {"": "the driver"})
-    program = numbers_of(source.n_arrays, source.steps, addresses)
+    program = numbers_of(source.n_arrays, source.steps, addresses, source.beside)
     return make_runner(addresses[""], program)

@@ -90,11 +90,11 @@ def drive(program, objects, done, key, until, shared, thread, given):
             return
     arena = words(objects[n_arrays])[DATA]
     params = words(words(objects[n_arrays + 1])[DATA])
-    at = 3
+    at = 5
     for step in range(min(program[1], until)):
-        chunks, n_words = program[at + 1], program[at + 3]
+        chunks, n_words = program[at + 1], program[at + 2]
         for i in range(n_words):
-            kind, which = program[at + 4 + 2 * i], program[at + 5 + 2 * i]
+            kind, which = program[at + 3 + 2 * i], program[at + 4 + 2 * i]
             word = which
             if kind == ARENA:
                 word = arena + which
@@ -105,7 +105,8 @@ def drive(program, objects, done, key, until, shared, thread, given):
             elif kind == KEY:
                 word = key
             elif kind == WORK:
-                word = arena + which + thread * program[at + 2]
+                word = arena + (which if thread == 0 else
+                                program[3] + (thread - 1) * program[4])
             given[i] = word
         given[n_words], given[n_words + 1] = 0, 1
         if shared == 0:
@@ -124,7 +125,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 looks += 1
                 if looks % SPINS == 0:
                     rest()
-        at += 4 + 2 * n_words
+        at += 3 + 2 * n_words
     done[0] = 1
 
 

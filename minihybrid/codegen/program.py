@@ -3,13 +3,15 @@
 Takes:   steps, and where their kernels' machine code begins.
 Gives:   `numbers_of`, the program that the driver reads.
 
-A program begins with the numbers of arrays, of steps, and of words in the longest step;
-then comes each step: the kernel's address, its chunks, the bytes of scratch that a
-thread needs, the number of words, and each word as two numbers, what it is and which:
+A program begins with the numbers of arrays, of steps, and of words in the longest
+step, then where in the arena the scratch of helping threads begins, and how many bytes
+each of them has. Then comes each step: the kernel's address, its chunks, the number of
+words, and each word as two numbers, what it is and which:
 
     NUMBER  the number itself              ARRAY   the data of this argument of the call
     ARENA   this byte of the arena         KEY     the key of the random numbers
-    PARAM   this parameter's data          WORK    this byte of the arena, a thread each
+    PARAM   this parameter's data          WORK    this byte of the arena; for a helper,
+                                                   the first one of its own scratch
 """
 
 from typing import NamedTuple
@@ -25,21 +27,22 @@ class Step(NamedTuple):
     kernel: str    # the text of its module
     label: str     # its operators
     words: list    # what it is called with: (what, which)
-    chunks: int = 1   # pieces of its outermost loop that threads may share
-    scratch: int = 0  # bytes that a thread needs beside
+    chunks: int = 1  # pieces of its outermost loop that threads may share
 
 
-def numbers_of(n_arrays, steps, addresses):
+def numbers_of(n_arrays, steps, addresses, beside=(0, 0)):
     """The program of steps, an array of int64.
 
     addresses:  text of a kernel -> where its machine code begins.
+    beside:     where the scratch of helping threads begins, and bytes for each.
 
     >>> step = Step("...", "relu", [(ARRAY, 0), (ARRAY, 1), (NUMBER, 8)])
     >>> numbers_of(2, [step], {"...": 4096}).tolist()
-    [2, 1, 3, 4096, 1, 0, 3, 3, 0, 3, 1, 0, 8]
+    [2, 1, 3, 0, 0, 4096, 1, 3, 3, 0, 3, 1, 0, 8]
     """
-    numbers = [n_arrays, len(steps), max((len(s.words) for s in steps), default=0)]
+    longest = max((len(step.words) for step in steps), default=0)
+    numbers = [n_arrays, len(steps), longest, *beside]
     for step in steps:
-        numbers += [addresses[step.kernel], step.chunks, step.scratch, len(step.words)]
+        numbers += [addresses[step.kernel], step.chunks, len(step.words)]
         numbers += [number for word in step.words for number in word]
     return np.array(numbers, np.uint64).view(np.int64)

@@ -54,23 +54,21 @@ class Memory:
         return "\n".join(lines)
 
 
-def plan_memory(graph, threads=1):
+def plan_memory(graph, scratch=True):
     """Find a place for every value that an operator computes.
 
     Two values share a place if one dies before the other is born, or, for an
     elementwise step, at the moment when it is born: the loop reads an element before it
     writes it.
 
-    threads: for how many what compiled loops need beside is reserved; 0 for NumPy,
-             whose calls need nothing.
+    scratch: reserve what compiled loops need beside; NumPy's calls need nothing.
     Units:   all sizes and offsets are bytes.
     """
     root = places(graph)
     steps = [n for n in graph.nodes if n.op is not None and not n.op.view]
     number = {n: i for i, n in enumerate(steps)}
     birth = {(n, i): number[n] for n in steps for i in range(n.n_outputs)}
-    scratch = {node: made for node in steps
-               if threads and (made := scratch_of(node, threads))}
+    scratch = {node: made for node in steps if (made := scratch and scratch_of(node))}
     birth |= {ref: number[node] for node, ref in scratch.items()}
     death = dict(birth)
     for node in steps:
@@ -99,7 +97,7 @@ def plan_memory(graph, threads=1):
         scratch)
 
 
-def scratch_of(node, threads=1):
+def scratch_of(node):
     """A value that holds what a step's loops need beside; `None` if that is nothing."""
     inner, rows = node.attrs.get("graph"), rows_of(node)
     size, dtype = rows.scratch if rows else (0, None)
@@ -109,7 +107,6 @@ def scratch_of(node, threads=1):
             size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
     if not size:
         return None
-    size = -(-size // ALIGN) * ALIGN * threads  # threads share no cache line
     return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
 
 
