@@ -21,7 +21,7 @@ READING_ORDER = """
     ops.products
     ops.neural
     ops.functions
-    ops.flatshift
+    ops.flatshift ops.imagelanes ops.imagecolumns
     ops.convolution
     ops.pooling
     ops.random
@@ -37,7 +37,7 @@ READING_ORDER = """
     autograd
     name util tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
-    passes.lower passes.rows passes.fuse passes.memory passes
+    passes.lower passes.rows passes.pool_early passes.fuse passes.memory passes
     codegen.rows codegen.source codegen.program
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler

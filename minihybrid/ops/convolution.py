@@ -9,10 +9,12 @@ Gives:   `Convolution`, `Deconvolution`, `UpSampling`, made of three records: th
 What is left out: layouts with channels last.
 """
 
+from functools import partial
 from math import prod
 
 import numpy as np
 
+from minihybrid.machine import width
 from minihybrid.op import (
     REQUIRED,
     AttrError,
@@ -34,6 +36,15 @@ from minihybrid.ops.flatshift import (
     out_size,
     weight_loops,
     weight_scratch,
+)
+from minihybrid.ops.imagecolumns import columns_fit, columns_loops, columns_scratch
+from minihybrid.ops.imagelanes import (
+    lanes_backward,
+    lanes_fit,
+    lanes_forward,
+    lanes_loops,
+    lanes_weight_loops,
+    lanes_weight_scratch,
 )
 from minihybrid.ops.layout import add_n, concat
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
@@ -136,13 +147,40 @@ def _data_numbers(grad, weight, attrs):
                   **attrs)
 
 
+def _form(s, spec):
+    """The forward pass: (its loops, how many numbers they need beside)."""
+    if lanes_fit(s, spec.dtype.itemsize):  # many images
+        sums = lanes_forward(s)
+        return partial(lanes_loops, s=sums, n=s.n), \
+            sums.numbers(width(spec.dtype.itemsize))
+    if columns_fit(s, spec.dtype.itemsize):  # few places, many channels
+        return partial(columns_loops, s=s), columns_scratch(s)
+    return partial(forward_loops, s=s), forward_scratch(s)
+
+
+def _data_form(s, spec):
+    """The same of the gradient of the data."""
+    if lanes_fit(s, spec.dtype.itemsize) and set(s.stride) == {1}:
+        sums = lanes_backward(s)
+        return partial(lanes_loops, s=sums, n=s.n), \
+            sums.numbers(width(spec.dtype.itemsize))
+    return partial(data_loops, s=s), data_scratch(s)
+
+
+def _weight_form(s, spec):
+    """The same of the gradient of the weights."""
+    if lanes_fit(s, spec.dtype.itemsize):
+        return partial(lanes_weight_loops, s=s), \
+            lanes_weight_scratch(s, width(spec.dtype.itemsize))
+    return partial(weight_loops, s=s), weight_scratch(s)
+
+
 conv = register(
     "_conv", inputs=("data", "weight"), attrs=GEOMETRY, infer=forward(_conv_shapes),
     eager=_conv_eager,
-    cpu=lambda k, data, weight, out, **a: forward_loops(
-        k, data, weight, out, _numbers(data, out, a)),
-    scratch=lambda ins, outs, **a: forward_scratch(
-        _numbers(ins[0], outs[0], a)),
+    cpu=lambda k, data, weight, out, **a: _form(_numbers(data, out, a), out)[0](
+        k, data, weight, out),
+    scratch=lambda ins, outs, **a: _form(_numbers(ins[0], outs[0], a), outs[0])[1],
     grad=lambda g, out, data, weight, **a: (
         conv_data(g, weight, **a), conv_weight(data, g, **a)),
     doc="Sums of windows of the data (N, C, *size) times weights (O, C / G, *kernel).")
@@ -151,9 +189,9 @@ conv_data = register(
     "_conv_data", inputs=("grad", "weight"), attrs=GEOMETRY, eager=_conv_data_eager,
     infer=forward(lambda grad, weight, size, num_group, **_: (
         grad[0], weight[1] * num_group, *size)),
-    cpu=lambda k, grad, weight, out, **a: data_loops(
-        k, grad, weight, out, _data_numbers(grad, weight, a)),
-    scratch=lambda ins, outs, **a: data_scratch(_data_numbers(*ins, a)),
+    cpu=lambda k, grad, weight, out, **a: _data_form(
+        _data_numbers(grad, weight, a), out)[0](k, grad, weight, out),
+    scratch=lambda ins, outs, **a: _data_form(_data_numbers(*ins, a), outs[0])[1],
     grad=lambda g, out, grad, weight, **a: (
         conv(g, weight, **a), conv_weight(g, grad, **a)),
     doc="The gradient of `_conv` with respect to the data: each output's number goes "
@@ -163,9 +201,9 @@ conv_weight = register(
     "_conv_weight", inputs=("data", "grad"), attrs=GEOMETRY, eager=_conv_weight_eager,
     infer=forward(lambda data, grad, kernel, num_group, **_: (
         grad[1], data[1] // num_group, *kernel)),
-    cpu=lambda k, data, grad, out, **a: weight_loops(
-        k, data, grad, out, _numbers(data, grad, a)),
-    scratch=lambda ins, outs, **a: weight_scratch(_numbers(*ins, a)),
+    cpu=lambda k, data, grad, out, **a: _weight_form(
+        _numbers(data, grad, a), out)[0](k, data, grad, out),
+    scratch=lambda ins, outs, **a: _weight_form(_numbers(*ins, a), outs[0])[1],
     grad=lambda g, out, data, grad, **a: (
         conv_data(grad, g, **a), conv(data, g, **a)),
     doc="The gradient of `_conv` with respect to the weights.")

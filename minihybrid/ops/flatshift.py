@@ -23,7 +23,7 @@ from math import prod
 from minihybrid.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
-ROWS = 8     # rows of outputs that are summed at once
+ROWS = 4     # rows of outputs that are summed at once
 BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at once
 
 

@@ -164,8 +164,8 @@ def _batch_expand(specs, data, gamma, beta, moving_mean, moving_var, eps, moment
         states = (moving_mean * momentum + mean * (1 - momentum),
                   moving_var * momentum + var * (1 - momentum))
     else:
-        mean, scale = moving_mean, rsqrt(moving_var + eps)
-        out = (data - mean.reshape(wide)) * (scale.reshape(wide) * gamma) + beta
+        mean, scale = moving_mean, rsqrt(moving_var.reshape(wide) + eps)
+        out = (data - mean.reshape(wide)) * (scale * gamma) + beta
     shown = [block_grad(mean), block_grad(scale.reshape((-1,)))] if output_mean_var \
         else []
     return (_back(out, specs), *(_back(v, specs, 1) for v in shown), *states)

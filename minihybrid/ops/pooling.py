@@ -13,8 +13,10 @@ from math import prod
 
 import numpy as np
 
+from minihybrid.machine import width
 from minihybrid.op import (
     AttrError,
+    Op,
     ShapeError,
     Spec,
     boolean,
@@ -24,9 +26,18 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.convolution import LAYOUTS, inside, padded, taps, window
+from minihybrid.ops.convolution import (
+    LAYOUTS,
+    Shapes,
+    conv,
+    inside,
+    padded,
+    taps,
+    window,
+)
 from minihybrid.ops.elementwise import sqrt, square
 from minihybrid.ops.flatshift import zero
+from minihybrid.ops.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.shapes import floating, forward, known, row_major
 
@@ -135,9 +146,12 @@ def _remax_eager(values, data, **g):
 
 # -- loops over windows ----------------------------------------------------------------
 class Windows:
-    """Writes the loops over all windows of all channels, and those over a window."""
+    """Writes the loops over all windows of all channels, and those over a window.
 
-    def __init__(self, k, lead, size, kernel, stride, pad, outs):
+    repeat:  in the place of padding, take the nearest number again, without a jump.
+    """
+
+    def __init__(self, k, lead, size, kernel, stride, pad, outs, repeat=False):
         self.k, self.lead, self.size, self.kernel = k, lead, size, kernel
         self.stride, self.pad, self.outs = stride, pad, outs
         self.axes = range(len(size))
@@ -145,6 +159,9 @@ class Windows:
             (n - 1) * s + j <= m for n, s, j, m in
             zip(outs, stride, kernel, size, strict=True))
         self.few = self.whole and prod(kernel) <= 16  # then written one by one
+        self.repeat = repeat and not self.whole and prod(kernel) <= 16 and all(
+            (n - 1) * s - p < m for n, s, p, m in
+            zip(outs, stride, pad, size, strict=True))  # each window sees a number
 
     def each(self, body):
         """Loops over the windows; `to` is the number of the output."""
@@ -161,6 +178,11 @@ class Windows:
             for d in self.axes:
                 first = f"({first}) * {self.size[d]} + i{d} * {self.stride[d]}"
             k(f"first = {first}")
+        elif self.repeat:
+            for d in self.axes:
+                for j in range(self.kernel[d]):
+                    k(f"at{d}_{j} = min(max(i{d} * {self.stride[d]} + "
+                      f"{j - self.pad[d]}, 0), {self.size[d] - 1})")
         else:
             for d in self.axes:
                 k(f"low{d} = max(i{d} * {self.stride[d]} - {self.pad[d]}, 0)")
@@ -177,6 +199,13 @@ class Windows:
             for at in np.ndindex(*self.kernel):
                 shift = sum(a * s for a, s in zip(at, steps, strict=True))
                 body(f"first + {shift}")
+            return
+        if self.repeat:
+            for at in np.ndindex(*self.kernel):
+                place = "n"
+                for d, j in enumerate(at):
+                    place = f"({place}) * {self.size[d]} + at{d}_{j}"
+                body(place)
             return
         place = "n"
         for d in self.axes:
@@ -203,18 +232,18 @@ class Windows:
         k("best = -1")
         self.taps(find)
 
-    def share(self, data, grad, out):
+    def share(self, data, grad):
         """The gradient of windows that lie apart, without a jump: the compiler does
         several at once."""
         k, places = self.k, []
         self.taps(places.append)
         for t, place in enumerate(places):
-            k(f"v{t} = {data}[{place}]")
-            k(f"top = top if top > v{t} else v{t}" if t else "top = v0")
+            k(f"seen{t} = {data}[{place}]")
+            k(f"top = top if top > seen{t} else seen{t}" if t else "top = seen0")
         k(f"rest = {grad}[to]")
         for t, place in enumerate(places):
-            k(f"{out}[{place}] = rest if v{t} == top else T(0)")
-            k(f"rest = T(0) if v{t} == top else rest")
+            k.store(place, f"rest if seen{t} == top else T(0)")
+            k(f"rest = T(0) if seen{t} == top else rest")
 
 
 def _lead(buf):
@@ -259,7 +288,7 @@ def _unsum_cpu(k, grad, out, *, count, **g):
 
 
 def _max_cpu(k, data, out, **g):
-    windows = Windows(k, _lead(data), **g)
+    windows = Windows(k, _lead(data), **g, repeat=True)  # a number twice, not padding
 
     def tap(place):
         k(f"v = {data}[{place}]")
@@ -272,16 +301,19 @@ def _max_cpu(k, data, out, **g):
     windows.each(body)
 
 
+def tiles(size, kernel, stride, pad, outs):
+    """Whether the windows lie side by side: each number is in one of them."""
+    return stride == kernel and not any(pad) and prod(kernel) <= 16 and \
+        all(n * k == m for n, k, m in zip(outs, kernel, size, strict=True))
+
+
 def _unmax_cpu(k, grad, data, out, **g):
     windows = Windows(k, _lead(data), **g)
-    apart = windows.few and all(
-        s >= n for s, n in zip(g["stride"], g["kernel"], strict=True))
-    if prod(g["outs"]) * prod(g["kernel"]) != prod(g["size"]) or not apart:
-        zero(k, out, out.size)
+    if tiles(**g):
+        return windows.each(lambda: windows.share(data, grad))
+    zero(k, out, out.size)
 
     def body():
-        if apart:
-            return windows.share(data, grad, out)
         windows.best(data)
         with k.block("if best >= 0:"):
             k(f"{out}[best] += {grad}[to]")
@@ -325,6 +357,37 @@ repool_max = register(
     eager=_remax_eager, cpu=_remax_cpu,
     grad=lambda g, out, values, data, **a: (unpool_max(g, data, **a), None),
     doc="The values where the data have each window's first maximum.")
+
+
+# -- the maximum of what a convolution gives -------------------------------------------
+def _shapes(data, weight, conv):
+    return Shapes(*data.shape[:2], weight.shape[0], **conv)
+
+
+def pools_on_the_way(data, weight, conv, pool):
+    """Whether the loops of a convolution can take the maxima of its output."""
+    s = _shapes(data, weight, conv)
+    return lanes_fit(s, data.dtype.itemsize) and not any(pool["pad"]) and \
+        prod(pool["kernel"]) <= 16 and all(n <= step and (m - 1) * step + n <= size
+            for n, step, m, size in zip(pool["kernel"], pool["stride"], pool["outs"],
+                                        s.out, strict=True))
+
+
+def _conv_pool_cpu(k, data, weight, out, conv, pool):
+    s = _shapes(data, weight, conv)
+    lanes_loops(k, data, weight, out, lanes_forward(s), s.n, pool)
+
+
+conv_pool = Op(
+    name="_conv_pool", inputs=("data", "weight"), cpu=_conv_pool_cpu,
+    attrs={"conv": (None, None), "pool": (None, None)},
+    infer=forward(lambda data, weight, conv, pool: (
+        data[0], weight[0], *pool["outs"])),
+    eager=lambda data, weight, **a: _max_eager(
+        conv.eager(data, weight, **a["conv"]), **a["pool"]),
+    scratch=lambda ins, outs, conv, pool: lanes_forward(
+        _shapes(*ins, conv)).numbers(width(outs[0].dtype.itemsize), pool),
+    doc="`_pool_max` of `_conv` in one kernel.")
 
 
 # -- MXNet's operator ------------------------------------------------------------------

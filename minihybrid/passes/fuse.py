@@ -18,7 +18,9 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
 
 from minihybrid.graph import Graph
 from minihybrid.op import Node, Op
+from minihybrid.ops.pooling import tiles
 from minihybrid.passes.lower import lower
+from minihybrid.passes.pool_early import pool_early
 from minihybrid.passes.rows import frames, is_literal, is_map
 
 
@@ -79,10 +81,16 @@ def is_core(node):
     """Whether the node has loops of its own that others can join."""
     return node.op is not None and not is_map(node) and not is_load(node) and \
         bool(node.op.reduce or node.op.cpu or node.op.lower) and \
-        node.op.name not in SCATTERS
+        not is_scatter(node)
 
 
-SCATTERS = {  # these do not write each element once, at the end
+def is_scatter(node):
+    """Whether the node does not write each element once, at the end."""
+    return node.op.name in SCATTERS and not (
+        node.op.name == "_unpool_max" and tiles(**node.attrs))
+
+
+SCATTERS = {
     "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
     "_solve_triangle", "_cholesky", "_slogdet",
     "_conv_weight", "_unpool_sum", "_unpool_max",
@@ -99,7 +107,7 @@ def fuse(graph):
     can arise: every path from the node stays inside. Groups of reductions that go along
     the same axes of one array become one group first.
     """
-    graph = lower(graph)
+    graph = lower(pool_early(graph))
     uses, heads, frame_of = graph.uses(), set(graph.heads), frames(graph)
     place = {node: i for i, node in enumerate(graph.nodes)}
     group_of, order = {}, graph.nodes[::-1]
@@ -152,7 +160,7 @@ def _merged(groups, node, frame, place, uses, group_of):
 
 def _joins(node, frame, group, readers, is_head):
     """Whether a node may become part of its only readers' group."""
-    if node.n_outputs != 1 or any(r.op.name in SCATTERS for r in readers) or \
+    if node.n_outputs != 1 or any(is_scatter(r) for r in readers) or \
             is_head and (is_literal(node) or node.op.view):
         return False
     if group.frame or frame and frame.shape == group.shape and not group.core:

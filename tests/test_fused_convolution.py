@@ -1,0 +1,204 @@
+"""Convolutions as compiled: each form of their loops, what fuses, kernels and bytes."""
+
+import numpy as np
+import pytest
+
+from minihybrid import autograd, nd, sym
+from minihybrid.gluon import nn
+from minihybrid.gluon.model_zoo import vision
+from minihybrid.machine import width
+from minihybrid.op import Spec
+from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
+from minihybrid.ops.imagecolumns import columns_fit
+from minihybrid.ops.imagelanes import lanes_fit
+from minihybrid.plan import Plan
+
+LANES = width(4)  # a vector of images
+
+
+def random(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def geometry(size, kernel, stride=1, pad=0, dilate=1, num_group=1):
+    n = len(size)
+    return {"size": size, "kernel": kernel, "stride": (stride,) * n,
+            "dilate": (dilate,) * n, "pad": (pad,) * n, "num_group": num_group}
+
+
+def compiled(op, arrays, attrs):
+    """What an operator gives in a plan of its own."""
+    specs = {f"x{i}": Spec(a.shape, a.dtype) for i, a in enumerate(arrays)}
+    graph, *_ = sym.trace(lambda *xs: sym.Symbol.interpret(op, xs, attrs), specs)
+    plan = Plan(graph, list(specs))
+    assert plan.target == "cpu"
+    return plan(arrays, plan.bind([]))[0]
+
+
+def assert_exact(op, arrays, attrs):
+    """The compiled answer is that of NumPy in float64, up to float32's rounding."""
+    wanted = op.eager(*(a.astype("float64") for a in arrays), **attrs)
+    got = compiled(op, arrays, attrs)
+    np.testing.assert_allclose(got, wanted, 1e-4, 2e-6 * np.abs(wanted).max())
+
+
+def conv_arrays(n, channels, filters, g):
+    """Data, weights, and a gradient of the output."""
+    data = random((n, channels, *g["size"]))
+    weight = random((filters, channels // g["num_group"], *g["kernel"]), 1)
+    return data, weight, random(conv.eager(data, weight, **g).shape, 2)
+
+
+# -- values of each form ---------------------------------------------------------------
+@pytest.mark.parametrize("n, channels, filters, attrs", [
+    (LANES, 1, 6, geometry((9, 28), (5, 5), pad=2)),
+    (2 * LANES, 3, 16, geometry((7, 7), (3, 3))),
+    (LANES, 4, 10, geometry((7, 5), (3, 2), stride=2, pad=1, num_group=2)),
+    (LANES, 2, 3, geometry((3,), (2,), dilate=2, pad=3)),
+    (LANES, 2, 3, geometry((3, 4, 5), (1, 2, 2), pad=1)),
+], ids=["padded", "plain", "groups", "wide-padding", "3d"])
+def test_images_side_by_side_give_the_answers_of_numpy(n, channels, filters, attrs):
+    data, weight, grad = conv_arrays(n, channels, filters, attrs)
+    assert lanes_fit(Shapes(n, channels, filters, **attrs), 4)
+    assert_exact(conv, [data, weight], attrs)
+    assert_exact(conv_data, [grad, weight], attrs)
+    assert_exact(conv_weight, [data, grad], attrs)
+
+
+@pytest.mark.parametrize("n, channels, filters, attrs", [
+    (1, LANES, 6, geometry((4, 4), (3, 3), pad=1)),
+    (2, 2 * LANES, 10, geometry((4, 5), (3, 3), stride=2, pad=1, num_group=2)),
+    (1, LANES, 3, geometry((3,), (3,), pad=2, dilate=2)),
+    (1, LANES, 5, geometry((2, 2), (1, 1))),
+], ids=["plain", "groups", "1d", "1x1"])
+def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
+    data, weight, _ = conv_arrays(n, channels, filters, attrs)
+    assert columns_fit(Shapes(n, channels, filters, **attrs), 4)
+    assert_exact(conv, [data, weight], attrs)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_padding_times_an_infinite_weight_is_not_passed_over(value):
+    attrs = geometry((4, 4), (3, 3), pad=1)
+    data, weight, grad = conv_arrays(LANES, 2, 2, attrs)
+    weight[0, 0, 0, 0] = value
+    for op, arrays in (conv, [data, weight]), (conv_data, [grad, weight]):
+        with np.errstate(invalid="ignore"):
+            wanted = op.eager(*arrays, **attrs)
+        assert np.isnan(wanted).any()
+        got = compiled(op, arrays, attrs)
+        np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("shape, out, form", [
+    ((LANES, 6, 14, 14), 16, "lanes"),   # LeNet
+    ((LANES - 1, 6, 14, 14), 16, "planes"),
+    ((4 * LANES, 256, 56, 56), 64, "planes"),  # vectors of images would not fit
+    ((1, 512, 2, 2), 512, "columns"),    # the end of ResNet
+    ((1, 64, 16, 16), 64, "planes"),     # its beginning
+    ((1, 3, 4, 4), 64, "planes"),        # 27 weights: no whole vectors
+])
+def test_form_is_chosen_by_shape(shape, out, form):
+    n, channels, *size = shape
+    s = Shapes(n, channels, out, **geometry(tuple(size), (3, 3), pad=1))
+    lanes, columns = lanes_fit(s, 4), columns_fit(s, 4)
+    assert form == ("lanes" if lanes else "columns" if columns else "planes")
+
+
+# -- what fuses ------------------------------------------------------------------------
+def plan_of(net, x):
+    """A net's answers line by line and compiled, and its plan."""
+    net.initialize()
+    net(x)
+    for i, p in enumerate(net.collect_params().values()):
+        if "running" not in p.name:
+            p.set_data(nd.array(random(p.shape, i) * 0.3))
+    wanted = net(x)
+    net.hybridize()
+    got = net(x)
+    (plan,) = net.plans.values()
+    return wanted.asnumpy(), got.asnumpy(), plan
+
+
+def kernels(plan):
+    """The operators of each kernel."""
+    return [repr(n.attrs.get("graph", n.op.name)) for n in plan.graph.nodes
+            if n.op is not None and not n.op.view]
+
+
+def test_lenet_takes_five_kernels_and_never_writes_what_it_pools():
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(6, 5, padding=2, activation="relu"), nn.MaxPool2D(2, 2),
+            nn.Conv2D(16, 5, activation="relu"), nn.MaxPool2D(2, 2),
+            nn.Dense(120, activation="relu"), nn.Dense(84, activation="relu"),
+            nn.Dense(10))
+    wanted, got, plan = plan_of(net, nd.array(random((LANES, 1, 28, 28))))
+    np.testing.assert_allclose(got, wanted, 1e-4, 1e-4)
+    assert plan.n_kernels == 5
+    assert kernels(plan)[:2] == ["_conv_pool + broadcast_add + relu"] * 2
+    data, small, smaller = 28 * 28, 6 * 14 * 14, 16 * 5 * 5
+    rows = data + 2 * (small + smaller + 120 + 84) + 10  # each read and written once
+    weights = 6 * 26 + 16 * 151 + 120 * 401 + 84 * 121 + 10 * 85
+    assert plan.nbytes_moved == 4 * (LANES * rows + weights)
+
+
+@pytest.mark.parametrize("pool", [
+    nn.MaxPool2D(3, 2), nn.MaxPool2D(2, 2, 1), nn.AvgPool2D(2, 2)],
+    ids=["overlapping", "padded", "mean"])
+def test_other_windows_keep_a_kernel_of_their_own(pool):
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 3, activation="relu"), pool)
+    wanted, got, plan = plan_of(net, nd.array(random((LANES, 1, 9, 9))))
+    np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+    assert plan.n_kernels == 2
+
+
+def test_maximum_stays_behind_what_can_turn_the_order():
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 3), nn.HybridLambda(lambda F, x: 0 - x), nn.MaxPool2D(2, 2))
+    wanted, got, plan = plan_of(net, nd.array(random((LANES, 1, 8, 8))))
+    np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+    assert plan.n_kernels == 2
+
+
+def test_windows_side_by_side_share_a_kernel_with_what_follows():
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 3, activation="relu"), nn.MaxPool2D(2, 2))
+    x, grads = nd.array(random((3, 1, 8, 8))), []
+    net.initialize()
+    for is_hybrid in (False, True):
+        net.hybridize(is_hybrid)
+        with autograd.record():
+            y = net(x)
+        y.backward(nd.array(random(y.shape, 1)))
+        grads.append(net[0].weight.grad().asnumpy())
+    np.testing.assert_allclose(grads[1], grads[0], 1e-4, 1e-5)
+
+
+class Block(nn.HybridSequential):
+    """relu(x + norm(conv(x)))."""
+
+    def hybrid_forward(self, F, x):
+        return F.relu(x + super().hybrid_forward(F, x))
+
+
+@pytest.mark.parametrize("n", [1, LANES])
+def test_norm_sum_and_relu_are_computed_in_the_kernel_of_the_convolution(n):
+    net = Block()
+    net.add(nn.Conv2D(LANES, 3, padding=1, use_bias=False), nn.BatchNorm())
+    wanted, got, plan = plan_of(net, nd.array(random((n, LANES, 4, 4))))
+    np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+    assert sorted(kernels(plan), key=len) == [
+        "_plus_scalar + rsqrt + elemwise_mul",
+        "_conv + broadcast_sub + broadcast_mul + broadcast_add + elemwise_add + relu"]
+
+
+def test_resnet_takes_one_kernel_a_convolution_and_one_for_its_scale():
+    net = vision.resnet18_v1()
+    net.initialize()
+    net.hybridize()
+    plan, *_ = net.plan_for(nd.zeros((1, 3, 64, 64)))  # nothing is compiled yet
+    names = kernels(plan)
+    assert sum("_conv" in name for name in names) == 20
+    assert names.count("_plus_scalar + rsqrt + elemwise_mul") == 19
+    assert plan.n_kernels == 42  # and the maxima; the last sum, its means; the end
