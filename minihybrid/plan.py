@@ -58,8 +58,9 @@ class Plan:
         if self.target == "cpu":
             self.stages += optimise(self.stages[-1][1], (fuse,))
         graph = self.stages[-1][1]
+        given, read = set(self.inputs), set(graph.variables)
         unread = [n for n in self.stages[0][1].variables
-                  if n.name in self.inputs and n not in graph.variables]
+                  if n.name in given and n not in read]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
         self.memory = plan_memory(self.graph, scratch=self.target == "cpu")

@@ -1,5 +1,6 @@
 """Several threads for one plan, several plans at once."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -89,6 +90,25 @@ net.hybridize()
 x = nd.array(rng.standard_normal((512, 700)))
 outs = [f(x, x + 1), net(x)]
 plans = [*f.plans.values(), *net.plans.values()]
+
+deep = nn.HybridSequential()  # images that fill vectors, and some that do not
+deep.add(nn.Conv2D(8, 5, padding=2, activation="relu"), nn.MaxPool2D(2),
+         nn.Conv2D(16, 3, strides=2), nn.BatchNorm(), nn.AvgPool2D(3, 2), nn.Dense(10))
+deep.initialize()
+deep.hybridize()
+for batch in (64, 37):
+    images = nd.array(rng.standard_normal((batch, 3, 32, 32)))
+    with mx.autograd.record():
+        y = deep(images)
+    y.backward()
+    outs += [y, deep(images), *(p.grad() for p in deep.collect_params().values()
+                                if p.grad_req != "null")]
+few = nn.Conv2D(512, 3, padding=1)  # few places, many channels
+few.initialize()
+few.hybridize()
+outs.append(few(nd.array(rng.standard_normal((1, 512, 2, 2)))))
+print([sum(step.chunks > 1 for step in plan.made.steps)
+       for plan in [*deep.plans.values(), *few.plans.values()]])
 np.save({path!r}, np.concatenate([out.asnumpy().ravel() for out in outs]))
 print([[step.chunks > 1 for step in plan.made.steps] for plan in plans])
 """
@@ -102,8 +122,9 @@ def test_the_number_of_threads_does_not_change_the_answers(tmp_path):
             [sys.executable, "-c", PROGRAM.format(path=path)], cwd=ROOT, check=True,
             capture_output=True, text=True,
             env={**os.environ, "MINIHYBRID_NUM_THREADS": n})
-        shared = done.stdout.strip()
-        assert shared == str([[n != "1"], [n != "1"] * 2])
+        deep, wide = done.stdout.strip().split("\n")
+        assert all((count > 0) == (n != "1") for count in ast.literal_eval(deep))
+        assert wide == str([[n != "1"], [n != "1"] * 2])
         answers.append(np.load(path))
     np.testing.assert_array_equal(answers[0], answers[1])
     np.testing.assert_array_equal(answers[0], answers[2])

@@ -162,12 +162,14 @@ def generate(graph, memory, inputs):
             offset = memory.offsets[memory.scratch[node]]
             given.append(f"arena[{offset}:].view(np.{_numpy_name(body.dtype)})")
             passed.append((WORK, offset))
-            beside = max(beside, body.scratch * (body.turns > 1))
+            beside = max(beside, body.scratch)
         _step(body, label(node), given, passed, kernels, calls, steps)
     for ref, k in memory.copies:
         body = Copy(graph.heads[k][0].specs[graph.heads[k][1]])
         _step(body, "copy", [names[root[ref]], f"res{k}"],
               [words[root[ref]], (ARRAY, len(table.inputs) + k)], kernels, calls, steps)
+    if all(step.chunks == 1 for step in steps):  # then no helpers are called
+        beside = 0
     args = [*(f"x{i}" for i in range(len(table.inputs))),
             *(f"y{k}" for k in range(len(graph.heads))), "arena", "table",
             *["key"] * bool(graph.n_streams)]

@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
@@ -36,7 +35,8 @@ from minihybrid.op import HybridError
 SOON_S = 1.0  # who waits longer sees a progress bar
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = f"""
-import sys, types
+import signal, sys, types
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked hears it, and may end us
 sys.modules["scipy"] = sys.modules["coverage"] = None  # Numba would load them
 for name, path in {{"minihybrid": {os.path.dirname(FOLDER)!r},
                    "minihybrid.codegen": {FOLDER!r}}}.items():
@@ -227,7 +227,7 @@ def load_kernels(names):
 
 def _compile(wanted):
     """symbol -> object file, of symbol -> (text, name); some at a time."""
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
     codes, n = {}, min(cores(), -(-len(wanted) // 2))
     with ThreadPoolExecutor(n) as pool, tqdm(
             total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
@@ -271,10 +271,11 @@ def make_runner(address, program):
 
     program:  an array of int64 (codegen/driver.py).
     """
-    method = _Method(b"run", address, FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
-    run = make(ctypes.byref(method), ctypes.py_object(program), None)
-    weakref.finalize(run, KEPT.remove, method)
-    KEPT.append(method)
-    return run
+    return make(ctypes.byref(_method(address)), ctypes.py_object(program), None)
+
+
+@functools.cache  # Python reads it as long as there are functions made of it
+def _method(address):
+    return _Method(b"run", address, FASTCALL, None)

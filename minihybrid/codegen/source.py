@@ -126,8 +126,8 @@ class Kernel:
     def share(self, name, stop, start=0, step=1, work=0):
         """The outermost loop, whose turns are independent: threads may share them.
 
-        Of `parts` equal pieces, a call of the kernel does the one that `part` says. If
-        one loop of a kernel is shared, all its outermost loops must be.
+        Of `parts` equal pieces, a call of the kernel does the one that `part` says.
+        Each call does all that stands outside, which may write to `work` only.
 
         stop:    a number, or "size", for a kernel that takes it as an argument.
         work:    about how many sums and products there are in all turns; little work

@@ -152,7 +152,7 @@ def forward_loops(k, data, weight, out, s):
     taps = [(planes.shift(places), t) for t, places in s.taps()]
     n_taps = len(taps)
     zero(k, "work", planes.numbers)
-    with k.loop("n", s.n):
+    with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
         planes.fill(k, k.part(data, "n", (1, s.c, *s.size)), "work")
         shifted_sums(
             k, planes, taps, weight, (s.g, s.o // s.g, s.c // s.g),
@@ -176,7 +176,7 @@ def data_loops(k, grad, weight, out, s):
     planes, first = s.grad_planes()
     n_taps = prod(s.kernel)
     zero(k, "work", planes.numbers)
-    with k.loop("n", s.n):
+    with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
         planes.fill(k, k.part(grad, "n", (1, s.o, *s.out)), "work")
         for phase in itertools.product(*map(range, s.stride)):
             starts = [max(0, -((r - p) // d) - f) for r, p, d, f in
@@ -229,10 +229,11 @@ def shifted_sums(k, planes, taps, weight, counts, steps, store):
     """
     groups, n_rows, n_channels = counts
     lanes = width(k.dtype.itemsize)
-    with k.loop("g", groups):
+    work = groups * n_rows * n_channels * len(taps) * planes.row
+    with k.share("g", groups, work=work):
         k(f"first = g * {n_rows}")
         for start, stop, high in blocks(n_rows, ROWS):
-            with k.loop("o", stop, start, high):
+            with k.share("o", stop, start, high, work):
                 for p0, p1, wide in blocks(planes.row // lanes, most_vectors(high)):
                     with k.loop("p", p1 * lanes, p0 * lanes, wide * lanes):
                         _tile(k, planes, taps, weight, n_channels, steps, high,

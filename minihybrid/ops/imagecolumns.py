@@ -61,9 +61,11 @@ def columns_loops(k, data, weight, out, s):
     sums = columns + places * s.g * depth(s)
     high, wide = _tile(s)
     zero(k, "work", columns)
-    with k.loop("n", s.n):
+    work = s.n * s.o * places * depth(s)
+    with k.share("n", s.n, work=work):
         _fill(k, k.part(data, "n", (1, s.c, *s.size)), s, columns)
-        with k.loop("g", s.g), k.loop("block", -(-rows // high)):
+        with k.share("g", s.g, work=work), \
+                k.share("block", -(-rows // high), work=work):
             k(f"first = g * {rows} + min(block * {high}, {rows - high})")
             with k.loop("turn", -(-places // wide)):  # the last ones twice
                 k(f"p = min(turn * {wide}, {places - wide})")

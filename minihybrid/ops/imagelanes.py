@@ -134,7 +134,8 @@ def lanes_loops(k, source, weight, out, s, n, pool=None):
     if s.images.rough:
         zero(k, "work", s.images.numbers(lanes))
     _look_at_weights(k, s, weight)
-    with k.loop("block", n // lanes):
+    work = n * s.groups * s.rows * s.channels * prod(s.out) * prod(s.kernel)
+    with k.share("block", n // lanes, work=work):
         k(f"image = block * {lanes}")
         s.images.fill(k, source, 0)
         with k.loop("g", s.groups):

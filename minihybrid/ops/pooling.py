@@ -163,11 +163,18 @@ class Windows:
             (n - 1) * s - p < m for n, s, p, m in
             zip(outs, stride, pad, size, strict=True))  # each window sees a number
 
-    def each(self, body):
-        """Loops over the windows; `to` is the number of the output."""
+    def each(self, body, apart=True):
+        """Loops over the windows; `to` is the number of the output.
+
+        apart:   whether what is done for a window concerns no other one.
+        """
+        work = self.lead * prod(self.outs) * prod(self.kernel) * apart
+        with self.k.share("n", self.lead, work=work):
+            self.inside(body)
+
+    def inside(self, body):
+        """Loops over the windows of one channel."""
         k, depth, to = self.k, self.k.depth, "n"
-        k(f"for n in range({self.lead}):")
-        k.depth += 1
         for d in self.axes:
             k(f"for i{d} in range({self.outs[d]}):")
             k.depth += 1
@@ -284,7 +291,7 @@ def _unsum_cpu(k, grad, out, *, count, **g):
         number = _count(k, windows, count)
         k(f"v = {grad}[to]" if number is None else f"v = T({grad}[to] / T({number}))")
         windows.taps(lambda place: k(f"{out}[{place}] += v"))
-    windows.each(body)
+    windows.each(body, apart=False)
 
 
 def _max_cpu(k, data, out, **g):
@@ -317,7 +324,7 @@ def _unmax_cpu(k, grad, data, out, **g):
         windows.best(data)
         with k.block("if best >= 0:"):
             k(f"{out}[best] += {grad}[to]")
-    windows.each(body)
+    windows.each(body, apart=False)
 
 
 def _remax_cpu(k, values, data, out, **g):
