@@ -227,7 +227,7 @@ def infer(graph, given):
     Raises:  ShapeError or DTypeError naming the node.
 
     Shapes flow forwards, and backwards where an operator can tell an input from its
-    others; so the loop repeats until nothing new is learnt.
+    others; so the loop goes there and back until nothing new is learnt.
     """
     specs = {n: list(n.specs or (UNKNOWN,) * n.n_outputs) for n in graph.nodes}
     for node in graph.variables:
@@ -255,7 +255,7 @@ def infer(graph, given):
                     learnt = True
             if not all(s.known for s in (*(specs[n][i] for n, i in refs),)):
                 still.append(node)
-        pending = still
+        pending = still[::-1]
         if not learnt or not pending:
             return specs
 

@@ -414,7 +414,7 @@ def test_ten_thousand_nodes():
     assert stages["fuse"].n_ops == 1000  # each transpose joins the nine that follow
     memory = plan_memory(stages["dce"])
     assert len(memory.offsets) + len(memory.outs) == 10_000
-    assert memory.nbytes == 64 + 24  # two places in turn, the second not padded
+    assert memory.nbytes == 24  # in turn here and in the output's memory, not padded
     assert len(graph.show().splitlines()) == 10_002
     x = np.ones((2, 3), "f4")
     (y,) = stages["fuse"].evaluate({"x": x})

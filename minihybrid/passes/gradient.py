@@ -58,8 +58,9 @@ def differentiate(graph, wanted):
     joint = cse(fold(joint_graph(graph, wanted), walls=True))
     heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
     forward_nodes = set(topological(heads)) | set(graph.variables)
-    outputs, kept, inside = list(heads[:len(graph.outputs)]), {}, {}
-    states, backward = heads[len(outputs):], []
+    n_outputs, kept, inside = len(graph.outputs), {}, {}
+    outputs, states, backward = list(heads[:n_outputs]), heads[n_outputs:], []
+    place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # the first of equals
 
     def source(ref):
         """What stands for a forward value in the backward graph."""
@@ -74,10 +75,10 @@ def differentiate(graph, wanted):
                 inside[ref] = (again, 0)
             return inside[ref]
         if ref not in kept:
-            if ref not in outputs:
+            if ref not in place:
+                place[ref] = len(outputs)
                 outputs.append(ref)
-            name = f"kept{outputs.index(ref)}"
-            kept[ref] = Node(None, name=name, specs=(node.specs[i],))
+            kept[ref] = Node(None, name=f"kept{place[ref]}", specs=(node.specs[i],))
             backward.append(kept[ref])
         return kept[ref], 0
 

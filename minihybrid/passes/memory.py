@@ -3,17 +3,23 @@
 Takes:   a graph, fused or not.
 Gives:   `Memory`: where each value lies. Outputs are fresh memory for the user; all
          else shares one arena, where a place is used again once its last reader is
-         done.
+         done. `arrange` finds the places.
 
-What is left out: an exact solution; the places are found by best fit, in program order.
+What is left out: another order of the steps, which could need less; and a proof that
+nothing smaller exists, where the arena is larger than what is alive at once.
 """
 
-import bisect
+import heapq
+import math
+import random
 
 from minihybrid.op import Node, Spec
 from minihybrid.passes.rows import rows_of
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
+TRIES = 100  # orders that are tried for a graph of a few buffers,
+EFFORT = 10**6  # and for a large one as many as look at so many pairs of buffers
+COLUMNS = 64  # the longest bar that is shown
 
 
 def places(graph):
@@ -30,7 +36,8 @@ class Memory:
     """Where each value lies, and how many bytes that takes.
 
     offsets:  reference -> byte offset in the arena.
-    outs:     reference -> number of the output whose memory it uses.
+    outs:     reference -> number of the output whose memory it uses: as that output, or
+              before it is written.
     copies:   (reference, output number): outputs that are inputs or other outputs.
     scratch:  step -> the reference of what its loops need beside, while they run.
     """
@@ -48,8 +55,10 @@ class Memory:
         """The plan as text: a line a buffer, with a bar from birth to death."""
         lines = [f"arena {self.nbytes} bytes, outputs {self.outs_nbytes} bytes"]
         end = max((last for *_, last, _ in self.steps), default=0)
+        every = end // COLUMNS + 1  # steps a column, or many steps make endless lines
         for name, nbytes, first, last, where in self.steps:
-            bar = "." * first + "#" * (last - first + 1) + "." * (end - last)
+            first, last = first // every, last // every
+            bar = "." * first + "#" * (last - first + 1) + "." * (end // every - last)
             lines.append(f"{name:<20} {nbytes:>9} bytes  {where:<12} {bar}")
         return "\n".join(lines)
 
@@ -83,10 +92,13 @@ def plan_memory(graph, scratch=True):
         else:
             copies.append((ref, k))
     chain, in_place = _chains(graph, steps, root, number, death, outs)
-    chained_outs = {chain.get(ref, ref): k for ref, k in outs.items()}
-    offsets, nbytes = _place(_lifetimes(birth, death, chain, chained_outs))
+    spans = _lifetimes(birth, death, chain)
+    found = {chain.get(ref, ref): k for ref, k in outs.items()}
+    found |= lend(spans, found)
+    offsets, nbytes = arrange({first: span for first, span in spans.items()
+                               if first not in found})
     names = graph.names() | {n: n.name for n, _ in scratch.values()}
-    found = {ref: chained_outs.get(chain.get(ref, ref)) for ref in birth}
+    found = {ref: found.get(chain.get(ref, ref)) for ref in birth}
     rows = [(names[n], n.specs[i].nbytes, birth[n, i], min(death[n, i], len(steps) - 1),
              f"output {found[n, i]}" if found[n, i] is not None else
              f"at {offsets[chain.get((n, i), (n, i))]}") for n, i in birth]
@@ -139,53 +151,121 @@ def _chains(graph, steps, root, number, death, outs):
     return chain, in_place
 
 
-def _lifetimes(birth, death, chain, outs):
-    """(birth, death, nbytes, reference) of every chain that is not an output's."""
+def _lifetimes(birth, death, chain):
+    """first value of a chain -> (step that writes it, last step that reads, nbytes)."""
     spans = {}
     for ref, born in birth.items():
         first = chain.get(ref, ref)
-        if first in outs:
-            continue
-        old = spans.get(first, (born, 0))
-        spans[first] = (min(old[0], born), max(old[1], death[ref]))
-    return sorted(((b, d, first[0].specs[first[1]].nbytes, first)
-                   for first, (b, d) in spans.items()), key=lambda row: row[:2])
+        begin, end, nbytes = spans.get(
+            first, (born, 0, first[0].specs[first[1]].nbytes))
+        spans[first] = min(begin, born), max(end, death[ref]), nbytes
+    return spans
 
 
-def _place(lifetimes):
-    """reference -> offset by best fit, and the arena's size."""
-    free, free_at, dying, end = [], {}, {}, 0
-    offsets, now = {}, 0
-    for born, dies, nbytes, ref in lifetimes:
-        for step in range(now, born):
-            for offset, size in dying.pop(step, ()):
-                free, free_at = _release(free, free_at, offset, size)
-        now = max(now, born)
-        size = max(-(-nbytes // ALIGN) * ALIGN, ALIGN)
-        at = bisect.bisect_left(free, (size, 0))
-        if at < len(free):
-            found, offset = free.pop(at)
-            del free_at[offset]
-            if found > size:
-                free, free_at = _release(free, free_at, offset + size, found - size)
-        elif end in {o + s for o, s in free_at.items()}:  # grow the last free place
-            offset = next(o for o, s in free_at.items() if o + s == end)
-            free.remove((free_at.pop(offset), offset))
-            end = offset + size
+def lend(spans, outs):
+    """value -> an output of its size and dtype that is written after it has died.
+
+    An output's memory is ours while the call runs. Later values choose first: they
+    leave the longest time before them.
+    """
+    def kind(ref):
+        return ref[0].specs[ref[1]].size, ref[0].specs[ref[1]].dtype
+
+    idle, lent = {}, {}  # kind -> heap of (minus the step that needs it, output)
+    for ref, k in outs.items():
+        heapq.heappush(idle.setdefault(kind(ref), []), (-spans[ref][0], k))
+    for ref in sorted(spans, key=lambda ref: -spans[ref][1]):
+        heap = idle.get(kind(ref))
+        if ref not in outs and heap and spans[ref][1] < -heap[0][0]:
+            lent[ref] = heap[0][1]
+            heapq.heapreplace(heap, (-spans[ref][0], lent[ref]))
+    return lent
+
+
+# -- places in the arena ---------------------------------------------------------------
+def arrange(spans):
+    """(name -> byte offset, bytes of the arena), for name -> (first, last, nbytes).
+
+    Largest first, each at the lowest place that is free while it lives. If the arena is
+    larger than what lives at one time, those that stick out choose first in the next
+    try; if that does not help, chance has a say in the order. The best try counts.
+
+    Source:  largest first is the offset calculator of TensorFlow Lite; to serve first
+             who fared badly is squeaky wheel optimisation (Joslin, Clements, 1999).
+
+    >>> arrange({"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 128)})
+    ({'a': 0, 'c': 0, 'b': 128}, 192)
+    """
+    size = {name: max(-(-nbytes // ALIGN), 1) * ALIGN
+            for name, (_, _, nbytes) in spans.items()}
+    near, n_pairs, bound = neighbours(spans, size)
+    tries = min(TRIES, EFFORT // max(n_pairs, 1))
+    best, least, last = recycled(spans, size) if tries == 0 else {}, math.inf, math.inf
+    order, chance = sorted(spans, key=lambda name: -size[name]), random.Random(0)
+    for _ in range(tries):
+        offsets = first_fit(order, size, near)
+        ends = {name: at + size[name] for name, at in offsets.items()}
+        peak = max(ends.values(), default=0)
+        if peak < least:
+            best, least = offsets, peak
+        if least == bound:
+            break
+        if peak < last:
+            order.sort(key=lambda name: ends[name] <= bound)
+            last = peak
         else:
-            offset, end = end, end + size
-        offsets[ref] = offset
-        dying.setdefault(dies, []).append((offset, size))
-    return offsets, max((offsets[r] + n for *_, n, r in lifetimes), default=0)
+            order.sort(key=lambda name: -size[name] * chance.random())
+            last = math.inf
+    return best, max((at + spans[name][2] for name, at in best.items()), default=0)
 
 
-def _release(free, free_at, offset, size):
-    """Give a place back, joined with the free places on both sides."""
-    for start, length in list(free_at.items()):
-        if start + length == offset or offset + size == start:
-            free.remove((length, start))
-            del free_at[start]
-            offset, size = min(offset, start), size + length
-    bisect.insort(free, (size, offset))
-    free_at[offset] = size
-    return free, free_at
+def neighbours(spans, size):
+    """(name -> names that live at the same time, pairs of them, most bytes at once).
+
+    Stops counting above `EFFORT` pairs.
+    """
+    near, alive, n_pairs, most = {}, [], 0, 0
+    for name in sorted(spans, key=lambda name: spans[name][0]):
+        alive = [other for other in alive if spans[other][1] >= spans[name][0]]
+        near[name] = alive.copy()
+        for other in alive:
+            near[other].append(name)
+        n_pairs += len(alive)
+        if n_pairs > EFFORT:
+            break
+        alive.append(name)
+        most = max(most, sum(size[other] for other in alive))
+    return near, n_pairs, most
+
+
+def first_fit(order, size, near):
+    """name -> offset: each in turn at the lowest place between its neighbours."""
+    offsets = {}
+    for name in order:
+        at = 0
+        for start, end in sorted((offsets[other], offsets[other] + size[other])
+                                 for other in near[name] if other in offsets):
+            if start - at >= size[name]:
+                break
+            at = max(at, end)
+        offsets[name] = at
+    return offsets
+
+
+def recycled(spans, size):
+    """name -> offset: a place that has become free is used for the same size only.
+
+    The plan for thousands of values that all live at one time.
+    """
+    offsets, free, end = {}, {}, 0
+    leaving = iter(sorted(spans, key=lambda name: spans[name][1]))
+    gone = next(leaving, None)
+    for name in sorted(spans, key=lambda name: spans[name][0]):
+        while spans[gone][1] < spans[name][0]:
+            free.setdefault(size[gone], []).append(offsets[gone])
+            gone = next(leaving)
+        if free.get(size[name]):
+            offsets[name] = free[size[name]].pop()
+        else:
+            offsets[name], end = end, end + size[name]
+    return offsets
