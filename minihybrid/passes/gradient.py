@@ -60,7 +60,7 @@ def differentiate(graph, wanted):
     forward_nodes = set(topological(heads)) | set(graph.variables)
     n_outputs, kept, inside = len(graph.outputs), {}, {}
     outputs, states, backward = list(heads[:n_outputs]), heads[n_outputs:], []
-    place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # the first of equals
+    place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # the first one's
 
     def source(ref):
         """What stands for a forward value in the backward graph."""

@@ -9,9 +9,10 @@ What is left out: another order of the steps, which could need less; and a proof
 nothing smaller exists, where the arena is larger than what is alive at once.
 """
 
-import heapq
+import bisect
 import math
 import random
+from itertools import accumulate
 
 from minihybrid.op import Node, Spec
 from minihybrid.passes.rows import rows_of
@@ -19,6 +20,7 @@ from minihybrid.passes.rows import rows_of
 ALIGN = 64  # bytes: a cache line, the widest vector load
 TRIES = 100  # orders that are tried for a graph of a few buffers,
 EFFORT = 10**6  # and for a large one as many as look at so many pairs of buffers
+IDLE = 8  # outputs that are looked at for one value
 COLUMNS = 64  # the longest bar that is shown
 
 
@@ -163,22 +165,38 @@ def _lifetimes(birth, death, chain):
 
 
 def lend(spans, outs):
-    """value -> an output of its size and dtype that is written after it has died.
+    """value -> an output of its size and dtype, for values that die before that begins.
 
-    An output's memory is ours while the call runs. Later values choose first: they
-    leave the longest time before them.
+    An output's memory is ours while the call runs. Who lives through the busiest steps
+    chooses first.
     """
     def kind(ref):
         return ref[0].specs[ref[1]].size, ref[0].specs[ref[1]].dtype
 
-    idle, lent = {}, {}  # kind -> heap of (minus the step that needs it, output)
-    for ref, k in outs.items():
-        heapq.heappush(idle.setdefault(kind(ref), []), (-spans[ref][0], k))
-    for ref in sorted(spans, key=lambda ref: -spans[ref][1]):
-        heap = idle.get(kind(ref))
-        if ref not in outs and heap and spans[ref][1] < -heap[0][0]:
-            lent[ref] = heap[0][1]
-            heapq.heapreplace(heap, (-spans[ref][0], lent[ref]))
+    change = [0] * (2 + max((last for _, last, _ in spans.values()), default=0))
+    for ref, (first, last, nbytes) in spans.items():
+        if ref not in outs:
+            change[first] += nbytes
+            change[last + 1] -= nbytes
+    # The fourth power lets the largest sum of bytes outweigh many small ones.
+    pressure = [0, *accumulate(alive**4 for alive in accumulate(change))]
+
+    def relief(ref):
+        first, last, _ = spans[ref]
+        return pressure[last + 1] - pressure[first], last
+
+    idle, lent = {}, {}  # kind -> [(output, the steps in which it is used)]
+    for ref, k in sorted(outs.items(), key=lambda out: -spans[out[0]][0]):
+        idle.setdefault(kind(ref), []).append((k, [(spans[ref][0], math.inf)]))
+    fitting = [ref for ref in spans if ref not in outs and kind(ref) in idle]
+    for ref in sorted(fitting, key=relief, reverse=True):
+        first, last, _ = spans[ref]
+        for k, used in idle[kind(ref)][:IDLE]:
+            at = bisect.bisect(used, (first, last))
+            if (at == 0 or used[at - 1][1] < first) and last < used[at][0]:
+                used.insert(at, (first, last))
+                lent[ref] = k
+                break
     return lent
 
 
