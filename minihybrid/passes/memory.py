@@ -18,8 +18,8 @@ from minihybrid.op import Node, Spec
 from minihybrid.passes.rows import rows_of
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
-TRIES = 100  # orders that are tried for a graph of a few buffers,
-EFFORT = 10**6  # and for a large one as many as look at so many pairs of buffers
+TRIES = 100  # orders that are tried at most,
+EFFORT = 10**5, 20  # as long as no more pairs of values are looked at: all, and a value
 IDLE = 8  # outputs that are looked at for one value
 COLUMNS = 64  # the longest bar that is shown
 
@@ -216,8 +216,9 @@ def arrange(spans):
     """
     size = {name: max(-(-nbytes // ALIGN), 1) * ALIGN
             for name, (_, _, nbytes) in spans.items()}
-    near, n_pairs, bound = neighbours(spans, size)
-    tries = min(TRIES, EFFORT // max(n_pairs, 1))
+    effort = EFFORT[0] + EFFORT[1] * len(spans)
+    near, n_pairs, bound = neighbours(spans, size, effort)
+    tries = min(TRIES, effort // max(n_pairs, 1))
     best, least, last = recycled(spans, size) if tries == 0 else {}, math.inf, math.inf
     order, chance = sorted(spans, key=lambda name: -size[name]), random.Random(0)
     for _ in range(tries):
@@ -237,10 +238,10 @@ def arrange(spans):
     return best, max((at + spans[name][2] for name, at in best.items()), default=0)
 
 
-def neighbours(spans, size):
+def neighbours(spans, size, limit=math.inf):
     """(name -> names that live at the same time, pairs of them, most bytes at once).
 
-    Stops counting above `EFFORT` pairs.
+    Stops above a limit of pairs.
     """
     near, alive, n_pairs, most = {}, [], 0, 0
     for name in sorted(spans, key=lambda name: spans[name][0]):
@@ -249,10 +250,10 @@ def neighbours(spans, size):
         for other in alive:
             near[other].append(name)
         n_pairs += len(alive)
-        if n_pairs > EFFORT:
+        if n_pairs > limit:
             break
         alive.append(name)
-        most = max(most, sum(size[other] for other in alive))
+        most = max(most, sum(map(size.get, alive)))
     return near, n_pairs, most
 
 
