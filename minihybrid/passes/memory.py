@@ -206,7 +206,7 @@ def arrange(spans):
 
     Largest first, each at the lowest place that is free while it lives. If the arena is
     larger than what lives at one time, those that stick out choose first in the next
-    try; if that does not help, chance has a say in the order. The best try counts.
+    try; if these do not become fewer, chance has a say in it. The best try counts.
 
     Source:  largest first is the offset calculator of TensorFlow Lite; to serve first
              who fared badly is squeaky wheel optimisation (Joslin, Clements, 1999).
@@ -219,7 +219,7 @@ def arrange(spans):
     effort = EFFORT[0] + EFFORT[1] * len(spans)
     near, n_pairs, bound = neighbours(spans, size, effort)
     tries = min(TRIES, effort // max(n_pairs, 1))
-    best, least, last = recycled(spans, size) if tries == 0 else {}, math.inf, math.inf
+    best, least, few = recycled(spans, size) if tries == 0 else {}, math.inf, math.inf
     order, chance = sorted(spans, key=lambda name: -size[name]), random.Random(0)
     for _ in range(tries):
         offsets = first_fit(order, size, near)
@@ -229,12 +229,13 @@ def arrange(spans):
             best, least = offsets, peak
         if least == bound:
             break
-        if peak < last:
-            order.sort(key=lambda name: ends[name] <= bound)
-            last = peak
+        too_high = {name for name in order if ends[name] > bound}
+        if len(too_high) < few:
+            order.sort(key=lambda name: name not in too_high)
+            few = len(too_high)
         else:
             order.sort(key=lambda name: -size[name] * chance.random())
-            last = math.inf
+            few = math.inf
     return best, max((at + spans[name][2] for name, at in best.items()), default=0)
 
 
