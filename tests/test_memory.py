@@ -1,12 +1,16 @@
 """Memory: how near the planner comes to the best plan, and what a call allocates."""
 
+import re
 import tracemalloc
 from itertools import permutations, product
 
 import numpy as np
 import pytest
+from samples import CASES
+from test_ops_laws import Program
 
 from minihybrid import autograd, nd, sym
+from minihybrid.codegen import cpu
 from minihybrid.gluon import nn
 from minihybrid.op import Spec
 from minihybrid.passes import PASSES, expand, fuse, optimise, plan_memory
@@ -331,6 +335,19 @@ def test_a_plan_allocates_its_outputs_and_nothing_else():
     assert plan.memory.nbytes > 0
     assert sum(out.nbytes for out in outs) == plan.memory.outs_nbytes
     assert 0 <= peak - plan.memory.outs_nbytes < 2048
+
+
+def test_no_kernel_makes_an_array():
+    """Numba's own allocations are not traced, but all that makes one is in the text."""
+    texts = []
+    for case in CASES:
+        graph = optimise(expand(Program([case], "float32").graph))[-1][1]
+        if cpu.unsupported(graph) is None:
+            texts.append(cpu.generate(graph, plan_memory(graph), [])[0])
+    makers = re.compile(r"\bnp\.(empty|zeros|ones|full|arange|array)\w*\(|\.copy\(")
+    assert len(texts) > 500
+    assert not [found[0] for text in texts if (found := makers.search(text))]
+    assert makers.search("    line = np.empty(9, np.int64)")
 
 
 def test_weights_are_read_where_they_are(net):
