@@ -12,7 +12,7 @@ from test_ops_laws import Program
 from minihybrid import autograd, nd, sym
 from minihybrid.codegen import cpu
 from minihybrid.gluon import nn
-from minihybrid.op import Spec
+from minihybrid.op import OPS, Spec
 from minihybrid.passes import PASSES, expand, fuse, optimise, plan_memory
 from minihybrid.passes.memory import (
     arrange,
@@ -287,6 +287,16 @@ def test_an_output_that_is_not_written_yet_holds_other_values():
     assert memory.nbytes == memory.outs_nbytes == spec.nbytes
 
 
+def test_scratch_stays_in_the_arena():
+    """Also where an output has its size and its dtype."""
+    order = OPS["_order"]
+    graph, _ = trace(lambda x: order(order(x)), {"x": Spec((2, 4), F32)})
+    memory = plan_memory(graph)
+    (scratch, _), *_ = memory.scratch.values()
+    assert scratch.specs[0].nbytes == memory.outs_nbytes
+    assert memory.offsets.keys() >= set(memory.scratch.values())
+
+
 # -- a call ----------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def net():
@@ -358,7 +368,7 @@ def test_weights_are_read_where_they_are(net):
     arrays = [a for name in plan.params for p, a
               in zip(net.collect_params().values(), arrays, strict=True)
               if p.name == name]
-    _, (table, _) = plan.bind(arrays)
+    table, _ = plan.bind(arrays)
     assert table.tolist() == [a.ctypes.data for a in arrays] and len(arrays) == 6
     net[2].weight.data()[:] = 0  # no word to the plan
     peak, y = traced_peak(lambda: net(x))

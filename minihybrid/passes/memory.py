@@ -168,7 +168,7 @@ def lend(spans, outs):
     """value -> an output of its size and dtype, for values that die before that begins.
 
     An output's memory is ours while the call runs. Who lives through the busiest steps
-    chooses first.
+    chooses first. Scratch stays in the arena, where each kernel looks for it.
     """
     def kind(ref):
         return ref[0].specs[ref[1]].size, ref[0].specs[ref[1]].dtype
@@ -188,7 +188,8 @@ def lend(spans, outs):
     idle, lent = {}, {}  # kind -> [(output, the steps in which it is used)]
     for ref, k in sorted(outs.items(), key=lambda out: -spans[out[0]][0]):
         idle.setdefault(kind(ref), []).append((k, [(spans[ref][0], math.inf)]))
-    fitting = [ref for ref in spans if ref not in outs and kind(ref) in idle]
+    fitting = [ref for ref in spans
+               if ref[0].op is not None and ref not in outs and kind(ref) in idle]
     for ref in sorted(fitting, key=relief, reverse=True):
         first, last, _ = spans[ref]
         for k, used in idle[kind(ref)][:IDLE]:
