@@ -174,7 +174,7 @@ def ratios(build, n):
     rng, found = np.random.default_rng(7), []
     for _ in range(n):
         graph = small_graph(build, rng)
-        memory, least = plan_memory(graph, threads=0), least_arena(graph)
+        memory, least = plan_memory(graph, scratch=False), least_arena(graph)
         found.append(memory.nbytes / least if least else 1 + memory.nbytes)
     print(f"{build.__name__}: worst {max(found):.3f}, mean {np.mean(found):.4f}")
     return np.array(found)
