@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.graph import Graph, GraphError
-from minihybrid.op import Node, Spec
+from minihybrid.op import OPS, Node, Spec
 from minihybrid.passes import (
     PASSES,
     cse,
@@ -294,13 +294,20 @@ def turns_the_order_round(graph):
     return Graph(graph.nodes[::-1], graph.heads)
 
 
+def combines_shapes_that_do_not_fit(graph):
+    *nodes, last = graph.nodes
+    other = Node(None, name="other", specs=(Spec((7,), F32),))
+    wrong = Node(OPS["elemwise_add"], ((last, 0), (other, 0)), {}, "sum", last.specs)
+    return Graph([*nodes, last, other, wrong], [(wrong, 0)])
+
+
 def falls_over(graph):
     return {}["nothing"]
 
 
 @pytest.mark.parametrize("broken", (
     loses_a_node, lies_about_a_shape, reads_a_missing_output, turns_the_order_round,
-    falls_over), ids=lambda f: f.__name__)
+    combines_shapes_that_do_not_fit, falls_over), ids=lambda f: f.__name__)
 def test_the_pass_that_breaks_a_graph_is_named(broken):
     graph, _ = trace(lambda x: sym.relu(sym.tanh(x)), {"x": Spec((2,), F32)})
     with pytest.raises(GraphError, match=broken.__name__):
