@@ -7,6 +7,7 @@ Two random nodes differ in their `stream`, so they stay two.
 What is left out: seeing that a + b is b + a.
 """
 
+from minihybrid.op import Node
 from minihybrid.passes.rewrite import rewrite
 
 
@@ -22,14 +23,9 @@ def cse(graph):
             key = (value.dtype, value.shape, value.tobytes())
         else:
             key = (node.op, repr(node.attrs), inputs)  # 0.0 == -0.0, but not in text
-        if key in first:
-            return [(first[key], i) for i in range(node.n_outputs)]
-        if inputs == node.inputs:
-            first[key] = node
-            return None
-        first[key] = emit(
-            type(node)(node.op, inputs, node.attrs, node.name, node.specs)
-        )
+        if key not in first:
+            first[key] = emit(node if inputs == node.inputs else Node(
+                node.op, inputs, node.attrs, node.name, node.specs))
         return [(first[key], i) for i in range(node.n_outputs)]
 
     return rewrite(graph, rule)
