@@ -247,6 +247,12 @@ def test_a_repeated_expression_is_computed_once():
     assert (graph.n_ops, cse(graph).n_ops) == (5, 3)
 
 
+def test_fused_nodes_that_differ_in_a_number_stay_two():
+    graph, _ = trace(lambda x: [x * 2 + 1, x * 3 + 1], {"x": Spec((2,), F32)})
+    after = optimise(graph, (fuse, cse))[-1][1]
+    assert_same(graph, after, {"x": np.float32([1, 2])})
+
+
 def test_two_random_draws_stay_two():
     graph, _ = trace(lambda x: x + sym.random.normal(shape=(2,)) - sym.random.normal(
         shape=(2,)), {"x": Spec((2,), F32)})
