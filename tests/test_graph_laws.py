@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.graph import Graph, GraphError
-from minihybrid.op import Node, Spec
+from minihybrid.op import OPS, Node, Spec
 from minihybrid.passes import (
     PASSES,
     cse,
@@ -247,6 +247,12 @@ def test_a_repeated_expression_is_computed_once():
     assert (graph.n_ops, cse(graph).n_ops) == (5, 3)
 
 
+def test_fused_nodes_that_differ_in_a_number_stay_two():
+    graph, _ = trace(lambda x: [x * 2 + 1, x * 3 + 1], {"x": Spec((2,), F32)})
+    after = optimise(graph, (fuse, cse))[-1][1]
+    assert_same(graph, after, {"x": np.float32([1, 2])})
+
+
 def test_two_random_draws_stay_two():
     graph, _ = trace(lambda x: x + sym.random.normal(shape=(2,)) - sym.random.normal(
         shape=(2,)), {"x": Spec((2,), F32)})
@@ -294,13 +300,20 @@ def turns_the_order_round(graph):
     return Graph(graph.nodes[::-1], graph.heads)
 
 
+def combines_shapes_that_do_not_fit(graph):
+    *nodes, last = graph.nodes
+    other = Node(None, name="other", specs=(Spec((7,), F32),))
+    wrong = Node(OPS["elemwise_add"], ((last, 0), (other, 0)), {}, "sum", last.specs)
+    return Graph([*nodes, last, other, wrong], [(wrong, 0)])
+
+
 def falls_over(graph):
     return {}["nothing"]
 
 
 @pytest.mark.parametrize("broken", (
     loses_a_node, lies_about_a_shape, reads_a_missing_output, turns_the_order_round,
-    falls_over), ids=lambda f: f.__name__)
+    combines_shapes_that_do_not_fit, falls_over), ids=lambda f: f.__name__)
 def test_the_pass_that_breaks_a_graph_is_named(broken):
     graph, _ = trace(lambda x: sym.relu(sym.tanh(x)), {"x": Spec((2,), F32)})
     with pytest.raises(GraphError, match=broken.__name__):

@@ -6,6 +6,7 @@ Gives:   `optimise`, which runs the passes in order, checks the graph after each
 """
 
 from minihybrid.graph import GraphError
+from minihybrid.op import ShapeError
 from minihybrid.passes.cse import cse
 from minihybrid.passes.dce import dce
 from minihybrid.passes.expand import expand
@@ -26,9 +27,9 @@ def optimise(graph, passes=PASSES):
     stages = []
     for run in passes:
         try:
-            graph = run(graph)
-        except (KeyError, IndexError, AttributeError) as error:
+            graph = run(graph).check(run.__name__)
+        except (KeyError, IndexError, AttributeError, ShapeError) as error:
             raise GraphError(f"the pass {run.__name__} failed: "
                              f"{type(error).__name__}: {error}") from error
-        stages.append((run.__name__, graph.check(run.__name__)))
+        stages.append((run.__name__, graph))
     return stages

@@ -9,6 +9,7 @@ What is left out: computing a value again instead of keeping it.
 
 from minihybrid.autograd import gradient
 from minihybrid.graph import Graph, topological
+from minihybrid.name import NameManager
 from minihybrid.op import Node
 from minihybrid.passes.cse import cse
 from minihybrid.passes.fold import fold
@@ -34,7 +35,7 @@ def joint_graph(graph, wanted):
     has none.
     """
     names = {n.name: n for n in graph.variables}
-    with tracing(Trace(lower=True)) as trace:
+    with tracing(Trace(lower=True)) as trace, NameManager():
         trace.nodes += graph.nodes
         trace.known.update(graph.nodes)
         seeds = [var(name, spec=n.specs[j]) for name, (n, j)
