@@ -201,7 +201,7 @@ def mark_variables(variables, gradients, grad_reqs="write"):
             raise AttrError(f"mark_variables: a variable of shape {v.shape} got a "
                             f"gradient of shape {g.shape} and grad_req={req!r}; needed:"
                             " one shape, and write, add or null")
-        v.node, v.index = Node(None, values=(v.data,), info=Leaf(g, req)), 0
+        v.node, v.index = Node(None, values=(v.data,), info=Leaf(v.data, req, g)), 0
 
 
 class Function:

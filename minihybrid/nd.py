@@ -58,11 +58,20 @@ def aligned(shape, dtype, raw=None):
 class Leaf:
     """Where a variable's gradient goes: a buffer, and write, add or null.
 
-    `fresh` says whether a backward wrote it since the last step of a Trainer.
+    The buffer is made when it is first asked for: who only predicts needs no memory for
+    it. `fresh` says whether a backward wrote it since the last step of a Trainer.
     """
 
-    def __init__(self, grad, req):
-        self.grad, self.req, self.fresh = grad, req, False
+    def __init__(self, like, req, grad=None):
+        self.like, self.req, self.fresh = like, req, False
+        self._grad = grad
+
+    @property
+    def grad(self):
+        """The buffer, of zeros at first; `None` if the gradient goes nowhere."""
+        if self._grad is None and self.req != "null":
+            self._grad = NDArray(np.zeros(self.like.shape, self.like.dtype))
+        return self._grad
 
 
 class NDArray(Value):
@@ -285,8 +294,7 @@ class NDArray(Value):
         if grad_req not in ("write", "add", "null"):
             raise AttrError(f"attach_grad: grad_req='{grad_req}' is unknown; needed: "
                             "write, add or null")
-        grad = NDArray(np.zeros_like(self.data)) if grad_req != "null" else None
-        self.node = Node(None, values=(self.data,), info=Leaf(grad, grad_req))
+        self.node = Node(None, values=(self.data,), info=Leaf(self.data, grad_req))
         self.index = 0
 
     @property

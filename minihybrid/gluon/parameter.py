@@ -191,12 +191,12 @@ class Parameter:
     @property
     def _grad(self):
         """The gradient's buffer in a list, or `None` where there is none."""
-        return None if self._array is None or self._array.grad is None \
+        return None if self._array is None or self._grad_req == "null" \
             else self.list_grad()
 
     def zero_grad(self):
         """Set the gradient to 0."""
-        if self._array is not None and self._array.grad is not None:
+        if self._array is not None and self._grad_req != "null":
             self._array.grad[...] = 0
 
     def set_data(self, data):
