@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from child import Child
 from envs import NotAvailable
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from workloads import ALL
 
 from minihybrid.bench import Timing

@@ -246,6 +246,6 @@ def _rounds(n_rounds, expected_s):
     """The rounds to walk over, behind a progress bar if they are expected to last."""
     if expected_s < PROGRESS_BAR_FROM_S:
         return range(n_rounds)
-    from tqdm.auto import tqdm  # here: in a notebook it loads the widgets
+    from tqdm import tqdm  # here: few timings take so long
 
     return tqdm(range(n_rounds), desc="timing", leave=False)

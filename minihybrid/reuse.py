@@ -14,23 +14,22 @@ from sys import getrefcount
 
 from minihybrid.nd import aligned
 
-LARGE = 2**17  # bytes: from here on the C library, too, asks the system each time
+LARGE = 2**20  # bytes: below, the C library itself keeps what is given back
 KEPT = 2       # in `y = f(y)` one result is read while the next one is written
 
 
-def _count():
-    found = object()
-    return getrefcount(found)
+def _holders(array):
+    return getrefcount(array.base)
 
 
-NOBODY = _count()  # what is counted for an object that only this function knows
+NOBODY = _holders(aligned(1, "uint8"))  # how many hold memory that no result lies in
 
 
 class Reuse:
     """Makes arrays of one shape and dtype; those that were given up come back.
 
     >>> import numpy as np
-    >>> made = Reuse((256, 256), np.dtype("float32"))
+    >>> made = Reuse((512, 512), np.dtype("float32"))
     >>> first = made()
     >>> where, second = first.ctypes.data, made()
     >>> second.ctypes.data == where
@@ -42,21 +41,22 @@ class Reuse:
 
     def __init__(self, shape, dtype):
         self.shape, self.dtype = shape, dtype
-        self.kept = deque()  # bytes; whoever takes some out is alone with them
+        self.kept = deque()  # whoever takes something out is alone with it
 
     def __call__(self):
         """An array with any content; nobody else holds its memory."""
-        raw = None
+        array = None
         for _ in range(len(self.kept)):
             try:
                 found = self.kept.popleft()
             except IndexError:  # other threads hold the rest
                 break
-            if getrefcount(found) == NOBODY:
-                raw = found
+            if _holders(found) == NOBODY:
+                array = found
                 break
             self.kept.append(found)
-        out = aligned(self.shape, self.dtype, raw)
+        array = aligned(self.shape, self.dtype) if array is None else array
+        out = array.view()  # holds the memory, and so does whatever is made of it
         if len(self.kept) < KEPT:
-            self.kept.append(out.base)  # the bytes; `out` holds them, too
+            self.kept.append(array)
         return out

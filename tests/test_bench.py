@@ -49,7 +49,7 @@ def bars(monkeypatch):
         shown.append(len(rounds))
         return rounds
 
-    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=tqdm))
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=tqdm))
     return shown
 
 
