@@ -256,26 +256,20 @@ def _link(codes):
     ADDRESSES.update((symbol, engine.get_function_address(symbol)) for symbol in codes)
 
 
-class _Method(ctypes.Structure):
-    """How C describes a built-in function to Python."""
-
-    _fields_ = [("name", ctypes.c_char_p), ("address", ctypes.c_void_p),
-                ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
-
-
 FASTCALL = 0x0080  # METH_FASTCALL: arguments come as addresses of objects, and a count
+NAME = ctypes.create_string_buffer(b"run")
 
 
 def make_runner(address, program):
     """The driver as a built-in function of Python, with a program as its `self`.
 
     program:  an array of int64 (codegen/driver.py).
+
+    What C must know of a function (name, address, flags, no description) stands behind
+    the program's last number, since Python reads it until it lets go of `self`.
     """
+    program = np.append(program, [ctypes.addressof(NAME), address, FASTCALL, 0])
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
-    return make(ctypes.byref(_method(address)), ctypes.py_object(program), None)
-
-
-@functools.cache  # Python reads it as long as there are functions made of it
-def _method(address):
-    return _Method(b"run", address, FASTCALL, None)
+    make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    return make(program[-4:].ctypes.data, program, None)
