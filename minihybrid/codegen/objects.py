@@ -37,7 +37,8 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = f"""
 import signal, sys, types
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked hears it, and may end us
-sys.modules["scipy"] = sys.modules["coverage"] = None  # Numba would load them
+for name in ("scipy", "cffi", "coverage"):  # Numba would load them, for nothing
+    sys.modules[name] = None
 for name, path in {{"minihybrid": {os.path.dirname(FOLDER)!r},
                    "minihybrid.codegen": {FOLDER!r}}}.items():
     sys.modules[name] = types.ModuleType(name)  # the compiler needs little of it
