@@ -39,23 +39,27 @@ LOG2 = np.float32(math.log(2))
 ZERO, HALF, ONE, TWO, INF32, NAN32 = map(np.float32, (0, 0.5, 1, 2, INF, NAN))
 TINY = np.float32(2**-126)  # numbers below have fewer digits
 
-EXP = polynomial(1, 1, 0.50000036, 0.16666617, 0.041661203, 0.008335971, 0.0014105367,
-                 0.00019629209)
+EXP = polynomial(1, 0.5, 0.124999985, 0.020833151, 0.0026042666, 0.00026152105,
+                 2.159474e-05)
+BOUND = int32((MAGIC32 + np.float32(80)).view(np.int32))
 
 
 @njit(**INLINE)
 def grow32(x, first):
-    """first times e**x: x = 2 n log 2 + r, a polynomial for r, times 2**n twice.
+    """first times e**x, for x = 2 n log 2 + r: a polynomial for e**(r/2), times 2**n,
+    and the square of that.
 
-    Twice, because 2**(2 n) may be too large or too small where the product is not.
+    The square, because 2**(2 n) may be too large or too small where e**x is not. For a
+    large x, n is bounded and r is not: then the polynomial is large.
     """
     y = float32(-106) if x < float32(-106) else x
-    y = float32(106) if y > float32(106) else y
     s = y * float32(0.5 / math.log(2)) + MAGIC32
+    bits = as_bits(s)
+    s = as_float(BOUND if bits > BOUND else bits)
     n = s - MAGIC32
     r = y - n * (HIGH + HIGH) - n * (LOW + LOW)
-    scale = power_of_two(s)
-    return EXP(r) * (scale * first) * scale
+    half = EXP(r) * power_of_two(s)
+    return half * first * half
 
 
 @njit(**INLINE)

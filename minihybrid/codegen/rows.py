@@ -139,6 +139,10 @@ class RowLoops:
                         self.read(node.inputs[0], node)
                 else:
                     self.k.scalars([node], values, f"({self.flat(node)})", self.read)
+                    if node.specs[0].dtype.kind == "f" and not self.across:
+                        name = self.k.name("v")
+                        self.k(f"{name} = settled({values[node, 0]})")
+                        values[node, 0] = name
                 waits = (node, 0) in self.k.outs or node in self.rows.slots
                 if waits and not (node.op.reduce and self.across):  # it is there
                     self.k(f"{self.waits_at(node)} = {values[node, 0]}")

@@ -120,6 +120,21 @@ def root(typing, number):
     return number(number), codegen
 
 
+@intrinsic
+def settled(typing, number):
+    """The number itself, computed where it stands.
+
+    Without this, LLVM makes x / y of x * (1 / y), a division for each x.
+    """
+    def codegen(context, builder, signature, args):
+        kind = args[0].type
+        name = f"llvm.arithmetic.fence.{kind.intrinsic_name}"
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(kind, [kind]), name)
+        return builder.call(function, args)
+    return number(number), codegen
+
+
 def polynomial(*coefficients):
     """A Numba function: c0 + x (c1 + x (c2 + ...)), a multiplication and addition each.
 

@@ -27,6 +27,7 @@ from minihybrid.ops.elementwise import (
     choose,
     exp,
     log,
+    reciprocal,
     relu,
     sigmoid,
     softrelu,
@@ -339,7 +340,7 @@ def _softmax_lower(specs, data, length=None, *, axis, temperature, dtype=None,
         return cast(data, dtype=dtype or floating(specs[0].dtype))
     shifted, counts, wide = _shifted(specs, data, length, axis, temperature, dtype)
     e = exp(shifted)
-    out = e.broadcast_div(sum_(e, axis=axis, keepdims=True))
+    out = e.broadcast_mul(reciprocal(sum_(e, axis=axis, keepdims=True)))
     if counts is not None:
         out = choose(counts, out, made(data, full, shape=(1,), dtype=wide, value=0.0))
     return out if dtype in (None, wide) else cast(out, dtype=dtype)
