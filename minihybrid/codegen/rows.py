@@ -83,8 +83,9 @@ class RowLoops:
 
     def waits_at(self, node):
         """Where in `work` or in an output a value waits for later passes."""
-        if (node, 0) in self.k.outs:
-            return f"{self.k.outs[node, 0]}[{self.flat(node)}]"
+        out = self.rows.lent.get(node, node), 0
+        if out in self.k.outs:
+            return f"{self.k.outs[out]}[{self.flat(node)}]"
         n, tile = self.frame.n, self.rows.tile
         if node in self.stats:
             at = (len(self.rows.saved) * n + self.rows.slots.index(node)) * tile
@@ -154,7 +155,7 @@ class RowLoops:
         rows = self.rows
         sums = [n for n in self.stats if n.op.reduce and rows.depth[n] == depth + 1]
         outs = [n for n in self.nodes if n not in self.stats and rows.depth[n] == depth
-                and ((n, 0) in self.k.outs or n in rows.saved)]
+                and self.is_kept(n)]
         if not sums and not outs:
             return
         needed = self.needed({n.inputs[0][0] for n in sums} | set(outs), depth)
@@ -166,18 +167,23 @@ class RowLoops:
                 self.columns():
             values = dict(self.known)
             self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
-            for node in outs:
-                self.k(f"{self.waits_at(node)} = {values[node, 0]}")
             for node in sums:
                 source = node.inputs[0]
                 self.add(node, values.get(source) or self.read(source, node))
+            for node in outs:  # last: what has waited there is read
+                self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+
+    def is_kept(self, node):
+        """Whether an element of the row is written to memory."""
+        rows = self.rows
+        return (node, 0) in self.k.outs or node in rows.lent or node in rows.saved
 
     def needed(self, wanted, depth):
         """The nodes to compute in a pass; what waits is not computed again."""
         nodes = []
         for node in reversed(self.nodes):
-            waits = self.rows.depth[node] < depth and node in self.rows.waiting and (
-                node in self.rows.saved or (node, 0) in self.k.outs)
+            waits = self.rows.depth[node] < depth and node in self.rows.waiting \
+                and self.is_kept(node)
             if node in wanted and not (node in self.stats or is_literal(node) or waits):
                 nodes.insert(0, node)
                 wanted = wanted | {n for n, _ in node.inputs}
