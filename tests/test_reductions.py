@@ -125,6 +125,17 @@ def test_rows_are_read_once_and_written_once(rng, name):
     assert (plan.n_kernels, plan.nbytes_moved) == (1, round(arrays * 6 * 40 * 4))
 
 
+def test_what_waits_for_the_last_pass_waits_in_its_output(rng):
+    """An output has room for one value; the `exp` of a second one needs memory."""
+    x = rng.standard_normal((6, 40)).astype("f4")
+
+    def two(x, y):
+        return sym.softmax(x) + sym.softmax(y)
+
+    assert assert_compiled_agrees(sym.softmax, x).memory.nbytes == 0
+    assert assert_compiled_agrees(two, x, x[::-1].copy()).memory.nbytes == 40 * 4
+
+
 def test_a_masked_softmax_is_one_kernel(rng):
     x, length = rng.standard_normal((5, 6)).astype("f4"), np.int32([0, 1, 6, 9, 3])
     plan = assert_compiled_agrees(lambda x, n: sym.softmax(x, n, use_length=True), x,

@@ -162,7 +162,7 @@ class Rows:
         return read_in
 
     def _lend(self, nodes, heads, read_in):
-        """waiting node -> the output of the last pass that it waits in, each in its own.
+        """waiting node -> the output of the last pass that it waits in, one in each.
 
         In that pass an element is read before its place is written.
         """
