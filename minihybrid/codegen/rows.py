@@ -141,6 +141,7 @@ class RowLoops:
                 else:
                     self.k.scalars([node], values, f"({self.flat(node)})", self.read)
                     if node.specs[0].dtype.kind == "f" and not self.across:
+                        # One division a row must not become one for each element.
                         name = self.k.name("v")
                         self.k(f"{name} = settled({values[node, 0]})")
                         values[node, 0] = name

@@ -289,7 +289,7 @@ def _softmax_eager(data, length=None, *, axis, temperature, dtype=None,
         counts = places < np.expand_dims(length, axis)
         data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
     e = np.exp(_below_zero(data, axis, temperature, dtype))
-    out = np.where(counts, e / e.sum(axis=axis, keepdims=True), 0)
+    out = np.where(counts, e * (1 / e.sum(axis=axis, keepdims=True)), 0)
     return out.astype(dtype or e.dtype, copy=False)
 
 
