@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import compiler, compiler_lock, cpu, registry
 from numba.core import typed_passes as typed
@@ -28,6 +28,9 @@ from minihybrid.codegen.driver import ARGUMENTS, drive, enter
 from minihybrid.codegen.flat import Flat
 from minihybrid.codegen.scalar import FAST
 
+# A loop of more turns stays a loop. One instruction that reads a row, turn after turn,
+# shows the processor what to fetch ahead; a hundred in a line, each once a row, do not.
+UNROLL = "-unroll-full-max-count=12"
 IDLE_S = 30.0  # after so long without a request the process ends
 WORD = ir.IntType(64)
 
@@ -113,6 +116,7 @@ def answer(request, symbol):
 
 def serve():
     """Answer requests until there are no more, or none for a while."""
+    binding.set_option("", UNROLL)
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not disturb the answers
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for who asks
