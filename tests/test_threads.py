@@ -87,7 +87,7 @@ net.add(nn.Dense(300, activation="relu"), nn.Dense(200))
 mx.random.seed(3)
 net.initialize()
 net.hybridize()
-x = nd.array(rng.standard_normal((512, 700)))
+x = nd.array(rng.standard_normal((1024, 700)))
 outs = [f(x, x + 1), net(x)]
 plans = [*f.plans.values(), *net.plans.values()]
 

@@ -11,7 +11,6 @@ loops, rewriting); nothing here is worth more than half of the time that they to
 """
 
 import os
-import signal
 import struct
 import sys
 import threading
@@ -119,7 +118,6 @@ def serve():
     binding.set_option("", UNROLL)
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not disturb the answers
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for who asks
     seen = [time.monotonic(), False]  # when the last answer went, whether one is due
 
     def watch():

@@ -18,7 +18,7 @@ from minihybrid.ops.shapes import row_major
 from minihybrid.passes.memory import scratch_of
 from minihybrid.passes.rows import rows_of
 
-WORTH_SHARING = 2**20  # sums and products: some 50 microseconds of one thread
+WORTH_SHARING = 2**21  # sums and products: some 50 microseconds of one thread
 
 
 class Buf(str):
