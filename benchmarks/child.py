@@ -5,6 +5,7 @@ import signal
 import subprocess
 from pathlib import Path
 from threading import Timer
+from time import sleep
 
 from envs import NotAvailable, python_of
 from machine import limits
@@ -12,6 +13,7 @@ from machine import limits
 WORKER = Path(__file__).parent / "worker.py"
 TURN_S = 0.02  # a mode's part of one round lasts at least this long
 LIMIT_S = 300  # an answer that takes longer is none
+REST_S = 0.1   # so long may a pool of threads spin after its last work
 
 # Where minihybrid, PyTorch and tinygrad keep compiled code: variable -> path inside.
 DISK_CACHES = {"MINIHYBRID_CACHE_DIR": "", "TORCHINDUCTOR_CACHE_DIR": "",
@@ -62,7 +64,8 @@ class Child:
             self.n_calls *= 2
 
     def turn(self):
-        """Seconds per call in one turn."""
+        """Seconds per call in one turn, once the threads of the last one sleep."""
+        sleep(REST_S)
         return self.ask("time", n_calls=self.n_calls)["elapsed_s"] / self.n_calls
 
     def peak_nbytes(self):
