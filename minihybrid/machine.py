@@ -10,6 +10,8 @@ What is left out: caches; tiles are small enough for all that are sold today.
 import os
 from functools import cache
 
+from minihybrid.op import AttrError
+
 
 @cache
 def registers():
@@ -41,5 +43,12 @@ def cores():
 
 @cache
 def threads():
-    """How many threads compute: `MINIHYBRID_NUM_THREADS`, or one for each core."""
-    return max(1, int(os.environ.get("MINIHYBRID_NUM_THREADS") or cores()))
+    """How many threads compute: `MINIHYBRID_NUM_THREADS`, or one for each core.
+
+    Raises:  AttrError if the variable is not a whole number from 1 on.
+    """
+    wanted = os.environ.get("MINIHYBRID_NUM_THREADS") or str(cores())
+    if not (wanted.isascii() and wanted.isdigit() and int(wanted)):
+        raise AttrError(f"MINIHYBRID_NUM_THREADS is {wanted!r}, but a whole number "
+                        "from 1 on is needed; without it, each core has a thread")
+    return int(wanted)

@@ -422,6 +422,16 @@ def test_arrays_that_do_not_lie_in_plain_order_are_copied_first(how):
     np.testing.assert_array_equal(f(x).asnumpy(), wanted * 2 + 1)
 
 
+def test_numbers_in_the_other_order_of_bytes_are_not_read_as_ours():
+    wanted = np.arange(5, dtype="float32")
+    f = mx.function(lambda a: a * 2 + 1)
+    x = nd.array(wanted)
+    x.data = wanted.astype(wanted.dtype.newbyteorder())
+    np.testing.assert_array_equal(f(x).asnumpy(), wanted * 2 + 1)
+    (plan,) = f.plans.values()
+    assert plan.target == "numpy" and "has no compiled kernels" in plan.target_note
+
+
 def test_the_driver_stops_where_it_is_told():
     f = mx.function(lambda a, b: nd.dot(nd.dot(a, b) + 1, b))
     a, b = nd.ones((2, 2)), nd.ones((2, 2))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import nd
+from minihybrid import machine, nd
 from minihybrid.codegen.objects import load_kernels, make_runner
 from minihybrid.codegen.program import ARRAY, NUMBER, Step, numbers_of
 from minihybrid.codegen.team import together
@@ -190,3 +190,10 @@ if pid:
                           capture_output=True, text=True, check=True, timeout=120,
                           env={**os.environ, "MINIHYBRID_NUM_THREADS": "2"})
     assert done.stdout.strip() == "both"
+
+
+@pytest.mark.parametrize("found", ["two", "0", "-1", "1.5"])
+def test_a_number_of_threads_that_is_none_is_refused(found, monkeypatch):
+    monkeypatch.setenv("MINIHYBRID_NUM_THREADS", found)
+    with pytest.raises(mx.base.MXNetError, match=f"'{found}', but a whole number"):
+        machine.threads.__wrapped__()

@@ -97,7 +97,7 @@ def unsupported(graph):
     """Why this target cannot run a graph; `None` if it can."""
     for node in graph.nodes:
         for spec in node.specs:
-            if spec.dtype.name not in SUPPORTED:
+            if spec.dtype.name not in SUPPORTED or not spec.dtype.isnative:
                 return f"'{node.name}' is {spec.dtype}, which has no compiled kernels"
         op = node.op
         if op and not (

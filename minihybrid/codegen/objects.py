@@ -75,7 +75,6 @@ class Compiler:
             raise HybridError(f"a kernel did not compile: {found.decode()}")
         return found
 
-
     def end(self):
         """Close its pipes, at which it ends if it runs."""
         with self.process, contextlib.suppress(OSError):  # `with` waits for the end
