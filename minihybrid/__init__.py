@@ -26,6 +26,7 @@ from minihybrid import (
     np,
     npx,
     optimizer,
+    params,
     serial,
     sym,
     util,
@@ -50,6 +51,6 @@ __all__ = [
     "ShapeError", "TraceError", "attribute", "autograd", "base", "context", "contrib",
     "cpu", "current_context", "datasets", "executor", "explain", "function", "gluon",
     "gpu", "init", "initializer", "lr_scheduler", "metric", "name", "nd", "ndarray",
-    "np", "np_shape", "npx", "num_gpus", "optimizer", "random", "serial", "show", "sym",
-    "symbol", "use_np_shape", "util", "visualization", "viz",
+    "np", "np_shape", "npx", "num_gpus", "optimizer", "params", "random", "serial",
+    "show", "sym", "symbol", "use_np_shape", "util", "visualization", "viz",
 ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from minihybrid import nd
 from minihybrid.op import AttrError, ShapeError
-from minihybrid.serial import load
+from minihybrid.params import load
 
 
 class Initializer:

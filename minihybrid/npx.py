@@ -14,7 +14,7 @@ What is left out: image and bounding box operators.
 import sys
 
 from minihybrid import nd as _nd
-from minihybrid import serial as _serial
+from minihybrid import params as _params
 from minihybrid import sym as _sym
 from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
 from minihybrid.nd import waitall
@@ -67,13 +67,13 @@ random = _RandomSeed()
 
 def save(file, arr):
     """Write an array, a list of arrays or a dict of them to a file."""
-    _serial.save(file, arr)
+    _params.save(file, arr)
 
 
 def load(file):
     """The arrays of a file, as `save` got them."""
     with np_shape():
-        found = _serial.load(file)
+        found = _params.load(file)
     if isinstance(found, dict):
         return {name: value.as_np_ndarray() for name, value in found.items()}
     return [value.as_np_ndarray() for value in found]

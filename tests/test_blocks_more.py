@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, gluon, init, nd
+from minihybrid.files import FileError
 from minihybrid.gluon import contrib, nn
-from minihybrid.serial import FileError
 
 
 def two_layers(units=3, **kwargs):

@@ -13,8 +13,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym, tracing
+from minihybrid.files import FileError
 from minihybrid.gluon import nn
-from minihybrid.serial import FileError
 
 
 def one_line_net(body, *inputs):

@@ -15,9 +15,9 @@ from minihybrid import (
     nd,
     optimizer,
 )
+from minihybrid.files import FileError
 from minihybrid.gluon.trainer import CompiledUpdate
 from minihybrid.optimizer import Optimizer, states_in
-from minihybrid.serial import FileError
 
 GOLDEN = Path(__file__).parent / "golden/training"
 GIVEN, *CASES = json.loads((GOLDEN / "optimizers.json").read_text())

@@ -66,6 +66,14 @@ LIBRARY = """exp log log1p expm1 pow sin cos erf erfc lgamma lgammaf log1pf sqrt
     numba_gamma numba_gammaf""".split()
 
 
+def test_softmax_divides_once_a_row():
+    """LLVM would make a division for each number of the product with 1 / sum."""
+    (kernel,) = kernels(lambda x: x.softmax(), Spec((8, 1000), F32))
+    (text,) = compile_kernel(kernel).inspect_llvm().values()
+    divisions = re.findall(r"= fdiv [^\n]*", text)
+    assert divisions and not [line for line in divisions if " x float>" in line]
+
+
 def unary(name, **attrs):
     """The compiled kernel of an operator, or of what it expands to."""
     op = OPS[name]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minihybrid as mx
-from minihybrid import gluon, nd, serial, sym
+from minihybrid import files, gluon, nd, params, sym
+from minihybrid.files import FileError
 from minihybrid.gluon import nn
-from minihybrid.serial import FileError
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -210,7 +210,7 @@ def test_what_a_variable_says_of_itself_is_kept(tmp_path):
     assert (again + again).infer_shape_partial()[0] == [(0, 3)]
 
 
-dtypes = st.sampled_from(sorted(serial.FLAGS))
+dtypes = st.sampled_from(sorted(params.FLAGS))
 shapes = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
 
 
@@ -229,8 +229,8 @@ def test_arrays_come_back_as_they_went(named, with_names):
         name: rng.integers(0, 2, shape).astype(dtype)
         for name, (dtype, shape) in named.items()
     }
-    data = serial.pack_arrays(list(arrays.values()), list(arrays) if with_names else ())
-    found, names = serial.unpack_arrays(data, "data")
+    data = params.pack_arrays(list(arrays.values()), list(arrays) if with_names else ())
+    found, names = params.unpack_arrays(data, "data")
     assert names == (list(arrays) if with_names else [])
     for a, b in zip(arrays.values(), found, strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape
@@ -249,7 +249,7 @@ def test_a_file_that_is_cut_off_says_where(n):
         match=r"a.params, byte \d+: .*but \d+ are left; the file is "
         "cut off or is no parameter file",
     ):
-        serial.unpack_arrays(PARAMS[:n], "a.params")
+        params.unpack_arrays(PARAMS[:n], "a.params")
 
 
 @pytest.mark.parametrize(
@@ -280,21 +280,21 @@ def test_a_wrong_number_is_named_with_its_place(at, form, value, message):
     data = bytearray(PARAMS)
     struct.pack_into("<" + form, data, at, value)
     with pytest.raises(FileError, match=r"a.params, byte \d+: ") as caught:
-        serial.unpack_arrays(bytes(data), "a.params")
+        params.unpack_arrays(bytes(data), "a.params")
     assert message in str(caught.value)
 
 
 def test_bytes_left_over_and_names_that_repeat():
     with pytest.raises(FileError, match="3 bytes are left over"):
-        serial.unpack_arrays(PARAMS + b"abc", "a")
+        params.unpack_arrays(PARAMS + b"abc", "a")
     one = [np.zeros(1, np.float32)]
     with pytest.raises(FileError, match="two arrays have one name"):
-        serial.unpack_arrays(serial.pack_arrays(one * 2, ["a", "a"]), "a")
+        params.unpack_arrays(params.pack_arrays(one * 2, ["a", "a"]), "a")
     with pytest.raises(FileError, match="1 names for 2 arrays"):
-        serial.unpack_arrays(serial.pack_arrays(one * 2, ["a"]), "a")
+        params.unpack_arrays(params.pack_arrays(one * 2, ["a"]), "a")
     with pytest.raises(FileError, match="is not UTF-8 text"):
-        serial.unpack_arrays(
-            serial.pack_arrays(one, ["é"]).replace("é".encode(), b"\xff\xfe"), "a"
+        params.unpack_arrays(
+            params.pack_arrays(one, ["é"]).replace("é".encode(), b"\xff\xfe"), "a"
         )
 
 
@@ -319,7 +319,7 @@ def test_any_flipped_byte_of_a_parameter_file_is_noticed_or_harmless(data):
             st.integers(0, 255)
         )
     try:
-        arrays, names = serial.unpack_arrays(bytes(damaged), "a")
+        arrays, names = params.unpack_arrays(bytes(damaged), "a")
     except FileError:
         return
     assert sum(a.nbytes for a in arrays) <= len(PARAMS)
@@ -330,7 +330,7 @@ def test_any_flipped_byte_of_a_parameter_file_is_noticed_or_harmless(data):
 def test_arbitrary_bytes_are_no_parameter_file(data):
     for head in (b"", PARAMS[:24]):
         with pytest.raises(FileError):
-            serial.unpack_arrays(head + data, "a")
+            params.unpack_arrays(head + data, "a")
 
 
 @settings(max_examples=300, deadline=None)
@@ -495,7 +495,7 @@ def test_a_write_that_fails_leaves_the_old_file(call, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
-        patch.setattr(serial.os, call.split(".")[1], full)
+        patch.setattr(files.os, call.split(".")[1], full)
         nd.save(file, nd.array([2]))
     assert Path(file).read_bytes() == old
     assert os.listdir(tmp_path) == ["a.params"]
@@ -508,7 +508,7 @@ def test_an_interrupt_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(serial.os, "replace", interrupted)
+    monkeypatch.setattr(files.os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         nd.save(file, nd.array([2]))
     assert nd.load(file)[0].asscalar() == 1

@@ -27,7 +27,8 @@ from minihybrid.gluon.parameter import (
 from minihybrid.graph import topological
 from minihybrid.name import Prefix
 from minihybrid.op import AttrError, HybridError
-from minihybrid.serial import load_symbol, save, save_symbol
+from minihybrid.params import save
+from minihybrid.serial import load_symbol, save_symbol
 from minihybrid.sym import Group, Symbol, replay
 from minihybrid.tracing import direct, is_tracing
 

@@ -9,7 +9,7 @@ What is left out: plans and graphs; a hybridized net traces itself again.
 
 import json
 
-from minihybrid.serial import FileError, read_whole, write_whole
+from minihybrid.files import FileError, read_whole, write_whole
 
 
 def outline(block):

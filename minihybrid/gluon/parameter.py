@@ -14,11 +14,12 @@ from minihybrid import init as initializers
 from minihybrid import nd, sym
 from minihybrid.attribute import FLAGS
 from minihybrid.context import CPU, check_context
+from minihybrid.files import FileError
 from minihybrid.graph import refine
 from minihybrid.nd import NDArray, aligned
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.ops.random import STREAM
-from minihybrid.serial import FileError, load, save
+from minihybrid.params import load, save
 from minihybrid.tracing import is_direct, is_tracing
 from minihybrid.util import is_np_array, is_np_shape
 

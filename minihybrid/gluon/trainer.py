@@ -13,11 +13,12 @@ import re
 import numpy as np
 
 from minihybrid import nd
+from minihybrid.files import FileError
 from minihybrid.gluon.parameter import Parameter
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
+from minihybrid.params import load, save
 from minihybrid.plan import Plan, best_target
-from minihybrid.serial import FileError, load, save
 from minihybrid.sym import trace
 
 
