@@ -42,7 +42,7 @@ READING_ORDER = """
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu codegen.numpy codegen
-    reuse plan executor
+    reuse plan tiers compiled executor
     files params serial
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer

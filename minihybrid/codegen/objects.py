@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 import numpy as np
@@ -56,6 +55,7 @@ class Compiler:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE)
+        RUNNING.add(self)
 
     def ask(self, text, symbol):
         """An object file's bytes; EOFError if the process has ended."""
@@ -76,12 +76,15 @@ class Compiler:
         return found
 
     def end(self):
-        """Close its pipes, at which it ends if it runs."""
+        """End it, whatever it does: it has nothing that could be lost."""
+        RUNNING.discard(self)
+        self.process.kill()
         with self.process, contextlib.suppress(OSError):  # `with` waits for the end
             self.process.stdin.close()
 
 
 IDLE = queue.SimpleQueue()  # compilers that wait for work
+RUNNING = set()             # all of them
 
 
 def compile_text(text, symbol):
@@ -97,9 +100,10 @@ def compile_text(text, symbol):
         try:
             found = compiler.ask(text, symbol)
         except EOFError:
-            compiler.end()
-            if not is_new:
+            if not is_new and compiler in RUNNING:
+                compiler.end()
                 continue  # it waited too long, and has ended
+            compiler.end()
             raise HybridError(NO_COMPILER.format("it ended at once")) from None
         except HybridError:
             IDLE.put(compiler)
@@ -121,10 +125,9 @@ def _start():
 
 @atexit.register
 def end_compilers():
-    """End all compilers that wait; the next first call starts new ones."""
-    with contextlib.suppress(queue.Empty):
-        while True:
-            IDLE.get_nowait().end()
+    """End all compilers; the next first call starts new ones."""
+    for compiler in list(RUNNING):
+        compiler.end()
 
 
 # -- the cache on disk -----------------------------------------------------------------
@@ -183,19 +186,23 @@ def _write(symbol, code):
 
 # -- in this process -------------------------------------------------------------------
 LOCK = threading.RLock()  # one thread loads; others wait for what it made
+STILL = threading.Lock()  # a fork waits for who imports or links, for milliseconds:
+                          # in the child nobody would ever come to the end of it
 ADDRESSES = {}            # symbol -> where its machine code begins
 KEPT = []                 # what must live as long as the machine code
 
 
 def _after_fork():
     """A child has no compilers of its own, and nobody in it holds the lock."""
-    global IDLE, LOCK
-    KEPT.append(IDLE)  # the parent's: not to be closed here
-    IDLE, LOCK = queue.SimpleQueue(), threading.RLock()
+    global IDLE, LOCK, RUNNING
+    STILL.release()
+    KEPT.append(RUNNING)  # the parent's: not to be closed here
+    IDLE, LOCK, RUNNING = queue.SimpleQueue(), threading.RLock(), set()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=STILL.acquire, after_in_parent=STILL.release,
+                        after_in_child=_after_fork)
 
 
 @functools.cache
@@ -213,7 +220,8 @@ def load_kernels(names):
 
     names:   text -> what the progress bar calls it; the empty text is the driver.
     """
-    symbols = {text: symbol_of(text) for text in names}
+    with STILL:
+        symbols = {text: symbol_of(text) for text in names}
     with LOCK:
         wanted = {s: text for text, s in symbols.items() if s not in ADDRESSES}
         codes = {symbol: _read(symbol) for symbol in wanted}
@@ -221,27 +229,41 @@ def load_kernels(names):
         if missing:
             codes |= _compile({s: (wanted[s], names[wanted[s]]) for s in missing})
         if codes:
-            _link(codes)
+            with STILL:
+                _link(codes)
         return {text: ADDRESSES[symbol] for text, symbol in symbols.items()}
 
 
 def _compile(wanted):
     """symbol -> object file, of symbol -> (text, name); some at a time."""
-    from tqdm import tqdm
-    codes, n = {}, min(cores(), -(-len(wanted) // 2))
-    with ThreadPoolExecutor(n) as pool, tqdm(
-            total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
-            leave=False) as bar:
-        def compile_one(symbol):
-            text, name = wanted[symbol]
-            bar.set_postfix_str(name, refresh=False)
-            code = compile_text(text, symbol)
-            _write(symbol, code)
-            bar.update()
-            return code
+    with STILL:
+        from tqdm import tqdm
+    todo, done, codes = queue.SimpleQueue(), queue.SimpleQueue(), {}
+    for symbol in sorted(wanted, key=lambda symbol: -len(wanted[symbol][0])):
+        todo.put(symbol)  # the longest first
 
-        longest = sorted(wanted, key=lambda symbol: -len(wanted[symbol][0]))
-        codes.update(zip(longest, pool.map(compile_one, longest), strict=True))
+    def work():
+        with contextlib.suppress(queue.Empty):
+            while True:
+                symbol = todo.get_nowait()
+                try:
+                    done.put((symbol, compile_text(wanted[symbol][0], symbol)))
+                except Exception as error:
+                    done.put((symbol, error))
+
+    for _ in range(min(cores(), -(-len(wanted) // 2))):
+        threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
+    unseen = {"disable": True} if threading.current_thread().daemon else {}
+    with tqdm(total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
+              leave=False, **unseen) as bar:  # nobody waits for what a daemon does
+        while len(codes) < len(wanted):
+            symbol, code = done.get()
+            if isinstance(code, Exception):
+                raise code
+            _write(symbol, code)
+            codes[symbol] = code
+            bar.set_postfix_str(wanted[symbol][1], refresh=False)
+            bar.update()
     return codes
 
 

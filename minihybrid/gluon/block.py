@@ -376,23 +376,27 @@ class HybridBlock(Block):
         self._compiled = self.hybrid.call if self._active and not hooks else None
 
     def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
-                  static_shape=False, **kwargs):
+                  static_shape=False, wait=None, **kwargs):
         """Trace and compile calls from now on; `hybridize(False)` goes back.
 
         backend:  the target of code generation: None for the best, "cpu", "numpy".
+        wait:     True: the first call waits for the compiled kernels; False: NumPy
+                  answers until they are ready (minihybrid/tiers.py); None: as the
+                  environment's MINIHYBRID_WAIT says, else False.
         static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
                   shapes are fixed in a plan always.
         """
         self._active = active
         if clear or active:
             self._hybrid = None
-        self._options = {"target": backend}
+        self._options = {"target": backend, "wait": wait}
         super().hybridize(
             active,
             backend=backend,
             clear=clear,
             static_alloc=static_alloc,
             static_shape=static_shape,
+            wait=wait,
             **kwargs,
         )
         self._choose_call()
