@@ -289,13 +289,15 @@ def test_equal_kernels_share_one_entry(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("*.o"))) == 3  # the loop, the product, the driver
 
 
-def test_clear_cache_deletes_only_the_cache(tmp_path, monkeypatch):
+def test_clear_cache_deletes_only_kernels(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
     assert mx.function(lambda a: a * 3 - 12)(nd.array([5])).asscalar() == 3
-    (tmp_path / "mine").write_text("stays")
+    mine = {tmp_path / "mine", folder / "mine.o", folder / "kept"}
+    for path in mine:
+        path.write_text("stays")
     objects.clear_cache()
-    assert not any(folder.rglob("*.o")) and (tmp_path / "mine").exists()
+    assert {p for p in tmp_path.rglob("*") if p.is_file()} == mine
     assert mx.function(lambda a: a * 3 - 12)(nd.array([6])).asscalar() == 6
 
 

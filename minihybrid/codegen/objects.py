@@ -18,7 +18,7 @@ import functools
 import hashlib
 import os
 import queue
-import shutil
+import re
 import struct
 import subprocess
 import sys
@@ -170,8 +170,14 @@ def _folder():
 
 
 def clear_cache():
-    """Delete every compiled kernel on disk; the next first call compiles again."""
-    shutil.rmtree(cache_dir(), ignore_errors=True)
+    """Delete every compiled kernel on disk; the next first call compiles again.
+
+    Other files stay: somebody may have chosen a folder that has more in it.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(cache_dir()):
+            if re.fullmatch(r"k[0-9a-f]{40}\.o", name):
+                os.unlink(os.path.join(cache_dir(), name))
 
 
 @functools.cache
