@@ -54,7 +54,7 @@ def apply(op, inputs, attrs, name=""):
     Raises:  the operator's ShapeError; GraphError if a shape stays unknown.
     """
     specs = [n.specs[i] for n, i in inputs]
-    _, outs = op.infer(specs, **attrs)
+    _, outs = op.specs_of(specs, attrs)
     if not all(s.known for s in outs):
         raise GraphError(f"{op.name} '{name}': its shape is still unknown")
     return Node(op, tuple(inputs), attrs, name, tuple(outs))
@@ -166,9 +166,8 @@ class Graph:
                                      f"which has {source.n_outputs}")
             if node.op is not None and node.specs and all(
                     s.known for n, _ in node.inputs for s in n.specs or (UNKNOWN,)):
-                _, outs = node.op.infer(
-                    [n.specs[i] for n, i in node.inputs], **node.attrs
-                )
+                _, outs = node.op.specs_of([n.specs[i] for n, i in node.inputs],
+                                           node.attrs)
                 if tuple(outs) != tuple(node.specs):
                     raise GraphError(
                         f"{where} says {' '.join(map(str, node.specs))}, but its "
@@ -240,11 +239,9 @@ def infer(graph, given):
         for node in pending:
             ins = [specs[n][i] for n, i in node.inputs]
             try:
-                new_ins, outs = node.op.infer(ins, **node.attrs)
-            except (ShapeError, ValueError) as error:
-                if isinstance(error, ShapeError):
-                    raise type(error)(f"{error} (node '{node.name}')") from None
-                raise
+                new_ins, outs = node.op.specs_of(ins, node.attrs)
+            except HybridError as error:
+                raise type(error)(f"{error} (node '{node.name:.60}')") from None
             if _keeps_specs(node, specs[node][0]):
                 new_ins = specs[node]
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]

@@ -97,7 +97,7 @@ class NDArray(Value):
         specs = tuple([Spec(v.data.shape, v.data.dtype) for v in inputs])
         signature = (op, specs, *attrs.values())
         if signature not in CHECKED:  # the shape rule has the better error messages
-            op.infer(specs, **attrs)
+            op.specs_of(specs, attrs)
             CHECKED.add(signature)
         if op.eager is None:
             mode = {"training": STATE.training} if op.modal else {}

@@ -45,7 +45,8 @@ def literal(value):
         return "T(NAN)"
     if value in (np.inf, -np.inf):
         return "T(INF)" if value > 0 else "T(-INF)"
-    return f"T({int(value)})" if value == int(value) else f"T({float(value)!r})"
+    is_whole = abs(value) < 2**53 and value == int(value)
+    return f"T({int(value)})" if is_whole else f"T({float(value)!r})"
 
 
 def scalar_like(array, scalar):

@@ -22,6 +22,7 @@ from minihybrid.op import (
     integer,
     number,
     optional,
+    parsed,
     register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
@@ -219,8 +220,7 @@ cumsum = register(
 # -- counting --------------------------------------------------------------------------
 def _bounds(bins):
     """A pair of numbers: the lowest and the highest."""
-    low, high = (number(v) for v in (
-        bins.strip("()[] ").split(",") if isinstance(bins, str) else bins))
+    low, high = map(number, parsed(bins))
     return low, high
 
 
