@@ -12,6 +12,7 @@ import difflib
 import numpy as np
 
 from minihybrid.op import (
+    UNEXPECTED,
     UNKNOWN,
     HybridError,
     Node,
@@ -205,10 +206,16 @@ def evaluate_node(node, arrays, key=0):
     if node.op.eager is None:
         raise GraphError(f"{node.op.name} '{node.name}' is made of simpler operators; "
                          "run the expand pass before evaluating")
-    with np.errstate(all="ignore"):
-        out = node.op.eager(
-            *arrays, **node.attrs, **({"key": key} if node.op.random else {})
-        )
+    try:
+        with np.errstate(all="ignore"):
+            out = node.op.eager(
+                *arrays, **node.attrs, **({"key": key} if node.op.random else {})
+            )
+    except HybridError:
+        raise
+    except UNEXPECTED as error:
+        specs = [Spec(a.shape, a.dtype) for a in arrays]
+        raise node.op.sentence(GraphError, specs, node.attrs, error) from None
     return out if isinstance(out, tuple) else (out,)
 
 

@@ -88,6 +88,7 @@ class Spec(NamedTuple):
 
 
 UNKNOWN = Spec(None, None)
+UNEXPECTED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 REQUIRED = object()  # the default of an attribute that must be given
 
 
@@ -312,13 +313,19 @@ class Op:
         try:
             ins, outs = self.infer([s.possible() for s in ins], **attrs)
             return list(ins), [s.possible() for s in outs]
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            if isinstance(error, HybridError):
-                raise
-            given = ", ".join([*map(str, ins), *(f"{k}={_short(v)}" for k, v
-                                                 in attrs.items())])
-            raise ShapeError(f"{self.name}: {given} do not go together "
-                             f"({_short(str(error))})") from error
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise self.sentence(ShapeError, ins, attrs, error) from error
+
+    def sentence(self, kind, ins, attrs, error):
+        """What Python or NumPy said of inputs and attributes, as an error of `kind`."""
+        given = [*map(str, ins), *(f"{k}={_short(v)}" for k, v in attrs.items())]
+        if isinstance(error, MemoryError):
+            return kind(f"{self.name}: {', '.join(given)} needs more memory than there "
+                        "is")
+        return kind(f"{self.name}: {', '.join(given)} do not go together "
+                    f"({type(error).__name__}: {_short(str(error))})")
 
     def input_names(self, attrs, count=None):
         """The argument names under these attributes, in order."""

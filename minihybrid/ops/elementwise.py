@@ -18,6 +18,7 @@ from minihybrid.ops.shapes import (
     common_dtype,
     floating,
     known,
+    merge,
     same_shape,
 )
 
@@ -375,7 +376,11 @@ zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
 
 # -- the gradient of broadcasting ------------------------------------------------------
 def _unbroadcast_infer(specs):
-    return specs, [Spec(specs[1].shape, specs[0].dtype)]
+    (shape, kind), (wanted, _) = specs
+    if known(specs):
+        fits = np.broadcast_shapes(shape, wanted) == shape
+        merge("_unbroadcast", "data", shape, shape if fits else wanted)
+    return specs, [Spec(wanted, kind)]
 
 
 def _unbroadcast_expand(specs, data, like):
