@@ -1,4 +1,4 @@
-"""NumPy answers until the compiled kernels are ready: when, how exactly, and at its end.
+"""NumPy answers until the compiled kernels are ready: when, how exactly, how it ends.
 
 Most other tests wait for the kernels (tests/conftest.py); these do not.
 """
@@ -71,7 +71,7 @@ def test_numpy_answers_until_the_kernels_are_ready(gate):
     for _ in range(3):
         np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-6, atol=1e-7)
         assert target(net) == "numpy"
-    assert "target numpy (until the kernels of the other plan are ready)" in repr(net.plans)
+    assert f"target numpy ({tiers.FIRST})" in repr(net.plans)
     gate.set()
     until(lambda: (net(x), target(net))[1] == "cpu")
     assert "until" not in repr(net.plans)
@@ -126,7 +126,7 @@ def test_explain_shows_the_plan_that_stays(gate):
     assert target(net) == "numpy"
     shown = mx.explain(net, x, timings=False)
     assert shown.plan.target == "cpu" and shown.counts()[-1][2] == "2"
-    assert "target cpu (NumPy answers until its kernels are ready)" in shown.title
+    assert f"target cpu ({tiers.LAST})" in shown.title
 
 
 def test_new_parameters_are_seen_in_both_tiers(gate):
@@ -143,7 +143,7 @@ def test_new_parameters_are_seen_in_both_tiers(gate):
 
 
 def test_training_through_both_tiers_is_training(gate):
-    """Forward, backward and the update change tiers in the middle; states stay whole."""
+    """Forward, backward and the update change tiers in between; states stay whole."""
     def losses(wait, steps=12):
         mx.random.seed(7)
         net = nn.HybridSequential()

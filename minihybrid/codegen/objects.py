@@ -18,12 +18,13 @@ import functools
 import hashlib
 import os
 import queue
-import shutil
+import re
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from importlib.metadata import version
 
 import numpy as np
@@ -132,17 +133,54 @@ def end_compilers():
 
 # -- the cache on disk -----------------------------------------------------------------
 def cache_dir():
-    """The folder of kernels: `MINIHYBRID_CACHE_DIR`, or one in the user's cache."""
-    chosen = os.environ.get("MINIHYBRID_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(
-        os.path.expanduser("~"), ".cache"
-    )
+    """The folder of kernels: `MINIHYBRID_CACHE_DIR`, or one in the user's cache.
+
+    Raises:  HybridError for a relative one: it would be another in every folder in
+             which Python starts, and one may have come with a model.
+    """
+    chosen = os.path.expanduser(os.environ.get("MINIHYBRID_CACHE_DIR", ""))
+    if chosen and not os.path.isabs(chosen):
+        raise HybridError(f"MINIHYBRID_CACHE_DIR is {chosen!r}, which depends on the "
+                          "folder in which Python runs; give a whole path, such as "
+                          f"{os.path.abspath(chosen)!r}")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # XDG: a relative one counts as none
+        base = os.path.join(os.path.expanduser("~"), ".cache")
     return chosen or os.path.join(base, "minihybrid")
 
 
+def _trusted(found):
+    """Whether nobody but this user can have written it: of an `os.stat`."""
+    if not hasattr(os, "geteuid"):
+        return True  # Windows: the folders of a user are the user's
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _folder():
+    """The folder of kernels, made if there is none; OSError if others can write there.
+
+    What lies in it is run as machine code.
+    """
+    folder = cache_dir()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not _trusted(os.stat(folder)):
+        warnings.warn(f"compiled kernels are not kept: the folder {folder!r} belongs "
+                      "to another user, or others may write there; say "
+                      "`chmod go-w` or set MINIHYBRID_CACHE_DIR to a folder of your "
+                      "own", RuntimeWarning, stacklevel=1)  # so once
+        raise PermissionError(folder)
+    return folder
+
+
 def clear_cache():
-    """Delete every compiled kernel on disk; the next first call compiles again."""
-    shutil.rmtree(cache_dir(), ignore_errors=True)
+    """Delete every compiled kernel on disk; the next first call compiles again.
+
+    Other files stay: somebody may have chosen a folder that has more in it.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(cache_dir()):
+            if re.fullmatch(r"k[0-9a-f]{40}\.o", name):
+                os.unlink(os.path.join(cache_dir(), name))
 
 
 @functools.cache
@@ -167,9 +205,10 @@ def symbol_of(text):
 def _read(symbol):
     """A kernel's object file from the cache; `None` if there is none, or a damaged."""
     with contextlib.suppress(OSError), \
-            open(os.path.join(cache_dir(), f"{symbol}.o"), "rb") as file:
+            open(os.path.join(_folder(), f"{symbol}.o"), "rb") as file:
         digest, code = file.read(32), file.read()
-        if hashlib.sha256(code).digest() == digest:
+        if (hashlib.sha256(code).digest() == digest
+                and _trusted(os.fstat(file.fileno()))):
             return code
     return None
 
@@ -177,11 +216,15 @@ def _read(symbol):
 def _write(symbol, code):
     """Keep an object file, for the owner only; without a folder it is not kept."""
     with contextlib.suppress(OSError):
-        os.makedirs(cache_dir(), mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=cache_dir(), suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(temporary, os.path.join(cache_dir(), f"{symbol}.o"))
+        folder = _folder()
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            os.replace(temporary, os.path.join(folder, f"{symbol}.o"))
+        except BaseException:
+            os.unlink(temporary)
+            raise
 
 
 # -- in this process -------------------------------------------------------------------

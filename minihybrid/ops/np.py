@@ -315,8 +315,11 @@ def _norm(data, spec, gone, keepdims, ord, flag):
 
 
 def order_of_norm(value):
-    """A number, `inf`, or `fro` for the root of the sum of squares."""
-    return None if value in ("fro", "None", None) else number(value)
+    """A number but 0, `inf`, or `fro` for the root of the sum of squares."""
+    found = None if value in ("fro", "None", None) else number(value)
+    if found == 0:
+        raise ValueError  # how many numbers are not 0 is no length
+    return found
 
 
 reduction("_npi_norm", _norm, floating, "The length of a vector, or of a matrix.",

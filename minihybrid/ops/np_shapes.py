@@ -7,7 +7,7 @@ Gives:   `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatena
 What is left out: einsum with an ellipsis.
 """
 
-import ast
+import re
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from minihybrid.op import (
     integer,
     number,
     optional,
+    parsed,
     register,
     shape,
 )
@@ -159,7 +160,7 @@ def _np_codes_either_way(old, newshape, reverse, order):
 
 
 NEWSHAPE = {"newshape": (shape, REQUIRED)}
-ORDER = {"order": (str, "C")}
+ORDER = {"order": (choice("C"), "C")}
 np_reshape = view("_np_reshape", "_npi_reshape", attrs=NEWSHAPE | ORDER,
                   rule=lambda old, newshape, order: infer_length("reshape", old,
                                                                  list(newshape)),
@@ -262,10 +263,17 @@ def _contract(a, left, b, right, needed, sizes):
     return np_reshape(out, newshape=[sizes[c] for c in letters]), "".join(letters)
 
 
+def einsum_letters(value):
+    """Letters for the axes, as in 'ij,jk->ik'."""
+    if not re.fullmatch("[A-Za-z,. ]{0,200}(->[A-Za-z. ]{0,60})?", value):
+        raise ValueError
+    return value
+
+
 einsum = register(
     "_npi_einsum", inputs=("data",), variadic=True, infer=_einsum_infer,
     expand=_einsum_expand,
-    attrs={"subscripts": (str, REQUIRED), "optimize": (integer, 0)},
+    attrs={"subscripts": (einsum_letters, REQUIRED), "optimize": (integer, 0)},
     doc="Sums of products over letters: 'ij,jk->ik' is a product of matrices.")
 
 
@@ -323,8 +331,7 @@ _triangle("triu", "broadcast_lesser_equal")
 
 def widths(value):
     """(before, after) for each axis, as a tuple of pairs."""
-    value = ast.literal_eval(value) if isinstance(value, str) else value
-    return tuple((integer(a), integer(b)) for a, b in value)
+    return tuple((integer(a), integer(b)) for a, b in parsed(value))
 
 
 def _flat(pad_width):
