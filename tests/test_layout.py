@@ -46,7 +46,8 @@ READING_ORDER = """
     files params serial
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function
+    gluon.parameter gluon.hybrid gluon.outline gluon.formats gluon.block
+    gluon.function
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib

@@ -1,0 +1,28 @@
+"""Chapter 13. What `net.export` writes: the name of a format and its writer.
+
+Takes:   a traced signature of a net: its graph, its inputs' names, its parameters.
+Gives:   `FORMATS`: name of a format -> function that writes it and returns the names
+         of its files.
+
+What is left out: shapes that are not known; a file serves the signature of one call,
+except in MXNet's format, whose graph has no shapes.
+"""
+
+from minihybrid.params import save
+from minihybrid.serial import save_symbol
+from minihybrid.sym import Symbol
+
+
+def write_mxnet(entry, path, epoch):
+    """`path-symbol.json` and `path-0000.params`, as MXNet writes them."""
+    symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+    symbol = Symbol(entry.graph.heads)
+    kinds = dict.fromkeys(symbol.list_arguments(), "arg")
+    kinds |= dict.fromkeys(symbol.list_auxiliary_states(), "aux")
+    save_symbol(symbol, symbol_file)
+    save(params_file, {f"{kinds[name]}:{name}": p.data()
+                       for name, p in entry.params.items() if name in kinds})
+    return symbol_file, params_file
+
+
+FORMATS = {"mxnet": write_mxnet}
