@@ -41,7 +41,8 @@ READING_ORDER = """
     codegen.rows codegen.source codegen.program
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
-    codegen.objects codegen.team codegen.cpu codegen.numpy codegen
+    codegen.objects codegen.team codegen.cpu
+    codegen.special codegen.excerpt codegen.numpy codegen
     reuse plan executor
     files params serial
     np.functions np.rearrange np.array np.creation np.host np npx
