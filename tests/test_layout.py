@@ -42,7 +42,7 @@ READING_ORDER = """
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu
-    codegen.special codegen.excerpt codegen.numpy codegen
+    codegen.special codegen.excerpt codegen.alone codegen.numpy codegen
     reuse plan executor
     files params serial
     np.functions np.rearrange np.array np.creation np.host np npx

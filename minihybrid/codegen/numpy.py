@@ -11,6 +11,7 @@ What is left out: speed for small arrays; each step is a call from Python.
 
 import numpy as np
 
+from minihybrid.codegen.alone import NAMES
 from minihybrid.codegen.cpu import Source, Table
 from minihybrid.codegen.excerpt import Excerpt, NoExcerpt
 from minihybrid.ops.elementwise import scalar_like
@@ -75,7 +76,7 @@ class Code:
     """
 
     def __init__(self):
-        self.excerpt, self.outside = Excerpt(["np", "OPS", "plan"]), {}
+        self.excerpt, self.outside = Excerpt(NAMES), {}
         self.found = {}  # operator -> the text of its function
 
     def function(self, op):

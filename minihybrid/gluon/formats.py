@@ -8,7 +8,15 @@ What is left out: shapes that are not known; a file serves the signature of one 
 except in MXNet's format, whose graph has no shapes.
 """
 
+import io
+
+import numpy as np
+
+from minihybrid.codegen.alone import alone
+from minihybrid.files import write_whole
+from minihybrid.op import HybridError, Spec
 from minihybrid.params import save
+from minihybrid.plan import Plan
 from minihybrid.serial import save_symbol
 from minihybrid.sym import Symbol
 
@@ -25,4 +33,41 @@ def write_mxnet(entry, path, epoch):
     return symbol_file, params_file
 
 
-FORMATS = {"mxnet": write_mxnet}
+def write_numpy(entry, path, _):
+    """`path.py` and `path.npz`: a program that needs only NumPy, and its weights."""
+    parts = Parts(entry, "numpy")
+    text = alone(parts.plan.made, parts.inputs, parts.outputs,
+                 map(spec_of, parts.weights), parts.plan.memory.nbytes)
+    file = io.BytesIO()
+    np.savez(file, **{f"p{i}": array for i, array in enumerate(parts.weights)})
+    write_whole(f"{path}.npz", file.getvalue())
+    write_whole(f"{path}.py", text.encode())
+    return f"{path}.py", f"{path}.npz"
+
+
+class Parts:
+    """A plan for prediction, and what it reads and writes.
+
+    inputs, outputs:  their specs;  weights: parameters and constants as ndarrays.
+    """
+
+    def __init__(self, entry, target):
+        self.plan = plan = Plan(entry.graph, entry.names, target=target)
+        random = next((n for n in plan.graph.nodes if n.op and n.op.random), None)
+        if random:
+            raise HybridError(f"export: {random.op.name} '{random.name}' draws random "
+                              "numbers, and files of code do not; export the net "
+                              "without it, or as format 'mxnet'")
+        specs = {n.name: n.specs[0] for n in plan.graph.variables}
+        self.inputs = [specs[name] for name in entry.names]
+        self.outputs = [Spec(*spec) for spec in plan.out_specs]
+        self.weights = [entry.params[name].data().data for name in plan.params]
+        self.weights += [node.values[0] for node in plan.table.constants]
+
+
+def spec_of(array):
+    """The shape and dtype of an ndarray."""
+    return Spec(array.shape, array.dtype)
+
+
+FORMATS = {"mxnet": write_mxnet, "numpy": write_numpy}
