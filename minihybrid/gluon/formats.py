@@ -13,6 +13,7 @@ import io
 import numpy as np
 
 from minihybrid.codegen.alone import alone
+from minihybrid.codegen.c import c_file, weights_file
 from minihybrid.files import write_whole
 from minihybrid.op import HybridError, Spec
 from minihybrid.params import save
@@ -45,6 +46,15 @@ def write_numpy(entry, path, _):
     return f"{path}.py", f"{path}.npz"
 
 
+def write_c(entry, path, _):
+    """`path.c` and `path.weights`: a program that needs only the C library."""
+    parts = Parts(entry, "cpu")
+    text = c_file(parts.plan, parts.inputs, parts.outputs, parts.weights)
+    write_whole(f"{path}.weights", weights_file(parts.weights))
+    write_whole(f"{path}.c", text.encode())
+    return f"{path}.c", f"{path}.weights"
+
+
 class Parts:
     """A plan for prediction, and what it reads and writes.
 
@@ -53,11 +63,13 @@ class Parts:
 
     def __init__(self, entry, target):
         self.plan = plan = Plan(entry.graph, entry.names, target=target)
-        random = next((n for n in plan.graph.nodes if n.op and n.op.random), None)
-        if random:
-            raise HybridError(f"export: {random.op.name} '{random.name}' draws random "
-                              "numbers, and files of code do not; export the net "
-                              "without it, or as format 'mxnet'")
+        nodes = [n for node in plan.graph.nodes for n in
+                 (node.attrs["graph"].nodes if "graph" in node.attrs else [node])]
+        for node in nodes:
+            if node.op and node.op.random:
+                raise HybridError(f"export: {node.op.name} '{node.name}' draws random "
+                                  "numbers, and files of code do not; export the net "
+                                  "without it, or as format 'mxnet'")
         specs = {n.name: n.specs[0] for n in plan.graph.variables}
         self.inputs = [specs[name] for name in entry.names]
         self.outputs = [Spec(*spec) for spec in plan.out_specs]
@@ -70,4 +82,4 @@ def spec_of(array):
     return Spec(array.shape, array.dtype)
 
 
-FORMATS = {"mxnet": write_mxnet, "numpy": write_numpy}
+FORMATS = {"mxnet": write_mxnet, "numpy": write_numpy, "c": write_c}
