@@ -41,12 +41,15 @@ READING_ORDER = """
     codegen.rows codegen.source codegen.program
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
-    codegen.objects codegen.team codegen.cpu codegen.numpy codegen
+    codegen.objects codegen.team codegen.cpu
+    codegen.special codegen.excerpt codegen.alone codegen.numpy
+    codegen.c_kernels codegen.c_helpers codegen.c codegen
     reuse plan tiers compiled executor
     files params serial
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function
+    gluon.parameter gluon.hybrid gluon.outline gluon.formats gluon.block
+    gluon.function
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib

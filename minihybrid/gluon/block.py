@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from minihybrid import init as initializers
 from minihybrid import nd, np, sym
+from minihybrid.gluon.formats import FORMATS
 from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
 from minihybrid.gluon.outline import load_outline, save_outline
 from minihybrid.gluon.parameter import (
@@ -28,7 +29,7 @@ from minihybrid.graph import topological
 from minihybrid.name import Prefix
 from minihybrid.op import AttrError, HybridError
 from minihybrid.params import save
-from minihybrid.serial import load_symbol, save_symbol
+from minihybrid.serial import load_symbol
 from minihybrid.sym import Group, Symbol, replay
 from minihybrid.tracing import direct, is_tracing
 
@@ -503,24 +504,24 @@ class HybridBlock(Block):
         raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward "
                                   "method; write def hybrid_forward(self, F, x): ...")
 
-    def export(self, path, epoch=0, remove_amp_cast=True):
-        """Write `path-symbol.json` and `path-0000.params`; returns both names.
+    def export(self, path, epoch=0, remove_amp_cast=True, format="mxnet"):
+        """Write the net into files that need no Python class; returns their names.
+
+        format:  "mxnet" for `path-symbol.json` and `path-0000.params`, or another name
+                 in `gluon.formats.FORMATS`.
+        epoch:   the number in the name of MXNet's file of parameters.
+        remove_amp_cast:  accepted as in Gluon; there are no such casts here.
 
         Raises:  HybridError before the first hybridized call, which makes the graph.
         """
+        if format not in FORMATS:
+            raise HybridError(f"export: the format {format!r} is unknown; there are "
+                              f"{', '.join(FORMATS)}")
         entries = list(self._hybrid.entries.values()) if self._hybrid else []
         if not entries:
             raise HybridError("export: there is no graph yet; call hybridize() and "
                               "then the net once with data")
-        entry = entries[-1]
-        symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
-        symbol = Symbol(entry.graph.heads)
-        kinds = dict.fromkeys(symbol.list_arguments(), "arg")
-        kinds |= dict.fromkeys(symbol.list_auxiliary_states(), "aux")
-        save_symbol(symbol, symbol_file)
-        save(params_file, {f"{kinds[name]}:{name}": p.data()
-                           for name, p in entry.params.items() if name in kinds})
-        return symbol_file, params_file
+        return FORMATS[format](entries[-1], path, epoch)
 
 
 def _beside(parameter, value):
