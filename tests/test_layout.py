@@ -43,7 +43,7 @@ READING_ORDER = """
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu codegen.numpy codegen
     reuse plan executor
-    files params serial
+    files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function
