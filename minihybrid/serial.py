@@ -82,8 +82,13 @@ def missing(kind, name, n_inputs, n_outputs, more):
         raise HybridError(f"{kind} '{name}': there is no operator '{kind}' here, so "
                           "the graph can be shown and saved, but not run; take an "
                           "output before this node, from get_internals()")
-    return Missing(kind, tuple(f"data{i}" for i in range(n_inputs)),
-                   lambda specs: (specs, [UNKNOWN] * n_outputs),
+
+    def infer(specs):
+        """Refuse once the inputs are known, for then somebody wants to run it."""
+        return refuse() if all(s.known for s in specs) else (
+            specs, [UNKNOWN] * n_outputs)
+
+    return Missing(kind, tuple(f"data{i}" for i in range(n_inputs)), infer,
                    "An operator that is missing here.", expand=refuse,
                    n_outputs=n_outputs, more=more)
 
