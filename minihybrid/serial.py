@@ -24,6 +24,9 @@ from minihybrid.legacy import NOW, completed, operator_of, pinned, upgraded, ver
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Op, Spec
 from minihybrid.sym import Symbol, unknown_lengths
 
+# Attributes that MXNet wants to be told, though they have defaults here.
+NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
+          "_npi_uniform": ("low", "high"), "_split_v2": ("indices",)}
 MAX_OUTPUTS = 1 << 20  # of all nodes of a graph: a file of some bytes may ask for any
 
 
@@ -59,13 +62,16 @@ def tojson(symbol):
 
 
 def file_attrs(node):
-    """A node's attributes as a file has them: text, only what differs from defaults."""
+    """A node's attributes as a file has them: text; defaults only where MXNet has none."""
     if node.op is None:
         return dict(node.info or {})
+    shown = shown_attrs(node)
     attrs = {k: v.name if isinstance(v, np.dtype) else str(v)
-             for k, v in shown_attrs(node).items() if k != "stream"}
+             for k, v in node.attrs.items()
+             if k in shown and k != "stream" or k in NEEDED.get(node.op.name, ())}
     if node.op.variadic:
-        attrs["num_args"] = str(len(node.inputs))
+        key = "num_arrays" if "num_arrays" in node.op.attrs else "num_args"
+        attrs[key] = str(len(node.inputs))
     return attrs | (node.info or {})
 
 
