@@ -62,7 +62,7 @@ def tojson(symbol):
 
 
 def file_attrs(node):
-    """A node's attributes as a file has them: text; defaults only where MXNet has none."""
+    """A node's attributes as files have them: text, without what MXNet knows."""
     if node.op is None:
         return dict(node.info or {})
     shown = shown_attrs(node)
