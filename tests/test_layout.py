@@ -45,7 +45,7 @@ READING_ORDER = """
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_kernels codegen.c_helpers codegen.c codegen
     reuse plan tiers compiled executor
-    files params serial
+    files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.outline gluon.formats gluon.block

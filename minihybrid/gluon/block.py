@@ -23,6 +23,7 @@ from minihybrid.gluon.parameter import (
     Parameter,
     ParameterDict,
     _named,
+    _some,
     fill,
 )
 from minihybrid.graph import topological
@@ -548,7 +549,7 @@ class SymbolBlock(HybridBlock):
         missing = [n for n in self._inputs if n not in variables]
         if missing:
             raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; "
-                            f"it has {', '.join(variables)}")
+                            f"it has {_some(variables)}")
         states = set(self._outputs.list_auxiliary_states())
         for name, node in variables.items():
             if name in self._inputs:
@@ -577,29 +578,24 @@ class SymbolBlock(HybridBlock):
         allow_missing=False,
         ignore_extra=False,
     ):
-        """The block in exported files, without the Python class that made it."""
+        """The block in exported files, without the Python class that made it.
+
+        input_names: which variables of the graph are inputs; the others are parameters.
+        param_file: arrays by name, which also say the parameters' dtypes.
+        allow_missing, ignore_extra: go on without an array, or with one too many.
+        """
         names = [input_names] if isinstance(input_names, str) else list(input_names)
-        symbol = load_symbol(symbol_file)
-        net = SymbolBlock(symbol, [sym.var(n) for n in names])
+        net = SymbolBlock(load_symbol(symbol_file), [sym.var(n) for n in names])
         if param_file is not None:
-            arrays = _named(param_file)
-            for name, array in arrays.items():
-                if name in net._params:
-                    net._params[name].cast(array.dtype)
-            fill(
-                dict(net._params.items()),
-                arrays,
-                param_file,
-                allow_missing,
-                ignore_extra,
-            )
+            net._params.load(param_file, ctx, allow_missing, ignore_extra,
+                             cast_dtype=True, dtype_source="saved")
         return net
 
     def __repr__(self):
         ends = f"{len(self._inputs)} -> {len(self._outputs.refs)}"
         return f"SymbolBlock(\n{self._outputs!r} : {ends}\n)"
 
-    def hybrid_forward(self, F, *args, **params):
+    def hybrid_forward(self, F, /, *args, **params):
         """Apply the symbol's operators to the inputs."""
         if len(args) != len(self._inputs):
             raise AttrError(f"SymbolBlock: {len(self._inputs)} inputs are needed "
