@@ -11,13 +11,21 @@ What is left out: training.
 import numpy as np
 
 from minihybrid.onnx.export_draft import whole
+from minihybrid.onnx.export_layout import scattered, spec_of, zeros
 from minihybrid.ops.pooling import _counts, _more
 
 
-def spec_of(node, place=0):
-    """The spec of one of the node's inputs."""
-    source, i = node.inputs[place]
-    return source.specs[i]
+def in_floats(rule):
+    """The same rule for whole numbers, which ONNX's operator does not take.
+
+    They are computed as float32, so they are exact below 2^24.
+    """
+    def wrapped(draft, node, *inputs):
+        wanted = np.dtype("float32")
+        inputs = [v if v.dtype.kind == "f" else draft.cast(v, wanted) for v in inputs]
+        out = rule(draft, node, *inputs)
+        return out if out is None else draft.cast(out, node.specs[0].dtype)
+    return wrapped
 
 
 # -- products of matrices --------------------------------------------------------------
@@ -44,6 +52,13 @@ def fully_connected(draft, node, data, weight, bias=None):
                          transB=1)
     out = draft.add("MatMul", data, draft.add("Transpose", weight, perm=[1, 0]))
     return out if bias is None else draft.add("Add", out, bias)
+
+
+def slogdet(draft, node, data):
+    """The sign of the determinant, and the logarithm of its size."""
+    shape, dtype = node.specs[0]
+    det = draft.reshape(draft.add("Det", draft.cast(data, dtype)), shape)
+    return draft.add("Sign", det), draft.add("Log", draft.add("Abs", det))
 
 
 # -- convolutions ----------------------------------------------------------------------
@@ -77,6 +92,31 @@ def conv_data(draft, node, data, weight):
                      **dilated(attrs))
 
 
+def conv_weight(draft, node, data, grad):
+    """A convolution over the samples: the gradient is the kernel, its stride dilates.
+    """
+    attrs, groups = node.attrs, node.attrs["num_group"]
+    if not spec_of(node).size:  # ONNX Runtime does not come back from no channels
+        return zeros(draft, *node.specs[0])
+    axes = [1, 0, *range(2, len(spec_of(node).shape))]
+    data, grad = (draft.add("Transpose", v, perm=axes) for v in (data, grad))
+    ends = whole(attrs["kernel"])
+    parts = []
+    for g in range(groups):
+        images, kernel = (_group(draft, v, spec_of(node, i).shape[1] // groups, g)
+                          for i, v in enumerate((data, grad)))
+        part = draft.add("Conv", images, kernel, strides=list(attrs["dilate"]),
+                         dilations=list(attrs["stride"]), pads=list(attrs["pad"]) * 2)
+        part = draft.add("Slice", part, 0 * ends, ends, whole(axes[2:]))
+        parts.append(draft.add("Transpose", part, perm=axes))
+    return draft.add("Concat", *parts, axis=0)
+
+
+def _group(draft, value, n, number):
+    """One of several groups of n along the first axis."""
+    return draft.add("Slice", value, whole([number * n]), whole([number * n + n]))
+
+
 # -- pooling ---------------------------------------------------------------------------
 def geometry(attrs):
     """The numbers of windows, and how far the last ones hang over the data."""
@@ -91,18 +131,57 @@ def pool_max(draft, node, data):
 
 
 def pool_sum(draft, node, data):
-    """A mean of windows, times how many numbers each of ours counts."""
-    attrs, (numbers, more) = node.attrs, geometry(node.attrs)
-    inner = attrs["count"] != "numbers"
-    out = draft.add("AveragePool", data, count_include_pad=int(inner),
-                    **windows(attrs, more))
-    size = int(np.prod(attrs["kernel"]))
-    if attrs["count"] == "none":
-        return draft.add("Mul", out, np.array(size, out.dtype))
-    if inner and any(more):  # ONNX counts what hangs over, too
-        factor = size / _counts("padding", **numbers)
-        return draft.add("Mul", out, factor.astype(out.dtype))
-    return out
+    """The sum of each window is ONNX's mean, times how many numbers that counts."""
+    attrs, dtype = node.attrs, node.specs[0].dtype
+    numbers, more = geometry(attrs)
+    data = draft.cast(data, dtype if dtype.kind == "f" else np.dtype("float32"))
+    total = draft.add("AveragePool", data, count_include_pad=1, **windows(attrs, more))
+    size, counts = np.prod(attrs["kernel"]), _counts(attrs["count"], **numbers)
+    if dtype.kind != "f":
+        total = draft.add("Mul", total, np.array(size, data.dtype))
+        total = draft.cast(draft.add("Round", total), dtype)
+        return total if attrs["count"] == "none" else \
+            draft.add("Div", total, counts.astype(dtype))
+    factor = size / counts if attrs["count"] != "none" else size
+    return total if np.all(factor == 1) else \
+        draft.add("Mul", total, np.asarray(factor, dtype))
+
+
+def unpool_sum(draft, node, grad):
+    """A transposed convolution of each channel by itself, with ones."""
+    attrs, dtype = node.attrs, node.specs[0].dtype
+    numbers, hang = geometry(attrs)
+    if attrs["count"] != "none":
+        grad = draft.add("Div", grad, _counts(attrs["count"], **numbers).astype(dtype))
+    lines = draft.reshape(grad, (-1, 1, *attrs["outs"]))
+    lines = draft.cast(lines, dtype if dtype.kind == "f" else np.dtype("float32"))
+    more = [n + 2 * p + h - ((m - 1) * s + k) for n, m, k, s, p, h in
+            zip(*(attrs[key] for key in ("size", "outs", "kernel", "stride", "pad")),
+                hang, strict=True)]
+    ones = np.ones((1, 1, *attrs["kernel"]), lines.dtype)
+    out = draft.add("ConvTranspose", lines, ones, output_padding=more,
+                    **windows(attrs, hang))
+    return draft.cast(draft.reshape(out, node.specs[0].shape), dtype)
+
+
+def first_maxima(draft, node, data):
+    """The number of the place in `data` of each window's first maximum."""
+    _, more = geometry(node.attrs)
+    return draft.add("MaxPool", data, count=2, dtype="int64",
+                     **windows(node.attrs, more))[1]
+
+
+def unpool_max(draft, node, grad, data):
+    """Each number of the gradient is added where its window has its maximum."""
+    shape, size = node.specs[0].shape, node.specs[0].size
+    places = draft.reshape(first_maxima(draft, node, data), (1, -1))
+    return scattered(draft, places, draft.reshape(grad, (1, -1)), (1, size), shape)
+
+
+def repool_max(draft, node, values, data):
+    """The values where the data have each window's maximum."""
+    return draft.add("Gather", draft.reshape(values, (-1,)),
+                     first_maxima(draft, node, data), axis=0)
 
 
 def pooling(draft, node, data):
@@ -196,11 +275,13 @@ def clip(draft, node, data):
 
 LAYERS = {
     **dict.fromkeys(("_matmul", "batch_dot"), product),
-    **dict.fromkeys(("Convolution", "_conv"), convolution),
+    **dict.fromkeys(("Convolution", "_conv"), in_floats(convolution)),
     **dict.fromkeys(("softmax", "_softmax_head", "_softmax_to"), softmax("Softmax")),
     "log_softmax": softmax("LogSoftmax"), "FullyConnected": fully_connected,
-    "_conv_data": conv_data, "_pool_max": pool_max, "_pool_sum": pool_sum,
-    "Pooling": pooling, "BatchNorm": batch_norm, "LayerNorm": layer_norm,
-    "InstanceNorm": instance_norm, "_window_sum": window_sum,
+    "_conv_data": in_floats(conv_data), "_conv_weight": in_floats(conv_weight),
+    "_pool_max": in_floats(pool_max), "_unpool_max": in_floats(unpool_max),
+    "_repool_max": in_floats(repool_max), "_pool_sum": pool_sum,
+    "_unpool_sum": unpool_sum, "Pooling": pooling, "BatchNorm": batch_norm, "LayerNorm": layer_norm,
+    "InstanceNorm": instance_norm, "_window_sum": in_floats(window_sum), "_slogdet": slogdet,
     "LeakyReLU": leaky_relu, "clip": clip,
 }

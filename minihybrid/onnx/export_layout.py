@@ -16,6 +16,12 @@ from minihybrid.ops.shapes import axes_of, axis_of, row_major
 LARGEST = np.iinfo(np.int64).max
 
 
+def spec_of(node, place=0):
+    """The spec of one of the node's inputs."""
+    source, i = node.inputs[place]
+    return source.specs[i]
+
+
 def same(draft, node, data, *_):
     """The input itself."""
     return data
@@ -33,16 +39,30 @@ def created(draft, node):
     return draft.add("ConstantOfShape", whole(shape), dtype=dtype, value=value)
 
 
+def zeros(draft, shape, dtype):
+    """An array of zeros."""
+    return draft.add("ConstantOfShape", whole(shape), dtype=dtype,
+                     value=np.zeros(1, dtype))
+
+
+def stretched(draft, value, old, new):
+    """Axes of length 1 repeated; those that are long enough stay: 1 says so to ONNX."""
+    if 0 in new:  # ONNX Runtime does not make 0 of 1
+        return zeros(draft, new, value.dtype)
+    old = (0,) * (len(new) - len(old)) + tuple(old)
+    return draft.add("Expand", value, whole([1 if m == n else n for m, n in
+                                             zip(old, new, strict=True)]))
+
+
 def broadcast_to(draft, node, data):
-    """Axes that are long enough stay as they are: 1 says so to ONNX."""
-    old, new = node.inputs[0][0].specs[node.inputs[0][1]].shape, node.specs[0].shape
-    old = (0,) * (len(new) - len(old)) + old
-    return draft.add("Expand", data, whole([1 if m == n else n for m, n in
-                                            zip(old, new, strict=True)]))
+    """Axes of length 1 repeated."""
+    return stretched(draft, data, spec_of(node).shape, node.specs[0].shape)
 
 
 def transpose(draft, node, data):
     """Axes in another order."""
+    if not node.specs[0].shape:  # ONNX has no empty list
+        return data
     ndim = len(node.specs[0].shape)
     axes = [a % ndim for a in node.attrs["axes"]] or list(range(ndim))[::-1]
     return draft.add("Transpose", data, perm=axes)
@@ -50,6 +70,8 @@ def transpose(draft, node, data):
 
 def slice_(draft, node, data):
     """ONNX's bounds are Python's; the largest number stands for an edge."""
+    if not node.specs[0].shape:
+        return data
     parts = []
     begin, end, step = (node.attrs[key] for key in ("begin", "end", "step"))
     for i, (start, stop) in enumerate(zip(begin, end, strict=True)):
@@ -78,7 +100,7 @@ def reduction(kind):
     """The rule of a reduction that ONNX calls `kind`."""
     def rule(draft, node, data):
         attrs, out = node.attrs, node.specs[0]
-        ndim = len(node.inputs[0][0].specs[node.inputs[0][1]].shape)
+        ndim = len(spec_of(node).shape)
         gone = axes_of(kind, attrs["axis"], ndim, attrs["exclude"])
         value = draft.add(kind, draft.cast(data, out.dtype), whole(gone),
                           keepdims=int(attrs["keepdims"]), noop_with_empty_axes=1)
@@ -126,7 +148,7 @@ def within(draft, index, length, mode):
 
 def take(draft, node, data, index):
     """The same places for all lines."""
-    spec = node.inputs[0][0].specs[node.inputs[0][1]]
+    spec = spec_of(node)
     axis = axis_of("take", node.attrs["axis"], len(spec.shape))
     index = within(draft, index, spec.shape[axis], node.attrs["mode"])
     return draft.add("Gather", data, index, axis=axis)
@@ -134,33 +156,35 @@ def take(draft, node, data, index):
 
 def put_take(draft, node, data, index, like):
     """Zeros, to which the data is added where `take` reads."""
-    shape, dtype = node.specs[0]
+    shape = node.specs[0].shape
     outer, n, inner = split_at(shape, node.attrs["axis"])
-    index = draft.reshape(within(draft, index, n, node.attrs["mode"]), (1, -1, 1))
-    lines = draft.reshape(data, (outer, -1, inner))
-    index = draft.add("Expand", index, draft.add("Shape", lines, dtype="int64"))
+    count = spec_of(node, 1).size
+    index = within(draft, index, n, node.attrs["mode"])
+    index = draft.reshape(index, (1, count, 1))
+    lines = draft.reshape(data, (outer, count, inner))
+    index = stretched(draft, index, (1, count, 1), (outer, count, inner))
     return scattered(draft, index, lines, (outer, n, inner), shape)
 
 
 def scattered(draft, index, data, lines, shape):
     """Zeros in lines along axis 1, to which the data is added; under a shape."""
-    zeros = draft.add("ConstantOfShape", whole(lines), dtype=data.dtype,
-                      value=np.zeros(1, data.dtype))
-    out = draft.add("ScatterElements", zeros, index, data, axis=1, reduction="add")
+    out = draft.add("ScatterElements", zeros(draft, lines, data.dtype), index, data,
+                    axis=1, reduction="add")
     return draft.reshape(out, shape)
 
 
-def along(draft, node, index, shape):
-    """(the lengths before, at and after the axis; the index in such lines)."""
-    lines = split_at(shape, node.attrs["axis"])
-    index = within(draft, index, lines[1], node.attrs["mode"])
-    return lines, draft.reshape(index, (lines[0], -1, lines[2]))
+def in_lines(draft, node, index, shape):
+    """(the lengths before, at and after the axis, those of the index, and the index).
+    """
+    lines = outer, n, inner = split_at(shape, node.attrs["axis"])
+    picked = (outer, spec_of(node, 1).size // max(outer * inner, 1), inner)
+    index = within(draft, index, n, node.attrs["mode"])
+    return lines, picked, draft.reshape(index, picked)
 
 
 def take_along(draft, node, data, index):
     """Other places in each line."""
-    shape = node.inputs[0][0].specs[node.inputs[0][1]].shape
-    lines, index = along(draft, node, index, shape)
+    lines, _, index = in_lines(draft, node, index, spec_of(node).shape)
     out = draft.add("GatherElements", draft.reshape(data, lines), index, axis=1)
     return draft.reshape(out, node.specs[0].shape)
 
@@ -168,14 +192,13 @@ def take_along(draft, node, data, index):
 def put_along(draft, node, data, index, like):
     """Zeros, to which the data is added where `take_along` reads."""
     shape = node.specs[0].shape
-    lines, index = along(draft, node, index, shape)
-    data = draft.reshape(data, (lines[0], -1, lines[2]))
-    return scattered(draft, index, data, lines, shape)
+    lines, picked, index = in_lines(draft, node, index, shape)
+    return scattered(draft, index, draft.reshape(data, picked), lines, shape)
 
 
 def flat_places(draft, node, index):
     """One whole number for each column of indices."""
-    rows, *rest = node.inputs[0][0].specs[node.inputs[0][1]].shape
+    rows, *rest = spec_of(node).shape
     column = (rows, *(1 for _ in rest))
     lengths = node.attrs["shape"][:rows]
     index = draft.add("Mod", draft.cast(index, np.int64),
@@ -201,7 +224,7 @@ def numbered(shape):
 
 def strided(draft, node, data):
     """Any operator that reads its input at other steps: its places are constants."""
-    spec = node.inputs[0][0].specs[node.inputs[0][1]]
+    spec = spec_of(node)
     places = node.op.eager(numbered(spec.shape), **node.attrs)
     return draft.add("Gather", draft.reshape(data, (-1,)), places, axis=0)
 
