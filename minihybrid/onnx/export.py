@@ -21,7 +21,7 @@ from minihybrid.onnx.export_draft import Draft, ExportError, Value, agreed
 from minihybrid.onnx.export_layers import LAYERS
 from minihybrid.onnx.export_layout import LAYOUT
 from minihybrid.onnx.export_scalar import elementwise
-from minihybrid.op import AttrError, HybridError, ShapeError, Spec
+from minihybrid.op import UNKNOWN, AttrError, HybridError, ShapeError, Spec
 from minihybrid.serial import load_symbol
 from minihybrid.sym import Symbol, replay, trace
 from minihybrid.tracing import Trace, TraceError, tracing
@@ -98,16 +98,18 @@ class Exporter:
 
 
 # -- one graph, several batches --------------------------------------------------------
-def draft_of(symbol, specs, taken):
-    """(draft, its heads' values, their specs) for inputs and parameters of some specs.
+def draft_of(symbol, specs, names):
+    """(draft, the specs of its outputs) for inputs and parameters of some specs.
+
+    names:   of the outputs.
     """
     nodes = {n.name: n for part in symbol._variables() for n in part}
     graph, _ = trace(lambda *values: replay(symbol.refs, dict(
         zip(nodes.values(), values, strict=True))),
-        {name: specs.get(name, Spec(None, None)) for name in nodes})
-    exporter = Exporter(graph, taken)
+        {name: specs.get(name, UNKNOWN) for name in nodes})
+    exporter = Exporter(graph, {*nodes, *names})
     heads = [exporter.values[ref] for ref in graph.heads]
-    named_heads(exporter.draft, heads, symbol.list_outputs())
+    named_heads(exporter.draft, heads, names)
     return exporter.draft, [n.specs[i] for n, i in graph.heads]
 
 
@@ -129,15 +131,21 @@ def named_heads(draft, heads, names):
                                  outputs=renamed(step.outputs)) for step in draft.steps]
 
 
+def output_names(symbol):
+    """The names of the outputs; one that an input or another output has gets more."""
+    inputs, draft = symbol.list_inputs(), Draft(symbol.list_inputs())
+    return [draft.unique(f"{name}_output" if name in inputs else name)
+            for name in symbol.list_outputs()]
+
+
 def drafted(symbol, specs, batch):
     """(steps, the output specs, the output specs for another batch).
 
     batch:   names of inputs whose first axis may have any length.
     """
-    names = symbol.list_outputs()
-    taken = set(symbol.list_inputs()) | set(names)
+    names = output_names(symbol)
     if not batch:
-        draft, outs = draft_of(symbol, specs, taken)
+        draft, outs = draft_of(symbol, specs, names)
         return draft.steps, outs, outs
     length = specs[batch[0]].shape[0]
     sizes = list(dict.fromkeys((length, length + 1, 2 * length + 3, 1)))
@@ -146,7 +154,7 @@ def drafted(symbol, specs, batch):
         other = {name: Spec((size, *spec.shape[1:]), spec.dtype)
                  if name in batch else spec for name, spec in specs.items()}
         try:
-            draft, found = draft_of(symbol, other, taken)
+            draft, found = draft_of(symbol, other, names)
         except (ShapeError, TraceError) as error:
             if size == length:
                 raise
@@ -267,7 +275,7 @@ def batch_inputs(specs):
 
 def message(symbol, steps, arrays, specs, outs, batch):
     """The bytes of the model."""
-    names = symbol.list_outputs()
+    names = output_names(symbol)
     taken = {*arrays, *specs, *(n for step in steps for n in step.outputs)}
     writer, helper = Writer(taken), library()[1]
     nodes = [writer.node(step) for step in steps]
