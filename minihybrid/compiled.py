@@ -51,6 +51,11 @@ class CompiledOp:
                      n_outputs=len(specs), doc=f"The compiled plan of {title}.",
                      expand=self.expand)
 
+    @property
+    def plan(self):
+        """The forward plan in force."""
+        return self.tiers.plan
+
     def run(self, *arrays):
         """The forward plan: the graph's outputs, then what the backward plan needs."""
         given = dict(zip(self.names, arrays, strict=True))

@@ -53,6 +53,8 @@ READING_ORDER = """
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib
+    onnx.export_draft onnx.export_scalar onnx.export_nodes onnx.export_layout
+    onnx.export_layers onnx.export onnx
     metric summary layout viz bench explain datasets show
     __init__
     """.split()

@@ -304,12 +304,11 @@ class Hybrid:
         for key, entry in self.entries.items():
             inputs = tuple(n.specs[0] for n in entry.graph.variables
                            if n.name in entry.names)
-            for tiers, recording in ((entry.tiers, False),
-                                     (entry.op and entry.op.tiers, True),
-                                     (entry.op and entry.op.backward_op
-                                      and entry.op.backward_op.tiers, True)):
-                if tiers:
-                    plan = tiers.plan
+            for plan, recording in ((entry.tiers and entry.tiers.plan, False),
+                                    (entry.op and entry.op.plan, True),
+                                    (entry.op and entry.op.backward_op
+                                     and entry.op.backward_op.plan, True)):
+                if plan:
                     what = (*inputs, "backward") if plan.title.endswith("backward") \
                         else inputs
                     found[Signature(what, key[-1], recording)] = plan

@@ -49,6 +49,11 @@ class CompiledUpdate:
         self.bound = Tiers(graph, [], target=best_target(),
                            title=f"{name} of {len(weights)} parameters").bind(arrays)
 
+    @property
+    def plan(self):
+        """The plan in force."""
+        return self.bound.tiers.plan
+
     def steps(self, *symbols):
         """The optimiser's rule on the symbols of every weight in turn."""
         rest, news = list(symbols), []

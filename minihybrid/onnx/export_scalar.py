@@ -1,0 +1,188 @@
+"""Chapter 13. Elementwise operators in ONNX: made of their scalar expressions.
+
+Takes:   an operator's expression of one output number, as every compiled target does.
+Gives:   `elementwise`, the ONNX steps that compute it for whole arrays.
+
+Most operators of the registry need no rule: `T(0) if {a} < 0 else sqrt({a})` is a Less,
+a Sqrt and a Where. Python's own parser reads the expression.
+What is left out: functions that ONNX has not (gamma, erfinv).
+"""
+
+import ast
+import math
+import re
+
+import numpy as np
+
+BINARY = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div",
+          ast.BitAnd: "BitwiseAnd", ast.BitOr: "BitwiseOr", ast.BitXor: "BitwiseXor"}
+COMPARE = {ast.Eq: "Equal", ast.Gt: "Greater", ast.GtE: "GreaterOrEqual",
+           ast.Lt: "Less", ast.LtE: "LessOrEqual"}
+FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos",
+             "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
+             "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
+             "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
+             "abs": "Abs", "power": "Pow", "min": "Min", "max": "Max"}
+# Expressions for which ONNX has one operator.
+IDIOMS = [(re.compile(re.escape(text).replace("B", "(?P<b>.+?)", 1).replace(
+    "B", "(?P=b)") + "$"), kind) for text, kind in (
+        ("T(0) if {a} <= 0 else {a}", "Relu"), ("T(1) / T({a})", "Reciprocal"),
+        ("T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})", "Sign"),
+        ("(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))", "Softplus"),
+        ("{a} / (T(1) + abs(T({a})))", "Softsign"),
+        ("{a} if {a} >= B or {a} != {a} else B", "Max"),
+        ("{a} if {a} <= B or {a} != {a} else B", "Min"))]
+NAMES = "abcde"
+
+
+def elementwise(draft, node, inputs):
+    """The value of an elementwise node."""
+    text, dtype = node.op.scalar(node.attrs), node.specs[0].dtype
+    given = dict(zip(NAMES, inputs, strict=False))
+    builder = Builder(draft, given, dtype)
+    for pattern, kind in IDIOMS:
+        if found := pattern.match(text):
+            args = ["{a}", *found.groupdict().values()]
+            args = [builder.read(arg) for arg in args]
+            return draft.add(kind, *(draft.cast(v, dtype) for v in args), dtype=dtype)
+    out = builder.read(text)
+    if np.ndim(getattr(out, "name", out)) == 0 and not hasattr(out, "name"):
+        shape = draft.add("Shape", inputs[0], dtype="int64")  # the same for all places
+        return draft.add("ConstantOfShape", shape, dtype=dtype,
+                         value=np.full(1, out, dtype))
+    return draft.cast(out, dtype)
+
+
+class Builder:
+    """Turns the parts of an expression into values; `given` are those of a, b, ..."""
+
+    def __init__(self, draft, given, dtype):
+        self.draft, self.given, self.dtype = draft, given, dtype
+
+    def read(self, text):
+        """The value of an expression."""
+        text = text.format(**{name: name for name in NAMES})
+        return self.build(ast.parse(text, mode="eval").body)
+
+    def build(self, tree):
+        """The value of a part of the expression."""
+        add, build = self.draft.add, self.build
+        match tree:
+            case ast.Name(id="NAN" | "INF" as name):
+                return np.asarray(float(name), self.dtype)
+            case ast.Name(id=name):
+                return self.given[name]
+            case ast.Constant(value=number):
+                return number
+            case ast.UnaryOp(op=ast.USub(), operand=part):
+                value = build(part)
+                return add("Neg", value) if hasattr(value, "name") else -value
+            case ast.BinOp(left=left, op=op, right=right):
+                return add(BINARY[type(op)], *self.alike(build(left), build(right)))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                pair = self.alike(build(left), build(right))
+                if isinstance(op, ast.NotEq):
+                    return add("Not", add("Equal", *pair, dtype=bool))
+                return add(COMPARE[type(op)], *pair, dtype=bool)
+            case ast.BoolOp(op=op, values=[left, right]):
+                kind = "And" if isinstance(op, ast.And) else "Or"
+                return add(kind, build(left), build(right))
+            case ast.IfExp(test=test, body=body, orelse=rest):
+                test, *parts = build(test), build(body), build(rest)
+                return add("Where", test, *map(self.typed, parts), dtype=self.dtype)
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return self.call(name, [build(arg) for arg in args])
+        raise AssertionError(f"no rule for {ast.dump(tree)}")
+
+    def typed(self, value):
+        """A value or a number in the dtype of the output."""
+        if hasattr(value, "dtype"):
+            return self.draft.cast(value, self.dtype)
+        return np.asarray(value, self.dtype)
+
+    def alike(self, a, b):
+        """Two values, or one and a number, in one dtype."""
+        if not hasattr(a, "dtype"):
+            return self.alike(b, a)[::-1]
+        if not hasattr(b, "dtype"):
+            exact = a.dtype.kind == "f" or b == int(b)
+            b = np.asarray(b, a.dtype if exact else "float64")
+        wide = np.result_type(a.dtype, b.dtype)
+        return self.draft.cast(a, wide), self.draft.cast(b, wide)
+
+    def call(self, name, args):
+        """The value of a function."""
+        if name == "T":
+            return self.typed(args[0])
+        if name in ("floor", "ceil"):
+            (value,) = args
+            return value if value.dtype.kind != "f" else \
+                self.draft.add(name.capitalize(), value)
+        if len(args) == 2:
+            args = self.alike(*args)
+        if name in FUNCTIONS:
+            return self.draft.add(FUNCTIONS[name], *args)
+        if name not in COMPOSED:
+            self.draft.refuse(f"ONNX has no function '{name}'; compute this part "
+                              "outside of the net")
+        if name != "mod":  # these leave the whole numbers
+            wide = np.dtype("f4" if name == "atan2" else "f8")  # as ONNX Runtime can
+            args = [v if v.dtype.kind == "f" else self.draft.cast(v, wide)
+                    for v in args]
+        return COMPOSED[name](Math(self.draft), *args)
+
+
+# -- functions that ONNX has not, made of those it has ---------------------------------
+class Math:
+    """ONNX operators as methods; numbers become constants in the dtype of the first."""
+
+    def __init__(self, draft):
+        self.draft = draft
+
+    def __getattr__(self, kind):
+        return lambda first, *rest: self.draft.add(kind, first, *(
+            v if hasattr(v, "dtype") else np.asarray(v, first.dtype) for v in rest))
+
+    def test(self, kind, a, b):
+        """A comparison."""
+        b = b if hasattr(b, "dtype") else np.asarray(b, a.dtype)
+        return self.draft.add(kind, a, b, dtype=bool)
+
+    def choose(self, test, a, b):
+        """a where the test holds, else b."""
+        b = b if hasattr(b, "dtype") else np.asarray(b, a.dtype)
+        return self.draft.add("Where", test, a, b, dtype=a.dtype)
+
+
+def _mod(m, a, b):
+    """Python's remainder, with the sign of b; ONNX's Mod of floats has that of a."""
+    if a.dtype.kind != "f":
+        return m.Mod(a, b)
+    rest = m.draft.add("Mod", a, b, fmod=1)
+    other = m.test("Less", m.Mul(m.Sign(rest), m.Sign(b)), 0)
+    return m.choose(other, m.Add(rest, b), rest)
+
+
+def _atan2(m, y, x):
+    angle = m.Atan(m.Div(y, x))
+    left = m.choose(m.test("Less", y, 0), m.Sub(angle, math.pi), m.Add(angle, math.pi))
+    angle = m.choose(m.test("Less", x, 0), left, angle)
+    none = m.test("Equal", m.Add(m.Abs(x), m.Abs(y)), 0)
+    return m.choose(none, m.Mul(y, 0), angle)
+
+
+def _hypot(m, a, b):
+    a, b = m.Abs(a), m.Abs(b)
+    high, low = m.Max(a, b), m.Min(a, b)
+    ratio = m.Div(low, m.choose(m.test("Equal", high, 0), m.Add(high, 1), high))
+    return m.Mul(high, m.Sqrt(m.Add(m.Mul(ratio, ratio), 1)))
+
+
+COMPOSED = {
+    "expm1": lambda m, a: m.Sub(m.Exp(a), 1),
+    "log1p": lambda m, a: m.Log(m.Add(a, 1)),
+    "log2": lambda m, a: m.Div(m.Log(a), math.log(2)),
+    "log10": lambda m, a: m.Div(m.Log(a), math.log(10)),
+    "cbrt": lambda m, a: m.Mul(m.Sign(a), m.Pow(m.Abs(a), 1 / 3)),
+    "mod": _mod, "atan2": _atan2, "hypot": _hypot,
+}
