@@ -50,6 +50,8 @@ READING_ORDER = """
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib
+    onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
+    onnx.load_shapes onnx.load_layers onnx.load onnx
     metric summary layout viz bench explain datasets show
     __init__
     """.split()

@@ -1,0 +1,5 @@
+"""Chapter 13. ONNX files, both ways; an optional part: `minihybrid[onnx]`."""
+
+from minihybrid.onnx.load import get_model_metadata, import_model, import_to_gluon
+
+__all__ = ["get_model_metadata", "import_model", "import_to_gluon"]

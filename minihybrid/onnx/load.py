@@ -1,0 +1,139 @@
+"""Chapter 13. Networks from other frameworks: ONNX files become symbols and blocks.
+
+Takes:   a `.onnx` file, such as PyTorch's and TensorFlow's exporters write.
+Gives:   `import_model`, `import_to_gluon`, `get_model_metadata`.
+
+Each node is looked up in a table and becomes operators of ours, in the layout in which
+our kernels want their weights. The file's float initializers are parameters that can be
+trained; a single number without axes is a constant.
+Source:  MXNet 1.9's mx.contrib.onnx; the ONNX specification, docs/Operators.md.
+What is left out: opsets before 7, subgraphs (If, Loop, Scan), quantised networks.
+"""
+
+from minihybrid import nd
+from minihybrid.attribute import AttrScope
+from minihybrid.context import check_context
+from minihybrid.files import FileError
+from minihybrid.gluon.block import SymbolBlock
+from minihybrid.gluon.parameter import Parameter
+from minihybrid.name import NameManager
+from minihybrid.onnx.load_elementwise import ELEMENTWISE
+from minihybrid.onnx.load_file import read_file
+from minihybrid.onnx.load_fold import fold
+from minihybrid.onnx.load_layers import LAYERS
+from minihybrid.onnx.load_shapes import SHAPES
+from minihybrid.onnx.load_values import Call, Scope, Value
+from minihybrid.op import HybridError
+from minihybrid.sym import Group, Symbol
+
+OPERATORS = {**ELEMENTWISE, **LAYERS, **SHAPES}
+
+
+def import_model(model_file):
+    """(symbol, arg_params, aux_params) of an ONNX file.
+
+    The dicts have NDArrays by name, as `model.load_checkpoint` gives them.
+    Raises:  FileError naming the node; all operators that are missing, at once.
+    """
+    symbol, scope = _read(model_file)
+    states = set(symbol.list_auxiliary_states())
+    arrays = {name: nd.array(a, dtype=a.dtype) for name, a in scope.arrays.items()}
+    return (symbol, {k: v for k, v in arrays.items() if k not in states},
+            {k: v for k, v in arrays.items() if k in states})
+
+
+def import_to_gluon(model_file, ctx=None):
+    """A SymbolBlock of an ONNX file, with its parameters, ready to run and to train.
+
+    Raises:  FileError naming the node; all operators that are missing, at once.
+    """
+    check_context(ctx)
+    symbol, scope = _read(model_file)
+    states = set(symbol.list_auxiliary_states())
+    params = {}
+    for name, array in scope.arrays.items():
+        params[name] = Parameter(name, shape=array.shape, dtype=array.dtype,
+                                 differentiable=name not in states | scope.frozen)
+        params[name].set_data(nd.array(array, dtype=array.dtype))
+    return SymbolBlock(symbol, scope.inputs, params)
+
+
+def get_model_metadata(model_file):
+    """What an ONNX file takes and gives: lists of (name, shape); 0 is an open length.
+
+    The keys are `input_tensor_data` and `output_tensor_data`, as in MXNet.
+    """
+    model = read_file(model_file)
+
+    def described(values):
+        return [(name, tuple(n if isinstance(n, int) else 0 for n in shape or ()))
+                for name, _, shape in values]
+
+    return {"input_tensor_data": described(model.inputs),
+            "output_tensor_data": described(model.outputs)}
+
+
+# -- the walk --------------------------------------------------------------------------
+def _read(model_file):
+    """(symbol, scope) of a file."""
+    return translate(read_file(model_file))
+
+
+def translate(model):
+    """(symbol, scope): each node that the outputs need, in our operators."""
+    nodes = _needed(model)
+    missing = {f"{n.op:.40} ({n.domain or 'ai.onnx':.40})" for n in nodes
+               if n.domain not in ("", "ai.onnx") or n.op not in OPERATORS}
+    if missing:
+        first = next(n for n in nodes if n.op not in OPERATORS
+                     or n.domain not in ("", "ai.onnx"))
+        first.fail(f"the operators {', '.join(sorted(missing))} of opset "
+                   f"{model.opset} are not supported here; "
+                   "replace them, or export the network with others")
+    with NameManager(), AttrScope():
+        scope = Scope(model)
+        for node in nodes:
+            _apply(Call(node, scope))
+        heads = []
+        for name, *_ in model.outputs:
+            value = scope.values[name]
+            if value.symbol is None and value.fixed is None:
+                raise FileError(f"{model.source}: the output {name!r:.60} follows from "
+                                "a length that the file leaves open")
+            heads.append(scope.parameter(value))
+    return Group(heads), scope
+
+
+def _needed(model):
+    """The nodes that the outputs need, in order."""
+    wanted, found = {name for name, *_ in model.outputs}, []
+    for node in reversed(model.nodes):
+        if wanted.intersection(node.outputs) - {""}:
+            found.append(node)
+            wanted.update(node.inputs)
+    return found[::-1]
+
+
+def _apply(call):
+    """Give a node's outputs their values."""
+    node, scope = call.node, call.scope
+    try:
+        made = fold(call) or OPERATORS[node.op](call)
+        call.check_attributes()
+        for part in made if isinstance(made, tuple) else (made,):
+            if isinstance(part, Symbol):
+                scope.spec(part)
+    except FileError:
+        raise
+    except (HybridError, ValueError, TypeError, IndexError, ArithmeticError) as error:
+        # Numbers that do not fit together are the file's fault, whoever finds out.
+        node.fail(str(error))
+    parts = made if isinstance(made, tuple) else (made,)
+    for name, part in zip(node.outputs, parts, strict=False):
+        if isinstance(part, Value):
+            scope.values[name] = Value(name, part.arrays, part.symbol, part.trained)
+        else:
+            scope.values[name] = Value(name, symbol=part)
+    if any(node.outputs[len(parts):]):
+        node.fail(f"output {len(parts)} ({node.outputs[len(parts)]!r:.60}) is not "
+                  "supported")
