@@ -52,6 +52,6 @@ __all__ = [
     "ShapeError", "TraceError", "attribute", "autograd", "base", "context", "contrib",
     "cpu", "current_context", "datasets", "executor", "explain", "function", "gluon",
     "gpu", "init", "initializer", "lr_scheduler", "metric", "name", "nd", "ndarray",
-    "np", "np_shape", "npx", "num_gpus", "onnx", "optimizer", "params", "random", "serial",
-    "show", "sym", "symbol", "use_np_shape", "util", "visualization", "viz",
+    "np", "np_shape", "npx", "num_gpus", "onnx", "optimizer", "params", "random",
+    "serial", "show", "sym", "symbol", "use_np_shape", "util", "visualization", "viz",
 ]

@@ -81,19 +81,17 @@ def _read(model_file):
 
 def translate(model):
     """(symbol, scope): each node that the outputs need, in our operators."""
-    nodes = _needed(model)
-    missing = {f"{n.op:.40} ({n.domain or 'ai.onnx':.40})" for n in nodes
-               if n.domain not in ("", "ai.onnx") or n.op not in OPERATORS}
+    nodes, wanted = _needed(model)
+    missing = [n for n in nodes if n.domain not in ("", "ai.onnx")
+               or n.op not in OPERATORS]
     if missing:
-        first = next(n for n in nodes if n.op not in OPERATORS
-                     or n.domain not in ("", "ai.onnx"))
-        first.fail(f"the operators {', '.join(sorted(missing))} of opset "
-                   f"{model.opset} are not supported here; "
-                   "replace them, or export the network with others")
+        names = sorted({f"{n.op:.40} ({n.domain or 'ai.onnx':.40})" for n in missing})
+        missing[0].fail(f"not supported here, of opset {model.opset}: "
+                        f"{', '.join(names)}; export the network with other operators")
     with NameManager(), AttrScope():
         scope = Scope(model)
         for node in nodes:
-            _apply(Call(node, scope))
+            _apply(Call(node, scope), wanted)
         heads = []
         for name, *_ in model.outputs:
             value = scope.values[name]
@@ -105,22 +103,22 @@ def translate(model):
 
 
 def _needed(model):
-    """The nodes that the outputs need, in order."""
+    """(the nodes that the outputs need, in order; the names that anybody needs)."""
     wanted, found = {name for name, *_ in model.outputs}, []
     for node in reversed(model.nodes):
-        if wanted.intersection(node.outputs) - {""}:
+        if not wanted.isdisjoint(node.outputs):
             found.append(node)
-            wanted.update(node.inputs)
-    return found[::-1]
+            wanted.update(name for name in node.inputs if name)
+    return found[::-1], wanted
 
 
-def _apply(call):
+def _apply(call, wanted):
     """Give a node's outputs their values."""
     node, scope = call.node, call.scope
     try:
         made = fold(call) or OPERATORS[node.op](call)
-        call.check_attributes()
-        for part in made if isinstance(made, tuple) else (made,):
+        parts = made if isinstance(made, tuple) else (made,)
+        for part in parts:
             if isinstance(part, Symbol):
                 scope.spec(part)
     except FileError:
@@ -128,12 +126,13 @@ def _apply(call):
     except (HybridError, ValueError, TypeError, IndexError, ArithmeticError) as error:
         # Numbers that do not fit together are the file's fault, whoever finds out.
         node.fail(str(error))
-    parts = made if isinstance(made, tuple) else (made,)
-    for name, part in zip(node.outputs, parts, strict=False):
-        if isinstance(part, Value):
-            scope.values[name] = Value(name, part.arrays, part.symbol, part.trained)
+    call.check_attributes()
+    for i, name in enumerate(node.outputs):
+        if i >= len(parts):
+            if name in wanted:
+                node.fail(f"its output {name!r:.60} is not supported")
+        elif isinstance(parts[i], Value):
+            scope.values[name] = Value(name, parts[i].arrays, parts[i].symbol,
+                                       parts[i].trained)
         else:
-            scope.values[name] = Value(name, symbol=part)
-    if any(node.outputs[len(parts):]):
-        node.fail(f"output {len(parts)} ({node.outputs[len(parts)]!r:.60}) is not "
-                  "supported")
+            scope.values[name] = Value(name, symbol=parts[i])

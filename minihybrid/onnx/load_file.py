@@ -193,8 +193,8 @@ def _attribute(attr, where, folder):
     kinds = type(attr)
     if attr.type == kinds.TENSOR:
         return _array(attr.t, where, folder)
-    field = {kinds.FLOAT: "f", kinds.INT: "i", kinds.STRING: "s", kinds.FLOATS: "floats",
-             kinds.INTS: "ints", kinds.STRINGS: "strings"}.get(attr.type)
+    field = {kinds.FLOAT: "f", kinds.INT: "i", kinds.STRING: "s", kinds.INTS: "ints",
+             kinds.FLOATS: "floats", kinds.STRINGS: "strings"}.get(attr.type)
     value = field and getattr(attr, field)
     if field == "s":
         return value.decode()
@@ -231,8 +231,9 @@ def _array(tensor, where, folder):
     if len(raw) != count * dtype.itemsize:
         raise FileError(f"{where}: {len(raw)} bytes, but shape {shape} of {dtype} "
                         f"needs {count * dtype.itemsize}")
-    made = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype)
-    return (made if dtype != bool else made.view("uint8") != 0).reshape(shape)
+    if dtype.kind == "b":  # any number but 0 is true
+        return (np.frombuffer(raw, "uint8") != 0).reshape(shape)
+    return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype).reshape(shape)
 
 
 def _listed(tensor, shape, dtype, where):

@@ -6,8 +6,8 @@ Gives:   `Value`, `Scope` (what is known of all values) and `Call` (one node, wi
 
 A file computes with shapes as with numbers (Shape, Gather, Concat, Reshape), while our
 graphs want them written down. So numbers that follow from shapes are computed at once.
-A length that the file leaves open is tried twice, with two different numbers: what comes
-out equal is known; what does not, depends on the data.
+A length that the file leaves open is tried twice, with two different numbers: what
+comes out equal is known; what does not, depends on the data.
 What is left out: graphs whose shapes depend on the values of the data.
 """
 
@@ -94,6 +94,7 @@ class Scope:
         if array is None and value.symbol is not None:
             return value.symbol
         numbers = value.fixed if array is None else array
+        numbers = numbers.reshape(numbers.shape or 1)  # MXNet's have axes
         name = self.unique(value.name)
         symbol = sym.var(name)
         spec = Spec(numbers.shape, numbers.dtype)
@@ -175,6 +176,11 @@ class Call:
             self.fail(f"the attribute '{min(left):.40}' is not supported")
 
     # -- inputs
+    def count(self, n):
+        """Check that there are so many inputs."""
+        if len(self.inputs) != n:
+            self.fail(f"{n} inputs are needed, found {len(self.inputs)}")
+
     def get(self, i):
         """The value of an input, or `None` if it is left out."""
         return self.inputs[i] if i < len(self.inputs) else None
@@ -193,8 +199,8 @@ class Call:
     def symbol_of(self, value):
         """A value as a symbol."""
         if value.symbol is None and value.fixed is None:
-            self.fail(f"the numbers of {value.name!r:.60} follow from a length that the "
-                      "file leaves open; fix it when exporting (no dynamic axes)")
+            self.fail(f"the numbers of {value.name!r:.60} follow from a length that "
+                      "the file leaves open; fix it when exporting (no dynamic axes)")
         return self.scope.parameter(value)
 
     def fixed(self, i, what):
