@@ -45,6 +45,7 @@ def import_model(model_file):
 def import_to_gluon(model_file, ctx=None):
     """A SymbolBlock of an ONNX file, with its parameters, ready to run and to train.
 
+    Inputs that no output needs are left out.
     Raises:  FileError naming the node; all operators that are missing, at once.
     """
     check_context(ctx)
@@ -92,14 +93,22 @@ def translate(model):
         scope = Scope(model)
         for node in nodes:
             _apply(Call(node, scope), wanted)
-        heads = []
-        for name, *_ in model.outputs:
-            value = scope.values[name]
-            if value.symbol is None and value.fixed is None:
-                raise FileError(f"{model.source}: the output {name!r:.60} follows from "
-                                "a length that the file leaves open")
-            heads.append(scope.parameter(value))
-    return Group(heads), scope
+        symbol = Group([_head(scope, name) for name, *_ in model.outputs])
+    read = set(symbol.list_inputs())
+    scope.inputs = [s for s in scope.inputs if s.name in read]
+    if not scope.inputs:
+        raise FileError(f"{model.source}: no output depends on an input: there is "
+                        "nothing to run")
+    return symbol, scope
+
+
+def _head(scope, name):
+    """The symbol of an output."""
+    value = scope.values[name]
+    if value.symbol is None and value.fixed is None:
+        raise FileError(f"{scope.model.source}: the output {name!r:.60} follows from a "
+                        "length that the file leaves open, not from data")
+    return scope.parameter(value)
 
 
 def _needed(model):

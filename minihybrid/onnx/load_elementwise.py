@@ -110,6 +110,14 @@ def _clip(call):
     return OPS["clip"](data, a_min=low, a_max=high, name=label(call))
 
 
+def _round(call):
+    """To the next whole number, halves to an even one."""
+    data = call.sym(0)
+    low = OPS["floor"](data)
+    rest = data - low
+    return low + (rest > 0.5) + (rest == 0.5) * OPS["_mod_scalar"](low, scalar=2)
+
+
 def _cast(call):
     number = call.integer("to", 1)
     call.integer("saturate")
@@ -256,7 +264,7 @@ ELEMENTWISE = {
         "Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Softplus": "softrelu",
         "Softsign": "softsign", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
         "Erf": "erf", "Abs": "abs", "Neg": "negative", "Sign": "sign", "Floor": "floor",
-        "Ceil": "ceil", "Round": "rint", "Reciprocal": "reciprocal", "Sin": "sin",
+        "Ceil": "ceil", "Reciprocal": "reciprocal", "Sin": "sin",
         "Cos": "cos", "Tan": "tan", "Asin": "arcsin", "Acos": "arccos",
         "Atan": "arctan", "Sinh": "sinh", "Cosh": "cosh", "Asinh": "arcsinh",
         "Acosh": "arccosh", "Atanh": "arctanh", "IsNaN": "_npi_isnan",
@@ -277,7 +285,7 @@ ELEMENTWISE = {
     "Sum": _chain("broadcast_add"), "Mean": _mean,
     "Max": _chain("broadcast_maximum", "_maximum_scalar"),
     "Min": _chain("broadcast_minimum", "_minimum_scalar"),
-    "Clip": _clip, "Cast": _cast, "Dropout": _dropout,
+    "Clip": _clip, "Round": _round, "Cast": _cast, "Dropout": _dropout,
     "LeakyRelu": _leaky("leaky", 0.01), "Elu": _leaky("elu", 1.0), "PRelu": _prelu,
     "Selu": _selu, "Celu": _celu, "Gelu": _gelu, "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish, "Swish": _swish, "ThresholdedRelu": _thresholded,

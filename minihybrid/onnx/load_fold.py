@@ -56,6 +56,11 @@ def _divide(a, b):
     return (np.sign(a) * np.sign(b) * (abs(a) // abs(b))).astype(a.dtype)
 
 
+def _mod(call, a, b):
+    """The remainder has the sign of b, or with `fmod` that of a."""
+    return _elementwise(np.fmod if call.integer("fmod", 0) else np.mod)(call, a, b)
+
+
 def _cast(call, data):
     number = call.integer("to", 1)
     call.integer("saturate")
@@ -164,10 +169,11 @@ FOLDED = {
         "Not": np.logical_not, "And": np.logical_and, "Or": np.logical_or,
         "Where": np.where, "Abs": np.abs,
         "Neg": np.negative, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt,
-        "Reciprocal": lambda a: 1 / a, "Exp": np.exp,
+        "Reciprocal": lambda a: 1 / a, "Exp": np.exp, "Xor": np.logical_xor,
+        "GreaterOrEqual": np.greater_equal, "LessOrEqual": np.less_equal,
     }.items()},
     "Cast": _cast, "Gather": _gather, "Reshape": _reshape, "Transpose": _transpose,
     "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Slice": _slice, "Concat": _concat,
     "ConstantOfShape": _filled, "Expand": _expand, "Tile": _tile, "Range": _range,
-    "ReduceProd": _product,
+    "ReduceProd": _product, "Mod": _mod,
 }

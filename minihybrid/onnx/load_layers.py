@@ -115,34 +115,38 @@ def _deconv(call):
     kernel = call.integers("kernel_shape", weight[2:])
     strides, dilations, pads = _window(call, kernel)
     more = call.integers("output_padding", (0,) * len(kernel))
-    wanted = call.integers("output_shape")
-    if wanted is not None:
-        pads = [_cut(*numbers, call.text("auto_pad", "NOTSET")) for numbers in zip(
-            call.shape(0)[2:], kernel, strides, dilations, more, wanted, strict=True)]
-    even = wanted is None and all(a == b >= 0 for a, b in pads) and all(
-        m < s for m, s in zip(more, strides, strict=True))
+    mode, wanted = call.text("auto_pad", "NOTSET"), call.integers("output_shape")
+    if wanted is not None or mode[:4] == "SAME":
+        pads = _cuts(call, kernel, strides, dilations, more, wanted, mode)
+    even = all(a == b >= 0 for a, b in pads)
+    cuts = [(0, 0) if even else (a, b - m) for (a, b), m in
+            zip(pads, more, strict=True)]
     bias = [] if call.get(2) is None else [call.sym(2)]
     out = OPS["Deconvolution"](
         call.sym(0), call.sym(1), *bias, kernel=kernel, stride=strides,
         dilate=dilations, pad=tuple(a for a, _ in pads) if even else (),
-        adj=more if even else (), num_filter=weight[1] * groups, num_group=groups,
-        no_bias=not bias)
+        adj=more if even else tuple(max(-b, 0) for _, b in cuts),
+        num_filter=weight[1] * groups, num_group=groups, no_bias=not bias)
     if even:
         return out
-    cuts = [(a, b - m) for (a, b), m in zip(pads, more, strict=True)]
-    if any(a < 0 or b < 0 for a, b in cuts):
-        call.fail(f"pads {pads} with output_padding {more} are not supported: the "
-                  "output would be longer than what the kernel reaches")
     return OPS["slice"](out, begin=(None, None, *(a or None for a, _ in cuts)),
-                        end=(None, None, *(-b or None for _, b in cuts)),
+                        end=(None, None, *(-max(b, 0) or None for _, b in cuts)),
                         name=label(call))
 
 
-def _cut(length, kernel, stride, dilation, more, wanted, mode):
-    """What a transposed convolution cuts off for an output of the wanted length."""
-    total = stride * (length - 1) + more + dilation * (kernel - 1) + 1 - wanted
-    first = total // 2 if mode == "SAME_UPPER" else total - total // 2
-    return first, total - first
+def _cuts(call, kernel, strides, dilations, more, wanted, mode):
+    """What is cut off for outputs of a wanted size, or of `stride` times the data's."""
+    found = set()
+    for shape in call.shapes(0):
+        sizes = wanted or [n * s for n, s in zip(shape[2:], strides, strict=True)]
+        totals = [s * (n - 1) + m + d * (k - 1) + 1 - size for n, k, s, d, m, size in
+                  zip(shape[2:], kernel, strides, dilations, more, sizes, strict=True)]
+        found.add(tuple((t // 2, t - t // 2) if mode == "SAME_UPPER" else
+                        (t - t // 2, t // 2) for t in totals))
+    if len(found) > 1:
+        call.fail("output_shape follows from a length that the file leaves open; fix "
+                  "it when exporting (no dynamic axes)")
+    return list(found.pop())
 
 
 def _pool(kind):

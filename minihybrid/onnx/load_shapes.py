@@ -257,20 +257,23 @@ def _pad(call):
 
 def _scales(call):
     """How often each axis is repeated, by whole numbers."""
+    ndim = call.ndim(0)
+    axes = [call.axis(a, ndim) for a in call.integers("axes", tuple(range(ndim)))]
     if call.node.op == "Upsample" and call.opset < 9:
         scales = call.attr("scales", [], list)
     elif call.get(3) is not None:
         sizes = call.need(3).arrays or [call.fixed(3, "the size")]
-        found = {tuple(int(n) / max(old, 1) for n, old in zip(size, shape, strict=True))
-                 for size, shape in zip(sizes, call.shapes(0), strict=True)}
+        found = {tuple(int(n) / max(old[a], 1) for n, a in zip(size, axes, strict=True))
+                 for size, old in zip(sizes, call.shapes(0), strict=True)}
         scales = found.pop() if len(found) == 1 else ()
     else:
         place = 1 if call.opset < 11 else 2
         scales = call.fixed(place, "the scale").ravel().tolist()
-    if len(scales) != call.ndim(0) or any(s < 1 or s != int(s) for s in scales):
+    if len(scales) != len(axes) or any(s < 1 or s != int(s) for s in scales):
         call.fail(f"the scales are {tuple(scales)!s:.60}, but one whole number for "
                   "each axis is needed")
-    return [int(s) for s in scales]
+    found = dict(zip(axes, scales, strict=True))
+    return [int(found.get(axis, 1)) for axis in range(ndim)]
 
 
 def _resize(call):
@@ -289,9 +292,8 @@ def _resize(call):
     for name in ("exclude_outside", "antialias"):
         if call.integer(name, 0):
             call.fail(f"{name}=1 is not supported; needed: 0")
-    call.text("keep_aspect_ratio_policy")
-    if call.integers("axes") is not None:
-        call.fail("the attribute axes is not supported; give scales for all axes")
+    if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+        call.fail("keep_aspect_ratio_policy must be stretch")
     if mode != "nearest" or not repeats:
         call.fail(f"mode '{mode:.20}' with '{place:.40}' and '{rounding:.40}' is not "
                   "supported; needed: nearest, which repeats rows and columns")
@@ -328,8 +330,9 @@ def _one_hot(call):
     if call.axis(call.integer("axis", -1), call.ndim(0) + 1) != call.ndim(0):
         call.fail("only the last axis is supported")
     off, on = call.fixed(2, "the pair of values").ravel().tolist()
-    depth = int(call.fixed(1, "the depth").ravel()[0])
-    return OPS["one_hot"](call.sym(0), depth=depth, on_value=on, off_value=off,
+    depth, places = int(call.fixed(1, "the depth").ravel()[0]), call.sym(0)
+    places = OPS["where"](places < 0, places + depth, places)  # -1 is the last
+    return OPS["one_hot"](places, depth=depth, on_value=on, off_value=off,
                           dtype=call.dtype(2), name=label(call))
 
 
