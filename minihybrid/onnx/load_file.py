@@ -92,13 +92,19 @@ def read_model(data, source="the bytes", folder=None):
     except DecodeError:
         raise FileError(f"{source}: its {len(data)} bytes are no ONNX model; the file "
                         "is cut off, damaged or of another kind") from None
-    except UnicodeDecodeError as error:
-        raise FileError(f"{source}: the name {error.object[:40]!r} is not UTF-8 "
-                        "text") from None
+
+
+def _text(value, where):
+    """A text of a message; what is not UTF-8 comes as bytes."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        raise FileError(f"{where}: {value[:40]!r} is not UTF-8 text") from None
 
 
 def _model(proto, source, folder):
-    opsets = {o.domain or "ai.onnx": o.version for o in proto.opset_import}
+    opsets = {_text(o.domain, source) or "ai.onnx": o.version
+              for o in proto.opset_import}
     opset = opsets.get("ai.onnx")
     if opset is None:
         raise FileError(f"{source}: no version of the operators (opset) of 'ai.onnx' "
@@ -108,20 +114,20 @@ def _model(proto, source, folder):
                         f"{OPSETS[0]} to {OPSETS[-1]}; export the model again with "
                         "one of them")
     if proto.functions:
-        raise FileError(f"{source}: it defines functions of its own "
-                        f"({proto.functions[0].name:.40}, ...), which are not "
-                        "supported; write them out with onnx.inliner")
+        raise FileError(f"{source}: it defines functions of its own, such as "
+                        f"{proto.functions[0].name!r:.40}, which are not supported; "
+                        "write them out with onnx.inliner")
     graph = proto.graph
     if graph.sparse_initializer:
         raise FileError(f"{source}: sparse initializers are not supported; store them "
                         "dense")
     arrays = {}
     for tensor in graph.initializer:
-        if not tensor.name or tensor.name in arrays:
-            raise FileError(f"{source}: the initializer {tensor.name!r:.60} has no "
-                            "name, or that of another")
-        arrays[tensor.name] = _array(tensor, f"{source}, initializer "
-                                     f"{tensor.name!r:.60}", folder)
+        name = _text(tensor.name, source)
+        if not name or name in arrays:
+            raise FileError(f"{source}: the initializer {name!r:.60} has no name, or "
+                            "that of another")
+        arrays[name] = _array(tensor, f"{source}, initializer {name!r:.60}", folder)
     inputs = [_declared(v, source) for v in graph.input if v.name not in arrays]
     nodes = [_node(n, i, source, folder) for i, n in enumerate(graph.node)]
     outputs = [_declared(v, source) for v in graph.output]
@@ -130,8 +136,9 @@ def _model(proto, source, folder):
 
 def _declared(value, source):
     """(name, dtype or None, shape or None) of an input or output."""
-    where = f"{source}, value {value.name!r:.60}"
-    if not value.name:
+    name = _text(value.name, source)
+    where = f"{source}, value {name!r:.60}"
+    if not name:
         raise FileError(f"{where}: an input or output has no name")
     kind = value.type.WhichOneof("value")
     if kind not in (None, "tensor_type"):
@@ -142,14 +149,14 @@ def _declared(value, source):
                         f"supported; there are {', '.join(ELEMENTS.values())}")
     dtype = ELEMENTS.get(tensor.elem_type)
     if not tensor.HasField("shape"):
-        return value.name, dtype, None
-    shape = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None
-                  for d in tensor.shape.dim)
+        return name, dtype, None
+    shape = tuple(d.dim_value if d.HasField("dim_value") else
+                  _text(d.dim_param, where) or None for d in tensor.shape.dim)
     if len(shape) > 32 or any(n < 0 or n >= 2 ** 31 for n in shape
                               if isinstance(n, int)):
         raise FileError(f"{where}: the shape {shape!s:.80} does not fit; needed: at "
                         "most 32 lengths from 0 to 2147483647")
-    return value.name, dtype, shape
+    return name, dtype, shape
 
 
 def _checked(model):
@@ -178,15 +185,19 @@ def _checked(model):
 
 # -- nodes -----------------------------------------------------------------------------
 def _node(proto, number, source, folder):
-    where = f"{source}, node {number} '{proto.name or ', '.join(proto.output):.60}' " \
-            f"({proto.op_type:.40})"
+    where = f"{source}, node {number}"
+    op, domain, name = (_text(t, where) for t in (proto.op_type, proto.domain,
+                                                  proto.name))
+    inputs, outputs = ([_text(t, where) for t in names] for names in (
+        proto.input, proto.output))
+    where += f" '{name or ', '.join(outputs):.60}' ({op:.40})"
     attrs = {}
     for attr in proto.attribute:
-        if attr.name in attrs:
-            raise FileError(f"{where}: the attribute '{attr.name:.40}' is given twice")
-        attrs[attr.name] = _attribute(attr, f"{where}, {attr.name:.40}", folder)
-    return OnnxNode(where, proto.op_type, proto.domain, proto.name, list(proto.input),
-                    list(proto.output), attrs)
+        key = _text(attr.name, where)
+        if key in attrs:
+            raise FileError(f"{where}: the attribute '{key:.40}' is given twice")
+        attrs[key] = _attribute(attr, f"{where}, {key:.40}", folder)
+    return OnnxNode(where, op, domain, name, inputs, outputs, attrs)
 
 
 def _attribute(attr, where, folder):
@@ -197,9 +208,9 @@ def _attribute(attr, where, folder):
              kinds.FLOATS: "floats", kinds.STRINGS: "strings"}.get(attr.type)
     value = field and getattr(attr, field)
     if field == "s":
-        return value.decode()
+        return _text(value, where)
     if field == "strings":
-        return [text.decode() for text in value]
+        return [_text(text, where) for text in value]
     return list(value) if field in ("floats", "ints") else value
 
 
@@ -255,7 +266,8 @@ def _beside(tensor, nbytes, where, folder):
     Only a plain name is followed, to a regular file, never a path or a link: a model
     cannot ask for a file that its folder does not hold.
     """
-    told = {entry.key: entry.value for entry in tensor.external_data}
+    told = {_text(entry.key, where): _text(entry.value, where)
+            for entry in tensor.external_data}
     name = told.get("location", "")
     if folder is None or not name or name in (".", "..") or \
             any(c in name for c in "/\\:\0"):

@@ -59,7 +59,7 @@ def main():
             tf2onnx.convert.from_function(
                 run, run.input_signature, opset=opset,
                 output_path=HERE / f"tensorflow-{name}-{opset}.onnx")
-        net.export(HERE / f"keras-{name}-18.onnx", format="onnx", verbose=False,
+        net.export(HERE / f"tensorflow-{name}-keras.onnx", format="onnx", verbose=False,
                    opset_version=18)
 
 

@@ -127,8 +127,9 @@ def nets():
     return {
         "mlp": (nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)),
                 torch.randn(3, 8), OLD, NEW),
-        "rows": (nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(),
-                               nn.Linear(6, 5, bias=False), nn.Softmax(-1)),
+        "rows": (nn.Sequential(
+            nn.Linear(4, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(),
+            nn.Linear(6, 5, bias=False), nn.Softmax(-1)),
                  torch.randn(2, 3, 4), OLD, (20,)),
         "lenet": (Conv(), torch.randn(2, 1, 16, 16), OLD, NEW),
         "resnet": (nn.Sequential(
@@ -190,7 +191,7 @@ def write_training():
 def main():
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    for i, (name, case) in enumerate(nets().items()):
+    for i, name in enumerate(nets()):
         torch.manual_seed(i)
         write(name, *nets()[name])
     write_training()
