@@ -26,6 +26,7 @@ from minihybrid import (
     nd,
     np,
     npx,
+    onnx,
     optimizer,
     params,
     serial,
@@ -52,6 +53,7 @@ __all__ = [
     "ShapeError", "TraceError", "attribute", "autograd", "base", "context", "contrib",
     "cpu", "current_context", "datasets", "executor", "explain", "function", "gluon",
     "gpu", "init", "initializer", "lr_scheduler", "metric", "model", "name", "nd",
-    "ndarray", "np", "np_shape", "npx", "num_gpus", "optimizer", "params", "random",
-    "serial", "show", "sym", "symbol", "use_np_shape", "util", "visualization", "viz",
+    "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx", "optimizer", "params",
+    "random", "serial", "show", "sym", "symbol", "use_np_shape", "util",
+    "visualization", "viz",
 ]
