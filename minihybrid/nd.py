@@ -107,12 +107,12 @@ class NDArray(Value):
         if signature not in CHECKED:  # the shape rule has the better error messages
             op.specs_of(specs, attrs)
             CHECKED.add(signature)
-        if op.eager is None:
-            mode = {"training": STATE.training} if op.modal else {}
-            out = op.expand(specs, *inputs, **attrs, **mode)
-            return _write_states(op, inputs, attrs, out) if op.aux else out
         key = {"key": STREAM.take(1)} if op.random else {}
         try:
+            if op.eager is None:
+                mode = {"training": STATE.training} if op.modal else {}
+                out = op.expand(specs, *inputs, **attrs, **mode)
+                return _write_states(op, inputs, attrs, out) if op.aux else out
             with np.errstate(all="ignore"):
                 out = op.eager(*(v.data for v in inputs), **attrs, **key)
         except HybridError:

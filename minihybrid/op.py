@@ -183,6 +183,8 @@ def dtype(value):
     """A NumPy element type of numbers, or its name."""
     if value is None or isinstance(value, str) and value == "None":
         return None  # `==` would not do: np.dtype("float64") == None is true
+    if isinstance(value, str) and not re.fullmatch("[<=|]?[A-Za-z_0-9]{1,16}", value):
+        raise ValueError  # NumPy would parse a list of types, or Python
     found = np.dtype(value)
     if found.kind not in "biuf" or found.itemsize > 8 or not found.isnative:
         raise ValueError  # an array of objects, texts or records is not for operators
@@ -310,6 +312,8 @@ class Op:
         Raises:  ShapeError also for what the rule does not expect, and for arrays that
                  no memory holds.
         """
+        if self.variadic and not ins:
+            raise AttrError(f"{self.name}: no input was given; it needs one or more")
         try:
             ins, outs = self.infer([s.possible() for s in ins], **attrs)
             return list(ins), [s.possible() for s in outs]

@@ -278,6 +278,14 @@ einsum = register(
 
 
 # -- another order ---------------------------------------------------------------------
+def _roll_rule(old, shift, axis):
+    count = len(axes_of("roll", axis, len(old))) if axis is not None else 1
+    if len(shift) not in (1, count):
+        raise ShapeError(f"roll: {len(shift)} shifts for {count} axes; one for each, "
+                         "or one for all, is needed")
+    return old
+
+
 def _rolled(specs, data, shift, axis):
     old = specs[0].shape
     flat = reshape(data, shape=(-1,)) if axis is None else data
@@ -293,7 +301,7 @@ def _rolled(specs, data, shift, axis):
 
 
 register("_np_roll", inputs=("data",), expand=_rolled,
-         infer=forward(lambda old, shift, axis: old),
+         infer=forward(_roll_rule),
          attrs={"shift": (shape, REQUIRED), "axis": (axes, None)},
          doc="Each element moved by `shift` places; those at the end come first.")
 register("_npi_flip", inputs=("data",), attrs={"axis": (axes, None)},
