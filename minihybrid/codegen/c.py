@@ -111,6 +111,7 @@ net *net_load(const char *name, const char **error)
 {{
     const uint64_t size = OFFSETS[COUNT];
     FILE *file = fopen(name, "rb");
+    *error = NULL;
     if (!file) {{
         *error = strerror(errno);
         return NULL;

@@ -39,16 +39,22 @@ MOD |= {dtype: f"""static inline {c} mod_{dtype}({c} a, {c} b)
         rest += b;
     return rest == 0 ? copysign{f}(0, b) : rest;
 }}""" for dtype, c, f in (("float32", "float", "f"), ("float64", "double", ""))}
-POWER = """static inline {c} power_{dtype}({c} a, {c} n)
-{{
-    uint64_t out = 1, base = (uint64_t) a, rest = (uint64_t) n;
+POWER = {"uint64": """static inline uint64_t power_uint64(uint64_t a, uint64_t n)
+{
+    uint64_t out = 1;
+    for (; n; n /= 2, a *= a)
+        if (n % 2)
+            out *= a;
+    return out;
+}"""}
+POWER["int64"] = POWER["uint64"] + """
+
+static inline int64_t power_int64(int64_t a, int64_t n)
+{
     if (n < 0)
         return a == 1 || (a == -1 && n % 2 == 0) ? 1 : a == -1 ? a : 0;
-    for (; rest; rest /= 2, base *= base)
-        if (rest % 2)
-            out *= base;
-    return ({c}) out;
-}}"""
+    return (int64_t) power_uint64((uint64_t) a, (uint64_t) n);
+}"""
 # A float out of range becomes the smallest number, as processors have it.
 WHOLE = """static inline int{n}_t whole_int{n}(double x)
 {{
@@ -226,15 +232,16 @@ def definitions(name):
               "f": "f" * (kind == "float32")}
     if what == "whole":
         return whole(kind)
-    if what in ("mod", "div", "abs"):
-        return [{"mod": MOD.get(kind), "div": DIV, "abs": ABS}[what]]
+    if what in ("mod", "div", "abs", "power"):
+        return [{"mod": MOD.get(kind), "div": DIV, "abs": ABS,
+                 "power": POWER.get(kind)}[what]]
     if what in ("min", "max"):
         return [EXTREME.format(**fields, sign="<" if what == "min" else ">")]
     if what == "unrank":
         return [UNRANK.format(n=kind[-2:], c="float" if kind == "int32" else "double")]
     if what in ("rank_up", "rank_down"):
         return [RANK.format(**fields, nan="MAX" if what == "rank_up" else "MIN")]
-    return [{"power": POWER, "sigmoid": SIGMOID}[what].format(**fields)]
+    return [SIGMOID.format(**fields)]
 
 
 def whole(kind):
