@@ -123,9 +123,12 @@ POLYGAMMA = """static double polygamma(int64_t order, double x)
     return total + sign * series;
 }"""
 
-# GCC and Clang have types of vectors; elsewhere they are structs, and loops.
+# GCC and Clang have types of vectors; elsewhere they are arrays, and loops. Packed, they
+# are handed to functions in memory, by the same rules on every processor.
 VECTOR = """#ifdef __GNUC__
-typedef {e} {v} __attribute__((vector_size({nbytes})));
+typedef struct {{
+    {e} v __attribute__((vector_size({nbytes})));
+}} __attribute__((packed)) {v};
 #else
 typedef struct {{ {e} v[{n}]; }} {v};
 #endif"""
@@ -152,12 +155,12 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
     "fma": ([], """INLINE {v} {v}_fma({v} a, {v} b, {v} c)
 {{
 #ifdef __GNUC__
-    return a * b + c;
+    c.v = a.v * b.v + c.v;
 #else
     for (int i = 0; i < {n}; i++)
         c.v[i] = {sum_of_product};
-    return c;
 #endif
+    return c;
 }}"""),
     "total": ([], """INLINE {t} {v}_total({v} a)
 {{
