@@ -25,6 +25,7 @@ from minihybrid import (
     nd,
     np,
     npx,
+    onnx,
     optimizer,
     params,
     serial,
@@ -33,7 +34,7 @@ from minihybrid import (
     viz,
 )
 from minihybrid.attribute import AttrScope
-from minihybrid.base import MXNetError
+from minihybrid.base import MXNetError, __version__
 from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
 from minihybrid.explain import explain
 from minihybrid.gluon import function
@@ -43,7 +44,6 @@ from minihybrid.show import show
 from minihybrid.tracing import TraceError
 from minihybrid.util import np_shape, use_np_shape
 
-__version__ = "0.1.0"
 ndarray, symbol, initializer, visualization = nd, sym, init, viz
 
 __all__ = [

@@ -45,7 +45,7 @@ READING_ORDER = """
     reuse plan executor
     files params serial
     onnx.export_draft onnx.export_scalar onnx.export_layout onnx.export_layers
-    onnx.export onnx
+    onnx.export_nodes onnx.export onnx
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function

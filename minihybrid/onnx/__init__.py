@@ -5,3 +5,5 @@ The library `onnx` is needed only when a function is called:
 """
 
 from minihybrid.onnx.export import export_model, write_onnx
+
+__all__ = ["export_model", "write_onnx"]
