@@ -14,7 +14,7 @@ from minihybrid.base import __version__
 from minihybrid.files import write_whole
 from minihybrid.nd import NDArray
 from minihybrid.onnx.export_draft import Draft, ExportError
-from minihybrid.onnx.export_nodes import drafted, output_names
+from minihybrid.onnx.export_nodes import drafted, with_length
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.serial import load_symbol
 from minihybrid.sym import Symbol
@@ -35,10 +35,14 @@ def library():
 
 
 class Writer:
-    """Turns steps into ONNX's messages; equal constants become one initializer."""
+    """Turns steps into ONNX's messages; equal constants become one initializer.
 
-    def __init__(self, taken):
+    length:  of the batch, if it is free.
+    """
+
+    def __init__(self, taken, length):
         self.helper, self.numpy_helper = library()
+        self.length = length
         self.initializers, self.constants, self.names = [], {}, Draft(taken)
 
     def kind(self, dtype):
@@ -75,16 +79,16 @@ class Writer:
             step.kind, [self.input(v) for v in step.inputs], list(step.outputs),
             name=step.outputs[0], **{k: self.attr(v) for k, v in step.attrs.items()})
 
-    def array(self, name, spec, others):
+    def array(self, name, spec, other):
         """The message that describes an input or an output.
 
-        others:  (its spec for another batch, the two lengths of the batch).
+        other:   its spec for a batch with one sample more.
 
         A length that does not change is a number, the batch's has a name, and any other
         is left open.
         """
-        other, batch = others
-        lengths = [m if m == n else "batch" if (m, n) == batch else None
+        grows = self.length, self.length and self.length + 1
+        lengths = [m if m == n else "batch" if (m, n) == grows else None
                    for m, n in zip(spec.shape, other.shape, strict=True)]
         return self.helper.make_tensor_value_info(name, self.kind(spec.dtype), lengths)
 
@@ -129,10 +133,9 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
     batch = batch_inputs(specs) if dynamic is True else list(dynamic or ())
     known = specs | {n: Spec(a.shape, a.dtype) for n, a in arrays.items()}
     traced = (lambda _: symbol) if isinstance(symbol, Symbol) else symbol
-    steps, outs, others = drafted(traced, known, batch)
-    names = output_names(traced(known))
-    read = {n for step in steps for n in step.inputs if isinstance(n, str)}
-    made = {n for step in steps for n in step.outputs}
+    program = drafted(traced, known, batch)
+    read = {n for step in program.steps for n in step.inputs if isinstance(n, str)}
+    made = {n for step in program.steps for n in step.outputs}
     missing = sorted(read - made - known.keys() - {""})
     if missing:
         raise AttrError(f"export to ONNX: the net reads '{missing[0]}', which is "
@@ -140,16 +143,14 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
                         "array or its spec")
     arrays = {name: array for name, array in arrays.items() if name in read}
     check_size(arrays)
-    writer = Writer({*known, *made})
-    nodes = [writer.node(step) for step in steps]
+    writer = Writer({*known, *made}, specs[batch[0]].shape[0] if batch else None)
+    nodes = [writer.node(step) for step in program.steps]
     for name, array in arrays.items():
         writer.initializer(name, array)
-    n = specs[batch[0]].shape[0] if batch else 0
-    inputs = [writer.array(name, spec, (
-        longer(spec) if name in batch else spec, (n, n + 1)))
-        for name, spec in specs.items()]
-    outputs = [writer.array(name, spec, (other, (n, n + 1)))
-               for name, spec, other in zip(names, outs, others, strict=True)]
+    inputs = [writer.array(name, spec, with_length(spec, spec.shape[0] + 1)
+                           if name in batch else spec) for name, spec in specs.items()]
+    outputs = [writer.array(*parts) for parts in zip(
+        program.outputs, program.specs, program.others, strict=True)]
     write_whole(path, writer.model(nodes, inputs, outputs))
     return path
 
@@ -158,11 +159,6 @@ def batch_inputs(specs):
     """The names of inputs whose first axis is as long as that of the first input."""
     first = next((s.shape[:1] for s in specs.values()), ())
     return [name for name, s in specs.items() if first and s.shape[:1] == first]
-
-
-def longer(spec):
-    """The spec of a batch with one sample more."""
-    return Spec((spec.shape[0] + 1, *spec.shape[1:]), spec.dtype)
 
 
 def check_size(arrays):

@@ -152,7 +152,8 @@ def unpool_sum(draft, node, grad):
     attrs, dtype = node.attrs, node.specs[0].dtype
     numbers, hang = geometry(attrs)
     if attrs["count"] != "none":
-        grad = draft.add("Div", grad, window_counts(attrs["count"], **numbers).astype(dtype))
+        counts = window_counts(attrs["count"], **numbers)
+        grad = draft.add("Div", grad, counts.astype(dtype))
     lines = draft.reshape(grad, (-1, 1, *attrs["outs"]))
     lines = draft.cast(lines, dtype if dtype.kind == "f" else np.dtype("float32"))
     more = [n + 2 * p + h - ((m - 1) * s + k) for n, m, k, s, p, h in

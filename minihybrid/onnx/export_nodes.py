@@ -1,7 +1,7 @@
 """Chapter 13. From a symbol to a draft: each node is said in ONNX's operators.
 
 Takes:   a symbol, the specs of its variables, and which of them are batches.
-Gives:   `drafted`, the steps of the program.
+Gives:   `drafted`, the `Program`: its steps and its outputs.
 
 Each node is looked up in a table of rules. One that has no rule, but a scalar
 expression, is made of that; any other is replaced by the simpler operators that its
@@ -9,6 +9,8 @@ record's `expand` is made of, and these are looked up again. So most operators n
 rule of their own.
 What is left out: training, and operators that draw random numbers.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,9 +87,11 @@ class Exporter:
 
 
 # -- one graph, several batches --------------------------------------------------------
-def draft_of(symbol, specs):
-    """(draft, the specs of its outputs) for inputs and parameters of some specs."""
-    names = output_names(symbol)
+def draft_of(symbol, specs, names):
+    """(draft, the specs of its outputs) for variables of some specs.
+
+    names:   of the outputs.
+    """
     nodes = {n.name: n for part in symbol._variables() for n in part}
     twice = [name for name in nodes if symbol.list_inputs().count(name) > 1]
     if twice:
@@ -116,8 +120,19 @@ def named_heads(draft, heads, names):
 
     def renamed(names):
         return tuple(new.get(n, n) if isinstance(n, str) else n for n in names)
-    draft.steps = [step._replace(inputs=renamed(step.inputs),
-                                 outputs=renamed(step.outputs)) for step in draft.steps]
+    draft.steps = live([step._replace(inputs=renamed(step.inputs),
+                                      outputs=renamed(step.outputs))
+                        for step in draft.steps], names)
+
+
+def live(steps, names):
+    """The steps that the outputs need; a loss has steps for its labels, too."""
+    kept, needed = [], set(names)
+    for step in reversed(steps):
+        if not needed.isdisjoint(step.outputs):
+            needed.update(name for name in step.inputs if isinstance(name, str))
+            kept.append(step)
+    return kept[::-1]
 
 
 def output_names(symbol):
@@ -127,29 +142,42 @@ def output_names(symbol):
             for name in symbol.list_outputs()]
 
 
-def drafted(traced, specs, batch):
-    """(steps, the output specs, the output specs for another batch).
+class Program(NamedTuple):
+    """What a file says."""
 
-    traced:  specs -> the symbol for inputs of these specs.
+    steps: list
+    outputs: list   # names
+    specs: list     # of the outputs
+    others: list    # the same for a batch with one sample more, if its length is free
+
+
+def drafted(traced, specs, batch):
+    """The Program of a net.
+
+    traced:  specs -> the symbol for variables of these specs.
     batch:   names of inputs whose first axis may have any length.
+    Raises:  ExportError, which says whether the net fits one length only.
     """
+    symbol = traced(specs)
+    names = output_names(symbol)
+    draft, outs = draft_of(symbol, specs, names)
     if not batch:
-        draft, outs = draft_of(traced(specs), specs)
-        return draft.steps, outs, outs
-    length = specs[batch[0]].shape[0]
+        return Program(draft.steps, names, outs, outs)
+    length, drafts, found = specs[batch[0]].shape[0], [draft], [outs]
     sizes = list(dict.fromkeys((length, length + 1, 2 * length + 3, 1)))
-    drafts, outs = [], []
-    for size in sizes:
-        other = {name: Spec((size, *spec.shape[1:]), spec.dtype)
-                 if name in batch else spec for name, spec in specs.items()}
+    for size in sizes[1:]:
+        other = specs | {name: with_length(specs[name], size) for name in batch}
         try:
-            draft, found = draft_of(traced(other), other)
+            draft, outs = draft_of(traced(other), other, names)
         except HybridError as error:
-            if size == length:
-                raise
             raise ExportError(
                 f"export to ONNX: the net does for a batch of {length}, but not of "
                 f"{size} ({error}); fix the length by dynamic=False") from None
         drafts.append(draft)
-        outs.append(found)
-    return agreed(drafts, sizes, batch[0]), outs[0], outs[1]
+        found.append(outs)
+    return Program(agreed(drafts, sizes, batch[0]), names, *found[:2])
+
+
+def with_length(spec, length):
+    """The spec with another first length."""
+    return Spec((length, *spec.shape[1:]), spec.dtype)

@@ -39,9 +39,9 @@ def elementwise(draft, node, inputs):
     """The value of an elementwise node."""
     text, dtype = node.op.scalar(node.attrs), node.specs[0].dtype
     if "{a}" not in text:  # the same number at all places
-        number = Builder(draft, {}, dtype).read(text)
-        return draft.add("ConstantOfShape", draft.add("Shape", inputs[0], dtype="int64"),
-                         dtype=dtype, value=np.full(1, number, dtype))
+        number = np.full(1, Builder(draft, {}, dtype).read(text), dtype)
+        shape = draft.add("Shape", inputs[0], dtype="int64")
+        return draft.add("ConstantOfShape", shape, dtype=dtype, value=number)
     given = dict(zip(NAMES, inputs, strict=False))
     builder = Builder(draft, given, dtype)
     for pattern, kind in IDIOMS:
