@@ -172,14 +172,15 @@ class Merged:
 
     def computed(self, start, slope):
         """The name of start + slope * (the batch's length)."""
-        key = start.tobytes(), slope.tobytes()
+        key = start.shape, start.tobytes(), slope.tobytes()
         if key not in self.made:
             draft, draft.name = self.draft, "batch"
             if self.length is None:
                 draft.source = f"the input '{self.data}'"
                 self.length = draft.add("Shape", Value(self.data, None), dtype="int64",
                                         start=0, end=1)
-            value = draft.add("Mul", self.length, slope)
+            length = self.length if start.ndim else draft.add("Squeeze", self.length)
+            value = draft.add("Mul", length, slope)
             self.made[key] = draft.add("Add", value, start)
         return self.made[key].name
 

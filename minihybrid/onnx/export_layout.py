@@ -4,7 +4,7 @@ Takes:   a draft, a node with its attributes and specs, the values of its inputs
 Gives:   `LAYOUT`, operator name -> rule, which gives the value of the output.
 
 A rule may write lengths of the batch into shapes: `agreed` finds them.
-What is left out: nothing that has a record.
+What is left out: the place of NaN in an order, which ONNX does not fix.
 """
 
 import numpy as np
