@@ -12,7 +12,8 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-os.environ["TQDM_DISABLE"] = "1"  # whether a progress bar shows depends on the time
+# Whether a progress bar shows, and for how long NumPy answers, depends on the time.
+os.environ |= {"TQDM_DISABLE": "1", "MINIHYBRID_WAIT": "1"}
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK_METADATA = {

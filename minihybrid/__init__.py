@@ -21,6 +21,7 @@ from minihybrid import (
     init,
     lr_scheduler,
     metric,
+    model,
     name,
     nd,
     np,
@@ -49,9 +50,9 @@ ndarray, symbol, initializer, visualization = nd, sym, init, viz
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
     "ShapeError", "TraceError", "__version__", "attribute", "autograd", "base",
-    "context", "contrib", "cpu", "current_context", "datasets", "executor",
-    "explain", "function", "gluon", "gpu", "init", "initializer", "lr_scheduler",
-    "metric", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
-    "optimizer", "params", "random", "serial", "show", "sym", "symbol",
-    "use_np_shape", "util", "visualization", "viz",
+    "context", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
+    "function", "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric",
+    "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
+    "optimizer", "params", "random", "serial", "show", "sym", "symbol", "use_np_shape",
+    "util", "visualization", "viz",
 ]

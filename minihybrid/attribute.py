@@ -35,7 +35,7 @@ class AttrScope:
 
     _stack = threading.local()
 
-    def __init__(self, **kwargs):
+    def __init__(self, /, **kwargs):
         for key, value in kwargs.items():
             if not isinstance(value, str):
                 raise AttrError(f"AttrScope: {key} is {value!r} (a "

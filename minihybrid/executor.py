@@ -13,13 +13,15 @@ Source:  MXNet's mxnet.executor.Executor; here without devices for parts of a gr
 import numpy as np
 
 from minihybrid import autograd, nd
+from minihybrid.compiled import CompiledOp
 from minihybrid.context import check_context
 from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import seed_names
-from minihybrid.plan import CompiledOp, Plan, best_target, write_states
+from minihybrid.plan import best_target, write_states
 from minihybrid.sym import Symbol, replay, trace
+from minihybrid.tiers import Tiers
 
 
 class Executor:
@@ -79,9 +81,9 @@ class Executor:
         if training and self._wanted:
             outs = self._run_and_keep()
         else:
-            plan, bound = self._plans.get(training) or self._plan(training)
-            outs = plan.run((), bound)
-            write_states(plan, outs, self._arrays)
+            bound = self._plans.get(training) or self._plan(training)
+            outs = bound(())
+            write_states(bound.tiers.states, outs, self._arrays)
         for array, out in zip(self.outputs, outs, strict=False):
             array.data[...] = out
         if self._monitor:
@@ -90,10 +92,9 @@ class Executor:
 
     def _plan(self, training):
         """The plan of calls that keep nothing for `backward`."""
-        plan = Plan(self._graph, [], training, best_target(), self._title)
-        found = plan, plan.bind([self._arrays[name] for name in plan.params])
-        self._plans[training] = found
-        return found
+        tiers = Tiers(self._graph, [], training, best_target(), self._title)
+        self._plans[training] = bound = tiers.bind(self._arrays)
+        return bound
 
     def _op(self):
         """The same with a backward plan, which reads what the forward plan keeps."""
@@ -174,7 +175,7 @@ class Executor:
     @property
     def plan(self):
         """What a call in prediction runs."""
-        return (self._plans.get(False) or self._plan(False))[0]
+        return (self._plans.get(False) or self._plan(False)).tiers.plan
 
     def debug_str(self):
         """The symbol's nodes and the memory of the plan, as text."""

@@ -6,6 +6,7 @@ What is left out: files larger than memory.
 """
 
 import os
+import stat
 import tempfile
 
 from minihybrid.op import HybridError
@@ -16,12 +17,23 @@ class FileError(HybridError, ValueError):
 
 
 def read_whole(fname):
-    """The bytes of a file; an error says which file and why."""
+    """The bytes of a file; an error says which file and why.
+
+    Raises:  FileError, also for what is no regular file: a pipe may never end.
+    """
     try:
-        with open(fname, "rb") as file:
+        with open(fname, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise FileError(f"cannot read '{fname}': it is a device or a pipe; "
+                                "needed: a regular file")
             return file.read()
     except OSError as error:
         raise FileError(f"cannot read '{fname}': {error.strerror}") from None
+
+
+def _open_at_once(fname, flags):
+    """Open without waiting for somebody to write into a pipe."""
+    return os.open(fname, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def write_whole(fname, data):

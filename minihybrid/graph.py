@@ -12,6 +12,7 @@ import difflib
 import numpy as np
 
 from minihybrid.op import (
+    UNEXPECTED,
     UNKNOWN,
     HybridError,
     Node,
@@ -54,7 +55,7 @@ def apply(op, inputs, attrs, name=""):
     Raises:  the operator's ShapeError; GraphError if a shape stays unknown.
     """
     specs = [n.specs[i] for n, i in inputs]
-    _, outs = op.infer(specs, **attrs)
+    _, outs = op.specs_of(specs, attrs)
     if not all(s.known for s in outs):
         raise GraphError(f"{op.name} '{name}': its shape is still unknown")
     return Node(op, tuple(inputs), attrs, name, tuple(outs))
@@ -166,9 +167,8 @@ class Graph:
                                      f"which has {source.n_outputs}")
             if node.op is not None and node.specs and all(
                     s.known for n, _ in node.inputs for s in n.specs or (UNKNOWN,)):
-                _, outs = node.op.infer(
-                    [n.specs[i] for n, i in node.inputs], **node.attrs
-                )
+                _, outs = node.op.specs_of([n.specs[i] for n, i in node.inputs],
+                                           node.attrs)
                 if tuple(outs) != tuple(node.specs):
                     raise GraphError(
                         f"{where} says {' '.join(map(str, node.specs))}, but its "
@@ -206,10 +206,16 @@ def evaluate_node(node, arrays, key=0):
     if node.op.eager is None:
         raise GraphError(f"{node.op.name} '{node.name}' is made of simpler operators; "
                          "run the expand pass before evaluating")
-    with np.errstate(all="ignore"):
-        out = node.op.eager(
-            *arrays, **node.attrs, **({"key": key} if node.op.random else {})
-        )
+    try:
+        with np.errstate(all="ignore"):
+            out = node.op.eager(
+                *arrays, **node.attrs, **({"key": key} if node.op.random else {})
+            )
+    except HybridError:
+        raise
+    except UNEXPECTED as error:
+        specs = [Spec(a.shape, a.dtype) for a in arrays]
+        raise node.op.sentence(GraphError, specs, node.attrs, error) from None
     return out if isinstance(out, tuple) else (out,)
 
 
@@ -240,11 +246,9 @@ def infer(graph, given):
         for node in pending:
             ins = [specs[n][i] for n, i in node.inputs]
             try:
-                new_ins, outs = node.op.infer(ins, **node.attrs)
-            except (ShapeError, ValueError) as error:
-                if isinstance(error, ShapeError):
-                    raise type(error)(f"{error} (node '{node.name}')") from None
-                raise
+                new_ins, outs = node.op.specs_of(ins, node.attrs)
+            except HybridError as error:
+                raise type(error)(f"{error} (node '{node.name:.60}')") from None
             if _keeps_specs(node, specs[node][0]):
                 new_ins = specs[node]
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]

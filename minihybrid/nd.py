@@ -15,7 +15,15 @@ from types import SimpleNamespace
 import numpy as np
 
 from minihybrid.context import CPU, check_context
-from minihybrid.op import OPS, AttrError, HybridError, Node, ShapeError, Spec
+from minihybrid.op import (
+    OPS,
+    UNEXPECTED,
+    AttrError,
+    HybridError,
+    Node,
+    ShapeError,
+    Spec,
+)
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 from minihybrid.ops.random import STREAM, seed
 
@@ -97,15 +105,20 @@ class NDArray(Value):
         specs = tuple([Spec(v.data.shape, v.data.dtype) for v in inputs])
         signature = (op, specs, *attrs.values())
         if signature not in CHECKED:  # the shape rule has the better error messages
-            op.infer(specs, **attrs)
+            op.specs_of(specs, attrs)
             CHECKED.add(signature)
-        if op.eager is None:
-            mode = {"training": STATE.training} if op.modal else {}
-            out = op.expand(specs, *inputs, **attrs, **mode)
-            return _write_states(op, inputs, attrs, out) if op.aux else out
         key = {"key": STREAM.take(1)} if op.random else {}
-        with np.errstate(all="ignore"):
-            out = op.eager(*(v.data for v in inputs), **attrs, **key)
+        try:
+            if op.eager is None:
+                mode = {"training": STATE.training} if op.modal else {}
+                out = op.expand(specs, *inputs, **attrs, **mode)
+                return _write_states(op, inputs, attrs, out) if op.aux else out
+            with np.errstate(all="ignore"):
+                out = op.eager(*(v.data for v in inputs), **attrs, **key)
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise op.sentence(HybridError, specs, attrs, error) from None
         outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
         node = None
         if STATE.recording and op.grad and any(v.node is not None for v in inputs):

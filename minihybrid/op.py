@@ -13,12 +13,17 @@ What is left out: sparse storage.
 """
 
 import ast
+import math
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+
+LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bits
+DEEPEST = 32     # its axes
 
 
 class HybridError(RuntimeError):
@@ -52,7 +57,7 @@ class Spec(NamedTuple):
     @property
     def size(self):
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self):
@@ -66,24 +71,74 @@ class Spec(NamedTuple):
             self.shape is not None and self.dtype is not None and -1 not in self.shape
         )
 
+    def possible(self):
+        """Itself, if an array can have this shape, as far as it is known.
+
+        Raises:  ShapeError if no memory holds it.
+        """
+        shape = self.shape or ()
+        if math.prod(n for n in shape if n > 0) > LARGEST or len(shape) > DEEPEST:
+            raise ShapeError(f"an array of shape {_short(shape)} is too large; at most "
+                             f"{LARGEST} elements and {DEEPEST} axes are possible")
+        return self
+
     def __str__(self):
         shape = "?" if self.shape is None else "x".join(map(str, self.shape)) or "()"
         return f"{self.dtype or '?'}[{shape}]"
 
 
 UNKNOWN = Spec(None, None)
+UNEXPECTED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 REQUIRED = object()  # the default of an attribute that must be given
 
 
 # -- attribute kinds: each turns a Python value, or its text in a file, into one form --
-def _literal(value):
-    return ast.literal_eval(value) if isinstance(value, str) else value
+# Python's parser can be exhausted by what it is given (a hundred thousand brackets), so
+# it sees only numbers, words, and tuples of them, at most two deep.
+_ATOM = (r"(?:None|True|False|[+-]?(?:(?:0|[1-9][0-9]{0,39})L?"
+         r"|(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))"
+         r"(?:[eE][+-]?[0-9]{1,3})?))")
+
+
+def _tuple_of(item):
+    inside = rf" *(?:{item} *, *)*(?:{item} *)?"
+    return rf"(?:\({inside}\)|\[{inside}\])"
+
+
+_ROW = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
+_LITERAL = re.compile(rf"{_ROW}|{_tuple_of(_ROW)}")
+_WORDS = {"true": True, "false": False, "inf": np.inf, "-inf": -np.inf, "nan": np.nan}
+LONGEST = 2**16   # characters of an attribute's text
+MOST = 2**12      # outputs of one node
+
+
+def parsed(value):
+    """The value that an attribute's text stands for; others are left as they are.
+
+    Raises:  ValueError for a text that is no number, word, or tuple of these.
+
+    >>> parsed("(2, 3)"), parsed("1e-05"), parsed("nan")
+    ((2, 3), 1e-05, nan)
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip(" ")
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if len(text) > LONGEST or not _LITERAL.fullmatch(text):
+        raise ValueError
+    found = ast.literal_eval(text.replace("L", ""))  # 2L: MXNet's, from Python 2
+    if found in (np.inf, -np.inf):
+        raise ValueError
+    return found
 
 
 def integer(value):
-    """A whole number."""
-    value = _literal(value)
+    """A whole number of 64 bits."""
+    value = parsed(value)
     if isinstance(value, (bool, np.bool_)) or int(value) != value:
+        raise ValueError
+    if not -2**63 <= value < 2**63:
         raise ValueError
     return int(value)
 
@@ -92,14 +147,12 @@ def number(value):
     """A real number; `inf` and `nan` are allowed."""
     if hasattr(value, "level"):
         raise ValueError
-    return float(value)
+    return float(parsed(value))
 
 
 def boolean(value):
     """`True` or `False`; files also write 1 and 0."""
-    value = {"true": True, "false": False}.get(value.lower(), value) \
-        if isinstance(value, str) else value
-    value = _literal(value)
+    value = parsed(value)
     if value not in (0, 1):
         raise ValueError
     return bool(value)
@@ -107,13 +160,13 @@ def boolean(value):
 
 def shape(value):
     """A whole number or a tuple of whole numbers."""
-    value = _literal(value)
+    value = parsed(value)
     return tuple(integer(v) for v in value) if np.iterable(value) else (integer(value),)
 
 
 def axes(value):
     """A whole number, a tuple of whole numbers, or `None` for all axes."""
-    value = _literal(value)
+    value = parsed(value)
     if value is None or value == ():
         return None
     return shape(value) if np.iterable(value) else integer(value)
@@ -121,16 +174,21 @@ def axes(value):
 
 def bounds(value):
     """A tuple of whole numbers in which `None` means "from the edge"."""
-    value = _literal(value)
+    value = parsed(value)
     value = value if np.iterable(value) else (value,)
     return tuple(None if v is None else integer(v) for v in value)
 
 
 def dtype(value):
-    """A NumPy element type or its name."""
+    """A NumPy element type of numbers, or its name."""
     if value is None or isinstance(value, str) and value == "None":
         return None  # `==` would not do: np.dtype("float64") == None is true
-    return np.dtype(value)
+    if isinstance(value, str) and not re.fullmatch("[<=|]?[A-Za-z_0-9]{1,16}", value):
+        raise ValueError  # NumPy would parse a list of types, or Python
+    found = np.dtype(value)
+    if found.kind not in "biuf" or found.itemsize > 8 or not found.isnative:
+        raise ValueError  # an array of objects, texts or records is not for operators
+    return found
 
 
 def optional(kind):
@@ -236,15 +294,42 @@ class Op:
                                 f"needed: {_describe_kind(kind)}")
             try:
                 attrs[key] = value if value is default else kind(value)
-            except (ValueError, TypeError, SyntaxError, KeyError, MemoryError,
-                    RecursionError):
+            except (ValueError, TypeError, KeyError, OverflowError):
                 raise AttrError(f"{self.name}: {key}={_short(value)} does not fit; "
                                 f"needed: {_describe_kind(kind)}") from None
         if given:
             raise AttrError(f"{self.name}: no argument is called "
                             f"{', '.join(map(repr, given))}; it takes "
                             f"{', '.join(self.attrs) or 'none'}")
+        if not 1 <= self.count_outputs(attrs) <= MOST:
+            raise AttrError(f"{self.name}: {self.count_outputs(attrs)} outputs were "
+                            f"asked for; 1 to {MOST} are possible")
         return attrs
+
+    def specs_of(self, ins, attrs):
+        """What the shape rule says: completed specs of the inputs, and of the outputs.
+
+        Raises:  ShapeError also for what the rule does not expect, and for arrays that
+                 no memory holds.
+        """
+        if self.variadic and not ins:
+            raise AttrError(f"{self.name}: no input was given; it needs one or more")
+        try:
+            ins, outs = self.infer([s.possible() for s in ins], **attrs)
+            return list(ins), [s.possible() for s in outs]
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise self.sentence(ShapeError, ins, attrs, error) from error
+
+    def sentence(self, kind, ins, attrs, error):
+        """What Python or NumPy said of inputs and attributes, as an error of `kind`."""
+        given = [*map(str, ins), *(f"{k}={_short(v)}" for k, v in attrs.items())]
+        if isinstance(error, MemoryError):
+            return kind(f"{self.name}: {', '.join(given)} needs more memory than there "
+                        "is")
+        return kind(f"{self.name}: {', '.join(given)} do not go together "
+                    f"({type(error).__name__}: {_short(str(error))})")
 
     def input_names(self, attrs, count=None):
         """The argument names under these attributes, in order."""

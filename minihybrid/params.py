@@ -3,11 +3,14 @@
 Takes:   arrays and their names, or files.
 Gives:   `nd.save`, `nd.load`, `nd.load_frombuffer`, and `NDArray.save`.
 
-Sizes are checked before memory is taken.
-Source:  MXNet 1.9's NDArray list format (magic numbers 0x112, 0xF993FAC9).
-What is left out: sparse arrays, and files written before MXNet 1.0.
+Arrays of all four versions of the format are read, sparse ones as dense ones; version 2
+is written, or 3 where only np's rules know the shapes. Sizes are checked before memory
+is taken.
+Source:  MXNet's NDArray::Load and its LegacyLoad, of versions 0.8 to 1.9.
+What is left out: writing sparse arrays; bfloat16, which is read as float32.
 """
 
+import math
 import struct
 
 import numpy as np
@@ -19,7 +22,17 @@ from minihybrid.nd import NDArray
 from minihybrid.op import AttrError
 from minihybrid.util import is_np_shape
 
-LIST_MAGIC, ARRAY_MAGICS = 0x112, {0xF993FAC9: "V2", 0xF993FACA: "V3"}
+LIST_MAGIC = 0x112
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+BOOL, BFLOAT16 = 7, 12
+# Numbers of dtypes in files; MXNet 1.9 itself has none of 8 to 11, later ones do.
+READABLE = {**DTYPES, 8: "int16", 9: "uint16", 10: "uint32", 11: "uint64",
+            BFLOAT16: "uint16"}
+DENSE, ROW_SPARSE, CSR = 0, 1, 2
+MAX_NDIM = 32
+CUT_OFF = "the file is cut off or is no parameter file"
+# Bytes that sparse arrays may become as dense ones, however small their file is.
+SPARSE_BYTES = 1 << 26
 
 
 def pack_arrays(arrays, names=()):
@@ -27,13 +40,12 @@ def pack_arrays(arrays, names=()):
     parts = [struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))]
     # To MXNet no axes, or a length of 0, mean "unknown", unless the mark is np's.
     np_shapes = is_np_shape() or not all(a.shape and a.size for a in arrays)
-    mark = 0xF993FACA if np_shapes else 0xF993FAC9
     for array in arrays:
         data = np.asarray(array, order="C")
         if data.dtype.name not in FLAGS:
             raise FileError(f"save: dtype {data.dtype} has no place in the file "
                             f"format; there are {', '.join(FLAGS)}")
-        parts += [struct.pack("<IiI", mark, 0, data.ndim),
+        parts += [struct.pack("<IiI", V3 if np_shapes else V2, DENSE, data.ndim),
                   struct.pack(f"<{data.ndim}q", *data.shape),
                   struct.pack("<iii", 1, 0, FLAGS[data.dtype.name]), data.tobytes()]
     parts.append(struct.pack("<Q", len(names)))
@@ -48,6 +60,12 @@ class Reader:
 
     def __init__(self, data, source):
         self.data, self.source, self.at = memoryview(data), source, 0
+        self.sparse_left = max(SPARSE_BYTES, 4 * len(data))
+
+    @property
+    def left(self):
+        """How many bytes are still to be read."""
+        return len(self.data) - self.at
 
     def fail(self, what):
         """Raise a FileError at the present byte."""
@@ -55,15 +73,52 @@ class Reader:
 
     def take(self, nbytes, what):
         """The next bytes."""
-        if nbytes > len(self.data) - self.at:
-            self.fail(f"{what} needs {nbytes} bytes, but {len(self.data) - self.at} "
-                      "are left; the file is cut off or is no parameter file")
+        if nbytes > self.left:
+            self.fail(f"{what} needs {nbytes} bytes, but {self.left} are left; "
+                      f"{CUT_OFF}")
         self.at += nbytes
         return self.data[self.at - nbytes:self.at]
 
     def number(self, form, what):
         """The next number, in a form of the struct module."""
         return struct.unpack("<" + form, self.take(struct.calcsize(form), what))[0]
+
+    def count(self, what, nbytes):
+        """The next number of things that take `nbytes` bytes each, or more."""
+        found = self.number("Q", f"the number of {what}")
+        if found > self.left // nbytes:
+            self.fail(f"{found} {what} need {found * nbytes} bytes or more, but "
+                      f"{self.left} are left; {CUT_OFF}")
+        return found
+
+    def shape(self, form="q", ndim=None):
+        """The next shape: the number of axes, unless it is known, and the lengths."""
+        ndim = self.number("i", "the number of axes") if ndim is None else ndim
+        if not 0 <= ndim <= MAX_NDIM:
+            self.fail(f"an array of {ndim} axes; at most {MAX_NDIM} are allowed")
+        shape = tuple(self.number(form, "an axis") for _ in range(ndim))
+        if any(n < 0 for n in shape):
+            self.fail(f"shape {shape} has a negative length")
+        if math.prod(n for n in shape if n) >= 2**56:  # NumPy counts zeros like this
+            self.fail(f"shape {shape} is larger than any memory")
+        return shape
+
+    def dtype(self):
+        """The next number of a dtype."""
+        flag = self.number("i", "the dtype")
+        if flag not in READABLE:
+            self.fail(f"dtype number {flag} is unknown; there are 0 to "
+                      f"{max(READABLE)}")
+        return flag
+
+    def values(self, shape, flag):
+        """The next numbers, as an array."""
+        dtype = np.dtype(READABLE[flag])
+        raw = self.take(math.prod(shape) * dtype.itemsize, f"an array of shape {shape}")
+        found = np.frombuffer(raw, dtype).reshape(shape)
+        if flag == BFLOAT16:  # the upper half of a float32
+            return (found.astype(np.uint32) << 16).view(np.float32)
+        return found.view(np.uint8) != 0 if flag == BOOL else found
 
 
 def unpack_arrays(data, source):
@@ -78,11 +133,9 @@ def unpack_arrays(data, source):
         reader.fail(f"the file's mark is {magic:#x}, but {LIST_MAGIC:#x} is needed; "
                     "this is no parameter file")
     reader.number("Q", "a reserved number")
-    count = reader.number("Q", "the number of arrays")
-    if count > len(data):
-        reader.fail(f"{count} arrays are announced in a file of {len(data)} bytes")
+    count = reader.count("arrays", 4)
     arrays = [_unpack_array(reader) for _ in range(count)]
-    n_names = reader.number("Q", "the number of names")
+    n_names = reader.count("names", 8)
     if n_names not in (0, count):
         reader.fail(f"{n_names} names for {count} arrays")
     names = []
@@ -94,35 +147,74 @@ def unpack_arrays(data, source):
             reader.fail(f"the name {raw[:40]!r} is not UTF-8 text")
     if len(set(names)) != len(names):
         reader.fail("two arrays have one name")
-    if reader.at != len(data):
-        reader.fail(f"{len(data) - reader.at} bytes are left over")
+    if reader.left:
+        reader.fail(f"{reader.left} bytes are left over")
     return arrays, names
 
 
 def _unpack_array(reader):
+    """One array; where its shape stands depends on the version, which comes first."""
     magic = reader.number("I", "an array's mark")
-    if magic not in ARRAY_MAGICS:
+    kind = DENSE
+    if magic in (V2, V3):
+        kind = reader.number("i", "the storage type")
+        if kind not in (DENSE, ROW_SPARSE, CSR):
+            reader.fail(f"storage type {kind} is unknown; needed: 0 (dense), 1 "
+                        "(row_sparse) or 2 (csr)")
+        stored = reader.shape() if kind != DENSE else None
+        shape = reader.shape()
+    elif magic == V1:
+        shape = reader.shape()
+    elif magic <= MAX_NDIM:  # version 0 has no mark: this is the number of axes
+        shape = reader.shape("I", magic)
+    else:
         reader.fail(f"the array's mark is {magic:#x}; needed: "
-                    f"{' or '.join(map(hex, ARRAY_MAGICS))}")
-    kind = reader.number("i", "the storage type")
-    if kind != 0:
-        reader.fail(f"storage type {kind} (sparse) is not supported; needed: 0, dense")
-    ndim = reader.number("i", "the number of axes")
-    if not 0 <= ndim <= 32:
-        reader.fail(f"an array of {ndim} axes; at most 32 are allowed")
-    shape = tuple(reader.number("q", "an axis") for _ in range(ndim))
-    if any(n < 0 for n in shape):
-        reader.fail(f"shape {shape} has a negative length")
-    reader.number("i", "the device")
+                    f"{', '.join(map(hex, (V1, V2, V3)))}, or a number of axes")
+    if not shape and (magic != V3 or kind != DENSE):
+        reader.fail("an array without a shape has no numbers; it was saved before it "
+                    "was initialized")
+    reader.number("i", "the device")  # whichever it was: arrays are read into memory
     reader.number("i", "the device's number")
-    flag = reader.number("i", "the dtype")
-    if flag not in DTYPES:
-        reader.fail(f"dtype number {flag} is unknown; there are 0 to {max(DTYPES)}")
-    dtype, size = np.dtype(DTYPES[flag]), 1
-    for n in shape:
-        size *= n
-    raw = reader.take(size * dtype.itemsize, f"an array of shape {shape}")
-    return np.frombuffer(raw, dtype).reshape(shape)
+    flag = reader.dtype()
+    if kind == DENSE:
+        return reader.values(shape, flag)
+    return _unpack_sparse(reader, kind, stored, shape, flag)
+
+
+def _unpack_sparse(reader, kind, stored, shape, flag):
+    """The dense array of stored values and the places they belong to.
+
+    stored:  the shape of the values; row_sparse has rows, csr has single numbers.
+    """
+    beside = [(reader.dtype(), reader.shape()) for _ in range(kind)]
+    values = reader.values(stored, flag)
+    places = [reader.values(size, number) for number, size in beside]
+    whole = values.itemsize * math.prod(shape)
+    reader.sparse_left -= whole
+    if reader.sparse_left < 0:
+        reader.fail(f"a sparse array of shape {shape} takes {whole} bytes as a dense "
+                    "one; that is too much for a file of this size")
+    if any(p.ndim != 1 or p.dtype not in (np.int32, np.int64) for p in places):
+        reader.fail("the places of a sparse array must be rows of int32 or int64")
+    dense = np.zeros(shape, values.dtype)
+    if not values.size:
+        return dense
+    rows = places[-1]
+    if kind == ROW_SPARSE:
+        good = values.shape == (len(rows), *shape[1:])
+        limit, place = shape[0], rows
+    else:
+        starts = places[0]
+        good = len(shape) == 2 and values.shape == rows.shape and \
+            len(starts) == shape[0] + 1 and starts[0] == 0 and \
+            starts[-1] == len(rows) and bool(np.all(starts[1:] >= starts[:-1]))
+        limit = shape[-1]
+        place = (np.repeat(np.arange(shape[0]), np.diff(starts)), rows) if good else ()
+    if not good or not np.all((rows >= 0) & (rows < limit)):
+        reader.fail(f"the values of a sparse array have shape {values.shape}, and "
+                    f"their places do not lie in {shape}")
+    dense[place] = values
+    return dense
 
 
 def save(fname, data):

@@ -1,8 +1,7 @@
 """Chapter 12. Plan: the spine, the only place where the stages meet.
 
 Takes:   a traced graph with known shapes, the mode, a target.
-Gives:   `Plan`, which runs; and `CompiledOp`, a plan as one more operator, so that the
-         tape, nesting and second derivatives need no special case.
+Gives:   `Plan`, which runs.
 
 What is left out: plans for shapes that are not known.
 """
@@ -15,14 +14,11 @@ import numpy as np
 
 from minihybrid.codegen import TARGETS, cpu
 from minihybrid.codegen.team import together
-from minihybrid.graph import Graph
-from minihybrid.nd import NDArray, aligned
-from minihybrid.op import HybridError, Op, Spec
+from minihybrid.nd import aligned
+from minihybrid.op import HybridError, Spec
 from minihybrid.ops.random import STREAM
-from minihybrid.passes import dce, expand, fuse, optimise, plan_memory
-from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
+from minihybrid.passes import expand, fuse, optimise, plan_memory
 from minihybrid.reuse import LARGE, Reuse
-from minihybrid.sym import constant, replay
 
 
 def best_target():
@@ -72,17 +68,22 @@ class Plan:
         self.out_specs = [
             (n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads
         ]
-        self.compile_s = None  # seconds that the first call spent on compiling
+        self.compile_s = None  # seconds that compiling, or loading, took
         self.pool = []  # arenas that no thread is using
-        self.run = self._first_run
+        self.run = None
 
-    def _first_run(self, arrays, bound):
-        """Compile the source, or load it from the cache, and run."""
-        start = time.perf_counter()
-        function = TARGETS[self.target].load(self.made)
-        self.compile_s = time.perf_counter() - start
-        self.function, self.run = function, self._runner(function)
-        return self.run(arrays, bound)
+    def load(self):
+        """The function that runs the plan; compiled, or loaded from the cache, once.
+
+        Gives:   `run(arrays, bound)`: the outputs, in fresh memory, of the input arrays
+                 and what `bind` returned.
+        """
+        if self.run is None:
+            start = time.perf_counter()
+            self.function = TARGETS[self.target].load(self.made)
+            self.compile_s = time.perf_counter() - start
+            self.run = self._runner(self.function)
+        return self.run
 
     def _runner(self, function):
         """What a call does around the compiled function: `caller`, names filled in."""
@@ -126,7 +127,7 @@ class Plan:
 
     def __call__(self, arrays, bound):
         """The outputs, in fresh memory, of input arrays and what `bind` returned."""
-        return self.run(arrays, bound)
+        return (self.run or self.load())(arrays, bound)
 
     def bind(self, arrays):
         """What every call with these parameters passes on: a table of their addresses.
@@ -214,111 +215,11 @@ def nbytes_moved(graph):
     return total
 
 
-def write_states(plan, outs, arrays):
+def write_states(states, outs, arrays):
     """Put the new values of a plan's states, its last outputs, into their arrays.
 
     arrays:  name -> ndarray.
     """
-    if plan.states:
-        for name, new in zip(plan.states, outs[-len(plan.states):], strict=True):
+    if states:
+        for name, new in zip(states, outs[-len(states):], strict=True):
             arrays[name][...] = new
-
-
-class CompiledOp:
-    """A traced graph as one operator: its forward pass is a plan, its gradient another.
-
-    inputs:  the names of the variables that are passed as arrays; the others, `params`,
-             come after them and go by address.
-    keep:    the forward plan keeps what the backward plan will read. Without, the
-             backward plan computes it again (so for the gradient of a gradient).
-    taped:   the variables whose gradient somebody may ask for; all unless given.
-    """
-
-    def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 keep=True, taped=None):
-        self.options = {"training": training, "target": target}
-        self.graph, self.inputs, self.title = graph, list(inputs), title
-        variables = {n.name: n for n in graph.variables}
-        self.params = [name for name in variables if name not in set(self.inputs)]
-        self.names, self.taped = self.inputs + self.params, taped
-        self.wanted = [name for name in self.names if name in variables
-                       and variables[name].specs[0].dtype.kind == "f"
-                       and (taped is None or name in taped)
-                       and name not in graph.states]
-        forward, self.backward = (
-            differentiate(graph, self.wanted) if keep else (graph, None)
-        )
-        self.plan = Plan(forward, inputs, title=title, expanded=True, **self.options)
-        self.n_heads, self.backward_op, self.second = len(graph.outputs), None, None
-        self.bound, self.bound_arrays = None, []
-        specs = [n.specs[i] for n, i in forward.outputs]
-        self.op = Op(name="_plan", inputs=("data",), variadic=True, eager=self.run,
-                     infer=lambda ins: (ins, specs), grad=self.grad,
-                     n_outputs=len(specs), doc=f"The compiled plan of {title}.",
-                     expand=self.expand)
-
-    def run(self, *arrays):
-        """The forward plan: the graph's outputs, then what the backward plan needs."""
-        given = dict(zip(self.names, arrays, strict=True))
-        params = [given[name] for name in self.plan.params]
-        if self.bound is None or any(a is not b for a, b in
-                                     zip(params, self.bound_arrays, strict=True)):
-            self.bound, self.bound_arrays = self.plan.bind(params), params
-        outs = self.plan(list(arrays[:len(self.inputs)]), self.bound)
-        write_states(self.plan, outs, given)
-        outs = outs[:len(outs) - len(self.plan.states)]
-        return tuple(outs) if len(outs) > 1 else outs[0]
-
-    def expand(self, specs, *inputs):
-        """The operators that the forward plan was made of, applied one by one."""
-        graph = self.plan.stages[0][1]
-        given = dict(zip(self.names, inputs, strict=True))
-        values = {n: given[n.name] for n in graph.variables}
-        values |= {n: constant(n.values[0], n.name) for n in graph.nodes
-                   if n.op is None and n.values is not None}
-        return tuple(replay(graph.outputs, values))
-
-    def grad(self, g, out, *inputs):
-        """The backward plan, applied as an operator: it can be differentiated, too."""
-        gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
-        given = dict(zip(self.names, inputs, strict=True))
-        if self.backward is None or any(v is not None for v in gs[self.n_heads:]):
-            op = self.second = self.second or self._make(
-                self._whole_gradient(), "again"
-            )
-        else:
-            op = self.backward_op = self.backward_op or self._make(
-                self.backward, "backward"
-            )
-            gs = gs[:self.n_heads]
-            given |= {f"kept{i}": v for i, v in enumerate(outs)}
-        seeds = zip(seed_names(self.plan.stages[0][1]), gs, outs, strict=False)
-        given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}
-        found = dict(zip(self.wanted, op.apply(given), strict=True))
-        return tuple(found.get(name) for name in self.names)
-
-    def _make(self, graph, what):
-        """The operator of a gradient graph; parameters still go by address."""
-        inputs = [n.name for n in graph.variables if n.name not in self.params]
-        return CompiledOp(graph, inputs, title=f"{self.title}, {what}", keep=False,
-                          **self.options)
-
-    def _whole_gradient(self):
-        """The gradient of every output of the forward plan, from the inputs alone.
-
-        Raises:  HybridError for random operators, which would draw other numbers.
-        """
-        forward = self.plan.stages[0][1]
-        joint = joint_graph(forward, self.wanted)
-        graph = dce(Graph(joint.nodes, joint.heads[len(forward.heads):]))
-        if any(n.op is not None and n.op.random for n in graph.nodes):
-            raise HybridError(f"{self.title}: the gradient of a gradient through "
-                              "random operators (Dropout) is not compiled; take it "
-                              "without hybridize()")
-        return graph
-
-    def apply(self, given):
-        """The operator on named arrays; the graph's own outputs as a list."""
-        out = NDArray.interpret(self.op, [given[name] for name in self.names], {})
-        outs = list(out) if isinstance(out, tuple) else [out]
-        return outs[:self.n_heads]

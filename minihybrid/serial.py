@@ -9,17 +9,25 @@ Source:  MXNet 1.9's nnvm JSON.
 """
 
 import json
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
 from minihybrid import sym
-from minihybrid.attribute import DTYPES
+from minihybrid.attribute import DTYPES, FLAGS
 from minihybrid.files import FileError, read_whole, write_whole
-from minihybrid.graph import Graph, shown_attrs
-from minihybrid.op import OPS, AttrError, Node, Spec
+from minihybrid.graph import Graph, shown_attrs, topological
+from minihybrid.legacy import NOW, completed, operator_of, pinned, upgraded, version_of
+from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Op, Spec
 from minihybrid.sym import Symbol, unknown_lengths
 
-VERSION = 10901  # the MXNet version whose form is written
+# Attributes that MXNet wants to be told, though they have defaults here.
+NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
+          "_npi_uniform": ("low", "high"), "_split_v2": ("indices",)}
+MAX_OUTPUTS = 1 << 20  # of all nodes of a graph: a file of some bytes may ask for any
 
 
 def tojson(symbol):
@@ -36,31 +44,59 @@ def tojson(symbol):
         if node.op is None and node.values is not None:
             raise FileError(f"tojson: '{node.name}' is a constant array, which has no "
                             "place in a graph file; make it a parameter")
-        entry = {"op": node.op.name if node.op else "null", "name": names[node]}
+        entry = {"op": node.op.name if node.op else "null",
+                 "name": node.name or names[node]}
         attrs = file_attrs(node)
         if attrs:
             entry["attrs"] = attrs
         entry["inputs"] = [[number[n], i, 0] for n, i in node.inputs]
-        nodes.append(entry)
+        nodes.append(entry | getattr(node.op, "more", {}))
         rows.append(rows[-1] + node.n_outputs)
     return json.dumps({
         "nodes": nodes,
         "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
         "node_row_ptr": rows,
         "heads": [[number[n], i, 0] for n, i in graph.heads],
-        "attrs": {"mxnet_version": ["int", VERSION]},
+        "attrs": {"mxnet_version": ["int", NOW]},
     }, indent=2)
 
 
 def file_attrs(node):
-    """A node's attributes as a file has them: text, only what differs from defaults."""
+    """A node's attributes as files have them: text, without what MXNet knows."""
     if node.op is None:
         return dict(node.info or {})
+    shown = shown_attrs(node)
     attrs = {k: v.name if isinstance(v, np.dtype) else str(v)
-             for k, v in shown_attrs(node).items() if k != "stream"}
+             for k, v in node.attrs.items()
+             if k in shown and k != "stream" or k in NEEDED.get(node.op.name, ())}
     if node.op.variadic:
-        attrs["num_args"] = str(len(node.inputs))
+        key = "num_arrays" if "num_arrays" in node.op.attrs else "num_args"
+        attrs[key] = str(len(node.inputs))
     return attrs | (node.info or {})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Missing(Op):
+    """The record of an operator that only its name in a file is known of."""
+
+    more: dict = field(default_factory=dict)  # what else its node has in the file
+
+
+def missing(kind, name, n_inputs, n_outputs, more):
+    """A record for one node: it can be looked at and written again, but not run."""
+    def refuse(*_, **__):
+        raise HybridError(f"{kind} '{name}': there is no operator '{kind}' here, so "
+                          "the graph can be shown and saved, but not run; take an "
+                          "output before this node, from get_internals()")
+
+    def infer(specs):
+        """Refuse once the inputs are known, for then somebody wants to run it."""
+        return refuse() if all(s.known for s in specs) else (
+            specs, [UNKNOWN] * n_outputs)
+
+    return Missing(kind, tuple(f"data{i}" for i in range(n_inputs)), infer,
+                   "An operator that is missing here.", expand=refuse,
+                   n_outputs=n_outputs, more=more)
 
 
 def fromjson(text, source="the JSON text"):
@@ -68,24 +104,66 @@ def fromjson(text, source="the JSON text"):
 
     Raises:  FileError naming the node and what is wrong with it.
     """
-    try:
-        data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise FileError(f"{source} is not JSON: {error}") from None
+    data = _parsed(text, source)
     if not isinstance(data, dict) or not isinstance(data.get("nodes"), list):
         raise FileError(f"{source} has no list 'nodes'; needed: a symbol file")
-    made = []
+    try:
+        version = version_of(data)
+    except AttrError as error:
+        raise FileError(f"{source}: {error}") from None
+    made, n_outputs = [], 0
+    told = _told_outputs(data)
     for i, entry in enumerate(data["nodes"]):
         where = f"{source}, node {i}"
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             raise FileError(f"{where}: an object with a name is needed")
-        where += f" ('{entry['name'][:60]}')"
-        made.append(_node(entry, _refs(entry.get("inputs", []), made, where), where))
+        where += f" ({entry['name'][:60]!r})"
+        inputs = _refs(entry.get("inputs", []), made, where)
+        made.append(_node(entry, inputs, version, told.get(i, 1), where))
+        n_outputs += made[-1].n_outputs
+        if n_outputs > MAX_OUTPUTS:
+            raise FileError(f"{where}: here are {n_outputs} outputs; a graph may have "
+                            f"{MAX_OUTPUTS} in all")
     heads = data.get("heads", [[len(made) - 1, 0, 0]])
     refs = _refs(heads, made, f"{source}, heads")
     if not refs:
         raise FileError(f"{source} has no heads: nothing is asked for")
+    _check_names(refs, source)
     return Symbol(refs)
+
+
+def _parsed(text, source):
+    """JSON as Python's values: UTF-8, no key twice, no NaN."""
+    def once(pairs):
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("an object has a key twice")
+        return found
+
+    def refuse(constant):
+        raise ValueError(f"{constant} is no number of JSON")
+
+    try:
+        text = text if isinstance(text, str) else bytes(text).decode()
+        data = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+        json.dumps(data, ensure_ascii=False).encode()  # half a pair of surrogates
+        return data
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{source} is not JSON: {str(error)[:200]}") from None
+
+
+def _told_outputs(data):
+    """node number -> number of outputs, as a file says it and its references do."""
+    rows = data.get("node_row_ptr")
+    rows = rows if isinstance(rows, list) and all(type(n) is int for n in rows) else []
+    told = {i: max(b - a, 1) for i, (a, b) in enumerate(pairwise(rows))}
+    lists = [entry.get("inputs") for entry in data["nodes"] if isinstance(entry, dict)]
+    for refs in (*lists, data.get("heads")):
+        for ref in refs if isinstance(refs, list) else ():
+            if isinstance(ref, list) and len(ref) > 1 and all(
+                    type(n) is int for n in ref):
+                told[ref[0]] = max(told.get(ref[0], 1), ref[1] + 1)
+    return told
 
 
 def _refs(entries, made, where):
@@ -107,30 +185,53 @@ def _refs(entries, made, where):
     return refs
 
 
-def _node(entry, inputs, where):
-    attrs = entry.get("attrs", entry.get("attr", entry.get("param", {})))
-    if not isinstance(attrs, dict) or not all(
-            isinstance(v, str) for kv in attrs.items() for v in kv):
-        raise FileError(f"{where}: attributes must be text, found {attrs!r:.80}")
-    name, op = entry["name"], entry.get("op")
-    if op == "null":
+def _attrs(entry, where):
+    """A node's attributes: of the operator, in old files `param`, and of the user."""
+    attrs = {}
+    for key in ("param", "attr", "attrs"):
+        found = entry.get(key, {})
+        if not isinstance(found, dict) or not all(
+                isinstance(v, str) for v in found.values()):
+            raise FileError(f"{where}: attributes must be text, found {found!r:.80}")
+        attrs |= found
+    return attrs
+
+
+def _node(entry, inputs, version, n_outputs, where):
+    attrs, name, kind = _attrs(entry, where), entry["name"], entry.get("op")
+    if kind == "null":
         if inputs:
             raise FileError(f"{where}: a variable has no inputs, found {len(inputs)}")
-        return Node(None, name=name, info=attrs or None, specs=(_spec(attrs, where),))
-    if op not in OPS:
-        raise FileError(f"{where}: the operator {op!r:.60} is unknown here")
-    op = OPS[op]
-    given = {k: v for k, v in attrs.items() if k in op.attrs}
-    info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}
+        info = pinned(attrs) if version < NOW else attrs
+        return Node(None, name=name, info=info or None, specs=(_spec(attrs, where),))
+    if not isinstance(kind, str):
+        raise FileError(f"{where}: an operator's name is needed, found {kind!r:.60}")
+    op = operator_of(kind)
+    if op is None:
+        more = {k: entry[k] for k in ("control_deps", "subgraphs") if k in entry}
+        op = missing(kind, name, len(inputs), n_outputs, more)
+        return Node(op, tuple(inputs), {}, name, info=attrs or None)
     try:
-        full = op.normalize(given)
+        attrs = upgraded(op, attrs, version)
+        full = op.normalize({k: v for k, v in attrs.items() if k in op.attrs})
     except AttrError as error:
         raise FileError(f"{where}: {error}") from None
-    wanted = None if op.variadic else len(op.input_names(full))
-    if wanted is not None and len(inputs) != wanted:
-        raise FileError(f"{where}: {op.name} needs {wanted} inputs, found "
+    info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}
+    names = op.input_names(full, len(inputs))
+    info = pinned(info, names, inputs) if version < NOW else info
+    inputs = completed(op, name, names, inputs, info, version)
+    if len(inputs) != len(names):
+        raise FileError(f"{where}: {op.name} needs {len(names)} inputs, found "
                         f"{len(inputs)}")
     return Node(op, tuple(inputs), full, name, info=info or None)
+
+
+def _check_names(refs, source):
+    """Refuse two variables of one name: nobody could give them two values."""
+    counts = Counter(n.name for n in topological(refs) if n.op is None)
+    name, count = counts.most_common(1)[0] if counts else ("", 0)
+    if count > 1:
+        raise FileError(f"{source}: {count} variables are called {name[:60]!r}")
 
 
 def _spec(info, where):
@@ -139,12 +240,17 @@ def _spec(info, where):
     try:
         if dtype is not None and dtype.lstrip("-").isdigit():
             dtype = None if int(dtype) < 0 else DTYPES[int(dtype)]
-        shape = None if shape is None else OPS["Reshape"].attrs["shape"][0](shape)
-        return Spec(unknown_lengths(shape) if shape else None,
-                    None if dtype is None else np.dtype(dtype))
-    except (ValueError, TypeError, KeyError, SyntaxError):
+        if dtype is not None and dtype not in FLAGS:
+            raise KeyError
+        dtype = dtype and np.dtype(dtype)
+        shape = None if shape is None else OPS["Reshape"].normalize(
+            {"shape": shape})["shape"]
+    except (ValueError, TypeError, KeyError, SyntaxError, AttrError):
         raise FileError(f"{where}: the shape or dtype is not readable: "
                         f"{info!r:.80}") from None
+    if shape and math.prod(abs(n) for n in shape if n) >= 2**56:
+        raise FileError(f"{where}: shape {str(shape):.80} is larger than any memory")
+    return Spec(unknown_lengths(shape) if shape else None, dtype)
 
 
 def save_symbol(symbol, fname, remove_amp_cast=True):

@@ -35,7 +35,7 @@ class Trace:
                                      f"outside of the function that is being "
                                      f"traced{user_line()}; pass it in as an argument")
             ins = [n.specs[i] if n.specs else UNKNOWN for n, i in node.inputs]
-            new_ins, outs = node.op.infer(ins, **node.attrs)
+            new_ins, outs = node.op.specs_of(ins, node.attrs)
             for (source, _), spec in zip(node.inputs, new_ins, strict=True):
                 if source.op is None and source.values is None:
                     source.specs = (refine(source.name, source.specs[0], spec),)

@@ -9,6 +9,7 @@ def private_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         path = tmp_path_factory.mktemp("cache")
         patch.setenv("MINIHYBRID_CACHE_DIR", str(path))
+        patch.setenv("MINIHYBRID_WAIT", "1")  # for kernels: NumPy might answer first
         patch.setenv("TQDM_DISABLE", "1")  # whether bars show depends on the time
         yield path
 

@@ -170,6 +170,89 @@ def test_in_a_read_only_folder_nothing_is_kept(tmp_path):
     assert run(tmp_path) == f"{ANSWER} compiled"
 
 
+posix = pytest.mark.skipif(
+    not hasattr(os, "geteuid"), reason="this system's files have no modes")
+WARNED = """
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("default")
+""" + PROGRAM.replace("\n", "\n    ") + """
+print(*(str(w.message) for w in seen), sep="\\n")
+"""
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+def test_a_folder_that_others_can_write_to_is_not_used(pristine, tmp_path, mode):
+    folder = tmp_path / "open"
+    shutil.copytree(pristine, folder)
+    folder.chmod(mode)
+    before = entries(folder)
+    said = run(folder, WARNED).split("\n")
+    assert said[0] == f"{ANSWER} compiled"  # two kernels, not kept, and one warning:
+    assert len(said) == 2 and f"{str(folder)!r} belongs to another user, or" in said[1]
+    assert entries(folder) == before
+
+
+@posix
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_another_user_owns_is_not_loaded(pristine, tmp_path, monkeypatch, what):
+    """Other users are played by a false number of this one: only root can give away."""
+    folder = tmp_path / "theirs"
+    shutil.copytree(pristine, folder)
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
+    (symbol, _) = sorted(path.stem for path in folder.glob("*.o"))
+    assert objects._read(symbol)
+    if what == "file":
+        (folder / f"{symbol}.o").chmod(0o622)
+        assert objects._read(symbol) is None
+        return
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert objects._read(symbol) is None
+    before = entries(folder)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        objects._write("k0", b"code")
+    assert entries(folder) == before
+
+
+@posix
+def test_the_folder_and_its_files_are_the_owners_alone(tmp_path):
+    """Also where the mask of the process would let others in."""
+    folder = tmp_path / "new"
+    assert run(folder, f"import os\nos.umask(0)\n{PROGRAM}").startswith(ANSWER)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [p.stat().st_mode & 0o777 for p in folder.iterdir()] == [0o600] * 2
+
+
+@pytest.mark.parametrize("name", ["cache", "./cache", "."])
+def test_a_relative_folder_is_refused(monkeypatch, name):
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", name)
+    with pytest.raises(mx.base.MXNetError, match="give a whole path, such as '/?.*'"):
+        objects.cache_dir()
+
+
+def test_the_home_folder_has_its_sign_and_empty_means_no_choice(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", os.path.join("~", "kernels"))
+    assert objects.cache_dir() == str(tmp_path / "kernels")
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert objects.cache_dir() == str(tmp_path / ".cache" / "minihybrid")
+
+
+def test_a_write_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(tmp_path))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    objects._write("k0", b"code")
+    assert not list(tmp_path.iterdir())
+
+
 def test_nothing_is_read_from_the_folder_of_the_model(tmp_path):
     """Modules beside a model, named like what a load imports, are not run."""
     net = nn.Dense(1, in_units=1, prefix="d_")
@@ -206,13 +289,15 @@ def test_equal_kernels_share_one_entry(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("*.o"))) == 3  # the loop, the product, the driver
 
 
-def test_clear_cache_deletes_only_the_cache(tmp_path, monkeypatch):
+def test_clear_cache_deletes_only_kernels(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
     assert mx.function(lambda a: a * 3 - 12)(nd.array([5])).asscalar() == 3
-    (tmp_path / "mine").write_text("stays")
+    mine = {tmp_path / "mine", folder / "mine.o", folder / "kept"}
+    for path in mine:
+        path.write_text("stays")
     objects.clear_cache()
-    assert not any(folder.rglob("*.o")) and (tmp_path / "mine").exists()
+    assert {p for p in tmp_path.rglob("*") if p.is_file()} == mine
     assert mx.function(lambda a: a * 3 - 12)(nd.array([6])).asscalar() == 6
 
 

@@ -41,17 +41,22 @@ READING_ORDER = """
     codegen.rows codegen.source codegen.program
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
-    codegen.objects codegen.team codegen.cpu codegen.numpy codegen
-    reuse plan executor
-    files params serial
-    onnx.export_draft onnx.export_scalar onnx.export_layout onnx.export_layers
-    onnx.export_nodes onnx.export onnx
+    codegen.objects codegen.team codegen.cpu
+    codegen.special codegen.excerpt codegen.alone codegen.numpy
+    codegen.c_kernels codegen.c_helpers codegen.c codegen
+    reuse plan tiers compiled executor
+    files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.outline gluon.block gluon.function
+    gluon.parameter gluon.hybrid gluon.outline gluon.formats gluon.block
+    gluon.function
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib
+    onnx.export_draft onnx.export_scalar onnx.export_layout onnx.export_layers
+    onnx.export_nodes onnx.export
+    onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
+    onnx.load_shapes onnx.load_layers onnx.load onnx
     metric summary layout viz bench explain datasets show
     __init__
     """.split()

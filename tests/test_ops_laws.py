@@ -12,12 +12,13 @@ from samples import CASES, SAMPLES, UNIQUE, cases_of, has_samples
 from sampling import Case
 
 from minihybrid import autograd, nd, sym, tracing
+from minihybrid.compiled import CompiledOp
 from minihybrid.graph import Graph
 from minihybrid.nd import NDArray
 from minihybrid.op import OPS, REQUIRED, UNKNOWN, HybridError, Op, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import joint_graph
-from minihybrid.plan import CompiledOp, Plan
+from minihybrid.plan import Plan
 from minihybrid.serial import fromjson, tojson
 from minihybrid.sym import Symbol, trace
 

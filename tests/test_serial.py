@@ -261,19 +261,22 @@ def test_a_file_that_is_cut_off_says_where(n):
             0x1,
             "the file's mark is 0x1, but 0x112 is needed; this is no parameter file",
         ),
-        (16, "Q", 2**60, "arrays are announced in a file of"),
+        (16, "Q", 2**60, "arrays need 4611686018427387904 bytes or more, but"),
         (
             24,
             "I",
-            0xF993FAC8,
-            "the array's mark is 0xf993fac8; needed: 0xf993fac9 or 0xf993faca",
+            0xF993FAC7,
+            "the array's mark is 0xf993fac7; needed: 0xf993fac8, 0xf993fac9, "
+            "0xf993faca, or a number of axes",
         ),
-        (28, "i", 1, "storage type 1 (sparse) is not supported; needed: 0, dense"),
+        (28, "i", 3, "storage type 3 is unknown; needed: 0 (dense), 1 (row_sparse) "
+                     "or 2 (csr)"),
         (32, "i", -1, "an array of -1 axes; at most 32 are allowed"),
         (32, "i", 2**30, "an array of 1073741824 axes"),
         (36, "q", -4, "has a negative length"),
-        (36, "q", 2**62, "an array of shape (4611686018427387904, 3) needs"),
-        (60, "i", 77, "dtype number 77 is unknown; there are 0 to 7"),
+        (36, "q", 2**40, "an array of shape (1099511627776, 3) needs"),
+        (36, "q", 2**62, "shape (4611686018427387904, 3) is larger than any memory"),
+        (60, "i", 77, "dtype number 77 is unknown; there are 0 to 12"),
     ],
 )
 def test_a_wrong_number_is_named_with_its_place(at, form, value, message):
@@ -403,12 +406,8 @@ X = {"op": "null", "name": "x", "inputs": []}
             "a list of inputs is needed",
         ),
         (
-            graph(X, {"op": "gelu", "name": "y", "inputs": []}),
-            "node 1 ('y'): the operator 'gelu' is unknown here",
-        ),
-        (
             graph(X, {"op": None, "name": "y", "inputs": []}),
-            "the operator None is unknown here",
+            "node 1 ('y'): an operator's name is needed, found None",
         ),
         (graph({**X, "attrs": {"a": 1}}), "attributes must be text"),
         (graph({**X, "attrs": []}), "attributes must be text"),

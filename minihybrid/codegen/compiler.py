@@ -134,7 +134,10 @@ def serve():
             good, found = 1, answer(text, symbol)
         except Exception as error:
             good, found = 0, f"{type(error).__name__}: {error}".encode()
-        sink.write(struct.pack("<BQ", good, len(found)) + found)
-        sink.flush()
+        try:
+            sink.write(struct.pack("<BQ", good, len(found)) + found)
+            sink.flush()
+        except BrokenPipeError:  # whoever asked has ended
+            os._exit(0)
         seen[:] = time.monotonic(), False
 

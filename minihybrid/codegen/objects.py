@@ -18,13 +18,13 @@ import functools
 import hashlib
 import os
 import queue
-import shutil
+import re
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import warnings
 from importlib.metadata import version
 
 import numpy as np
@@ -56,6 +56,7 @@ class Compiler:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE)
+        RUNNING.add(self)
 
     def ask(self, text, symbol):
         """An object file's bytes; EOFError if the process has ended."""
@@ -76,12 +77,15 @@ class Compiler:
         return found
 
     def end(self):
-        """Close its pipes, at which it ends if it runs."""
+        """End it, whatever it does: it has nothing that could be lost."""
+        RUNNING.discard(self)
+        self.process.kill()
         with self.process, contextlib.suppress(OSError):  # `with` waits for the end
             self.process.stdin.close()
 
 
 IDLE = queue.SimpleQueue()  # compilers that wait for work
+RUNNING = set()             # all of them
 
 
 def compile_text(text, symbol):
@@ -97,9 +101,10 @@ def compile_text(text, symbol):
         try:
             found = compiler.ask(text, symbol)
         except EOFError:
-            compiler.end()
-            if not is_new:
+            if not is_new and compiler in RUNNING:
+                compiler.end()
                 continue  # it waited too long, and has ended
+            compiler.end()
             raise HybridError(NO_COMPILER.format("it ended at once")) from None
         except HybridError:
             IDLE.put(compiler)
@@ -121,25 +126,61 @@ def _start():
 
 @atexit.register
 def end_compilers():
-    """End all compilers that wait; the next first call starts new ones."""
-    with contextlib.suppress(queue.Empty):
-        while True:
-            IDLE.get_nowait().end()
+    """End all compilers; the next first call starts new ones."""
+    for compiler in list(RUNNING):
+        compiler.end()
 
 
 # -- the cache on disk -----------------------------------------------------------------
 def cache_dir():
-    """The folder of kernels: `MINIHYBRID_CACHE_DIR`, or one in the user's cache."""
-    chosen = os.environ.get("MINIHYBRID_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(
-        os.path.expanduser("~"), ".cache"
-    )
+    """The folder of kernels: `MINIHYBRID_CACHE_DIR`, or one in the user's cache.
+
+    Raises:  HybridError for a relative one: it would be another in every folder in
+             which Python starts, and one may have come with a model.
+    """
+    chosen = os.path.expanduser(os.environ.get("MINIHYBRID_CACHE_DIR", ""))
+    if chosen and not os.path.isabs(chosen):
+        raise HybridError(f"MINIHYBRID_CACHE_DIR is {chosen!r}, which depends on the "
+                          "folder in which Python runs; give a whole path, such as "
+                          f"{os.path.abspath(chosen)!r}")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # XDG: a relative one counts as none
+        base = os.path.join(os.path.expanduser("~"), ".cache")
     return chosen or os.path.join(base, "minihybrid")
 
 
+def _trusted(found):
+    """Whether nobody but this user can have written it: of an `os.stat`."""
+    if not hasattr(os, "geteuid"):
+        return True  # Windows: the folders of a user are the user's
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _folder():
+    """The folder of kernels, made if there is none; OSError if others can write there.
+
+    What lies in it is run as machine code.
+    """
+    folder = cache_dir()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not _trusted(os.stat(folder)):
+        warnings.warn(f"compiled kernels are not kept: the folder {folder!r} belongs "
+                      "to another user, or others may write there; say "
+                      "`chmod go-w` or set MINIHYBRID_CACHE_DIR to a folder of your "
+                      "own", RuntimeWarning, stacklevel=1)  # so once
+        raise PermissionError(folder)
+    return folder
+
+
 def clear_cache():
-    """Delete every compiled kernel on disk; the next first call compiles again."""
-    shutil.rmtree(cache_dir(), ignore_errors=True)
+    """Delete every compiled kernel on disk; the next first call compiles again.
+
+    Other files stay: somebody may have chosen a folder that has more in it.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(cache_dir()):
+            if re.fullmatch(r"k[0-9a-f]{40}\.o", name):
+                os.unlink(os.path.join(cache_dir(), name))
 
 
 @functools.cache
@@ -164,9 +205,10 @@ def symbol_of(text):
 def _read(symbol):
     """A kernel's object file from the cache; `None` if there is none, or a damaged."""
     with contextlib.suppress(OSError), \
-            open(os.path.join(cache_dir(), f"{symbol}.o"), "rb") as file:
+            open(os.path.join(_folder(), f"{symbol}.o"), "rb") as file:
         digest, code = file.read(32), file.read()
-        if hashlib.sha256(code).digest() == digest:
+        if (hashlib.sha256(code).digest() == digest
+                and _trusted(os.fstat(file.fileno()))):
             return code
     return None
 
@@ -174,28 +216,36 @@ def _read(symbol):
 def _write(symbol, code):
     """Keep an object file, for the owner only; without a folder it is not kept."""
     with contextlib.suppress(OSError):
-        os.makedirs(cache_dir(), mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=cache_dir(), suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(temporary, os.path.join(cache_dir(), f"{symbol}.o"))
+        folder = _folder()
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            os.replace(temporary, os.path.join(folder, f"{symbol}.o"))
+        except BaseException:
+            os.unlink(temporary)
+            raise
 
 
 # -- in this process -------------------------------------------------------------------
 LOCK = threading.RLock()  # one thread loads; others wait for what it made
+STILL = threading.Lock()  # a fork waits for who imports or links, for milliseconds:
+                          # in the child nobody would ever come to the end of it
 ADDRESSES = {}            # symbol -> where its machine code begins
 KEPT = []                 # what must live as long as the machine code
 
 
 def _after_fork():
     """A child has no compilers of its own, and nobody in it holds the lock."""
-    global IDLE, LOCK
-    KEPT.append(IDLE)  # the parent's: not to be closed here
-    IDLE, LOCK = queue.SimpleQueue(), threading.RLock()
+    global IDLE, LOCK, RUNNING
+    STILL.release()
+    KEPT.append(RUNNING)  # the parent's: not to be closed here
+    IDLE, LOCK, RUNNING = queue.SimpleQueue(), threading.RLock(), set()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=STILL.acquire, after_in_parent=STILL.release,
+                        after_in_child=_after_fork)
 
 
 @functools.cache
@@ -213,7 +263,8 @@ def load_kernels(names):
 
     names:   text -> what the progress bar calls it; the empty text is the driver.
     """
-    symbols = {text: symbol_of(text) for text in names}
+    with STILL:
+        symbols = {text: symbol_of(text) for text in names}
     with LOCK:
         wanted = {s: text for text, s in symbols.items() if s not in ADDRESSES}
         codes = {symbol: _read(symbol) for symbol in wanted}
@@ -221,27 +272,41 @@ def load_kernels(names):
         if missing:
             codes |= _compile({s: (wanted[s], names[wanted[s]]) for s in missing})
         if codes:
-            _link(codes)
+            with STILL:
+                _link(codes)
         return {text: ADDRESSES[symbol] for text, symbol in symbols.items()}
 
 
 def _compile(wanted):
     """symbol -> object file, of symbol -> (text, name); some at a time."""
-    from tqdm import tqdm
-    codes, n = {}, min(cores(), -(-len(wanted) // 2))
-    with ThreadPoolExecutor(n) as pool, tqdm(
-            total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
-            leave=False) as bar:
-        def compile_one(symbol):
-            text, name = wanted[symbol]
-            bar.set_postfix_str(name, refresh=False)
-            code = compile_text(text, symbol)
-            _write(symbol, code)
-            bar.update()
-            return code
+    with STILL:
+        from tqdm import tqdm
+    todo, done, codes = queue.SimpleQueue(), queue.SimpleQueue(), {}
+    for symbol in sorted(wanted, key=lambda symbol: -len(wanted[symbol][0])):
+        todo.put(symbol)  # the longest first
 
-        longest = sorted(wanted, key=lambda symbol: -len(wanted[symbol][0]))
-        codes.update(zip(longest, pool.map(compile_one, longest), strict=True))
+    def work():
+        with contextlib.suppress(queue.Empty):
+            while True:
+                symbol = todo.get_nowait()
+                try:
+                    done.put((symbol, compile_text(wanted[symbol][0], symbol)))
+                except Exception as error:
+                    done.put((symbol, error))
+
+    for _ in range(min(cores(), -(-len(wanted) // 2))):
+        threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
+    unseen = {"disable": True} if threading.current_thread().daemon else {}
+    with tqdm(total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
+              leave=False, **unseen) as bar:  # nobody waits for what a daemon does
+        while len(codes) < len(wanted):
+            symbol, code = done.get()
+            if isinstance(code, Exception):
+                raise code
+            _write(symbol, code)
+            codes[symbol] = code
+            bar.set_postfix_str(wanted[symbol][1], refresh=False)
+            bar.update()
     return codes
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from minihybrid import init as initializers
 from minihybrid import nd, np, sym
+from minihybrid.gluon.formats import FORMATS
 from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
 from minihybrid.gluon.outline import load_outline, save_outline
 from minihybrid.gluon.parameter import (
@@ -22,13 +23,14 @@ from minihybrid.gluon.parameter import (
     Parameter,
     ParameterDict,
     _named,
+    _some,
     fill,
 )
 from minihybrid.graph import topological
 from minihybrid.name import Prefix
 from minihybrid.op import AttrError, HybridError
 from minihybrid.params import save
-from minihybrid.serial import load_symbol, save_symbol
+from minihybrid.serial import load_symbol
 from minihybrid.sym import Group, Symbol, replay
 from minihybrid.tracing import direct, is_tracing
 
@@ -376,23 +378,27 @@ class HybridBlock(Block):
         self._compiled = self.hybrid.call if self._active and not hooks else None
 
     def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
-                  static_shape=False, **kwargs):
+                  static_shape=False, wait=None, **kwargs):
         """Trace and compile calls from now on; `hybridize(False)` goes back.
 
         backend:  the target of code generation: None for the best, "cpu", "numpy".
+        wait:     True: the first call waits for the compiled kernels; False: NumPy
+                  answers until they are ready (minihybrid/tiers.py); None: as the
+                  environment's MINIHYBRID_WAIT says, else False.
         static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
                   shapes are fixed in a plan always.
         """
         self._active = active
         if clear or active:
             self._hybrid = None
-        self._options = {"target": backend}
+        self._options = {"target": backend, "wait": wait}
         super().hybridize(
             active,
             backend=backend,
             clear=clear,
             static_alloc=static_alloc,
             static_shape=static_shape,
+            wait=wait,
             **kwargs,
         )
         self._choose_call()
@@ -499,24 +505,24 @@ class HybridBlock(Block):
         raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward "
                                   "method; write def hybrid_forward(self, F, x): ...")
 
-    def export(self, path, epoch=0, remove_amp_cast=True):
-        """Write `path-symbol.json` and `path-0000.params`; returns both names.
+    def export(self, path, epoch=0, remove_amp_cast=True, format="mxnet"):
+        """Write the net into files that need no Python class; returns their names.
+
+        format:  "mxnet" for `path-symbol.json` and `path-0000.params`, or another name
+                 in `gluon.formats.FORMATS`.
+        epoch:   the number in the name of MXNet's file of parameters.
+        remove_amp_cast:  accepted as in Gluon; there are no such casts here.
 
         Raises:  HybridError before the first hybridized call, which makes the graph.
         """
+        if format not in FORMATS:
+            raise HybridError(f"export: the format {format!r} is unknown; there are "
+                              f"{', '.join(FORMATS)}")
         entries = list(self._hybrid.entries.values()) if self._hybrid else []
         if not entries:
             raise HybridError("export: there is no graph yet; call hybridize() and "
                               "then the net once with data")
-        entry = entries[-1]
-        symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
-        symbol = Symbol(entry.graph.heads)
-        kinds = dict.fromkeys(symbol.list_arguments(), "arg")
-        kinds |= dict.fromkeys(symbol.list_auxiliary_states(), "aux")
-        save_symbol(symbol, symbol_file)
-        save(params_file, {f"{kinds[name]}:{name}": p.data()
-                           for name, p in entry.params.items() if name in kinds})
-        return symbol_file, params_file
+        return FORMATS[format](entries[-1], path, epoch)
 
 
 def _beside(parameter, value):
@@ -543,7 +549,7 @@ class SymbolBlock(HybridBlock):
         missing = [n for n in self._inputs if n not in variables]
         if missing:
             raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; "
-                            f"it has {', '.join(variables)}")
+                            f"it has {_some(variables)}")
         states = set(self._outputs.list_auxiliary_states())
         for name, node in variables.items():
             if name in self._inputs:
@@ -572,29 +578,24 @@ class SymbolBlock(HybridBlock):
         allow_missing=False,
         ignore_extra=False,
     ):
-        """The block in exported files, without the Python class that made it."""
+        """The block in exported files, without the Python class that made it.
+
+        input_names: which variables of the graph are inputs; the others are parameters.
+        param_file: arrays by name, which also say the parameters' dtypes.
+        allow_missing, ignore_extra: go on without an array, or with one too many.
+        """
         names = [input_names] if isinstance(input_names, str) else list(input_names)
-        symbol = load_symbol(symbol_file)
-        net = SymbolBlock(symbol, [sym.var(n) for n in names])
+        net = SymbolBlock(load_symbol(symbol_file), [sym.var(n) for n in names])
         if param_file is not None:
-            arrays = _named(param_file)
-            for name, array in arrays.items():
-                if name in net._params:
-                    net._params[name].cast(array.dtype)
-            fill(
-                dict(net._params.items()),
-                arrays,
-                param_file,
-                allow_missing,
-                ignore_extra,
-            )
+            net._params.load(param_file, ctx, allow_missing, ignore_extra,
+                             cast_dtype=True, dtype_source="saved")
         return net
 
     def __repr__(self):
         ends = f"{len(self._inputs)} -> {len(self._outputs.refs)}"
         return f"SymbolBlock(\n{self._outputs!r} : {ends}\n)"
 
-    def hybrid_forward(self, F, *args, **params):
+    def hybrid_forward(self, F, /, *args, **params):
         """Apply the symbol's operators to the inputs."""
         if len(args) != len(self._inputs):
             raise AttrError(f"SymbolBlock: {len(self._inputs)} inputs are needed "

@@ -18,9 +18,10 @@ from minihybrid.sym import replay
 class HybridFunction:
     """A hybridized function; `plans` lists what was compiled."""
 
-    def __init__(self, f, target=None):
+    def __init__(self, f, target=None, wait=None):
         functools.update_wrapper(self, f)
-        self.hybrid = Hybrid(f, dict, getattr(f, "__name__", "function"), target)
+        self.hybrid = Hybrid(f, dict, getattr(f, "__name__", "function"), target,
+                             wait)
 
     def __call__(self, *args):
         """The function's result: compiled for arrays, symbolic for symbols."""
@@ -39,8 +40,10 @@ class HybridFunction:
         return self.hybrid.plan_for(*args)
 
 
-def function(f=None, *, target=None):
+def function(f=None, *, target=None, wait=None):
     """Hybridize a Python function of arrays; usable as a decorator.
+
+    target, wait:  as in `HybridBlock.hybridize`, where the target is `backend`.
 
     >>> from minihybrid import nd
     >>> fused = function(lambda a, b: a * b + 1)
@@ -48,8 +51,8 @@ def function(f=None, *, target=None):
     7.0
     """
     if f is None:
-        return functools.partial(function, target=target)
-    return HybridFunction(f, target)
+        return functools.partial(function, target=target, wait=wait)
+    return HybridFunction(f, target, wait)
 
 
 class CachedOp:

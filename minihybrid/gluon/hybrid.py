@@ -14,12 +14,14 @@ import threading
 from typing import NamedTuple
 
 from minihybrid import np
+from minihybrid.compiled import CompiledOp
 from minihybrid.gluon.parameter import Version
 from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
-from minihybrid.plan import CompiledOp, Plan, best_target, write_states
+from minihybrid.plan import best_target, write_states
 from minihybrid.sym import Symbol, replay, trace
+from minihybrid.tiers import Tiers
 from minihybrid.tracing import TraceError
 
 
@@ -42,6 +44,7 @@ class Plans(dict):
     def __repr__(self):
         lines = [f"{signature}: {plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}, "
                  f"{plan.nbytes_planned} bytes, target {plan.target}"
+                 f"{f' ({plan.target_note})' * bool(plan.target_note)}"
                  for signature, plan in self.items()]
         return "\n".join(lines) or "no plans yet: hybridize, then call with data"
 
@@ -52,7 +55,7 @@ class Entry:
     def __init__(self, graph, names, structure, params, kind):
         self.graph, self.names, self.structure = graph, names, structure
         self.params = params   # the Parameters that the graph reads, by name
-        self.plan = None       # for calls off the tape
+        self.tiers = None      # for calls off the tape
         self.op, self.ops = None, {}  # for calls on the tape: the last, and all
         self.bound, self.version = None, -1
         self.kind = kind       # the class of the arrays that it takes and gives
@@ -122,11 +125,12 @@ class Hybrid:
     params:  () -> name -> Parameter, those that the function may read.
     title:   what plans and errors call the function.
     target:  "cpu" (Numba), "numpy", or None: the first that is installed.
+    wait:    whether calls wait for compiled kernels (minihybrid/tiers.py).
     """
 
-    def __init__(self, function, params, title, target=None):
+    def __init__(self, function, params, title, target=None, wait=None):
         self.function, self.params, self.title = function, params, title
-        self.target = target or best_target()
+        self.target, self.wait = target or best_target(), wait
         self.entries, self.lock = {}, threading.RLock()
         self.call = self._caller()
 
@@ -149,10 +153,10 @@ class Hybrid:
                 arrays = [a.data for a in arrays_in(args)]
             if state.recording:
                 return self.recorded(entry, args)
-            bound = entry.bound or self.bind(entry)
-            outs = entry.plan.run(arrays, bound)
-            if entry.plan.states:
-                write_states(entry.plan, outs, entry.places(arrays))
+            run, table = (entry.bound or self.bind(entry)).call
+            outs = run(arrays, table)
+            if entry.tiers.states:
+                write_states(entry.tiers.states, outs, entry.places(arrays))
             if entry.structure is SLOT:
                 return entry.kind(outs[0])
             return restore(entry.structure, map(entry.kind, outs))
@@ -244,13 +248,17 @@ class Hybrid:
                 "the parameter in an operator that fixes its shape")
 
     def bind(self, entry):
-        """Where the parameters lie, for the plan, which the first call makes."""
-        if entry.plan is None:
-            entry.plan = Plan(entry.graph, entry.names, STATE.training, self.target,
-                              self.title)
-        entry.bound = entry.plan.bind([entry.params[n].data().data
-                                       for n in entry.plan.params])
+        """The plan tied to where the parameters lie; the first call makes it."""
+        entry.bound = self.tiers(entry).bind(
+            {name: p.data().data for name, p in entry.params.items()})
         return entry.bound
+
+    def tiers(self, entry):
+        """The plans of an entry for calls off the tape."""
+        if entry.tiers is None:
+            entry.tiers = Tiers(entry.graph, entry.names, STATE.training, self.target,
+                                self.title, wait=self.wait)
+        return entry.tiers
 
     def recorded(self, entry, args):
         """The same on the tape: the compiled net is one operator."""
@@ -260,7 +268,8 @@ class Hybrid:
         if taped not in entry.ops:
             graph = expand(entry.graph, STATE.training).check("expand")
             entry.ops[taped] = CompiledOp(graph, entry.names, STATE.training,
-                                          self.target, self.title, taped=taped)
+                                          self.target, self.title, taped=taped,
+                                          wait=self.wait)
         entry.op = entry.ops[taped]
         outs = entry.op.apply(given)
         if entry.kind is np.ndarray:
@@ -295,7 +304,7 @@ class Hybrid:
         for key, entry in self.entries.items():
             inputs = tuple(n.specs[0] for n in entry.graph.variables
                            if n.name in entry.names)
-            for plan, recording in ((entry.plan, False),
+            for plan, recording in ((entry.tiers and entry.tiers.plan, False),
                                     (entry.op and entry.op.plan, True),
                                     (entry.op and entry.op.backward_op
                                      and entry.op.backward_op.plan, True)):
@@ -306,7 +315,9 @@ class Hybrid:
         return found
 
     def plan_for(self, *args):
-        """(plan, input arrays, bound parameters) for these arguments."""
+        """(plan, input arrays, bound parameters) for these arguments: the plan that
+        stays."""
         entry = self.entry_for(args)
-        self.bind(entry)
-        return entry.plan, [a.data for a in arrays_in(args)], entry.bound
+        plan = self.tiers(entry).last()
+        bound = plan.bind([entry.params[name].data().data for name in plan.params])
+        return plan, [a.data for a in arrays_in(args)], bound

@@ -18,8 +18,9 @@ from minihybrid.gluon.parameter import Parameter
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.params import load, save
-from minihybrid.plan import Plan, best_target
+from minihybrid.plan import best_target
 from minihybrid.sym import trace
+from minihybrid.tiers import Tiers
 
 
 class CompiledUpdate:
@@ -45,9 +46,13 @@ class CompiledUpdate:
         graph, _ = trace(self.steps, {name: Spec(a.shape, a.dtype)
                                       for name, a in arrays.items()}, False)
         name = type(optimizer).__name__
-        self.plan = Plan(graph, [], target=best_target(),
-                         title=f"{name} of {len(weights)} parameters")
-        self.bound = self.plan.bind([arrays[name] for name in self.plan.params])
+        self.bound = Tiers(graph, [], target=best_target(),
+                           title=f"{name} of {len(weights)} parameters").bind(arrays)
+
+    @property
+    def plan(self):
+        """The plan in force."""
+        return self.bound.tiers.plan
 
     def steps(self, *symbols):
         """The optimiser's rule on the symbols of every weight in turn."""
@@ -65,7 +70,7 @@ class CompiledUpdate:
         for own, new in zip(self.numbers, numbers, strict=True):
             for name, value in new.items():
                 own[name][0] = value
-        for old, new in zip(self.targets, self.plan([], self.bound), strict=True):
+        for old, new in zip(self.targets, self.bound(()), strict=True):
             old[...] = new
 
     def fits(self, weights):

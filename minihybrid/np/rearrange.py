@@ -338,4 +338,6 @@ def norm(x, ord=None, axis=None, keepdims=False):
     """The length of a vector or matrix; `np.linalg.norm`."""
     if axis is None and ord not in (None, "fro") and len(lengths(x)) != 1:
         axis = tuple(range(len(lengths(x))))
-    return OPS["_npi_norm"](x, ord=ord, axis=axis, keepdims=keepdims)
+    flag = -1 if ord not in (None, "fro") else -2 if axis is None else 1
+    return OPS["_npi_norm"](x, ord=2 if flag != -1 else ord, axis=axis,
+                            keepdims=keepdims, flag=flag)

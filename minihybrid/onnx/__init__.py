@@ -1,9 +1,32 @@
 """Chapter 13. ONNX, the format that other engines read: our graphs go there and back.
 
-The library `onnx` is needed only when a function is called:
+Takes:   nets, symbols, or files.
+Gives:   `export_model`, `import_model`, `import_to_gluon`, `get_model_metadata`; and
+         `net.export(path, format="onnx")`.
+
+The library `onnx` is needed only when one of them is called:
 `pip install "minihybrid[onnx]"`.
 """
 
-from minihybrid.onnx.export import export_model, write_onnx
+import sys
 
-__all__ = ["export_model", "write_onnx"]
+from minihybrid import contrib
+from minihybrid.gluon.formats import FORMATS
+from minihybrid.onnx.export import export_model, write_onnx
+from minihybrid.onnx.load import get_model_metadata, import_model, import_to_gluon
+from minihybrid.sym import Symbol
+
+__all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluon"]
+
+
+def write_net(entry, path, _):
+    """`path.onnx`, for batches of any size: a format of `net.export`."""
+    specs = {n.name: n.specs[0] for n in entry.graph.variables}
+    return (write_onnx(Symbol(entry.graph.heads),
+                       {name: p.data() for name, p in entry.params.items()},
+                       {name: specs[name] for name in entry.names}, f"{path}.onnx"),)
+
+
+# Blocks come before ONNX in the reading order; their format comes here.
+FORMATS["onnx"] = write_net
+contrib.onnx = sys.modules[__name__]  # where MXNet has it, too

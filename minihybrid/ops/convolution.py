@@ -133,8 +133,41 @@ GEOMETRY = {"size": (shape, REQUIRED), "kernel": (shape, REQUIRED),
             "pad": (shape, REQUIRED), "num_group": (integer, 1)}
 
 
-def _conv_shapes(data, weight, size, num_group, **a):
-    return data[0], weight[0], *out_size(size, **a)
+def _fits(data, weight, grad, size, kernel, stride, dilate, pad, num_group):
+    """Check that the shapes of data, weight and outputs belong together."""
+    n = len(size)
+    numbers = (*kernel, *stride, *dilate)
+    if not 1 <= n <= 3 or min(*numbers, num_group) < 1 or min(pad) < 0 or \
+            not len(kernel) == len(stride) == len(dilate) == len(pad) == n:
+        raise ShapeError(f"_conv: kernel={kernel}, stride={stride}, dilate={dilate} "
+                         f"and pad={pad} are no window over {size}")
+    out = out_size(size, kernel, stride, dilate, pad)
+    wanted = (data[0], data[1], *size), (weight[0], data[1] // num_group, *kernel), \
+        (data[0], weight[0], *out)
+    if min(out) < 1 or data[1] % num_group or weight[0] % num_group or \
+            (data, weight, grad) != wanted:
+        raise ShapeError(f"_conv: data {data}, weights {weight} and outputs {grad} do "
+                         f"not belong together with size={size}, kernel={kernel} and "
+                         f"num_group={num_group}")
+
+
+def _conv_shapes(data, weight, size, **a):
+    out = (data[0], weight[0], *out_size(size, **{k: v for k, v in a.items()
+                                                  if k != "num_group"}))
+    _fits(data, weight, out, size, **a)
+    return out
+
+
+def _data_shapes(grad, weight, size, num_group, **a):
+    data = (grad[0], weight[1] * num_group, *size)
+    _fits(data, weight, grad, size, num_group=num_group, **a)
+    return data
+
+
+def _weight_shapes(data, grad, size, kernel, num_group, **a):
+    weight = (grad[1], data[1] // num_group, *kernel)
+    _fits(data, weight, grad, size, kernel, num_group=num_group, **a)
+    return weight
 
 
 def _numbers(data, out, attrs):
@@ -187,8 +220,7 @@ conv = register(
 
 conv_data = register(
     "_conv_data", inputs=("grad", "weight"), attrs=GEOMETRY, eager=_conv_data_eager,
-    infer=forward(lambda grad, weight, size, num_group, **_: (
-        grad[0], weight[1] * num_group, *size)),
+    infer=forward(_data_shapes),
     cpu=lambda k, grad, weight, out, **a: _data_form(
         _data_numbers(grad, weight, a), out)[0](k, grad, weight, out),
     scratch=lambda ins, outs, **a: _data_form(_data_numbers(*ins, a), outs[0])[1],
@@ -199,8 +231,7 @@ conv_data = register(
 
 conv_weight = register(
     "_conv_weight", inputs=("data", "grad"), attrs=GEOMETRY, eager=_conv_weight_eager,
-    infer=forward(lambda data, grad, kernel, num_group, **_: (
-        grad[1], data[1] // num_group, *kernel)),
+    infer=forward(_weight_shapes),
     cpu=lambda k, data, grad, out, **a: _weight_form(
         _numbers(data, grad, a), out)[0](k, data, grad, out),
     scratch=lambda ins, outs, **a: _weight_form(_numbers(*ins, a), outs[0])[1],

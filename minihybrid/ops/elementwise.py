@@ -18,6 +18,7 @@ from minihybrid.ops.shapes import (
     common_dtype,
     floating,
     known,
+    merge,
     same_shape,
 )
 
@@ -45,7 +46,8 @@ def literal(value):
         return "T(NAN)"
     if value in (np.inf, -np.inf):
         return "T(INF)" if value > 0 else "T(-INF)"
-    return f"T({int(value)})" if value == int(value) else f"T({float(value)!r})"
+    is_whole = abs(value) < 2**53 and value == int(value)
+    return f"T({int(value)})" if is_whole else f"T({float(value)!r})"
 
 
 def scalar_like(array, scalar):
@@ -374,7 +376,11 @@ zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
 
 # -- the gradient of broadcasting ------------------------------------------------------
 def _unbroadcast_infer(specs):
-    return specs, [Spec(specs[1].shape, specs[0].dtype)]
+    (shape, kind), (wanted, _) = specs
+    if known(specs):
+        fits = np.broadcast_shapes(shape, wanted) == shape
+        merge("_unbroadcast", "data", shape, shape if fits else wanted)
+    return specs, [Spec(wanted, kind)]
 
 
 def _unbroadcast_expand(specs, data, like):

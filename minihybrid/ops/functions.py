@@ -16,6 +16,7 @@ import numpy as np
 
 from minihybrid.op import (
     OPS,
+    AttrError,
     ShapeError,
     Spec,
     choice,
@@ -134,6 +135,13 @@ gammaln = unary("gammaln", _gammaln_eager, "lgamma(T({a}))",
                 lambda g, y, a: g * polygamma(a), "The logarithm of |gamma(a)|.")
 
 
+def _polygamma_infer(specs, order):
+    if not 0 <= order <= 170:
+        raise AttrError(f"polygamma: order={order}; 0 to 170 are possible, whose "
+                        "factorials are numbers of 64 bits")
+    return gamma.infer(specs)
+
+
 def _polygamma_eager(data, *, order):
     if order == 0:
         return special("digamma")(data)
@@ -145,7 +153,7 @@ def _polygamma_eager(data, *, order):
 
 polygamma = register(
     "_polygamma", inputs=("data",), attrs={"order": (integer, 0)},
-    infer=lambda specs, order: gamma.infer(specs), eager=_polygamma_eager,
+    infer=_polygamma_infer, eager=_polygamma_eager,
     expr=lambda order: f"T(polygamma({order}, float({{a}})))",
     grad=lambda g, y, a, order: (g * polygamma(a, order=order + 1),),
     doc="The derivative of log gamma (digamma), differentiated `order` times more.")
@@ -184,7 +192,7 @@ hard_sigmoid = register(
 
 
 def _smooth_l1_eager(data, *, scalar):
-    size, sigma = np.abs(data), scalar * scalar
+    size, sigma = np.abs(data), np.float64(scalar * scalar)
     out = np.where(size < 1 / sigma, 0.5 * sigma * data * data, size - 0.5 / sigma)
     return out.astype(data.dtype)
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from minihybrid.op import (
     REQUIRED,
-    UNKNOWN,
     ShapeError,
     Spec,
     boolean,
@@ -37,7 +36,15 @@ from minihybrid.ops.layout import (
     zeros,
 )
 from minihybrid.ops.reduce import split_at, sum_
-from minihybrid.ops.shapes import as_codes, axis_of, forward, known, merge, row_major
+from minihybrid.ops.shapes import (
+    adds_back,
+    as_codes,
+    axis_of,
+    forward,
+    known,
+    merge,
+    row_major,
+)
 
 
 # -- one index -------------------------------------------------------------------------
@@ -117,7 +124,7 @@ MODE = {"mode": (choice("clip", "wrap", "raise"), "clip")}
 put_take = register(
     "_put_take", inputs=("data", "indices", "like"),
     attrs={"axis": (integer, 0), **MODE},
-    infer=lambda specs, **_: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
+    infer=adds_back("_put_take", _take_rule),
     eager=_put_take_eager, cpu=_put_take_cpu,
     grad=lambda g, out, data, indices, like, **a: (take(g, indices, **a), None, None),
     doc="Zeros in the shape of `like`, to which the data is added where take reads.")
@@ -132,6 +139,9 @@ take = register(
 def _embedding_infer(specs, input_dim, output_dim, dtype, sparse_grad):
     data, weight = specs
     wanted = (input_dim, output_dim)
+    if min(wanted) < 1:
+        raise ShapeError(f"Embedding: input_dim={input_dim} and output_dim="
+                         f"{output_dim}, but both must be at least 1")
     merge("Embedding", "weight", weight.shape, wanted)
     kind = weight.dtype or dtype
     return [data, Spec(wanted, kind)], [
@@ -235,7 +245,7 @@ def _put_along_lower(specs, data, index, like, *, axis, mode):
 ALONG = {"axis": (integer, -1), **MODE}
 put_along = register(
     "_put_along", inputs=("data", "index", "like"), attrs=ALONG,
-    infer=lambda specs, **_: (specs, [Spec(specs[2].shape, specs[0].dtype)]),
+    infer=adds_back("_put_along", _along_rule),
     eager=_put_along_eager, cpu=_put_along_cpu, lower=_put_along_lower,
     grad=lambda g, out, data, index, like, **a: (
         reshape_like(take_along(g, index, **a), data), None, None),
@@ -362,9 +372,14 @@ def _copy_rows_expand(specs, old, index, new):
     return where(reshape(hit, shape=column), put_take(new, index, old), old)
 
 
+def _copy_rows_rule(old, index, new):
+    merge("index_copy", "new_tensor", new, _take_rule(old, index, axis=0, mode="clip"))
+    return old
+
+
 index_copy = register(
     "_contrib_index_copy", inputs=("old_tensor", "index_vector", "new_tensor"),
-    infer=lambda specs: (specs, [specs[0]]), expand=_copy_rows_expand,
+    infer=forward(_copy_rows_rule), expand=_copy_rows_expand,
     doc="The old rows, with new ones at the given places, each of which occurs once.")
 
 
@@ -430,15 +445,8 @@ one_hot = register(
         "off_value": (number, 0.0),
         "dtype": (dtype, np.dtype("float32")),
     },
-    infer=lambda specs, depth, dtype, **_: (
-        specs,
-        [
-            Spec(
-                (*specs[0].shape, depth) if known(specs) else None,
-                dtype or np.dtype("float32"),
-            )
-        ],
-    ),
+    infer=forward(lambda old, depth, dtype, **_: Spec(
+        (*old, max(depth, 0)), dtype or np.dtype("float32"))),
     grad=lambda g, out, indices, **_: (None,),
     doc="A line of `depth` numbers for each index: on at the index, off elsewhere.",
 )
@@ -449,8 +457,16 @@ def _fill_expand(specs, lhs, mhs, rhs):
     return where(hit, expand_dims(mhs, axis=1), lhs)
 
 
+def _fill_rule(lhs, mhs, rhs):
+    for name, got in (("mhs", mhs), ("rhs", rhs)):
+        merge("fill_element_0index", name, got, lhs[:1])
+    if len(lhs) != 2:
+        raise ShapeError(f"fill_element_0index: lhs has shape {lhs}, but (rows, "
+                         "columns) is needed")
+    return lhs
+
+
 fill_element_0index = register(
-    "fill_element_0index", inputs=("lhs", "mhs", "rhs"),
-    infer=lambda specs: (specs, [specs[0]]) if known(specs) else (specs, [UNKNOWN]),
+    "fill_element_0index", inputs=("lhs", "mhs", "rhs"), infer=forward(_fill_rule),
     expand=_fill_expand,
     doc="lhs, with mhs[i] at the place rhs[i] of row i.")

@@ -7,6 +7,8 @@ Gives:   the records; `view` says that no byte moves, `strides` where each outpu
 What is left out: indices that are arrays (take, gather_nd).
 """
 
+from math import ceil
+
 import numpy as np
 
 from minihybrid.op import (
@@ -27,6 +29,7 @@ from minihybrid.op import (
 from minihybrid.ops.elementwise import literal, unbroadcast
 from minihybrid.ops.reduce import split_at
 from minihybrid.ops.shapes import (
+    adds_back,
     as_codes,
     axis_of,
     common_dtype,
@@ -34,6 +37,7 @@ from minihybrid.ops.shapes import (
     known,
     merge,
     row_major,
+    same_shape,
 )
 
 
@@ -153,9 +157,10 @@ def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
 
 def _axes(old, axes):
     order = tuple(axes) if axes else tuple(reversed(range(len(old))))
-    if sorted(a % len(old) for a in order) != list(range(len(old))):
+    found = tuple(axis_of("transpose", a, len(old)) for a in order)
+    if sorted(found) != list(range(len(old))):
         raise ShapeError(f"transpose: axes {order} are no order of {len(old)} axes")
-    return tuple(a % len(old) for a in order)
+    return found
 
 
 def _transpose_strides(old, axes):
@@ -266,6 +271,10 @@ def slices(old, begin, end, step):
     return parts
 
 
+def _slice_rule(old, begin, end, step):
+    return tuple(n for _, _, n in slices(old, begin, end, step))
+
+
 def _slice_strides(old, begin, end, step):
     steps, parts = row_major(old), slices(old, begin, end, step)
     return (sum(s * start for s, (start, _, _) in zip(steps, parts, strict=True)),
@@ -279,7 +288,7 @@ def _slice_eager(data, *, begin, end, step):
 
 slice_ = strided(
     "slice",
-    rule=lambda old, **a: [n for _, _, n in slices(old, **a)],
+    rule=_slice_rule,
     strides=_slice_strides,
     eager=_slice_eager,
     attrs={
@@ -308,8 +317,7 @@ def _put_slice_cpu(k, data, like, out, *, begin, end, step):
 
 put_slice = register(
     "_put_slice", inputs=("data", "like"), eager=_put_slice_eager, cpu=_put_slice_cpu,
-    attrs=slice_.attrs, infer=lambda specs, **_: (specs, [Spec(specs[1].shape,
-                                                              specs[0].dtype)]),
+    attrs=slice_.attrs, infer=adds_back("_put_slice", _slice_rule),
     grad=lambda g, out, data, like, **a: (slice_(g, **a), None),
     doc="Zeros in the shape of `like`, with the data at a slice.")
 
@@ -386,11 +394,20 @@ def _concat_part_expand(specs, joined, *data, dim, number):
                       end=begin + specs[number + 1].shape[dim])
 
 
+def _concat_part_infer(specs, dim, number):
+    (joined, kind), *parts = specs
+    if not 0 <= number < len(parts):
+        raise AttrError(f"_concat_part: there is no part {number} of {len(parts)}")
+    _, (whole,) = _concat_infer([Spec(p.shape, kind) for p in parts], dim)
+    if known(specs):
+        merge("_concat_part", "the joined array", joined, whole.shape)
+    return specs, [Spec(parts[number].shape, kind)]
+
+
 concat_part = register(
     "_concat_part", inputs=("data",), variadic=True,
     attrs={"dim": (integer, 1), "number": (integer, REQUIRED)},
-    infer=lambda specs, dim, number: (specs, [Spec(specs[number + 1].shape,
-                                                   specs[0].dtype)]),
+    infer=_concat_part_infer,
     expand=_concat_part_expand,
     doc="One part of a joined array (the first input), which was made of the others.")
 
@@ -416,7 +433,8 @@ def _split_infer(specs, num_outputs, axis, squeeze_axis):
                          f"{num_outputs} equal parts{' of length 1' * squeeze_axis}")
     part = old[axis] // num_outputs
     keep = () if squeeze_axis else (part,)
-    return specs, [Spec((*old[:axis], *keep, *old[axis + 1:]), kind)] * num_outputs
+    return specs, [Spec((*old[:axis], *keep, *old[axis + 1:]) or (1,), kind)
+                   ] * num_outputs
 
 
 def _split_expand(specs, data, num_outputs, axis, squeeze_axis):
@@ -482,9 +500,14 @@ def _arange_eager(*, start, stop, step, repeat, dtype):
     return np.repeat(np.arange(first, last, step), repeat).astype(dtype or np.float32)
 
 
-def _arange_infer(specs, **attrs):
-    out = _arange_eager(**attrs)
-    return specs, [Spec(out.shape, out.dtype)]
+def _arange_infer(specs, start, stop, step, repeat, dtype):
+    first, last = (0.0, start) if stop is None else (start, stop)
+    if not step or not np.isfinite([first, last, step]).all() or repeat < 0:
+        raise AttrError(f"arange: start={first}, stop={last}, step={step}, "
+                        f"repeat={repeat}; needed: finite numbers, a step that is not "
+                        "0, and no negative repeat")
+    length = max(ceil((last - first) / step), 0)
+    return specs, [Spec((length * repeat,), np.dtype(dtype or np.float32))]
 
 
 def _arange_cpu(k, out, *, start, stop, step, repeat, dtype):
@@ -503,7 +526,7 @@ arange = register(
 
 add_n = register(
     "add_n", "ElementWiseSum", inputs=("data",), variadic=True,
-    infer=lambda specs: (specs, [Spec(specs[0].shape, common_dtype("add_n", specs))]),
+    infer=lambda specs: same_shape("add_n", specs),
     expand=lambda specs, *data: _add_all(data), doc="The sum of arrays of one shape.")
 
 

@@ -31,6 +31,7 @@ from minihybrid.ops.shapes import (
     floating,
     forward,
     known,
+    merge,
 )
 from minihybrid.ops.tiling import diagonal, moveaxis, put_diagonal, square_of
 
@@ -84,8 +85,14 @@ def _triangle_expand(specs, data, lower, offset):
     return where(right <= offset if lower else right >= offset, data, data.zeros_like())
 
 
+def _matrices(old):
+    if len(old) < 2:
+        raise ShapeError(f"linalg: matrices are needed, found shape {old}")
+    return old
+
+
 triangle = register(
-    "_triangle", inputs=("data",), infer=lambda specs, **_: (specs, specs),
+    "_triangle", inputs=("data",), infer=forward(lambda old, **_: _matrices(old)),
     attrs={"lower": (boolean, True), "offset": (integer, 0)}, expand=_triangle_expand,
     doc="The numbers on one side of a diagonal, and zeros on the other.")
 
@@ -126,7 +133,8 @@ gemm = register(
     "_linalg_gemm", "linalg_gemm", inputs=("A", "B", "C"),
     attrs={**TRANSPOSES, "alpha": (number, 1.0), "beta": (number, 1.0),
            "axis": (integer, -2)},
-    infer=forward(lambda a, b, c, alpha, beta, **kw: _gemm_rule(a, b, **kw)),
+    infer=forward(lambda a, b, c, alpha, beta, **kw: merge(
+        "linalg_gemm", "C", c, _gemm_rule(a, b, **kw))),
     expand=lambda specs, a, b, c, beta, **kw: gemm2(a, b, **kw) + c * beta,
     doc="alpha A B + beta C.")
 syrk = register(
@@ -397,7 +405,7 @@ slogdet_ = register(
     "_slogdet", inputs=("data",), n_outputs=2, eager=_in_floats(np.linalg.slogdet),
     cpu=_slogdet_cpu, scratch=lambda ins, outs: ins[0].shape[-1] ** 2,
     grad=_slogdet_grad, infer=lambda specs: (specs, [Spec(
-        _square("linalg_slogdet", specs[0].shape)[:1] if known(specs) else None,
+        _square("linalg_slogdet", specs[0].shape)[:-2] if known(specs) else None,
         floating(specs[0].dtype))] * 2),
     doc="The sign and the logarithm of |det| of each matrix of a batch (N, n, n).")
 

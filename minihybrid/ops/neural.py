@@ -262,11 +262,12 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
         axis = axis_of("softmax", axis, len(out.shape))
     given, length = list(specs[1:]), None if out.shape is None else \
         (*out.shape[:axis], *out.shape[axis + 1:])
-    if given and length and given[0].shape not in (None, length):
+    if given and length is not None and \
+            given[0].shape not in (None, length, length or (1,)):
         raise ShapeError(f"softmax: length has shape {given[0].shape}, but {length} is "
                          f"needed: how many numbers of each line along axis {axis} "
                          "count")
-    given = [Spec(length or s.shape, s.dtype) for s in given]
+    given = [Spec(s.shape or length, s.dtype) for s in given]
     return [data, *given], [Spec(out.shape, dtype or floating(out.dtype))]
 
 

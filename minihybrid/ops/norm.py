@@ -42,6 +42,7 @@ from minihybrid.ops.shapes import (
     axis_of,
     broadcast,
     floating,
+    forward,
     known,
     merge,
     same_shape,
@@ -319,9 +320,10 @@ l2_normalization = register(
 
 
 def _window_eager(data, *, size):
-    reach = size // 2
+    n = data.shape[1]
+    reach = min(size // 2, n)
     wide = np.pad(data, [(0, 0), (reach, reach), *[(0, 0)] * (data.ndim - 2)])
-    return sum(wide[:, i:i + data.shape[1]] for i in range(size)).astype(data.dtype)
+    return sum(wide[:, i:i + n] for i in range(2 * reach + 1)).astype(data.dtype)
 
 
 def _window_cpu(k, data, out, *, size):
@@ -334,9 +336,16 @@ def _window_cpu(k, data, out, *, size):
         k.store(f"(i * {n} + c) * {inner} + j", "s")
 
 
+def _window_rule(old, size):
+    if size < 1 or size % 2 == 0 or len(old) < 2:
+        raise ShapeError(f"_window_sum: size={size} over the channels of {old}; an odd "
+                         "size and data (N, C, ...) are needed")
+    return old
+
+
 window_sum = register(
     "_window_sum", inputs=("data",), attrs={"size": (integer, REQUIRED)},
-    infer=lambda specs, size: same_shape("_window_sum", specs), eager=_window_eager,
+    infer=forward(_window_rule), eager=_window_eager,
     cpu=_window_cpu, grad=lambda g, out, data, size: (window_sum(g, size=size),),
     doc="The sum over the `size` channels around each one; `size` is odd.")
 

@@ -302,7 +302,8 @@ def _places(name):
 
 def _norm(data, spec, gone, keepdims, ord, flag):
     over = {"axis": gone or None, "keepdims": keepdims}
-    if ord is None or ord == 2 and len(gone) == 1:
+    # In files, -2 and 1 mark the root of the sum of squares of any array.
+    if ord is None or flag in (-2, 1) or ord == 2 and len(gone) == 1:
         return sqrt(sum_(square(data), **over))
     if len(gone) != 1:
         raise AttrError(f"norm: ord={ord} of a matrix is not supported; there are None "
@@ -315,8 +316,11 @@ def _norm(data, spec, gone, keepdims, ord, flag):
 
 
 def order_of_norm(value):
-    """A number, `inf`, or `fro` for the root of the sum of squares."""
-    return None if value in ("fro", "None", None) else number(value)
+    """A number but 0, `inf`, or `fro` for the root of the sum of squares."""
+    found = None if value in ("fro", "None", None) else number(value)
+    if found == 0:
+        raise ValueError  # how many numbers are not 0 is no length
+    return found
 
 
 reduction("_npi_norm", _norm, floating, "The length of a vector, or of a matrix.",

@@ -7,7 +7,7 @@ Gives:   `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatena
 What is left out: einsum with an ellipsis.
 """
 
-import ast
+import re
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from minihybrid.op import (
     integer,
     number,
     optional,
+    parsed,
     register,
     shape,
 )
@@ -159,7 +160,7 @@ def _np_codes_either_way(old, newshape, reverse, order):
 
 
 NEWSHAPE = {"newshape": (shape, REQUIRED)}
-ORDER = {"order": (str, "C")}
+ORDER = {"order": (choice("C"), "C")}
 np_reshape = view("_np_reshape", "_npi_reshape", attrs=NEWSHAPE | ORDER,
                   rule=lambda old, newshape, order: infer_length("reshape", old,
                                                                  list(newshape)),
@@ -262,14 +263,29 @@ def _contract(a, left, b, right, needed, sizes):
     return np_reshape(out, newshape=[sizes[c] for c in letters]), "".join(letters)
 
 
+def einsum_letters(value):
+    """Letters for the axes, as in 'ij,jk->ik'."""
+    if not re.fullmatch("[A-Za-z,. ]{0,200}(->[A-Za-z. ]{0,60})?", value):
+        raise ValueError
+    return value
+
+
 einsum = register(
     "_npi_einsum", inputs=("data",), variadic=True, infer=_einsum_infer,
     expand=_einsum_expand,
-    attrs={"subscripts": (str, REQUIRED), "optimize": (integer, 0)},
+    attrs={"subscripts": (einsum_letters, REQUIRED), "optimize": (integer, 0)},
     doc="Sums of products over letters: 'ij,jk->ik' is a product of matrices.")
 
 
 # -- another order ---------------------------------------------------------------------
+def _roll_rule(old, shift, axis):
+    count = len(axes_of("roll", axis, len(old))) if axis is not None else 1
+    if len(shift) not in (1, count):
+        raise ShapeError(f"roll: {len(shift)} shifts for {count} axes; one for each, "
+                         "or one for all, is needed")
+    return old
+
+
 def _rolled(specs, data, shift, axis):
     old = specs[0].shape
     flat = reshape(data, shape=(-1,)) if axis is None else data
@@ -285,7 +301,7 @@ def _rolled(specs, data, shift, axis):
 
 
 register("_np_roll", inputs=("data",), expand=_rolled,
-         infer=forward(lambda old, shift, axis: old),
+         infer=forward(_roll_rule),
          attrs={"shift": (shape, REQUIRED), "axis": (axes, None)},
          doc="Each element moved by `shift` places; those at the end come first.")
 register("_npi_flip", inputs=("data",), attrs={"axis": (axes, None)},
@@ -323,8 +339,7 @@ _triangle("triu", "broadcast_lesser_equal")
 
 def widths(value):
     """(before, after) for each axis, as a tuple of pairs."""
-    value = ast.literal_eval(value) if isinstance(value, str) else value
-    return tuple((integer(a), integer(b)) for a, b in value)
+    return tuple((integer(a), integer(b)) for a, b in parsed(value))
 
 
 def _flat(pad_width):

@@ -22,11 +22,12 @@ from minihybrid.op import (
     integer,
     number,
     optional,
+    parsed,
     register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
 from minihybrid.ops.indexing import put_along, put_take, take_along
-from minihybrid.ops.layout import made, reshape, slice_axis, zeros
+from minihybrid.ops.layout import created, made, reshape, slice_axis, zeros
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, known
 from minihybrid.ops.tiling import reverse
@@ -219,8 +220,7 @@ cumsum = register(
 # -- counting --------------------------------------------------------------------------
 def _bounds(bins):
     """A pair of numbers: the lowest and the highest."""
-    low, high = (number(v) for v in (
-        bins.strip("()[] ").split(",") if isinstance(bins, str) else bins))
+    low, high = map(number, parsed(bins))
     return low, high
 
 
@@ -278,7 +278,7 @@ linspace = register(
     attrs={"start": (number, REQUIRED), "stop": (number, REQUIRED),
            "num": (integer, REQUIRED), "endpoint": (boolean, True),
            "dtype": (dtype, FLOAT32)},
-    infer=lambda specs, num, dtype, **_: (specs, [Spec((num,), dtype)]),
+    infer=lambda specs, num, dtype, **_: created(specs, (num,), dtype),
     expr=lambda start, dtype, **a:
         f"T({start!r} + {{i}} * {_step(start, **a)!r})",
     doc="Numbers at equal distances from start to stop.")
@@ -292,7 +292,7 @@ eye = register(
     "_eye", inputs=(), eager=_eye_eager,
     attrs={"N": (integer, REQUIRED), "M": (integer, 0), "k": (integer, 0),
            "dtype": (dtype, FLOAT32)},
-    infer=lambda specs, N, M, k, dtype: (specs, [Spec((N, M or N), dtype)]),
+    infer=lambda specs, N, M, k, dtype: created(specs, (N, M or N), dtype),
     expr=lambda N, M, k, dtype:
         f"T(1) if {{i}} % {max(M or N, 1)} == {{i}} // {max(M or N, 1)} + {k} "
         f"else T(0)",

@@ -87,7 +87,8 @@ softmax_head = register(
            "grad_scale": (number, 1.0), "ignore_label": (number, -1.0),
            "use_ignore": (boolean, False), "valid": (boolean, False),
            "out_grad": (boolean, False), "smooth_alpha": (number, 0.0)},
-    infer=lambda specs, **_: (specs, [Spec(specs[0].shape, floating(specs[0].dtype))]),
+    infer=lambda specs, **_: (specs, softmax.infer(
+        specs[:1], axis=1, temperature=None)[1]),
     eager=lambda data, label, **_: softmax.eager(data, axis=1, temperature=None),
     lower=lambda specs, data, label, **_: softmax.lower(specs, data, axis=1,
                                                         temperature=None),

@@ -44,12 +44,30 @@ from minihybrid.ops.shapes import floating, forward, known, row_major
 GEOMETRY = {name: (shape, ()) for name in ("size", "kernel", "stride", "pad", "outs")}
 
 
-def _forward(data, *_, outs, **attrs):
-    return *data[:2], *outs
+def _fits(data, grad, size, kernel, stride, pad, outs, count=None):
+    """Check that the shapes of data and outputs belong together."""
+    n = len(size)
+    if not 1 <= n <= 3 or min(*kernel, *stride, *outs) < 1 or min(*pad, *size) < 0 or \
+            not len(kernel) == len(stride) == len(pad) == len(outs) == n:
+        raise ShapeError(f"_pool: kernel={kernel}, stride={stride} and pad={pad} are "
+                         f"no windows over {size} that give {outs}")
+    if (data[2:], grad[2:]) != (size, outs) or data[:2] != grad[:2]:
+        raise ShapeError(f"_pool: data {data} and outputs {grad} do not belong "
+                         f"together with size={size} and outs={outs}")
 
 
-def _back(data, *_, size, **attrs):
-    return *data[:2], *size
+def _forward(data, *read, outs, **attrs):
+    grad = (*data[:2], *outs)
+    for found in (data, *read):
+        _fits(found, grad, outs=outs, **attrs)
+    return grad
+
+
+def _back(grad, *read, size, **attrs):
+    data = (*grad[:2], *size)
+    for found in (data, *read):
+        _fits(found, grad, size=size, **attrs)
+    return data
 
 
 # -- NumPy: one slice a tap ------------------------------------------------------------

@@ -31,9 +31,9 @@ from minihybrid.op import (
 from minihybrid.ops.elementwise import cast, log
 from minihybrid.ops.functions import special
 from minihybrid.ops.indexing import take, take_along
-from minihybrid.ops.layout import created, made
+from minihybrid.ops.layout import created, made, zeros
 from minihybrid.ops.ordering import order, running_sum
-from minihybrid.ops.shapes import as_codes, floating, known, same_shape
+from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
 
 
 class Stream:
@@ -217,6 +217,9 @@ def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
     def sample_expand(specs, *values, shape, dtype):
         old = specs[0].shape
         upright = as_codes((*old, *(1 for _ in shape)))
+        if 0 in shape:
+            return made(values[0], zeros, shape=(*old, *shape),
+                        dtype=_one_dtype({"dtype": dtype}))
         blocks = [v.reshape(upright).broadcast_to((*old, *shape)) for v in values]
         return drawer(*blocks, dtype=_one_dtype({"dtype": dtype}))
 
@@ -303,6 +306,7 @@ randint = register(
 def _multinomial_infer(specs, shape, get_prob, dtype):
     if not known(specs):
         return specs, [Spec(None, dtype)] * (1 + get_prob)
+    axis_of("sample_multinomial", -1, len(specs[0].shape))
     new = (*specs[0].shape[:-1], *shape) or (1,)
     outs = [Spec(new, dtype), Spec(new, floating(specs[0].dtype))]
     return specs, outs[:1 + get_prob]

@@ -8,6 +8,8 @@ of everything has shape (1,).
 What is left out: pairwise summation in compiled loops.
 """
 
+import math
+
 import numpy as np
 
 from minihybrid.op import (
@@ -32,7 +34,7 @@ from minihybrid.ops.elementwise import (
     where,
     zeros_like,
 )
-from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward
+from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward, known
 
 AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean, False)}
 
@@ -118,8 +120,15 @@ mean = register(
 
 
 # -- the gradient of a reduction: one number goes back to the many it came from --------
-def _unreduce_infer(specs, **_):
-    return specs, [Spec(specs[1].shape, specs[0].dtype)]
+def _unreduce_infer(specs, axis, exclude):
+    (shape, kind), (wanted, _) = specs
+    if known(specs):
+        gone = axes_of("_unreduce", axis, len(wanted), exclude)
+        kept = [1 if i in gone else n for i, n in enumerate(wanted)]
+        if math.prod(shape) != math.prod(kept):
+            raise ShapeError(f"_unreduce: {shape} is not {wanted} without the axes "
+                             f"{gone}")
+    return specs, [Spec(wanted, kind)]
 
 
 def _unreduce_expand(specs, data, like, axis, exclude):

@@ -131,6 +131,22 @@ def forward(rule):
     return infer
 
 
+def adds_back(op, rule):
+    """Make the shape rule of an operator that puts data back to where they were read.
+
+    rule:    the shape that is read from `like` and the other inputs; the data must have
+             it, and the output has the shape of `like`, which is the last input.
+    """
+    def infer(specs, **attrs):
+        data, *others, like = specs
+        if known(specs):
+            merge(op, "data", data.shape, tuple(rule(
+                like.shape, *(s.shape for s in others), **attrs)))
+        return specs, [Spec(like.shape, data.dtype)]
+
+    return infer
+
+
 def blocks(n, limit):
     """(first, last, step): n in equal steps of at most `limit`, then the rest.
 

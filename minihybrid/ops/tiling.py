@@ -37,6 +37,7 @@ from minihybrid.ops.layout import (
     zeros,
 )
 from minihybrid.ops.shapes import (
+    adds_back,
     as_codes,
     axes_of,
     axis_of,
@@ -71,6 +72,8 @@ repeat = register(
 
 
 def _tile_rule(old, reps):
+    if min(reps, default=1) < 1:
+        raise ShapeError(f"tile: reps={reps}, but each must be at least 1")
     n = max(len(old), len(reps))
     old, reps = (1,) * (n - len(old)) + old, (1,) * (n - len(reps)) + reps
     return tuple(a * b for a, b in zip(old, reps, strict=True))
@@ -103,6 +106,9 @@ def _axis_shape(old, axis, size):
         a = axis_of("broadcast_axis", a, len(old))
         if old[a] != 1:
             raise ShapeError(f"broadcast_axis: axis {a} of {old} has not length 1")
+        if n < 1:
+            raise ShapeError(f"broadcast_axis: size={size}, but each must be at least "
+                             "1")
         new[a] = n
     return tuple(new)
 
@@ -170,7 +176,7 @@ frame = register(
     doc="The array within a frame of one value.")
 cut_frame = register(
     "_cut_frame", inputs=("data", "like"), attrs={"pad_width": (shape, REQUIRED)},
-    infer=lambda specs, pad_width: (specs, [Spec(specs[1].shape, specs[0].dtype)]),
+    infer=adds_back("_cut_frame", _pad_rule),
     expand=lambda specs, data, like, pad_width: slice_(
         data, **_inside(specs[1].shape, pad_width)),
     doc="The array without its frame, in the shape of `like`.")
@@ -241,6 +247,9 @@ def _cuts(old, indices, axis, squeeze_axis, sections):
                              f"{sections} equal parts")
         indices = range(0, n, n // sections) if n else (0,) * sections
     places = [*(min(i, n) for i in indices), n]
+    if min(places) < 0:
+        raise ShapeError(f"split_v2: indices={tuple(indices)}, but parts begin at 0 or "
+                         "later")
     cuts = [(a, max(a, b)) for a, b in zip(places, places[1:], strict=False)]
     if squeeze_axis and any(b - a != 1 for a, b in cuts):
         raise ShapeError(f"split_v2: squeeze_axis needs parts of length 1, but axis "
@@ -292,11 +301,12 @@ def _crop_window(specs, offset, h_w, center_crop):
     """(top, left, height, width) of the part that is left."""
     old = specs[0].shape
     size = specs[1].shape[2:] if len(specs) > 1 else h_w
-    if len(old) != 4 or any(n > m for n, m in zip(size, old[2:], strict=True)):
-        raise ShapeError(f"Crop: {tuple(size)} cannot be cut out of {old}, which must "
-                         "be (N, C, H, W)")
-    if center_crop:
+    if len(old) == 4 and center_crop:
         offset = [(m - n) // 2 for n, m in zip(size, old[2:], strict=True)]
+    if len(old) != 4 or any(o < 0 or n < 0 or o + n > m for o, n, m in
+                            zip(offset, size, old[2:], strict=True)):
+        raise ShapeError(f"Crop: {tuple(size)} at {tuple(offset)} cannot be cut out of "
+                         f"{old}, which must be (N, C, H, W)")
     return (*offset, *size)
 
 
@@ -445,7 +455,7 @@ def _put_diagonal_cpu(k, data, like, out, **d):
 
 put_diagonal = register(
     "_put_diagonal", inputs=("data", "like"), attrs=DIAGONAL,
-    infer=lambda specs, **_: (specs, [Spec(specs[1].shape, specs[0].dtype)]),
+    infer=adds_back("_put_diagonal", lambda old, **d: _diagonal(old, **d)[0]),
     eager=_put_diagonal_eager, cpu=_put_diagonal_cpu,
     grad=lambda g, out, data, like, **d: (diagonal(g, **d), None),
     doc="Zeros in the shape of `like`, with the data on a diagonal.")

@@ -1,0 +1,304 @@
+"""Chapter 10. What kernels in C call beside the C library.
+
+Takes:   names of helpers, as `c_kernels` notes them.
+Gives:   `helpers`, their definitions, each once and after those that it uses.
+
+Python divides towards minus infinity, and its compiled sums of whole numbers wrap
+around, which C leaves undefined. Vectors are types of GCC and Clang where they are
+there, else structs with loops, and both give the same.
+What is left out: complex numbers; float16.
+"""
+
+import numpy as np
+
+from minihybrid.codegen.c_kernels import Tile, Vector, c_type
+
+WRAP = """static inline int64_t wrap_{name}(int64_t a, int64_t b)
+{{
+    return (int64_t) ((uint64_t) a {sign} (uint64_t) b);
+}}"""
+DIV = """static inline int64_t div_int64(int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return b ? (int64_t) (0 - (uint64_t) a) : 0;
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}"""
+MOD = {"int64": """static inline int64_t mod_int64(int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return 0;
+    return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
+}""", "uint64": """static inline uint64_t mod_uint64(uint64_t a, uint64_t b)
+{
+    return b ? a % b : 0;
+}"""}
+MOD |= {dtype: f"""static inline {c} mod_{dtype}({c} a, {c} b)
+{{
+    {c} rest = fmod{f}(a, b);
+    if (rest != 0 && (rest < 0) != (b < 0))
+        rest += b;
+    return rest == 0 ? copysign{f}(0, b) : rest;
+}}""" for dtype, c, f in (("float32", "float", "f"), ("float64", "double", ""))}
+POWER = """static inline {c} power_{dtype}({c} a, {c} n)
+{{
+    uint64_t out = 1, base = (uint64_t) a, rest = (uint64_t) n;
+    if (n < 0)
+        return a == 1 || (a == -1 && n % 2 == 0) ? 1 : a == -1 ? a : 0;
+    for (; rest; rest /= 2, base *= base)
+        if (rest % 2)
+            out *= base;
+    return ({c}) out;
+}}"""
+# A float out of range becomes the smallest number, as processors have it.
+WHOLE = """static inline int{n}_t whole_int{n}(double x)
+{{
+    return x >= {low} && x < {high} ? (int{n}_t) x : INT{n}_MIN;
+}}"""
+EXTREME = """static inline {c} {name}_{dtype}({c} a, {c} b)
+{{
+    return b {sign} a ? b : a;
+}}"""
+ABS = """static inline int64_t abs_int64(int64_t a)
+{
+    return a < 0 ? (int64_t) (0 - (uint64_t) a) : a;
+}"""
+SIGMOID = """static inline {c} sigmoid_{dtype}({c} x)
+{{
+    return 1 / (1 + exp{f}(-x));
+}}"""
+# Among all floats: whole numbers in the same order. NaN is beyond the others.
+RANK = """static inline int{n}_t {name}_float{n}({c} x)
+{{
+    int{n}_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x != x ? INT{n}_{nan} : bits < 0 ? bits ^ INT{n}_MAX : bits;
+}}"""
+UNRANK = """static inline {c} unrank_int{n}(int{n}_t rank)
+{{
+    {c} x;
+    rank = rank < 0 ? rank ^ INT{n}_MAX : rank;
+    memcpy(&x, &rank, sizeof x);
+    return x;
+}}"""
+ERFINV = """static double erfinv(double x)
+{
+    const double pi = 3.141592653589793;
+    if (!(fabs(x) < 1))
+        return fabs(x) == 1 ? INFINITY * x : NAN;
+    double half = log1p(-x * x) / 2, centre = 2 / (pi * 0.147) + half;
+    double y = sqrt(sqrt(centre * centre - 2 * half / 0.147) - centre);
+    y = copysign(y, x);
+    for (int i = 0; i < 3; i++) {
+        double wrong = fabs(x) < 0.5 ? erf(y) - x :
+            copysign(1, x) * (1 - fabs(x) - erfc(fabs(y)));
+        y -= wrong * sqrt(pi) / 2 * exp(y * y);
+    }
+    return y;
+}"""
+POLYGAMMA = """static double polygamma(int64_t order, double x)
+{
+    static const double bernoulli[] = {
+        1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6};
+    double n = (double) order, sign = order % 2 ? 1 : -1, total = 0;
+    if (!(x > -INFINITY))
+        return NAN;
+    if (x <= 0 && x == floor(x))
+        return order ? sign * INFINITY : x == 0 ? -copysign(INFINITY, x) : NAN;
+    for (; x < 16; x++)
+        total += sign * tgamma(n + 1) / pow(x, n + 1);
+    double series = tgamma(n + 1) / (2 * pow(x, n + 1));
+    series += order ? tgamma(n) / pow(x, n) : -log(x);
+    for (int i = 0; i < 7; i++) {
+        double k = 2 * i + 2, ratio = order ? 1 : 1 / k;
+        for (int64_t j = 1; j < order; j++)
+            ratio *= k + (double) j;
+        series += bernoulli[i] * ratio / pow(x, k + n);
+    }
+    return total + sign * series;
+}"""
+
+VECTOR = """typedef struct {{ {t} v[{n}]; }} {v};
+
+INLINE {v} {v}_splat({t} a)
+{{
+    {v} x;
+    for (int i = 0; i < {n}; i++)
+        x.v[i] = a;
+    return x;
+}}
+
+INLINE {v} {v}_fma({v} a, {v} b, {v} c)
+{{
+    for (int i = 0; i < {n}; i++)
+        c.v[i] = ({t}) (({u}) a.v[i] * ({u}) b.v[i] + ({u}) c.v[i]);
+    return c;
+}}"""
+GNU_VECTOR = """typedef {t} {v} __attribute__((vector_size({nbytes})));
+
+INLINE {v} {v}_splat({t} a)
+{{
+    return a - ({v}) {{0}};
+}}
+
+INLINE {v} {v}_fma({v} a, {v} b, {v} c)
+{{
+    return a * b + c;
+}}"""
+VECTOR_MORE = """INLINE {v} {v}_load(const {t} *a, int64_t at)
+{{
+    {v} x;
+    memcpy(&x, a + at, sizeof x);
+    return x;
+}}
+
+INLINE void {v}_store({t} *a, int64_t at, {v} x)
+{{
+    memcpy(a + at, &x, sizeof x);
+}}
+
+INLINE {t} {v}_total({v} a)
+{{
+    {t} x[{n}];
+    memcpy(x, &a, sizeof x);
+    for (int n = {n} / 2; n; n /= 2)
+        for (int i = 0; i < n; i++)
+            x[i] = ({t}) (({u}) x[i] + ({u}) x[i + n]);
+    return x[0];
+}}
+
+INLINE void {v}_transpose(const {t} *from, int64_t at, int64_t step, {t} *to,
+    int64_t put, int64_t stride)
+{{
+    for (int i = 0; i < {n}; i++)
+        for (int j = 0; j < {n}; j++)
+            to[put + j * stride + i] = from[at + i * step + j];
+}}
+
+INLINE {v} {v}_some(const {t} *a, int64_t at, int64_t last)
+{{
+    if (last >= {n})
+        return {v}_load(a, at);
+    {t} x[{n}] = {{0}};
+    for (int i = 0; i < last; i++)
+        x[i] = a[at + i];
+    return {v}_load(x, 0);
+}}
+
+INLINE void {v}_put({t} *a, int64_t at, {v} value, int64_t first, int64_t last)
+{{
+    {t} x[{n}];
+    memcpy(x, &value, sizeof x);
+    for (int i = 0; i < {n}; i++)
+        if (first <= i && i < last)
+            a[at + i] = x[i];
+}}"""
+
+
+def helpers(names):
+    """The definitions of helpers, in the order in which C must read them.
+
+    >>> print("\\n".join(helpers([("sigmoid", "float32")])))
+    static inline float sigmoid_float32(float x)
+    {
+        return 1 / (1 + expf(-x));
+    }
+    """
+    found = {}
+    for name in names:
+        for text in definitions(name):
+            found[text] = None
+    return list(found)
+
+
+def definitions(name):
+    """The texts that a helper needs, its own last."""
+    if isinstance(name, str):
+        if name.startswith("wrap_"):
+            sign = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}[name]
+            return [WRAP.format(name=name.removeprefix("wrap_"), sign=sign)]
+        return [{"erfinv": ERFINV, "polygamma": POLYGAMMA}[name]]
+    what, kind = name
+    if isinstance(what, Vector):
+        return vector(what)
+    if isinstance(what, Tile):
+        return [*vector(what.vector), *tile(what)]
+    fields = {"name": what, "dtype": kind, "c": c_type(kind), "n": kind[-2:],
+              "f": "f" * (kind == "float32")}
+    if what == "whole":
+        return whole(kind)
+    if what in ("mod", "div", "abs"):
+        return [{"mod": MOD.get(kind), "div": DIV, "abs": ABS}[what]]
+    if what in ("min", "max"):
+        return [EXTREME.format(**fields, sign="<" if what == "min" else ">")]
+    if what == "unrank":
+        return [UNRANK.format(n=kind[-2:], c="float" if kind == "int32" else "double")]
+    if what in ("rank_up", "rank_down"):
+        return [RANK.format(**fields, nan="MAX" if what == "rank_up" else "MIN")]
+    return [{"power": POWER, "sigmoid": SIGMOID}[what].format(**fields)]
+
+
+def whole(kind):
+    """How a float becomes a whole number: small types by way of 32 bits."""
+    n = 64 if kind in ("int64", "uint64", "uint32") else 32
+    texts = [WHOLE.format(n=n, low=f"-{2.0 ** (n - 1)!r}", high=f"{2.0 ** (n - 1)!r}")]
+    if kind != f"int{n}":
+        texts.append(f"static inline {kind}_t whole_{kind}(double x)\n{{\n"
+                     f"    return ({kind}_t) whole_int{n}(x);\n}}")
+    return texts
+
+
+def vector(kind):
+    """The type of vectors of a dtype, and what one does with them."""
+    dtype = np.dtype(kind.dtype)
+    wide = "uint64_t" if dtype.itemsize == 8 else "uint32_t"
+    fields = {"v": str(kind), "t": c_type(kind.dtype), "n": kind.lanes,
+              "nbytes": kind.lanes * dtype.itemsize,
+              "u": c_type(kind.dtype) if dtype.kind == "f" else wide}
+    plain = VECTOR.format(**fields)
+    if dtype.kind == "f":
+        plain = "\n".join(["#ifdef __GNUC__", GNU_VECTOR.format(**fields), "#else",
+                           plain, "#endif"])
+    return [plain, VECTOR_MORE.format(**fields)]
+
+
+def tile(kind):
+    """The type of a tile, and what one does with it, each vector by name."""
+    v, n = str(kind.vector), kind.vector.lanes
+    t, c = c_type(kind.vector.dtype), str(kind)
+    places = [(i, i // kind.columns, i % kind.columns)
+              for i in range(kind.rows * kind.columns)]
+    rows, columns = range(kind.rows), range(kind.columns)
+    products = [f"sums.v[{i}] = {v}_fma(left{r}, right{j}, sums.v[{i}]);"
+                for i, r, j in places]
+    return [f"typedef struct {{ {v} v[{len(places)}]; }} {c};", *(
+        "\n".join([f"INLINE {head}", "{", *(f"    {line}" for line in lines), "}"])
+        for head, lines in (
+            (f"{c} {c}_tile({t} a)",
+             [f"{c} sums;", *(f"sums.v[{i}] = {v}_splat(a);" for i, _, _ in places),
+              "return sums;"]),
+            (f"{c} {c}_inner({c} sums, const {t} *a, int64_t at, const {t} *b,\n"
+             "    int64_t place, int64_t step, int64_t count)",
+             [*(f"const {v} left{r} = {v}_some(a, at + {r} * step, count);"
+                for r in rows),
+              *(f"const {v} right{j} = {v}_some(b, place + {j} * step, count);"
+                for j in columns), *products, "return sums;"]),
+            (f"{c} {c}_outer({c} sums, const {t} *a, int64_t at, int64_t step,\n"
+             f"    const {t} *b, int64_t place)",
+             [*(f"const {v} left{r} = {v}_splat(a[at + {r} * step]);" for r in rows),
+              *(f"const {v} right{j} = {v}_load(b, place + {j * n});"
+                for j in columns), *products, "return sums;"]),
+            (f"{c} {c}_get({c} sums, const {t} *a, int64_t at, int64_t step,\n"
+             "    int64_t last)",
+             [*(f"sums.v[{i}] = {v}_some(a, at + {r} * step + {j * n}, last - {j * n});"
+                for i, r, j in places), "return sums;"]),
+            (f"void {c}_put({c} sums, {t} *a, int64_t at, int64_t step, int64_t top,\n"
+             "    int64_t first, int64_t last)",
+             [f"if (top <= {r}) {v}_put(a, at + {r} * step + {j * n}, sums.v[{i}], "
+              f"first - {j * n}, last - {j * n});" for i, r, j in places]),
+            (f"void {c}_put_totals({c} sums, {t} *a, int64_t at, int64_t step,\n"
+             "    int64_t top, int64_t first, bool more)",
+             [f"if (top <= {r} && first <= {j}) a[at + {r} * step + {j}] = ({t}) "
+              f"({v}_total(sums.v[{i}]) + (more ? a[at + {r} * step + {j}] : 0));"
+              for i, r, j in places])))]
+
+

@@ -1,0 +1,61 @@
+"""Chapter 13. Checkpoints: a graph and its arrays, in two files that belong together.
+
+Takes:   a prefix of file names, a number, a symbol, arrays by name.
+Gives:   `save_checkpoint`, `load_checkpoint`, `load_params`.
+
+Source:  MXNet's mxnet.model; `HybridBlock.export` writes the same two files.
+What is left out: the class FeedForward, which trained such models before Gluon.
+"""
+
+from minihybrid.files import FileError
+from minihybrid.params import load, save
+from minihybrid.serial import load_symbol, save_symbol
+
+KINDS = ("arg", "aux")
+
+
+def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params,
+                    remove_amp_cast=True):
+    """Write `prefix-0001.params` and, if there is a symbol, `prefix-symbol.json`.
+
+    arg_params, aux_params: name -> array, of parameters and of states.
+    """
+    if symbol is not None:
+        save_symbol(symbol, f"{prefix}-symbol.json")
+    named = zip(KINDS, (arg_params, aux_params), strict=True)
+    save(f"{prefix}-{epoch:04d}.params", {
+        f"{kind}:{name}": array for kind, params in named
+        for name, array in params.items()})
+
+
+def load_params(prefix, epoch):
+    """(arguments, states): the arrays of a checkpoint, by name.
+
+    Raises:  FileError if a name begins with neither `arg:` nor `aux:`.
+    """
+    fname = f"{prefix}-{epoch:04d}.params"
+    found = load(fname)
+    params = {kind: {} for kind in KINDS}
+    for name, array in found.items() if isinstance(found, dict) else ():
+        kind, _, rest = name.partition(":")
+        if kind not in params:
+            raise FileError(f"'{fname}': the name '{name:.60}' begins with neither "
+                            "'arg:' nor 'aux:'; Block.load_parameters reads such files")
+        params[kind][rest] = array
+    if isinstance(found, list) and found:
+        raise FileError(f"'{fname}' holds arrays without names; a checkpoint has names")
+    return params["arg"], params["aux"]
+
+
+def load_checkpoint(prefix, epoch):
+    """(symbol, arguments, states) of a checkpoint.
+
+    >>> import tempfile, os
+    >>> from minihybrid import nd, sym
+    >>> prefix = os.path.join(tempfile.mkdtemp(), "net")
+    >>> save_checkpoint(prefix, 1, sym.var("x") * sym.var("w"), {"w": nd.ones(2)}, {})
+    >>> symbol, arguments, states = load_checkpoint(prefix, 1)
+    >>> symbol.list_arguments(), list(arguments), states
+    (['x', 'w'], ['w'], {})
+    """
+    return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)

@@ -1,0 +1,262 @@
+"""Chapter 13. Values of an ONNX graph while it is read: numbers, or symbols.
+
+Takes:   nodes of a checked file, and what its inputs say of their shapes.
+Gives:   `Value`, `Scope` (what is known of all values) and `Call` (one node, with its
+         inputs and attributes), which the tables of operators work with.
+
+A file computes with shapes as with numbers (Shape, Gather, Concat, Reshape), while our
+graphs want them written down. So numbers that follow from shapes are computed at once.
+A length that the file leaves open is tried twice, with two different numbers: what
+comes out equal is known; what does not, depends on the data.
+What is left out: graphs whose shapes depend on the values of the data.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from minihybrid import sym
+from minihybrid.op import Spec
+from minihybrid.sym import Symbol
+
+LARGEST = 1 << 22  # elements of an array that a file may ask for, but does not hold
+
+
+@dataclass(eq=False)
+class Value:
+    """One value: its numbers in both trials, or the symbol that stands for them.
+
+    trained: whether the numbers are weights, which training may change.
+    """
+
+    name: str
+    arrays: tuple | None = None
+    symbol: Symbol | None = None
+    trained: bool = False
+
+    @property
+    def fixed(self):
+        """The numbers, if they are known and do not depend on an open length."""
+        if self.arrays is None:
+            return None
+        first, second = self.arrays
+        same = first is second or np.array_equal(first, second)
+        return first if same else None
+
+
+def trial_lengths(number):
+    """What the open length of this number is taken for: one even, one odd number.
+
+    >>> trial_lengths(0), trial_lengths(1)
+    ((1202, 1999), (1236, 2057))
+    """
+    return 1202 + 34 * number, 1999 + 58 * number
+
+
+class Scope:
+    """All that is known so far: values by name, shapes of symbols, parameters."""
+
+    def __init__(self, model):
+        self.model, self.values, self.specs = model, {}, {}
+        self.arrays, self.frozen, self.inputs = {}, set(), []
+        self.taken = set()
+        open_lengths = {}
+        for name, dtype, shape in model.inputs:
+            lengths = None if shape is None else [
+                (n, n) if isinstance(n, int) else trial_lengths(
+                    open_lengths.setdefault(n or (name, i), len(open_lengths)))
+                for i, n in enumerate(shape)]
+            symbol = sym.var(self.unique(name), dtype=dtype)
+            self.specs[symbol.refs[0][0]] = [
+                [Spec(None if lengths is None else tuple(n[k] for n in lengths),
+                      dtype and np.dtype(dtype))] for k in (0, 1)]
+            self.values[name] = Value(name, symbol=symbol)
+            self.inputs.append(symbol)
+        for name, array in model.arrays.items():
+            self.values[name] = Value(name, (array, array),
+                                      trained=array.dtype.kind == "f")
+
+    def unique(self, name):
+        """The name, or the name with a number, if another has it."""
+        made, count = name, 0
+        while made in self.taken:
+            count += 1
+            made = f"{name}_{count}"
+        self.taken.add(made)
+        return made
+
+    def parameter(self, value, array=None):
+        """The symbol of a value whose numbers are known: a parameter.
+
+        array:   the numbers in another layout, which the parameter then has.
+        """
+        if array is None and value.symbol is not None:
+            return value.symbol
+        numbers = value.fixed if array is None else array
+        numbers = numbers.reshape(numbers.shape or 1)  # MXNet's have axes
+        name = self.unique(value.name)
+        symbol = sym.var(name)
+        spec = Spec(numbers.shape, numbers.dtype)
+        self.specs[symbol.refs[0][0]] = [[spec], [spec]]
+        self.arrays[name] = numbers
+        if not value.trained:
+            self.frozen.add(name)
+        if array is None:
+            value.symbol = symbol
+        return symbol
+
+    def spec(self, symbol):
+        """The specs of a symbol in both trials; new nodes are inferred on the way."""
+        (last, index), = symbol.refs
+        stack = [last]
+        while stack:
+            node = stack[-1]
+            waiting = [n for n, _ in node.inputs if n not in self.specs]
+            if node in self.specs or waiting:
+                stack.extend(waiting) if waiting else stack.pop()
+                continue
+            self.specs[node] = [
+                node.op.infer([self.specs[n][k][i] for n, i in node.inputs],
+                              **node.attrs)[1] for k in (0, 1)]
+            stack.pop()
+        return [trial[index] for trial in self.specs[last]]
+
+
+class Call:
+    """One node with its inputs, as the functions of the tables see it.
+
+    Each attribute is asked for by its kind; those that nobody asked for are refused.
+    """
+
+    def __init__(self, node, scope):
+        self.node, self.scope, self.opset = node, scope, scope.model.opset
+        self.inputs = [scope.values[name] if name else None for name in node.inputs]
+        while self.inputs and self.inputs[-1] is None:
+            self.inputs.pop()
+        self.asked = set()
+        self.fail = node.fail
+
+    # -- attributes
+    def attr(self, name, default, *kinds):
+        """An attribute of one of these Python types, or the default."""
+        self.asked.add(name)
+        if name not in self.node.attrs:
+            return default
+        value = self.node.attrs[name]
+        if type(value) not in kinds:
+            self.fail(f"the attribute {name} is {value!r:.60}, but "
+                      f"{' or '.join(k.__name__ for k in kinds)} is needed")
+        return value
+
+    def integer(self, name, default=None):
+        """A whole number."""
+        return self.attr(name, default, int)
+
+    def number(self, name, default=None):
+        """A real number."""
+        return self.attr(name, default, float)
+
+    def text(self, name, default=""):
+        """A text, such as a mode."""
+        return self.attr(name, default, str)
+
+    def integers(self, name, default=None):
+        """A tuple of whole numbers."""
+        value = self.attr(name, default, list)
+        if value is not default and not all(type(v) is int for v in value):
+            self.fail(f"the attribute {name} is {value!r:.60}, but a list of whole "
+                      "numbers is needed")
+        return value if value is None else tuple(value)
+
+    def check_attributes(self):
+        """Refuse attributes that were not asked for: they might mean something."""
+        left = self.node.attrs.keys() - self.asked
+        if left:
+            self.fail(f"the attribute '{min(left):.40}' is not supported")
+
+    # -- inputs
+    def count(self, n):
+        """Check that there are so many inputs."""
+        if len(self.inputs) != n:
+            self.fail(f"{n} inputs are needed, found {len(self.inputs)}")
+
+    def get(self, i):
+        """The value of an input, or `None` if it is left out."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    def need(self, i):
+        """The value of an input that must be there."""
+        value = self.get(i)
+        if value is None:
+            self.fail(f"input {i} is missing")
+        return value
+
+    def sym(self, i):
+        """An input as a symbol; known numbers become a parameter."""
+        return self.symbol_of(self.need(i))
+
+    def symbol_of(self, value):
+        """A value as a symbol."""
+        if value.symbol is None and value.fixed is None:
+            self.fail(f"the numbers of {value.name!r:.60} follow from a length that "
+                      "the file leaves open; fix it when exporting (no dynamic axes)")
+        return self.scope.parameter(value)
+
+    def fixed(self, i, what):
+        """The known numbers of an input; an error says what they are needed for."""
+        numbers = self.need(i).fixed
+        if numbers is None:
+            self.fail(f"{what} must be known when the file is read, but "
+                      f"{self.need(i).name!r:.60} depends on the data or on a length "
+                      "that the file leaves open")
+        return numbers
+
+    def numbers(self, i, what):
+        """The known whole numbers of an input, as a tuple of `int`."""
+        found = self.fixed(i, what)
+        if found.dtype.kind not in "iu" or found.ndim > 1 or found.size > 64:
+            self.fail(f"{what} is {found.dtype}{found.shape}, but at most 64 whole "
+                      "numbers in a row are needed")
+        return tuple(int(n) for n in found.ravel())
+
+    def shapes(self, i):
+        """The shape of an input in both trials."""
+        value = self.need(i)
+        if value.arrays is not None:
+            return [a.shape for a in value.arrays]
+        found = [s.shape for s in self.scope.spec(value.symbol)]
+        if any(s is None or -1 in s for s in found):
+            self.fail(f"the shape of {value.name!r:.60} must be known, but the file "
+                      "does not tell that of its inputs")
+        return found
+
+    def shape(self, i):
+        """The shape of an input; -1 stands for a length that is open."""
+        return tuple(m if m == n else -1 for m, n in zip(*self.shapes(i), strict=True))
+
+    def ndim(self, i):
+        """The number of axes of an input."""
+        return len(self.shapes(i)[0])
+
+    def dtype(self, i):
+        """The type of an input's elements, or `None`."""
+        value = self.need(i)
+        if value.arrays is not None:
+            return value.arrays[0].dtype
+        return self.scope.spec(value.symbol)[0].dtype
+
+    def axis(self, axis, ndim):
+        """The axis counted from the front, checked."""
+        if not -ndim <= axis < ndim:
+            self.fail(f"axis {axis} does not exist in {ndim} dimensions")
+        return axis % ndim
+
+    def fits(self, shape):
+        """The shape of numbers to be made now, if they are not too many."""
+        if any(n < 0 for n in shape) or math.prod(shape) > LARGEST:
+            self.fail(f"an array of shape {tuple(shape)!s:.80} would be made while the "
+                      f"file is read; at most {LARGEST} numbers are allowed")
+        return tuple(shape)
+
+

@@ -1,0 +1,183 @@
+"""Chapter 12. Tiers: NumPy answers at once, until the compiled kernels are ready.
+
+Takes:   a graph, as a plan does.
+Gives:   `Tiers`, the plan in force; `Bound`, that plan tied to its parameters.
+
+Compiling takes a second; a plan for NumPy takes a millisecond. So the first calls run
+NumPy's plan while a thread makes the compiled one, which then takes over. Who wants the
+same numbers in every run, or times a steady state, asks to wait: `hybridize(wait=True)`
+or the environment's `MINIHYBRID_WAIT=1`.
+
+The two plans of a graph agree as closely as any two orders of adding numbers do.
+What is left out: tiers between the two, and going back.
+"""
+
+import os
+import queue
+import threading
+import time
+import warnings
+import weakref
+
+from minihybrid.codegen.objects import STILL
+from minihybrid.op import AttrError
+from minihybrid.plan import Plan
+
+PAUSE_S = 0.1  # so long nothing is prepared: a short loop has the machine for itself
+FIRST = "until the kernels of the other plan are ready"  # notes of the two plans
+LAST = "NumPy answers until its kernels are ready"
+
+
+class Tiers:
+    """Two plans of one graph, of which one is in force.
+
+    wait:    the compiled plan is in force from the start; `None` leaves it to the
+             environment's MINIHYBRID_WAIT.
+    plan:    the plan in force.
+    n_calls: how many calls NumPy answered because the compiled plan was not ready.
+
+    >>> from minihybrid import sym
+    >>> from minihybrid.graph import Graph
+    >>> graph = Graph.of(sym.relu(sym.var("x", shape=(2,), dtype="float32")))
+    >>> Tiers(graph, ["x"], target="cpu", wait=False).plan.target
+    'numpy'
+    """
+
+    def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
+                 expanded=False, wait=None):
+        self.given = graph, inputs, training
+        self.options = {"title": title, "expanded": expanded}
+        self.title, self.target, self.n_calls = title, target, 0
+        self.preparer = None  # who was asked for the compiled plan
+        self.ready, self.error = False, None
+        at_once = target == "numpy" or (waiting() if wait is None else wait)
+        self.plan = self._make(target if at_once else "numpy")
+        self.made = self.plan if at_once else None
+        self.states = self.plan.states
+        self.settled = at_once  # the plan in force stays
+        if not at_once:
+            self.plan.target_note = FIRST
+
+    def _make(self, target):
+        return Plan(*self.given, target=target, **self.options)
+
+    def bind(self, arrays):
+        """The plan in force, tied to its parameters.
+
+        arrays:  name -> ndarray; they must stay where they are.
+        """
+        return Bound(self, arrays)
+
+    def last(self):
+        """The plan that is in force in the end; not yet compiled, perhaps."""
+        with PREPARER.lock:
+            if self.made is None:
+                with STILL:
+                    self.made = self._make(self.target)
+                self.made.target_note = self.made.target_note or LAST
+            return self.made
+
+    def ask(self):
+        """Whether the plan in force stays; if not, see to it that the other is made."""
+        if self.preparer is not PREPARER:  # nobody was asked yet in this process
+            self.preparer = PREPARER
+            PREPARER.ask(self)
+        if self.error is not None:
+            warnings.warn(f"{self.title}: {self.error}; NumPy goes on answering",
+                          stacklevel=5)
+            self.plan.target_note, self.settled = str(self.error), True
+        elif self.ready:
+            self.plan, self.settled = self.made, True
+            if self.plan.target_note == LAST:
+                self.plan.target_note = ""
+        self.n_calls += not self.settled
+        return self.settled
+
+    def prepare(self):
+        """Make the plan that will be in force, and compile it."""
+        try:
+            self.last().load()
+            self.ready = True
+        except Exception as error:
+            self.error = error
+
+
+class Bound:
+    """A plan tied to its parameters, and to the next plan when that is ready.
+
+    call:    (function, table): the outputs are `function(arrays, table)`. One write
+             replaces both, so no thread sees half of each.
+    """
+
+    def __init__(self, tiers, arrays):
+        self.tiers, self.arrays = tiers, arrays
+        self._use(tiers.plan)
+        if not tiers.settled:
+            self.first, table = self.call
+            self.call = self._answer, table
+
+    def _use(self, plan):
+        table = plan.bind([self.arrays[name] for name in plan.params])
+        self.call = plan.load(), table
+
+    def _answer(self, arrays, table):
+        """A call of the first plan, if it is still in force."""
+        if not self.tiers.ask():
+            return self.first(arrays, table)
+        self._use(self.tiers.plan)
+        return self(arrays)
+
+    def __call__(self, arrays):
+        """The outputs, in fresh memory, of the input arrays."""
+        function, table = self.call
+        return function(arrays, table)
+
+
+class Preparer:
+    """A thread that makes compiled plans, one after the other.
+
+    It never delays the end of the program, and after a fork each process has its own.
+    """
+
+    def __init__(self):
+        self.lock = threading.Lock()  # of whoever makes a plan
+        self.jobs, self.start = queue.SimpleQueue(), threading.Lock()
+
+    def ask(self, tiers):
+        """Let the thread make a plan, if it is still wanted then."""
+        self.jobs.put((time.monotonic(), weakref.ref(tiers)))
+        if self.start.acquire(blocking=False):  # once
+            threading.Thread(target=self._work, daemon=True,
+                             name="minihybrid compiles plans").start()
+
+    def _work(self):
+        while True:
+            asked, reference = self.jobs.get()
+            time.sleep(max(0.0, asked + PAUSE_S - time.monotonic()))
+            if tiers := reference():
+                tiers.prepare()
+            del tiers  # a net must not live until the next one
+
+
+PREPARER = Preparer()
+
+
+def _after_fork():
+    global PREPARER
+    PREPARER = Preparer()
+
+
+if hasattr(os, "register_at_fork"):  # threads stay with the parent
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def waiting():
+    """Whether `MINIHYBRID_WAIT` asks that calls wait for the compiled kernels.
+
+    Raises:  AttrError if it is neither 0 nor 1.
+    """
+    found = os.environ.get("MINIHYBRID_WAIT") or "0"
+    if found not in ("0", "1"):
+        raise AttrError(f"MINIHYBRID_WAIT is {found!r}, but 1 (calls wait for compiled "
+                        "kernels) or 0 (NumPy answers until then) is needed")
+    return found == "1"

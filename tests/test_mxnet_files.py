@@ -1,0 +1,176 @@
+"""Files of MXNet, from 0.8 to 1.9.1, are read to the answers that MXNet gives."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minihybrid import HybridError, gluon, model, nd, npx, params, sym
+from minihybrid.gluon import nn
+
+FOLDER = Path(__file__).parent / "golden" / "mxnet_files"
+OLD = sorted(p.name.removesuffix("-symbol.json")
+             for p in (FOLDER / "old").glob("*-symbol.json"))
+ARRAYS = np.array([[1, 2, 3], [0, 5, 6]])
+
+
+def file(name):
+    return str(FOLDER / name)
+
+
+def images():
+    net = nn.HybridSequential(prefix="images_")
+    with net.name_scope():
+        net.add(nn.Conv2D(3, 3, padding=1, activation="relu"), nn.BatchNorm(),
+                nn.MaxPool2D(2), nn.Conv2D(2, 1, use_bias=False), nn.PReLU(),
+                nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dropout(0.5), nn.Dense(2))
+    return net
+
+
+def words():
+    net = nn.HybridSequential(prefix="words_")
+    with net.name_scope():
+        net.add(nn.Embedding(5, 4), nn.LayerNorm(), nn.Dense(3, flatten=False),
+                nn.GELU())
+    return net
+
+
+def halves():
+    net = nn.HybridSequential(prefix="halves_")
+    with net.name_scope():
+        net.add(nn.Embedding(5, 4, dtype="float16"), nn.LayerNorm(), nn.PReLU(),
+                nn.Activation("tanh"))
+    net.cast("float16")
+    return net
+
+
+NETS = {"images": images, "words": words, "halves": halves}
+
+
+def assert_answers(net, name):
+    asked = nd.load(file(f"{name}.nd"))
+    got, wanted = net(asked["x"]), asked["y"]
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+    tolerance = 2e-3 if got.dtype == np.float16 else 1e-5
+    np.testing.assert_allclose(got.asnumpy(), wanted.asnumpy(), tolerance, tolerance)
+
+
+# -- what MXNet 1.9.1 writes -----------------------------------------------------------
+@pytest.mark.parametrize("backend", [None, "numpy"])
+@pytest.mark.parametrize("name", NETS)
+def test_an_exported_net(name, backend):
+    net = gluon.SymbolBlock.imports(file(f"{name}-symbol.json"), ["data"],
+                                    file(f"{name}-0003.params"))
+    net.hybridize(backend is not None, backend=backend)
+    assert_answers(net, name)
+
+
+@pytest.mark.parametrize("kind", ["parameters", "prefixed"])
+@pytest.mark.parametrize("name", NETS)
+def test_saved_parameters_by_structure_and_by_prefix(name, kind):
+    net = NETS[name]()
+    net.load_parameters(file(f"{name}.{kind}"))
+    assert_answers(net, name)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_files_of_parameters_are_written_as_mxnet_writes_them(name, tmp_path):
+    net = NETS[name]()
+    net.load_parameters(file(f"{name}.parameters"))
+    net.save_parameters(tmp_path / "ours")
+    assert (tmp_path / "ours").read_bytes() == \
+        (FOLDER / f"{name}.parameters").read_bytes()
+    net.collect_params().save(tmp_path / "ours")
+    assert (tmp_path / "ours").read_bytes() == \
+        (FOLDER / f"{name}.prefixed").read_bytes()
+
+
+def test_a_checkpoint_in_both_directions(tmp_path):
+    symbol, arguments, states = model.load_checkpoint(file("checkpoint"), 12)
+    assert set(arguments) == {"norm_gamma", "norm_beta", "fc_weight", "fc_bias"}
+    assert set(states) == {"norm_moving_mean", "norm_moving_var"}
+    assert symbol.attr_dict()["fc_weight"]["__lr_mult__"] == "0.1"
+    assert symbol.attr_dict()["norm_moving_var"]["__ctx_group__"] == "one"
+    asked = nd.load(file("checkpoint.nd"))
+    values = {"data": asked["data"], "label": asked["label"], **arguments}
+    got = symbol.eval(**values, **states)[0]
+    np.testing.assert_allclose(got.asnumpy(), asked["y"].asnumpy(), 1e-5, 1e-6)
+    model.save_checkpoint(str(tmp_path / "ours"), 12, symbol, arguments, states)
+    assert (tmp_path / "ours-0012.params").read_bytes() == \
+        (FOLDER / "checkpoint-0012.params").read_bytes()
+    again, arguments, states = model.load_checkpoint(str(tmp_path / "ours"), 12)
+    assert again.tojson() == symbol.tojson()
+    assert model.load_params(str(tmp_path / "ours"), 12)[1].keys() == states.keys()
+
+
+FUNCTIONS = json.loads((FOLDER / "functions.json").read_text())
+# Operators that MXNet has and we have not, in the functions of their number.
+MISSING = {28: "_npi_around", 29: "_npi_tensordot_int_axes", 30: "_npi_nan_to_num",
+           31: "_npi_diff"}
+
+
+@pytest.mark.parametrize("number", range(len(FUNCTIONS)))
+def test_functions_of_the_np_namespace(number):
+    npx.set_np()
+    try:
+        symbol = sym.fromjson(json.dumps(FUNCTIONS[number]))
+        asked = npx.load(file("functions.nd"))
+        net = gluon.SymbolBlock(symbol, sym.var("data"))
+        if number in MISSING:
+            with pytest.raises(HybridError, match=f"no operator '{MISSING[number]}'"):
+                net(asked["x"])
+            return
+        got, wanted = net(asked["x"]), asked[f"y{number}"]
+        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(got.asnumpy(), wanted.asnumpy(), 1e-5, 1e-5)
+    finally:
+        npx.reset_np()
+
+
+def test_layers_of_the_np_world():
+    npx.set_np()
+    try:
+        net = gluon.SymbolBlock.imports(file("np_net-symbol.json"), ["data"],
+                                        file("np_net-0000.params"))
+        asked = npx.load(file("np_net.nd"))
+        np.testing.assert_allclose(net(asked["x"]).asnumpy(), asked["y"].asnumpy(),
+                                   1e-5, 1e-5)
+    finally:
+        npx.reset_np()
+
+
+def test_sparse_arrays_are_read_as_dense_ones():
+    found = nd.load(file("sparse.nd"))
+    rows = [[0, 0], [1, 2], [0, 0], [3, 4]]
+    assert found["rows"].asnumpy().tolist() == rows == found["csr"].asnumpy().tolist()
+    for name in ("none", "empty"):
+        assert found[name].asnumpy().tolist() == [[0, 0], [0, 0], [0, 0]]
+
+
+# -- what older versions wrote ---------------------------------------------------------
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_arrays_of_all_versions_and_dtypes(version, device):
+    found = nd.load(file(f"old/v{version}_{device}.params"))
+    assert list(found) == list(params.FLAGS)
+    for dtype, array in found.items():
+        assert array.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(array.asnumpy(), ARRAYS.astype(dtype))
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_graphs_of_old_versions_are_upgraded_as_mxnet_does(name):
+    symbol = sym.load(file(f"old/{name}-symbol.json"))
+    asked = json.loads((FOLDER / "old" / f"{name}-answers.json").read_text())
+    assert symbol.list_arguments() == asked["arguments"]
+    assert symbol.list_auxiliary_states() == asked["states"]
+    assert symbol.list_outputs() == asked["outputs"]
+    hidden = {name: {k: v for k, v in attrs.items() if k.startswith("__")}
+              for name, attrs in symbol.attr_dict().items()}
+    assert {n: a for n, a in hidden.items() if a} == \
+        {n: a for n, a in asked["attributes"].items() if a}
+    outs = symbol.eval(**{n: nd.array(v) for n, v in asked["inputs"].items()})
+    for out, wanted in zip(outs, asked["answers"], strict=True):
+        np.testing.assert_allclose(out.asnumpy(), wanted, 1e-5, 1e-6)
+    assert sym.fromjson(symbol.tojson()).tojson() == symbol.tojson()

@@ -1,0 +1,343 @@
+"""NumPy answers until the compiled kernels are ready: when, how exactly, how it ends.
+
+Most other tests wait for the kernels (tests/conftest.py); these do not.
+"""
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minihybrid as mx
+from minihybrid import autograd, gluon, nd, tiers
+from minihybrid.codegen import objects
+from minihybrid.gluon import nn
+
+ROOT = Path(mx.__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def as_a_user(monkeypatch):
+    monkeypatch.delenv("MINIHYBRID_WAIT")
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """An event: until it is set, nothing is compiled or loaded."""
+    event, real = threading.Event(), tiers.Plan.load
+
+    def load(plan):
+        if plan.target == "cpu":
+            assert event.wait(60)
+        return real(plan)
+
+    monkeypatch.setattr(tiers.Plan, "load", load)
+    yield event
+    event.set()
+
+
+def small_net(**options):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(5, activation="tanh", in_units=4), nn.Dense(3, in_units=5))
+    net.initialize()
+    net.hybridize(**options)
+    return net
+
+
+def until(condition, seconds=60):
+    """Wait for another thread; a test that waits in vain fails."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.01)
+
+
+def target(net):
+    (plan,) = net.plans.values()
+    return plan.target
+
+
+# -- one tier, then the other ----------------------------------------------------------
+def test_numpy_answers_until_the_kernels_are_ready(gate):
+    net, x = small_net(), nd.random.normal(shape=(2, 4))
+    wanted = net[1](net[0](x)).asnumpy()
+    for _ in range(3):
+        np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-6, atol=1e-7)
+        assert target(net) == "numpy"
+    assert f"target numpy ({tiers.FIRST})" in repr(net.plans)
+    gate.set()
+    until(lambda: (net(x), target(net))[1] == "cpu")
+    assert "until" not in repr(net.plans)
+    np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_the_first_answers_are_the_eager_ones_bit_by_bit(gate):
+    net, x = small_net(active=False), nd.random.normal(shape=(2, 4))
+    wanted = net(x).asnumpy()
+    net.hybridize()
+    np.testing.assert_array_equal(net(x).asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_who_waits_gets_the_kernels_from_the_start(how, monkeypatch):
+    if how == "environment":
+        monkeypatch.setenv("MINIHYBRID_WAIT", "1")
+    net = small_net(wait=True if how == "argument" else None)
+    first = net(nd.ones((2, 4))).asnumpy()
+    assert target(net) == "cpu"
+    f = mx.function(lambda a: a * 2, wait=True if how == "argument" else None)
+    f(nd.ones(3))
+    assert target(f) == "cpu"
+    again = net(nd.ones((2, 4))).asnumpy()
+    np.testing.assert_array_equal(first, again)
+
+
+def test_the_argument_is_stronger_than_the_environment(gate, monkeypatch):
+    monkeypatch.setenv("MINIHYBRID_WAIT", "1")
+    net = small_net(wait=False)
+    net(nd.ones((2, 4)))
+    assert target(net) == "numpy"
+
+
+def test_a_wrong_word_in_the_environment_is_named(monkeypatch):
+    monkeypatch.setenv("MINIHYBRID_WAIT", "yes")
+    with pytest.raises(mx.AttrError, match="MINIHYBRID_WAIT is 'yes', but 1"):
+        small_net()(nd.ones((2, 4)))
+
+
+def test_numpy_that_was_asked_for_stays(gate):
+    net = small_net(backend="numpy")
+    net(nd.ones((2, 4)))
+    (plan,) = net.plans.values()
+    assert (plan.target, plan.target_note) == ("numpy", "")
+    assert not [t for t in threading.enumerate() if t.name == "minihybrid compiles"]
+
+
+def test_explain_shows_the_plan_that_stays(gate):
+    net, x = small_net(), nd.ones((2, 4))
+    net(x)
+    assert target(net) == "numpy"
+    shown = mx.explain(net, x, timings=False)
+    assert shown.plan.target == "cpu" and shown.counts()[-1][2] == "2"
+    assert f"target cpu ({tiers.LAST})" in shown.title
+
+
+def test_new_parameters_are_seen_in_both_tiers(gate):
+    net, x = small_net(), nd.ones((1, 4))
+    net(x)
+    for step in range(2):
+        for p in net.collect_params().values():
+            p.set_data(nd.ones(p.shape) * (step + 1))
+        wanted = (step + 1) * (5 * np.tanh((step + 1) * 5.0) + 1)
+        np.testing.assert_allclose(net(x).asnumpy(), [[wanted] * 3], rtol=1e-5)
+        gate.set()
+        until(lambda: (net(x), target(net))[1] == "cpu")
+    np.testing.assert_allclose(net(x).asnumpy(), [[wanted] * 3], rtol=1e-5)
+
+
+def test_training_through_both_tiers_is_training(gate):
+    """Forward, backward and the update change tiers in between; states stay whole."""
+    def losses(wait, steps=12):
+        mx.random.seed(7)
+        net = nn.HybridSequential()
+        net.add(nn.Dense(6, in_units=4, use_bias=False), nn.BatchNorm(in_channels=6),
+                nn.Activation("relu"), nn.Dropout(0.3), nn.Dense(2, in_units=6))
+        net.initialize(mx.init.Xavier())
+        net.hybridize(wait=wait)
+        trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.05})
+        x = nd.array(np.random.default_rng(0).normal(size=(8, 4)))
+        y = nd.array([0, 1] * 4)
+        loss, found = gluon.loss.SoftmaxCrossEntropyLoss(), []
+        for step in range(steps):
+            with autograd.record():
+                value = loss(net(x), y)
+            value.backward()
+            trainer.step(8)
+            found.append(value.mean().item())
+            if not wait and step == steps // 2:
+                assert {p.target for p in net.plans.values()} == {"numpy"}
+                gate.set()
+                waiting = [t for t in gc.get_objects() if isinstance(t, tiers.Tiers)
+                           and t.preparer and not t.settled]
+                assert len(waiting) >= 3  # forward, backward, update
+                until(lambda waiting=waiting: all(t.ready for t in waiting))
+        assert {p.target for p in net.plans.values()} == {"cpu"}
+        running = net[1].running_mean.data().asnumpy()
+        return found, running
+
+    quick, quick_mean = losses(False)
+    exact, exact_mean = losses(True)
+    np.testing.assert_allclose(quick, exact, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(quick_mean, exact_mean, rtol=1e-4, atol=1e-5)
+
+
+def test_random_numbers_do_not_depend_on_the_tier(gate):
+    f = mx.function(lambda x: nd.Dropout(x, p=0.5, mode="always"))
+    x = nd.ones((50,))
+    mx.random.seed(3)
+    quick = [f(x).asnumpy() for _ in range(2)]
+    gate.set()
+    until(lambda: (f(x), target(f))[1] == "cpu")
+    mx.random.seed(3)
+    for wanted in quick:
+        np.testing.assert_array_equal(f(x).asnumpy(), wanted)
+
+
+def test_threads_that_call_while_the_tiers_change_get_right_answers(gate):
+    net = small_net()
+    inputs = [nd.random.normal(shape=(2, 4)) for _ in range(4)]
+    wanted = [net(x).asnumpy() for x in inputs]
+    wrong, stop = [], threading.Event()
+
+    def work(x, right):
+        while not stop.is_set():
+            if not np.allclose(net(x).asnumpy(), right, rtol=1e-5, atol=1e-6):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=pair)
+               for pair in zip(inputs, wanted, strict=True)]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    until(lambda: target(net) == "cpu")
+    time.sleep(0.05)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_net_that_is_dropped_is_not_compiled(monkeypatch):
+    monkeypatch.setattr(tiers, "PAUSE_S", 0.3)
+    asked = []
+    monkeypatch.setattr(tiers.Tiers, "prepare", lambda self: asked.append(self.title))
+    net = small_net()
+    net(nd.ones((2, 4)))
+    last = weakref.ref(net)
+    del net
+    gc.collect()
+    assert last() is None
+    kept = small_net()
+    kept(nd.ones((2, 4)))
+    until(lambda: asked)
+    assert asked == [kept.name]
+
+
+# -- when compiling fails --------------------------------------------------------------
+def test_a_failure_is_told_once_and_numpy_goes_on(monkeypatch):
+    def broken(plan):
+        if plan.target == "cpu":
+            raise mx.base.MXNetError("the kernels did not compile: no reason")
+        return real(plan)
+
+    real = tiers.Plan.load
+    monkeypatch.setattr(tiers.Plan, "load", broken)
+    net, x = small_net(), nd.ones((2, 4))
+    wanted = net(x).asnumpy()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        until(lambda: (net(x), told)[1])
+        np.testing.assert_array_equal(net(x).asnumpy(), wanted)
+    (warning,) = told
+    assert str(warning.message) == (
+        f"{net.name}: the kernels did not compile: no reason; NumPy goes on answering")
+    assert warning.filename == __file__
+    assert "target numpy (the kernels did not compile: no reason)" in repr(net.plans)
+
+
+# -- processes -------------------------------------------------------------------------
+HEAD = """
+import os, sys, time
+import minihybrid as mx
+from minihybrid import nd
+f = mx.function(lambda a, b: nd.tanh(nd.dot(a, b)) * 3 + 2)
+x = nd.ones((4, 4))
+f(x, x)
+(plan,) = f.plans.values()
+print(plan.target, flush=True)
+"""
+
+
+def run(folder, code, **environment):
+    """What a new process prints, and how long it took; no word on its error channel."""
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", HEAD + code], cwd=ROOT, text=True,
+        capture_output=True, timeout=120,
+        env={**os.environ, "MINIHYBRID_CACHE_DIR": str(folder), **environment})
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout.split(), time.monotonic() - start
+
+
+@pytest.mark.parametrize("pause", [0, 0.02, 0.15, 0.3, 0.8])
+def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
+    """It ends before, while, and after a compiler starts; none is left running."""
+    code = f"time.sleep({pause})\nfrom minihybrid.codegen import objects\n" \
+        "import atexit\n" \
+        "atexit.register(lambda: print(*[c.process.poll() is None for c in RUN]))\n" \
+        "RUN = objects.RUNNING\n"
+    code += "import threading\nprint(*[t.daemon for t in threading.enumerate()[1:]])"
+    words, _ = run(tmp_path, code)
+    assert words[0] == "numpy" and set(words[1:]) <= {"True"}
+
+
+def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
+    code = ("time.sleep(0.5)\nfrom minihybrid.codegen import objects\n"
+            "print(*[c.process.pid for c in objects.RUNNING])")
+    words, _ = run(tmp_path, code)
+    assert words[1:]  # a compiler was at work
+    for pid in map(int, words[1:]):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
+    run(tmp_path, "time.sleep(0.4)")
+    code = "while plan.target == 'numpy':\n" \
+           "    time.sleep(0.02); f(x, x); (plan,) = f.plans.values()\n" \
+           "print(plan.target, f(x, x).asnumpy().sum().round(3))"
+    wanted = [str(np.float32(16 * (np.tanh(4) * 3 + 2)).round(3))]
+    assert run(tmp_path, code)[0] == ["numpy", "cpu", *wanted]
+    assert run(tmp_path, code)[0] == ["numpy", "cpu", *wanted]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("pause", [0, 0.12, 0.3])
+def test_a_forked_process_compiles_what_its_parent_was_asked_for(pause, tmp_path):
+    code = f"""
+time.sleep({pause})
+pid = os.fork()
+while plan.target == "numpy":
+    time.sleep(0.02)
+    f(x, x)
+    (plan,) = f.plans.values()
+print("parent" if pid else "child", plan.target, flush=True)
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    words, _ = run(tmp_path, code)
+    assert sorted(zip(words[1::2], words[2::2], strict=True)) == [
+        ("child", "cpu"), ("parent", "cpu")]
+
+
+def test_the_first_answer_needs_no_compiler_at_all(tmp_path):
+    code = "print(*{'numba', 'llvmlite', 'scipy'} & sys.modules.keys())"
+    assert run(tmp_path, code)[0] == ["numpy"]
+
+
+def test_compilers_are_ended_on_demand():
+    objects.compile_text(
+        "from numba import float32\nfrom minihybrid.codegen.flat import kernel\n"
+        "@kernel(float32[::1])\ndef k(out):\n    out[0] = float32(1)\n", "k0")
+    compilers = list(objects.RUNNING)
+    assert compilers
+    objects.end_compilers()
+    assert all(c.process.returncode is not None for c in compilers)
+    assert not objects.RUNNING
