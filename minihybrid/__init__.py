@@ -35,7 +35,7 @@ from minihybrid import (
     viz,
 )
 from minihybrid.attribute import AttrScope
-from minihybrid.base import MXNetError
+from minihybrid.base import MXNetError, __version__
 from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
 from minihybrid.explain import explain
 from minihybrid.gluon import function
@@ -45,15 +45,14 @@ from minihybrid.show import show
 from minihybrid.tracing import TraceError
 from minihybrid.util import np_shape, use_np_shape
 
-__version__ = "0.1.0"
 ndarray, symbol, initializer, visualization = nd, sym, init, viz
 
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
-    "ShapeError", "TraceError", "attribute", "autograd", "base", "context", "contrib",
-    "cpu", "current_context", "datasets", "executor", "explain", "function", "gluon",
-    "gpu", "init", "initializer", "lr_scheduler", "metric", "model", "name", "nd",
-    "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx", "optimizer", "params",
-    "random", "serial", "show", "sym", "symbol", "use_np_shape", "util",
-    "visualization", "viz",
+    "ShapeError", "TraceError", "__version__", "attribute", "autograd", "base",
+    "context", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
+    "function", "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric",
+    "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
+    "optimizer", "params", "random", "serial", "show", "sym", "symbol", "use_np_shape",
+    "util", "visualization", "viz",
 ]

@@ -54,7 +54,7 @@ READING_ORDER = """
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib
     onnx.export_draft onnx.export_scalar onnx.export_layout onnx.export_layers
-    onnx.export
+    onnx.export_nodes onnx.export
     onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
     onnx.load_shapes onnx.load_layers onnx.load onnx
     metric summary layout viz bench explain datasets show

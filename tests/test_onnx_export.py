@@ -1,17 +1,25 @@
 """Every graph that ONNX can say goes to ONNX Runtime, which must give our answer."""
 import fnmatch
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, note, settings
 from samples import UNIQUE, cases_of
+from test_ops_laws import poisoned
+from test_random_nets import few, nets, network
 
-from minihybrid import init, nd, sym
+import minihybrid as mx
+from minihybrid import AttrError, HybridError, init, nd, sym
 from minihybrid.gluon import contrib, nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.nd import NDArray
-from minihybrid.onnx.export import ExportError, export_model, write_onnx
+from minihybrid.onnx import export, export_model, write_onnx
+from minihybrid.onnx.export_draft import ExportError
 from minihybrid.op import ShapeError, Spec
-from minihybrid.sym import Symbol
+from minihybrid.sym import Symbol, trace
 
 onnx = pytest.importorskip("onnx", reason="the library onnx is not installed: no model "
                            "is checked; pip install 'minihybrid[onnx]'")
@@ -46,12 +54,14 @@ def exported(tmp_path, symbol, params, specs, **more):
 
 
 def assert_agree(running, arrays, wanted, what):
-    """ONNX Runtime's outputs are those wanted, to 1e-5 of the number or of 1."""
+    """ONNX Runtime's outputs are those wanted, to 1e-5 of the number or of 1; whole
+    numbers are equal."""
     read = {i.name for i in running.get_inputs()}
     got = running.run(None, {n: a for n, a in arrays.items() if n in read})
     for mine, its in zip(wanted, got, strict=True):
         assert (its.shape, its.dtype) == (mine.shape, mine.data.dtype), what
-        np.testing.assert_allclose(its, mine.data, 1e-5, 1e-5, err_msg=str(what))
+        near = 1e-5 * (its.dtype.kind == "f")
+        np.testing.assert_allclose(its, mine.data, near, near, err_msg=str(what))
 
 
 def as_list(out):
@@ -79,6 +89,12 @@ class Sample:
         return {name: i._replace(shape=shape).array(np.dtype(dtype), rng)
                 for name, i, shape in zip(self.names, self.case.inputs, shapes,
                                           strict=True)}
+
+    def special(self, arrays):
+        """The same arrays with infinity and NaN at some places."""
+        rng = np.random.default_rng(0)
+        return {name: poisoned(array, kind, rng) for (name, array), kind in
+                zip(arrays.items(), self.case.inputs, strict=True)}
 
     def answers(self, arrays):
         return as_list(self.applied(NDArray, list(map(NDArray, arrays.values()))))
@@ -113,6 +129,11 @@ def test_an_operator_is_exported_or_refused_in_a_sentence(op, dtype, tmp_path):
             running = exported(tmp_path, sample.symbol, {}, specs_of(arrays),
                                dynamic=False)
             assert_agree(running, arrays, sample.answers(arrays), case)
+            # Not in windows and orders, where ONNX Runtime passes over NaN, and not of
+            # an angle or a length with two infinities.
+            if op.expr and not re.search("hypot|arctan2", op.name):
+                special = sample.special(arrays)
+                assert_agree(running, special, sample.answers(special), case)
 
 
 @every_op
@@ -226,3 +247,245 @@ def test_a_net_gives_our_answer_for_every_batch(name, tmp_path):
     for batch in (shape[0], 1, 5):
         x = nd.random.normal(shape=(batch, *shape[1:]))
         assert_agree(running, {"data": x.asnumpy()}, as_list(net(x)), name)
+
+
+@settings(max_examples=40, **few)
+@given(nets(5))
+def test_random_nets_give_our_answer(tmp_path_factory, net):
+    start, _, two_heads, drawn = net
+    block, x, _ = network((start, "float32", two_heads, drawn))
+    note(repr(block))
+    params = {name: p.data() for name, p in block.collect_params().items()}
+    running = exported(tmp_path_factory.mktemp("net"), sym.Group(as_list(block(sym.var(
+        "data")))), params, {"data": Spec(x.shape, np.dtype("float32"))})
+    for batch in (x.shape[0], 4):
+        x = nd.array(np.resize(x.asnumpy(), (batch, *x.shape[1:])))
+        assert_agree(running, {"data": x.asnumpy()}, as_list(block(x)), net)
+
+
+# -- what stands in the file -----------------------------------------------------------
+def model_of(path):
+    return onnx.load(str(path))
+
+
+def kinds_of(model):
+    return [node.op_type for node in model.graph.node]
+
+
+@pytest.mark.parametrize("name, kinds", [
+    ("mlp", "Gemm Relu Gemm"),
+    ("lenet", "Conv Relu MaxPool Conv Relu MaxPool Flatten Gemm Relu Gemm"),
+    ("gelu", "Mul Erf Add Mul Mul"), ("layer norm", "LayerNormalization"),
+    ("batch norm with relu", "BatchNormalization Relu"),
+    ("global avg 2", "GlobalAveragePool"), ("flatten", "Flatten"),
+])
+def test_a_net_is_said_in_onnxs_own_operators(name, kinds, tmp_path):
+    """A layer is one step where ONNX has it, and Dropout none: this is prediction."""
+    path = write_onnx(*parts_of(*(LAYERS | NETS)[name]), tmp_path / "net.onnx")
+    assert kinds_of(model_of(path)) == kinds.split()
+
+
+def test_names_and_header_are_ours(tmp_path):
+    net, shape = LAYERS["batch norm with relu"]
+    symbol, params, specs = parts_of(net, shape)
+    model = model_of(write_onnx(symbol, params, specs, tmp_path / "net.onnx"))
+    assert (model.producer_name, model.producer_version) == ("minihybrid",
+                                                             mx.__version__)
+    assert [(o.domain, o.version) for o in model.opset_import] == [("", 18)]
+    assert model.ir_version == 8
+    assert [i.name for i in model.graph.input] == ["data"]
+    assert [o.name for o in model.graph.output] == symbol.list_outputs()
+    assert {i.name for i in model.graph.initializer} == set(params)
+    for tensor in model.graph.initializer:
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(tensor),
+                                      params[tensor.name].asnumpy())
+
+
+def test_inputs_and_outputs_that_are_one_value_get_names_of_their_own(tmp_path):
+    x = sym.var("x")
+    y = sym.exp(x, name="y")
+    both = sym.Group([x, y, y])
+    running = exported(tmp_path, both, {}, {"x": Spec((2,), np.dtype("float32"))})
+    assert [o.name for o in running.get_outputs()] == ["x_output", "y_output",
+                                                       "y_output1"]
+    data = np.float32([1, 2, 3])
+    assert_agree(running, {"x": data}, [nd.array(v) for v in (
+        data, np.exp(data), np.exp(data))], "twice")
+
+
+WRITES = """
+import sys
+import numpy as np
+from minihybrid import sym
+from minihybrid.onnx import write_onnx
+from minihybrid.op import Spec
+x = sym.var("x")
+y = sym.gelu(sym.FullyConnected(x, sym.var("w"), sym.var("b"), num_hidden=3, name="fc"))
+y = sym.Group([sym.softmax(y, name="out"), sym.tile(y, reps=(2, 3), name="more")])
+params = {"w": np.ones((3, 4), "f4"), "b": np.ones(3, "f4")}
+write_onnx(y, params, {"x": Spec((2, 4), np.dtype("float32"))}, sys.argv[1])
+"""
+
+
+def test_the_same_net_gives_the_same_bytes(tmp_path, monkeypatch):
+    """Also in another process, whose sets have another order."""
+    for number in (1, 2):
+        monkeypatch.setenv("PYTHONHASHSEED", str(number))
+        subprocess.run([sys.executable, "-c", WRITES.replace("sym.gelu", "sym.exp"),
+                        str(tmp_path / f"{number}.onnx")], check=True)
+    assert (tmp_path / "1.onnx").read_bytes() == (tmp_path / "2.onnx").read_bytes()
+
+
+def test_constants_that_are_equal_are_stored_once(tmp_path):
+    x = sym.var("x")
+    symbol = (x + 2) * 2 - 2
+    model = model_of(write_onnx(symbol, {}, {"x": Spec((2,), np.dtype("float32"))},
+                                tmp_path / "net.onnx"))
+    assert len(model.graph.initializer) == 1
+
+
+# -- the length of the batch -----------------------------------------------------------
+FLOATS = np.dtype("float32")
+
+
+def test_a_length_of_the_batch_is_computed_where_it_is_needed(tmp_path):
+    """Reshape finds one length itself; a broadcast needs the shape of the input."""
+    x = sym.var("x")
+    model = model_of(write_onnx(x.reshape((-1, 2)), {}, {"x": Spec((4, 6), FLOATS)},
+                                tmp_path / "net.onnx"))
+    assert kinds_of(model) == ["Reshape"]
+    tiled = sym.tile(x, reps=(3, 1), name="tiled")
+    path = write_onnx(tiled, {}, {"x": Spec((4, 6), FLOATS)}, tmp_path / "net.onnx")
+    assert "Shape" not in kinds_of(model_of(path))[1:]
+    data = np.arange(12, dtype="f4").reshape(2, 6)
+    assert_agree(session(path.read_bytes()), {"x": data}, [nd.tile(nd.array(data), (
+        3, 1))], "tile")
+
+
+def test_a_fixed_batch_stands_in_the_file(tmp_path):
+    symbol, params, specs = parts_of(*NETS["mlp"])
+    running = exported(tmp_path, symbol, params, specs, dynamic=False)
+    assert running.get_inputs()[0].shape == [4, 12]
+    assert running.get_outputs()[0].shape == [4, 10]
+
+
+@pytest.mark.parametrize("made, words", [
+    (lambda x: x.reshape((4, 3, 2)), "does for a batch of 4, but not of 5 "),
+    (lambda x: sym.squeeze(x, name="s"),
+     r"squeeze 's' .* length of the batch \(compared: 4, 5, 11, 1\)"),
+    (lambda x: sym.diag(x, name="d"), "diag 'd' .* fix the length by dynamic=False"),
+])
+def test_a_net_for_one_batch_says_so(made, words, tmp_path):
+    symbol, specs = made(sym.var("x")), {"x": Spec((4, 6), FLOATS)}
+    with pytest.raises(ExportError, match=words):
+        write_onnx(symbol, {}, specs, tmp_path / "net.onnx")
+    x = nd.random.normal(shape=(4, 6))
+    running = exported(tmp_path, symbol, {}, specs, dynamic=False)
+    assert_agree(running, {"x": x.asnumpy()}, [symbol.eval(x=x)[0]], "fixed")
+
+
+class Flat(mx.gluon.HybridBlock):
+    """Writes the length of the batch into the graph as a number."""
+
+    def forward(self, x):
+        return x.reshape((x.shape[0], -1)).sum(axis=1)
+
+
+class Mean(mx.gluon.HybridBlock):
+    """Divides by the length of the batch, as a number."""
+
+    def forward(self, x):
+        return x / x.shape[0]
+
+
+def traced_again(net):
+    return lambda specs: Symbol(trace(net, {"data": specs["data"]})[0].heads)
+
+
+def test_lengths_that_python_wrote_are_found_by_tracing_again(tmp_path):
+    """As a symbol, the net would sum over other numbers for another batch."""
+    specs = {"data": Spec((4, 3, 2), FLOATS)}
+    running = exported(tmp_path, traced_again(Flat()), {}, specs)
+    x = nd.random.normal(shape=(6, 3, 2))
+    assert_agree(running, {"data": x.asnumpy()}, [Flat()(x)], "flat")
+    with pytest.raises(ExportError, match="_div_scalar .* length of the batch"):
+        write_onnx(traced_again(Mean()), {}, specs, tmp_path / "net.onnx")
+
+
+# -- what is refused -------------------------------------------------------------------
+def test_a_failed_export_leaves_the_old_file(tmp_path):
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"old")
+    with pytest.raises(ExportError, match="gamma 'g' to ONNX: ONNX has no function"):
+        write_onnx(sym.gamma(sym.var("x"), name="g"), {}, {"x": Spec((2,), FLOATS)},
+                   path)
+    assert path.read_bytes() == b"old"
+
+
+def test_what_is_missing_is_named(tmp_path):
+    symbol, params, specs = parts_of(*NETS["mlp"])
+    name = next(iter(params))
+    with pytest.raises(AttrError, match=f"reads '{name}', which is neither among"):
+        write_onnx(symbol, {n: a for n, a in params.items() if n != name}, specs,
+                   tmp_path / "net.onnx")
+    with pytest.raises(ExportError, match="two variables are called 'x'"):
+        write_onnx(sym.var("x") + sym.var("x"), {}, {"x": Spec((2,), FLOATS)},
+                   tmp_path / "net.onnx")
+
+
+def test_more_than_a_file_holds_is_refused(tmp_path, monkeypatch):
+    symbol, params, specs = parts_of(*NETS["mlp"])
+    nbytes = sum(a.asnumpy().nbytes for a in params.values())
+    monkeypatch.setattr(export, "LIMIT", nbytes - 1)
+    with pytest.raises(ExportError, match=f"take {nbytes} bytes, but a file holds "):
+        write_onnx(symbol, params, specs, tmp_path / "net.onnx")
+
+
+def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(HybridError, match=r'pip install "minihybrid\[onnx\]"'):
+        write_onnx(sym.exp(sym.var("x")), {}, {"x": Spec((2,), FLOATS)},
+                   tmp_path / "net.onnx")
+
+
+# -- MXNet's function ------------------------------------------------------------------
+def test_export_model_reads_mxnets_files(tmp_path):
+    """A symbol file and a parameter file; the label of the output layer is left out."""
+    symbol, params, specs = parts_of(*NETS["mlp"])
+    symbol = sym.SoftmaxOutput(symbol, name="softmax")
+    symbol.save(str(tmp_path / "net-symbol.json"))
+    nd.save(str(tmp_path / "net-0000.params"),
+            {f"arg:{name}": array for name, array in params.items()})
+    path = mx.onnx.export_model(
+        str(tmp_path / "net-symbol.json"), str(tmp_path / "net-0000.params"), [(4, 12)],
+        np.float32, str(tmp_path / "net.onnx"), dynamic=True,
+        dynamic_input_shapes=[("batch", 12)])
+    running = session(onnx.load(path).SerializeToString())
+    assert [i.name for i in running.get_inputs()] == ["data"]
+    x = nd.random.normal(shape=(7, 12))
+    assert_agree(running, {"data": x.asnumpy()}, [nd.softmax(NETS["mlp"][0](x))], "mlp")
+
+
+def test_export_model_takes_a_dtype_for_each_input(tmp_path):
+    weight = nd.random.normal(shape=(5, 3))
+    symbol = sym.Embedding(sym.var("words"), sym.var("w"), input_dim=5, output_dim=3) \
+        + sym.var("more")
+    path = export_model(symbol, {"arg:w": weight}, [(2, 4), (2, 4, 3)],
+                        [np.int32, np.float32], str(tmp_path / "net.onnx"))
+    arrays = {"words": np.int32([[0, 1, 2, 3], [4, 0, 0, 2]]),
+              "more": np.ones((2, 4, 3), "f4")}
+    wanted = nd.array(weight.asnumpy()[arrays["words"]] + 1)
+    running = session(onnx.load(path).SerializeToString())
+    assert_agree(running, arrays, [wanted], "words")
+
+
+@pytest.mark.parametrize("more, words", [
+    ({"in_shapes": []}, "0 shapes are given, but the inputs .* are x, y"),
+    ({"in_shapes": [(2, 3), (2, 3)], "dynamic": True,
+      "dynamic_input_shapes": [(None, None), (2, 3)]},
+     "'x', but only the first axis may be of any length"),
+])
+def test_wrong_calls_are_sentences(more, words, tmp_path):
+    with pytest.raises(AttrError, match=words):
+        export_model(sym.var("x") + sym.var("y"), {}, **more,
+                     onnx_file_path=str(tmp_path / "net.onnx"))

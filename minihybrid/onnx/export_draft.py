@@ -166,20 +166,21 @@ class Merged:
                for n, v in zip(self.sizes, found, strict=True)):
             self.refuse(step)
         if step.kind == "Reshape" and place == 1 and np.count_nonzero(slope) == 1 \
-                and first.all():
+                and (first > 0).all():
             return np.where(slope != 0, -1, first)  # ONNX finds one length itself
         return self.computed(start, slope)
 
     def computed(self, start, slope):
         """The name of start + slope * (the batch's length)."""
-        key = start.tobytes(), slope.tobytes()
+        key = start.shape, start.tobytes(), slope.tobytes()
         if key not in self.made:
             draft, draft.name = self.draft, "batch"
             if self.length is None:
                 draft.source = f"the input '{self.data}'"
-                self.length = draft.add("Shape", Value(self.data, None),
-                                        dtype="int64", start=0, end=1)
-            value = draft.add("Mul", self.length, slope)
+                self.length = draft.add("Shape", Value(self.data, None), dtype="int64",
+                                        start=0, end=1)
+            length = self.length if start.ndim else draft.add("Squeeze", self.length)
+            value = draft.add("Mul", length, slope)
             self.made[key] = draft.add("Add", value, start)
         return self.made[key].name
 
@@ -189,5 +190,5 @@ def equal(a, b):
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        return a.dtype == b.dtype and np.array_equal(a, b, a.dtype.kind == "f")
     return type(a) is type(b) and a == b

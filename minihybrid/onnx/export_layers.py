@@ -12,7 +12,7 @@ import numpy as np
 
 from minihybrid.onnx.export_draft import whole
 from minihybrid.onnx.export_layout import scattered, spec_of, zeros
-from minihybrid.ops.pooling import _counts, _more
+from minihybrid.ops.pooling import overhang, window_counts
 
 
 def in_floats(rule):
@@ -121,7 +121,7 @@ def _group(draft, value, n, number):
 def geometry(attrs):
     """The numbers of windows, and how far the last ones hang over the data."""
     numbers = {key: attrs[key] for key in ("size", "kernel", "stride", "pad", "outs")}
-    return numbers, _more(**numbers)
+    return numbers, overhang(**numbers)
 
 
 def pool_max(draft, node, data):
@@ -136,7 +136,7 @@ def pool_sum(draft, node, data):
     numbers, more = geometry(attrs)
     data = draft.cast(data, dtype if dtype.kind == "f" else np.dtype("float32"))
     total = draft.add("AveragePool", data, count_include_pad=1, **windows(attrs, more))
-    size, counts = np.prod(attrs["kernel"]), _counts(attrs["count"], **numbers)
+    size, counts = np.prod(attrs["kernel"]), window_counts(attrs["count"], **numbers)
     if dtype.kind != "f":
         total = draft.add("Mul", total, np.array(size, data.dtype))
         total = draft.cast(draft.add("Round", total), dtype)
@@ -152,7 +152,8 @@ def unpool_sum(draft, node, grad):
     attrs, dtype = node.attrs, node.specs[0].dtype
     numbers, hang = geometry(attrs)
     if attrs["count"] != "none":
-        grad = draft.add("Div", grad, _counts(attrs["count"], **numbers).astype(dtype))
+        counts = window_counts(attrs["count"], **numbers)
+        grad = draft.add("Div", grad, counts.astype(dtype))
     lines = draft.reshape(grad, (-1, 1, *attrs["outs"]))
     lines = draft.cast(lines, dtype if dtype.kind == "f" else np.dtype("float32"))
     more = [n + 2 * p + h - ((m - 1) * s + k) for n, m, k, s, p, h in
@@ -236,19 +237,19 @@ def window_sum(draft, node, data):
 
 # -- activations -----------------------------------------------------------------------
 def leaky_relu(draft, node, data, gamma=None):
-    """The kinds that ONNX has."""
+    """The kinds that ONNX has; gelu has come with a later set of operators."""
     attrs, shape = node.attrs, node.specs[0].shape
+    kind, slope = attrs["act_type"], {"alpha": attrs["slope"]}
+    kinds = {"leaky": ("LeakyRelu", slope), "elu": ("Elu", slope), "selu": ("Selu", {})}
     if data.dtype.kind != "f":
         return None
-    if attrs["act_type"] == "leaky":
-        return draft.add("LeakyRelu", data, alpha=attrs["slope"])
-    if attrs["act_type"] == "elu":
-        return draft.add("Elu", data, alpha=attrs["slope"])
-    if attrs["act_type"] == "prelu" and gamma.dtype == data.dtype:
+    if kind == "prelu" and gamma.dtype == data.dtype:
         column = (-1, *(1 for _ in shape[2:]))
         return draft.add("PRelu", data, draft.reshape(gamma, column))
-    return {"selu": lambda: draft.add("Selu", data)}.get(
-        attrs["act_type"], lambda: None)()
+    if kind not in kinds:
+        return None
+    name, slope = kinds[kind]
+    return draft.add(name, data, **slope)
 
 
 def softmax(kind):
@@ -278,10 +279,11 @@ LAYERS = {
     **dict.fromkeys(("Convolution", "_conv"), in_floats(convolution)),
     **dict.fromkeys(("softmax", "_softmax_head", "_softmax_to"), softmax("Softmax")),
     "log_softmax": softmax("LogSoftmax"), "FullyConnected": fully_connected,
-    "_conv_data": in_floats(conv_data), "_conv_weight": in_floats(conv_weight),
+    "_slogdet": slogdet, "_conv_data": in_floats(conv_data),
+    "_conv_weight": in_floats(conv_weight), "Pooling": pooling,
     "_pool_max": in_floats(pool_max), "_unpool_max": in_floats(unpool_max),
     "_repool_max": in_floats(repool_max), "_pool_sum": pool_sum,
-    "_unpool_sum": unpool_sum, "Pooling": pooling, "BatchNorm": batch_norm, "LayerNorm": layer_norm,
-    "InstanceNorm": instance_norm, "_window_sum": in_floats(window_sum), "_slogdet": slogdet,
+    "_unpool_sum": unpool_sum, "BatchNorm": batch_norm, "LayerNorm": layer_norm,
+    "InstanceNorm": instance_norm, "_window_sum": in_floats(window_sum),
     "LeakyReLU": leaky_relu, "clip": clip,
 }

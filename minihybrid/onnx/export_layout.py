@@ -4,7 +4,7 @@ Takes:   a draft, a node with its attributes and specs, the values of its inputs
 Gives:   `LAYOUT`, operator name -> rule, which gives the value of the output.
 
 A rule may write lengths of the batch into shapes: `agreed` finds them.
-What is left out: nothing that has a record.
+What is left out: the place of NaN in an order, which ONNX does not fix.
 """
 
 import numpy as np
@@ -250,11 +250,12 @@ def _diagonal(places, attrs):
 
 LAYOUT = {
     **dict.fromkeys(("_copy", "BlockGrad", "_np_copy", "_loss_head"), same),
-    **dict.fromkeys(("Reshape", "Flatten", "expand_dims", "squeeze", "_np_reshape",
-                     "_npx_reshape", "_np_squeeze"), reshape),
+    **dict.fromkeys(("Reshape", "expand_dims", "squeeze", "_np_reshape", "_npx_reshape",
+                     "_np_squeeze"), reshape),
     **dict.fromkeys(("_zeros", "_ones", "_full", "_npi_zeros", "_npi_ones"), created),
     **dict.fromkeys(("broadcast_to", "_npi_broadcast_to"), broadcast_to),
     **dict.fromkeys(("_diagonal", "_np_diagonal"), strided),
+    "Flatten": lambda draft, node, data: draft.add("Flatten", data, axis=1),
     "transpose": transpose, "slice": slice_, "Concat": concat, "_frame": frame,
     "_put_slice": put_strided(_sliced), "_put_diagonal": put_strided(_diagonal),
     "sum": reduction("ReduceSum"), "prod": reduction("ReduceProd"),

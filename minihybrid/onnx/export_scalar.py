@@ -38,6 +38,10 @@ NAMES = "abcde"
 def elementwise(draft, node, inputs):
     """The value of an elementwise node."""
     text, dtype = node.op.scalar(node.attrs), node.specs[0].dtype
+    if "{a}" not in text:  # the same number at all places
+        number = np.full(1, Builder(draft, {}, dtype).read(text), dtype)
+        shape = draft.add("Shape", inputs[0], dtype="int64")
+        return draft.add("ConstantOfShape", shape, dtype=dtype, value=number)
     given = dict(zip(NAMES, inputs, strict=False))
     builder = Builder(draft, given, dtype)
     for pattern, kind in IDIOMS:
@@ -45,12 +49,7 @@ def elementwise(draft, node, inputs):
             args = ["{a}", *found.groupdict().values()]
             args = [builder.read(arg) for arg in args]
             return draft.add(kind, *(draft.cast(v, dtype) for v in args), dtype=dtype)
-    out = builder.read(text)
-    if np.ndim(getattr(out, "name", out)) == 0 and not hasattr(out, "name"):
-        shape = draft.add("Shape", inputs[0], dtype="int64")  # the same for all places
-        return draft.add("ConstantOfShape", shape, dtype=dtype,
-                         value=np.full(1, out, dtype))
-    return draft.cast(out, dtype)
+    return draft.cast(builder.read(text), dtype)
 
 
 class Builder:

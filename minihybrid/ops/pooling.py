@@ -71,7 +71,7 @@ def _back(grad, *read, size, **attrs):
 
 
 # -- NumPy: one slice a tap ------------------------------------------------------------
-def _more(size, kernel, stride, pad, outs):
+def overhang(size, kernel, stride, pad, outs):
     """How far the last windows hang over the padded data."""
     return [max((n - 1) * s + k - (m + 2 * p), 0) for n, s, k, m, p in
             zip(outs, stride, kernel, size, pad, strict=True)]
@@ -79,13 +79,13 @@ def _more(size, kernel, stride, pad, outs):
 
 def _seen(data, size, kernel, stride, pad, outs, value=0):
     """For each tap, what the outputs see of the padded data."""
-    data = padded(data, pad, _more(size, kernel, stride, pad, outs), value)
+    data = padded(data, pad, overhang(size, kernel, stride, pad, outs), value)
     return [data[at] for at in taps(kernel, stride, (1,) * len(kernel), outs)]
 
 
 def _spread(parts, shape, dtype, size, kernel, stride, pad, outs):
     """Add what the outputs give to each tap up at the places it came from."""
-    more = _more(size, kernel, stride, pad, outs)
+    more = overhang(size, kernel, stride, pad, outs)
     back = padded(np.zeros((*shape, *size), dtype), pad, more)
     places = taps(kernel, stride, (1,) * len(kernel), outs)
     for at, part in zip(places, parts, strict=True):
@@ -99,7 +99,7 @@ def _bounds(size, kernel, stride, pad, count):
             zip(size, pad, strict=True)]
 
 
-def _counts(count, size, kernel, stride, pad, outs):
+def window_counts(count, size, kernel, stride, pad, outs):
     """How many numbers each window has: the mean divides by them."""
     total = np.ones((), np.int64)
     for n, (low, high), k, s, p in zip(outs, _bounds(size, kernel, stride, pad, count),
@@ -113,7 +113,7 @@ def _counts(count, size, kernel, stride, pad, outs):
 def _divided(data, count, g):
     if count == "none":
         return data
-    return (data / _counts(count, **g)).astype(data.dtype)
+    return (data / window_counts(count, **g)).astype(data.dtype)
 
 
 def _sum_eager(data, *, count, **g):
