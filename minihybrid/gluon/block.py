@@ -594,7 +594,7 @@ class SymbolBlock(HybridBlock):
         ends = f"{len(self._inputs)} -> {len(self._outputs.refs)}"
         return f"SymbolBlock(\n{self._outputs!r} : {ends}\n)"
 
-    def hybrid_forward(self, F, *args, **params):
+    def hybrid_forward(self, F, /, *args, **params):
         """Apply the symbol's operators to the inputs."""
         if len(args) != len(self._inputs):
             raise AttrError(f"SymbolBlock: {len(self._inputs)} inputs are needed "
