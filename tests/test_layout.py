@@ -51,7 +51,8 @@ READING_ORDER = """
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib
     onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
-    onnx.load_shapes onnx.load_layers onnx.load onnx
+    onnx.load_shapes onnx.load_parts onnx.load_images onnx.load_layers
+    onnx.load onnx
     metric summary layout viz bench explain datasets show
     __init__
     """.split()
