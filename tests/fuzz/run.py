@@ -3,9 +3,9 @@
     python -m fuzz.run [target ...] [--seconds 200] [--seed 1]
 
 Each target runs in a process of its own under libFuzzer, which keeps what reaches new
-lines of the library; the changes are those of `fuzz.mutate`. A finding is printed, saved
-in the folder `findings`, and the search goes on; a crash or a hang ends the process,
-and libFuzzer saves its input there.
+lines of the library; the changes are those of `fuzz.mutate`. A finding is printed and
+saved in the folder `findings`, and the search goes on; a crash or a hang ends the
+process, and libFuzzer saves its input there.
 """
 
 import argparse
