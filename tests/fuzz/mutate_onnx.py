@@ -20,6 +20,7 @@ def mutate_onnx(data, rng):
     """One to three messages of a model change."""
     import onnx
     from google.protobuf.message import DecodeError, EncodeError
+
     from minihybrid.onnx.load import OPERATORS
     model = onnx.ModelProto()
     try:
