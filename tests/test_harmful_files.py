@@ -53,7 +53,9 @@ def node(op, *inputs, **attrs):
     (graph(X, node("relu", 1)), "is not a node before this one"),  # itself
     (graph(node("relu", 1), node("relu", 0)), "is not a node before this one"),
     (graph(X, node("SliceChannel", 0, num_outputs=str(10**12))),
-     "here are 1000000000001 outputs; a graph may have 1048576 in all"),
+     "1000000000000 outputs were asked for; 1 to 4096 are possible"),
+    (graph(X, *[node("SliceChannel", 0, num_outputs="4096")] * 300),
+     "here are 1048577 outputs; a graph may have 1048576 in all"),
     (graph(X, node("_foreach", 0), heads=((1, 2**40, 0),)), "a graph may have 1048576"),
     (graph(X, node("add_n")), "add_n needs some inputs, found 0"),
     (graph({**X, "attrs": {"__shape__": f"({2**50}, {2**50})"}}),
