@@ -156,11 +156,12 @@ int main(int count, char **names)
 {{
     static const size_t sizes[] = {{{bytes}}};
     enum {{ INPUTS = {n_inputs}, ALL = {n_arrays} }};
-    void *arrays[ALL];
-    const char *error = NULL;
+    static void *arrays[ALL];
+    static net *self;
+    const char *error;
     if (count != 2 + ALL)
         return failed(names[0], "needed: {usage}");
-    net *self = net_load(names[1], &error);
+    self = net_load(names[1], &error);
     if (!self)
         return failed(names[1], error);
     for (int i = 0; i < ALL; i++) {{

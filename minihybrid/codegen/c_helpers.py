@@ -123,7 +123,7 @@ POLYGAMMA = """static double polygamma(int64_t order, double x)
     return total + sign * series;
 }"""
 
-# GCC and Clang have types of vectors; elsewhere they are arrays, and loops. Packed, they
+# GCC and Clang have types of vectors; elsewhere they are arrays, and loops. Packed ones
 # are handed to functions in memory, by the same rules on every processor.
 VECTOR = """#ifdef __GNUC__
 typedef struct {{

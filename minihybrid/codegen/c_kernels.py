@@ -546,8 +546,10 @@ def spelled(name):
 
 
 def occurs(tree, name):
-    """Whether a name is read or written."""
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(tree))
+    """Whether a name is read or written; all names of a tree are noted in it."""
+    if not hasattr(tree, "all_names"):
+        tree.all_names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    return name in tree.all_names
 
 
 def part(names, body):
