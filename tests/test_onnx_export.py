@@ -221,6 +221,7 @@ NETS = {
                   (2, 3, 32, 32)),
     "mobilenet": (vision.mobilenet0_25(classes=10), (2, 3, 32, 32)),
     "mobilenet v2": (vision.mobilenet_v2_0_25(classes=10), (2, 3, 32, 32)),
+    "vgg": (vision.VGG([1, 2], [4, 8], batch_norm=True).features[:9], (2, 3, 8, 8)),
     "parts of squeezenet": (vision.chain(vision.fire(2, 3), vision.fire(3, 4)), IMAGE),
 }
 
@@ -466,6 +467,12 @@ def test_more_than_a_file_holds_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "LIMIT", nbytes - 1)
     with pytest.raises(ExportError, match=f"take {nbytes} bytes, but a file holds "):
         write_onnx(symbol, params, specs, tmp_path / "net.onnx")
+
+
+def test_a_dtype_that_onnx_does_not_take_is_refused(tmp_path):
+    with pytest.raises(ExportError, match="ReduceSum.* unsupported type: .*int8"):
+        write_onnx(sym.sum(sym.var("x")), {}, {"x": Spec((2,), np.dtype("int8"))},
+                   tmp_path / "net.onnx")
 
 
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
