@@ -24,9 +24,10 @@ class Child:
     """A worker in its rival's environment; `ask` sends one request, returns the reply.
 
     arrays: the file it reads.  cache: the folder for what compilers keep on disk.
+    wait:   whether a call of minihybrid waits for compiled kernels.
     """
 
-    def __init__(self, rival, arrays, cache, n_threads):
+    def __init__(self, rival, arrays, cache, n_threads, wait=True):
         self.cache, self.log = cache, cache.with_suffix(".log")
         cache.mkdir(exist_ok=True)
         caches = {name: str(cache / path) for name, path in DISK_CACHES.items()}
@@ -34,7 +35,8 @@ class Child:
             self.process = subprocess.Popen(
                 [python_of(rival), WORKER, rival, arrays],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                env={**os.environ, **limits(n_threads), **caches})
+                env={**os.environ, **limits(n_threads), **caches,
+                     "MINIHYBRID_WAIT": str(int(wait))})
 
     def ask(self, do, **request):
         try:

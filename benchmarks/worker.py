@@ -3,6 +3,8 @@
 {"do": "describe"}               -> {"version": ..., "modes": {net: [...]}}
 {"do": "prepare", "mode": "jit"} -> {"first_s": ...}, and the file `answer`, .npy
 {"do": "time", "n_calls": 1000}  -> {"elapsed_s": ...}
+{"do": "each", "n_calls": 1000}  -> {"times_s": [...]}, of calls one by one
+{"do": "load", "module": "numba"} -> {}, and the module is imported
 {"do": "memory", "n_calls": 10}  -> {"nbytes": ...}
 
 Runs in each rival's environment, so it imports nothing but NumPy and that rival.
@@ -61,6 +63,18 @@ class Worker:
         for _ in repeat(None, n_calls):
             self.call()
         return {"elapsed_s": time.perf_counter() - start_s}
+
+    def each(self, n_calls):
+        times_s = []
+        for _ in repeat(None, n_calls):
+            start_s = time.perf_counter()
+            self.call()
+            times_s.append(time.perf_counter() - start_s)
+        return {"times_s": times_s}
+
+    def load(self, module):
+        importlib.import_module(module)
+        return {}
 
     def memory(self, n_calls):
         """The peak of this process during steady calls, None where no system tells."""

@@ -297,8 +297,8 @@ def _named(what, names, given, optional=False):
         given = dict(zip(names, given, strict=True))
     missing = [name for name in names if given.get(name) is None]
     if missing and not optional:
-        raise AttrError(f"bind: {what} has no array for '{missing[0]}'; needed: "
-                        f"{', '.join(names)}")
+        raise AttrError(f"bind: {what} has no array for '{missing[0]:.60}'; "
+                        f"needed: {', '.join(names):.400}")
     for name in names:
         if not isinstance(given.get(name), (NDArray, type(None))):
             raise AttrError(f"bind: {what}['{name}'] is {given[name]!r:.60} (a "

@@ -5,9 +5,11 @@ Gives:   `read_whole`, `write_whole`; `FileError`.
 What is left out: files larger than memory.
 """
 
+import contextlib
 import os
+import secrets
+import shutil
 import stat
-import tempfile
 
 from minihybrid.op import HybridError
 
@@ -37,19 +39,27 @@ def _open_at_once(fname, flags):
 
 
 def write_whole(fname, data):
-    """Replace a file at once: an interrupted write leaves the old one as it was."""
-    folder = os.path.dirname(os.path.abspath(fname))
+    """Replace a file at once: an interrupted write leaves the old one as it was.
+
+    The new file has the permissions of the old one; a link still points to it.
+    Raises:  FileError, also for what is no regular file, which would be replaced.
+    """
+    target = os.path.realpath(fname)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise FileError(f"cannot write '{fname}': it is a folder, a device or a pipe; "
+                        "needed: the name of a regular file")
+    temporary = os.path.join(os.path.dirname(target), f"{secrets.token_hex(8)}.tmp")
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-    except OSError as error:
-        raise FileError(f"cannot write '{fname}': {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, fname)
-    except BaseException:
-        os.unlink(temporary)
+            file.flush()
+            os.fsync(file.fileno())  # before the new name: after a power cut, too
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FileError(f"cannot write '{fname}': {error.strerror}") from None
         raise

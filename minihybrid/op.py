@@ -167,9 +167,9 @@ def shape(value):
 def axes(value):
     """A whole number, a tuple of whole numbers, or `None` for all axes."""
     value = parsed(value)
-    if value is None or value == ():
+    if value is None:
         return None
-    return shape(value) if np.iterable(value) else integer(value)
+    return shape(value) or None if np.iterable(value) else integer(value)
 
 
 def bounds(value):

@@ -19,7 +19,7 @@ from minihybrid import nd
 from minihybrid.attribute import DTYPES, FLAGS
 from minihybrid.files import FileError, read_whole, write_whole
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError
+from minihybrid.op import DEEPEST, LARGEST, AttrError
 from minihybrid.util import is_np_shape
 
 LIST_MAGIC = 0x112
@@ -29,10 +29,10 @@ BOOL, BFLOAT16 = 7, 12
 READABLE = {**DTYPES, 8: "int16", 9: "uint16", 10: "uint32", 11: "uint64",
             BFLOAT16: "uint16"}
 DENSE, ROW_SPARSE, CSR = 0, 1, 2
-MAX_NDIM = 32
 CUT_OFF = "the file is cut off or is no parameter file"
 # Bytes that sparse arrays may become as dense ones, however small their file is.
 SPARSE_BYTES = 1 << 26
+MAX_ARRAYS = 1 << 16
 
 
 def pack_arrays(arrays, names=()):
@@ -94,12 +94,12 @@ class Reader:
     def shape(self, form="q", ndim=None):
         """The next shape: the number of axes, unless it is known, and the lengths."""
         ndim = self.number("i", "the number of axes") if ndim is None else ndim
-        if not 0 <= ndim <= MAX_NDIM:
-            self.fail(f"an array of {ndim} axes; at most {MAX_NDIM} are allowed")
+        if not 0 <= ndim <= DEEPEST:
+            self.fail(f"an array of {ndim} axes; at most {DEEPEST} are allowed")
         shape = tuple(self.number(form, "an axis") for _ in range(ndim))
         if any(n < 0 for n in shape):
             self.fail(f"shape {shape} has a negative length")
-        if math.prod(n for n in shape if n) >= 2**56:  # NumPy counts zeros like this
+        if math.prod(n for n in shape if n) > LARGEST // 8:  # NumPy counts bytes so
             self.fail(f"shape {shape} is larger than any memory")
         return shape
 
@@ -134,6 +134,8 @@ def unpack_arrays(data, source):
                     "this is no parameter file")
     reader.number("Q", "a reserved number")
     count = reader.count("arrays", 4)
+    if count > MAX_ARRAYS:
+        reader.fail(f"{count} arrays in one file; at most {MAX_ARRAYS} are allowed")
     arrays = [_unpack_array(reader) for _ in range(count)]
     n_names = reader.count("names", 8)
     if n_names not in (0, count):
@@ -165,7 +167,7 @@ def _unpack_array(reader):
         shape = reader.shape()
     elif magic == V1:
         shape = reader.shape()
-    elif magic <= MAX_NDIM:  # version 0 has no mark: this is the number of axes
+    elif magic <= DEEPEST:  # version 0 has no mark: this is the number of axes
         shape = reader.shape("I", magic)
     else:
         reader.fail(f"the array's mark is {magic:#x}; needed: "

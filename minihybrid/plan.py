@@ -62,8 +62,8 @@ class Plan:
         self.memory = plan_memory(self.graph, scratch=self.target == "cpu")
         self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
-        self.source, self.kernels = self.made.text, self.made.kernels
-        self.n_kernels, self.table = self.made.n_kernels, self.made.table
+        self.kernels, self.table = self.made.kernels, self.made.table
+        self.n_kernels = self.made.n_kernels
         self.params = [n.name for n in self.table.params]
         self.out_specs = [
             (n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads
@@ -144,6 +144,11 @@ class Plan:
         return aligned((self.memory.nbytes + self.made.nbytes_helpers,), np.uint8)
 
     # -- looking at it
+    @property
+    def source(self):
+        """The generated text."""
+        return self.made.text
+
     @property
     def nbytes_moved(self):
         """Bytes that the kernels of a call read and write, each value once a kernel."""

@@ -11,6 +11,7 @@ writes a file for them).
 from html import escape
 from pathlib import Path
 
+from minihybrid.files import write_whole
 from minihybrid.graph import Graph
 from minihybrid.layout import KINDS, LETTER, LINE, PAD, boxes_of, layout, short, what
 from minihybrid.op import UNKNOWN, HybridError
@@ -151,7 +152,7 @@ class Drawing:
         paper = 'style="color:#222;background:#fff;'  # a file has no page around it
         text = self.svg.replace('style="', paper, 1) if path.suffix == ".svg" \
             else self.to_dot()
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
 
 
 def memory_map(graph, memory):
@@ -161,7 +162,7 @@ def memory_map(graph, memory):
     share bytes at different steps show memory that is used again.
     """
     refs = [(n, i) for n in graph.nodes if n.op and not n.op.view
-            for i in range(n.n_outputs)]
+            for i in range(n.n_outputs)] + list(memory.scratch.values())
     rows = [(memory.offsets[ref], row)
             for ref, row in zip(refs, memory.steps, strict=True)
             if ref in memory.offsets]

@@ -6,6 +6,7 @@ from dataclasses import replace
 import bars
 import child
 import envs
+import first_calls
 import lenet
 import numpy as np
 import plots
@@ -290,3 +291,21 @@ def test_options_name_what_there_is():
     assert run.names_from(["a", "b"])("b,a") == ["b", "a"]
     with pytest.raises(run.argparse.ArgumentTypeError, match="no c; there are a, b"):
         run.names_from(["a", "b"])("a,c")
+
+
+# -- the first calls -------------------------------------------------------------------
+def test_every_one_of_the_first_calls_is_timed(session, monkeypatch):
+    monkeypatch.setattr(first_calls, "N_CALLS", 5)
+    monkeypatch.setattr(first_calls, "N_SHOWN", 4)
+    (row,) = first_calls.measure(session, "mlp", ["numpy"], repeats=3)
+    assert (row["rival"], row["mode"]) == ("numpy", "eager")
+    assert len(row["total_s"]) == 3 and len(row["calls_s"]) == 4
+    assert 0 < row["first_s"] < max(row["total_s"])
+    assert "numpy eager" in first_calls.table({"mlp": [row]})
+    (line,) = first_calls.plot([row]).axes[0].lines
+    assert line.get_xdata().tolist() == [1, 2, 3, 4]
+
+
+def test_the_loop_of_the_tutorials_runs_without_waiting():
+    ((eager_s, hybridized_s),) = first_calls.tutorial(1)
+    assert eager_s > 0 and hybridized_s > 0

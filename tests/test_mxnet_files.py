@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minihybrid import HybridError, gluon, model, nd, npx, params, sym
+from minihybrid import HybridError, cpu, gluon, model, nd, npx, params, sym, viz
 from minihybrid.gluon import nn
 
 FOLDER = Path(__file__).parent / "golden" / "mxnet_files"
@@ -174,3 +174,40 @@ def test_graphs_of_old_versions_are_upgraded_as_mxnet_does(name):
     for out, wanted in zip(outs, asked["answers"], strict=True):
         np.testing.assert_allclose(out.asnumpy(), wanted, 1e-5, 1e-6)
     assert sym.fromjson(symbol.tojson()).tojson() == symbol.tojson()
+
+
+# -- operators that are not here -------------------------------------------------------
+FOREACH = (FOLDER / "foreach-symbol.json").read_text()
+
+
+def test_a_graph_with_an_unknown_operator_is_shown_and_written_as_it_was():
+    symbol = sym.fromjson(FOREACH)
+    assert symbol.list_arguments() == ["x", "s"]
+    assert symbol.get_internals().list_outputs() == [
+        "x", "s", "_foreach0_output0", "_foreach0_output1", "out_output"]
+    assert "Op:_foreach, Name=_foreach0" in symbol.debug_str()
+    assert "_foreach(x, s)" in repr(viz.draw(symbol))
+    assert symbol.infer_shape_partial(x=(2, 3), s=(3,))[1] == [()]
+    assert json.loads(symbol.tojson()) == json.loads(FOREACH)
+
+
+def block(symbol):
+    return gluon.SymbolBlock(symbol, [sym.var("x"), sym.var("s")])
+
+
+def hybridized(net):
+    net.hybridize()
+    return net
+
+
+@pytest.mark.parametrize("run", [
+    lambda s, values: s.eval(**values),
+    lambda s, values: s.bind(cpu(), values).forward(),
+    lambda s, values: s.simple_bind(cpu(), x=(2, 3), s=(3,)).forward(),
+    lambda s, values: block(s)(*values.values()),
+    lambda s, values: hybridized(block(s))(*values.values()),
+])
+def test_running_it_names_the_operator_and_the_node(run):
+    with pytest.raises(HybridError, match="_foreach '_foreach0': there is no operator "
+                       "'_foreach' here, so the graph can be shown and saved"):
+        run(sym.fromjson(FOREACH), {"x": nd.ones((2, 3)), "s": nd.ones((3,))})

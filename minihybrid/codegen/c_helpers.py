@@ -11,7 +11,7 @@ What is left out: complex numbers; float16.
 
 import numpy as np
 
-from minihybrid.codegen.c_kernels import Tile, Vector, c_type
+from minihybrid.codegen.c_kernels import FLOATS, Tile, Vector, c_type
 
 WRAP = """static inline int64_t wrap_{name}(int64_t a, int64_t b)
 {{
@@ -39,16 +39,22 @@ MOD |= {dtype: f"""static inline {c} mod_{dtype}({c} a, {c} b)
         rest += b;
     return rest == 0 ? copysign{f}(0, b) : rest;
 }}""" for dtype, c, f in (("float32", "float", "f"), ("float64", "double", ""))}
-POWER = """static inline {c} power_{dtype}({c} a, {c} n)
-{{
-    uint64_t out = 1, base = (uint64_t) a, rest = (uint64_t) n;
+POWER = {"uint64": """static inline uint64_t power_uint64(uint64_t a, uint64_t n)
+{
+    uint64_t out = 1;
+    for (; n; n /= 2, a *= a)
+        if (n % 2)
+            out *= a;
+    return out;
+}"""}
+POWER["int64"] = POWER["uint64"] + """
+
+static inline int64_t power_int64(int64_t a, int64_t n)
+{
     if (n < 0)
         return a == 1 || (a == -1 && n % 2 == 0) ? 1 : a == -1 ? a : 0;
-    for (; rest; rest /= 2, base *= base)
-        if (rest % 2)
-            out *= base;
-    return ({c}) out;
-}}"""
+    return (int64_t) power_uint64((uint64_t) a, (uint64_t) n);
+}"""
 # A float out of range becomes the smallest number, as processors have it.
 WHOLE = """static inline int{n}_t whole_int{n}(double x)
 {{
@@ -117,81 +123,80 @@ POLYGAMMA = """static double polygamma(int64_t order, double x)
     return total + sign * series;
 }"""
 
-VECTOR = """typedef struct {{ {t} v[{n}]; }} {v};
-
-INLINE {v} {v}_splat({t} a)
-{{
-    {v} x;
-    for (int i = 0; i < {n}; i++)
-        x.v[i] = a;
-    return x;
-}}
-
-INLINE {v} {v}_fma({v} a, {v} b, {v} c)
-{{
-    for (int i = 0; i < {n}; i++)
-        c.v[i] = ({t}) (({u}) a.v[i] * ({u}) b.v[i] + ({u}) c.v[i]);
-    return c;
-}}"""
-GNU_VECTOR = """typedef {t} {v} __attribute__((vector_size({nbytes})));
-
-INLINE {v} {v}_splat({t} a)
-{{
-    return a - ({v}) {{0}};
-}}
-
-INLINE {v} {v}_fma({v} a, {v} b, {v} c)
-{{
-    return a * b + c;
-}}"""
-VECTOR_MORE = """INLINE {v} {v}_load(const {t} *a, int64_t at)
+# GCC and Clang have types of vectors; elsewhere they are arrays, and loops. Packed ones
+# are handed to functions in memory, by the same rules on every processor.
+VECTOR = """#ifdef __GNUC__
+typedef struct {{
+    {e} v __attribute__((vector_size({nbytes})));
+}} __attribute__((packed)) {v};
+#else
+typedef struct {{ {e} v[{n}]; }} {v};
+#endif"""
+VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
+    "load": ([], """INLINE {v} {v}_load(const {t} *a, int64_t at)
 {{
     {v} x;
     memcpy(&x, a + at, sizeof x);
     return x;
-}}
-
-INLINE void {v}_store({t} *a, int64_t at, {v} x)
+}}"""),
+    "store": ([], """INLINE void {v}_store({t} *a, int64_t at, {v} x)
 {{
     memcpy(a + at, &x, sizeof x);
-}}
-
-INLINE {t} {v}_total({v} a)
+}}"""),
+    "splat": ([], """INLINE {v} {v}_splat({t} a)
+{{
+    {v} x;
+    {t} all[{n}];
+    for (int i = 0; i < {n}; i++)
+        all[i] = a;
+    memcpy(&x, all, sizeof x);
+    return x;
+}}"""),
+    "fma": ([], """INLINE {v} {v}_fma({v} a, {v} b, {v} c)
+{{
+#ifdef __GNUC__
+    c.v = a.v * b.v + c.v;
+#else
+    for (int i = 0; i < {n}; i++)
+        c.v[i] = {sum_of_product};
+#endif
+    return c;
+}}"""),
+    "total": ([], """INLINE {t} {v}_total({v} a)
 {{
     {t} x[{n}];
     memcpy(x, &a, sizeof x);
     for (int n = {n} / 2; n; n /= 2)
         for (int i = 0; i < n; i++)
-            x[i] = ({t}) (({u}) x[i] + ({u}) x[i + n]);
+            x[i] = {sum};
     return x[0];
-}}
-
-INLINE void {v}_transpose(const {t} *from, int64_t at, int64_t step, {t} *to,
-    int64_t put, int64_t stride)
+}}"""),
+    "transpose": ([], """INLINE void {v}_transpose(const {t} *from, int64_t at,
+    int64_t step, {t} *to, int64_t put, int64_t stride)
 {{
     for (int i = 0; i < {n}; i++)
         for (int j = 0; j < {n}; j++)
             to[put + j * stride + i] = from[at + i * step + j];
-}}
-
-INLINE {v} {v}_some(const {t} *a, int64_t at, int64_t last)
+}}"""),
+    "some": (["load"], """INLINE {v} {v}_some(const {t} *a, int64_t at, int64_t last)
 {{
+    {t} x[{n}] = {{0}};
     if (last >= {n})
         return {v}_load(a, at);
-    {t} x[{n}] = {{0}};
     for (int i = 0; i < last; i++)
         x[i] = a[at + i];
     return {v}_load(x, 0);
-}}
-
-INLINE void {v}_put({t} *a, int64_t at, {v} value, int64_t first, int64_t last)
+}}"""),
+    "put": ([], """INLINE void {v}_put({t} *a, int64_t at, {v} value,
+    int64_t first, int64_t last)
 {{
     {t} x[{n}];
     memcpy(x, &value, sizeof x);
     for (int i = 0; i < {n}; i++)
         if (first <= i && i < last)
             a[at + i] = x[i];
-}}"""
+}}"""),
+}
 
 
 def helpers(names):
@@ -219,22 +224,23 @@ def definitions(name):
         return [{"erfinv": ERFINV, "polygamma": POLYGAMMA}[name]]
     what, kind = name
     if isinstance(what, Vector):
-        return vector(what)
+        return vector(what, kind)
     if isinstance(what, Tile):
-        return [*vector(what.vector), *tile(what)]
+        return tile(what, kind)
     fields = {"name": what, "dtype": kind, "c": c_type(kind), "n": kind[-2:],
               "f": "f" * (kind == "float32")}
     if what == "whole":
         return whole(kind)
-    if what in ("mod", "div", "abs"):
-        return [{"mod": MOD.get(kind), "div": DIV, "abs": ABS}[what]]
+    if what in ("mod", "div", "abs", "power"):
+        return [{"mod": MOD.get(kind), "div": DIV, "abs": ABS,
+                 "power": POWER.get(kind)}[what]]
     if what in ("min", "max"):
         return [EXTREME.format(**fields, sign="<" if what == "min" else ">")]
     if what == "unrank":
         return [UNRANK.format(n=kind[-2:], c="float" if kind == "int32" else "double")]
     if what in ("rank_up", "rank_down"):
         return [RANK.format(**fields, nan="MAX" if what == "rank_up" else "MIN")]
-    return [{"power": POWER, "sigmoid": SIGMOID}[what].format(**fields)]
+    return [SIGMOID.format(**fields)]
 
 
 def whole(kind):
@@ -247,58 +253,88 @@ def whole(kind):
     return texts
 
 
-def vector(kind):
-    """The type of vectors of a dtype, and what one does with them."""
-    dtype = np.dtype(kind.dtype)
-    wide = "uint64_t" if dtype.itemsize == 8 else "uint32_t"
-    fields = {"v": str(kind), "t": c_type(kind.dtype), "n": kind.lanes,
-              "nbytes": kind.lanes * dtype.itemsize,
-              "u": c_type(kind.dtype) if dtype.kind == "f" else wide}
-    plain = VECTOR.format(**fields)
-    if dtype.kind == "f":
-        plain = "\n".join(["#ifdef __GNUC__", GNU_VECTOR.format(**fields), "#else",
-                           plain, "#endif"])
-    return [plain, VECTOR_MORE.format(**fields)]
+def vector(kind, name):
+    """The type of vectors of a dtype, and one function of them."""
+    t = c_type(kind.dtype)
+    fields = {"v": str(kind), "t": t, "n": kind.lanes, "e": t,
+              "nbytes": kind.lanes * np.dtype(kind.dtype).itemsize,
+              "sum_of_product": summed(kind.dtype, "a.v[i] * b.v[i]", "c.v[i]"),
+              "sum": summed(kind.dtype, "x[i]", "x[i + n]")}
+    if kind.dtype not in FLOATS:
+        fields["e"] = c_type(f"u{kind.dtype.removeprefix('u')}")
+    needs, text = VECTOR_FUNCTIONS[name]
+    return [VECTOR.format(**fields), *(t for n in needs for t in vector(kind, n)),
+            text.format(**fields)]
 
 
-def tile(kind):
-    """The type of a tile, and what one does with it, each vector by name."""
-    v, n = str(kind.vector), kind.vector.lanes
-    t, c = c_type(kind.vector.dtype), str(kind)
+def summed(dtype, a, b):
+    """The text of a sum; of whole numbers, one that wraps around."""
+    if dtype in FLOATS:
+        return f"{a} + {b}"
+    wide = "uint64_t" if "64" in dtype else "uint32_t"
+    return f"({c_type(dtype)}) (({wide}) {a} + ({wide}) {b})"
+
+
+TILE_FUNCTIONS = {  # name -> what it calls, its result, its arguments
+    "tile": (["splat"], "{c}", "{t} a"),
+    "inner": (["some", "fma"], "{c}",
+              "{c} sums, const {t} *a, int64_t at, const {t} *b,\n"
+              "    int64_t place, int64_t step, int64_t count"),
+    "outer": (["splat", "load", "fma"], "{c}",
+              "{c} sums, const {t} *a, int64_t at, int64_t step,\n"
+              "    const {t} *b, int64_t place"),
+    "get": (["some"], "{c}", "{c} sums, const {t} *a, int64_t at, int64_t step,\n"
+                             "    int64_t last"),
+    "put": (["put"], "void", "{c} sums, {t} *a, int64_t at, int64_t step,\n"
+                             "    int64_t top, int64_t first, int64_t last"),
+    "put_totals": (["total"], "void", "{c} sums, {t} *a, int64_t at, int64_t step,\n"
+                                      "    int64_t top, int64_t first, bool more"),
+}
+
+
+def tile(kind, name):
+    """The type of a tile, and one function of it; each vector stands by itself, so that
+    it can stay in a register."""
+    v, c, t = str(kind.vector), str(kind), c_type(kind.vector.dtype)
+    needs, result, args = TILE_FUNCTIONS[name]
+    lines = tile_lines(kind, name, v)
+    made = [f"{c} sums;"] if name == "tile" else []
+    back = ["return sums;"] if result == "{c}" else []
+    head = f"INLINE {result} {{c}}_{name}({args})".format(c=c, t=t)
+    body = "\n".join(f"    {line}" for line in [*made, *lines, *back])
+    return [*(text for n in needs for text in vector(kind.vector, n)),
+            f"typedef struct {{ {v} v[{kind.rows * kind.columns}]; }} {c};",
+            f"{head}\n{{\n{body}\n}}"]
+
+
+def tile_lines(kind, name, v):
+    """What a function of tiles does, for row after row of vectors."""
+    n = kind.vector.lanes
     places = [(i, i // kind.columns, i % kind.columns)
               for i in range(kind.rows * kind.columns)]
-    rows, columns = range(kind.rows), range(kind.columns)
-    products = [f"sums.v[{i}] = {v}_fma(left{r}, right{j}, sums.v[{i}]);"
+    rows = [f"at + {r} * step" for r in range(kind.rows)]
+    if name == "tile":
+        return [f"sums.v[{i}] = {v}_splat(a);" for i, _, _ in places]
+    if name == "get":
+        return [f"sums.v[{i}] = {v}_some(a, {rows[r]} + {j * n}, last - {j * n});"
                 for i, r, j in places]
-    return [f"typedef struct {{ {v} v[{len(places)}]; }} {c};", *(
-        "\n".join([f"INLINE {head}", "{", *(f"    {line}" for line in lines), "}"])
-        for head, lines in (
-            (f"{c} {c}_tile({t} a)",
-             [f"{c} sums;", *(f"sums.v[{i}] = {v}_splat(a);" for i, _, _ in places),
-              "return sums;"]),
-            (f"{c} {c}_inner({c} sums, const {t} *a, int64_t at, const {t} *b,\n"
-             "    int64_t place, int64_t step, int64_t count)",
-             [*(f"const {v} left{r} = {v}_some(a, at + {r} * step, count);"
-                for r in rows),
-              *(f"const {v} right{j} = {v}_some(b, place + {j} * step, count);"
-                for j in columns), *products, "return sums;"]),
-            (f"{c} {c}_outer({c} sums, const {t} *a, int64_t at, int64_t step,\n"
-             f"    const {t} *b, int64_t place)",
-             [*(f"const {v} left{r} = {v}_splat(a[at + {r} * step]);" for r in rows),
-              *(f"const {v} right{j} = {v}_load(b, place + {j * n});"
-                for j in columns), *products, "return sums;"]),
-            (f"{c} {c}_get({c} sums, const {t} *a, int64_t at, int64_t step,\n"
-             "    int64_t last)",
-             [*(f"sums.v[{i}] = {v}_some(a, at + {r} * step + {j * n}, last - {j * n});"
-                for i, r, j in places), "return sums;"]),
-            (f"void {c}_put({c} sums, {t} *a, int64_t at, int64_t step, int64_t top,\n"
-             "    int64_t first, int64_t last)",
-             [f"if (top <= {r}) {v}_put(a, at + {r} * step + {j * n}, sums.v[{i}], "
-              f"first - {j * n}, last - {j * n});" for i, r, j in places]),
-            (f"void {c}_put_totals({c} sums, {t} *a, int64_t at, int64_t step,\n"
-             "    int64_t top, int64_t first, bool more)",
-             [f"if (top <= {r} && first <= {j}) a[at + {r} * step + {j}] = ({t}) "
-              f"({v}_total(sums.v[{i}]) + (more ? a[at + {r} * step + {j}] : 0));"
-              for i, r, j in places])))]
-
-
+    if name == "put":
+        return [f"if (top <= {r}) {v}_put(a, {rows[r]} + {j * n}, sums.v[{i}], "
+                f"first - {j * n}, last - {j * n});" for i, r, j in places]
+    if name == "put_totals":
+        lines = [f"{c_type(kind.vector.dtype)} *row, sum;"]
+        for i, r, j in places:
+            added = summed(kind.vector.dtype, f"row[{j}]", "sum")
+            lines += [f"row = a + {rows[r]};"] * (j == 0)
+            lines += [f"sum = {v}_total(sums.v[{i}]);",
+                      f"if (top <= {r} && first <= {j}) "
+                      f"row[{j}] = more ? {added} : sum;"]
+        return lines
+    left = [f"{v}_some(a, {row}, count)" if name == "inner" else f"{v}_splat(a[{row}])"
+            for row in rows]
+    right = [f"{v}_some(b, place + {j} * step, count)" if name == "inner" else
+             f"{v}_load(b, place + {j * n})" for j in range(kind.columns)]
+    return [*(f"const {v} left{r} = {text};" for r, text in enumerate(left)),
+            *(f"const {v} right{j} = {text};" for j, text in enumerate(right)),
+            *(f"sums.v[{i}] = {v}_fma(left{r}, right{j}, sums.v[{i}]);"
+              for i, r, j in places)]

@@ -152,6 +152,8 @@ class Function:
         self.natural = set(self.places)
         self.written, self.read = set(), set()
         self.settle()
+        self.tree = _Decided(self).visit(self.tree)
+        self.find_read()
         self.text = "\n".join(self.lines())
 
     def fail(self, node):
@@ -167,8 +169,6 @@ class Function:
             for target, value in self.assignments(node):
                 if isinstance(target, ast.Name):
                     assigned.setdefault(target.id, []).append(value)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                self.read.add(node.id)
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
                 self.written.add(node.value.id)
             if isinstance(node, ast.Call) and (n := ast.unparse(node.func)) in WRITES:
@@ -192,6 +192,28 @@ class Function:
                         self.natural.discard(name)
             if before == (self.types, self.places, self.natural):
                 return
+
+    def find_read(self):
+        """Find the names that are read, but not only to set names that never are."""
+        users = {}  # name that is set -> names that are read for it; None: what is done
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.stmt) or node is self.tree:
+                continue
+            pairs = [*self.assignments(node)]
+            parts = [(t.id if isinstance(t, ast.Name) and not isinstance(node, ast.For)
+                      else None, p) for t, v in pairs for p in (t, v)]
+            if not pairs or isinstance(node, ast.For):
+                parts = [(None, p) for p in ast.iter_child_nodes(node)
+                         if isinstance(p, ast.expr)]
+            for name, tree in parts:
+                users.setdefault(name, set()).update(
+                    n.id for n in ast.walk(tree)
+                    if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        wanted = [None]
+        while wanted:
+            new = users.get(wanted.pop(), set()) - self.read
+            self.read |= new
+            wanted += new
 
     @staticmethod
     def assignments(node):
@@ -402,14 +424,15 @@ class Function:
         inner = {}  # statement -> the names that it declares
         for name in sorted(own):
             users = [s for s in body if occurs(s, name)]
-            if all(fresh_in(user, name) for user in users):
-                for user in users:
+            until = next((i for i, s in enumerate(users)
+                          if not fresh_in(s, name)), None)
+            if until is None or assigns(users[until], name):
+                for user in users[:until]:
                     inner.setdefault(user, set()).add(name)
         for statement in body:
             mine = inner.get(statement, set())
             for name in sorted(own - mine):
-                if occurs(statement, name) and \
-                        not any(name in names for names in inner.values()):
+                if occurs(statement, name):
                     own = own - {name}
                     if not assigns(statement, name):
                         zero = "0" if isinstance(self.types[name], str) else "{0}"
@@ -501,6 +524,21 @@ class Function:
             yield f"{pad}{declared} = {found.text};"
 
 
+class _Decided(ast.NodeTransformer):
+    """Whole numbers that are compared with themselves: only NaN differs from itself."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def visit_Compare(self, node):
+        """The answer, if it is known."""
+        left, right = node.left, node.comparators[0]
+        if ast.dump(left) == ast.dump(right) and \
+                self.function.value(left).type not in FLOATS:
+            return ast.Constant(isinstance(node.ops[0], (ast.Eq, ast.LtE, ast.GtE)))
+        return node
+
+
 # -- names and where they are declared -------------------------------------------------
 def spelled(name):
     """A name as C may have it."""
@@ -508,8 +546,10 @@ def spelled(name):
 
 
 def occurs(tree, name):
-    """Whether a name is read or written."""
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(tree))
+    """Whether a name is read or written; all names of a tree are noted in it."""
+    if not hasattr(tree, "all_names"):
+        tree.all_names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    return name in tree.all_names
 
 
 def part(names, body):
@@ -636,8 +676,6 @@ def compared(node, a, b):
                 float(np.float32(one.number)) == one.number:
             kind = "float32"
     sign = OPERATORS[type(node.ops[0])]
-    if a.text == b.text and kind not in FLOATS:  # only NaN differs from itself
-        return literal(sign in ("==", "<=", ">="))
     return operation(sign, a, b, kind)._replace(type="bool")
 
 

@@ -135,7 +135,6 @@ class Source(NamedTuple):
     steps: list = ()      # for the driver, and how many arrays a call passes
     n_arrays: int = 0
     beside: tuple = (0, 0)  # where in the arena helpers have scratch, and bytes of each
-    outside: dict = {}      # operator -> why the text needs minihybrid for it
 
     @property
     def nbytes_helpers(self):

@@ -436,4 +436,5 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False
 
 def _some(names):
     names = sorted(names)
-    return ", ".join(f"'{n}'" for n in names[:5]) + (", ..." if len(names) > 5 else "")
+    some = ", ".join(f"'{n:.60}'" for n in names[:5])
+    return some + (", ..." if len(names) > 5 else "")

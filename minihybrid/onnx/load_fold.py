@@ -17,7 +17,8 @@ from minihybrid.onnx.load_values import Value
 def fold(call):
     """The numbers of a node's output, once for each trial; `None` if not possible."""
     rule = FOLDED.get(call.node.op)
-    if rule is None or not call.inputs or any(
+    optional = 3 if call.node.op == "Slice" else len(call.inputs)
+    if rule is None or not call.inputs or None in call.inputs[:optional] or any(
             v is not None and v.arrays is None for v in call.inputs):
         return None
     with np.errstate(all="ignore"):
@@ -156,6 +157,8 @@ def _product(call, data, given=None):
     axes = call.integers("axes") if given is None else \
         tuple(int(a) for a in given.ravel()[:64])
     keep = bool(call.integer("keepdims", 1))
+    if call.integer("noop_with_empty_axes", 0) and not axes:
+        return data
     return np.asarray(np.prod(data, axes, data.dtype, keepdims=keep))
 
 

@@ -7,12 +7,12 @@ Gives:   `MUTATORS`: target -> function of both; the result may be longer.
 import json
 import struct
 
+from fuzz.mutate_onnx import mutate_onnx
+from fuzz.words import NUMBERS, WORDS
+
 from minihybrid.op import OPS
 
 NAMES = sorted(OPS)
-NUMBERS = [0, 1, 2, 3, 4, 7, 8, 16, 32, 33, 255, 1000, 2**15, 2**16, 2**31 - 1, 2**31,
-           2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1, -1, -2, -3, -4,
-           -5, -100, -2**31, -2**31 - 1, -2**63, -2**63 - 1, 10**9, 10**18, 10**30]
 # Texts that a program which evaluates attributes would regret.
 LITERALS = [
     "", " ", "0", "1", "2", "3", "4", "-1", "-2", "-3", "7", "2147483648", "1000000000",
@@ -30,8 +30,7 @@ LITERALS = [
     "S1000000000", "(1000000,)f4", "f4,f4", "<f4", ">f8", "M8[s]", "complex64",
     "relu", "avg", "valid", "clip", "wrap", "constant", "reflect", "max", "fro",
     "ij,jk->ik", "ii->i", "...->...", "a" * 60 + "->", "NCHW", "NHWC"]
-WORDS = ["", "a", "data", "self", "PWNED\n", "x'''\nimport os  # PWNED", "../../PWNED",
-         "{PWNED}", "__class__", "\0", "\ud800", "é", "x" * 5000, "%s", "a.1", "name"]
+
 
 
 def mutate_params(data, rng):
@@ -185,4 +184,4 @@ def _anything(graph, rng):
 
 CHANGES = {_attribute: 8, _drop_attribute: 1, _shape: 4, _operator: 3, _input: 3,
            _n_inputs: 2, _twice: 1, _chain: 4, _name: 1, _heads: 1, _anything: 1}
-MUTATORS = {"params": mutate_params, "graph": mutate_graph}
+MUTATORS = {"params": mutate_params, "graph": mutate_graph, "onnx": mutate_onnx}

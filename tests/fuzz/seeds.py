@@ -37,4 +37,11 @@ def graph_seeds():
     return made + [(GOLDEN / name).read_bytes() for name in files]
 
 
-SEEDS = {"params": param_seeds, "graph": graph_seeds}
+def onnx_seeds():
+    """What PyTorch and TensorFlow wrote."""
+    files = (GOLDEN / "onnx").glob("*.onnx")
+    return [data for data in (f.read_bytes() for f in sorted(files))
+            if len(data) < 20_000]
+
+
+SEEDS = {"params": param_seeds, "graph": graph_seeds, "onnx": onnx_seeds}

@@ -4,6 +4,7 @@ Each target takes the bytes of a file. It may end well or with an error of the l
 own; anything else, long waits and large memory are findings (`tried`).
 """
 
+import math
 import resource
 import time
 import traceback
@@ -39,35 +40,70 @@ def read_params(data):
 def read_graph(data):
     """A symbol file: look at it, write it again, type it, and run it if it is small."""
     symbol = serial.fromjson(data, "file")
-    text = symbol.tojson()
-    if serial.fromjson(text).tojson() != text:
-        raise Finding(f"written, read and written again, it is another: {text}")
-    graph = Graph.of(symbol)
-    graph.show()
-    symbol.debug_str()
-    symbol.list_outputs(), symbol.attr_dict()
+    look(symbol)
     choice = zlib.crc32(data)
     arguments = symbol.list_arguments()
-    shape = [(2, 3), (2, 3, 4, 4), (3,), (2, 4, 3)][choice % 4]
     types = symbol.infer_type_partial()
     found = symbol.infer_shape_partial()
-    if not all(all(s) for group in found for s in group):
-        first = [shape] * (arguments[:1] != []) + [None] * (len(arguments) - 1)
+    if not all(all(s) for group in found for s in group):  # a guess helps
+        guess = [(2, 3), (2, 3, 4, 4), (3,), (2, 4, 3)][choice % 4]
+        first = [guess] * (arguments[:1] != []) + [None] * (len(arguments) - 1)
         known = [a if all(a) and a else s for a, s in zip(found[0], first, strict=True)]
         found = symbol.infer_shape_partial(*known)
-    internals = symbol.get_internals()
-    sizes = internals.infer_shape(*found[0])[1]
-    if sizes is None or 16 * sum(int(np.prod(s, dtype=float)) for s in sizes) \
-            > RUN_BYTES or len(graph.nodes) > 100:
+    sizes = symbol.get_internals().infer_shape(*found[0])[1]
+    if sizes is None or not is_small(sizes):
         return
     rng = np.random.default_rng(choice)
     specs = [Spec(s, np.dtype(t or "float32")) for s, t in zip(
         found[0] + found[2], types[0] + types[2], strict=True)]
-    values = [nd.array(rng.integers(0, 3, s.shape), dtype=s.dtype) for s in specs]
+    run(symbol, [rng.integers(0, 3, s.shape).astype(s.dtype) for s in specs],
+        choice % 8 == 0)
+
+
+def read_onnx(data):
+    """An ONNX file: translate it, look at it, run it if it is small."""
+    from minihybrid.onnx.load import translate
+    from minihybrid.onnx.load_file import read_model
+    model = read_model(data, "file")
+    symbol, scope = translate(model)
+    look(symbol)
+    told = {name: tuple(n if isinstance(n, int) else 2 for n in shape or (2, 3))
+            for name, _, shape in model.inputs}
+    shapes = [scope.arrays[n].shape if n in scope.arrays else told[n]
+              for n in symbol.list_arguments()]
+    sizes = symbol.get_internals().infer_shape(*shapes)[1]
+    if sizes is None or not is_small(sizes):
+        return
+    choice = zlib.crc32(data)
+    rng = np.random.default_rng(choice)
+    kinds = {name: dtype for name, dtype, _ in model.inputs}
+    run(symbol, [scope.arrays[n] if n in scope.arrays else rng.integers(0, 3, told[n])
+                 .astype(kinds[n] or "float32") for n in symbol.list_inputs()],
+        choice % 8 == 0)
+
+
+def look(symbol):
+    """Print a symbol, and write it twice: the second must be the first."""
+    text = symbol.tojson()
+    if serial.fromjson(text).tojson() != text:
+        raise Finding(f"written, read and written again, it is another: {text}")
+    Graph.of(symbol).show()
+    symbol.debug_str(), symbol.list_outputs(), symbol.attr_dict()
+
+
+def is_small(sizes):
+    """Whether values of these shapes may be computed here."""
+    return len(sizes) < 200 and 16 * sum(math.prod(s) for s in sizes) < RUN_BYTES
+
+
+def run(symbol, arrays, with_source):
+    """Compute on arrays, one a variable; write the sources that would be compiled."""
     variables = sum(symbol._variables(), [])
-    replay(symbol.refs, dict(zip(variables, values, strict=True)))
-    if choice % 8 == 0:
-        write_source(symbol, variables, specs)
+    arrays = [nd.array(a, dtype=a.dtype) for a in arrays]
+    replay(symbol.refs, dict(zip(variables, arrays, strict=True)))
+    if with_source:
+        write_source(symbol, variables, [Spec(a.shape, np.dtype(a.dtype))
+                                         for a in arrays])
 
 
 def write_source(symbol, variables, specs):
@@ -82,7 +118,7 @@ def write_source(symbol, variables, specs):
             raise Finding(f"a word of the file stands in the source: {plan.source}")
 
 
-TARGETS = {"params": read_params, "graph": read_graph}
+TARGETS = {"params": read_params, "graph": read_graph, "onnx": read_onnx}
 
 
 def tried(target, data):

@@ -176,13 +176,20 @@ def np_net():
     npx.save(str(HERE / "np_net.nd"), {"x": x, "y": net(x)})
 
 
+def loop():
+    """An operator with a graph of its own inside."""
+    x, s = mx.sym.var("x"), mx.sym.var("s")
+    out, _ = mx.sym.contrib.foreach(lambda d, s: (d + s, d * s), x, s)
+    mx.sym.relu(out, name="out").save(str(HERE / "foreach-symbol.json"))
+
+
 def arrays():
     """Sparse arrays, and every dtype in each version of the format."""
     rows = nd.array([[0, 0], [1, 2], [0, 0], [3, 4]])
     nd.save(str(HERE / "sparse.nd"), {
         "rows": rows.tostype("row_sparse"), "csr": rows.tostype("csr"),
-        "none": nd.sparse.zeros("row_sparse", (3, 2)),
-        "empty": nd.sparse.zeros("csr", (3, 2))})
+        "none": nd.zeros((3, 2)).tostype("row_sparse"),
+        "empty": nd.zeros((3, 2)).tostype("csr")})
     (HERE / "old").mkdir(exist_ok=True)
     for name, data in old_files.arrays().items():
         path = HERE / "old" / name
@@ -222,3 +229,4 @@ if __name__ == "__main__":
     old_graphs()
     np_functions()
     np_net()
+    loop()
