@@ -19,7 +19,7 @@ from minihybrid.nd import NDArray
 from minihybrid.onnx import export, export_model, write_onnx
 from minihybrid.onnx.export_draft import ExportError
 from minihybrid.op import ShapeError, Spec
-from minihybrid.sym import Symbol, trace
+from minihybrid.sym import Symbol
 
 onnx = pytest.importorskip("onnx", reason="the library onnx is not installed: no model "
                            "is checked; pip install 'minihybrid[onnx]'")
@@ -221,7 +221,7 @@ NETS = {
                   (2, 3, 32, 32)),
     "mobilenet": (vision.mobilenet0_25(classes=10), (2, 3, 32, 32)),
     "mobilenet v2": (vision.mobilenet_v2_0_25(classes=10), (2, 3, 32, 32)),
-    "vgg": (vision.VGG([1, 2], [4, 8], batch_norm=True), (2, 3, 8, 8)),
+    "vgg": (vision.VGG([1, 2], [4, 8], batch_norm=True).features[:9], (2, 3, 8, 8)),
     "parts of squeezenet": (vision.chain(vision.fire(2, 3), vision.fire(3, 4)), IMAGE),
 }
 
@@ -373,7 +373,7 @@ def test_a_fixed_batch_stands_in_the_file(tmp_path):
     (lambda x: x.reshape((4, 3, 2)), "does for a batch of 4, but not of 5 "),
     (lambda x: sym.squeeze(x, name="s"),
      r"squeeze 's' .* length of the batch \(compared: 4, 5, 11, 1\)"),
-    (lambda x: sym.diag(x, name="d"), "diag 'd' .* fix the length by dynamic=False"),
+    (lambda x: sym.diag(x, name="d"), "diag 'd' .* with dynamic=False writes"),
 ])
 def test_a_net_for_one_batch_says_so(made, words, tmp_path):
     symbol, specs = made(sym.var("x")), {"x": Spec((4, 6), FLOATS)}
@@ -398,18 +398,46 @@ class Mean(mx.gluon.HybridBlock):
         return x / x.shape[0]
 
 
-def traced_again(net):
-    return lambda specs: Symbol(trace(net, {"data": specs["data"]})[0].heads)
+def called(net, x):
+    net.initialize()
+    net.hybridize(backend="numpy")
+    net(x)
+    return net
 
 
 def test_lengths_that_python_wrote_are_found_by_tracing_again(tmp_path):
     """As a symbol, the net would sum over other numbers for another batch."""
-    specs = {"data": Spec((4, 3, 2), FLOATS)}
-    running = exported(tmp_path, traced_again(Flat()), {}, specs)
+    x = nd.random.normal(shape=(4, 3, 2))
+    (path,) = called(Flat(), x).export(str(tmp_path / "net"), format="onnx")
+    assert path == str(tmp_path / "net.onnx")
     x = nd.random.normal(shape=(6, 3, 2))
-    assert_agree(running, {"data": x.asnumpy()}, [Flat()(x)], "flat")
+    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
+                 [Flat()(x)], "flat")
     with pytest.raises(ExportError, match="_div_scalar .* length of the batch"):
-        write_onnx(traced_again(Mean()), {}, specs, tmp_path / "net.onnx")
+        called(Mean(), x).export(str(tmp_path / "net"), format="onnx")
+
+
+class Cell(mx.gluon.HybridBlock):
+    """Two inputs, of which the second is a list."""
+
+    def hybrid_forward(self, F, x, states):
+        h = F.tanh(F.FullyConnected(F.concat(x, states[0], dim=1), F.ones((3, 5)),
+                                    no_bias=True, num_hidden=3))
+        return h, [h + states[0]]
+
+
+def test_a_net_of_nested_inputs_is_exported(tmp_path):
+    x, h = nd.random.normal(shape=(4, 2)), nd.random.normal(shape=(4, 3))
+    net = Cell()
+    net.hybridize(backend="numpy")
+    net(x, [h])
+    (path,) = net.export(str(tmp_path / "cell"), format="onnx")
+    running = session(onnx.load(path).SerializeToString())
+    assert [i.name for i in running.get_inputs()] == ["data0", "data1"]
+    x, h = nd.random.normal(shape=(2, 2)), nd.random.normal(shape=(2, 3))
+    out, (state,) = net(x, [h])
+    assert_agree(running, {"data0": x.asnumpy(), "data1": h.asnumpy()}, [out, state],
+                 "cell")
 
 
 # -- what is refused -------------------------------------------------------------------
@@ -439,6 +467,12 @@ def test_more_than_a_file_holds_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "LIMIT", nbytes - 1)
     with pytest.raises(ExportError, match=f"take {nbytes} bytes, but a file holds "):
         write_onnx(symbol, params, specs, tmp_path / "net.onnx")
+
+
+def test_a_dtype_that_onnx_does_not_take_is_refused(tmp_path):
+    with pytest.raises(ExportError, match="ReduceSum.* unsupported type: .*int8"):
+        write_onnx(sym.sum(sym.var("x")), {}, {"x": Spec((2,), np.dtype("int8"))},
+                   tmp_path / "net.onnx")
 
 
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):

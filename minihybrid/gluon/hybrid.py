@@ -11,6 +11,7 @@ What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
 import threading
+from itertools import repeat
 from typing import NamedTuple
 
 from minihybrid import np
@@ -52,13 +53,14 @@ class Plans(dict):
 class Entry:
     """A traced signature: its graph, and what runs it."""
 
-    def __init__(self, graph, names, structure, params, kind):
+    def __init__(self, graph, names, structure, params, kind, again):
         self.graph, self.names, self.structure = graph, names, structure
         self.params = params   # the Parameters that the graph reads, by name
         self.tiers = None      # for calls off the tape
         self.op, self.ops = None, {}  # for calls on the tape: the last, and all
         self.bound, self.version = None, -1
         self.kind = kind       # the class of the arrays that it takes and gives
+        self.again = again     # name -> Spec of the inputs to a graph, for other specs
 
     def places(self, arrays):
         """name -> ndarray, of the inputs and the parameters: where states lie."""
@@ -114,9 +116,9 @@ def static(args):
     return SLOT if isinstance(args, NDArray) else (type(args), args)
 
 
-def alike(symbol, array):
-    """The symbol that stands for an array, in the array's world."""
-    return symbol.as_np_ndarray() if isinstance(array, np.ndarray) else symbol
+def alike(symbol, kind):
+    """The symbol that stands for an array of a class, in that class's world."""
+    return symbol.as_np_ndarray() if kind is np.ndarray else symbol
 
 
 class Hybrid:
@@ -207,14 +209,18 @@ class Hybrid:
             names = ["_" + name for name in names]
         specs = {n: Spec(a.data.shape, a.data.dtype)
                  for n, a in zip(names, arrays, strict=True)}
-        kind = np.ndarray if any(isinstance(a, np.ndarray) for a in arrays) else NDArray
-        recording, STATE.recording = STATE.recording, False
-        try:
-            graph, result = trace(
-                lambda *symbols: self.function(*restore(args, map(
-                    alike, symbols, arrays))), specs, STATE.training)
-        finally:
-            STATE.recording = recording
+        kinds = [np.ndarray if isinstance(a, np.ndarray) else NDArray for a in arrays]
+        places = restore(args, repeat(SLOT))  # keeps no array alive
+
+        def run(specs):
+            recording, STATE.recording = STATE.recording, False
+            try:
+                return trace(lambda *symbols: self.function(*restore(places, map(
+                    alike, symbols, kinds))), specs, STATE.training)
+            finally:
+                STATE.recording = recording
+
+        graph, result = run(specs)
         params = self.params()
         used = {}
         for node in graph.variables:
@@ -225,7 +231,9 @@ class Hybrid:
                                  "an argument nor a parameter")
             used[node.name] = params[node.name]
         self.finish(graph, used)
-        return Entry(graph, names, slots(result), used, kind)
+        kind = np.ndarray if np.ndarray in kinds else NDArray
+        return Entry(graph, names, slots(result), used, kind,
+                     lambda specs: run(specs)[0])
 
     def finish(self, graph, params):
         """Give the parameters the shapes that the trace found."""

@@ -20,10 +20,12 @@ __all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluo
 
 
 def write_net(entry, path, _):
-    """`path.onnx`, for batches of any size: a format of `net.export`."""
+    """`path.onnx`, for batches of any length: a format of `net.export`."""
     specs = {n.name: n.specs[0] for n in entry.graph.variables}
-    return (write_onnx(Symbol(entry.graph.heads),
-                       {name: p.data() for name, p in entry.params.items()},
+
+    def traced(specs):
+        return Symbol(entry.again({name: specs[name] for name in entry.names}).heads)
+    return (write_onnx(traced, {name: p.data() for name, p in entry.params.items()},
                        {name: specs[name] for name in entry.names}, f"{path}.onnx"),)
 
 

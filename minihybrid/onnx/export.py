@@ -25,13 +25,13 @@ LIMIT = 2**31 - 1  # bytes of a protobuf message
 
 # -- the file --------------------------------------------------------------------------
 def library():
-    """The library's modules that make messages of nodes and of arrays."""
+    """The library's modules that make messages, and the one that checks them."""
     try:
-        from onnx import helper, numpy_helper
+        from onnx import checker, helper, numpy_helper
     except ImportError:
         raise HybridError("export to ONNX needs the library onnx, which is not "
                           'installed; pip install "minihybrid[onnx]"') from None
-    return helper, numpy_helper
+    return checker, helper, numpy_helper
 
 
 class Writer:
@@ -41,7 +41,7 @@ class Writer:
     """
 
     def __init__(self, taken, length):
-        self.helper, self.numpy_helper = library()
+        self.checker, self.helper, self.numpy_helper = library()
         self.length = length
         self.initializers, self.constants, self.names = [], {}, Draft(taken)
 
@@ -93,14 +93,22 @@ class Writer:
         return self.helper.make_tensor_value_info(name, self.kind(spec.dtype), lengths)
 
     def model(self, nodes, inputs, outputs):
-        """The bytes of the whole."""
+        """The bytes of the whole, which the library has checked.
+
+        Raises:  ExportError if an operator does not take a dtype, such as int8.
+        """
         graph = self.helper.make_graph(nodes, "minihybrid", inputs, outputs,
                                        self.initializers)
-        return self.helper.make_model(
+        model = self.helper.make_model(
             graph, producer_name="minihybrid", producer_version=__version__,
             ir_version=IR_VERSION,
-            opset_imports=[self.helper.make_opsetid("", OPSET)],
-        ).SerializeToString(deterministic=True)
+            opset_imports=[self.helper.make_opsetid("", OPSET)])
+        try:
+            self.checker.check_model(model, full_check=True)
+        except Exception as error:  # the library's classes have no other parent
+            raise ExportError(f"export to ONNX: its checker says {error}; use dtypes "
+                              "that the operator takes") from None
+        return model.SerializeToString(deterministic=True)
 
 
 def write_onnx(symbol, params, specs, path, dynamic=True):

@@ -136,8 +136,8 @@ class Merged:
         raise ExportError(
             f"export of {step.source} to ONNX: what it does depends on the length of "
             f"the batch (compared: {', '.join(map(str, self.sizes))}) in a way that a "
-            "file for all batches cannot say; fix the length by dynamic=False, or "
-            "write the net with reshape codes (0, -1) in place of lengths")
+            "file for all batches cannot say; mx.onnx.export_model with dynamic=False "
+            "writes a file for one length")
 
     def add(self, rows):
         """Append what the same step is in all drafts."""

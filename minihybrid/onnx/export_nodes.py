@@ -172,7 +172,8 @@ def drafted(traced, specs, batch):
         except HybridError as error:
             raise ExportError(
                 f"export to ONNX: the net does for a batch of {length}, but not of "
-                f"{size} ({error}); fix the length by dynamic=False") from None
+                f"{size} ({error}); mx.onnx.export_model with dynamic=False writes a "
+                "file for this length") from None
         drafts.append(draft)
         found.append(outs)
     return Program(agreed(drafts, sizes, batch[0]), names, *found[:2])

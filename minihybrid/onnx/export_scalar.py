@@ -10,9 +10,10 @@ What is left out: functions that ONNX has not (gamma, erfinv).
 
 import ast
 import math
-import re
 
 import numpy as np
+
+from minihybrid.ops.elementwise import literal
 
 BINARY = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div",
           ast.BitAnd: "BitwiseAnd", ast.BitOr: "BitwiseOr", ast.BitXor: "BitwiseXor"}
@@ -23,15 +24,13 @@ FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "C
              "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
              "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
              "abs": "Abs", "power": "Pow", "min": "Min", "max": "Max"}
-# Expressions for which ONNX has one operator.
-IDIOMS = [(re.compile(re.escape(text).replace("B", "(?P<b>.+?)", 1).replace(
-    "B", "(?P=b)") + "$"), kind) for text, kind in (
-        ("T(0) if {a} <= 0 else {a}", "Relu"), ("T(1) / T({a})", "Reciprocal"),
-        ("T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})", "Sign"),
-        ("(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))", "Softplus"),
-        ("{a} / (T(1) + abs(T({a})))", "Softsign"),
-        ("{a} if {a} >= B or {a} != {a} else B", "Max"),
-        ("{a} if {a} <= B or {a} != {a} else B", "Min"))]
+# Expressions for which ONNX has one operator of all inputs.
+IDIOMS = {"T(0) if {a} <= 0 else {a}": "Relu", "T(1) / T({a})": "Reciprocal",
+          "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})": "Sign",
+          "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))": "Softplus",
+          "{a} / (T(1) + abs(T({a})))": "Softsign",
+          "{a} if {a} >= {b} or {a} != {a} else {b}": "Max",
+          "{a} if {a} <= {b} or {a} != {a} else {b}": "Min"}
 NAMES = "abcde"
 
 
@@ -42,13 +41,12 @@ def elementwise(draft, node, inputs):
         number = np.full(1, Builder(draft, {}, dtype).read(text), dtype)
         shape = draft.add("Shape", inputs[0], dtype="int64")
         return draft.add("ConstantOfShape", shape, dtype=dtype, value=number)
-    given = dict(zip(NAMES, inputs, strict=False))
-    builder = Builder(draft, given, dtype)
-    for pattern, kind in IDIOMS:
-        if found := pattern.match(text):
-            args = ["{a}", *found.groupdict().values()]
-            args = [builder.read(arg) for arg in args]
-            return draft.add(kind, *(draft.cast(v, dtype) for v in args), dtype=dtype)
+    builder = Builder(draft, dict(zip(NAMES, inputs, strict=False)), dtype)
+    if "scalar" in node.attrs:  # the second input
+        scalar = literal(node.attrs["scalar"])
+        text, builder.given["b"] = text.replace(scalar, "{b}"), builder.read(scalar)
+    if kind := IDIOMS.get(text):
+        return draft.add(kind, *(draft.cast(v, dtype) for v in builder.given.values()))
     return draft.cast(builder.read(text), dtype)
 
 
