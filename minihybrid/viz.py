@@ -161,7 +161,7 @@ def memory_map(graph, memory):
     share bytes at different steps show memory that is used again.
     """
     refs = [(n, i) for n in graph.nodes if n.op and not n.op.view
-            for i in range(n.n_outputs)]
+            for i in range(n.n_outputs)] + list(memory.scratch.values())
     rows = [(memory.offsets[ref], row)
             for ref, row in zip(refs, memory.steps, strict=True)
             if ref in memory.offsets]

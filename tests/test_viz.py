@@ -390,6 +390,18 @@ def test_memory_map_has_a_block_for_each_value_of_the_arena():
     assert tips[0] == "fullyconnected0: 24 bytes at 0, steps 0 to 1"
 
 
+def test_memory_map_has_a_block_for_what_loops_need_beside():
+    square = Spec((200, 200), np.dtype("float32"))
+    product = sym._internal._matmul
+    graph = traced(lambda a, b, c: product(product(a, b), c), a=square, b=square,
+                   c=square)
+    memory = plan_memory(graph)
+    root = ElementTree.fromstring(memory_map(graph, memory))
+    tips = [t.text for t in root.findall(f".//{SVG}g/{SVG}title")]
+    assert len(memory.scratch) == 2
+    assert [t.split(":")[0] for t in tips] == ["_matmul0", "scratch", "scratch"]
+
+
 def test_memory_map_of_nothing_is_a_picture_too():
     graph = only_an_input()
     root = ElementTree.fromstring(memory_map(graph, plan_memory(graph)))

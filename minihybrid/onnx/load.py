@@ -11,7 +11,6 @@ What is left out: opsets before 7, subgraphs (If, Loop, Scan), quantised network
 """
 
 from minihybrid import nd
-from minihybrid.attribute import AttrScope
 from minihybrid.context import check_context
 from minihybrid.files import FileError
 from minihybrid.gluon.block import SymbolBlock
@@ -35,7 +34,7 @@ def import_model(model_file):
     The dicts have NDArrays by name, as `model.load_checkpoint` gives them.
     Raises:  FileError naming the node; all operators that are missing, at once.
     """
-    symbol, scope = _read(model_file)
+    symbol, scope = translate(read_file(model_file))
     states = set(symbol.list_auxiliary_states())
     arrays = {name: nd.array(a, dtype=a.dtype) for name, a in scope.arrays.items()}
     return (symbol, {k: v for k, v in arrays.items() if k not in states},
@@ -49,7 +48,7 @@ def import_to_gluon(model_file, ctx=None):
     Raises:  FileError naming the node; all operators that are missing, at once.
     """
     check_context(ctx)
-    symbol, scope = _read(model_file)
+    symbol, scope = translate(read_file(model_file))
     states = set(symbol.list_auxiliary_states())
     params = {}
     for name, array in scope.arrays.items():
@@ -75,21 +74,18 @@ def get_model_metadata(model_file):
 
 
 # -- the walk --------------------------------------------------------------------------
-def _read(model_file):
-    """(symbol, scope) of a file."""
-    return translate(read_file(model_file))
-
-
 def translate(model):
     """(symbol, scope): each node that the outputs need, in our operators."""
     nodes, wanted = _needed(model)
     missing = [n for n in nodes if n.domain not in ("", "ai.onnx")
                or n.op not in OPERATORS]
     if missing:
-        names = sorted({f"{n.op:.40} ({n.domain or 'ai.onnx':.40})" for n in missing})
+        names = sorted({f"{n.op:.40} ({n.domain or 'ai.onnx'!r:.40})" for n in missing})
+        more = f" and {len(names) - 50} others" * (len(names) > 50)
         missing[0].fail(f"not supported here, of opset {model.opset}: "
-                        f"{', '.join(names)}; export the network with other operators")
-    with NameManager(), AttrScope():
+                        f"{', '.join(names[:50])}{more}; export the network with other "
+                        "operators")
+    with NameManager():
         scope = Scope(model)
         for node in nodes:
             _apply(Call(node, scope), wanted)

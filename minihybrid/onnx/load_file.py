@@ -190,13 +190,15 @@ def _node(proto, number, source, folder):
                                                   proto.name))
     inputs, outputs = ([_text(t, where) for t in names] for names in (
         proto.input, proto.output))
-    where += f" '{name or ', '.join(outputs):.60}' ({op:.40})"
+    if not op.isidentifier():
+        raise FileError(f"{where}: {op!r:.40} is no name of an operator")
+    where += f" {name or ', '.join(outputs)!r:.60} ({op:.40})"
     attrs = {}
     for attr in proto.attribute:
         key = _text(attr.name, where)
         if key in attrs:
-            raise FileError(f"{where}: the attribute '{key:.40}' is given twice")
-        attrs[key] = _attribute(attr, f"{where}, {key:.40}", folder)
+            raise FileError(f"{where}: the attribute {key!r:.40} is given twice")
+        attrs[key] = _attribute(attr, f"{where}, {key!r:.40}", folder)
     return OnnxNode(where, op, domain, name, inputs, outputs, attrs)
 
 
@@ -283,13 +285,13 @@ def _beside(tensor, nbytes, where, folder):
         plain = stat.S_ISREG(os.lstat(path).st_mode)
         size = os.path.getsize(path)
     except OSError as error:
-        raise FileError(f"{where}: its numbers are in '{name:.60}', which cannot be "
+        raise FileError(f"{where}: its numbers are in {name!r:.60}, which cannot be "
                         f"read: {error.strerror}") from None
     if not plain:
-        raise FileError(f"{where}: '{name:.60}' is a link, a folder or a device; "
+        raise FileError(f"{where}: {name!r:.60} is a link, a folder or a device; "
                         "needed: a regular file beside the model")
     if offset < 0 or length != nbytes or offset + length > size:
-        raise FileError(f"{where}: {length} bytes from byte {offset} of '{name:.60}', "
+        raise FileError(f"{where}: {length} bytes from byte {offset} of {name!r:.60}, "
                         f"which has {size}, but {nbytes} bytes are needed")
     with open(path, "rb") as file:
         file.seek(offset)

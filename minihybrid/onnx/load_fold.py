@@ -17,7 +17,8 @@ from minihybrid.onnx.load_values import Value
 def fold(call):
     """The numbers of a node's output, once for each trial; `None` if not possible."""
     rule = FOLDED.get(call.node.op)
-    if rule is None or not call.inputs or any(
+    optional = 3 if call.node.op == "Slice" else len(call.inputs)
+    if rule is None or not call.inputs or None in call.inputs[:optional] or any(
             v is not None and v.arrays is None for v in call.inputs):
         return None
     with np.errstate(all="ignore"):

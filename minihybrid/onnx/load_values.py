@@ -173,7 +173,7 @@ class Call:
         """Refuse attributes that were not asked for: they might mean something."""
         left = self.node.attrs.keys() - self.asked
         if left:
-            self.fail(f"the attribute '{min(left):.40}' is not supported")
+            self.fail(f"the attribute {min(left)!r:.40} is not supported")
 
     # -- inputs
     def count(self, n):
