@@ -56,7 +56,8 @@ READING_ORDER = """
     onnx.export_draft onnx.export_scalar onnx.export_layout onnx.export_layers
     onnx.export
     onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
-    onnx.load_shapes onnx.load_layers onnx.load onnx
+    onnx.load_shapes onnx.load_parts onnx.load_images onnx.load_layers
+    onnx.load onnx
     metric summary layout viz bench explain datasets show
     __init__
     """.split()

@@ -19,13 +19,15 @@ from minihybrid.name import NameManager
 from minihybrid.onnx.load_elementwise import ELEMENTWISE
 from minihybrid.onnx.load_file import read_file
 from minihybrid.onnx.load_fold import fold
+from minihybrid.onnx.load_images import IMAGES
 from minihybrid.onnx.load_layers import LAYERS
+from minihybrid.onnx.load_parts import PARTS
 from minihybrid.onnx.load_shapes import SHAPES
 from minihybrid.onnx.load_values import Call, Scope, Value
 from minihybrid.op import HybridError
 from minihybrid.sym import Group, Symbol
 
-OPERATORS = {**ELEMENTWISE, **LAYERS, **SHAPES}
+OPERATORS = {**ELEMENTWISE, **SHAPES, **PARTS, **IMAGES, **LAYERS}
 
 
 def import_model(model_file):

@@ -3,7 +3,7 @@
 Takes:   one node at a time, as a `Call`.
 Gives:   `ELEMENTWISE`: ONNX name -> function of the call that gives the outputs.
 
-What is left out: division of whole numbers, single bits, texts.
+What is left out: shifts of bits, texts.
 """
 
 import math
@@ -58,10 +58,13 @@ _raised = binary("broadcast_power", "_power_scalar", "_rpower_scalar")
 
 
 def _div(call):
-    if call.dtype(0) is not None and call.dtype(0).kind != "f":
-        call.fail(f"the inputs are {call.dtype(0)}, but only real numbers are divided "
-                  "here")
-    return _divided(call)
+    """Whole numbers are divided towards 0, by way of real ones."""
+    kind = call.dtype(0)
+    if kind is None or kind.kind == "f":
+        return _divided(call)
+    left, right = (OPS["Cast"](call.sym(i), dtype="float64") for i in (0, 1))
+    return OPS["Cast"](OPS["trunc"](OPS["broadcast_div"](left, right)), dtype=kind,
+                       name=label(call))
 
 
 def _pow(call):
@@ -71,8 +74,11 @@ def _pow(call):
 
 
 def _mod(call):
+    """The remainder has the sign of b, or with `fmod` that of a."""
     if call.integer("fmod", 0):
-        call.fail("fmod=1 is not supported; needed: 0")
+        whole = OPS["broadcast_mul"](call.sym(1), OPS["trunc"](
+            OPS["broadcast_div"](call.sym(0), call.sym(1))))
+        return OPS["broadcast_sub"](call.sym(0), whole, name=label(call))
     return binary("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")(call)
 
 
@@ -269,6 +275,8 @@ ELEMENTWISE = {
         "Atan": "arctan", "Sinh": "sinh", "Cosh": "cosh", "Asinh": "arcsinh",
         "Acosh": "arccosh", "Atanh": "arctanh", "IsNaN": "_npi_isnan",
         "Not": "_npi_logical_not", "Where": "_npi_where",
+        "BitwiseAnd": "_npi_bitwise_and", "BitwiseOr": "_npi_bitwise_or",
+        "BitwiseXor": "_npi_bitwise_xor", "Det": "_linalg_det",
         "And": "_npi_logical_and", "Or": "_npi_logical_or", "Xor": "_npi_logical_xor",
     }.items()},
     "Add": binary("broadcast_add", "_plus_scalar"),

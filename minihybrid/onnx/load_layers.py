@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from minihybrid.onnx.load_elementwise import label
-from minihybrid.onnx.load_shapes import padded
+from minihybrid.onnx.load_images import padded
 from minihybrid.op import OPS
 
 
@@ -203,8 +203,8 @@ def _batch_norm(call):
     call.integer("training_mode")  # whoever runs the net decides
     if not call.integer("spatial", 1):
         call.fail("spatial=0 is not supported; needed: 1")
-    states = [call.scope.parameter(call.need(i), call.fixed(i, what))
-              for i, what in ((3, "the running mean"), (4, "the running variance"))]
+    states = [call.sym(i) if call.need(i).fixed is None else
+              call.scope.parameter(call.need(i), call.need(i).fixed) for i in (3, 4)]
     return OPS["BatchNorm"](
         call.sym(0), call.sym(1), call.sym(2), *states, fix_gamma=False,
         eps=call.number("epsilon", 1e-5), momentum=call.number("momentum", 0.9),
@@ -223,14 +223,13 @@ def _layer_norm(call):
     ndim, data = call.ndim(0), call.sym(0)
     axis = call.axis(call.integer("axis", -1), ndim)
     call.integer("stash_type")
-    scale = call.fixed(1, "the scale")
-    if scale.shape != call.shape(0)[axis:]:
-        call.fail(f"the scale has shape {scale.shape}, but {call.shape(0)[axis:]} is "
-                  "needed")
-    gamma = call.scope.parameter(call.need(1), scale.ravel())
-    beta = _constant(call, call.need(1), np.zeros(scale.size)) \
-        if call.get(2) is None else \
-        call.scope.parameter(call.need(2), call.fixed(2, "the bias").ravel())
+    scale = call.shape(1)
+    if scale != call.shape(0)[axis:]:
+        call.fail(f"the scale has shape {scale}, but {call.shape(0)[axis:]} is needed")
+    gamma, beta = call.sym(1), _constant(call, call.need(1), np.zeros(scale)) \
+        if call.get(2) is None else call.sym(2)
+    gamma, beta = (v if len(scale) == 1 else OPS["Reshape"](v, shape=(-1,))
+                   for v in (gamma, beta))
     more = {"eps": call.number("epsilon", 1e-5), "axis": -1, "name": label(call)}
     if axis == ndim - 1:
         return OPS["LayerNorm"](data, gamma, beta, **more)
