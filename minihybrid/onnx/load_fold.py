@@ -157,7 +157,7 @@ def _product(call, data, given=None):
     axes = call.integers("axes") if given is None else \
         tuple(int(a) for a in given.ravel()[:64])
     keep = bool(call.integer("keepdims", 1))
-    if not axes and call.integer("noop_with_empty_axes", 0):
+    if call.integer("noop_with_empty_axes", 0) and not axes:
         return data
     return np.asarray(np.prod(data, axes, data.dtype, keepdims=keep))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minihybrid import sym
-from minihybrid.op import Spec
+from minihybrid.op import OPS, Spec
 from minihybrid.sym import Symbol
 
 LARGEST = 1 << 22  # elements of an array that a file may ask for, but does not hold
@@ -94,7 +94,7 @@ class Scope:
         if array is None and value.symbol is not None:
             return value.symbol
         numbers = value.fixed if array is None else array
-        numbers = numbers.reshape(numbers.shape or 1)  # MXNet's have axes
+        numbers, given = numbers.reshape(numbers.shape or 1), numbers
         name = self.unique(value.name)
         symbol = sym.var(name)
         spec = Spec(numbers.shape, numbers.dtype)
@@ -102,6 +102,8 @@ class Scope:
         self.arrays[name] = numbers
         if not value.trained:
             self.frozen.add(name)
+        if not given.ndim:  # a parameter has axes
+            symbol = OPS["_np_reshape"](symbol, newshape=())
         if array is None:
             value.symbol = symbol
         return symbol
