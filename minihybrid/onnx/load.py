@@ -103,7 +103,9 @@ def translate(model):
 def _head(scope, name):
     """The symbol of an output."""
     value = scope.values[name]
-    if value.symbol is None and value.fixed is None:
+    if value.arrays is None:
+        return value.symbol
+    if value.fixed is None:
         raise FileError(f"{scope.model.source}: the output {name!r:.60} follows from a "
                         "length that the file leaves open, not from data")
     return scope.parameter(value)
@@ -122,6 +124,7 @@ def _needed(model):
 def _apply(call, wanted):
     """Give a node's outputs their values."""
     node, scope = call.node, call.scope
+    call.check()
     try:
         made = fold(call) or OPERATORS[node.op](call)
         parts = made if isinstance(made, tuple) else (made,)
@@ -130,9 +133,11 @@ def _apply(call, wanted):
                 scope.spec(part)
     except FileError:
         raise
-    except (HybridError, ValueError, TypeError, IndexError, ArithmeticError) as error:
-        # Numbers that do not fit together are the file's fault, whoever finds out.
+    except HybridError as error:
         node.fail(str(error))
+    except (ValueError, TypeError, IndexError, ArithmeticError) as error:
+        # Numbers that do not fit together are the file's fault, whoever finds out.
+        node.fail(f"its shapes and numbers do not fit together: {error}")
     call.check_attributes()
     for i, name in enumerate(node.outputs):
         if i >= len(parts):
