@@ -205,11 +205,12 @@ def _batch_norm(call):
     call.integer("training_mode")  # whoever runs the net decides
     if not call.integer("spatial", 1):
         call.fail("spatial=0 is not supported; needed: 1")
+    weights = [call.sym(i) for i in range(3)]
     states = [call.sym(i) if call.need(i).fixed is None else
               call.scope.parameter(call.need(i), f"state {i} of {call.node.outputs[0]}")
               for i in (3, 4)]
     return OPS["BatchNorm"](
-        call.sym(0), call.sym(1), call.sym(2), *states, fix_gamma=False,
+        *weights, *states, fix_gamma=False,
         eps=call.number("epsilon", 1e-5), momentum=call.number("momentum", 0.9),
         name=label(call))
 
