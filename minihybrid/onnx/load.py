@@ -56,6 +56,7 @@ def import_to_gluon(model_file, ctx=None):
     for name, array in scope.arrays.items():
         params[name] = Parameter(name, shape=array.shape, dtype=array.dtype,
                                  differentiable=name not in states | scope.frozen)
+        params[name].initialize("zeros")  # or random numbers would be drawn in vain
         params[name].set_data(nd.array(array, dtype=array.dtype))
     return SymbolBlock(symbol, scope.inputs, params)
 
