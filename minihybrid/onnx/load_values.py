@@ -121,8 +121,8 @@ class Scope:
                 stack.extend(waiting) if waiting else stack.pop()
                 continue
             self.specs[node] = [
-                node.op.infer([self.specs[n][k][i] for n, i in node.inputs],
-                              **node.attrs)[1] for k in (0, 1)]
+                node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs],
+                                 node.attrs)[1] for k in (0, 1)]
             stack.pop()
         return [trial[index] for trial in self.specs[last]]
 
