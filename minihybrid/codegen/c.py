@@ -6,7 +6,8 @@ Gives:   `c_file`, the text; `weights_file`, the bytes of the weights.
 The kernels are those that Numba compiles, translated; the calls and the places in
 memory are those of the plan. The file needs the C library only, and takes memory once,
 when the weights are loaded.
-What is left out: threads inside a prediction; other shapes than the plan's.
+What is left out: threads inside a prediction; other shapes than the plan's, and other
+vectors than this machine's: elsewhere they are put together of shorter ones.
 """
 
 import struct
@@ -109,7 +110,7 @@ void net_free(net *self)
 
 net *net_load(const char *name, const char **error)
 {{
-    const uint64_t size = OFFSETS[COUNT];
+    const uint64_t size = OFFSETS[COUNT], all = size + {nbytes} + 2 * {align};
     FILE *file = fopen(name, "rb");
     *error = NULL;
     if (!file) {{
@@ -117,8 +118,8 @@ net *net_load(const char *name, const char **error)
         return NULL;
     }}
     net *self = calloc(1, sizeof *self);
-    if (self)
-        self->memory = calloc(1, size + {nbytes} + 2 * {align});
+    if (self && (size_t) all == all)
+        self->memory = calloc(1, (size_t) all);
     if (!self || !self->memory) {{
         *error = "there is not enough memory";
     }} else {{

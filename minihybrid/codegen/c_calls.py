@@ -126,7 +126,8 @@ def smallest(k, name, values):
     args = ", ".join(cast(k, v, kind).text for v in values)
     natural = all(v.natural for v in values) or \
         name == "max" and any(v.natural for v in values)
-    place = all(v.place for v in values)
+    place = all(v.place for v in values) or \
+        name == "min" and natural and any(v.place for v in values)
     return Value(f"{'_'.join(k.help((name, kind)))}({args})", kind, ATOM, place,
                  natural)
 

@@ -11,6 +11,7 @@ What is left out: Python that no kernel has; it is an error here.
 """
 
 import ast
+import textwrap
 from functools import partial
 
 from minihybrid.codegen.c_calls import WRITES, call, cast
@@ -206,7 +207,9 @@ class Function:
                 return operation(sign[0], a, b, kind)._replace(
                     place=place, natural=True)
             helper = "_".join(self.help(({"//": "div", "%": "mod"}[sign], kind)))
-            return Value(f"{helper}({a.text}, {b.text})", kind, ATOM, place)
+            inside = sign == "%" and b.place and bool(b.number) and b.natural
+            return Value(f"{helper}({a.text}, {b.text})", kind, ATOM, place or inside,
+                         inside)
         if kind == "uint64" or place:
             found = operation(sign, a, b, kind)
             return found._replace(place=place, natural=natural and sign != "-")
@@ -215,8 +218,10 @@ class Function:
     # -- statements
     def lines(self):
         """The whole definition, line by line."""
-        args = [self.declared(arg) for arg in self.args]
-        yield f"static void {self.name}({', '.join(args)})"
+        args = ", ".join(self.declared(arg) for arg in self.args)
+        yield f"static void {self.name}("
+        yield from textwrap.wrap(f"{args})", 84, initial_indent="    ",
+                                 subsequent_indent="    ")
         yield "{"
         for text, name in self.tables.items():
             yield f"    static const int64_t {name}[] = {{{text}}};"

@@ -13,7 +13,7 @@ import numpy as np
 
 from minihybrid.codegen.alone import NAMES
 from minihybrid.codegen.cpu import Source, Table
-from minihybrid.codegen.excerpt import Excerpt, NoExcerpt
+from minihybrid.codegen.excerpt import Excerpt, NoExcerpt, name_of
 from minihybrid.ops.elementwise import scalar_like
 from minihybrid.passes.memory import places
 
@@ -82,9 +82,8 @@ class Code:
     def function(self, op):
         """The expression for an operator's function."""
         if op not in self.found:
-            name = op.name.strip("_").lower()
             try:
-                self.found[op] = self.excerpt.text_of(op.eager, name)
+                self.found[op] = self.excerpt.text_of(op.eager, name_of(op))
             except NoExcerpt as error:
                 self.outside[op.name] = str(error)
                 self.found[op] = f"OPS[{op.name!r}].eager"
