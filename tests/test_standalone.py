@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from test_ops_laws import CASES, Program, batches, first_samples, together
 
-from minihybrid import gluon, nd
+from minihybrid import autograd, gluon, nd
 from minihybrid.codegen.alone import alone
 from minihybrid.codegen.c import c_file, weights_file
-from minihybrid.codegen.c_kernels import Function, common
+from minihybrid.codegen.c_kernels import Function
+from minihybrid.codegen.c_values import common
 from minihybrid.codegen.numpy import Code
 from minihybrid.gluon import nn
 from minihybrid.nd import NDArray
@@ -109,6 +110,8 @@ def lenet():
 RNG = np.random.default_rng(3)
 NETS = {
     "mlp": (mlp, [RNG.normal(size=(4, 30)).astype("f4")]),
+    "shared by threads": (lambda: chain(nn.Dense(256)),
+                          [RNG.normal(size=(128, 512)).astype("f4")]),
     "mlp in float64": (mlp, [RNG.normal(size=(1, 30))]),
     "lenet": (lenet, [RNG.normal(size=(2, 1, 28, 28)).astype("f4")]),
     "resnet": (resnet, [RNG.normal(size=(1, 3, 32, 32)).astype("f4")]),
@@ -116,7 +119,7 @@ NETS = {
     "two": (Two, [RNG.normal(size=(3, 2, 4)).astype("f4"),
                   RNG.integers(-9, 9, (3, 4)).astype("i8")]),
 }
-every_net = pytest.mark.parametrize("name", NETS)
+every_net = pytest.mark.parametrize("name", [n for n in NETS if "shared" not in n])
 
 
 @functools.cache
@@ -309,6 +312,35 @@ def test_every_operator_in_c(dtype, cases, tmp_path):
             failures.append(error)
     if failures:
         raise ExceptionGroup("operators that break the law", failures)
+
+
+@needs_cc
+def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
+    """The generator splits large loops; a C file has no threads."""
+    monkeypatch.setattr("minihybrid.codegen.cpu.threads", lambda: 4)
+    net, arrays, wanted = trained("shared by threads")
+    net.export(str(tmp_path / "net"), format="c")
+    assert "part * " in (tmp_path / "net.c").read_text()
+    build(tmp_path, "-O1")
+    agree(answers(tmp_path, arrays, wanted)[0], wanted[0], 1e-5)
+
+
+@pytest.mark.parametrize("format", ["numpy", "c"])
+def test_a_net_that_was_only_trained_is_exported_for_prediction(format, tmp_path):
+    net, x = chain(nn.BatchNorm(), nn.Dropout(0.5)), nd.array([[1.0, 2], [3, 5]])
+    net.initialize()
+    net.hybridize(backend="numpy")
+    with autograd.record():
+        net(x)
+    file, _ = net.export(str(tmp_path / "net"), format=format)
+    if format == "numpy":
+        np.save(tmp_path / "x.npy", x.asnumpy())
+        run_numpy(tmp_path, [[file, "x.npy", "y.npy"]])
+        agree(np.load(tmp_path / "y.npy"), net(x).asnumpy(), 1e-6)
+    elif CC:
+        build(tmp_path, "-O1")
+        wanted = net(x).asnumpy()
+        agree(answers(tmp_path, [x.asnumpy()], [wanted])[0], wanted, 1e-5)
 
 
 @needs_cc

@@ -15,7 +15,7 @@ import numpy as np
 
 from minihybrid.codegen.alone import NAMES
 from minihybrid.codegen.cpu import Table
-from minihybrid.codegen.excerpt import Excerpt, NoExcerpt
+from minihybrid.codegen.excerpt import Excerpt, NoExcerpt, name_of
 from minihybrid.ops.elementwise import scalar_like
 from minihybrid.passes.memory import places
 
@@ -127,7 +127,7 @@ def _step(node, ins, outs, functions):
         return op.numpy.format(**letters, **numbers, out=outs[0]).split("\n")
     given = ", ".join([*ins, *(f"{k}={_literal(v)}" for k, v in attrs.items()),
                        *["key=key"] * op.random])
-    name = op.name.strip("_").lower()
+    name = name_of(op)
     while functions.setdefault(name, op) is not op:
         name += "_"
     return [f"{', '.join(f'{o}[...]' for o in outs)} = {name}({given})"]
