@@ -14,9 +14,10 @@ from test_ops_laws import CASES, Program, batches, first_samples, together
 from minihybrid import autograd, gluon, nd
 from minihybrid.codegen.alone import alone
 from minihybrid.codegen.c import c_file, weights_file
-from minihybrid.codegen.c_kernels import Function
+from minihybrid.codegen.c_kernels import Function as CFunction
 from minihybrid.codegen.c_values import common
-from minihybrid.codegen.numpy import Code
+from minihybrid.codegen.excerpt import name_of
+from minihybrid.codegen.numpy import Function
 from minihybrid.gluon import nn
 from minihybrid.nd import NDArray
 from minihybrid.op import OPS, HybridError, Op, Spec
@@ -198,12 +199,10 @@ def draws(op):
 
 
 def test_the_code_of_every_operator_can_be_copied():
-    code = Code()
-    for op in dict.fromkeys(OPS.values()):
-        if op.eager is not None:
-            code.function(op)
-    assert code.outside == {}
-    imports = [n for n in ast.walk(ast.parse(code.text))
+    made = Function("", {name_of(op): op for op in dict.fromkeys(OPS.values())
+                         if op.eager is not None}, 0, None)
+    assert made.outside == {}
+    imports = [n for n in ast.walk(ast.parse(made.text))
                if isinstance(n, (ast.Import, ast.ImportFrom))]
     assert {ast.unparse(n) for n in imports} <= {
         "import numpy as np", "import math", "import ast"}
@@ -212,12 +211,11 @@ def test_the_code_of_every_operator_can_be_copied():
 def test_an_operator_without_text_is_named():
     secret = eval("lambda data: data + 1")
     op = Op(name="_secret", inputs=("data",), infer=None, doc="", eager=secret)
-    code = Code()
-    assert code.function(op) == "OPS['_secret'].eager"
-    plan = Plan(Program(CASES[:1], "float32").graph, [], target="numpy")
+    made = Function("", {"_secret": op}, 1, None)
+    assert "_secret = OPS['_secret'].eager" in made.text
     with pytest.raises(HybridError, match="_secret cannot stand alone: the text of its "
                                           "function <lambda> is not known here"):
-        alone(plan.made._replace(outside=code.outside), [], [], [], 0)
+        alone(made, [], [], [], 0)
 
 
 def test_the_numpy_file_refuses_other_arrays(tmp_path):
@@ -391,7 +389,7 @@ def test_types_are_those_of_numba():
 def test_python_that_no_kernel_has_is_refused():
     text = "@kernel(float32[::1])\ndef k(out):\n    out[0] = print(1)"
     with pytest.raises(HybridError, match=r"k0 has `print\(1\)`, which is not trans"):
-        Function(text, "k0")
+        CFunction(text, "k0")
 
 
 # -- what is refused, and whose names are used -----------------------------------------
