@@ -230,7 +230,7 @@ def _array(tensor, where, folder):
                         f"supported; there are {', '.join(ELEMENTS.values())}")
     shape, dtype = tuple(tensor.dims), np.dtype(dtype)
     if len(shape) > 32 or any(n < 0 for n in shape) or \
-            math.prod(n for n in shape if n) >= 2**56:  # NumPy counts zeros like this
+            0 in shape and math.prod(filter(None, shape)) >= 2**56:  # as NumPy counts
         raise FileError(f"{where}: the shape {shape!s:.80} does not fit; needed: at "
                         "most 32 lengths, none negative, that memory can hold")
     if tensor.HasField("segment"):
