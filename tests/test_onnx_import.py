@@ -416,6 +416,7 @@ def damaged(**how):
 
 @pytest.mark.parametrize(("how", "words"), [
     ({"dims": [-3, 2]}, r"initializer 'w': the shape \(-3, 2\) does not fit"),
+    ({"dims": [0, 2 ** 62]}, r"the shape \(0, 46\d+\) does not fit"),
     ({"dims": [2 ** 62, 2 ** 62]}, "24 bytes, but shape .* needs"),
     ({"dims": [3, 3]}, r"24 bytes, but shape \(3, 3\) of float32 needs 36"),
     ({"dims": [1] * 40}, "at most 32 lengths"),

@@ -55,7 +55,7 @@ class Compiler:
     def __init__(self):
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
+            stdout=subprocess.PIPE, cwd=FOLDER)  # ours may be deleted while it runs
         RUNNING.add(self)
 
     def ask(self, text, symbol):
