@@ -50,7 +50,7 @@ NAMES = dict(pair.split(":") for pair in """
     """.split())
 # Attributes that change what an operator computes, and the only values known here.
 ONLY = {"initial": ("None",), "repeat": ("1",), "use_length": ("False", "0"),
-        "reflect_type": ("even",)}
+        "reflect_type": ("even",), "returned": ("False", "0")}
 # Operator -> input -> the initializer that MXNet 0.9.4 began to write beside it.
 INITIALIZERS = {
     "BatchNorm": {"moving_mean": '["zero", {}]', "moving_var": '["one", {}]'},
