@@ -4,8 +4,9 @@ Takes:   symbols, or files.
 Gives:   `tojson`, `fromjson`, `sym.load`; the methods `Symbol.save`, `Symbol.tojson`.
 
 A file is data: names are looked up among the operators, attributes are parsed as
-literals, and nothing in a file is run.
-Source:  MXNet 1.9's nnvm JSON.
+literals, and nothing in a file is run. An operator that is not here gets a record that
+refuses to run, so that the rest of the file can be looked at, used and written again.
+Source:  MXNet 1.9's nnvm JSON; of older files, `legacy` says what differs.
 """
 
 import json
@@ -189,7 +190,8 @@ def _node(entry, inputs, version, n_outputs, where):
     if op is None:
         more = {k: entry[k] for k in ("control_deps", "subgraphs") if k in entry}
         op = missing(kind, name, len(inputs), n_outputs, more)
-        return Node(op, tuple(inputs), {}, name, info=attrs or None)
+        info = pinned(attrs) if version < NOW else attrs
+        return Node(op, tuple(inputs), {}, name, info=info or None)
     try:
         attrs = upgraded(op, attrs, version)
         full = op.normalize({k: v for k, v in attrs.items() if k in op.attrs})

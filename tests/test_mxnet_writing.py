@@ -1,7 +1,8 @@
 """MXNet 1.9.1 itself opens what we write, and computes the same.
 
-One process of MXNet's own Python opens all files (tests/golden/mxnet_files/mxnet_reads.py). It runs where
-`benchmarks/envs.py` can make MXNet's environment: on Linux x86 with Python 3.11.
+One process of MXNet's own Python opens all files; its program is `mxnet_reads.py` in
+tests/golden/mxnet_files. It runs where `benchmarks/envs.py` can make an environment
+with MXNet: on Linux x86 with Python 3.11.
 """
 
 import json
