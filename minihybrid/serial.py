@@ -27,7 +27,7 @@ from minihybrid.sym import Symbol, unknown_lengths
 # Attributes that MXNet wants to be told, though they have defaults here.
 NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
           "_npi_uniform": ("low", "high"), "_split_v2": ("indices",)}
-MAX_OUTPUTS = 1 << 20  # of all nodes of a graph
+MAX_NODES, MAX_INPUTS, MAX_OUTPUTS = 1 << 16, 1 << 18, 1 << 20  # of a whole graph
 
 
 def tojson(symbol):
@@ -111,8 +111,13 @@ def fromjson(text, source="the JSON text"):
         version = version_of(data)
     except AttrError as error:
         raise FileError(f"{source}: {error}") from None
+    lists = [e.get("inputs") for e in data["nodes"] if isinstance(e, dict)]
+    n_inputs = sum(len(refs) for refs in lists if isinstance(refs, list))
+    if len(data["nodes"]) > MAX_NODES or n_inputs > MAX_INPUTS:
+        raise FileError(f"{source} has {len(data['nodes'])} nodes with {n_inputs} "
+                        f"inputs; at most {MAX_NODES} with {MAX_INPUTS} are allowed")
     made, n_outputs = [], 0
-    told = _told_outputs(data)
+    told = _told_outputs(data, lists)
     for i, entry in enumerate(data["nodes"]):
         where = f"{source}, node {i}"
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
@@ -132,12 +137,11 @@ def fromjson(text, source="the JSON text"):
     return Symbol(refs)
 
 
-def _told_outputs(data):
+def _told_outputs(data, lists):
     """node number -> number of outputs, as a file says it and its references do."""
     rows = data.get("node_row_ptr")
     rows = rows if isinstance(rows, list) and all(type(n) is int for n in rows) else []
     told = {i: max(b - a, 1) for i, (a, b) in enumerate(pairwise(rows))}
-    lists = [entry.get("inputs") for entry in data["nodes"] if isinstance(entry, dict)]
     for refs in (*lists, data.get("heads")):
         for ref in refs if isinstance(refs, list) else ():
             if isinstance(ref, list) and len(ref) > 1 and all(
