@@ -88,7 +88,7 @@ def parsed_json(text, source):
     try:
         text = text if isinstance(text, str) else bytes(text).decode()
         data = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-        if "\\u" in text or not text.isascii():  # there may be half a pair of surrogates
+        if "\\u" in text or not text.isascii():  # half a surrogate pair?
             json.dumps(data, ensure_ascii=False).encode()
         return data
     except (ValueError, RecursionError) as error:

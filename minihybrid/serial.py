@@ -111,6 +111,17 @@ def fromjson(text, source="the JSON text"):
         version = version_of(data)
     except AttrError as error:
         raise FileError(f"{source}: {error}") from None
+    made = _nodes(data, version, source)
+    heads = data.get("heads", [[len(made) - 1, 0, 0]])
+    refs = _refs(heads, made, f"{source}, heads")
+    if not refs:
+        raise FileError(f"{source} has no heads: nothing is asked for")
+    _check_names(refs, source)
+    return Symbol(refs)
+
+
+def _nodes(data, version, source):
+    """The nodes of a file, each made of those before it."""
     lists = [e.get("inputs") for e in data["nodes"] if isinstance(e, dict)]
     n_inputs = sum(len(refs) for refs in lists if isinstance(refs, list))
     if len(data["nodes"]) > MAX_NODES or n_inputs > MAX_INPUTS:
@@ -129,12 +140,7 @@ def fromjson(text, source="the JSON text"):
         if n_outputs > MAX_OUTPUTS:
             raise FileError(f"{where}: here are {n_outputs} outputs; a graph may have "
                             f"{MAX_OUTPUTS} in all")
-    heads = data.get("heads", [[len(made) - 1, 0, 0]])
-    refs = _refs(heads, made, f"{source}, heads")
-    if not refs:
-        raise FileError(f"{source} has no heads: nothing is asked for")
-    _check_names(refs, source)
-    return Symbol(refs)
+    return made
 
 
 def _told_outputs(data, lists):
