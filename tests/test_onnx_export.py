@@ -560,6 +560,18 @@ def test_export_model_reads_mxnets_files(tmp_path):
     assert_agree(running, {"data": x.asnumpy()}, [nd.softmax(NETS["mlp"][0](x))], "mlp")
 
 
+def test_export_model_takes_what_load_checkpoint_gives(tmp_path):
+    net, shape = LAYERS["batch norm"]
+    symbol, params, _ = parts_of(net, shape)
+    states = {n: params.pop(n) for n in symbol.list_auxiliary_states()}
+    mx.model.save_checkpoint(str(tmp_path / "net"), 3, symbol, params, states)
+    symbol, *params = mx.model.load_checkpoint(str(tmp_path / "net"), 3)
+    path = export_model(symbol, params, [shape], FLOATS, str(tmp_path / "net.onnx"))
+    x = nd.random.normal(shape=shape)
+    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
+                 [net(x)], "checkpoint")
+
+
 def test_export_model_takes_a_dtype_for_each_input(tmp_path):
     weight = nd.random.normal(shape=(5, 3))
     symbol = sym.Embedding(sym.var("words"), sym.var("w"), input_dim=5, output_dim=3) \
