@@ -18,7 +18,7 @@ from minihybrid.gluon import contrib, nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.nd import NDArray
 from minihybrid.onnx import export, export_model, write_onnx
-from minihybrid.onnx.export_draft import ExportError
+from minihybrid.onnx.export_draft import Draft, ExportError, Value, agreed
 from minihybrid.op import ShapeError, Spec
 from minihybrid.sym import Symbol
 
@@ -442,6 +442,39 @@ def test_a_net_for_one_batch_says_so(made, words, tmp_path):
     x = nd.random.normal(shape=(4, 6))
     running = exported(tmp_path, symbol, {}, specs, dynamic=False)
     assert_agree(running, {"x": x.asnumpy()}, [symbol.eval(x=x)[0]], "fixed")
+
+
+def drafts_of(write, sizes=(4, 5, 11, 1)):
+    """What `write(draft, x, size)` drafts for batches of several lengths."""
+    drafts = [Draft({"x"}) for _ in sizes]
+    for draft, size in zip(drafts, sizes, strict=True):
+        draft.name, draft.source = "y", "planted 'y'"
+        write(draft, Value("x", FLOATS), size)
+    return agreed(drafts, sizes, "x")
+
+
+@pytest.mark.parametrize("write", [
+    lambda draft, x, n: draft.add("Relu" if n == 11 else "Exp", x),
+    lambda draft, x, n: draft.add("Concat", x, x, axis=int(n > 4)),
+    lambda draft, x, n: draft.add("Mul", x, np.float32(1 / n).reshape(1)),
+    lambda draft, x, n: draft.add("Expand", x, np.array([n // 2, 3])),
+    lambda draft, x, n: draft.add("Expand", x, np.array([n] * (1 + (n == 1)))),
+    lambda draft, x, n: [draft.add("Exp", x) for _ in range(1 + (n == 5))],
+    lambda draft, x, n: draft.add("Sum", *[x] * (1 + (n == 5))),
+], ids=["kind", "attribute", "fraction", "half", "axes", "steps", "inputs"])
+def test_a_planted_difference_between_batches_is_found(write):
+    with pytest.raises(ExportError, match=r"planted 'y' .* \(compared: 4, 5, 11, 1\)"):
+        drafts_of(write)
+
+
+def test_lengths_that_grow_evenly_are_computed():
+    steps = drafts_of(lambda draft, x, n: draft.add(
+        "Expand", x, np.array([3 * n + 1, 2])))
+    assert [step.kind for step in steps] == ["Shape", "Mul", "Add", "Expand"]
+    np.testing.assert_array_equal([steps[1].inputs[1], steps[2].inputs[1]],
+                                  [[3, 0], [1, 2]])
+    (step,) = drafts_of(lambda draft, x, n: draft.reshape(x, (2, 3 * n)))
+    np.testing.assert_array_equal(step.inputs[1], [2, -1])
 
 
 class Flat(mx.gluon.HybridBlock):
