@@ -6,13 +6,14 @@
 #   make notebooks   run every notebook from top to bottom and save it
 #   make lines       lines of code per module, in reading order
 #   make bench       minihybrid beside its rivals
+#   make fuzz        ten minutes of damaged files (Linux)
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book test site-test lab notebooks lines bench clean
+.PHONY: book test site-test lab notebooks lines bench fuzz clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
@@ -50,6 +51,13 @@ notebooks: $(READY)
 
 lines: $(READY)
 	@$(BIN)/python tests/lines.py
+
+# Ten minutes of one core; `FUZZ="graph --seconds 60 --seed 7"` says otherwise.
+fuzz: $(READY)
+	@$(BIN)/python -m pip install --quiet -r tests/fuzz/requirements.txt || { \
+	    echo "make fuzz needs atheris, and there is no wheel of it for this system;" \
+	    "tests/test_fuzz_corpus.py tries the same changes without it"; exit 1; }
+	cd tests && nice -n 10 ../$(BIN)/python -m fuzz.run $(FUZZ)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

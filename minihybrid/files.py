@@ -1,17 +1,20 @@
 """Chapter 13. Whole files: read at once, and replaced at once.
 
 Takes:   names of files, bytes.
-Gives:   `read_whole`, `write_whole`; `FileError`.
+Gives:   `read_whole`, `write_whole`, `parsed_json`; `FileError`.
 What is left out: files larger than memory.
 """
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
 import stat
 
 from minihybrid.op import HybridError
+
+MAX_TEXT = 1 << 23  # bytes of JSON; Python's values take some twenty times as much
 
 
 class FileError(HybridError, ValueError):
@@ -63,3 +66,29 @@ def write_whole(fname, data):
         if isinstance(error, OSError):
             raise FileError(f"cannot write '{fname}': {error.strerror}") from None
         raise
+
+
+def parsed_json(text, source):
+    """What JSON text says, as Python's values: UTF-8, no key twice, no NaN.
+
+    Raises:  FileError, also for a text that is too long or too deeply nested.
+    """
+    def once(pairs):
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("an object has a key twice")
+        return found
+
+    def refuse(constant):
+        raise ValueError(f"{constant} is no number of JSON")
+
+    if len(text) > MAX_TEXT:
+        raise FileError(f"{source} has {len(text)} bytes; a file of JSON may have "
+                        f"{MAX_TEXT}, which is a graph of some 30 000 nodes")
+    try:
+        text = text if isinstance(text, str) else bytes(text).decode()
+        data = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+        json.dumps(data, ensure_ascii=False).encode()  # half a pair of surrogates
+        return data
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{source} is not JSON: {str(error)[:200]}") from None

@@ -17,7 +17,7 @@ import numpy as np
 
 from minihybrid import sym
 from minihybrid.attribute import DTYPES, FLAGS
-from minihybrid.files import FileError, read_whole, write_whole
+from minihybrid.files import FileError, parsed_json, read_whole, write_whole
 from minihybrid.graph import Graph, shown_attrs, topological
 from minihybrid.legacy import NOW, completed, operator_of, pinned, upgraded, version_of
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Op, Spec
@@ -26,8 +26,7 @@ from minihybrid.sym import Symbol, unknown_lengths
 # Attributes that MXNet wants to be told, though they have defaults here.
 NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
           "_npi_uniform": ("low", "high"), "_split_v2": ("indices",)}
-MAX_TEXT = 1 << 23  # Python's values take some twenty times as much
-MAX_OUTPUTS = 1 << 20  # of all nodes of a graph: a file of some bytes may ask for any
+MAX_OUTPUTS = 1 << 20  # of all nodes of a graph
 
 
 def tojson(symbol):
@@ -104,7 +103,7 @@ def fromjson(text, source="the JSON text"):
 
     Raises:  FileError naming the node and what is wrong with it.
     """
-    data = _parsed(text, source)
+    data = parsed_json(text, source)
     if not isinstance(data, dict) or not isinstance(data.get("nodes"), list):
         raise FileError(f"{source} has no list 'nodes'; needed: a symbol file")
     try:
@@ -130,29 +129,6 @@ def fromjson(text, source="the JSON text"):
         raise FileError(f"{source} has no heads: nothing is asked for")
     _check_names(refs, source)
     return Symbol(refs)
-
-
-def _parsed(text, source):
-    """JSON as Python's values: UTF-8, no key twice, no NaN."""
-    def once(pairs):
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("an object has a key twice")
-        return found
-
-    def refuse(constant):
-        raise ValueError(f"{constant} is no number of JSON")
-
-    if len(text) > MAX_TEXT:
-        raise FileError(f"{source} has {len(text)} bytes; a graph file may have "
-                        f"{MAX_TEXT}, which is some 30 000 nodes")
-    try:
-        text = text if isinstance(text, str) else bytes(text).decode()
-        data = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-        json.dumps(data, ensure_ascii=False).encode()  # half a pair of surrogates
-        return data
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{source} is not JSON: {str(error)[:200]}") from None
 
 
 def _told_outputs(data):

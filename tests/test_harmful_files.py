@@ -47,7 +47,7 @@ def node(op, *inputs, **attrs):
     (graph(X).encode().replace(b"x", b"\xff"), "is not JSON: 'utf-8' codec can't"),
     (graph(X).encode("utf-16"), "is not JSON"),
     ('{"nodes": ' + "[" * 100_000, "is not JSON"),
-    ("[" * 9_000_000, "has 9000000 bytes; a graph file may have 8388608"),
+    ("[" * 9_000_000, "has 9000000 bytes; a file of JSON may have 8388608"),
     (graph(X, X, node("elemwise_add", 0, 1), heads=((2, 0, 0),)),
      "2 variables are called 'x'"),
     (graph(X, node("relu", 1)), "is not a node before this one"),  # itself
@@ -182,6 +182,32 @@ def test_shapes_that_explode_are_refused_by_name():
         symbol.infer_shape(x=(3, 2))
     with pytest.raises(mx.ShapeError, match="is too large; at most"):
         symbol.eval(x=nd.ones((3, 2)))
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ('"class": "Dense"', '"class": ["Dense"]', r"tells of a \['Dense'\] with 0 child"),
+    ('"name": "a_', '"name": 3, "x": "a_', "is not the outline of a net"),
+    ('"children": {}', '"children": "ab"', "tells of a Dense with 2 children"),
+    ('"children": {}', '"children": ""', "is not the outline of a net"),
+    ('"hybridized": false', '"hybridized": NaN', "is not JSON: NaN"),
+    ('"hybridized": false', '"hybridized": ' + "[" * 10_000, "is not JSON"),
+])
+def test_a_harmful_outline_changes_nothing(old, new, message, tmp_path):
+    net = gluon.nn.HybridSequential(prefix="a_")
+    with net.name_scope():
+        net.add(gluon.nn.Dense(2, in_units=2))
+    net.initialize()
+    net.save(str(tmp_path / "net"))
+    file = tmp_path / "net-model.json"
+    text = file.read_text().replace('"a"', '"b"')
+    assert old in text
+    file.write_text(text.replace(old, new))
+    with pytest.raises(FileError, match=message):
+        net.load(str(tmp_path / "net"))
+    assert net.name == "a"
+    file.write_text(text)
+    net.load(str(tmp_path / "net"))
+    assert net.name == "b"
 
 
 HOSTILE = ["self", "F", "x", "name", "import os", "a\nimport os", "'''\"\\", "{a}",

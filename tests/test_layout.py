@@ -43,7 +43,8 @@ READING_ORDER = """
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu
     codegen.special codegen.excerpt codegen.alone codegen.numpy
-    codegen.c_kernels codegen.c_helpers codegen.c codegen
+    codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
+    codegen.c_vectors codegen.c_helpers codegen.c codegen
     reuse plan tiers compiled executor
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np npx

@@ -6,7 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minihybrid import HybridError, cpu, gluon, model, nd, npx, params, sym, viz
+from minihybrid import (
+    AttrError,
+    HybridError,
+    cpu,
+    gluon,
+    model,
+    nd,
+    npx,
+    params,
+    sym,
+    viz,
+)
+from minihybrid.files import FileError
 from minihybrid.gluon import nn
 
 FOLDER = Path(__file__).parent / "golden" / "mxnet_files"
@@ -102,6 +114,49 @@ def test_a_checkpoint_in_both_directions(tmp_path):
     again, arguments, states = model.load_checkpoint(str(tmp_path / "ours"), 12)
     assert again.tojson() == symbol.tojson()
     assert model.load_params(str(tmp_path / "ours"), 12)[1].keys() == states.keys()
+
+
+@pytest.mark.parametrize("source, kept", [("saved", "float16"), ("current", "float32")])
+def test_parameters_of_another_dtype(source, kept):
+    net = halves()
+    net.cast("float32")
+    net.load_parameters(file("halves.parameters"), cast_dtype=True,
+                        dtype_source=source)
+    assert {p.data().dtype.__name__ for p in net.collect_params().values()} == {kept}
+    with pytest.raises(AttrError, match="dtype_source='mine' is unknown; needed"):
+        net.load_parameters(file("halves.parameters"), dtype_source="mine")
+
+
+def test_imports_with_arrays_too_few_and_too_many(tmp_path):
+    names = file("images-symbol.json"), ["data"]
+    arrays = nd.load(file("images-0003.params"))
+    arrays["arg:more"] = arrays.pop("arg:images_dense0_bias")
+    nd.save(tmp_path / "other", arrays)
+    for allowed, message in (({}, "has no 'images_dense0_bias'"),
+                             ({"allow_missing": True}, "has 'more', which the net")):
+        with pytest.raises(FileError, match=message):
+            gluon.SymbolBlock.imports(*names, tmp_path / "other", **allowed)
+    net = gluon.SymbolBlock.imports(*names, tmp_path / "other", allow_missing=True,
+                                    ignore_extra=True)
+    with pytest.raises(HybridError, match="'images_dense0_bias' has not been init"):
+        net(nd.ones((1, 2, 6, 6)))
+    assert len(gluon.SymbolBlock.imports(*names).collect_params()) == len(arrays)
+
+
+@pytest.mark.parametrize("arrays, message", [
+    ({"w": nd.ones(1)}, "the name 'w' begins with neither 'arg:' nor 'aux:'"),
+    ([nd.ones(1)], "holds arrays without names; a checkpoint has names"),
+])
+def test_what_is_no_checkpoint(arrays, message, tmp_path):
+    nd.save(tmp_path / "net-0001.params", arrays)
+    with pytest.raises(FileError, match=message):
+        model.load_params(str(tmp_path / "net"), 1)
+
+
+def test_a_checkpoint_without_parameters(tmp_path):
+    model.save_checkpoint(str(tmp_path / "net"), 0, sym.var("x") + 1, {}, {})
+    symbol, arguments, states = model.load_checkpoint(str(tmp_path / "net"), 0)
+    assert (symbol.list_arguments(), arguments, states) == (["x"], {}, {})
 
 
 FUNCTIONS = json.loads((FOLDER / "functions.json").read_text())

@@ -303,6 +303,27 @@ def test_numbers_of_the_graph_are_not_trained(tmp_path):
     assert outputs(net, np.float32([[2, 2, 2]]))[0].tolist() == [[1, 2, 4]]
 
 
+def test_a_weight_that_is_read_twice_is_one_parameter(tmp_path):
+    net = mx.onnx.import_to_gluon(save(tmp_path, model_of(
+        [node("MatMul", "x,w", "a"), node("MatMul", "a,w", "b"), node("Add", "b,x")],
+        {"x": ("n", 2)}, weights={"w": np.float32([[1, 2], [3, 4]])})))
+    assert {p.name: p.data().asnumpy().tolist() for p in net.collect_params().values()
+            } == {"w": [[1, 3], [2, 4]]}
+    assert outputs(net, np.float32([[1, 0]]))[0].tolist() == [[8, 10]]
+
+
+def test_states_are_not_shared_with_weights(tmp_path):
+    """Exporters store equal arrays once; training must not move the running mean."""
+    zeros, ones = np.zeros(2, "float32"), np.ones(2, "float32")
+    net = mx.onnx.import_to_gluon(save(tmp_path, model_of(
+        [node("BatchNormalization", "x,one,zero,zero,one", "a"),
+         node("BatchNormalization", "a,one,zero,zero,one")],
+        {"x": ("n", 2)}, weights={"one": ones, "zero": zeros})))
+    assert {p.name: p.grad_req for p in net.collect_params().values()} == {
+        "one": "write", "zero": "write",
+        "zero_1": "null", "one_1": "null", "zero_2": "null", "one_2": "null"}
+
+
 # -- open lengths and names ------------------------------------------------------------
 def test_two_open_lengths_stay_open(tmp_path):
     nodes = [node("Shape", "x", "s"), node("Gather", "s,one", "t", axis=0),
@@ -478,6 +499,15 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
     data = damaged().SerializeToString()
     assert data.count(b"Gemm") == 1
     refused(data.replace(b"Gemm", b"\xff\xfemm"), tmp_path, "is not UTF-8 text")
+
+
+def test_what_an_opset_does_not_have_is_refused(tmp_path):
+    refused(model_of([node("Gelu", "x")], {"x": (1,)}, opset=19), tmp_path,
+            r"node 0 'y' \(Gelu\): opset 19 has no such operator")
+    refused(model_of([node("Relu", "x,x")], {"x": (1,)}), tmp_path,
+            "2 inputs, but the operator takes 1$")
+    refused(model_of([node("Gemm", "x")], {"x": (1,)}), tmp_path,
+            "1 inputs, but the operator takes 2 to 3$")
 
 
 def test_deep_nesting_is_refused(tmp_path):

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from test_ops_laws import CASES, Program, batches, first_samples, together
 
-from minihybrid import gluon, nd
+from minihybrid import autograd, gluon, nd
 from minihybrid.codegen.alone import alone
 from minihybrid.codegen.c import c_file, weights_file
-from minihybrid.codegen.c_kernels import Function, common
-from minihybrid.codegen.numpy import Code
+from minihybrid.codegen.c_kernels import Function as CFunction
+from minihybrid.codegen.c_values import common
+from minihybrid.codegen.excerpt import name_of
+from minihybrid.codegen.numpy import Function
 from minihybrid.gluon import nn
 from minihybrid.nd import NDArray
 from minihybrid.op import OPS, HybridError, Op, Spec
@@ -109,6 +111,8 @@ def lenet():
 RNG = np.random.default_rng(3)
 NETS = {
     "mlp": (mlp, [RNG.normal(size=(4, 30)).astype("f4")]),
+    "shared by threads": (lambda: chain(nn.Dense(256)),
+                          [RNG.normal(size=(128, 512)).astype("f4")]),
     "mlp in float64": (mlp, [RNG.normal(size=(1, 30))]),
     "lenet": (lenet, [RNG.normal(size=(2, 1, 28, 28)).astype("f4")]),
     "resnet": (resnet, [RNG.normal(size=(1, 3, 32, 32)).astype("f4")]),
@@ -116,7 +120,7 @@ NETS = {
     "two": (Two, [RNG.normal(size=(3, 2, 4)).astype("f4"),
                   RNG.integers(-9, 9, (3, 4)).astype("i8")]),
 }
-every_net = pytest.mark.parametrize("name", NETS)
+every_net = pytest.mark.parametrize("name", [n for n in NETS if "shared" not in n])
 
 
 @functools.cache
@@ -195,12 +199,10 @@ def draws(op):
 
 
 def test_the_code_of_every_operator_can_be_copied():
-    code = Code()
-    for op in dict.fromkeys(OPS.values()):
-        if op.eager is not None:
-            code.function(op)
-    assert code.outside == {}
-    imports = [n for n in ast.walk(ast.parse(code.text))
+    made = Function("", {name_of(op): op for op in dict.fromkeys(OPS.values())
+                         if op.eager is not None}, 0, None)
+    assert made.outside == {}
+    imports = [n for n in ast.walk(ast.parse(made.text))
                if isinstance(n, (ast.Import, ast.ImportFrom))]
     assert {ast.unparse(n) for n in imports} <= {
         "import numpy as np", "import math", "import ast"}
@@ -209,12 +211,11 @@ def test_the_code_of_every_operator_can_be_copied():
 def test_an_operator_without_text_is_named():
     secret = eval("lambda data: data + 1")
     op = Op(name="_secret", inputs=("data",), infer=None, doc="", eager=secret)
-    code = Code()
-    assert code.function(op) == "OPS['_secret'].eager"
-    plan = Plan(Program(CASES[:1], "float32").graph, [], target="numpy")
+    made = Function("", {"_secret": op}, 1, None)
+    assert "_secret = OPS['_secret'].eager" in made.text
     with pytest.raises(HybridError, match="_secret cannot stand alone: the text of its "
                                           "function <lambda> is not known here"):
-        alone(plan.made._replace(outside=code.outside), [], [], [], 0)
+        alone(made, [], [], [], 0)
 
 
 def test_the_numpy_file_refuses_other_arrays(tmp_path):
@@ -312,6 +313,35 @@ def test_every_operator_in_c(dtype, cases, tmp_path):
 
 
 @needs_cc
+def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
+    """The generator splits large loops; a C file has no threads."""
+    monkeypatch.setattr("minihybrid.codegen.cpu.threads", lambda: 4)
+    net, arrays, wanted = trained("shared by threads")
+    net.export(str(tmp_path / "net"), format="c")
+    assert "part * " in (tmp_path / "net.c").read_text()
+    build(tmp_path, "-O1")
+    agree(answers(tmp_path, arrays, wanted)[0], wanted[0], 1e-5)
+
+
+@pytest.mark.parametrize("format", ["numpy", "c"])
+def test_a_net_that_was_only_trained_is_exported_for_prediction(format, tmp_path):
+    net, x = chain(nn.BatchNorm(), nn.Dropout(0.5)), nd.array([[1.0, 2], [3, 5]])
+    net.initialize()
+    net.hybridize(backend="numpy")
+    with autograd.record():
+        net(x)
+    file, _ = net.export(str(tmp_path / "net"), format=format)
+    if format == "numpy":
+        np.save(tmp_path / "x.npy", x.asnumpy())
+        run_numpy(tmp_path, [[file, "x.npy", "y.npy"]])
+        agree(np.load(tmp_path / "y.npy"), net(x).asnumpy(), 1e-6)
+    elif CC:
+        build(tmp_path, "-O1")
+        wanted = net(x).asnumpy()
+        agree(answers(tmp_path, [x.asnumpy()], [wanted])[0], wanted, 1e-5)
+
+
+@needs_cc
 def test_c_trusts_no_weights(tmp_path):
     net, _, _ = trained("mlp")
     net.export(str(tmp_path / "net"), format="c")
@@ -359,7 +389,7 @@ def test_types_are_those_of_numba():
 def test_python_that_no_kernel_has_is_refused():
     text = "@kernel(float32[::1])\ndef k(out):\n    out[0] = print(1)"
     with pytest.raises(HybridError, match=r"k0 has `print\(1\)`, which is not trans"):
-        Function(text, "k0")
+        CFunction(text, "k0")
 
 
 # -- what is refused, and whose names are used -----------------------------------------

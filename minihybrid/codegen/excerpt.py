@@ -64,7 +64,7 @@ class Excerpt:
     def text_of(self, value, wanted=None):
         """The expression that stands for a value; what it needs becomes a definition.
 
-        wanted:  a name for a function that has none.
+        wanted:  a name for a function that was made inside another, or has none.
         Raises:  NoExcerpt for values that have no text.
         """
         if isinstance(value, types.FunctionType) and value in REPLACED:
@@ -92,8 +92,9 @@ class Excerpt:
     def define(self, value, wanted):
         """Copy a definition, after those that it uses."""
         before = set(self.names), len(self.definitions)
-        name = wanted if value.__name__ == "<lambda>" else value.__name__
-        self.names[value] = name = self.free_name(name or "function")
+        own = not {"<locals>", "<lambda>"} & set(value.__qualname__.split("."))
+        name = value.__name__ if own or not wanted else wanted
+        self.names[value] = name = self.free_name(name.strip("<>"))
         try:
             text = self.copied(value, name)
         except NoExcerpt:
@@ -121,7 +122,7 @@ class Excerpt:
             text = ast.unparse(inner) if isinstance(inner, ast.Name) else None
             if op := _operator(inner, scope):  # softmax.eager: the function itself
                 done.update(ast.walk(inner))
-                change[inner] = self.text_of(op.eager, op.name.strip("_").lower())
+                change[inner] = self.text_of(op.eager, name_of(op))
             elif text in scope and text not in local and inner not in done:
                 new = self.text_of(scope[text], text)
                 change |= {inner: new} if new != text else {}
@@ -151,6 +152,15 @@ class _Changed(ast.NodeTransformer):
         """The expression, or what stands in its place."""
         text = self.change.get(node)
         return ast.parse(text, mode="eval").body if text else self.generic_visit(node)
+
+
+def name_of(op):
+    """What an operator's function is called in a text, if it has no name of its own.
+
+    >>> name_of(OPS["_mul_scalar"])
+    'mul_scalar_eager'
+    """
+    return f"{op.name.strip('_').lower()}_eager"
 
 
 def _operator(node, scope):

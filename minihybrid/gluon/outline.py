@@ -9,7 +9,7 @@ What is left out: plans and graphs; a hybridized net traces itself again.
 
 import json
 
-from minihybrid.files import FileError, read_whole, write_whole
+from minihybrid.files import FileError, parsed_json, read_whole, write_whole
 
 
 def outline(block):
@@ -31,32 +31,35 @@ def load_outline(block, fname):
     Returns: the blocks that were hybridized on their own, outermost first.
     Raises:  FileError if the file is no outline, or that of another net.
     """
+    found = parsed_json(read_whole(fname), fname)
+    matched = []  # (block, what the file says of it): nothing changes before all fit
     try:
-        found = json.loads(read_whole(fname))
-        active = list(_match(block, found, fname))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, FileError):
-            raise
+        active = list(_match(block, found, fname, matched))
+    except (KeyError, TypeError, AttributeError):
         raise FileError(f"{fname}: this is not the outline of a net; it was not "
                         "written by Block.save, or it is damaged") from None
+    for part, told in matched:
+        part._name = told["name"]
+        part._children = dict(zip(told["children"], part._children.values(),
+                                  strict=True))
     return active
 
 
-def _match(block, found, fname):
+def _match(block, found, fname, matched):
     kind, children = type(block).__name__, found["children"]
+    if not isinstance(found["name"], str):
+        raise TypeError
     if kind != found["class"] or len(children) != len(block._children):
         raise FileError(
-            f"{fname}: the file tells of a {found['class']} with {len(children)} "
+            f"{fname}: the file tells of a {found['class']!s:.60} with {len(children)} "
             f"children where this net has the {kind} '{block.name}' with "
             f"{len(block._children)}; make the net by the code that it was saved from")
     if found["hybridized"]:
         yield block
-    pairs = list(zip(children.items(), block._children.values(), strict=True))
-    for (_, part), child in pairs:
-        below = _match(child, part, fname)
+    for part, child in zip(children.values(), block._children.values(), strict=True):
+        below = _match(child, part, fname, matched)
         if found["hybridized"]:
             list(below)  # it is checked, and hybridized together with this block
         else:
             yield from below
-    block._name, block._children = str(found["name"]), {
-        name: child for (name, _), child in pairs}
+    matched.append((block, found))

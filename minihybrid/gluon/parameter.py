@@ -410,8 +410,13 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False
          dtype_source="current"):
     """Set parameters to arrays of the same names.
 
+    cast_dtype: go on where dtypes differ; `dtype_source` says whose is kept then: the
+             parameter's ("current") or the file's ("saved").
     Raises:  FileError for missing and superfluous names, ShapeError for other shapes.
     """
+    if dtype_source not in ("current", "saved"):
+        raise AttrError(f"load: dtype_source={dtype_source!r:.60} is unknown; needed: "
+                        "'current' or 'saved'")
     missing, extra = params.keys() - arrays.keys(), arrays.keys() - params.keys()
     if missing and not allow_missing:
         raise FileError(f"'{filename}' has no {_some(missing)}; it has "

@@ -56,6 +56,7 @@ def import_to_gluon(model_file, ctx=None):
     for name, array in scope.arrays.items():
         params[name] = Parameter(name, shape=array.shape, dtype=array.dtype,
                                  differentiable=name not in states | scope.frozen)
+        params[name].initialize("zeros")  # or random numbers would be drawn in vain
         params[name].set_data(nd.array(array, dtype=array.dtype))
     return SymbolBlock(symbol, scope.inputs, params)
 
@@ -103,7 +104,9 @@ def translate(model):
 def _head(scope, name):
     """The symbol of an output."""
     value = scope.values[name]
-    if value.symbol is None and value.fixed is None:
+    if value.arrays is None:
+        return value.symbol
+    if value.fixed is None:
         raise FileError(f"{scope.model.source}: the output {name!r:.60} follows from a "
                         "length that the file leaves open, not from data")
     return scope.parameter(value)
@@ -122,6 +125,7 @@ def _needed(model):
 def _apply(call, wanted):
     """Give a node's outputs their values."""
     node, scope = call.node, call.scope
+    call.check()
     try:
         made = fold(call) or OPERATORS[node.op](call)
         parts = made if isinstance(made, tuple) else (made,)
@@ -130,9 +134,11 @@ def _apply(call, wanted):
                 scope.spec(part)
     except FileError:
         raise
-    except (HybridError, ValueError, TypeError, IndexError, ArithmeticError) as error:
-        # Numbers that do not fit together are the file's fault, whoever finds out.
+    except HybridError as error:
         node.fail(str(error))
+    except (ValueError, TypeError, IndexError, ArithmeticError) as error:
+        # Numbers that do not fit together are the file's fault, whoever finds out.
+        node.fail(f"its shapes and numbers do not fit together: {error}")
     call.check_attributes()
     for i, name in enumerate(node.outputs):
         if i >= len(parts):

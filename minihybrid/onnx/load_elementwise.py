@@ -8,6 +8,8 @@ What is left out: shifts of bits, texts.
 
 import math
 
+import numpy as np
+
 from minihybrid.onnx.load_file import ELEMENTS
 from minihybrid.op import OPS
 
@@ -20,7 +22,6 @@ def label(call):
 def plain(name, **fixed):
     """The same operator under our name."""
     def made(call):
-        call.count(len(OPS[name].inputs))
         inputs = [call.sym(i) for i in range(len(OPS[name].inputs))]
         return OPS[name](*inputs, **fixed, name=label(call))
     return made
@@ -43,7 +44,6 @@ def single(call, i):
 def binary(name, scalar, reverse=None):
     """An operator of two inputs; one that is a constant number becomes an attribute."""
     def made(call):
-        call.count(2)
         right, left = single(call, 1), single(call, 0)
         if right is not None:
             return OPS[scalar](call.sym(0), scalar=right, name=label(call))
@@ -157,7 +157,7 @@ def _prelu(call):
     if slope is not None and ndim > 1 and slope.ndim <= ndim:
         wide = (1,) * (ndim - slope.ndim) + slope.shape
         if slope.size == wide[1]:
-            gamma = call.scope.parameter(call.need(1), slope.ravel())
+            gamma = call.scope.parameter(call.need(1), "row", np.ravel)
             return OPS["LeakyReLU"](data, gamma, act_type="prelu", name=label(call))
     low = OPS["broadcast_mul"](OPS["_minimum_scalar"](data, scalar=0), call.sym(1))
     return OPS["broadcast_add"](OPS["relu"](data), low, name=label(call))

@@ -21,6 +21,7 @@ def fold(call):
     if rule is None or not call.inputs or None in call.inputs[:optional] or any(
             v is not None and v.arrays is None for v in call.inputs):
         return None
+    call.need(0)
     with np.errstate(all="ignore"):
         made = []
         for trial in (0, 1):
@@ -40,6 +41,8 @@ def fold(call):
 def _elementwise(function):
     """A rule for a NumPy function of arrays that stretch to one shape."""
     def rule(call, *arrays):
+        for i in range(len(arrays)):
+            call.need(i)
         call.fits(np.broadcast_shapes(*(a.shape for a in arrays)))
         if len({a.dtype for a in arrays}) > 1 and call.node.op not in ("Where", "Pow"):
             call.fail(f"the inputs are {' and '.join(str(a.dtype) for a in arrays)}, "

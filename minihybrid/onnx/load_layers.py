@@ -13,16 +13,19 @@ import numpy as np
 
 from minihybrid.onnx.load_elementwise import label
 from minihybrid.onnx.load_images import padded
+from minihybrid.onnx.load_values import Value
 from minihybrid.op import OPS
 
 
 # -- products of matrices --------------------------------------------------------------
-def _dense(call, weight, bias):
-    """`x W^T + b` with the numbers of W (outputs, inputs)."""
-    inputs = [call.sym(0), call.scope.parameter(call.need(1), weight)]
-    return OPS["FullyConnected"](*inputs, *([] if bias is None else [bias]),
-                                 num_hidden=len(weight), flatten=False,
-                                 no_bias=bias is None, name=label(call))
+def _dense(call, turned, *bias):
+    """`x W^T + b`; the file's weight is W, or W^T, which is turned round."""
+    value = call.need(1)
+    weight = call.scope.parameter(value, "turned", np.transpose) if turned else \
+        call.sym(1)
+    return OPS["FullyConnected"](call.sym(0), weight, *bias, flatten=False,
+                                 num_hidden=value.fixed.shape[1 if turned else 0],
+                                 no_bias=not bias, name=label(call))
 
 
 def _gemm(call):
@@ -31,12 +34,12 @@ def _gemm(call):
     turned = bool(call.integer("transA", 0)), bool(call.integer("transB", 0))
     weight, bias = call.need(1).fixed, call.get(2)
     if alpha == beta == 1 and not turned[0] and weight is not None and weight.ndim == 2:
-        weight = weight if turned[1] else weight.T
+        row, outputs = bias and bias.fixed, weight.shape[0 if turned[1] else 1]
         if bias is None:
-            return _dense(call, weight, None)
-        row = bias.fixed
-        if row is not None and row.shape in ((len(weight),), (1, len(weight))):
-            return _dense(call, weight, call.scope.parameter(bias, row.ravel()))
+            return _dense(call, not turned[1])
+        if row is not None and row.shape in ((outputs,), (1, outputs)):
+            return _dense(call, not turned[1], call.scope.parameter(
+                bias, "row", np.ravel))
     out = OPS["dot"](call.sym(0), call.sym(1), transpose_a=turned[0],
                      transpose_b=turned[1])
     out = out if alpha == 1 else OPS["_mul_scalar"](out, scalar=alpha)
@@ -50,7 +53,7 @@ def _gemm(call):
 def _matmul(call):
     weight = call.need(1).fixed
     if weight is not None and weight.ndim == 2 and call.ndim(0) > 1:
-        return _dense(call, weight.T, None)
+        return _dense(call, True)
     return OPS["_npi_matmul"](call.sym(0), call.sym(1), name=label(call))
 
 
@@ -199,23 +202,23 @@ def _global_pool(kind):
 # -- normalisation ---------------------------------------------------------------------
 def _batch_norm(call):
     """Running statistics are states of their own, even if the file shares arrays."""
-    call.count(5)
     call.integer("training_mode")  # whoever runs the net decides
     if not call.integer("spatial", 1):
         call.fail("spatial=0 is not supported; needed: 1")
+    weights = [call.sym(i) for i in range(3)]
     states = [call.sym(i) if call.need(i).fixed is None else
-              call.scope.parameter(call.need(i), call.need(i).fixed) for i in (3, 4)]
+              call.scope.parameter(call.need(i), f"state {i} of {call.node.outputs[0]}")
+              for i in (3, 4)]
     return OPS["BatchNorm"](
-        call.sym(0), call.sym(1), call.sym(2), *states, fix_gamma=False,
+        *weights, *states, fix_gamma=False,
         eps=call.number("epsilon", 1e-5), momentum=call.number("momentum", 0.9),
         name=label(call))
 
 
-def _constant(call, value, numbers):
-    """Numbers that the file does not hold, named after an input."""
-    symbol = call.scope.parameter(value, np.asarray(numbers, "float32"))
-    call.scope.frozen.add(symbol.name)
-    return symbol
+def _constant(call, like, numbers):
+    """Numbers that the file does not hold, named after a value."""
+    array = np.asarray(numbers, "float32")
+    return call.scope.parameter(Value(like.name, (array, array)))
 
 
 def _layer_norm(call):
@@ -244,7 +247,6 @@ def _instance_norm(call):
 
 def _group_norm(call):
     """Scale and bias have one number a group, since opset 21 one a channel."""
-    call.count(3)
     groups, eps = call.integer("num_groups", 1), call.number("epsilon", 1e-5)
     call.integer("stash_type")
     if call.opset < 21:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from minihybrid import sym
+from minihybrid.files import FileError
+from minihybrid.onnx.load_file import import_onnx
 from minihybrid.op import OPS, Spec
 from minihybrid.sym import Symbol
 
@@ -25,7 +27,7 @@ LARGEST = 1 << 22  # elements of an array that a file may ask for, but does not 
 
 @dataclass(eq=False)
 class Value:
-    """One value: its numbers in both trials, or the symbol that stands for them.
+    """One value: its numbers in both trials, or else the symbol that stands for it.
 
     trained: whether the numbers are weights, which training may change.
     """
@@ -60,7 +62,7 @@ class Scope:
     def __init__(self, model):
         self.model, self.values, self.specs = model, {}, {}
         self.arrays, self.frozen, self.inputs = {}, set(), []
-        self.taken = set()
+        self.made, self.taken = {}, set()
         open_lengths = {}
         for name, dtype, shape in model.inputs:
             lengths = None if shape is None else [
@@ -86,26 +88,26 @@ class Scope:
         self.taken.add(made)
         return made
 
-    def parameter(self, value, array=None):
-        """The symbol of a value whose numbers are known: a parameter.
+    def parameter(self, value, layout="", change=None):
+        """The symbol of known numbers: one parameter for all that want this layout.
 
-        array:   the numbers in another layout, which the parameter then has.
+        layout:  a name for what `change` does to the numbers; "": as they are.
         """
-        if array is None and value.symbol is not None:
-            return value.symbol
-        numbers = value.fixed if array is None else array
-        numbers, given = numbers.reshape(numbers.shape or 1), numbers
-        name = self.unique(value.name)
-        symbol = sym.var(name)
-        spec = Spec(numbers.shape, numbers.dtype)
+        if (value, layout) in self.made:
+            return self.made[value, layout]
+        numbers = value.fixed if change is None else change(value.fixed)
+        if not numbers.size:  # a parameter's length of 0 means that it is not known
+            raise FileError(f"{self.model.source}: {value.name!r:.60} has shape "
+                            f"{numbers.shape}, but an array with numbers is needed")
+        name, wide = self.unique(value.name), numbers.reshape(numbers.shape or 1)
+        symbol, spec = sym.var(name), Spec(wide.shape, wide.dtype)
         self.specs[symbol.refs[0][0]] = [[spec], [spec]]
-        self.arrays[name] = numbers
+        self.arrays[name] = wide
         if not value.trained:
             self.frozen.add(name)
-        if not given.ndim:  # a parameter has axes
+        if not numbers.ndim:  # a parameter has axes
             symbol = OPS["_np_reshape"](symbol, newshape=())
-        if array is None:
-            value.symbol = symbol
+        self.made[value, layout] = symbol
         return symbol
 
     def spec(self, symbol):
@@ -119,8 +121,8 @@ class Scope:
                 stack.extend(waiting) if waiting else stack.pop()
                 continue
             self.specs[node] = [
-                node.op.infer([self.specs[n][k][i] for n, i in node.inputs],
-                              **node.attrs)[1] for k in (0, 1)]
+                node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs],
+                                 node.attrs)[1] for k in (0, 1)]
             stack.pop()
         return [trial[index] for trial in self.specs[last]]
 
@@ -138,6 +140,18 @@ class Call:
             self.inputs.pop()
         self.asked = set()
         self.fail = node.fail
+
+    def check(self):
+        """Compare the inputs with what the operator takes in this opset."""
+        defs = import_onnx().defs
+        try:
+            schema = defs.get_schema(self.node.op, self.opset)
+        except defs.SchemaError:
+            self.fail(f"opset {self.opset} has no such operator")
+        least, most = schema.min_input, schema.max_input
+        if not least <= len(self.inputs) <= most:
+            self.fail(f"{len(self.inputs)} inputs, but the operator takes {least}" +
+                      f" to {most}" * (least < most))
 
     # -- attributes
     def attr(self, name, default, *kinds):
@@ -178,11 +192,6 @@ class Call:
             self.fail(f"the attribute {min(left)!r:.40} is not supported")
 
     # -- inputs
-    def count(self, n):
-        """Check that there are so many inputs."""
-        if len(self.inputs) != n:
-            self.fail(f"{n} inputs are needed, found {len(self.inputs)}")
-
     def get(self, i):
         """The value of an input, or `None` if it is left out."""
         return self.inputs[i] if i < len(self.inputs) else None
@@ -200,7 +209,9 @@ class Call:
 
     def symbol_of(self, value):
         """A value as a symbol."""
-        if value.symbol is None and value.fixed is None:
+        if value.arrays is None:
+            return value.symbol
+        if value.fixed is None:
             self.fail(f"the numbers of {value.name!r:.60} follow from a length that "
                       "the file leaves open; fix it when exporting (no dynamic axes)")
         return self.scope.parameter(value)

@@ -42,13 +42,13 @@ def read_graph(data):
     symbol = serial.fromjson(data, "file")
     look(symbol)
     choice = zlib.crc32(data)
-    arguments = symbol.list_arguments()
     types = symbol.infer_type_partial()
     found = symbol.infer_shape_partial()
     if not all(all(s) for group in found for s in group):  # a guess helps
         guess = [(2, 3), (2, 3, 4, 4), (3,), (2, 4, 3)][choice % 4]
-        first = [guess] * (arguments[:1] != []) + [None] * (len(arguments) - 1)
-        known = [a if all(a) and a else s for a, s in zip(found[0], first, strict=True)]
+        known = [tuple(n or 2 for n in s) or None for s in found[0]]
+        if not any(known):
+            known[:1] = [guess] * len(known[:1])
         found = symbol.infer_shape_partial(*known)
     sizes = symbol.get_internals().infer_shape(*found[0])[1]
     if sizes is None or not is_small(sizes):

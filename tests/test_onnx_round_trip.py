@@ -1,0 +1,74 @@
+"""Graphs that went to ONNX come back and give the same answers."""
+
+import re
+
+import numpy as np
+import pytest
+from samples import UNIQUE, cases_of
+from test_onnx_export import LAYERS, NETS, Sample, as_list, parts_of, specs_of
+
+from minihybrid import nd
+from minihybrid.files import FileError
+from minihybrid.nd import NDArray
+from minihybrid.onnx import import_to_gluon
+from minihybrid.onnx.export import write_onnx
+from minihybrid.onnx.export_draft import ExportError
+
+pytest.importorskip("onnx", reason="the library onnx is not installed: no graph goes "
+                    "there and back")
+
+
+@pytest.mark.parametrize("name", [*LAYERS, *NETS])
+def test_a_net_comes_back_for_every_batch(name, tmp_path):
+    net, shape = (LAYERS | NETS)[name]
+    path = write_onnx(*parts_of(net, shape), tmp_path / "net.onnx")
+    again = import_to_gluon(path)
+    for batch in (shape[0], 1, 5):
+        x = nd.random.normal(shape=(batch, *shape[1:]))
+        for a, b in zip(as_list(again(x)), as_list(net(x)), strict=True):
+            assert a.shape == b.shape
+            np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5, 1e-5)
+
+
+def test_layers_come_back_as_what_they_were(tmp_path):
+    """Not as their parts: compiled, they are as fast as before."""
+    net, shape = NETS["resnet 18"]
+    symbol, params, specs = parts_of(net, shape)
+    again = import_to_gluon(write_onnx(symbol, params, specs, tmp_path / "net.onnx"))
+    found = [[node.op.name for node, _ in s.get_internals().refs if node.op]
+             for s in (symbol, again._outputs)]
+    for op in ("Convolution", "BatchNorm", "FullyConnected", "Pooling"):
+        assert found[0].count(op) == found[1].count(op) > 0
+    weights = [p.name for p in again.collect_params().values() if p.grad_req != "null"]
+    assert len(weights) == len([n for n in params if "running" not in n])
+
+
+# What an ONNX file can hold, but these nets cannot be.
+NOT_BACK = ("no output depends on an input", "its output .* is not supported",
+            "an array with numbers is needed")
+
+
+def test_operators_come_back(tmp_path):
+    back, not_back = 0, 0
+    for op in UNIQUE:
+        for case in cases_of(op):
+            sample = Sample(case)
+            arrays = sample.arrays("float32")
+            try:
+                path = write_onnx(sample.symbol, {}, specs_of(arrays),
+                                  tmp_path / "net.onnx", dynamic=False)
+            except ExportError:
+                continue
+            try:
+                again = import_to_gluon(path)
+            except FileError as error:
+                assert any(re.search(words, str(error)) for words in NOT_BACK)
+                not_back += 1
+                continue
+            found = as_list(again(*(NDArray(arrays[n]) for n in again._inputs)))
+            for a, b in zip(found, sample.answers(arrays), strict=True):
+                assert a.shape == b.shape, case
+                np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5, 1e-5,
+                                           err_msg=str(case))
+            back += 1
+    assert back > 1300 and not_back < 100
