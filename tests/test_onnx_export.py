@@ -282,50 +282,6 @@ def test_random_nets_give_our_answer(tmp_path_factory, net):
         assert_agree(running, {"data": x.asnumpy()}, as_list(block(x)), net)
 
 
-# -- there and back --------------------------------------------------------------------
-NOT_READ = {
-    **dict.fromkeys(("zeros_like", "ones_like", "_npi_full_like", "shape_array",
-                     "size_array"), "no output depends on an input"),
-    **dict.fromkeys(("_unpool_max", "_repool_max"), "MaxPool.* is not supported"),
-}
-
-
-def read_again(path, arrays):
-    """The outputs of the net that our own import finds in a file."""
-    net = mx.onnx.import_to_gluon(str(path))
-    return as_list(net(*(nd.array(arrays[name], dtype=arrays[name].dtype)
-                         for name in net._inputs)))
-
-
-def assert_same(got, wanted, what):
-    for mine, its in zip(wanted, got, strict=True):
-        np.testing.assert_allclose(its.asnumpy(), mine.asnumpy(), 1e-5, 1e-5,
-                                   err_msg=str(what))
-
-
-@pytest.mark.parametrize("case", [
-    case for case in (cases_of(op)[0] for op in UNIQUE) if case.inputs
-    and not refusal(case)], ids=lambda case: case.op.name)
-def test_an_operator_that_was_written_is_read_again(case, tmp_path):
-    sample = Sample(case)
-    arrays = sample.arrays("float32")
-    path = write_onnx(sample.symbol, {}, specs_of(arrays), tmp_path / "again.onnx",
-                      dynamic=False)
-    if case.op.name in NOT_READ:
-        with pytest.raises(HybridError, match=NOT_READ[case.op.name]):
-            read_again(path, arrays)
-    else:
-        assert_same(read_again(path, arrays), sample.answers(arrays), case)
-
-
-@pytest.mark.parametrize("name", [*LAYERS, *NETS])
-def test_a_net_that_was_written_is_read_again(name, tmp_path):
-    net, shape = (LAYERS | NETS)[name]
-    path = write_onnx(*parts_of(net, shape), tmp_path / "again.onnx")
-    x = nd.random.normal(shape=shape)
-    assert_same(read_again(path, {"data": x.asnumpy()}), as_list(net(x)), name)
-
-
 # -- what stands in the file -----------------------------------------------------------
 def model_of(path):
     return onnx.load(str(path))
