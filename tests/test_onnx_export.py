@@ -1,5 +1,6 @@
 """Every graph that ONNX can say goes to ONNX Runtime, which must give our answer."""
 import fnmatch
+import itertools
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from minihybrid.gluon import contrib, nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.nd import NDArray
 from minihybrid.onnx import export, export_model, write_onnx
-from minihybrid.onnx.export_draft import ExportError
+from minihybrid.onnx.export_draft import Draft, ExportError, Value, agreed
 from minihybrid.op import ShapeError, Spec
 from minihybrid.sym import Symbol
 
@@ -26,6 +27,7 @@ onnx = pytest.importorskip("onnx", reason="the library onnx is not installed: no
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: no "
                               "exported model is run")
 
+FLOATS = np.dtype("float32")
 RANDOM, MISSING = "draws random numbers", "ONNX has no (operator|function)"
 # What has no place in ONNX: patterns of operators or of samples -> what is said.
 REFUSED = {
@@ -213,10 +215,11 @@ LAYERS["beside each other"] = filled(
     nn.AvgPool2D(3, 1, 1)), IMAGE
 MLP = filled(nn.HybridSequential(), nn.Dense(16, activation="relu"), nn.Dropout(0.5),
              nn.Dense(10))
+NARROW = [2, 2, 2, 2], [8, 8, 16, 32, 64]  # a ResNet-18 with an eighth of the channels
 NETS = {
     "mlp": (MLP, (4, 12)), "lenet": (vision.lenet(), (2, 1, 28, 28)),
-    "resnet 18": (vision.resnet18_v1(classes=10, thumbnail=True), (2, 3, 16, 16)),
-    "resnet 18 v2": (vision.resnet18_v2(classes=10, thumbnail=True), (2, 3, 16, 16)),
+    "resnet 18": (vision.ResNetV1(vision.BasicBlockV1, *NARROW), (2, 3, 32, 32)),
+    "resnet 18 v2": (vision.ResNetV2(vision.BasicBlockV2, *NARROW), (2, 3, 32, 32)),
     "resnet 50": (vision.ResNetV1(vision.BottleneckV1, [1, 1], [4, 8, 16]),
                   (2, 3, 32, 32)),
     "mobilenet": (vision.mobilenet0_25(classes=10), (2, 3, 32, 32)),
@@ -235,7 +238,7 @@ def parts_of(net, shape):
         if name.endswith(("running_mean", "running_var", "gamma", "beta")):
             param.set_data(nd.random.uniform(0.5, 1.5, param.shape))
     params = {name: p.data() for name, p in net.collect_params().items()}
-    return net(sym.var("data")), params, {"data": Spec(shape, np.dtype("float32"))}
+    return net(sym.var("data")), params, {"data": Spec(shape, FLOATS)}
 
 
 @pytest.mark.parametrize("name", [*LAYERS, *NETS])
@@ -249,6 +252,22 @@ def test_a_net_gives_our_answer_for_every_batch(name, tmp_path):
         assert_agree(running, {"data": x.asnumpy()}, as_list(net(x)), name)
 
 
+@pytest.mark.parametrize("convention", ["valid", "full", "same"])
+@pytest.mark.parametrize("how", [
+    {"pool_type": "max"}, {"pool_type": "sum"}, {"pool_type": "avg"},
+    {"pool_type": "avg", "count_include_pad": False}], ids=str)
+def test_windows_of_all_kinds(how, convention, tmp_path):
+    """Also those that hang over the padding, and those that see nothing but padding."""
+    x = nd.random.normal(shape=(2, 3, 7))
+    for kernel, stride, pad in itertools.product((1, 2, 3), (1, 2, 3), (0, 1, 2)):
+        if pad < kernel:
+            window = {"kernel": (kernel,), "stride": (stride,), "pad": (pad,), **how,
+                      "pooling_convention": convention}
+            running = exported(tmp_path, sym.Pooling(sym.var("x"), **window), {},
+                               {"x": Spec(x.shape, FLOATS)})
+            assert_agree(running, {"x": x.asnumpy()}, [nd.Pooling(x, **window)], window)
+
+
 @settings(max_examples=40, **few)
 @given(nets(5))
 def test_random_nets_give_our_answer(tmp_path_factory, net):
@@ -257,7 +276,7 @@ def test_random_nets_give_our_answer(tmp_path_factory, net):
     note(repr(block))
     params = {name: p.data() for name, p in block.collect_params().items()}
     running = exported(tmp_path_factory.mktemp("net"), sym.Group(as_list(block(sym.var(
-        "data")))), params, {"data": Spec(x.shape, np.dtype("float32"))})
+        "data")))), params, {"data": Spec(x.shape, FLOATS)})
     for batch in (x.shape[0], 4):
         x = nd.array(np.resize(x.asnumpy(), (batch, *x.shape[1:])))
         assert_agree(running, {"data": x.asnumpy()}, as_list(block(x)), net)
@@ -305,7 +324,7 @@ def test_inputs_and_outputs_that_are_one_value_get_names_of_their_own(tmp_path):
     x = sym.var("x")
     y = sym.exp(x, name="y")
     both = sym.Group([x, y, y])
-    running = exported(tmp_path, both, {}, {"x": Spec((2,), np.dtype("float32"))})
+    running = exported(tmp_path, both, {}, {"x": Spec((2,), FLOATS)})
     assert [o.name for o in running.get_outputs()] == ["x_output", "y_output",
                                                        "y_output1"]
     data = np.float32([1, 2, 3])
@@ -339,15 +358,12 @@ def test_the_same_net_gives_the_same_bytes(tmp_path, monkeypatch):
 def test_constants_that_are_equal_are_stored_once(tmp_path):
     x = sym.var("x")
     symbol = (x + 2) * 2 - 2
-    model = model_of(write_onnx(symbol, {}, {"x": Spec((2,), np.dtype("float32"))},
+    model = model_of(write_onnx(symbol, {}, {"x": Spec((2,), FLOATS)},
                                 tmp_path / "net.onnx"))
     assert len(model.graph.initializer) == 1
 
 
 # -- the length of the batch -----------------------------------------------------------
-FLOATS = np.dtype("float32")
-
-
 def test_a_length_of_the_batch_is_computed_where_it_is_needed(tmp_path):
     """Reshape finds one length itself; a broadcast needs the shape of the input."""
     x = sym.var("x")
@@ -382,6 +398,39 @@ def test_a_net_for_one_batch_says_so(made, words, tmp_path):
     x = nd.random.normal(shape=(4, 6))
     running = exported(tmp_path, symbol, {}, specs, dynamic=False)
     assert_agree(running, {"x": x.asnumpy()}, [symbol.eval(x=x)[0]], "fixed")
+
+
+def drafts_of(write, sizes=(4, 5, 11, 1)):
+    """What `write(draft, x, size)` drafts for batches of several lengths."""
+    drafts = [Draft({"x"}) for _ in sizes]
+    for draft, size in zip(drafts, sizes, strict=True):
+        draft.name, draft.source = "y", "planted 'y'"
+        write(draft, Value("x", FLOATS), size)
+    return agreed(drafts, sizes, "x")
+
+
+@pytest.mark.parametrize("write", [
+    lambda draft, x, n: draft.add("Relu" if n == 11 else "Exp", x),
+    lambda draft, x, n: draft.add("Concat", x, x, axis=int(n > 4)),
+    lambda draft, x, n: draft.add("Mul", x, np.float32(1 / n).reshape(1)),
+    lambda draft, x, n: draft.add("Expand", x, np.array([n // 2, 3])),
+    lambda draft, x, n: draft.add("Expand", x, np.array([n] * (1 + (n == 1)))),
+    lambda draft, x, n: [draft.add("Exp", x) for _ in range(1 + (n == 5))],
+    lambda draft, x, n: draft.add("Sum", *[x] * (1 + (n == 5))),
+], ids=["kind", "attribute", "fraction", "half", "axes", "steps", "inputs"])
+def test_a_planted_difference_between_batches_is_found(write):
+    with pytest.raises(ExportError, match=r"planted 'y' .* \(compared: 4, 5, 11, 1\)"):
+        drafts_of(write)
+
+
+def test_lengths_that_grow_evenly_are_computed():
+    steps = drafts_of(lambda draft, x, n: draft.add(
+        "Expand", x, np.array([3 * n + 1, 2])))
+    assert [step.kind for step in steps] == ["Shape", "Mul", "Add", "Expand"]
+    np.testing.assert_array_equal([steps[1].inputs[1], steps[2].inputs[1]],
+                                  [[3, 0], [1, 2]])
+    (step,) = drafts_of(lambda draft, x, n: draft.reshape(x, (2, 3 * n)))
+    np.testing.assert_array_equal(step.inputs[1], [2, -1])
 
 
 class Flat(mx.gluon.HybridBlock):
@@ -498,6 +547,18 @@ def test_export_model_reads_mxnets_files(tmp_path):
     assert [i.name for i in running.get_inputs()] == ["data"]
     x = nd.random.normal(shape=(7, 12))
     assert_agree(running, {"data": x.asnumpy()}, [nd.softmax(NETS["mlp"][0](x))], "mlp")
+
+
+def test_export_model_takes_what_load_checkpoint_gives(tmp_path):
+    net, shape = LAYERS["batch norm"]
+    symbol, params, _ = parts_of(net, shape)
+    states = {n: params.pop(n) for n in symbol.list_auxiliary_states()}
+    mx.model.save_checkpoint(str(tmp_path / "net"), 3, symbol, params, states)
+    symbol, *params = mx.model.load_checkpoint(str(tmp_path / "net"), 3)
+    path = export_model(symbol, params, [shape], FLOATS, str(tmp_path / "net.onnx"))
+    x = nd.random.normal(shape=shape)
+    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
+                 [net(x)], "checkpoint")
 
 
 def test_export_model_takes_a_dtype_for_each_input(tmp_path):

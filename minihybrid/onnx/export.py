@@ -185,7 +185,8 @@ def export_model(sym, params, in_shapes, in_types=np.float32,
     """Write a symbol and its parameters to an ONNX file; returns the path.
 
     sym:     a Symbol, or the name of a symbol file.
-    params:  name -> NDArray, with or without arg: and aux:, or the name of a file.
+    params:  name -> NDArray, with or without arg: and aux:, a list of two such dicts
+             (arguments and states), or the name of a parameter file.
     in_shapes, in_types: one of each input that is no parameter, in the order of
              `list_inputs()`; labels of output layers may be left out. One dtype does
              for all.
@@ -207,9 +208,11 @@ def export_model(sym, params, in_shapes, in_types=np.float32,
     exp.onnx
     """
     symbol = sym if isinstance(sym, Symbol) else load_symbol(sym)
-    arrays = params if isinstance(params, dict) else param_files.load(params)
+    if not isinstance(params, (dict, list, tuple)):
+        params = param_files.load(params)
+    parts = [params] if isinstance(params, dict) else params
     arrays = {name.removeprefix("arg:").removeprefix("aux:"): array
-              for name, array in arrays.items()}
+              for part in parts for name, array in part.items()}
     names = [n for n in symbol.list_inputs() if n not in arrays]
     if len(names) > len(in_shapes):
         names = [n for n in names if not n.endswith("label")]

@@ -124,18 +124,37 @@ def geometry(attrs):
     return numbers, overhang(**numbers)
 
 
+def pooled(draft, kind, data, attrs, nothing, **more):
+    """ONNX's pooling, in which each window has to see a number.
+
+    nothing: what windows give that lie in the padding alone.
+    """
+    sizes = [attrs[key] for key in ("size", "kernel", "stride", "pad", "outs")]
+    outs = [min(m, (n - 1 + p) // s + 1) for n, _, s, p, m in zip(*sizes, strict=True)]
+    ends = [max((m - 1) * s + k - n - p, 0) for n, k, s, p, m in
+            zip(*sizes[:-1], outs, strict=True)]
+    numbers = windows(attrs) | {"pads": [*attrs["pad"], *ends]}
+    data = draft.add(kind, data, **numbers, **more)
+    rest = [m - n for m, n in zip(attrs["outs"], outs, strict=True)]
+    if not any(rest):
+        return data
+    edges = whole([0] * (len(rest) + 4) + rest)
+    return draft.add("Pad", data, edges, np.array(nothing, data.dtype))
+
+
 def pool_max(draft, node, data):
     """The largest number of each window."""
-    _, more = geometry(node.attrs)
-    return draft.add("MaxPool", data, **windows(node.attrs, more))
+    return pooled(draft, "MaxPool", data, node.attrs, -np.inf)
 
 
 def pool_sum(draft, node, data):
     """The sum of each window is ONNX's mean, times how many numbers that counts."""
     attrs, dtype = node.attrs, node.specs[0].dtype
-    numbers, more = geometry(attrs)
     data = draft.cast(data, dtype if dtype.kind == "f" else np.dtype("float32"))
-    total = draft.add("AveragePool", data, count_include_pad=1, **windows(attrs, more))
+    if attrs["count"] == "numbers" and dtype.kind == "f":
+        return pooled(draft, "AveragePool", data, attrs, 0)
+    total = pooled(draft, "AveragePool", data, attrs, 0, count_include_pad=1)
+    numbers, _ = geometry(attrs)
     size, counts = np.prod(attrs["kernel"]), window_counts(attrs["count"], **numbers)
     if dtype.kind != "f":
         total = draft.add("Mul", total, np.array(size, data.dtype))
