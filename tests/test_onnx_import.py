@@ -461,7 +461,10 @@ def test_a_damaged_model_is_refused_in_one_sentence(how, words, tmp_path):
     ([node("Transpose", "x", perm=[0, 0])], {}, r"\(Transpose\): "),
     ([node("Concat", "x,x", axis=9)], {}, r"\(Concat\): "),
     ([node("Slice", "x,z,n,z,z")], {"z": np.array([0]), "n": np.array([1])}, "Slice"),
-    ([node("Split", "x", "y", axis=1, num_outputs=-1)], {}, "Split"),
+    ([node("Split", "x", "y,z", axis=1, num_outputs=2 ** 50)], {}, "another num_out"),
+    ([node("ConstantOfShape", "n", f"c{i}") for i in range(9)]
+     + [node("Sum", ",".join(f"c{i}" for i in range(9)), "d"), node("Add", "x,d")],
+     {"n": np.array([10 ** 6])}, r"node 4 'c4' .* only 19\d{4} numbers more"),
 ])
 def test_nodes_that_ask_for_the_impossible_are_refused(nodes, weights, words, tmp_path):
     refused(model_of(nodes, {"x": (2, 3)}, weights=weights, opset=18), tmp_path, words)

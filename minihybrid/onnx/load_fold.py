@@ -26,6 +26,7 @@ def fold(call):
         made = []
         for trial in (0, 1):
             arrays = [v and v.arrays[trial] for v in call.inputs]
+            call.fits((sum(a.size for a in arrays if a is not None),))
             made.append(rule(call, *arrays))
             if all(v is None or v.arrays[0] is v.arrays[1] for v in call.inputs):
                 made *= 2
@@ -126,7 +127,6 @@ def _slice(call, data, *given):
 
 
 def _concat(call, *arrays):
-    call.fits((sum(a.size for a in arrays),))
     return np.concatenate(arrays, call.integer("axis", 0))
 
 

@@ -15,7 +15,9 @@ from minihybrid.op import OPS
 def _split(call):
     """Equal parts, or parts of given lengths: an attribute, since opset 13 an input."""
     axis = call.axis(call.integer("axis", 0), call.ndim(0))
-    count = call.integer("num_outputs", len(call.node.outputs))
+    count = len(call.node.outputs)
+    if call.integer("num_outputs", count) != count:
+        call.fail(f"it has {count} outputs, but another num_outputs")
     if call.opset < 13:
         lengths = call.integers("split")
     else:

@@ -109,6 +109,8 @@ def _squeeze(call):
 def _unsqueeze(call):
     axes, out = axes_of(call, 13) or (), call.sym(0)
     ndim = call.ndim(0) + len(axes)
+    if ndim > 32:
+        call.fail(f"{ndim} axes; at most 32 are allowed")
     for axis in sorted(call.axis(a, ndim) for a in axes):
         out = OPS["expand_dims"](out, axis=axis)
     return out

@@ -22,7 +22,9 @@ from minihybrid.onnx.load_file import import_onnx
 from minihybrid.op import OPS, Spec
 from minihybrid.sym import Symbol
 
-LARGEST = 1 << 22  # elements of an array that a file may ask for, but does not hold
+# How many numbers may be made while a file is read: so many, and for each number that
+# the file holds so many more. A short file could ask for all memory otherwise.
+ALLOWED, MORE = 1 << 22, 8
 
 
 @dataclass(eq=False)
@@ -63,6 +65,7 @@ class Scope:
         self.model, self.values, self.specs = model, {}, {}
         self.arrays, self.frozen, self.inputs = {}, set(), []
         self.made, self.taken = {}, set()
+        self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
         open_lengths = {}
         for name, dtype, shape in model.inputs:
             lengths = None if shape is None else [
@@ -267,9 +270,12 @@ class Call:
 
     def fits(self, shape):
         """The shape of numbers to be made now, if they are not too many."""
-        if any(n < 0 for n in shape) or math.prod(shape) > LARGEST:
+        count = math.prod(shape)
+        if any(n < 0 for n in shape) or count > self.scope.left:
             self.fail(f"an array of shape {tuple(shape)!s:.80} would be made while the "
-                      f"file is read; at most {LARGEST} numbers are allowed")
+                      f"file is read, but only {self.scope.left} numbers more are "
+                      "allowed")
+        self.scope.left -= count
         return tuple(shape)
 
 
