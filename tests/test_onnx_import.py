@@ -340,6 +340,25 @@ def test_two_open_lengths_stay_open(tmp_path):
     assert net(nd.ones((2, 7, 2, 4))).shape == (2, 7, 8)
 
 
+def test_what_is_left_beside_an_open_length_is_known(tmp_path):
+    nodes = [node("Shape", "x", "s"), node("Slice", "s,one,two", "t"),
+             node("Concat", "t,minus", "to", axis=0), node("Reshape", "x,to")]
+    net = mx.onnx.import_to_gluon(save(tmp_path, model_of(
+        nodes, {"x": (2, "t", 4)}, weights={
+            "one": np.array([1]), "two": np.array([2]), "minus": np.array([-1])})))
+    assert net(nd.ones((2, 5, 4))).shape == (5, 8)
+    assert net(nd.ones((2, 3, 4))).shape == (3, 8)
+
+
+def test_an_open_length_is_not_compared_with_a_number(tmp_path):
+    """Two trials cannot tell: at most 512 is 512 for both of them."""
+    nodes = [node("Shape", "x", "s"), node("Min", "s,most", "t"), node("Expand", "x,t")]
+    path = save(tmp_path, model_of(nodes, {"x": ("n",)}, weights={
+        "most": np.array([512])}))
+    with pytest.raises(FileError, match=r"node 1 't' \(Min\): it compares a length"):
+        mx.onnx.import_to_gluon(path)
+
+
 def test_what_needs_a_length_asks_for_it(tmp_path):
     path = save(tmp_path, model_of(
         [node("MaxPool", "x", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER")],

@@ -120,13 +120,14 @@ class Scope:
         while stack:
             node = stack[-1]
             waiting = [n for n, _ in node.inputs if n not in self.specs]
-            if node in self.specs or waiting:
-                stack.extend(waiting) if waiting else stack.pop()
+            if waiting:
+                stack.extend(waiting)
                 continue
-            self.specs[node] = [
-                node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs],
-                                 node.attrs)[1] for k in (0, 1)]
             stack.pop()
+            if node not in self.specs:
+                self.specs[node] = [
+                    node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs],
+                                     node.attrs)[1] for k in (0, 1)]
         return [trial[index] for trial in self.specs[last]]
 
 
@@ -150,6 +151,8 @@ class Call:
         try:
             schema = defs.get_schema(self.node.op, self.opset)
         except defs.SchemaError:
+            schema = None
+        if schema is None or schema.deprecated:
             self.fail(f"opset {self.opset} has no such operator")
         least, most = schema.min_input, schema.max_input
         if not least <= len(self.inputs) <= most:
@@ -157,15 +160,15 @@ class Call:
                       f" to {most}" * (least < most))
 
     # -- attributes
-    def attr(self, name, default, *kinds):
-        """An attribute of one of these Python types, or the default."""
+    def attr(self, name, default, kind):
+        """An attribute of a Python type, or the default."""
         self.asked.add(name)
         if name not in self.node.attrs:
             return default
         value = self.node.attrs[name]
-        if type(value) not in kinds:
-            self.fail(f"the attribute {name} is {value!r:.60}, but "
-                      f"{' or '.join(k.__name__ for k in kinds)} is needed")
+        if type(value) is not kind:
+            self.fail(f"the attribute {name} is {value!r:.60}, but {kind.__name__} is "
+                      "needed")
         return value
 
     def integer(self, name, default=None):
@@ -230,11 +233,19 @@ class Call:
 
     def numbers(self, i, what):
         """The known whole numbers of an input, as a tuple of `int`."""
-        found = self.fixed(i, what)
-        if found.dtype.kind not in "iu" or found.ndim > 1 or found.size > 64:
-            self.fail(f"{what} is {found.dtype}{found.shape}, but at most 64 whole "
-                      "numbers in a row are needed")
-        return tuple(int(n) for n in found.ravel())
+        return self.whole(self.fixed(i, what), what)
+
+    def trials(self, i, what):
+        """The whole numbers of an input in both trials."""
+        arrays = self.need(i).arrays or [self.fixed(i, what)]
+        return [self.whole(a, what) for a in arrays]
+
+    def whole(self, array, what):
+        """A few whole numbers in a row, as a tuple of `int`."""
+        if array.dtype.kind not in "iu" or array.ndim > 1 or array.size > 32:
+            self.fail(f"{what} is {array.dtype} of shape {array.shape}, but at most 32 "
+                      "whole numbers in a row are needed")
+        return tuple(array.ravel().tolist())
 
     def shapes(self, i):
         """The shape of an input in both trials."""
