@@ -359,6 +359,13 @@ def test_an_open_length_is_not_compared_with_a_number(tmp_path):
         mx.onnx.import_to_gluon(path)
 
 
+def test_an_error_says_which_length_a_trial_stands_for(tmp_path):
+    model = model_of([node("Add", "x,w")], {"x": (2, "time")}, weights={
+        "w": np.ones((2, 3), "float32")})
+    refused(model, tmp_path, r"shapes \(2, 1202\) and \(2, 3\) do not broadcast.* "
+            r"\(1202 stands for 'time'\)$")
+
+
 def test_what_needs_a_length_asks_for_it(tmp_path):
     path = save(tmp_path, model_of(
         [node("MaxPool", "x", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER")],

@@ -162,10 +162,11 @@ def _apply(call, wanted):
     except FileError:
         raise
     except HybridError as error:
-        node.fail(str(error))
+        node.fail(scope.explained(str(error)))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
         # Numbers that do not fit together are the file's fault, whoever finds out.
-        node.fail(f"its shapes and numbers do not fit together: {error}")
+        node.fail(scope.explained("its shapes and numbers do not fit together: "
+                                  f"{error}"))
     call.check_attributes()
     for i, name in enumerate(node.outputs):
         if i >= len(parts):

@@ -12,6 +12,7 @@ What is left out: graphs whose shapes depend on the values of the data.
 """
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,11 +67,12 @@ class Scope:
         self.arrays, self.frozen, self.inputs = {}, set(), []
         self.made, self.taken = {}, set()
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
-        open_lengths = {}
+        self.numbers = {}  # an open length's name -> its number
         for name, dtype, shape in model.inputs:
             lengths = None if shape is None else [
                 (n, n) if isinstance(n, int) else trial_lengths(
-                    open_lengths.setdefault(n or (name, i), len(open_lengths)))
+                    self.numbers.setdefault(n or f"axis {i} of {name}",
+                                            len(self.numbers)))
                 for i, n in enumerate(shape)]
             symbol = sym.var(self.unique(name), dtype=dtype)
             self.specs[symbol.refs[0][0]] = [
@@ -81,6 +83,12 @@ class Scope:
         for name, array in model.arrays.items():
             self.values[name] = Value(name, (array, array),
                                       trained=array.dtype.kind == "f")
+
+    def explained(self, text):
+        """An error's text, and what the trials' lengths in it stand for."""
+        named = [f"{n} stands for {name!r:.40}" for name, number in self.numbers.items()
+                 for n in trial_lengths(number) if re.search(rf"\b{n}\b", text)]
+        return f"{text} ({', '.join(named)})" if named else text
 
     def unique(self, name):
         """The name, or the name with a number, if another has it."""
