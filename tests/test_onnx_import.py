@@ -442,7 +442,9 @@ def damaged(**how):
 
 @pytest.mark.parametrize(("how", "words"), [
     ({"dims": [-3, 2]}, r"initializer 'w': the shape \(-3, 2\) does not fit"),
-    ({"dims": [2 ** 62, 2 ** 62]}, "24 bytes, but shape .* needs"),
+    ({"dims": [2 ** 62, 2 ** 62]}, "does not fit; needed: .* of fewer numbers"),
+    ({"dims": [0, 2 ** 62]}, "does not fit; needed: .* of fewer numbers"),
+    ({"dims": [2 ** 40]}, "24 bytes, but shape .* needs 4398046511104"),
     ({"dims": [3, 3]}, r"24 bytes, but shape \(3, 3\) of float32 needs 36"),
     ({"dims": [1] * 40}, "at most 32 lengths"),
     ({"kind": kinds.STRING}, "initializer 'w': elements of type STRING are not"),

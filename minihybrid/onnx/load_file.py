@@ -229,9 +229,10 @@ def _array(tensor, where, folder):
         raise FileError(f"{where}: elements of {_type_name(tensor.data_type)} are not "
                         f"supported; there are {', '.join(ELEMENTS.values())}")
     shape, dtype = tuple(tensor.dims), np.dtype(dtype)
-    if len(shape) > 32 or any(n < 0 for n in shape):
+    if len(shape) > 32 or any(n < 0 for n in shape) or \
+            math.prod(n for n in shape if n) > 2 ** 59:
         raise FileError(f"{where}: the shape {shape!s:.80} does not fit; needed: at "
-                        "most 32 lengths, none negative")
+                        "most 32 lengths, none negative, of fewer numbers")
     if tensor.HasField("segment"):
         raise FileError(f"{where}: tensors in segments are not supported")
     count = math.prod(shape)
