@@ -580,6 +580,17 @@ def test_weights_elsewhere_are_refused(told, words, tmp_path):
     refused(damaged(beside=told), tmp_path, words)
 
 
+def test_a_file_beside_the_model_is_not_read_again_and_again(tmp_path):
+    """A thousand tensors of one large file would be a thousand times its size."""
+    (tmp_path / "w.bin").write_bytes(bytes(40))
+    model = damaged(beside={"location": "w.bin"})
+    again = model.graph.initializer.add()
+    again.CopyFrom(model.graph.initializer[0])
+    again.name = "v"
+    refused(model, tmp_path, "initializer 'v': with its 24 bytes the tensors in 'w.bin' "
+            "are longer than the file of 40")
+
+
 # -- chance ----------------------------------------------------------------------------
 def test_cut_and_flipped_files_open_or_are_refused():
     """Thousands of changed files: an answer or a FileError, in little memory."""
