@@ -100,6 +100,11 @@ def test_import_model_gives_a_symbol_and_two_dicts():
     assert set(states) == {"1.running_mean", "1.running_var"}
     assert symbol.list_arguments()[0] == "x"
     assert symbol.list_auxiliary_states() == list(states)
+    with np.load(FOLDER / "torch-training.npz") as stored:
+        x = nd.array(stored["x"])
+    (found,) = symbol.bind(mx.cpu(), {"x": x, **args}, aux_states=states).forward()
+    np.testing.assert_allclose(found.asnumpy(), outputs(
+        mx.onnx.import_to_gluon(path), x.asnumpy())[0], rtol=1e-6, atol=1e-6)
 
 
 def test_metadata_tells_inputs_and_outputs():
@@ -587,8 +592,8 @@ def test_a_file_beside_the_model_is_not_read_again_and_again(tmp_path):
     again = model.graph.initializer.add()
     again.CopyFrom(model.graph.initializer[0])
     again.name = "v"
-    refused(model, tmp_path, "initializer 'v': with its 24 bytes the tensors in 'w.bin' "
-            "are longer than the file of 40")
+    refused(model, tmp_path, "initializer 'v': with its 24 bytes the tensors in "
+            "'w.bin' are longer than the file of 40")
 
 
 # -- chance ----------------------------------------------------------------------------
