@@ -230,6 +230,23 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         write_whole(tmp_path / "missing" / "file", b"1")
 
 
+@pytest.mark.parametrize("name, value, dtype", [
+    ("num_update", [np.inf], "float64"), ("num_update", [-1], "int64"),
+    ("num_update", [1, 2], "int64"), ("learning_rate", [np.nan], "float64"),
+    ("learning_rate", [], "float64"), ("count:0", [0.5], "float32"),
+])
+def test_states_that_are_no_numbers_change_nothing(name, value, dtype, tmp_path):
+    net, trainer, _ = net_and_trainer()
+    trainer.save_states(str(tmp_path / "states"))
+    states = nd.load(str(tmp_path / "states"))
+    states[name] = nd.array(np.array(value, dtype), dtype=dtype)
+    nd.save(str(tmp_path / "other"), states)
+    with pytest.raises(FileError, match=f"other': '{name}' is .*, but one number of"):
+        trainer.load_states(str(tmp_path / "other"))
+    assert trainer.learning_rate == 0.001
+    trainer.load_states(str(tmp_path / "states"))
+
+
 # -- texts of attributes ---------------------------------------------------------------
 @pytest.mark.parametrize("text, value", [
     ("3", 3), ("-3", -3), ("+3", 3), (" 3 ", 3), ("3L", 3), ("1e-05", 1e-05),
