@@ -466,6 +466,23 @@ def test_lengths_that_python_wrote_are_found_by_tracing_again(tmp_path):
         called(Mean(), x).export(str(tmp_path / "net"), format="onnx")
 
 
+class Numpys(mx.gluon.HybridBlock):
+    """Written with np's functions and shapes."""
+
+    def forward(self, x):
+        mean = mx.np.mean(x, axis=1, keepdims=True)
+        both = mx.np.concatenate([mx.npx.relu(x), mean], axis=1)
+        return both[:, 1:], x.reshape((x.shape[0], 2, -1)).transpose((0, 2, 1))
+
+
+def test_a_net_of_np_functions_is_exported(tmp_path):
+    (path,) = called(Numpys(), mx.np.ones((4, 6))).export(str(tmp_path / "net"),
+                                                          format="onnx")
+    x = mx.np.array(np.random.default_rng(0).normal(size=(3, 6)).astype("f4"))
+    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
+                 Numpys()(x), "np")
+
+
 class Cell(mx.gluon.HybridBlock):
     """Two inputs, of which the second is a list."""
 
