@@ -88,7 +88,8 @@ def parsed_json(text, source):
     try:
         text = text if isinstance(text, str) else bytes(text).decode()
         data = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-        json.dumps(data, ensure_ascii=False).encode()  # half a pair of surrogates
+        if "\\u" in text or not text.isascii():  # half a surrogate pair?
+            json.dumps(data, ensure_ascii=False).encode()
         return data
     except (ValueError, RecursionError) as error:
         raise FileError(f"{source} is not JSON: {str(error)[:200]}") from None

@@ -8,6 +8,7 @@ What is left out: loops and branches inside a graph.
 """
 
 import difflib
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -233,35 +234,51 @@ def infer(graph, given):
     Raises:  ShapeError or DTypeError naming the node.
 
     Shapes flow forwards, and backwards where an operator can tell an input from its
-    others; so the loop goes there and back until nothing new is learnt.
+    others. So after a walk through the graph, whatever has learnt something is asked
+    again, first those with few inputs: one that joins many waits for all of them.
     """
     specs = {n: list(n.specs or (UNKNOWN,) * n.n_outputs) for n in graph.nodes}
     for node in graph.variables:
         if node.name in given:
             specs[node] = [refine(node.name, specs[node][0], given[node.name])]
-    pending = [n for n in graph.nodes if n.op is not None]
-    while True:
-        learnt = False
-        still = []
-        for node in pending:
-            ins = [specs[n][i] for n, i in node.inputs]
-            try:
-                new_ins, outs = node.op.specs_of(ins, node.attrs)
-            except HybridError as error:
-                raise type(error)(f"{error} (node '{node.name:.60}')") from None
-            if _keeps_specs(node, specs[node][0]):
-                new_ins = specs[node]
-            refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
-            for (n, i), new in zip(refs, [*new_ins, *outs], strict=True):
-                merged = refine(n.name, specs[n][i], new)
-                if is_news(specs[n][i], merged):
-                    specs[n][i] = merged
-                    learnt = True
-            if not all(s.known for s in (*(specs[n][i] for n, i in refs),)):
-                still.append(node)
-        pending = still[::-1]
-        if not learnt or not pending:
-            return specs
+    readers, nodes = graph.uses(), graph.nodes
+    number = {node: k for k, node in enumerate(nodes)}
+    todo = [(0, k) for k, node in enumerate(nodes) if node.op is not None]
+    waiting = {k for _, k in todo}
+    while todo:
+        node = nodes[heappop(todo)[1]]
+        waiting.discard(number[node])
+        learnt, is_open = _learn(node, specs)
+        for n, i in learnt:
+            for touched in (n, *readers.get((n, i), ())):
+                k = number[touched]
+                if touched.op is not None and k not in waiting and (
+                        touched is not node or is_open):
+                    waiting.add(k)
+                    heappush(todo, (len(touched.inputs), k))
+    return specs
+
+
+def _learn(node, specs):
+    """Ask a node's shape rule once.
+
+    Returns: (the values of which more is known now; whether some are unknown still).
+    """
+    refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
+    try:
+        new_ins, outs = node.op.specs_of([specs[n][i] for n, i in node.inputs],
+                                         node.attrs)
+    except HybridError as error:
+        raise type(error)(f"{error} (node '{node.name:.60}')") from None
+    if _keeps_specs(node, specs[node][0]):
+        new_ins = specs[node]
+    learnt = []
+    for (n, i), new in zip(refs, [*new_ins, *outs], strict=True):
+        merged = refine(n.name, specs[n][i], new)
+        if is_news(specs[n][i], merged):
+            specs[n][i] = merged
+            learnt.append((n, i))
+    return learnt, not all(specs[n][i].known for n, i in refs)
 
 
 def _keeps_specs(node, spec):

@@ -30,7 +30,7 @@ NAMES = dict(pair.split(":") for pair in """
     _LesserEqualScalar:_lesser_equal_scalar _LogicalAndScalar:_logical_and_scalar
     _LogicalOrScalar:_logical_or_scalar _LogicalXorScalar:_logical_xor_scalar
     broadcast_plus:broadcast_add broadcast_minus:broadcast_sub crop:slice
-    _CrossDeviceCopy:_copy _copyto:_copy
+    _CrossDeviceCopy:_copy _copyto:_copy _npi_copyto:_copy
     _np_amax:_np_max _np_amin:_np_min _np_product:_np_prod _np_repeat:repeat
     _np_sometrue:_np_any _npi_argsort:argsort _npi_cast:Cast _npi_clip:clip
     _npi_det:_linalg_det _npi_expand_dims:expand_dims _npi_full:_full
@@ -50,7 +50,7 @@ NAMES = dict(pair.split(":") for pair in """
     """.split())
 # Attributes that change what an operator computes, and the only values known here.
 ONLY = {"initial": ("None",), "repeat": ("1",), "use_length": ("False", "0"),
-        "reflect_type": ("even",)}
+        "reflect_type": ("even",), "returned": ("False", "0")}
 # Operator -> input -> the initializer that MXNet 0.9.4 began to write beside it.
 INITIALIZERS = {
     "BatchNorm": {"moving_mean": '["zero", {}]', "moving_var": '["one", {}]'},
@@ -74,9 +74,11 @@ def version_of(data):
 
 def operator_of(kind):
     """The operator that had this name in some version; `None` if there is none here."""
-    kind = NAMES.get(kind, kind)
-    return OPS.get(kind) or OPS.get(NAMES.get(kind[8:], kind[8:])
-                                    if kind.startswith("_sparse_") else None)
+    for name in (kind, kind.removeprefix("_sparse_")):
+        op = OPS.get(NAMES.get(name, name))
+        if op is not None:
+            return op
+    return None
 
 
 def upgraded(op, attrs, version):

@@ -312,8 +312,6 @@ class Op:
         Raises:  ShapeError also for what the rule does not expect, and for arrays that
                  no memory holds.
         """
-        if self.variadic and not ins:
-            raise AttrError(f"{self.name}: no input was given; it needs one or more")
         try:
             ins, outs = self.infer([s.possible() for s in ins], **attrs)
             return list(ins), [s.possible() for s in outs]

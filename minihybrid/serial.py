@@ -4,8 +4,9 @@ Takes:   symbols, or files.
 Gives:   `tojson`, `fromjson`, `sym.load`; the methods `Symbol.save`, `Symbol.tojson`.
 
 A file is data: names are looked up among the operators, attributes are parsed as
-literals, and nothing in a file is run.
-Source:  MXNet 1.9's nnvm JSON.
+literals, and nothing in a file is run. An operator that is not here gets a record that
+refuses to run, so that the rest of the file can be looked at, used and written again.
+Source:  MXNet 1.9's nnvm JSON; of older files, `legacy` says what differs.
 """
 
 import json
@@ -26,7 +27,7 @@ from minihybrid.sym import Symbol, unknown_lengths
 # Attributes that MXNet wants to be told, though they have defaults here.
 NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
           "_npi_uniform": ("low", "high"), "_split_v2": ("indices",)}
-MAX_OUTPUTS = 1 << 20  # of all nodes of a graph
+MAX_NODES, MAX_INPUTS, MAX_OUTPUTS = 1 << 16, 1 << 18, 1 << 20  # of a whole graph
 
 
 def tojson(symbol):
@@ -110,8 +111,24 @@ def fromjson(text, source="the JSON text"):
         version = version_of(data)
     except AttrError as error:
         raise FileError(f"{source}: {error}") from None
+    made = _nodes(data, version, source)
+    heads = data.get("heads", [[len(made) - 1, 0, 0]])
+    refs = _refs(heads, made, f"{source}, heads")
+    if not refs:
+        raise FileError(f"{source} has no heads: nothing is asked for")
+    _check_names(refs, source)
+    return Symbol(refs)
+
+
+def _nodes(data, version, source):
+    """The nodes of a file, each made of those before it."""
+    lists = [e.get("inputs") for e in data["nodes"] if isinstance(e, dict)]
+    n_inputs = sum(len(refs) for refs in lists if isinstance(refs, list))
+    if len(data["nodes"]) > MAX_NODES or n_inputs > MAX_INPUTS:
+        raise FileError(f"{source} has {len(data['nodes'])} nodes with {n_inputs} "
+                        f"inputs; at most {MAX_NODES} with {MAX_INPUTS} are allowed")
     made, n_outputs = [], 0
-    told = _told_outputs(data)
+    told = _told_outputs(data, lists)
     for i, entry in enumerate(data["nodes"]):
         where = f"{source}, node {i}"
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
@@ -123,20 +140,14 @@ def fromjson(text, source="the JSON text"):
         if n_outputs > MAX_OUTPUTS:
             raise FileError(f"{where}: here are {n_outputs} outputs; a graph may have "
                             f"{MAX_OUTPUTS} in all")
-    heads = data.get("heads", [[len(made) - 1, 0, 0]])
-    refs = _refs(heads, made, f"{source}, heads")
-    if not refs:
-        raise FileError(f"{source} has no heads: nothing is asked for")
-    _check_names(refs, source)
-    return Symbol(refs)
+    return made
 
 
-def _told_outputs(data):
+def _told_outputs(data, lists):
     """node number -> number of outputs, as a file says it and its references do."""
     rows = data.get("node_row_ptr")
     rows = rows if isinstance(rows, list) and all(type(n) is int for n in rows) else []
     told = {i: max(b - a, 1) for i, (a, b) in enumerate(pairwise(rows))}
-    lists = [entry.get("inputs") for entry in data["nodes"] if isinstance(entry, dict)]
     for refs in (*lists, data.get("heads")):
         for ref in refs if isinstance(refs, list) else ():
             if isinstance(ref, list) and len(ref) > 1 and all(
@@ -189,7 +200,8 @@ def _node(entry, inputs, version, n_outputs, where):
     if op is None:
         more = {k: entry[k] for k in ("control_deps", "subgraphs") if k in entry}
         op = missing(kind, name, len(inputs), n_outputs, more)
-        return Node(op, tuple(inputs), {}, name, info=attrs or None)
+        info = pinned(attrs) if version < NOW else attrs
+        return Node(op, tuple(inputs), {}, name, info=info or None)
     try:
         attrs = upgraded(op, attrs, version)
         full = op.normalize({k: v for k, v in attrs.items() if k in op.attrs})

@@ -451,6 +451,22 @@ def test_a_compiler_that_has_ended_is_replaced():
                                                     b"d\x86\x03\x00")
 
 
+def test_the_folder_in_which_a_compiler_started_may_go_away(tmp_path):
+    """Its imports, the later ones too, do not look there."""
+    code = PROGRAM.replace("f = mx", """import os, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    home = os.getcwd()
+    os.chdir(folder)
+    mx.function(lambda a: a + 1)(mx.nd.ones(1))
+    os.chdir(home)
+from minihybrid.gluon import nn
+net = nn.HybridLambda(lambda F, x: x + F.random.normal(shape=(2, 2)))
+net.hybridize()
+print(net(mx.nd.ones((2, 2))).shape)
+f = mx""")
+    assert run(tmp_path, code) == f"(2, 2)\n{ANSWER} compiled"
+
+
 def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
     code = ("import sys, minihybrid as mx\nsys.executable = '/nowhere/python'\n"
             "try:\n    mx.function(lambda a: a + 1)(mx.nd.ones(1))\n"

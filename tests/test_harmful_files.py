@@ -48,6 +48,9 @@ def node(op, *inputs, **attrs):
     (graph(X).encode("utf-16"), "is not JSON"),
     ('{"nodes": ' + "[" * 100_000, "is not JSON"),
     ("[" * 9_000_000, "has 9000000 bytes; a file of JSON may have 8388608"),
+    (graph(*[X] * 70_000), "has 70000 nodes with 0 inputs; at most 65536 with 26"),
+    (graph(X, {**node("add_n"), "inputs": [[0, 0]] * 300_000}),
+     "has 2 nodes with 300000 inputs; at most"),
     (graph(X, X, node("elemwise_add", 0, 1), heads=((2, 0, 0),)),
      "2 variables are called 'x'"),
     (graph(X, node("relu", 1)), "is not a node before this one"),  # itself

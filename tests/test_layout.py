@@ -47,7 +47,7 @@ READING_ORDER = """
     codegen.c_vectors codegen.c_helpers codegen.c codegen
     reuse plan tiers compiled executor
     files params legacy serial model
-    np.functions np.rearrange np.array np.creation np.host np npx
+    np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.hybrid gluon.outline gluon.formats gluon.block
     gluon.function

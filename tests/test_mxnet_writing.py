@@ -1,7 +1,8 @@
 """MXNet 1.9.1 itself opens what we write, and computes the same.
 
-One process of MXNet's own Python opens all files (tests/mxnet_reads.py). It runs where
-`benchmarks/envs.py` can make MXNet's environment: on Linux x86 with Python 3.11.
+One process of MXNet's own Python opens all files; its program is `mxnet_reads.py` in
+tests/golden/mxnet_files. It runs where `benchmarks/envs.py` can make an environment
+with MXNet: on Linux x86 with Python 3.11.
 """
 
 import json
@@ -21,7 +22,7 @@ from minihybrid import np as mnp
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.sym import Symbol
 
-READER = Path(__file__).parent / "mxnet_reads.py"
+READER = Path(__file__).parent / "golden" / "mxnet_files" / "mxnet_reads.py"
 
 # Operators that MXNet has as functions of Python, or not at all; `_` begins our own.
 NOT_THERE = {"softrelu", "broadcast_arctan2", "_npi_triu", "_contrib_isnan",

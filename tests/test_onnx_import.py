@@ -100,6 +100,11 @@ def test_import_model_gives_a_symbol_and_two_dicts():
     assert set(states) == {"1.running_mean", "1.running_var"}
     assert symbol.list_arguments()[0] == "x"
     assert symbol.list_auxiliary_states() == list(states)
+    with np.load(FOLDER / "torch-training.npz") as stored:
+        x = nd.array(stored["x"])
+    (found,) = symbol.bind(mx.cpu(), {"x": x, **args}, aux_states=states).forward()
+    np.testing.assert_allclose(found.asnumpy(), outputs(
+        mx.onnx.import_to_gluon(path), x.asnumpy())[0], rtol=1e-6, atol=1e-6)
 
 
 def test_metadata_tells_inputs_and_outputs():
@@ -340,6 +345,32 @@ def test_two_open_lengths_stay_open(tmp_path):
     assert net(nd.ones((2, 7, 2, 4))).shape == (2, 7, 8)
 
 
+def test_what_is_left_beside_an_open_length_is_known(tmp_path):
+    nodes = [node("Shape", "x", "s"), node("Slice", "s,one,two", "t"),
+             node("Concat", "t,minus", "to", axis=0), node("Reshape", "x,to")]
+    net = mx.onnx.import_to_gluon(save(tmp_path, model_of(
+        nodes, {"x": (2, "t", 4)}, weights={
+            "one": np.array([1]), "two": np.array([2]), "minus": np.array([-1])})))
+    assert net(nd.ones((2, 5, 4))).shape == (5, 8)
+    assert net(nd.ones((2, 3, 4))).shape == (3, 8)
+
+
+def test_an_open_length_is_not_compared_with_a_number(tmp_path):
+    """Two trials cannot tell: at most 512 is 512 for both of them."""
+    nodes = [node("Shape", "x", "s"), node("Min", "s,most", "t"), node("Expand", "x,t")]
+    path = save(tmp_path, model_of(nodes, {"x": ("n",)}, weights={
+        "most": np.array([512])}))
+    with pytest.raises(FileError, match=r"node 1 't' \(Min\): it compares a length"):
+        mx.onnx.import_to_gluon(path)
+
+
+def test_an_error_says_which_length_a_trial_stands_for(tmp_path):
+    model = model_of([node("Add", "x,w")], {"x": (2, "time")}, weights={
+        "w": np.ones((2, 3), "float32")})
+    refused(model, tmp_path, r"shapes \(2, 1202\) and \(2, 3\) do not broadcast.* "
+            r"\(1202 stands for 'time'\)$")
+
+
 def test_what_needs_a_length_asks_for_it(tmp_path):
     path = save(tmp_path, model_of(
         [node("MaxPool", "x", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER")],
@@ -416,7 +447,9 @@ def damaged(**how):
 
 @pytest.mark.parametrize(("how", "words"), [
     ({"dims": [-3, 2]}, r"initializer 'w': the shape \(-3, 2\) does not fit"),
-    ({"dims": [2 ** 62, 2 ** 62]}, "24 bytes, but shape .* needs"),
+    ({"dims": [2 ** 62, 2 ** 62]}, "does not fit; needed: .* of fewer numbers"),
+    ({"dims": [0, 2 ** 62]}, "does not fit; needed: .* of fewer numbers"),
+    ({"dims": [2 ** 40]}, "24 bytes, but shape .* needs 4398046511104"),
     ({"dims": [3, 3]}, r"24 bytes, but shape \(3, 3\) of float32 needs 36"),
     ({"dims": [1] * 40}, "at most 32 lengths"),
     ({"kind": kinds.STRING}, "initializer 'w': elements of type STRING are not"),
@@ -461,7 +494,10 @@ def test_a_damaged_model_is_refused_in_one_sentence(how, words, tmp_path):
     ([node("Transpose", "x", perm=[0, 0])], {}, r"\(Transpose\): "),
     ([node("Concat", "x,x", axis=9)], {}, r"\(Concat\): "),
     ([node("Slice", "x,z,n,z,z")], {"z": np.array([0]), "n": np.array([1])}, "Slice"),
-    ([node("Split", "x", "y", axis=1, num_outputs=-1)], {}, "Split"),
+    ([node("Split", "x", "y,z", axis=1, num_outputs=2 ** 50)], {}, "another num_out"),
+    ([node("ConstantOfShape", "n", f"c{i}") for i in range(9)]
+     + [node("Sum", ",".join(f"c{i}" for i in range(9)), "d"), node("Add", "x,d")],
+     {"n": np.array([10 ** 6])}, r"node 4 'c4' .* only 19\d{4} numbers more"),
 ])
 def test_nodes_that_ask_for_the_impossible_are_refused(nodes, weights, words, tmp_path):
     refused(model_of(nodes, {"x": (2, 3)}, weights=weights, opset=18), tmp_path, words)
@@ -547,6 +583,17 @@ def test_weights_elsewhere_are_refused(told, words, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link.bin").symlink_to("w.bin")
     refused(damaged(beside=told), tmp_path, words)
+
+
+def test_a_file_beside_the_model_is_not_read_again_and_again(tmp_path):
+    """A thousand tensors of one large file would be a thousand times its size."""
+    (tmp_path / "w.bin").write_bytes(bytes(40))
+    model = damaged(beside={"location": "w.bin"})
+    again = model.graph.initializer.add()
+    again.CopyFrom(model.graph.initializer[0])
+    again.name = "v"
+    refused(model, tmp_path, "initializer 'v': with its 24 bytes the tensors in "
+            "'w.bin' are longer than the file of 40")
 
 
 # -- chance ----------------------------------------------------------------------------

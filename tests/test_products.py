@@ -111,6 +111,25 @@ def test_bias_and_what_follows_are_added_to_each_number_once(rows):
                                atol=1e-5)
 
 
+@pytest.mark.parametrize("n_registers", [16, 32])
+@pytest.mark.parametrize(("m", "n"), [(2, 84), (3, 95), (3, 100), (6, 110), (9, 70)])
+def test_products_write_nothing_behind_their_rows(m, n, n_registers, monkeypatch):
+    """Tiles of five or six columns: where one strip ends, the next tile begins."""
+    nbytes, _ = machine.registers()
+    monkeypatch.setattr("minihybrid.ops.products.registers",
+                        lambda: (nbytes, n_registers))
+    run = Compiled(lambda x, w: sym.FullyConnected(x, w, num_hidden=n, no_bias=True),
+                   [(m, 40), (n, 40)])
+    scope, behind = {}, 64
+    exec(run.plan.source, scope)
+    x, w = run.arrays()
+    memory = np.full(m * n + behind, 7, np.float32)
+    scope["plan"](x, w, memory[:m * n], run.plan._new_arena(), [])
+    np.testing.assert_allclose(memory[:m * n].reshape(m, n), x @ w.T, rtol=1e-4,
+                               atol=1e-4)
+    assert (memory[m * n:] == 7).all()
+
+
 def test_processors_with_few_short_registers_get_the_same_answer(monkeypatch):
     """Sizes come from the machine: here AVX2's, or fewer where there are fewer."""
     nbytes, _ = machine.registers()

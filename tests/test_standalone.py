@@ -46,11 +46,12 @@ class Words(gluon.HybridBlock):
         self.dense = nn.Dense(6, flatten=False)
 
     def hybrid_forward(self, F, x):
-        """(N, T) words -> (N, T, 6) chances."""
+        """(N, T) words -> (N, T, 6) chances, and the largest number of each place."""
         x = self.embed(x)
         scores = F.softmax(F.batch_dot(x, x, transpose_b=True) / 8**0.5)
         x = self.norm(x + F.batch_dot(scores, x))
-        return F.softmax(self.dense(F.LeakyReLU(x, act_type="gelu")))
+        x = F.LeakyReLU(x, act_type="gelu")
+        return F.softmax(self.dense(x)), F.max(x, axis=2)
 
 
 class Two(gluon.HybridBlock):

@@ -18,7 +18,7 @@ from minihybrid import gluon, nd, sym, viz
 from minihybrid.files import FileError, read_whole, write_whole
 from minihybrid.gluon import nn
 from minihybrid.nd import NDArray
-from minihybrid.op import LARGEST, LONGEST, MOST, OPS, HybridError, Spec, parsed
+from minihybrid.op import LARGEST, LONGEST, MOST, OPS, HybridError, Op, Spec, parsed
 
 PACKAGE = Path(mx.__file__).parent
 
@@ -230,6 +230,23 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         write_whole(tmp_path / "missing" / "file", b"1")
 
 
+@pytest.mark.parametrize("name, value, dtype", [
+    ("num_update", [np.inf], "float64"), ("num_update", [-1], "int64"),
+    ("num_update", [1, 2], "int64"), ("learning_rate", [np.nan], "float64"),
+    ("learning_rate", [], "float64"), ("count:0", [0.5], "float32"),
+])
+def test_states_that_are_no_numbers_change_nothing(name, value, dtype, tmp_path):
+    net, trainer, _ = net_and_trainer()
+    trainer.save_states(str(tmp_path / "states"))
+    states = nd.load(str(tmp_path / "states"))
+    states[name] = nd.array(np.array(value, dtype), dtype=dtype)
+    nd.save(str(tmp_path / "other"), states)
+    with pytest.raises(FileError, match=f"other': '{name}' is .*, but one number of"):
+        trainer.load_states(str(tmp_path / "other"))
+    assert trainer.learning_rate == 0.001
+    trainer.load_states(str(tmp_path / "states"))
+
+
 # -- texts of attributes ---------------------------------------------------------------
 @pytest.mark.parametrize("text, value", [
     ("3", 3), ("-3", -3), ("+3", 3), (" 3 ", 3), ("3L", 3), ("1e-05", 1e-05),
@@ -349,6 +366,19 @@ def test_shared_nodes_are_walked_once():
     net = gluon.SymbolBlock(x, sym.var("x"))
     net.hybridize(backend="numpy")
     assert net(nd.zeros((2,))).asnumpy().tolist() == [0, 0]
+
+
+def test_types_and_shapes_that_go_to_and_fro_are_found_in_few_steps(monkeypatch):
+    """Links of a chain in a mixed order: walks to and fro would take n * n steps."""
+    n, asked, real = 1000, [], Op.specs_of
+    v = [sym.var(f"v{i}") for i in range(n + 1)]
+    order = np.random.default_rng(0).permutation(n)
+    links = [sym.elemwise_add(v[i], v[i + 1]) for i in order]
+    links.append(sym.concat(*v, dim=0))  # waits for all
+    monkeypatch.setattr(Op, "specs_of", lambda op, *a: asked.append(op) or real(op, *a))
+    shapes, outs, _ = sym.Group(links).infer_shape(v0=(2, 3))
+    assert shapes == [(2, 3)] * (n + 1) and outs[-1] == (2 * (n + 1), 3)
+    assert len(asked) < 4 * n
 
 
 # -- a law: what a shape rule lets through, runs, and gives these shapes ---------------

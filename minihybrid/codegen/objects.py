@@ -55,7 +55,7 @@ class Compiler:
     def __init__(self):
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
+            stdout=subprocess.PIPE, cwd=FOLDER)  # ours may be deleted while it runs
         RUNNING.add(self)
 
     def ask(self, text, symbol):
@@ -65,7 +65,7 @@ class Compiler:
             self.process.stdin.write(
                 struct.pack("<QQ", len(text), len(symbol)) + symbol + text)
             self.process.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # the pipe is broken, or closed
             raise EOFError from None
         head = self.process.stdout.read(9)
         if len(head) < 9:
@@ -98,6 +98,8 @@ def compile_text(text, symbol):
             compiler, is_new = IDLE.get_nowait(), False
         except queue.Empty:
             compiler, is_new = _start(), True
+        if compiler not in RUNNING:
+            continue  # somebody has ended it
         try:
             found = compiler.ask(text, symbol)
         except EOFError:
@@ -229,8 +231,8 @@ def _write(symbol, code):
 
 # -- in this process -------------------------------------------------------------------
 LOCK = threading.RLock()  # one thread loads; others wait for what it made
-STILL = threading.Lock()  # a fork waits for who imports or links, for milliseconds:
-                          # in the child nobody would ever come to the end of it
+STILL = threading.Lock()  # a fork waits for a thread that imports or links, for
+                          # milliseconds: in the child it would never come to an end
 ADDRESSES = {}            # symbol -> where its machine code begins
 KEPT = []                 # what must live as long as the machine code
 
@@ -279,8 +281,6 @@ def load_kernels(names):
 
 def _compile(wanted):
     """symbol -> object file, of symbol -> (text, name); some at a time."""
-    with STILL:
-        from tqdm import tqdm
     todo, done, codes = queue.SimpleQueue(), queue.SimpleQueue(), {}
     for symbol in sorted(wanted, key=lambda symbol: -len(wanted[symbol][0])):
         todo.put(symbol)  # the longest first
@@ -296,18 +296,26 @@ def _compile(wanted):
 
     for _ in range(min(cores(), -(-len(wanted) // 2))):
         threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
-    unseen = {"disable": True} if threading.current_thread().daemon else {}
-    with tqdm(total=len(wanted), desc="compiling", unit="kernel", delay=SOON_S,
-              leave=False, **unseen) as bar:  # nobody waits for what a daemon does
+    with _progress_bar(len(wanted)) as bar:
         while len(codes) < len(wanted):
             symbol, code = done.get()
             if isinstance(code, Exception):
                 raise code
             _write(symbol, code)
             codes[symbol] = code
-            bar.set_postfix_str(wanted[symbol][1], refresh=False)
-            bar.update()
+            if bar is not None:
+                bar.set_postfix_str(wanted[symbol][1], refresh=False)
+                bar.update()
     return codes
+
+
+def _progress_bar(n_kernels):
+    """A bar for those who wait; nobody waits for what a daemon does."""
+    if threading.current_thread().daemon:
+        return contextlib.nullcontext()
+    from tqdm import tqdm
+    return tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S,
+                leave=False)
 
 
 def _link(codes):

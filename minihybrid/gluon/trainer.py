@@ -210,8 +210,10 @@ class Trainer:
         if not isinstance(found, dict) or \
                 not {"num_update", "learning_rate"} <= found.keys():
             raise FileError(f"'{fname}' holds no states of a Trainer")
-        counts = {int(name[len("count:"):]): int(array.item())
-                  for name, array in found.items() if re.fullmatch(r"count:\d+", name)}
+        counts = {int(name[len("count:"):]): _number(fname, found, name, "int64")
+                  for name in found if re.fullmatch("count:[0-9]{1,9}", name)}
+        num_update = _number(fname, found, "num_update", "int64")
+        learning_rate = _number(fname, found, "learning_rate", "float64")
         states = {}
         for i in counts:
             if i >= len(self._params):
@@ -229,5 +231,14 @@ class Trainer:
             for array, value in zip(arrays, given, strict=True):
                 array[:] = value
         self._updater.states, opt._index_update_count = states, counts
-        opt.num_update = int(found["num_update"].item())
-        opt.lr = found["learning_rate"].item()
+        opt.num_update, opt.lr = num_update, learning_rate
+
+
+def _number(fname, found, name, dtype):
+    """The one number in an array of a file of states."""
+    array = found[name].asnumpy()
+    if array.size != 1 or array.dtype != dtype or not 0 <= array.item() < np.inf:
+        raise FileError(f"'{fname}': '{name}' is {array.tolist()!s:.60} of "
+                        f"{array.dtype}, but one number of {dtype}, not negative, is "
+                        "needed")
+    return array.item()

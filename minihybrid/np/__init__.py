@@ -21,8 +21,8 @@ import numpy as _onp
 from minihybrid import nd as _nd
 from minihybrid import sym as _sym
 from minihybrid.np.array import _Symbol, ndarray
+from minihybrid.np.compound import FUNCTIONS
 from minihybrid.np.creation import Creation, Random, array, reader
-from minihybrid.np.functions import FUNCTIONS
 from minihybrid.np.host import Linalg
 from minihybrid.np.rearrange import norm as _norm
 

@@ -266,7 +266,11 @@ def cumsum(a, axis=None, dtype=None):
 def around(x, decimals=0):
     """The nearest number with so many decimals; a half goes to the even one."""
     scale = 10.0 ** decimals
-    return FUNCTIONS["rint"](x * scale) / scale if decimals else FUNCTIONS["rint"](x)
+    scaled = x * scale if decimals else x
+    low = FUNCTIONS["floor"](scaled)
+    rest = scaled - low
+    near = FUNCTIONS["where"](rest == 0.5, low + low % 2, low + (rest > 0.5))
+    return near / scale if decimals else near
 
 
 @public

@@ -17,8 +17,8 @@ from minihybrid.op import HybridError
 from minihybrid.ops.infix import Value
 
 NAMES = """allclose array_equal bincount count_nonzero histogram isclose lcm median
-    nan_to_num nonzero percentile quantile searchsorted unique argwhere floor_divide
-    isin cov corrcoef interp""".split()
+    nonzero percentile quantile searchsorted unique argwhere floor_divide isin
+    cov corrcoef interp""".split()
 LINALG = """cholesky cond det eigh eigvals inv matrix_rank pinv qr slogdet solve
     svd""".split()
 

@@ -35,6 +35,15 @@ def import_model(model_file):
 
     The dicts have NDArrays by name, as `model.load_checkpoint` gives them.
     Raises:  FileError naming the node; all operators that are missing, at once.
+
+    >>> import os, tempfile
+    >>> from minihybrid import sym
+    >>> from minihybrid.onnx import export_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = export_model(sym.relu(sym.var("x"), name="y"), {}, [(2, 3)],
+    ...                         onnx_file_path=os.path.join(folder, "relu.onnx"))
+    ...     import_model(path)
+    (<Symbol y_output>, {}, {})
     """
     symbol, scope = translate(read_file(model_file))
     states = set(symbol.list_auxiliary_states())
@@ -48,6 +57,15 @@ def import_to_gluon(model_file, ctx=None):
 
     Inputs that no output needs are left out.
     Raises:  FileError naming the node; all operators that are missing, at once.
+
+    >>> import os, tempfile
+    >>> from minihybrid import sym
+    >>> from minihybrid.onnx import export_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = export_model(sym.relu(sym.var("x"), name="y"), {}, [(2, 3)],
+    ...                         onnx_file_path=os.path.join(folder, "relu.onnx"))
+    ...     import_to_gluon(path)(nd.array([[-1, 2]])).asnumpy()
+    array([[0., 2.]], dtype=float32)
     """
     check_context(ctx)
     symbol, scope = translate(read_file(model_file))
@@ -65,6 +83,15 @@ def get_model_metadata(model_file):
     """What an ONNX file takes and gives: lists of (name, shape); 0 is an open length.
 
     The keys are `input_tensor_data` and `output_tensor_data`, as in MXNet.
+
+    >>> import os, tempfile
+    >>> from minihybrid import sym
+    >>> from minihybrid.onnx import export_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = export_model(sym.relu(sym.var("x"), name="y"), {}, [(2, 3)],
+    ...                         onnx_file_path=os.path.join(folder, "relu.onnx"))
+    ...     get_model_metadata(path)["input_tensor_data"]
+    [('x', (2, 3))]
     """
     model = read_file(model_file)
 
@@ -135,10 +162,11 @@ def _apply(call, wanted):
     except FileError:
         raise
     except HybridError as error:
-        node.fail(str(error))
+        node.fail(scope.explained(str(error)))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
         # Numbers that do not fit together are the file's fault, whoever finds out.
-        node.fail(f"its shapes and numbers do not fit together: {error}")
+        node.fail(scope.explained("its shapes and numbers do not fit together: "
+                                  f"{error}"))
     call.check_attributes()
     for i, name in enumerate(node.outputs):
         if i >= len(parts):

@@ -19,11 +19,11 @@ def label(call):
     return call.scope.unique(call.node.outputs[0])
 
 
-def plain(name, **fixed):
+def plain(name):
     """The same operator under our name."""
     def made(call):
         inputs = [call.sym(i) for i in range(len(OPS[name].inputs))]
-        return OPS[name](*inputs, **fixed, name=label(call))
+        return OPS[name](*inputs, name=label(call))
     return made
 
 

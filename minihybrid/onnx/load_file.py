@@ -88,7 +88,7 @@ def read_model(data, source="the bytes", folder=None):
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
-        return _model(proto, source, folder)
+        return _model(proto, source, Beside(folder))
     except DecodeError:
         raise FileError(f"{source}: its {len(data)} bytes are no ONNX model; the file "
                         "is cut off, damaged or of another kind") from None
@@ -102,7 +102,7 @@ def _text(value, where):
         raise FileError(f"{where}: {value[:40]!r} is not UTF-8 text") from None
 
 
-def _model(proto, source, folder):
+def _model(proto, source, beside):
     opsets = {_text(o.domain, source) or "ai.onnx": o.version
               for o in proto.opset_import}
     opset = opsets.get("ai.onnx")
@@ -127,9 +127,9 @@ def _model(proto, source, folder):
         if not name or name in arrays:
             raise FileError(f"{source}: the initializer {name!r:.60} has no name, or "
                             "that of another")
-        arrays[name] = _array(tensor, f"{source}, initializer {name!r:.60}", folder)
+        arrays[name] = _array(tensor, f"{source}, initializer {name!r:.60}", beside)
     inputs = [_declared(v, source) for v in graph.input if v.name not in arrays]
-    nodes = [_node(n, i, source, folder) for i, n in enumerate(graph.node)]
+    nodes = [_node(n, i, source, beside) for i, n in enumerate(graph.node)]
     outputs = [_declared(v, source) for v in graph.output]
     return _checked(Model(source, opset, inputs, outputs, arrays, nodes))
 
@@ -184,7 +184,7 @@ def _checked(model):
 
 
 # -- nodes -----------------------------------------------------------------------------
-def _node(proto, number, source, folder):
+def _node(proto, number, source, beside):
     where = f"{source}, node {number}"
     op, domain, name = (_text(t, where) for t in (proto.op_type, proto.domain,
                                                   proto.name))
@@ -198,14 +198,14 @@ def _node(proto, number, source, folder):
         key = _text(attr.name, where)
         if key in attrs:
             raise FileError(f"{where}: the attribute {key!r:.40} is given twice")
-        attrs[key] = _attribute(attr, f"{where}, {key!r:.40}", folder)
+        attrs[key] = _attribute(attr, f"{where}, {key!r:.40}", beside)
     return OnnxNode(where, op, domain, name, inputs, outputs, attrs)
 
 
-def _attribute(attr, where, folder):
+def _attribute(attr, where, beside):
     kinds = type(attr)
     if attr.type == kinds.TENSOR:
-        return _array(attr.t, where, folder)
+        return _array(attr.t, where, beside)
     field = {kinds.FLOAT: "f", kinds.INT: "i", kinds.STRING: "s", kinds.INTS: "ints",
              kinds.FLOATS: "floats", kinds.STRINGS: "strings"}.get(attr.type)
     value = field and getattr(attr, field)
@@ -222,21 +222,24 @@ def _type_name(number):
     return f"type {names.get(number, number)}"
 
 
-def _array(tensor, where, folder):
+def _array(tensor, where, beside):
     """A tensor as a NumPy array; its numbers are counted before they are read."""
     dtype = ELEMENTS.get(tensor.data_type)
     if dtype is None:
         raise FileError(f"{where}: elements of {_type_name(tensor.data_type)} are not "
                         f"supported; there are {', '.join(ELEMENTS.values())}")
     shape, dtype = tuple(tensor.dims), np.dtype(dtype)
-    if len(shape) > 32 or any(n < 0 for n in shape):
+    if len(shape) > 32 or any(n < 0 for n in shape) or \
+            math.prod(n for n in shape if n) > 2 ** 59:
         raise FileError(f"{where}: the shape {shape!s:.80} does not fit; needed: at "
-                        "most 32 lengths, none negative")
+                        "most 32 lengths, none negative, of fewer numbers")
     if tensor.HasField("segment"):
         raise FileError(f"{where}: tensors in segments are not supported")
     count = math.prod(shape)
     if tensor.data_location == tensor.EXTERNAL:
-        raw = _beside(tensor, count * dtype.itemsize, where, folder)
+        told = {_text(entry.key, where): _text(entry.value, where)
+                for entry in tensor.external_data}
+        raw = beside.read(told, count * dtype.itemsize, where)
     elif tensor.HasField("raw_data"):
         raw = tensor.raw_data
     else:
@@ -262,37 +265,52 @@ def _listed(tensor, shape, dtype, where):
     return np.array(numbers, wide).astype(dtype).reshape(shape)
 
 
-def _beside(tensor, nbytes, where, folder):
-    """The bytes of a tensor that lie in a file of their own, beside the model.
+class Beside:
+    """The files beside a model, which may hold the numbers of its tensors.
 
     Only a plain name is followed, to a regular file, never a path or a link: a model
-    cannot ask for a file that its folder does not hold.
+    cannot ask for a file that its folder does not hold, nor for more than it holds.
     """
-    told = {_text(entry.key, where): _text(entry.value, where)
-            for entry in tensor.external_data}
-    name = told.get("location", "")
-    if folder is None or not name or name in (".", "..") or \
-            any(c in name for c in "/\\:\0"):
-        raise FileError(f"{where}: its numbers are in the file {name!r:.60}; needed: "
-                        "a plain name of a file beside the model")
-    try:
-        offset, length = int(told.get("offset", 0)), int(told.get("length", nbytes))
-    except ValueError:
-        raise FileError(f"{where}: offset {told.get('offset')!r:.40} or length "
-                        f"{told.get('length')!r:.40} is no number") from None
-    path = os.path.join(folder, name)
-    try:
-        plain = stat.S_ISREG(os.lstat(path).st_mode)
-        size = os.path.getsize(path)
-    except OSError as error:
-        raise FileError(f"{where}: its numbers are in {name!r:.60}, which cannot be "
-                        f"read: {error.strerror}") from None
-    if not plain:
-        raise FileError(f"{where}: {name!r:.60} is a link, a folder or a device; "
-                        "needed: a regular file beside the model")
-    if offset < 0 or length != nbytes or offset + length > size:
-        raise FileError(f"{where}: {length} bytes from byte {offset} of {name!r:.60}, "
-                        f"which has {size}, but {nbytes} bytes are needed")
-    with open(path, "rb") as file:
-        file.seek(offset)
-        return file.read(length)
+
+    def __init__(self, folder):
+        self.folder, self.left = folder, {}
+
+    def read(self, told, nbytes, where):
+        """The bytes of a tensor; `told` has a file's name, perhaps a place and length.
+        """
+        name = told.get("location", "")
+        if self.folder is None or not name or name in (".", "..") or \
+                any(c in name for c in "/\\:\0"):
+            raise FileError(f"{where}: its numbers are in the file {name!r:.60}; "
+                            "needed: a plain name of a file beside the model")
+        try:
+            offset, length = (int(told.get(key, default)) for key, default in (
+                ("offset", 0), ("length", nbytes)))
+        except ValueError:
+            raise FileError(f"{where}: offset {told.get('offset')!r:.40} or length "
+                            f"{told.get('length')!r:.40} is no number") from None
+        path = os.path.join(self.folder, name)
+        size = self._size(path, name, where)
+        if offset < 0 or length != nbytes or offset + length > size:
+            raise FileError(f"{where}: {length} bytes from byte {offset} of "
+                            f"{name!r:.60}, which has {size}, but {nbytes} bytes are "
+                            "needed")
+        self.left[name] = self.left.get(name, size) - length
+        if self.left[name] < 0:
+            raise FileError(f"{where}: with its {length} bytes the tensors in "
+                            f"{name!r:.60} are longer than the file of {size}")
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    @staticmethod
+    def _size(path, name, where):
+        try:
+            found = os.lstat(path)
+        except OSError as error:
+            raise FileError(f"{where}: its numbers are in {name!r:.60}, which cannot "
+                            f"be read: {error.strerror}") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise FileError(f"{where}: {name!r:.60} is a link, a folder or a device; "
+                            "needed: a regular file beside the model")
+        return found.st_size

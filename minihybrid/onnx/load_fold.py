@@ -18,23 +18,32 @@ def fold(call):
     """The numbers of a node's output, once for each trial; `None` if not possible."""
     rule = FOLDED.get(call.node.op)
     optional = 3 if call.node.op == "Slice" else len(call.inputs)
-    if rule is None or not call.inputs or None in call.inputs[:optional] or any(
-            v is not None and v.arrays is None for v in call.inputs):
+    given = [v for v in call.inputs if v is not None]
+    if rule is None or not given or None in call.inputs[:optional] or any(
+            v.arrays is None for v in given):
         return None
     call.need(0)
     with np.errstate(all="ignore"):
-        made = []
-        for trial in (0, 1):
-            arrays = [v and v.arrays[trial] for v in call.inputs]
-            made.append(rule(call, *arrays))
-            if all(v is None or v.arrays[0] is v.arrays[1] for v in call.inputs):
-                made *= 2
-                break
-    trained = any(v.trained for v in call.inputs if v)
-    if isinstance(made[0], tuple):
-        return tuple(Value("", pair, trained=trained)
-                     for pair in zip(*made, strict=True))
-    return Value("", tuple(made), trained=trained)
+        first = _made(call, rule, 0)
+        same = all(v.fixed is not None for v in given)
+        found = first, first if same else _made(call, rule, 1)
+    value = Value("", found, trained=any(v.trained for v in given))
+    if call.node.op in UNSURE and not same and value.fixed is not None and any(
+            v.fixed is not None and (v.fixed > 1).any() for v in given):
+        call.fail("it compares a length that the file leaves open with a number; fix "
+                  "it when exporting (no dynamic axes)")
+    return value
+
+
+def _made(call, rule, trial):
+    arrays = [v and v.arrays[trial] for v in call.inputs]
+    call.fits((sum(a.size for a in arrays if a is not None),))
+    return rule(call, *arrays)
+
+
+# Two trials are not enough to know what these say of a length: it may be 1 or 10 ** 9.
+UNSURE = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max",
+                    "Min"))
 
 
 # -- rules -----------------------------------------------------------------------------
@@ -84,9 +93,8 @@ def _gather(call, data, indices):
 
 def _reshape(call, data, shape):
     zero = call.integer("allowzero", 0)
-    lengths = [data.shape[i] if n == 0 and not zero else int(n)
-               for i, n in enumerate(shape.ravel())]
-    return data.reshape(lengths)
+    return data.reshape([data.shape[i] if n == 0 and not zero else n
+                         for i, n in enumerate(call.whole(shape, "the shape"))])
 
 
 def _transpose(call, data):
@@ -98,7 +106,7 @@ def _axes(call, given):
     """The axes of Squeeze and Unsqueeze: an attribute, since opset 13 an input."""
     if call.opset < 13:
         return call.integers("axes")
-    return None if given is None else tuple(int(a) for a in given.ravel()[:64])
+    return None if given is None else call.whole(given, "the list of axes")
 
 
 def _squeeze(call, data, given=None):
@@ -106,7 +114,7 @@ def _squeeze(call, data, given=None):
 
 
 def _unsqueeze(call, data, given=None):
-    return np.expand_dims(data, _axes(call, given))
+    return np.expand_dims(data, _axes(call, given) or ())
 
 
 def _slice(call, data, *given):
@@ -114,19 +122,17 @@ def _slice(call, data, *given):
         begins, ends = call.integers("starts", ()), call.integers("ends", ())
         axes, steps = call.integers("axes"), None
     else:
-        begins, ends, axes, steps = ([int(n) for n in g.ravel()[:64]] if g is not None
-                                     else None for g in (*given, None, None)[:4])
+        begins, ends, axes, steps = (None if g is None else call.whole(g, "a place")
+                                     for g in (*given, None, None)[:4])
     axes = range(len(begins)) if axes is None else axes
     steps = [1] * len(begins) if steps is None else steps
     cut = [slice(None)] * data.ndim
-    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
-        cut[call.axis(axis, data.ndim)] = slice(
-            begin, None if step < 0 and end < -data.shape[axis] else end, step)
+    for axis, *places in zip(axes, begins, ends, steps, strict=True):
+        cut[call.axis(axis, data.ndim)] = slice(*places)
     return data[tuple(cut)]
 
 
 def _concat(call, *arrays):
-    call.fits((sum(a.size for a in arrays),))
     return np.concatenate(arrays, call.integer("axis", 0))
 
 
@@ -135,16 +141,16 @@ def _filled(call, shape):
     value = call.attr("value", np.zeros(1, "float32"), np.ndarray)
     if value.size != 1:
         call.fail(f"the attribute value has shape {value.shape}; one number is needed")
-    return np.full(call.fits([int(n) for n in shape.ravel()[:64]]), value.ravel()[0])
+    return np.full(call.fits(call.whole(shape, "the shape")), value.ravel()[0])
 
 
 def _expand(call, data, shape):
-    shape = call.fits([int(n) for n in shape.ravel()[:64]])
-    return np.broadcast_to(data, call.fits(np.broadcast_shapes(shape, data.shape)))
+    shape = np.broadcast_shapes(call.whole(shape, "the shape"), data.shape)
+    return np.broadcast_to(data, call.fits(shape))
 
 
 def _tile(call, data, repeats):
-    repeats = [int(n) for n in repeats.ravel()[:64]]
+    repeats = call.whole(repeats, "the number of repeats")
     call.fits([n * r for n, r in zip(data.shape, repeats, strict=True)])
     return np.tile(data, repeats)
 
@@ -157,8 +163,7 @@ def _range(call, start, limit, step):
 
 
 def _product(call, data, given=None):
-    axes = call.integers("axes") if given is None else \
-        tuple(int(a) for a in given.ravel()[:64])
+    axes = call.integers("axes") if given is None else call.whole(given, "the axes")
     keep = bool(call.integer("keepdims", 1))
     if call.integer("noop_with_empty_axes", 0) and not axes:
         return data

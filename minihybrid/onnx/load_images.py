@@ -49,7 +49,7 @@ def _scales(call):
     if call.node.op == "Upsample" and call.opset < 9:
         scales = call.attr("scales", [], list)
     elif call.get(3) is not None:
-        sizes = call.need(3).arrays or [call.fixed(3, "the size")]
+        sizes = call.trials(3, "the size")
         found = {tuple(int(n) / max(old[a], 1) for n, a in zip(size, axes, strict=True))
                  for size, old in zip(sizes, call.shapes(0), strict=True)}
         scales = found.pop() if len(found) == 1 else ()

@@ -15,7 +15,9 @@ from minihybrid.op import OPS
 def _split(call):
     """Equal parts, or parts of given lengths: an attribute, since opset 13 an input."""
     axis = call.axis(call.integer("axis", 0), call.ndim(0))
-    count = call.integer("num_outputs", len(call.node.outputs))
+    count = len(call.node.outputs)
+    if call.integer("num_outputs", count) != count:
+        call.fail(f"it has {count} outputs, but another num_outputs")
     if call.opset < 13:
         lengths = call.integers("split")
     else:
@@ -39,12 +41,7 @@ def _split(call):
 
 def _edges(call, i, lengths):
     """Where slices begin or end; `None` where that is the edge in both trials."""
-    value = call.get(i)
-    if value is None:
-        return None
-    if value.arrays is None:
-        call.fixed(i, "where slices begin and end")
-    pairs = zip(*(a.ravel()[:32].tolist() for a in value.arrays), strict=True)
+    pairs = zip(*call.trials(i, "where slices begin and end"), strict=True)
     return [a if a == b else None if (a, b) == length else call.fail(
         "where a slice begins or ends follows from a length that the file leaves open")
         for (a, b), length in zip(pairs, lengths, strict=True)]
@@ -57,7 +54,7 @@ def _slice(call):
         begins, ends = call.integers("starts", ()), call.integers("ends", ())
         axes, steps = call.integers("axes", tuple(range(len(begins)))), None
     else:
-        count = len(call.need(1).arrays[0]) if call.need(1).arrays else 0
+        count = len(call.trials(1, "where slices begin")[0])
         axes = range(count) if call.get(3) is None else call.numbers(3, "the axes")
         steps = None if call.get(4) is None else call.numbers(4, "the steps")
         lengths = [pairs[call.axis(a, ndim)] for a in axes]

@@ -64,6 +64,10 @@ def codes(call, wanted, shapes):
         own = tuple(s[i] if i < len(s) else None for s in shapes)
         found.append(lengths[0] if lengths[0] == lengths[1] else
                      0 if lengths == own else -1)
+    if found.count(-1) > 1 and -1 in wanted[0]:  # what is left may be known, too
+        return codes(call, [[n if n >= 0 else math.prod(s) // max(-math.prod(w), 1)
+                             for n in w] for w, s in zip(wanted, shapes, strict=True)],
+                     shapes)
     if found.count(-1) > 1:
         call.fail(f"of the shape {tuple(found)} more than one length is open; fix "
                   "lengths when exporting (no dynamic axes)")
@@ -78,17 +82,13 @@ def reshaped(call, data, wanted, shapes):
 def _reshape(call):
     """Lengths of 0 are the data's own, unless `allowzero`; one of -1 follows."""
     shapes, keep = call.shapes(0), not call.integer("allowzero", 0)
-    targets = call.need(1).arrays or [call.fixed(1, "the shape")]
-    if any(t.ndim != 1 or t.dtype.kind != "i" or t.size > 32 for t in targets):
-        call.fail("the shape must be at most 32 whole numbers in a row")
     wanted = []
-    for target, shape in zip(targets, shapes, strict=True):
-        lengths = [int(n) for n in target]
+    for lengths, shape in zip(call.trials(1, "the shape"), shapes, strict=True):
         if 0 in lengths and not keep:  # in MXNet's codes 0 means another thing
             fixed = call.numbers(1, "the shape")
             return OPS["_np_reshape"](call.sym(0), newshape=fixed, name=label(call))
         if min(lengths, default=0) < -1:
-            call.fail(f"the shape {tuple(lengths)} has a negative length")
+            call.fail(f"the shape {lengths} has a negative length")
         wanted.append([shape[i] if n == 0 else n for i, n in enumerate(lengths)])
     return reshaped(call, call.sym(0), wanted, shapes)
 
@@ -109,6 +109,8 @@ def _squeeze(call):
 def _unsqueeze(call):
     axes, out = axes_of(call, 13) or (), call.sym(0)
     ndim = call.ndim(0) + len(axes)
+    if ndim > 32:
+        call.fail(f"{ndim} axes; at most 32 are allowed")
     for axis in sorted(call.axis(a, ndim) for a in axes):
         out = OPS["expand_dims"](out, axis=axis)
     return out
@@ -121,11 +123,9 @@ def _transpose(call):
 
 def _expand(call):
     """Stretch to a shape, and the shape to the data's, where that is longer."""
-    shapes, targets = call.shapes(0), call.need(1).arrays
-    if targets is None:
-        call.fixed(1, "the shape")
-    wanted = [np.broadcast_shapes(s, [int(n) for n in t.ravel()[:32]])
-              for s, t in zip(shapes, targets, strict=True)]
+    shapes = call.shapes(0)
+    wanted = [np.broadcast_shapes(s, t) for s, t in
+              zip(shapes, call.trials(1, "the shape"), strict=True)]
     out, added = call.sym(0), len(wanted[0]) - len(shapes[0])
     for _ in range(added):
         out = OPS["expand_dims"](out, axis=0)

@@ -12,6 +12,7 @@ What is left out: graphs whose shapes depend on the values of the data.
 """
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,9 @@ from minihybrid.onnx.load_file import import_onnx
 from minihybrid.op import OPS, Spec
 from minihybrid.sym import Symbol
 
-LARGEST = 1 << 22  # elements of an array that a file may ask for, but does not hold
+# How many numbers may be made while a file is read: so many, and for each number that
+# the file holds so many more. A short file could ask for all memory otherwise.
+ALLOWED, MORE = 1 << 22, 8
 
 
 @dataclass(eq=False)
@@ -63,11 +66,13 @@ class Scope:
         self.model, self.values, self.specs = model, {}, {}
         self.arrays, self.frozen, self.inputs = {}, set(), []
         self.made, self.taken = {}, set()
-        open_lengths = {}
+        self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
+        self.numbers = {}  # an open length's name -> its number
         for name, dtype, shape in model.inputs:
             lengths = None if shape is None else [
                 (n, n) if isinstance(n, int) else trial_lengths(
-                    open_lengths.setdefault(n or (name, i), len(open_lengths)))
+                    self.numbers.setdefault(n or f"axis {i} of {name}",
+                                            len(self.numbers)))
                 for i, n in enumerate(shape)]
             symbol = sym.var(self.unique(name), dtype=dtype)
             self.specs[symbol.refs[0][0]] = [
@@ -78,6 +83,12 @@ class Scope:
         for name, array in model.arrays.items():
             self.values[name] = Value(name, (array, array),
                                       trained=array.dtype.kind == "f")
+
+    def explained(self, text):
+        """An error's text, and what the trials' lengths in it stand for."""
+        named = [f"{n} stands for {name!r:.40}" for name, number in self.numbers.items()
+                 for n in trial_lengths(number) if re.search(rf"\b{n}\b", text)]
+        return f"{text} ({', '.join(named)})" if named else text
 
     def unique(self, name):
         """The name, or the name with a number, if another has it."""
@@ -117,13 +128,14 @@ class Scope:
         while stack:
             node = stack[-1]
             waiting = [n for n, _ in node.inputs if n not in self.specs]
-            if node in self.specs or waiting:
-                stack.extend(waiting) if waiting else stack.pop()
+            if waiting:
+                stack.extend(waiting)
                 continue
-            self.specs[node] = [
-                node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs],
-                                 node.attrs)[1] for k in (0, 1)]
             stack.pop()
+            if node not in self.specs:
+                self.specs[node] = [
+                    node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs],
+                                     node.attrs)[1] for k in (0, 1)]
         return [trial[index] for trial in self.specs[last]]
 
 
@@ -147,6 +159,8 @@ class Call:
         try:
             schema = defs.get_schema(self.node.op, self.opset)
         except defs.SchemaError:
+            schema = None
+        if schema is None or schema.deprecated:
             self.fail(f"opset {self.opset} has no such operator")
         least, most = schema.min_input, schema.max_input
         if not least <= len(self.inputs) <= most:
@@ -154,15 +168,15 @@ class Call:
                       f" to {most}" * (least < most))
 
     # -- attributes
-    def attr(self, name, default, *kinds):
-        """An attribute of one of these Python types, or the default."""
+    def attr(self, name, default, kind):
+        """An attribute of a Python type, or the default."""
         self.asked.add(name)
         if name not in self.node.attrs:
             return default
         value = self.node.attrs[name]
-        if type(value) not in kinds:
-            self.fail(f"the attribute {name} is {value!r:.60}, but "
-                      f"{' or '.join(k.__name__ for k in kinds)} is needed")
+        if type(value) is not kind:
+            self.fail(f"the attribute {name} is {value!r:.60}, but {kind.__name__} is "
+                      "needed")
         return value
 
     def integer(self, name, default=None):
@@ -227,11 +241,19 @@ class Call:
 
     def numbers(self, i, what):
         """The known whole numbers of an input, as a tuple of `int`."""
-        found = self.fixed(i, what)
-        if found.dtype.kind not in "iu" or found.ndim > 1 or found.size > 64:
-            self.fail(f"{what} is {found.dtype}{found.shape}, but at most 64 whole "
-                      "numbers in a row are needed")
-        return tuple(int(n) for n in found.ravel())
+        return self.whole(self.fixed(i, what), what)
+
+    def trials(self, i, what):
+        """The whole numbers of an input in both trials."""
+        arrays = self.need(i).arrays or [self.fixed(i, what)]
+        return [self.whole(a, what) for a in arrays]
+
+    def whole(self, array, what):
+        """A few whole numbers in a row, as a tuple of `int`."""
+        if array.dtype.kind not in "iu" or array.ndim > 1 or array.size > 32:
+            self.fail(f"{what} is {array.dtype} of shape {array.shape}, but at most 32 "
+                      "whole numbers in a row are needed")
+        return tuple(array.ravel().tolist())
 
     def shapes(self, i):
         """The shape of an input in both trials."""
@@ -267,9 +289,12 @@ class Call:
 
     def fits(self, shape):
         """The shape of numbers to be made now, if they are not too many."""
-        if any(n < 0 for n in shape) or math.prod(shape) > LARGEST:
+        count = math.prod(shape)
+        if any(n < 0 for n in shape) or count > self.scope.left:
             self.fail(f"an array of shape {tuple(shape)!s:.80} would be made while the "
-                      f"file is read; at most {LARGEST} numbers are allowed")
+                      f"file is read, but only {self.scope.left} numbers more are "
+                      "allowed")
+        self.scope.left -= count
         return tuple(shape)
 
 

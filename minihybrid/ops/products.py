@@ -46,7 +46,8 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     (m, n), depth = out.shape, a.shape[0 if transpose_a else 1]
     if not out.size:
         return
-    wide, unit, body = 64, min(m, HIGH), _dot_products
+    columns = _vectors(m, n, out.dtype)[1]
+    wide, unit, body = 64 // columns * columns, min(m, HIGH), _dot_products
     if _is_plain(m, n, depth, out.dtype):
         body = _sums
     elif not _is_few(m, n, transpose_a, transpose_b):
@@ -106,11 +107,16 @@ def _last(k, name, at, length, step):
 
 
 # -- few rows, or few columns ----------------------------------------------------------
+def _vectors(m, n, dtype):
+    """(rows, columns) of a tile of dot products; a strip of `out` is whole tiles."""
+    rows, most = _even(m, HIGH, 1), 16 if registers()[1] > 16 else 12
+    return rows, min(most // rows, 8, width(dtype.itemsize), n)
+
+
 def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
     """Rows of a times rows of b; each dot product is the total of one vector."""
     m, n, depth = lengths
-    lanes, rows = width(out.dtype.itemsize), _even(m, HIGH, 1)
-    cols = min((16 if registers()[1] > 16 else 12) // rows, 8, lanes, n)
+    lanes, (rows, cols) = width(out.dtype.itemsize), _vectors(m, n, out.dtype)
     step = min(_even(depth, DEPTH, lanes), depth) if m > rows else depth
     rest = depth % lanes
     with k.loop("start", depth, 0, step), k.block(f"for c in range(n, right, {cols}):"):

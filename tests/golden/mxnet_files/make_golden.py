@@ -7,6 +7,7 @@ The files of old versions in `old/` are written by hand, in `old_files.py`: no o
 runs on today's machines. MXNet 1.9.1 opens them, upgrades them, and gives the answers.
 """
 
+import ctypes
 import json
 import shutil
 from pathlib import Path
@@ -130,7 +131,8 @@ def functions(np_, npx_):
         lambda x: np_.around(x, 1) + np_.trace(x) + np_.average(x, axis=1).sum(),
         lambda x: np_.tensordot(x, x, 2) + np_.tensordot(x, x, axes=([0, 1], [0, 1])),
         lambda x: np_.nan_to_num(x) + np_.where(x > 0, x, 0) + np_.where(x > 0, 1, x),
-        lambda x: np_.diff(x, axis=1),
+        lambda x: np_.diff(x, axis=1) + np_.average(x, axis=1, weights=x * x).sum(),
+        lambda x: np_.where(x > 0, 1.5, 2.5) + np_.where(x < 0, x, 0.5),
         lambda x: np_.expand_dims(x, 1)[:, 0, 1:],
         lambda x: np_.full_like(x, 2.5) + np_.zeros((2, 1)) + np_.arange(3),
         lambda x: x.astype("float64") + np_.linspace(0, 1, 3),
@@ -183,6 +185,26 @@ def loop():
     mx.sym.relu(out, name="out").save(str(HERE / "foreach-symbol.json"))
 
 
+def names():
+    """Other name -> name of every operator, as MXNet's library lists them."""
+    lib, check = mx.base._LIB, mx.base.check_call
+    count, listed = ctypes.c_uint(), ctypes.POINTER(ctypes.c_char_p)()
+    check(lib.MXListAllOpNames(ctypes.byref(count), ctypes.byref(listed)))
+    found = {}
+    for other in sorted(listed[i] for i in range(count.value)):
+        op, name, text = ctypes.c_void_p(), ctypes.c_char_p(), ctypes.c_char_p()
+        some, lists = ctypes.c_uint(), [ctypes.POINTER(ctypes.c_char_p)()
+                                        for _ in range(3)]
+        check(lib.NNGetOpHandle(other, ctypes.byref(op)))
+        check(lib.MXSymbolGetAtomicSymbolInfo(
+            op, ctypes.byref(name), ctypes.byref(text), ctypes.byref(some),
+            *map(ctypes.byref, lists), ctypes.byref(ctypes.c_char_p()),
+            ctypes.byref(ctypes.c_char_p())))
+        if name.value != other and b"backward" not in other:
+            found[other.decode()] = name.value.decode()
+    (HERE / "names.json").write_text(json.dumps(found, indent=0))
+
+
 def arrays():
     """Sparse arrays, and every dtype in each version of the format."""
     rows = nd.array([[0, 0], [1, 2], [0, 0], [3, 4]])
@@ -230,3 +252,4 @@ if __name__ == "__main__":
     np_functions()
     np_net()
     loop()
+    names()

@@ -1,6 +1,6 @@
 """Run by MXNet's own Python: opens files that minihybrid wrote, and says its answers.
 
-    python tests/mxnet_reads.py FOLDER
+    python tests/golden/mxnet_files/mxnet_reads.py FOLDER
 
 FOLDER has `cases.json`: a list of {name, inputs, np, params}, where `inputs` are names
 of arrays in `NAME.npz`, `np` says in which of MXNet's two worlds it runs, and `params`

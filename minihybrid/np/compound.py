@@ -1,0 +1,124 @@
+"""Chapter 16. Operators of MXNet's np that are functions here: for its files.
+
+Takes:   the functions of `mx.np`, written with other operators.
+Gives:   records for them, under the names that files of MXNet's programs have.
+
+The shape rule is what a trace of the function finds; the gradient is the function's.
+What is left out: these names in what we write; MXNet reads the operators inside, too.
+"""
+
+import numpy as onp
+
+from minihybrid.np.functions import FUNCTIONS, public
+from minihybrid.op import (
+    REQUIRED,
+    UNKNOWN,
+    axes,
+    boolean,
+    integer,
+    number,
+    optional,
+    register,
+    shape,
+)
+from minihybrid.ops.shapes import known
+from minihybrid.sym import trace
+
+
+def compound(name, inputs, function, **attrs):
+    """Enter a function of np arrays as an operator."""
+    def expand(specs, *values, **given):
+        return function(*(v.as_np_ndarray() for v in values), **given).as_nd_ndarray()
+
+    def infer(specs, **given):
+        if not known(specs):
+            return specs, [UNKNOWN]
+        inside = {f"x{i}": spec for i, spec in enumerate(specs)}
+        _, out = trace(lambda *values: expand(specs, *values, **given), inside)
+        return specs, [out.spec]
+
+    register(name, inputs=inputs, infer=infer, expand=expand, attrs=attrs,
+             doc=function.__doc__)
+
+
+def around(x, decimals):
+    """The nearest number with so many decimals."""
+    return FUNCTIONS["around"](x, decimals)
+
+
+def trace_of(data, offset, axis1, axis2):
+    """The sum of a diagonal."""
+    return FUNCTIONS["trace"](data, offset, axis1, axis2)
+
+
+def average(a, weights=None, *, axis, weighted):
+    """The mean, or the mean with weights."""
+    return FUNCTIONS["average"](a, axis=axis, weights=weights)
+
+
+def _averaged(attrs):
+    return ("a", "weights")[:2 if attrs is None or attrs["weighted"] else 1]
+
+
+def tensordot(a, b, a_axes_summed, b_axes_summed):
+    """Sum over pairs of axes of two arrays."""
+    return FUNCTIONS["tensordot"](a, b, (a_axes_summed, b_axes_summed))
+
+
+def tensordot_int_axes(a, b, axes):
+    """Sum over the last axes of one array and the first of another."""
+    return FUNCTIONS["tensordot"](a, b, axes)
+
+
+def diff(a, n, axis):
+    """What each number has more than the one before it, n times."""
+    return FUNCTIONS["diff"](a, n, axis)
+
+
+@public
+def nan_to_num(data, copy=True, nan=0.0, posinf=None, neginf=None):
+    """Numbers in place of NaN and of the two infinities: else the largest there are."""
+    kind = onp.dtype(data.spec.dtype if data.level else data.dtype)
+    if kind.kind != "f":
+        return data
+    most = float(onp.finfo(kind).max)
+    for found, new in ((data != data, nan),
+                       (data == onp.inf, most if posinf is None else posinf),
+                       (data == -onp.inf, -most if neginf is None else neginf)):
+        data = FUNCTIONS["where"](found, new, data)
+    return data
+
+
+def where_lscalar(condition, x, scalar):
+    """A number where the condition is not 0, else x."""
+    return FUNCTIONS["where"](condition, scalar, x)
+
+
+def where_rscalar(condition, y, scalar):
+    """y where the condition is not 0, else a number."""
+    return FUNCTIONS["where"](condition, y, scalar)
+
+
+def where_scalar2(condition, x, y):
+    """One number where the condition is not 0, else another."""
+    first = FUNCTIONS["zeros_like"](condition).astype("float32")
+    return FUNCTIONS["where"](condition, first + x, first + y)
+
+
+compound("_npi_around", ("x",), around, decimals=(integer, 0))
+compound("_np_trace", ("data",), trace_of, offset=(integer, 0), axis1=(integer, 0),
+         axis2=(integer, 1))
+compound("_npi_average", _averaged, average, axis=(axes, None),
+         weighted=(boolean, True))
+compound("_npi_tensordot", ("a", "b"), tensordot, a_axes_summed=(shape, REQUIRED),
+         b_axes_summed=(shape, REQUIRED))
+compound("_npi_tensordot_int_axes", ("a", "b"), tensordot_int_axes,
+         axes=(integer, REQUIRED))
+compound("_npi_diff", ("a",), diff, n=(integer, 1), axis=(integer, -1))
+compound("_npi_nan_to_num", ("data",), nan_to_num, copy=(boolean, True),
+         nan=(number, 0.0), posinf=(optional(number), None),
+         neginf=(optional(number), None))
+compound("_npi_where_lscalar", ("condition", "x"), where_lscalar, scalar=(number, 0.0))
+compound("_npi_where_rscalar", ("condition", "y"), where_rscalar, scalar=(number, 0.0))
+compound("_npi_where_scalar2", ("condition",), where_scalar2, x=(number, 0.0),
+         y=(number, 0.0))
