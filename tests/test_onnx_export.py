@@ -14,7 +14,7 @@ from test_random_nets import few, nets, network
 
 import minihybrid as mx
 from minihybrid import AttrError, HybridError, init, nd, sym
-from minihybrid.gluon import contrib, nn
+from minihybrid.gluon import HybridBlock, contrib, nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.nd import NDArray
 from minihybrid.onnx import export, export_model, write_onnx
@@ -167,7 +167,8 @@ LAYERS = {
     "dense": (nn.Dense(5), IMAGE),
     "dense on each row": (nn.Dense(5, flatten=False, use_bias=False), (3, 4, 6)),
     "dense with relu": (nn.Dense(5, activation="relu"), (3, 4)),
-    "flatten": (nn.Flatten(), IMAGE), "identity": (contrib.nn.Identity(), IMAGE),
+    "embedding": (nn.Embedding(5, 3), (3, 4)), "flatten": (nn.Flatten(), IMAGE),
+    "identity": (contrib.nn.Identity(), IMAGE),
     "dropout": (nn.Dropout(0.5), IMAGE),
     "leaky": (nn.LeakyReLU(0.1), IMAGE), "prelu": (nn.PReLU(), IMAGE),
     "elu": (nn.ELU(0.7), IMAGE), "selu": (nn.SELU(), IMAGE), "gelu": (nn.GELU(), IMAGE),
@@ -250,6 +251,13 @@ def test_a_net_gives_our_answer_for_every_batch(name, tmp_path):
     for batch in (shape[0], 1, 5):
         x = nd.random.normal(shape=(batch, *shape[1:]))
         assert_agree(running, {"data": x.asnumpy()}, as_list(net(x)), name)
+
+
+def test_every_layer_is_among_them():
+    used = {type(block) for net, _ in (LAYERS | NETS).values() for block in net._walk()}
+    layers = {kind for kind in (*vars(nn).values(), *vars(contrib.nn).values())
+              if isinstance(kind, type) and issubclass(kind, HybridBlock)}
+    assert layers - used == {HybridBlock}
 
 
 @pytest.mark.parametrize("convention", ["valid", "full", "same"])
@@ -433,14 +441,14 @@ def test_lengths_that_grow_evenly_are_computed():
     np.testing.assert_array_equal(step.inputs[1], [2, -1])
 
 
-class Flat(mx.gluon.HybridBlock):
+class Flat(HybridBlock):
     """Writes the length of the batch into the graph as a number."""
 
     def forward(self, x):
         return x.reshape((x.shape[0], -1)).sum(axis=1)
 
 
-class Mean(mx.gluon.HybridBlock):
+class Mean(HybridBlock):
     """Divides by the length of the batch, as a number."""
 
     def forward(self, x):
@@ -466,7 +474,24 @@ def test_lengths_that_python_wrote_are_found_by_tracing_again(tmp_path):
         called(Mean(), x).export(str(tmp_path / "net"), format="onnx")
 
 
-class Cell(mx.gluon.HybridBlock):
+class Numpys(HybridBlock):
+    """Written with np's functions and shapes."""
+
+    def forward(self, x):
+        mean = mx.np.mean(x, axis=1, keepdims=True)
+        both = mx.np.concatenate([mx.npx.relu(x), mean], axis=1)
+        return both[:, 1:], x.reshape((x.shape[0], 2, -1)).transpose((0, 2, 1))
+
+
+def test_a_net_of_np_functions_is_exported(tmp_path):
+    (path,) = called(Numpys(), mx.np.ones((4, 6))).export(str(tmp_path / "net"),
+                                                          format="onnx")
+    x = mx.np.array(np.random.default_rng(0).normal(size=(3, 6)).astype("f4"))
+    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
+                 Numpys()(x), "np")
+
+
+class Cell(HybridBlock):
     """Two inputs, of which the second is a list."""
 
     def hybrid_forward(self, F, x, states):

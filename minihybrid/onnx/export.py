@@ -127,14 +127,9 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
     Names of inputs and outputs are the symbol's; an input that is an output, too, has
     `_output` behind it there. The operator set is 18.
 
-    >>> import os, tempfile
-    >>> from minihybrid import sym
-    >>> spec = Spec((2, 3), np.dtype("float32"))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "relu.onnx")
-    ...     print(os.path.basename(write_onnx(sym.relu(sym.var("x")), {}, {"x": spec},
-    ...                                       path)))
-    relu.onnx
+    Example: params = {n: p.data() for n, p in net.collect_params().items()}
+             write_onnx(net(sym.var("data")), params,
+                        {"data": Spec((1, 64), np.dtype("float32"))}, "digits.onnx")
     """
     arrays = {name: array.data if isinstance(array, NDArray) else np.asarray(array)
               for name, array in params.items()}
@@ -164,7 +159,11 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
 
 
 def batch_inputs(specs):
-    """The names of inputs whose first axis is as long as that of the first input."""
+    """The names of inputs whose first axis is as long as that of the first input.
+
+    >>> batch_inputs({"x": Spec((4, 2), "f4"), "w": Spec((3,), "f4")})
+    ['x']
+    """
     first = next((s.shape[:1] for s in specs.values()), ())
     return [name for name, s in specs.items() if first and s.shape[:1] == first]
 
@@ -199,13 +198,8 @@ def export_model(sym, params, in_shapes, in_types=np.float32,
     logged, shapes are always inferred, and files of more than 2 GB are not written.
     Source:  mxnet.onnx.export_model of MXNet 1.9.
 
-    >>> import os, tempfile
-    >>> from minihybrid import sym
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "exp.onnx")
-    ...     print(os.path.basename(export_model(sym.exp(sym.var("x")), {}, [(2, 3)],
-    ...                                         onnx_file_path=path)))
-    exp.onnx
+    Example: export_model("digits-symbol.json", "digits-0000.params", [(1, 64)],
+             onnx_file_path="digits.onnx", dynamic=True)
     """
     symbol = sym if isinstance(sym, Symbol) else load_symbol(sym)
     if not isinstance(params, (dict, list, tuple)):
