@@ -122,7 +122,9 @@ class Function:
             case ast.Name(name):
                 return self.name_value(name)
             case ast.Subscript(ast.Tuple() as numbers, index):
-                return self.item(self.table(numbers), index)
+                found = self.item(self.table(numbers), index)
+                return found and found._replace(place=True, natural=all(
+                    constant(n) >= 0 for n in numbers.elts))
             case ast.Subscript(array, index):
                 return self.item(self.value(array), index)
             case ast.UnaryOp(_, operand):

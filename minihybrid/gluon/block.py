@@ -508,8 +508,10 @@ class HybridBlock(Block):
     def export(self, path, epoch=0, remove_amp_cast=True, format="mxnet"):
         """Write the net into files that need no Python class; returns their names.
 
-        format:  "mxnet" for `path-symbol.json` and `path-0000.params`, or another name
-                 in `gluon.formats.FORMATS`.
+        format:  "mxnet" for `path-symbol.json` and `path-0000.params`; "numpy" for a
+                 program that needs only NumPy, "c" for one file of C99, each with
+                 its weights beside; "onnx". All but "mxnet" predict, for the shapes
+                 of the net's last call ("onnx": for any batch).
         epoch:   the number in the name of MXNet's file of parameters.
         remove_amp_cast:  accepted as in Gluon; there are no such casts here.
 
