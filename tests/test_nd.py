@@ -286,3 +286,13 @@ def test_nd_and_sym_offer_the_same_functions():
     assert {"maximum", "FullyConnected", "dot", "random", "zeros"} <= {*dir(nd)} & {
         *dir(sym)
     }
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "softmin"])
+def test_numbers_without_a_sign_are_floats_before_they_are_negated(name):
+    numbers, f = [0, 1, 2, 200], getattr(nd, name)
+    wanted = f(nd.array(numbers)).asnumpy()
+    for dtype in ("uint8", "int32"):
+        got = f(nd.array(numbers, dtype=dtype))
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got.asnumpy(), wanted, rtol=1e-6)

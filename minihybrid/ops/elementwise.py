@@ -182,8 +182,8 @@ def _reciprocal_eager(data):
 
 
 def _sigmoid_eager(data):
-    return (1 / (1 + np.exp(-data))).astype(
-        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+    data = data if data.dtype.kind == "f" else data.astype(np.float32)
+    return (1 / (1 + np.exp(-data))).astype(data.dtype, copy=False)  # keeps 0 axes
 
 
 def _softrelu_eager(data):

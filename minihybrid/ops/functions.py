@@ -268,10 +268,11 @@ leaky_relu = register(
 
 
 def _softmin(specs, data, axis, temperature, dtype):
-    if dtype is None:
-        return softmax(-data, axis=axis, temperature=temperature)
-    wide = cast(-data, dtype=np.promote_types(floating(specs[0].dtype), dtype))
-    return cast(softmax(wide, axis=axis, temperature=temperature), dtype=dtype)
+    kind = floating(specs[0].dtype)
+    kind = kind if dtype is None else np.promote_types(kind, dtype)
+    wide = data if kind == specs[0].dtype else cast(data, dtype=kind)
+    out = softmax(-wide, axis=axis, temperature=temperature)
+    return out if dtype is None else cast(out, dtype=dtype)
 
 
 softmin = register(
