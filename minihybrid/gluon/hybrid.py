@@ -11,6 +11,7 @@ What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
 import threading
+from contextlib import contextmanager
 from itertools import repeat
 from typing import NamedTuple
 
@@ -121,6 +122,16 @@ def alike(symbol, kind):
     return symbol.as_np_ndarray() if kind is np.ndarray else symbol
 
 
+@contextmanager
+def off_the_tape():
+    """Nothing is recorded in this block; the mode stays what it is."""
+    recording, STATE.recording = STATE.recording, False
+    try:
+        yield
+    finally:
+        STATE.recording = recording
+
+
 class Hybrid:
     """Traces `function(*args)` for each signature and runs the compiled plan.
 
@@ -212,15 +223,15 @@ class Hybrid:
         kinds = [np.ndarray if isinstance(a, np.ndarray) else NDArray for a in arrays]
         places = restore(args, repeat(SLOT))  # keeps no array alive
 
-        def run(specs):
-            recording, STATE.recording = STATE.recording, False
-            try:
-                return trace(lambda *symbols: self.function(*restore(places, map(
-                    alike, symbols, kinds))), specs, STATE.training)
-            finally:
-                STATE.recording = recording
+        def run(*symbols):
+            return self.function(*restore(places, map(alike, symbols, kinds)))
 
-        graph, result = run(specs)
+        def again(specs):
+            with off_the_tape():
+                return trace(run, specs, STATE.training)[0]
+
+        with off_the_tape():  # not by `again`: errors show few frames of ours
+            graph, result = trace(run, specs, STATE.training)
         params = self.params()
         used = {}
         for node in graph.variables:
@@ -232,8 +243,7 @@ class Hybrid:
             used[node.name] = params[node.name]
         self.finish(graph, used)
         kind = np.ndarray if np.ndarray in kinds else NDArray
-        return Entry(graph, names, slots(result), used, kind,
-                     lambda specs: run(specs)[0])
+        return Entry(graph, names, slots(result), used, kind, again)
 
     def finish(self, graph, params):
         """Give the parameters the shapes that the trace found."""
