@@ -1,4 +1,4 @@
-"""Chapter 05. Gradients: a tape is a graph with values.
+"""Chapter 07. Gradients: a tape is a graph with values.
 
 Takes:   arrays that were computed under `record()`, or symbols.
 Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`, `grad`,

@@ -1,4 +1,4 @@
-"""Chapter 03. Devices: where arrays live.
+"""Chapter 07. Devices: where arrays live.
 
 Takes:   the name and the number of a device.
 Gives:   `Context`, `cpu`, `gpu`, `current_context`.

@@ -1,4 +1,4 @@
-"""Chapter 15. Control flow: loops and branches that arrays and symbols both read.
+"""Chapter 10. Control flow: loops and branches that arrays and symbols both read.
 
 Takes:   Python functions of arrays, or of symbols.
 Gives:   `foreach`, `while_loop`, `cond`, as `nd.contrib`, `sym.contrib`, `F.contrib`.

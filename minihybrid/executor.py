@@ -1,4 +1,4 @@
-"""Chapter 12. Executor: a symbol bound to arrays, to be run again and again.
+"""Chapter 01. Executor: a symbol bound to arrays, to be run again and again.
 
 Takes:   a symbol, and an array for each of its variables.
 Gives:   `Executor`; the methods `bind`, `simple_bind` and `eval` of Symbol.

@@ -1,4 +1,4 @@
-"""Chapter 13. Whole files: read at once, and replaced at once.
+"""Chapter 14. Whole files: read at once, and replaced at once.
 
 Takes:   names of files, bytes.
 Gives:   `read_whole`, `write_whole`, `parsed_json`; `FileError`.

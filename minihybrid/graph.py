@@ -1,4 +1,4 @@
-"""Chapter 04. Graph: what was applied to what, without running it.
+"""Chapter 02. Graph: what was applied to what, without running it.
 
 Takes:   nodes in an order in which each comes after its inputs, and the outputs wanted.
 Gives:   printing, checking, shape inference, evaluation, and comparison of two graphs.

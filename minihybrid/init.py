@@ -1,4 +1,4 @@
-"""Chapter 14. Initialisers: the first numbers of a parameter.
+"""Chapter 10. Initialisers: the first numbers of a parameter.
 
 Takes:   the parameter's name and its array.
 Gives:   classes whose objects fill an array; names such as "zeros" for the simple ones.

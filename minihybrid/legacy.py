@@ -1,4 +1,4 @@
-"""Chapter 13. Old graph files: what other versions of MXNet wrote otherwise.
+"""Chapter 14. Old graph files: what other versions of MXNet wrote otherwise.
 
 Takes:   what a file says of a node, and the version of MXNet that wrote it.
 Gives:   `version_of`, `operator_of`, `upgraded`, `pinned` and `completed`, which the

@@ -1,4 +1,4 @@
-"""Chapter 15. Schedules: the learning rate as a function of the number of updates.
+"""Chapter 06. Schedules: the learning rate as a function of the number of updates.
 
 Takes:   a base rate and, if wanted, a warm-up: a slow start.
 Gives:   `FactorScheduler`, `MultiFactorScheduler`, `PolyScheduler`, `CosineScheduler`.

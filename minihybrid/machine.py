@@ -1,4 +1,4 @@
-"""Chapter 02. What the generator must know of this machine's processor.
+"""Chapter 12. What the generator must know of this machine's processor.
 
 Takes:   nothing.
 Gives:   `registers`, their size and number; `width`, how many numbers one holds;

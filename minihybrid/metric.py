@@ -1,4 +1,4 @@
-"""Chapter 15. Metrics: how good a net is, added up over batches.
+"""Chapter 06. Metrics: how good a net is, added up over batches.
 
 Takes:   lists of labels and of predictions, batch by batch: `update(labels, preds)`.
 Gives:   `get()`, a name and a number; `create`, which finds a metric by its name.

@@ -1,4 +1,4 @@
-"""Chapter 13. Checkpoints: a graph and its arrays, in two files that belong together.
+"""Chapter 14. Checkpoints: a graph and its arrays, in two files that belong together.
 
 Takes:   a prefix of file names, a number, a symbol, arrays by name.
 Gives:   `save_checkpoint`, `load_checkpoint`, `load_params`.

@@ -1,4 +1,4 @@
-"""Chapter 03. NDArray: the eager reading of an operator, on NumPy.
+"""Chapter 07. NDArray: the eager reading of an operator, on NumPy.
 
 Takes:   NumPy arrays, lists and numbers.
 Gives:   `NDArray`; the functions of `nd`, one for every operator; and the flag that

@@ -1,4 +1,4 @@
-"""Chapter 01. One record per operator, and the node that says it was applied.
+"""Chapter 08. One record per operator, and the node that says it was applied.
 
 Takes:   nothing; this is the first module.
 Gives:   `Op` (all that is known of one operator), `OPS` (all of them, by name), `Node`

@@ -1,4 +1,4 @@
-"""Chapter 15. Optimisers: how a gradient changes a weight.
+"""Chapter 06. Optimisers: how a gradient changes a weight.
 
 Takes:   weights, gradients, and an optimiser's memory of earlier steps (its state).
 Gives:   `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`;

@@ -1,4 +1,4 @@
-"""Chapter 13. Arrays as bytes, in MXNet's format.
+"""Chapter 14. Arrays as bytes, in MXNet's format.
 
 Takes:   arrays and their names, or files.
 Gives:   `nd.save`, `nd.load`, `nd.load_frombuffer`, and `NDArray.save`.

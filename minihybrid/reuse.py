@@ -1,4 +1,4 @@
-"""Chapter 12. Memory of large results that nobody holds any more is used again.
+"""Chapter 04. Memory of large results that nobody holds any more is used again.
 
 Takes:   a result's shape and dtype.
 Gives:   `Reuse`, called once for each result.

@@ -1,4 +1,4 @@
-"""Chapter 13. Graphs as JSON, in MXNet's form.
+"""Chapter 14. Graphs as JSON, in MXNet's form.
 
 Takes:   symbols, or files.
 Gives:   `tojson`, `fromjson`, `sym.load`; the methods `Symbol.save`, `Symbol.tojson`.

@@ -1,4 +1,4 @@
-"""Chapter 06. Symbol: the same operators write a graph down instead of computing.
+"""Chapter 09. Symbol: the same operators write a graph down instead of computing.
 
 Takes:   names of inputs, and the Python code that would compute on arrays.
 Gives:   `var`, `Group`, every operator, shape inference, and `trace`, which runs a

@@ -1,4 +1,4 @@
-"""Chapter 12. Tiers: NumPy answers at once, until the compiled kernels are ready.
+"""Chapter 04. Tiers: NumPy answers at once, until the compiled kernels are ready.
 
 Takes:   a graph, as a plan does.
 Gives:   `Tiers`, the plan in force; `Bound`, that plan tied to its parameters.

@@ -1,4 +1,4 @@
-"""Chapter 06. The trace in progress: what symbols do is appended to it.
+"""Chapter 09. The trace in progress: what symbols do is appended to it.
 
 Takes:   nodes, one by one, as Python makes them.
 Gives:   `Trace`, `tracing`, and the line of the user's code that an error is about.

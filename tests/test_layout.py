@@ -1,5 +1,6 @@
 """The package is read from top to bottom of READING_ORDER, and imports only upwards."""
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,18 @@ READING_ORDER = """
     metric summary layout viz bench explain datasets show
     __init__
     """.split()
+
+
+def test_modules_name_the_chapters_that_there_are():
+    """Some helpers that students only call have none."""
+    notebooks = (PACKAGE.parent / "notebooks").glob("*.ipynb")
+    chapters = {path.name[:2] for path in notebooks}
+    named = {}
+    for path in PACKAGE.rglob("*.py"):
+        if found := re.match(r'"""Chapter (\d\d)\. ', path.read_text()):
+            named.setdefault(found[1], []).append(path)
+    assert named.keys() <= chapters
+    assert sum(map(len, named.values())) > 100
 
 
 def path_of(module):

@@ -1,4 +1,4 @@
-"""Chapter 13. What a NumPy file that stands alone has around its plan.
+"""Chapter 15. What a NumPy file that stands alone has around its plan.
 
 Takes:   the source of a plan of the target "numpy".
 Gives:   `alone`, the text of a file that needs only NumPy, and what is copied into it:

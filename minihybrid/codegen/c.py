@@ -1,4 +1,4 @@
-"""Chapter 10. A plan as one file of C99: its kernels, and what loads and runs them.
+"""Chapter 15. A plan as one file of C99: its kernels, and what loads and runs them.
 
 Takes:   a plan of the target "cpu", for prediction, and its weights.
 Gives:   `c_file`, the text; `weights_file`, the bytes of the weights.

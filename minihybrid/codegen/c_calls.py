@@ -1,4 +1,4 @@
-"""Chapter 10. Calls that kernels make, in C.
+"""Chapter 15. Calls that kernels make, in C.
 
 Takes:   a call, the C of its arguments, and the kernel `k` that makes it.
 Gives:   `call` and `cast`; the kernel notes which helpers they use.

@@ -1,4 +1,4 @@
-"""Chapter 10. What kernels in C call beside the C library.
+"""Chapter 15. What kernels in C call beside the C library.
 
 Takes:   names of helpers, as `c_kernels` notes them.
 Gives:   `helpers`, their definitions, each once and after those that it uses.

@@ -1,4 +1,4 @@
-"""Chapter 10. A kernel's Python text as a C99 function.
+"""Chapter 15. A kernel's Python text as a C99 function.
 
 Takes:   the text of a generated kernel.
 Gives:   `Function`: the same loops in C, and which helpers they call.

@@ -1,4 +1,4 @@
-"""Chapter 10. From the text of a kernel to machine code, in a process of its own.
+"""Chapter 12. From the text of a kernel to machine code, in a process of its own.
 
 Takes:   requests on the standard input: a kernel's text, and the name of its symbol.
 Gives:   on the standard output, an object file's bytes, or why there is none.

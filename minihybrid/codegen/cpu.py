@@ -1,4 +1,4 @@
-"""Chapter 10. Target "cpu": a plan's kernels as Numba functions, and their order.
+"""Chapter 12. Target "cpu": a plan's kernels as Numba functions, and their order.
 
 Takes:   an optimised graph and its memory plan.
 Gives:   `generate`, the text of the kernels and of `plan`, which calls them in order;

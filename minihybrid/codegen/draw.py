@@ -1,4 +1,4 @@
-"""Chapter 10. Random numbers in generated kernels: a function of a key and a place.
+"""Chapter 12. Random numbers in generated kernels: a function of a key and a place.
 
 Takes:   the key of a call, and the place of an element.
 Gives:   `unit`, `gauss`, `draw_gamma`, `draw_poisson`: as in `minihybrid.ops.random`.

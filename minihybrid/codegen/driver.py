@@ -1,4 +1,4 @@
-"""Chapter 10. The one function that runs every plan: kernel after kernel.
+"""Chapter 12. The one function that runs every plan: kernel after kernel.
 
 Takes:   a plan's program (numbers), the arrays of a call.
 Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through.

@@ -1,4 +1,4 @@
-"""Chapter 10. An array as kernels see it: an address, and the type of what lies there.
+"""Chapter 12. An array as kernels see it: an address, and the type of what lies there.
 
 Takes:   the types of a kernel's arguments.
 Gives:   `kernel`, the decorator of generated kernels; `Flat`, the Numba type of such an

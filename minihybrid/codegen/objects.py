@@ -1,4 +1,4 @@
-"""Chapter 10. Machine code of kernels: compiled side by side, kept on disk, loaded.
+"""Chapter 12. Machine code of kernels: compiled side by side, kept on disk, loaded.
 
 Takes:   texts of kernels.
 Gives:   `load_kernels`, their addresses; `make_runner`, a plan's program as a function;

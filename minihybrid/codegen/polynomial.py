@@ -1,4 +1,4 @@
-"""Chapter 10. Functions of float32 numbers, eight or sixteen at a time.
+"""Chapter 12. Functions of float32 numbers, eight or sixteen at a time.
 
 Takes:   float32 numbers, all of them: also infinities, NaN, -0 and the smallest.
 Gives:   exponentials, logarithms, hyperbolic functions, powers, roots and `erf`, at

@@ -1,4 +1,4 @@
-"""Chapter 10. A plan as numbers: which kernels run, in which order, on what.
+"""Chapter 12. A plan as numbers: which kernels run, in which order, on what.
 
 Takes:   steps, and where their kernels' machine code begins.
 Gives:   `numbers_of`, the program that the driver reads.

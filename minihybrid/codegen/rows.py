@@ -1,4 +1,4 @@
-"""Chapter 10. The loops of reductions: a row at a time, in as few passes as it takes.
+"""Chapter 12. The loops of reductions: a row at a time, in as few passes as it takes.
 
 Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
 Gives:   loops over rows; inside, one loop over the row for each pass.

@@ -1,4 +1,4 @@
-"""Chapter 10. What generated kernels are made of that neither Numba nor C has.
+"""Chapter 12. What generated kernels are made of that neither Numba nor C has.
 
 Takes:   numbers.
 Gives:   the compiler's options; the bits of a number; polynomials; `cbrt`,

@@ -1,4 +1,4 @@
-"""Chapter 10. From a node to the text of a kernel: loops around scalar expressions.
+"""Chapter 12. From a node to the text of a kernel: loops around scalar expressions.
 
 Takes:   a node with known shapes, single or fused.
 Gives:   `Kernel`: Python source in which arrays are flat and every length is a number.

@@ -1,4 +1,4 @@
-"""Chapter 10. Special functions with nothing but NumPy and Python's `math`.
+"""Chapter 15. Special functions with nothing but NumPy and Python's `math`.
 
 Takes:   arrays of floats or whole numbers.
 Gives:   `erf`, `erfinv`, `gamma`, `gammaln`, `polygamma`, as `ops.functions` has them

@@ -1,4 +1,4 @@
-"""Chapter 10. Several threads for one plan.
+"""Chapter 12. Several threads for one plan.
 
 Takes:   a plan's function and the arguments of a call.
 Gives:   `together`, which runs it with every helper that is free.

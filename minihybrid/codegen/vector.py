@@ -1,4 +1,4 @@
-"""Chapter 10. Several numbers in one register, for the loops that decide the speed.
+"""Chapter 12. Several numbers in one register, for the loops that decide the speed.
 
 Takes:   flat arrays and places in them.
 Gives:   Numba functions over vectors: `load`, `store`, `splat`, `fma`, `total`,

@@ -1,4 +1,4 @@
-"""Chapters 14 and 15. Gluon: networks as Python classes.
+"""Chapter 10. Gluon: networks as Python classes.
 
 Takes:   everything before.
 Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`,

@@ -1,4 +1,4 @@
-"""Chapter 15. Activation functions as layers.
+"""Chapter 10. Activation functions as layers.
 
 Takes:   their slopes, if they have some.
 Gives:   `Activation`, `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.

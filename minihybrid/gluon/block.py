@@ -1,4 +1,4 @@
-"""Chapter 14. Block and HybridBlock: networks as ordinary Python classes.
+"""Chapter 10. Block and HybridBlock: networks as ordinary Python classes.
 
 Takes:   parameters and child blocks, as attributes.
 Gives:   `Block`, `HybridBlock`, `SymbolBlock`.

@@ -1,4 +1,4 @@
-"""Chapter 15. Data: samples one by one, and batches of them.
+"""Chapter 06. Data: samples one by one, and batches of them.
 
 Takes:   anything with a length and an index.
 Gives:   `Dataset` and its children, samplers (which samples, in which order), and

@@ -1,4 +1,4 @@
-"""Chapter 13. What `net.export` writes: the name of a format and its writer.
+"""Chapter 14. What `net.export` writes: the name of a format and its writer.
 
 Takes:   a traced signature of a net: its graph, its inputs' names, its parameters.
 Gives:   `FORMATS`: name of a format -> function that writes it and returns the names

@@ -1,4 +1,4 @@
-"""Chapter 14. function: hybridize a plain Python function of arrays.
+"""Chapter 03. function: hybridize a plain Python function of arrays.
 
 Takes:   a function written with infix signs and operators.
 Gives:   a callable that traces it once a signature and then runs compiled plans; and

@@ -1,4 +1,4 @@
-"""Chapter 14. Hybrid: a function of arrays that is traced once a signature, then
+"""Chapter 03. Hybrid: a function of arrays that is traced once a signature, then
 compiled.
 
 Takes:   a function that works on arrays and on symbols alike, and the parameters it

@@ -1,4 +1,4 @@
-"""Chapter 15. Losses: one number a sample that says how wrong the answer is.
+"""Chapter 06. Losses: one number a sample that says how wrong the answer is.
 
 Takes:   predictions and labels, samples along the first axis.
 Gives:   hybrid blocks like any other, one class a loss.

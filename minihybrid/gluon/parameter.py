@@ -1,4 +1,4 @@
-"""Chapter 14. Parameter: an array that a block owns, whose shape may come later.
+"""Chapter 10. Parameter: an array that a block owns, whose shape may come later.
 
 Takes:   a name, what is known of the shape, an initialiser.
 Gives:   `Parameter`, `Constant`, `ParameterDict`.

@@ -1,4 +1,4 @@
-"""Chapter 15. Trainer: gradients change parameters.
+"""Chapter 06. Trainer: gradients change parameters.
 
 Takes:   parameters, an optimiser or its name, and its settings.
 Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.

@@ -1,4 +1,4 @@
-"""Chapter 15. Helpers of training loops.
+"""Chapter 06. Helpers of training loops.
 
 Takes:   batches and gradients.
 Gives:   `split_data`, `split_and_load`, `clip_global_norm`; and `HookHandle`, which

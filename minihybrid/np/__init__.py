@@ -1,4 +1,4 @@
-"""Chapter 16. `mx.np`: NumPy's names for the same operators.
+"""Chapter 07. `mx.np`: NumPy's names for the same operators.
 
 Takes:   what NumPy's functions take.
 Gives:   the functions, the constants, `ndarray`, `random`; `F.np` for both kinds of F.

@@ -1,4 +1,4 @@
-"""Chapter 13. ONNX, the format that other engines read: our graphs go there and back.
+"""Chapter 15. ONNX, the format that other engines read: our graphs go there and back.
 
 Takes:   nets, symbols, or files.
 Gives:   `export_model`, `import_model`, `import_to_gluon`, `get_model_metadata`; and

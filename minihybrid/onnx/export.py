@@ -1,4 +1,4 @@
-"""Chapter 13. From a draft to an ONNX file, and MXNet's function for it.
+"""Chapter 15. From a draft to an ONNX file, and MXNet's function for it.
 
 Takes:   a symbol and its parameters, and the specs of its inputs.
 Gives:   `export_model` (MXNet's mx.onnx.export_model) and `write_onnx`.

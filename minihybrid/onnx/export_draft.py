@@ -1,4 +1,4 @@
-"""Chapter 13. A draft: a program in ONNX's operators, before it becomes a file.
+"""Chapter 15. A draft: a program in ONNX's operators, before it becomes a file.
 
 Takes:   one ONNX operator at a time; drafts of one graph for several lengths of batch.
 Gives:   `Draft`, `Value`, `Step`, `ExportError`, and `agreed`, one program for batches

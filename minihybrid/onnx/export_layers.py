@@ -1,4 +1,4 @@
-"""Chapter 13. Rules for ONNX: the layers of neural networks.
+"""Chapter 15. Rules for ONNX: the layers of neural networks.
 
 Takes:   a draft, a node with its attributes and specs, the values of its inputs.
 Gives:   `LAYERS`, operator name -> rule, which gives the value of the output, or `None`

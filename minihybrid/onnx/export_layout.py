@@ -1,4 +1,4 @@
-"""Chapter 13. Rules for ONNX: operators that move, gather, scatter, reduce and order.
+"""Chapter 15. Rules for ONNX: operators that move, gather, scatter, reduce and order.
 
 Takes:   a draft, a node with its attributes and specs, the values of its inputs.
 Gives:   `LAYOUT`, operator name -> rule, which gives the value of the output.

@@ -1,4 +1,4 @@
-"""Chapter 13. From a symbol to a draft: each node is said in ONNX's operators.
+"""Chapter 15. From a symbol to a draft: each node is said in ONNX's operators.
 
 Takes:   a symbol, the specs of its variables, and which of them are batches.
 Gives:   `drafted`, the `Program`: its steps and its outputs.

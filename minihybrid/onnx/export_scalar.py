@@ -1,4 +1,4 @@
-"""Chapter 13. Elementwise operators in ONNX: made of their scalar expressions.
+"""Chapter 15. Elementwise operators in ONNX: made of their scalar expressions.
 
 Takes:   an operator's expression of one output number, as every compiled target does.
 Gives:   `elementwise`, the ONNX steps that compute it for whole arrays.

@@ -1,4 +1,4 @@
-"""Chapter 13. Networks from other frameworks: ONNX files become symbols and blocks.
+"""Chapter 15. Networks from other frameworks: ONNX files become symbols and blocks.
 
 Takes:   a `.onnx` file, such as PyTorch's and TensorFlow's exporters write.
 Gives:   `import_model`, `import_to_gluon`, `get_model_metadata`.

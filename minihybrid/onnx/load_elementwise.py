@@ -1,4 +1,4 @@
-"""Chapter 13. ONNX operators that work number by number, and sums, in ours.
+"""Chapter 15. ONNX operators that work number by number, and sums, in ours.
 
 Takes:   one node at a time, as a `Call`.
 Gives:   `ELEMENTWISE`: ONNX name -> function of the call that gives the outputs.

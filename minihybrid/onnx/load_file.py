@@ -1,4 +1,4 @@
-"""Chapter 13. An ONNX file as plain Python: checked first, understood later.
+"""Chapter 15. An ONNX file as plain Python: checked first, understood later.
 
 Takes:   the bytes of a `.onnx` file, and the folder that it lies in.
 Gives:   `read_model`: a `Model` of names, arrays and `OnnxNode`s in their order.

@@ -1,4 +1,4 @@
-"""Chapter 13. Numbers that an ONNX graph computes from shapes: computed at once.
+"""Chapter 15. Numbers that an ONNX graph computes from shapes: computed at once.
 
 Takes:   a node whose inputs are all known numbers.
 Gives:   `fold`: its outputs as numbers, by NumPy.

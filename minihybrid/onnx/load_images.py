@@ -1,4 +1,4 @@
-"""Chapter 13. ONNX operators that frame, enlarge and rearrange images, in ours.
+"""Chapter 15. ONNX operators that frame, enlarge and rearrange images, in ours.
 
 Takes:   one node at a time, as a `Call`.
 Gives:   `IMAGES`: ONNX name -> function of the call that gives the outputs.

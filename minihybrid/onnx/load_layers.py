@@ -1,4 +1,4 @@
-"""Chapter 13. ONNX operators with weights or windows, in our layers' operators.
+"""Chapter 15. ONNX operators with weights or windows, in our layers' operators.
 
 Takes:   one node at a time, as a `Call`.
 Gives:   `LAYERS`: ONNX name -> function of the call that gives the outputs.

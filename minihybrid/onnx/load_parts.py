@@ -1,4 +1,4 @@
-"""Chapter 13. ONNX operators that choose, order and number elements, in ours.
+"""Chapter 15. ONNX operators that choose, order and number elements, in ours.
 
 Takes:   one node at a time, as a `Call`.
 Gives:   `PARTS`: ONNX name -> function of the call that gives the outputs.

@@ -1,4 +1,4 @@
-"""Chapter 13. ONNX operators that give numbers another shape, in ours.
+"""Chapter 15. ONNX operators that give numbers another shape, in ours.
 
 Takes:   one node at a time, as a `Call`.
 Gives:   `SHAPES`: ONNX name -> function of the call that gives the outputs.

@@ -1,4 +1,4 @@
-"""Chapter 13. Values of an ONNX graph while it is read: numbers, or symbols.
+"""Chapter 15. Values of an ONNX graph while it is read: numbers, or symbols.
 
 Takes:   nodes of a checked file, and what its inputs say of their shapes.
 Gives:   `Value`, `Scope` (what is known of all values) and `Call` (one node, with its

@@ -1,4 +1,4 @@
-"""Chapter 02. Every operator, once.
+"""Chapter 08. Every operator, once.
 
 Takes:   the record type of `minihybrid.op`.
 Gives:   `OPS`, filled: importing the files below enters their records.

@@ -1,4 +1,4 @@
-"""Chapter 02. Convolutions: one product of three arrays, read in three directions.
+"""Chapter 08. Convolutions: one product of three arrays, read in three directions.
 
 Takes:   data (N, C, *size), weights (O, C / num_group, *kernel); one, two or three axes
          in `size`.

@@ -1,4 +1,4 @@
-"""Chapter 02. Operators whose output at one place reads the inputs at that place only.
+"""Chapter 08. Operators whose output at one place reads the inputs at that place only.
 
 Takes:   arrays of one shape, or of shapes that broadcast, and scalars.
 Gives:   the records of arithmetic, comparisons and functions of one number.

@@ -1,4 +1,4 @@
-"""Chapter 02. The loops of convolutions: every tap of a kernel is one constant shift.
+"""Chapter 12. The loops of convolutions: every tap of a kernel is one constant shift.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
 Gives:   three products: data with weights, gradient with weights, data with gradient.

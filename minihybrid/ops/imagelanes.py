@@ -1,4 +1,4 @@
-"""Chapter 02. The loops of convolutions of many images: a vector holds one number of
+"""Chapter 12. The loops of convolutions of many images: a vector holds one number of
 each.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.

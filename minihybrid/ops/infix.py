@@ -1,4 +1,4 @@
-"""Chapter 02. What arrays and symbols have in common: infix signs and methods.
+"""Chapter 08. What arrays and symbols have in common: infix signs and methods.
 
 Takes:   the records.
 Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the records,

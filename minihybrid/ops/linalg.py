@@ -1,4 +1,4 @@
-"""Chapter 02. Linear algebra: products, triangles, Cholesky, inverse, determinant.
+"""Chapter 08. Linear algebra: products, triangles, Cholesky, inverse, determinant.
 
 Takes:   (..., M, N): the last two axes are matrices, the others a batch of them.
 Gives:   the records of `linalg`. Three primitives factorise; what can be said by

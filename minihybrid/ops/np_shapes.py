@@ -1,4 +1,4 @@
-"""Chapter 02. The names of the NumPy-like interface, continued: products and shapes.
+"""Chapter 08. The names of the NumPy-like interface, continued: products and shapes.
 
 Takes:   the records before.
 Gives:   `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatenate`,

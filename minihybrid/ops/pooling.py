@@ -1,4 +1,4 @@
-"""Chapter 02. Pooling: one number for each window of each channel.
+"""Chapter 08. Pooling: one number for each window of each channel.
 
 Takes:   data (N, C, *size) with one, two or three axes in `size`.
 Gives:   `Pooling`, made of records for sums (and means) and for maxima, each with what

@@ -1,4 +1,4 @@
-"""Chapter 02. Products of matrices: sums that stay in registers.
+"""Chapter 12. Products of matrices: sums that stay in registers.
 
 Takes:   a kernel writer, flat arrays, which of them are transposed.
 Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, what

@@ -1,4 +1,4 @@
-"""Chapter 02. Random numbers as a pure function of a key and a place.
+"""Chapter 08. Random numbers as a pure function of a key and a place.
 
 Takes:   a key (one whole number a draw) and the place of the element.
 Gives:   distributions, choices with given probabilities, and the masks of Dropout.

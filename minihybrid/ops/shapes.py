@@ -1,4 +1,4 @@
-"""Chapter 02. The shape rules that many operators share.
+"""Chapter 08. The shape rules that many operators share.
 
 Takes:   specs of the inputs, `None` inside where something is unknown.
 Gives:   completed specs of the inputs, and the specs of the outputs.

@@ -1,4 +1,4 @@
-"""Chapter 07. Passes: each takes a graph and gives a better one.
+"""Chapter 11. Passes: each takes a graph and gives a better one.
 
 Takes:   a traced graph.
 Gives:   `optimise`, which runs the passes in order, checks the graph after each, and

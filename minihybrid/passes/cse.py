@@ -1,4 +1,4 @@
-"""Chapter 07. cse: what is computed twice is computed once.
+"""Chapter 11. cse: what is computed twice is computed once.
 
 Takes:   a graph of primitives.
 Gives:   a graph in which no two nodes apply one operator to the same inputs.

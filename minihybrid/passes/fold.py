@@ -1,4 +1,4 @@
-"""Chapter 07. fold: what does not depend on the inputs is computed once, now.
+"""Chapter 11. fold: what does not depend on the inputs is computed once, now.
 
 Takes:   a graph of primitives with known shapes.
 Gives:   a graph in which constant parts are numbers, and steps that change nothing

@@ -1,4 +1,4 @@
-"""Chapter 08. fuse: many operators, one loop.
+"""Chapter 11. fuse: many operators, one loop.
 
 Takes:   a graph of primitives without dead code.
 Gives:   a graph in which groups of nodes are single `_fused` nodes, one kernel each.

@@ -1,4 +1,4 @@
-"""Chapter 07. gradient: from a graph to two, one forwards and one backwards.
+"""Chapter 11. gradient: from a graph to two, one forwards and one backwards.
 
 Takes:   an expanded graph, and the inputs whose gradients are wanted.
 Gives:   the forward graph with what must be kept, and the backward graph that reads it.

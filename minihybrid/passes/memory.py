@@ -1,4 +1,4 @@
-"""Chapter 09. memory: every buffer of a plan gets its place in one arena.
+"""Chapter 13. memory: every buffer of a plan gets its place in one arena.
 
 Takes:   a graph, fused or not.
 Gives:   `Memory`: where each value lies. Outputs are fresh memory for the user; all

@@ -1,4 +1,4 @@
-"""Chapter 08. pool_early: the largest number first, then what is done to it.
+"""Chapter 11. pool_early: the largest number first, then what is done to it.
 
 Takes:   a graph of primitives without dead code; `fuse` begins with this.
 Gives:   a graph in which a maximum over windows stands right after its convolution, in

@@ -1,4 +1,4 @@
-"""Chapter 07. The loop that every rewriting pass shares.
+"""Chapter 11. The loop that every rewriting pass shares.
 
 Takes:   a graph and a rule for one node.
 Gives:   the new graph; the old one is untouched, and unchanged nodes are shared.

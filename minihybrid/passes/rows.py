@@ -1,4 +1,4 @@
-"""Chapter 08. rows: reductions that go along the same axes share one loop over rows.
+"""Chapter 11. rows: reductions that go along the same axes share one loop over rows.
 
 Takes:   nodes of a graph, at least one of them a reduction.
 Gives:   `Frame`, what the loops go over; `Rows`, in which pass over a row each value is

@@ -1,4 +1,4 @@
-"""Chapter 15. What Gluon keeps beside its usual layers: `contrib.nn`."""
+"""Chapter 10. What Gluon keeps beside its usual layers: `contrib.nn`."""
 
 from minihybrid.gluon.contrib import nn
 

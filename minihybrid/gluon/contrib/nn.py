@@ -1,4 +1,4 @@
-"""Chapter 15. Layers for nets with branches.
+"""Chapter 10. Layers for nets with branches.
 
 Takes:   blocks that read the same input.
 Gives:   `Concurrent`, `HybridConcurrent`, `Identity`.

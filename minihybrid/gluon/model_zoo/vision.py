@@ -1,4 +1,4 @@
-"""Chapter 15. Nets that classify pictures, made of our layers.
+"""Chapter 10. Nets that classify pictures, made of our layers.
 
 Takes:   the number of classes.
 Gives:   `get_model("resnet18_v1")` and one function and class for each family, with
