@@ -12,7 +12,6 @@ new values, and who applied it puts them into place.
 What is left out: sparse storage.
 """
 
-import ast
 import math
 import re
 import sys
@@ -93,9 +92,9 @@ REQUIRED = object()  # the default of an attribute that must be given
 
 
 # -- attribute kinds: each turns a Python value, or its text in a file, into one form --
-# Python's parser can be exhausted by what it is given (a hundred thousand brackets), so
-# it sees only numbers, words, and tuples of them, at most two deep.
-_ATOM = (r"(?:None|True|False|[+-]?(?:(?:0|[1-9][0-9]{0,39})L?"
+# A text is a number, a word, or a tuple of them, at most two deep. No parser of Python
+# sees it: a hundred thousand brackets would exhaust one.
+_ATOM = (r"(?:None|True|False|true|false|nan|[+-]?(?:inf|(?:0|[1-9][0-9]{0,39})L?"
          r"|(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))"
          r"(?:[eE][+-]?[0-9]{1,3})?))")
 
@@ -105,9 +104,9 @@ def _tuple_of(item):
     return rf"(?:\({inside}\)|\[{inside}\])"
 
 
-_ROW = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
-_LITERAL = re.compile(rf"{_ROW}|{_tuple_of(_ROW)}")
-_WORDS = {"true": True, "false": False, "inf": np.inf, "-inf": -np.inf, "nan": np.nan}
+_PART = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
+_LITERAL, _PART = re.compile(rf"{_PART}|{_tuple_of(_PART)}"), re.compile(_PART)
+_WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
 LONGEST = 2**16   # characters of an attribute's text
 MOST = 2**12      # outputs of one node
 
@@ -123,13 +122,21 @@ def parsed(value):
     if not isinstance(value, str):
         return value
     text = value.strip(" ")
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
     if len(text) > LONGEST or not _LITERAL.fullmatch(text):
         raise ValueError
-    found = ast.literal_eval(text.replace("L", ""))  # 2L: MXNet's, from Python 2
-    if found in (np.inf, -np.inf):
-        raise ValueError
+    return _value(text)
+
+
+def _value(text):
+    if text[0] in "([":
+        return tuple(map(_value, _PART.findall(text[1:-1])))
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[-1] not in "nf" and not set(text) & set(".eE"):
+        return int(text.rstrip("L"))  # 2L: MXNet's, from Python 2
+    found = float(text)
+    if abs(found) == np.inf and text[-1] != "f":
+        raise ValueError  # 1e400
     return found
 
 
@@ -183,7 +190,7 @@ def dtype(value):
     """A NumPy element type of numbers, or its name."""
     if value is None or isinstance(value, str) and value == "None":
         return None  # `==` would not do: np.dtype("float64") == None is true
-    if isinstance(value, str) and not re.fullmatch("[<=|]?[A-Za-z_0-9]{1,16}", value):
+    if isinstance(value, str) and not re.fullmatch(r"[<=|]?[A-Za-z]\w{0,15}", value):
         raise ValueError  # NumPy would parse a list of types, or Python
     found = np.dtype(value)
     if found.kind not in "biuf" or found.itemsize > 8 or not found.isnative:

@@ -27,7 +27,7 @@ from minihybrid.sym import Symbol, unknown_lengths
 # Attributes that MXNet wants to be told, though they have defaults here.
 NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
           "_npi_uniform": ("low", "high"), "_split_v2": ("indices",)}
-MAX_NODES, MAX_INPUTS, MAX_OUTPUTS = 1 << 16, 1 << 18, 1 << 20  # of a whole graph
+MAX_NODES, MAX_INPUTS, MAX_OUTPUTS = 1 << 16, 1 << 18, 1 << 16  # of a whole graph
 
 
 def tojson(symbol):
@@ -113,9 +113,10 @@ def fromjson(text, source="the JSON text"):
         raise FileError(f"{source}: {error}") from None
     made = _nodes(data, version, source)
     heads = data.get("heads", [[len(made) - 1, 0, 0]])
+    if isinstance(heads, list) and not 0 < len(heads) <= MAX_OUTPUTS:
+        raise FileError(f"{source} has {len(heads)} heads, the outputs that are asked "
+                        f"for; needed: 1 to {MAX_OUTPUTS}")
     refs = _refs(heads, made, f"{source}, heads")
-    if not refs:
-        raise FileError(f"{source} has no heads: nothing is asked for")
     _check_names(refs, source)
     return Symbol(refs)
 

@@ -447,7 +447,7 @@ X = {"op": "null", "name": "x", "inputs": []}
             graph(X, {"op": "Reshape", "name": "y", "inputs": [[0, 0, 0]]}),
             "Reshape: the argument 'shape' is missing",
         ),
-        (graph(X, heads=()), "has no heads: nothing is asked for"),
+        (graph(X, heads=()), "has 0 heads, the outputs that are asked for"),
         (graph(X, heads=((5, 0, 0),)), "heads: input [5, 0, 0] is not a node"),
         (graph(), "is not a node before this one"),
     ],

@@ -32,7 +32,6 @@ RUNS = {  # (file, what runs) -> why it may
     ("codegen/numpy.py", "exec"): "a plan's text, written by codegen",
     ("codegen/numpy.py", "compile"): "the same",
     ("plan.py", "exec"): "what a call does around a plan, written by plan.py",
-    ("op.py", "literal_eval"): "a text that a regular expression has let through",
 }
 
 
@@ -251,8 +250,8 @@ def test_states_that_are_no_numbers_change_nothing(name, value, dtype, tmp_path)
 @pytest.mark.parametrize("text, value", [
     ("3", 3), ("-3", -3), ("+3", 3), (" 3 ", 3), ("3L", 3), ("1e-05", 1e-05),
     (".5", 0.5), ("2.", 2.0), ("1E3", 1000.0), ("inf", np.inf), ("-inf", -np.inf),
-    ("True", True), ("false", False), ("None", None), ("()", ()), ("[]", []),
-    ("(3,)", (3,)), ("(3L, 4L)", (3, 4)), ("[2, 3]", [2, 3]), ("( 1 , 2 )", (1, 2)),
+    ("True", True), ("false", False), ("None", None), ("()", ()), ("[]", ()),
+    ("(3,)", (3,)), ("(3L, 4L)", (3, 4)), ("[2, 3]", (2, 3)), ("( 1 , 2 )", (1, 2)),
     ("(None, 2)", (None, 2)), ("((0, 1), (2, 3))", ((0, 1), (2, 3))),
     ("(" + "1," * 1000 + ")", (1,) * 1000), ("9" * 40, int("9" * 40)),
 ])
@@ -271,9 +270,7 @@ HOSTILE_TEXTS = [
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=lambda t: ascii(t[:20]))
-def test_a_text_that_is_no_literal_never_reaches_the_parser(text, monkeypatch):
-    if "e" not in text:  # too large a number is only seen when it is read
-        monkeypatch.setattr(ast, "literal_eval", None)
+def test_a_text_that_is_no_literal(text):
     with pytest.raises(ValueError):
         parsed(text)
     for name, key in (("Reshape", "shape"), ("clip", "a_max"), ("sum", "axis"),
