@@ -13,7 +13,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
-from minihybrid.codegen import objects
+from minihybrid.codegen import cache, objects
 from minihybrid.gluon import nn
 
 ROOT = Path(mx.__file__).parent.parent
@@ -146,11 +146,11 @@ def test_the_folder_is_the_one_that_was_chosen_and_private(tmp_path):
 def test_without_a_choice_the_users_cache_folder_is_used(tmp_path, monkeypatch):
     monkeypatch.delenv("MINIHYBRID_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert objects.cache_dir() == str(tmp_path / "minihybrid")
+    assert cache.cache_dir() == str(tmp_path / "minihybrid")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert objects.cache_dir() == str(tmp_path / ".cache" / "minihybrid")
+    assert cache.cache_dir() == str(tmp_path / ".cache" / "minihybrid")
 
 
 def test_without_a_folder_nothing_is_kept(tmp_path):
@@ -202,17 +202,17 @@ def test_what_another_user_owns_is_not_loaded(pristine, tmp_path, monkeypatch, w
     shutil.copytree(pristine, folder)
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
     (symbol, _) = sorted(path.stem for path in folder.glob("*.o"))
-    assert objects._read(symbol)
+    assert cache.read(symbol)
     if what == "file":
         (folder / f"{symbol}.o").chmod(0o622)
-        assert objects._read(symbol) is None
+        assert cache.read(symbol) is None
         return
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
-        assert objects._read(symbol) is None
+        assert cache.read(symbol) is None
     before = entries(folder)
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
-        objects._write("k0", b"code")
+        cache.write("k0", b"code")
     assert entries(folder) == before
 
 
@@ -229,17 +229,17 @@ def test_the_folder_and_its_files_are_the_owners_alone(tmp_path):
 def test_a_relative_folder_is_refused(monkeypatch, name):
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", name)
     with pytest.raises(mx.base.MXNetError, match="give a whole path, such as '/?.*'"):
-        objects.cache_dir()
+        cache.cache_dir()
 
 
 def test_the_home_folder_has_its_sign_and_empty_means_no_choice(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", os.path.join("~", "kernels"))
-    assert objects.cache_dir() == str(tmp_path / "kernels")
+    assert cache.cache_dir() == str(tmp_path / "kernels")
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert objects.cache_dir() == str(tmp_path / ".cache" / "minihybrid")
+    assert cache.cache_dir() == str(tmp_path / ".cache" / "minihybrid")
 
 
 def test_a_write_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
@@ -249,7 +249,7 @@ def test_a_write_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    objects._write("k0", b"code")
+    cache.write("k0", b"code")
     assert not list(tmp_path.iterdir())
 
 
@@ -296,7 +296,7 @@ def test_clear_cache_deletes_only_kernels(tmp_path, monkeypatch):
     mine = {tmp_path / "mine", folder / "mine.o", folder / "kept"}
     for path in mine:
         path.write_text("stays")
-    objects.clear_cache()
+    cache.clear_cache()
     assert {p for p in tmp_path.rglob("*") if p.is_file()} == mine
     assert mx.function(lambda a: a * 3 - 12)(nd.array([6])).asscalar() == 6
 
@@ -478,7 +478,7 @@ def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
 def test_a_forked_process_compiles_with_processes_of_its_own(tmp_path):
     code = PROGRAM + """
 import os, sys
-from minihybrid.codegen import objects
+from minihybrid.codegen import cache, objects
 pid = os.fork()
 if pid:
     assert os.waitpid(pid, 0)[1] == 0

@@ -42,7 +42,7 @@ READING_ORDER = """
     codegen.rows codegen.source codegen.program
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
-    codegen.objects codegen.team codegen.cpu
+    codegen.cache codegen.objects codegen.team codegen.cpu
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen

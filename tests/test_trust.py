@@ -71,7 +71,7 @@ def test_nothing_is_unpickled():
 
 WRITERS = {
     "files.py": "write_whole itself",
-    "codegen/objects.py": "kernels: a temporary file, then renamed",
+    "codegen/cache.py": "kernels: a temporary file, then renamed",
     "codegen/compiler.py": "a pipe",
     "codegen/alone.py": "the text of a program that is exported: its answer's files",
     "gluon/formats.py": "np.savez into memory, for write_whole",
