@@ -510,8 +510,8 @@ class HybridBlock(Block):
 
         format:  "mxnet" for `path-symbol.json` and `path-0000.params`; "numpy" for a
                  program that needs only NumPy, "c" for one file of C99, each with
-                 its weights beside; "onnx". All but "mxnet" predict, for the shapes
-                 of the net's last call ("onnx": for any batch).
+                 its weights beside; "onnx". All but "mxnet" predict, for the newest
+                 shapes that the net was called with ("onnx": for any batch).
         epoch:   the number in the name of MXNet's file of parameters.
         remove_amp_cast:  accepted as in Gluon; there are no such casts here.
 
