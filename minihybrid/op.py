@@ -104,8 +104,9 @@ def _tuple_of(item):
     return rf"(?:\({inside}\)|\[{inside}\])"
 
 
-_PART = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
-_LITERAL, _PART = re.compile(rf"{_PART}|{_tuple_of(_PART)}"), re.compile(_PART)
+_ITEM = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
+_LITERAL = re.compile(rf"{_ITEM}|{_tuple_of(_ITEM)}")
+_ITEMS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+")  # of a text that fits
 _WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
 LONGEST = 2**16   # characters of an attribute's text
 MOST = 2**12      # outputs of one node
@@ -129,7 +130,7 @@ def parsed(value):
 
 def _value(text):
     if text[0] in "([":
-        return tuple(map(_value, _PART.findall(text[1:-1])))
+        return tuple(map(_value, _ITEMS.findall(text[1:-1])))
     if text in _WORDS:
         return _WORDS[text]
     if text[-1] not in "nf" and not set(text) & set(".eE"):

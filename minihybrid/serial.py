@@ -205,7 +205,8 @@ def _node(entry, inputs, version, n_outputs, where):
         return Node(op, tuple(inputs), {}, name, info=info or None)
     try:
         attrs = upgraded(op, attrs, version)
-        full = op.normalize({k: v for k, v in attrs.items() if k in op.attrs})
+        full = op.normalize({k: v for k, v in attrs.items() if k in op.attrs
+                             and k != "num_arrays"})  # the inputs are counted
     except AttrError as error:
         raise FileError(f"{where}: {error}") from None
     info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}

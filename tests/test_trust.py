@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from samples import CASES
 
 import minihybrid as mx
@@ -247,6 +249,18 @@ def test_states_that_are_no_numbers_change_nothing(name, value, dtype, tmp_path)
 
 
 # -- texts of attributes ---------------------------------------------------------------
+NUMBERS = st.one_of(st.integers(-2**63, 2**63), st.none(), st.booleans(), st.floats(
+    allow_nan=False))
+ROWS = st.lists(NUMBERS, max_size=5).map(tuple)
+
+
+@given(st.one_of(NUMBERS, ROWS, st.lists(NUMBERS | ROWS, max_size=5).map(tuple)))
+def test_what_python_writes_is_read_back(value):
+    """Types, too: 1, 1.0 and True are three things."""
+    for text in (str(value), str(value).replace(", ", ","), f" {value} "):
+        assert repr(parsed(text)) == repr(value)
+
+
 @pytest.mark.parametrize("text, value", [
     ("3", 3), ("-3", -3), ("+3", 3), (" 3 ", 3), ("3L", 3), ("1e-05", 1e-05),
     (".5", 0.5), ("2.", 2.0), ("1E3", 1000.0), ("inf", np.inf), ("-inf", -np.inf),
@@ -254,6 +268,9 @@ def test_states_that_are_no_numbers_change_nothing(name, value, dtype, tmp_path)
     ("(3,)", (3,)), ("(3L, 4L)", (3, 4)), ("[2, 3]", (2, 3)), ("( 1 , 2 )", (1, 2)),
     ("(None, 2)", (None, 2)), ("((0, 1), (2, 3))", ((0, 1), (2, 3))),
     ("(" + "1," * 1000 + ")", (1,) * 1000), ("9" * 40, int("9" * 40)),
+    ("(0.0, 3.0)", (0.0, 3.0)), ("[-1.5e3,.5, 0 ,True]", (-1500.0, 0.5, 0, True)),
+    ("(inf, -inf, 10L)", (np.inf, -np.inf, 10)),
+    ("[(1.5,), 2., []]", ((1.5,), 2.0, ())),
 ])
 def test_a_text_that_is_a_literal(text, value):
     assert parsed(text) == value and type(parsed(text)) is type(value)

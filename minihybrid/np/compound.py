@@ -13,6 +13,7 @@ from minihybrid.np.functions import FUNCTIONS, public
 from minihybrid.op import (
     REQUIRED,
     UNKNOWN,
+    AttrError,
     axes,
     boolean,
     integer,
@@ -67,11 +68,16 @@ def tensordot(a, b, a_axes_summed, b_axes_summed):
 
 def tensordot_int_axes(a, b, axes):
     """Sum over the last axes of one array and the first of another."""
+    if not 0 <= axes <= 32:
+        raise AttrError(f"tensordot: axes={axes}; an array has at most 32")
     return FUNCTIONS["tensordot"](a, b, axes)
 
 
 def diff(a, n, axis):
     """What each number has more than the one before it, n times."""
+    if not 0 <= n <= 32:
+        raise AttrError(f"diff: n={n} in a graph; 0 to 32 are possible, since each is "
+                        "two operators")
     return FUNCTIONS["diff"](a, n, axis)
 
 
