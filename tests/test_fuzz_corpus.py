@@ -5,6 +5,7 @@
 
 import functools
 import json
+import resource
 import struct
 from pathlib import Path
 from random import Random
@@ -83,7 +84,8 @@ def test_the_search_sees_what_is_planted(target, data, found, monkeypatch):
         if data == "WAIT":
             sum(range(10**8))
         if data == "GROW":
-            bytes(targets.LIMIT_BYTES) + bytes(targets.LIMIT_BYTES)
+            peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            assert bytes(peak + targets.LIMIT_BYTES) + b"x"  # beyond earlier tests'
         raise KeyError(data)
 
     if isinstance(data, str):

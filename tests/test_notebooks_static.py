@@ -81,7 +81,8 @@ def shown(cell):
     """Yield every text that the outputs of `cell` hold."""
     for output in cell.outputs:
         yield from [output.text] if "text" in output else []
-        yield from output.get("traceback", [])
+        yield from (re.sub(r"\x1b\[[0-9;]*m", "", line)  # colours are no text
+                    for line in output.get("traceback", []))
         for kind, data in output.get("data", {}).items():
             if not kind.startswith("image/") or kind == "image/svg+xml":
                 yield str(data)
