@@ -546,3 +546,11 @@ def test_the_driver_stops_where_it_is_told():
     assert arena[:16].view(np.float32).tolist() == [3] * 4
     assert plan.function(*args, 2, 0, 0) is True
     assert out.tolist() == [[6, 6]] * 2
+
+
+def test_what_has_no_numbers_is_not_computed():
+    f = mx.function(lambda x: nd.sort(x * 2))
+    x = mx.np.zeros((0, 3)).as_nd_ndarray()
+    assert f(x).shape == (0, 3)
+    (plan,) = f.plans.values()
+    assert (plan.target, plan.n_kernels) == ("cpu", 0)

@@ -296,3 +296,15 @@ def test_numbers_without_a_sign_are_floats_before_they_are_negated(name):
         got = f(nd.array(numbers, dtype=dtype))
         assert got.dtype == np.float32
         np.testing.assert_allclose(got.asnumpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("call", [
+    lambda a, b: nd.dot(a, b),
+    lambda a, b: nd.batch_dot(a.expand_dims(0), b.expand_dims(0)),
+    lambda a, b: nd.linalg.gemm2(a, b),
+])
+def test_products_of_two_dtypes_are_refused_in_all_modes(call):
+    a, b = nd.ones((2, 3)), nd.ones((3, 2), dtype="float64")
+    for f in (call, mx.function(call)):
+        with pytest.raises(mx.DTypeError, match="float32 and float64, but one dtype"):
+            f(a, b)

@@ -153,7 +153,7 @@ def generate(graph, memory, inputs):
     root, kernels, calls, steps = places(graph), {}, [], []
     beside = 0
     for node in graph.nodes:
-        if node.op is None or node.op.view:
+        if node.op is None or node.op.view or not any(s.size for s in node.specs):
             continue
         body = Kernel(node, functions, threads())
         refs = [root[ref] for ref in node.inputs]

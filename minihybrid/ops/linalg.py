@@ -127,14 +127,14 @@ TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
 gemm2 = register(
     "_linalg_gemm2", "linalg_gemm2", inputs=("A", "B"),
     attrs={**TRANSPOSES, "alpha": (number, 1.0), "axis": (integer, -2)},
-    infer=forward(lambda a, b, alpha, **kw: _gemm_rule(a, b, **kw)),
+    infer=forward(lambda a, b, alpha, **kw: _gemm_rule(a, b, **kw), "linalg_gemm2"),
     expand=_gemm2_expand, doc="alpha A B; `axis` holds the rows.")
 gemm = register(
     "_linalg_gemm", "linalg_gemm", inputs=("A", "B", "C"),
     attrs={**TRANSPOSES, "alpha": (number, 1.0), "beta": (number, 1.0),
            "axis": (integer, -2)},
     infer=forward(lambda a, b, c, alpha, beta, **kw: merge(
-        "linalg_gemm", "C", c, _gemm_rule(a, b, **kw))),
+        "linalg_gemm", "C", c, _gemm_rule(a, b, **kw)), "linalg_gemm"),
     expand=lambda specs, a, b, c, beta, **kw: gemm2(a, b, **kw) + c * beta,
     doc="alpha A B + beta C.")
 syrk = register(
@@ -166,7 +166,7 @@ TRIANGULAR = {"transpose": (boolean, False), "rightside": (boolean, False),
               "lower": (boolean, True), "alpha": (number, 1.0)}
 trmm = register(
     "_linalg_trmm", "linalg_trmm", inputs=("A", "B"), attrs=TRIANGULAR,
-    infer=forward(_triangular_rule), expand=_trmm_expand,
+    infer=forward(_triangular_rule, "linalg_trmm"), expand=_trmm_expand,
     doc="alpha A B, or with rightside alpha B A, where A is a triangle.")
 
 

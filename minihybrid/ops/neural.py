@@ -85,8 +85,8 @@ def _scratch(ins, outs, transpose_a, transpose_b):
 
 
 matmul = register(
-    "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES, infer=forward(_matmul_rule),
-    eager=_matmul_eager, grad=_matmul_grad,
+    "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
+    infer=forward(_matmul_rule, "dot"), eager=_matmul_eager, grad=_matmul_grad,
     cpu=product_loops, scratch=_scratch,
     numpy=lambda a, b, out, transpose_a, transpose_b: (
         f"np.dot({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
@@ -124,7 +124,8 @@ def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
 
 dot = register(
     "dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
-    infer=forward(lambda a, b, **t: _dot_shapes(a, b, **t)[2]), expand=_dot_expand,
+    infer=forward(lambda a, b, **t: _dot_shapes(a, b, **t)[2], "dot"),
+    expand=_dot_expand,
     doc="The product over the last axis of lhs and the first of rhs.")
 
 
@@ -164,7 +165,7 @@ def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
 
 batch_dot = register(
     "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
-    infer=forward(_batch_dot_rule),
+    infer=forward(_batch_dot_rule, "batch_dot"),
     eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
     scratch=_scratch,
     doc="(..., M, K) times (..., K, N) -> (..., M, N), one product a sample.")

@@ -113,14 +113,17 @@ def as_codes(shape):
     return tuple(-1 if n == 0 else n for n in shape)
 
 
-def forward(rule):
+def forward(rule, alike=""):
     """Make a shape rule of a function that needs all input shapes and gives the
     output's.
 
     The function takes the shapes and the attributes; the output has the inputs' dtype
     unless it returns a Spec of its own.
+    alike:   the name of an operator whose inputs must have one dtype.
     """
     def infer(specs, **attrs):
+        if alike:
+            common_dtype(alike, specs)
         if not known(specs):
             return specs, [UNKNOWN]
         out = rule(*(s.shape for s in specs), **attrs)
