@@ -2,6 +2,7 @@
 
 import ast
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import machine, nd
+from minihybrid.codegen import team
 from minihybrid.codegen.objects import load_kernels, make_runner
 from minihybrid.codegen.program import ARRAY, NUMBER, Step, numbers_of
 from minihybrid.codegen.team import together
@@ -197,3 +199,12 @@ def test_a_number_of_threads_that_is_none_is_refused(found, monkeypatch):
     monkeypatch.setenv("MINIHYBRID_NUM_THREADS", found)
     with pytest.raises(mx.base.MXNetError, match=f"'{found}', but a whole number"):
         machine.threads.__wrapped__()
+
+
+def test_a_helper_that_has_not_come_holds_no_array(monkeypatch):
+    """Else the memory of a result could not be used again for the next one."""
+    jobs, out = queue.SimpleQueue(), np.zeros(3)
+    monkeypatch.setattr(team, "_helpers", lambda: [jobs])
+    before, seen = sys.getrefcount(out), []
+    assert together(lambda *given: seen.append(given[0].sum()) or True, (out,), 1)
+    assert (seen, jobs.get(), sys.getrefcount(out)) == ([0], [], before)

@@ -24,9 +24,13 @@ def together(function, args, n_steps):
     """Call `function(*args, shared, thread)` here and in each helper's thread."""
     shared = np.zeros(2 * n_steps, np.int64)  # two counters a step
     args = (*args, n_steps, shared.ctypes.data)
+    job = [(function, args, shared)]
     for helper in _helpers():
-        helper.put((function, args, shared))
-    return function(*args, 0)
+        helper.put(job)
+    try:
+        return function(*args, 0)
+    finally:  # who has not begun need not; results whose arrays nobody holds can be
+        job.clear()  # used again (reuse.py)
 
 
 @functools.cache
@@ -41,9 +45,9 @@ def _helpers():
 
 def _help(jobs, number):
     while True:
-        function, args, shared = jobs.get()
-        function(*args, number)
-        del function, args, shared  # a job's arrays must not live until the next one
+        for function, args, _ in jobs.get()[:1]:
+            function(*args, number)
+        function = args = _ = None  # a job's arrays must not live until the next one
 
 
 if hasattr(os, "register_at_fork"):  # threads stay with the parent
