@@ -60,7 +60,7 @@ def test_good_files_are_read(target):
 
 
 @pytest.mark.parametrize("target", MUTATORS)
-@settings(max_examples=150, deadline=None,
+@settings(max_examples=150, deadline=None, derandomize=True,  # `make fuzz` searches
           suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_changed_files_are_read_or_refused(target, data):
