@@ -855,7 +855,7 @@ MISTAKES = {  # what goes wrong -> (how, at most so many frames of the package)
     "shape in a net": (lambda: net_of_wrong_shape()(nd.ones((2, 3))), 14),
     "branch in a hybridized block": (lambda: one_line_net(branch), 10),
     "shape in a hybridized net": (
-        lambda: net_of_wrong_shape(True)(nd.ones((2, 3))), 19),
+        lambda: net_of_wrong_shape(True)(nd.ones((2, 3))), 18),
 }
 
 

@@ -93,19 +93,17 @@ matmul = register(
     doc="(M, K) times (K, N) -> (M, N).")
 
 
-def _dot_shapes(left, right, transpose_a, transpose_b):
-    """The matrices that dot makes of two arrays, and the shape of the answer."""
-    left_matrix = (left[0], -1) if transpose_a else (-1, left[-1])
-    right_matrix = (-1, right[-1]) if transpose_b else (right[0], -1)
-    kept = (left[1:] if transpose_a else left[:-1]) + \
-        (right[:-1] if transpose_b else right[1:])
-    k = (left[0] if transpose_a else left[-1], right[-1] if transpose_b else right[0])
-    if k[0] != k[1]:
+def _dot_rule(left, right, transpose_a, transpose_b):
+    k = left[0] if transpose_a else left[-1]
+    k2 = right[-1] if transpose_b else right[0]
+    if k != k2:
         raise ShapeError(
             f"dot: {left}{' transposed' * transpose_a} times {right}"
-            f"{' transposed' * transpose_b} does not work: the inner lengths {k[0]} "
-            f"and {k[1]} must be equal")
-    return left_matrix, right_matrix, kept or (1,)
+            f"{' transposed' * transpose_b} does not work: the inner lengths {k} and "
+            f"{k2} must be equal")
+    kept = (left[1:] if transpose_a else left[:-1]) + \
+        (right[:-1] if transpose_b else right[1:])
+    return kept or (1,)
 
 
 def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
@@ -116,16 +114,16 @@ def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
         transpose_a and len(left) > 1,
         transpose_b and len(right) > 1,
     )
-    one, two, kept = _dot_shapes(left, right, transpose_a, transpose_b)
+    one = (left[0], -1) if transpose_a else (-1, left[-1])  # as matrices
+    two = (-1, right[-1]) if transpose_b else (right[0], -1)
     product = matmul(reshape(lhs, shape=one), reshape(rhs, shape=two),
                      transpose_a=transpose_a, transpose_b=transpose_b)
-    return reshape(product, shape=kept)
+    return reshape(product, shape=_dot_rule(left, right, transpose_a, transpose_b))
 
 
 dot = register(
     "dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
-    infer=forward(lambda a, b, **t: _dot_shapes(a, b, **t)[2], "dot"),
-    expand=_dot_expand,
+    infer=forward(_dot_rule, "dot"), expand=_dot_expand,
     doc="The product over the last axis of lhs and the first of rhs.")
 
 
