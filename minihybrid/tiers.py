@@ -85,9 +85,9 @@ class Tiers:
         if self.settled:  # as another thread has just found
             return True
         if self.error is not None:
-            warnings.warn(f"{self.title}: {self.error}; NumPy goes on answering",
-                          stacklevel=5)
             self.plan.target_note, self.settled = str(self.error), True
+            warnings.warn(f"{self.title}: {self.error}; NumPy goes on answering",
+                          RuntimeWarning, stacklevel=5)  # last: it may be raised
         elif self.ready:
             self.plan, self.settled = self.made, True
             if self.plan.target_note == LAST:

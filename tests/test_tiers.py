@@ -252,6 +252,17 @@ def test_a_failure_is_told_once_and_numpy_goes_on(monkeypatch):
     assert "target numpy (the kernels did not compile: no reason)" in repr(net.plans)
 
 
+def test_a_failure_is_raised_once_where_warnings_are_errors(monkeypatch):
+    monkeypatch.setattr(tiers.Tiers, "last", lambda self: 1 / 0)
+    net, x = small_net(), nd.ones((2, 4))
+    wanted = net(x).asnumpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="division by zero; NumPy goes on"):
+            until(lambda: net(x) is None)
+        np.testing.assert_array_equal(net(x).asnumpy(), wanted)
+
+
 # -- processes -------------------------------------------------------------------------
 HEAD = """
 import os, sys, time
