@@ -240,6 +240,8 @@ class Op:
     cpu: Callable | None = None     # loops, where the three above are not enough
     scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
                                      # numbers these loops need beside, as `work`
+    gpu: Callable | None = None     # threads, where the loops of `cpu` are no good ones
+    gpu_scratch: Callable | None = None  # what these need beside, as `scratch` says
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
     lower: Callable | None = None   # the same, of operators that share loops; used only

@@ -12,18 +12,31 @@ import time
 
 import numpy as np
 
-from minihybrid.codegen import TARGETS, cpu
+from minihybrid.codegen import TARGETS
 from minihybrid.codegen.team import together
+from minihybrid.launch import Recorded
 from minihybrid.nd import aligned
 from minihybrid.op import HybridError, Spec
 from minihybrid.ops.random import STREAM
-from minihybrid.passes import expand, fuse, optimise, plan_memory
+from minihybrid.passes import expand, fuse, lower, merge, optimise, plan_memory
 from minihybrid.reuse import LARGE, Reuse
 
 
 def best_target():
     """The target that is used unless another is asked for: what is installed."""
     return "cpu" if importlib.util.find_spec("numba") else "numpy"
+
+
+def target_of(array, target=None):
+    """The target of a plan that reads an array: a device runs its own kernels.
+
+    target:  for arrays in the processor's memory; unless given, the best.
+    """
+    return target or best_target() if array.device == "cpu" else array.device
+
+
+WIDE = 16  # bytes that one thread of a GPU can load at once, from a multiple of them
+LOOPS = {"cpu": (fuse,), "gpu": (lower, merge), "numpy": ()}  # passes of each target
 
 
 class Plan:
@@ -33,33 +46,37 @@ class Plan:
     source:      the generated text;  kernels: its kernels, one by one.
     memory:      where each value lies.
     n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
+    device:      where arrays and arena are, for the target "gpu"; else `None`.
     target_note: why the target is not the one asked for, or "".
     states:      names of variables whose new values are the last outputs of a call.
     """
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
                  expanded=False):
-        if target not in TARGETS:
-            raise HybridError(f"target '{target}' is unknown; there are "
-                              f"{', '.join(TARGETS)}")
+        self.device = None if isinstance(target, str) else target
+        target = "gpu" if self.device else target
+        if target not in TARGETS or target == "gpu" and not self.device:
+            raise HybridError(f"target '{target}' is unknown; there are cpu and numpy, "
+                              "and for arrays on a GPU that device")
         self.inputs, self.training, self.title = list(inputs), training, title
         self.stages = [("trace", graph.check("trace"))]
         if not expanded:
             graph = expand(graph, training)
             self.stages.append(("expand", graph.check("expand")))
         self.stages += optimise(graph)
-        reason = cpu.unsupported(self.stages[-1][1]) if target == "cpu" else None
+        reason = TARGETS[target].unsupported(self.stages[-1][1])
+        if reason and self.device:
+            raise HybridError(f"{title}: {reason}; move its arrays to mx.cpu()")
         self.target = "numpy" if reason else target
         self.target_note = reason or ""
-        if self.target == "cpu":
-            self.stages += optimise(self.stages[-1][1], (fuse,))
+        self.stages += optimise(self.stages[-1][1], LOOPS[self.target])
         graph = self.stages[-1][1]
         given, read = set(self.inputs), set(graph.variables)
         unread = [n for n in self.stages[0][1].variables
                   if n.name in given and n not in read]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
-        self.memory = plan_memory(self.graph, scratch=self.target == "cpu")
+        self.memory = plan_memory(self.graph, TARGETS[self.target].scratch_of)
         self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
         self.kernels, self.table = self.made.kernels, self.made.table
@@ -80,10 +97,25 @@ class Plan:
         """
         if self.run is None:
             start = time.perf_counter()
-            self.function = TARGETS[self.target].load(self.made)
+            if self.device:
+                self.function = Recorded(self.device, self.made.steps,
+                                         self.memory.nbytes)
+                run = self._run_on_device
+            else:
+                self.function = TARGETS[self.target].load(self.made)
+                run = self._runner(self.function)
             self.compile_s = time.perf_counter() - start
-            self.run = self._runner(self.function)
+            self.run = run
         return self.run
+
+    def _run_on_device(self, arrays, bound):
+        """One launch; the outputs' numbers are there when the device is done."""
+        arrays = [a if a.address % WIDE == 0 else a.copy() for a in arrays]
+        outs = [self.device.empty(shape, dtype) for shape, dtype in self.out_specs]
+        n = self.graph.n_streams
+        self.function([a.address for a in (*arrays, *outs)], bound[0],
+                      STREAM.take(n) if n else 0)
+        return outs
 
     def _runner(self, function):
         """What a call does around the compiled function: `caller`, names filled in."""
@@ -134,7 +166,11 @@ class Plan:
 
         arrays:  one ndarray a name in `params`; they must stay where they are.
         """
-        arrays = [*arrays, *(n.values[0] for n in self.table.constants)]
+        constants = [n.values[0] for n in self.table.constants]
+        if self.device:
+            arrays = [*arrays, *map(self.device.array, constants)]
+            return [a.address for a in arrays], arrays
+        arrays = [*arrays, *constants]
         arrays = [np.asarray(a, order="C") for a in arrays]  # keeps 0 axes
         if self.target == "numpy":
             return arrays, arrays

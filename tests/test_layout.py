@@ -43,10 +43,11 @@ READING_ORDER = """
     codegen.scalar codegen.polynomial codegen.angle codegen.draw
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.cache codegen.objects codegen.team codegen.cpu
+    codegen.device codegen.gpurows codegen.gpukernel codegen.gpu
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
-    reuse plan tiers compiled executor
+    launch reuse plan tiers compiled executor
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer

@@ -5,8 +5,8 @@ Takes:   a graph and its memory plan.
 Gives:   `TARGETS`: name -> module with `generate` and `load`.
 """
 
-from minihybrid.codegen import cpu, numpy
+from minihybrid.codegen import cpu, gpu, numpy
 
-__all__ = ["TARGETS", "cpu", "numpy"]
+__all__ = ["TARGETS", "cpu", "gpu", "numpy"]
 
-TARGETS = {"cpu": cpu, "numpy": numpy}
+TARGETS = {"cpu": cpu, "gpu": gpu, "numpy": numpy}

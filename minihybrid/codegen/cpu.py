@@ -27,7 +27,10 @@ from minihybrid.codegen.program import (
 from minihybrid.codegen.source import Kernel
 from minihybrid.codegen.team import CHUNKS
 from minihybrid.machine import threads
-from minihybrid.passes.memory import ALIGN, places
+from minihybrid.passes.memory import ALIGN, places, scratch_of
+
+__all__ = ["SUPPORTED", "Source", "Table", "functions", "generate", "header", "label",
+           "load", "scratch_of", "unsupported"]
 
 SUPPORTED = {"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
              "uint32", "uint64", "bool"}
@@ -57,10 +60,13 @@ IMPORTS = {  # module -> what generated text may use of it
 }
 
 
-def header(text, what):
-    """The first lines of a module: the imports of what its text uses."""
+def header(text, what, imports=IMPORTS):
+    """The first lines of a module: the imports of what its text uses.
+
+    imports: module -> the names that it has.
+    """
     words, lines = set(re.findall(r"\w+", text)), []
-    for module, names in IMPORTS.items():
+    for module, names in imports.items():
         if used := [name for name in names.split() if name in words]:
             line = f"from {module} import {', '.join(used)}"
             lines += [""] * (len(lines) == 1)  # between others' modules and ours

@@ -19,6 +19,7 @@ from minihybrid.codegen.excerpt import Excerpt, NoExcerpt, name_of
 from minihybrid.ops.elementwise import scalar_like
 from minihybrid.passes.memory import places
 
+scratch_of = None  # NumPy's calls need nothing that the plan knows of
 
 def generate(graph, memory, inputs):
     """The function's text, and what else the plan is made of."""
@@ -148,6 +149,11 @@ def _literal(value):
         return f"np.dtype('{value.name}')"
     return repr(value) if not isinstance(value, float) or np.isfinite(value) \
         else f"float('{value}')"
+
+
+def unsupported(graph):
+    """Why this target cannot run a graph: NumPy runs all of them."""
+    return None
 
 
 def load(source):

@@ -54,7 +54,7 @@ class Kernel:
 
     def __init__(self, node, functions, threads=1):
         graph = node.attrs.get("graph")
-        self.functions, self.threads = functions, threads
+        self.node, self.functions, self.n_threads = node, functions, threads
         self.turns = 1    # of loops that threads may share
         self.lines, self.depth, self.count = [], 1, 0
         if graph:
@@ -134,7 +134,7 @@ class Kernel:
                  is not worth a second thread.
         """
         turns = self.size if stop == "size" else len(range(start, stop, step))
-        if self.threads == 1 or work < WORTH_SHARING or turns < 2 or self.depth > 1:
+        if self.n_threads == 1 or work < WORTH_SHARING or turns < 2 or self.depth > 1:
             with self.block(f"for {name} in range(size):") if stop == "size" else \
                     self.loop(name, stop, start, step):
                 yield
@@ -149,6 +149,23 @@ class Kernel:
         with self.block(f"for {name} in range({', '.join(ends)}"
                         f"{f', {step}' if step != 1 else ''}):"):
             yield
+
+    @contextmanager
+    def each(self, *ranges, work=0):
+        """Turns that are independent of each other: here loops, one in another.
+
+        ranges:  (name, stop) of each loop.
+        work:    as in `share`.
+        """
+        first, *others = ranges
+        with ExitStack() as loops:
+            loops.enter_context(self.share(*first, work=work))
+            for name, stop in others:
+                loops.enter_context(self.loop(name, stop))
+            yield
+
+    def then(self):
+        """What follows reads what came before, of all turns: here it does anyway."""
 
     def name(self, prefix):
         """A name that this kernel has not used yet."""
@@ -189,12 +206,16 @@ class Kernel:
             return RowLoops(self, self.nodes, self.rows)
         if self.core is None:
             return self.map_loops()
+        self.write_core(self.core.op.cpu)
+
+    def write_core(self, template):
+        """The core's own loops; other nodes are computed as it stores its results."""
         self.after = [n for n in self.nodes if n is not self.core]
         ins = [self.ins[ref] for ref in self.core.inputs]
         out = [self.outs.get((self.core, 0)) or list(self.outs.values())[0]] \
             if self.core.n_outputs == 1 else [self.outs[self.core, i]
                                               for i in range(self.core.n_outputs)]
-        self.core.op.cpu(self, *ins, *out, **self.core.attrs)
+        template(self, *ins, *out, **self.core.attrs)
 
     # -- scalars
     def scalars(self, nodes, values, index, load):
@@ -282,25 +303,11 @@ class Kernel:
 
         Gives the text of the flat output index and of each read's index.
         """
-        axes = [[n, s, [t[i] for t in strides]]
-                for i, (n, s) in enumerate(zip(shape, row_major(shape), strict=True))
-                if n != 1]
-        joined = []
-        for n, s, reads in axes:
-            if joined and joined[-1][1] == s * n and all(
-                    a == b * n for a, b in zip(joined[-1][2], reads, strict=True)):
-                joined[-1] = [joined[-1][0] * n, s, reads]
-            else:
-                joined.append([n, s, reads])
+        joined = joined_axes(shape, strides)
         names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
         stops = [n for n, _, _ in joined]
         if len(joined) == 1 and self.core is None:  # one text for all sizes
             stops, self.size = ["size"], stops[0]
-
-        def index(steps):
-            terms = [name if step == 1 else f"{name} * {step}"
-                     for name, step in zip(names, steps, strict=True) if step]
-            return " + ".join(terms) or "0"
 
         work = int(np.prod(shape, dtype=np.int64)) * len(self.nodes)
         with ExitStack() as loops:
@@ -309,8 +316,8 @@ class Kernel:
                     self.share(name, stop, work=work) if self.core is None else
                     self.block(f"for {name} in range({stop}):"))
             yield (
-                index([s for _, s, _ in joined]),
-                [index([reads[k] for _, _, reads in joined])
+                place(names, [s for _, s, _ in joined]),
+                [place(names, [reads[k] for _, _, reads in joined])
                  for k in range(len(strides))],
             )
 
@@ -329,6 +336,38 @@ class Kernel:
                 self.depth += 1
         yield
         self.depth = depth
+
+
+def joined_axes(shape, strides):
+    """The axes of a shape that turn, joined where every read allows it.
+
+    Gives:   [length, step of the flat index, step of each read] of each.
+
+    >>> joined_axes((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
+    [[2, 12, [12, 0]], [12, 1, [1, 1]]]
+    """
+    axes = [[n, s, [t[i] for t in strides]]
+            for i, (n, s) in enumerate(zip(shape, row_major(shape), strict=True))
+            if n != 1]
+    joined = []
+    for n, s, reads in axes:
+        if joined and joined[-1][1] == s * n and all(
+                a == b * n for a, b in zip(joined[-1][2], reads, strict=True)):
+            joined[-1] = [joined[-1][0] * n, s, reads]
+        else:
+            joined.append([n, s, reads])
+    return joined
+
+
+def place(names, steps):
+    """The text of an index: each loop's name times its step.
+
+    >>> place(["i", "j", "k"], [12, 0, 1])
+    'i * 12 + k'
+    """
+    terms = [name if step == 1 else f"{name} * {step}"
+             for name, step in zip(names, steps, strict=True) if step]
+    return " + ".join(terms) or "0"
 
 
 def _sum(offset, text):

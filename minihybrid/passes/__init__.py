@@ -11,10 +11,12 @@ from minihybrid.passes.cse import cse
 from minihybrid.passes.dce import dce
 from minihybrid.passes.expand import expand
 from minihybrid.passes.fold import fold
-from minihybrid.passes.fuse import fuse
+from minihybrid.passes.fuse import fuse, merge
+from minihybrid.passes.lower import lower
 from minihybrid.passes.memory import plan_memory
 
-__all__ = ["PASSES", "cse", "dce", "expand", "fold", "fuse", "optimise", "plan_memory"]
+__all__ = ["PASSES", "cse", "dce", "expand", "fold", "fuse", "lower", "merge",
+           "optimise", "plan_memory"]
 
 PASSES = (fold, cse, dce)
 

@@ -107,7 +107,11 @@ def fuse(graph):
     can arise: every path from the node stays inside. Groups of reductions that go along
     the same axes of one array become one group first.
     """
-    graph = lower(pool_early(graph))
+    return merge(lower(pool_early(graph)))
+
+
+def merge(graph):
+    """The same for a graph whose operators are as they shall be computed."""
     uses, heads, frame_of = graph.uses(), set(graph.heads), frames(graph)
     place = {node: i for i, node in enumerate(graph.nodes)}
     group_of, order = {}, graph.nodes[::-1]

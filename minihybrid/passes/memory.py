@@ -65,21 +65,35 @@ class Memory:
         return "\n".join(lines)
 
 
-def plan_memory(graph, scratch=True):
+def scratch_of(node):
+    """A value that holds what a step's loops need beside; `None` if that is nothing."""
+    inner, rows = node.attrs.get("graph"), rows_of(node)
+    size, dtype = rows.scratch if rows else (0, None)
+    for n in inner.nodes if inner else [node]:
+        if n.op is not None and n.op.scratch and not size:
+            ins = [m.specs[i] for m, i in n.inputs]
+            size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
+    if not size:
+        return None
+    return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
+
+
+def plan_memory(graph, scratch=scratch_of):
     """Find a place for every value that an operator computes.
 
     Two values share a place if one dies before the other is born, or, for an
     elementwise step, at the moment when it is born: the loop reads an element before it
     writes it.
 
-    scratch: reserve what compiled loops need beside; NumPy's calls need nothing.
+    scratch: node -> what its loops need beside, by the rule of the target; `None` for
+             NumPy, whose calls need nothing.
     Units:   all sizes and offsets are bytes.
     """
     root = places(graph)
     steps = [n for n in graph.nodes if n.op is not None and not n.op.view]
     number = {n: i for i, n in enumerate(steps)}
     birth = {(n, i): number[n] for n in steps for i in range(n.n_outputs)}
-    scratch = {node: made for node in steps if (made := scratch and scratch_of(node))}
+    scratch = {node: made for node in steps if (made := scratch and scratch(node))}
     birth |= {ref: number[node] for node, ref in scratch.items()}
     death = dict(birth)
     for node in steps:
@@ -109,19 +123,6 @@ def plan_memory(graph, scratch=True):
         {ref: k for ref, k in found.items() if k is not None},
         copies, in_place, nbytes, sum(n.specs[i].nbytes for n, i in graph.heads), rows,
         scratch)
-
-
-def scratch_of(node):
-    """A value that holds what a step's loops need beside; `None` if that is nothing."""
-    inner, rows = node.attrs.get("graph"), rows_of(node)
-    size, dtype = rows.scratch if rows else (0, None)
-    for n in inner.nodes if inner else [node]:
-        if n.op is not None and n.op.scratch and not size:
-            ins = [m.specs[i] for m, i in n.inputs]
-            size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
-    if not size:
-        return None
-    return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
 
 
 def overwrites(node, i):

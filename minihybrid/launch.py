@@ -1,0 +1,5 @@
+"""Chapter 20. All launches of a plan as one CUDA graph."""
+
+
+class Recorded:
+    """All launches of a plan as one CUDA graph."""
