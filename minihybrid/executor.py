@@ -19,7 +19,7 @@ from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import seed_names
-from minihybrid.plan import best_target, write_states
+from minihybrid.plan import best_target, target_of, write_states
 from minihybrid.sym import Symbol, replay, trace
 from minihybrid.tiers import Tiers
 
@@ -47,9 +47,10 @@ class Executor:
         self._wanted = [name for name, req in reqs.items()
                         if req != "null" and grads[name] is not None]
         self._arrays = {name: a.data for name, a in (args | states).items()}
+        self._target = next(map(target_of, self._arrays.values()), best_target())
         self._monitor = None
         self._watch([])
-        self.outputs = [nd.zeros(n.specs[i].shape, dtype=n.specs[i].dtype)
+        self.outputs = [nd.zeros(n.specs[i].shape, ctx, n.specs[i].dtype)
                         for n, i in self._graph.heads]
 
     def _watch(self, watched):
@@ -92,7 +93,7 @@ class Executor:
 
     def _plan(self, training):
         """The plan of calls that keep nothing for `backward`."""
-        tiers = Tiers(self._graph, [], training, best_target(), self._title)
+        tiers = Tiers(self._graph, [], training, self._target, self._title)
         self._plans[training] = bound = tiers.bind(self._arrays)
         return bound
 
@@ -101,7 +102,7 @@ class Executor:
         if self._mode not in self._ops:
             graph = expand(self._graph, self._mode).check("expand")
             self._ops[self._mode] = CompiledOp(
-                graph, [], self._mode, best_target(), self._title, taped=self._wanted)
+                graph, [], self._mode, self._target, self._title, taped=self._wanted)
         return self._ops[self._mode]
 
     def _run_and_keep(self):

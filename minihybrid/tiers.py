@@ -32,6 +32,7 @@ LAST = "NumPy answers until its kernels are ready"
 class Tiers:
     """Two plans of one graph, of which one is in force.
 
+    target:  a Plan's; only "cpu" has two plans, others have their own from the start.
     wait:    the compiled plan is in force from the start; `None` leaves it to the
              environment's MINIHYBRID_WAIT.
     plan:    the plan in force.
@@ -50,7 +51,7 @@ class Tiers:
         self.title, self.target = title, target
         self.preparer = None  # who was asked for the compiled plan
         self.ready, self.error = False, None
-        at_once = target == "numpy" or (waiting() if wait is None else wait)
+        at_once = target != "cpu" or (waiting() if wait is None else wait)
         self.plan = self._make(target if at_once else "numpy")
         self.made = self.plan if at_once else None
         self.states = self.plan.states

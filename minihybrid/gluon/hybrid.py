@@ -21,7 +21,7 @@ from minihybrid.gluon.parameter import Version
 from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
-from minihybrid.plan import best_target, write_states
+from minihybrid.plan import best_target, target_of, write_states
 from minihybrid.sym import Symbol, replay, trace
 from minihybrid.tiers import Tiers
 from minihybrid.tracing import TraceError
@@ -54,8 +54,10 @@ class Plans(dict):
 class Entry:
     """A traced signature: its graph, and what runs it."""
 
-    def __init__(self, graph, names, structure, params, kind, again):
+    def __init__(self, graph, names, structure, params, kind, again, device, target):
         self.graph, self.names, self.structure = graph, names, structure
+        self.device = device   # of the inputs; the parameters must be there, too
+        self.target = target   # of its plans
         self.params = params   # the Parameters that the graph reads, by name
         self.tiers = None      # for calls off the tape
         self.op, self.ops = None, {}  # for calls on the tape: the last, and all
@@ -69,10 +71,12 @@ class Entry:
             name: p.data().data for name, p in self.params.items()}
 
     def fits(self):
-        """Whether every parameter still has the shape and dtype of the trace."""
+        """Whether every parameter still has the shape, dtype and device of the trace.
+        """
         specs = {n.name: n.specs[0] for n in self.graph.variables}
-        return all(specs[name] == (p.data().data.shape, p.data().data.dtype)
-                   for name, p in self.params.items())
+        arrays = {name: p.data().data for name, p in self.params.items()}
+        return all(specs[name] == (a.shape, a.dtype) and a.device == self.device
+                   for name, a in arrays.items())
 
 
 def arrays_in(args):
@@ -91,6 +95,16 @@ def restore(structure, values):
     if isinstance(structure, (list, tuple)):
         return type(structure)(restore(part, values) for part in structure)
     return next(values) if isinstance(structure, (NDArray, Symbol, Slot)) else structure
+
+
+def check_places(title, entry, array):
+    """Raise an error if a parameter is not where the inputs are."""
+    for name, param in entry.params.items():
+        if param.data().data.device != entry.device:
+            raise HybridError(
+                f"{title}: the input lives on {array.context}, but the parameter "
+                f"'{name}' on {param.data().context}; move the input by "
+                "x.as_in_context(...) or the net by net.reset_ctx(...)")
 
 
 class Slot:
@@ -115,6 +129,12 @@ def static(args):
     if isinstance(args, (list, tuple)):
         return (type(args), *map(static, args))
     return SLOT if isinstance(args, NDArray) else (type(args), args)
+
+
+def seen(array):
+    """What a plan knows of an array."""
+    data = array.data
+    return type(array), data.shape, data.dtype, data.device
 
 
 def alike(symbol, kind):
@@ -155,7 +175,8 @@ class Hybrid:
             try:  # the usual case looks at nothing else: one array, met before
                 (x,) = args
                 data = x.data
-                entry = entries[type(x), data.shape, data.dtype, state.training]
+                entry = entries[type(x), data.shape, data.dtype, data.device,
+                                state.training]
                 arrays = (data,)
             except (KeyError, ValueError, AttributeError):
                 entry = None
@@ -184,6 +205,7 @@ class Hybrid:
             if entry is None or not entry.fits():
                 entry = self.trace(args)
                 entry.fits()  # raises if initialize() was forgotten
+                check_places(self.title, entry, arrays_in(args)[0])
                 self.entries[key] = entry
             if entry.version != Version.count:
                 entry.bound, entry.version = None, Version.count
@@ -197,11 +219,9 @@ class Hybrid:
             raise AttrError(f"{self.title}: NDArrays are needed as arguments, found "
                             f"{found}; make arrays with nd.array(...)")
         if len(args) == 1 and isinstance(args[0], NDArray):
-            return (type(args[0]), arrays[0].data.shape, arrays[0].data.dtype,
-                    STATE.training)
+            return (*seen(arrays[0]), STATE.training)
         try:
-            key = (*((type(a), a.data.shape, a.data.dtype) for a in arrays),
-                   static(args), STATE.training)
+            key = (*map(seen, arrays), static(args), STATE.training)
             hash(key)
         except TypeError:
             raise AttrError(f"{self.title}: arguments other than arrays must be plain "
@@ -243,7 +263,9 @@ class Hybrid:
             used[node.name] = params[node.name]
         self.finish(graph, used)
         kind = np.ndarray if np.ndarray in kinds else NDArray
-        return Entry(graph, names, slots(result), used, kind, again)
+        device = arrays[0].data.device
+        return Entry(graph, names, slots(result), used, kind, again, device,
+                     target_of(arrays[0].data, self.target))
 
     def finish(self, graph, params):
         """Give the parameters the shapes that the trace found."""
@@ -274,7 +296,7 @@ class Hybrid:
     def tiers(self, entry):
         """The plans of an entry for calls off the tape."""
         if entry.tiers is None:
-            entry.tiers = Tiers(entry.graph, entry.names, STATE.training, self.target,
+            entry.tiers = Tiers(entry.graph, entry.names, STATE.training, entry.target,
                                 self.title, wait=self.wait)
         return entry.tiers
 
@@ -286,7 +308,7 @@ class Hybrid:
         if taped not in entry.ops:
             graph = expand(entry.graph, STATE.training).check("expand")
             entry.ops[taped] = CompiledOp(graph, entry.names, STATE.training,
-                                          self.target, self.title, taped=taped,
+                                          entry.target, self.title, taped=taped,
                                           wait=self.wait)
         entry.op = entry.ops[taped]
         outs = entry.op.apply(given)
