@@ -30,6 +30,8 @@ STAGES = {  # what each stage does, for the headings
     "cse": "what is computed twice is computed once",
     "dce": "what nobody reads is not computed",
     "fuse": "operators that can share a loop become one kernel",
+    "lower": "operators that are loops of others are written as these",
+    "merge": "operators that can share threads become one kernel",
 }
 
 STYLE = """<style>

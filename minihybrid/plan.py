@@ -48,11 +48,13 @@ class Plan:
     n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
     device:      where arrays and arena are, for the target "gpu"; else `None`.
     target_note: why the target is not the one asked for, or "".
+    into:        output number -> which of `params` it is written over, of those that
+                 the argument `into` (of `plan_memory`) names.
     states:      names of variables whose new values are the last outputs of a call.
     """
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 expanded=False):
+                 expanded=False, into=None):
         self.device = None if isinstance(target, str) else target
         target = "gpu" if self.device else target
         if target not in TARGETS or target == "gpu" and not self.device:
@@ -76,12 +78,14 @@ class Plan:
                   if n.name in given and n not in read]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
-        self.memory = plan_memory(self.graph, TARGETS[self.target].scratch_of)
+        self.memory = plan_memory(
+            self.graph, TARGETS[self.target].scratch_of, into)
         self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
         self.kernels, self.table = self.made.kernels, self.made.table
         self.n_kernels = self.made.n_kernels
         self.params = [n.name for n in self.table.params]
+        self.into = {k: self.params.index(v) for k, v in self.memory.into.items()}
         self.out_specs = [
             (n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads
         ]
@@ -111,7 +115,9 @@ class Plan:
     def _run_on_device(self, arrays, bound):
         """One launch; the outputs' numbers are there when the device is done."""
         arrays = [a if a.address % WIDE == 0 else a.copy() for a in arrays]
-        outs = [self.device.empty(shape, dtype) for shape, dtype in self.out_specs]
+        outs = [bound[1][self.into[k]] if k in self.into else
+                self.device.empty(shape, dtype)
+                for k, (shape, dtype) in enumerate(self.out_specs)]
         n = self.graph.n_streams
         self.function([a.address for a in (*arrays, *outs)], bound[0],
                       STREAM.take(n) if n else 0)
@@ -147,6 +153,7 @@ class Plan:
         else:  # all steps, by this thread
             call = f"function({args}, {key}, {self.n_kernels}, 0, 0)"
         makes = "".join(
+            f"    y{k} = bound[1][{self.into[k]}]\n" if k in self.into else
             f"    y{k} = reuse{k}()\n" if Spec(*spec).nbytes >= LARGE else
             f"    y{k} = empty(shape{k}, dtype{k})\n"
             for k, spec in enumerate(self.out_specs))

@@ -45,9 +45,9 @@ class Tiers:
     """
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 expanded=False, wait=None):
+                 expanded=False, wait=None, into=None):
         self.given = graph, inputs, training
-        self.options = {"title": title, "expanded": expanded}
+        self.options = {"title": title, "expanded": expanded, "into": into}
         self.title, self.target = title, target
         self.preparer = None  # who was asked for the compiled plan
         self.ready, self.error = False, None

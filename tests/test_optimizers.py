@@ -103,6 +103,7 @@ def test_the_compiled_update_is_one_call_with_one_kernel_a_weight():
         eager.optimizer.set_learning_rate(0.1 / (step + 2))
     (compiled,) = trainer._compiled.values()  # new rates were no new program
     assert compiled.plan.target == "cpu" and compiled.plan.n_kernels == 3
+    assert len(compiled.plan.into) == 9  # each weight and its two states, in place
 
 
 # -- the parts of an optimiser ---------------------------------------------------------

@@ -36,17 +36,20 @@ class CompiledUpdate:
         self.optimizer, self.given = optimizer, memory(weights)
         self.numbers = [{name: np.zeros(1, weight.dtype) for name in own}
                         for (weight, *_), own in zip(weights, numbers, strict=True)]
-        self.targets, arrays = [], {}  # arrays: what the plan reads, by name
+        self.targets, arrays = {}, {}  # arrays: what the plan reads, by name
         for i, ((weight, grad, states), own) in enumerate(
                 zip(weights, self.numbers, strict=True)):
-            arrays |= {f"weight{i}": weight.data, f"grad{i}": grad.data}
-            arrays |= {f"state{i}_{k}": state.data for k, state in enumerate(states)}
+            written = {f"weight{i}": weight.data}
+            written |= {f"state{i}_{k}": state.data for k, state in enumerate(states)}
+            self.targets |= written
+            arrays[f"weight{i}"], arrays[f"grad{i}"] = weight.data, grad.data
+            arrays |= written
             arrays |= {f"{name}{i}": number for name, number in own.items()}
-            self.targets += [weight.data, *(state.data for state in states)]
         graph, _ = trace(self.steps, {name: Spec(a.shape, a.dtype)
                                       for name, a in arrays.items()}, False)
         name = type(optimizer).__name__
         self.bound = Tiers(graph, [], target=best_target(),
+                           into=dict(enumerate(self.targets)),
                            title=f"{name} of {len(weights)} parameters").bind(arrays)
 
     @property
@@ -70,8 +73,9 @@ class CompiledUpdate:
         for own, new in zip(self.numbers, numbers, strict=True):
             for name, value in new.items():
                 own[name][0] = value
-        for old, new in zip(self.targets, self.bound(()), strict=True):
-            old[...] = new
+        for old, new in zip(self.targets.values(), self.bound(()), strict=True):
+            if new is not old:  # most are written where they belong
+                old[...] = new
 
     def fits(self, weights):
         """Whether the memory that the plan reads is still that of the weights."""

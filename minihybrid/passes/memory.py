@@ -41,12 +41,13 @@ class Memory:
     outs:     reference -> number of the output whose memory it uses: as that output, or
               before it is written.
     copies:   (reference, output number): outputs that are inputs or other outputs.
+    into:     output number -> the variable that it is written over.
     scratch:  step -> the reference of what its loops need beside, while they run.
     """
 
-    def __init__(self, offsets, outs, copies, in_place, nbytes, outs_nbytes, steps,
-                 scratch):
-        self.offsets, self.outs, self.copies = offsets, outs, copies
+    def __init__(self, offsets, outs, copies, into, in_place, nbytes, outs_nbytes,
+                 steps, scratch):
+        self.offsets, self.outs, self.copies, self.into = offsets, outs, copies, into
         self.in_place = in_place        # (written reference, reference it overwrites)
         self.nbytes = nbytes            # of the arena
         self.outs_nbytes = outs_nbytes  # of the fresh outputs
@@ -78,7 +79,7 @@ def scratch_of(node):
     return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
 
 
-def plan_memory(graph, scratch=scratch_of):
+def plan_memory(graph, scratch=scratch_of, into=None):
     """Find a place for every value that an operator computes.
 
     Two values share a place if one dies before the other is born, or, for an
@@ -87,6 +88,8 @@ def plan_memory(graph, scratch=scratch_of):
 
     scratch: node -> what its loops need beside, by the rule of the target; `None` for
              NumPy, whose calls need nothing.
+    into:    output number -> name of the variable whose new value it is. Where nobody
+             reads the old one later, it is written over.
     Units:   all sizes and offsets are bytes.
     """
     root = places(graph)
@@ -110,7 +113,8 @@ def plan_memory(graph, scratch=scratch_of):
     chain, in_place = _chains(graph, steps, root, number, death, outs)
     spans = _lifetimes(birth, death, chain)
     found = {chain.get(ref, ref): k for ref, k in outs.items()}
-    found |= lend(spans, found)
+    into = _written_over(graph, steps, root, outs, chain, into or {})
+    found |= lend(spans, {ref: k for ref, k in found.items() if k not in into})
     offsets, nbytes = arrange({first: span for first, span in spans.items()
                                if first not in found})
     names = graph.names() | {n: n.name for n, _ in scratch.values()}
@@ -121,15 +125,16 @@ def plan_memory(graph, scratch=scratch_of):
     return Memory(
         {ref: offsets[chain.get(ref, ref)] for ref in birth if found[ref] is None},
         {ref: k for ref, k in found.items() if k is not None},
-        copies, in_place, nbytes, sum(n.specs[i].nbytes for n, i in graph.heads), rows,
-        scratch)
+        copies, into, in_place, nbytes,
+        sum(n.specs[i].nbytes for k, (n, i) in enumerate(graph.heads) if k not in into),
+        rows, scratch)
 
 
 def overwrites(node, i):
     """The inputs that an elementwise step may write over: read at one place."""
     inner = node.attrs.get("graph")
     nodes = [n for n in inner.nodes if n.op] if inner else [node]
-    if i or not all(n.op.scalar(n.attrs) is not None for n in nodes):
+    if not all(n.op.scalar(n.attrs) is not None for n in nodes):
         return []
     spec = node.specs[i]
     if any(s != spec for s in node.specs):
@@ -152,6 +157,17 @@ def _chains(graph, steps, root, number, death, outs):
                 in_place.append(((node, 0), old))
                 break
     return chain, in_place
+
+
+def _written_over(graph, steps, root, outs, chain, into):
+    """output number -> name, for those whose variable is read last by the step that
+    computes the output, element by element."""
+    variables = {n.name: (n, 0) for n in graph.variables}
+    last = {root[ref]: node for node in steps for ref in node.inputs}
+    last |= {root[ref]: None for ref in graph.heads}  # read when all is done
+    return {k: into[k] for (node, i), k in outs.items() if k in into
+            and last.get(variables[into[k]]) is node and (node, i) not in chain
+            and variables[into[k]] in overwrites(node, i)}
 
 
 def _lifetimes(birth, death, chain):
