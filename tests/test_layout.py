@@ -46,6 +46,9 @@ READING_ORDER = """
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
+    simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
+    simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver
+    simt
     reuse plan tiers compiled executor
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
