@@ -48,6 +48,7 @@ READING_ORDER = """
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
     launch reuse plan tiers compiled executor
+    simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver simt
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer

@@ -1,0 +1,96 @@
+"""Chapter 17. A launch whose every access is checked and counted.
+
+Takes:   a rewritten kernel, its arguments, a grid and a block.
+Gives:   `run_checked`, which gives the `Counts`; `shared_arrays`.
+"""
+
+import ast
+
+import numpy as np
+
+from minihybrid.simt.counts import Counts, note, use_of
+from minihybrid.simt.errors import LaunchError
+from minihybrid.simt.lockstep import MAX_SHARED, run_blocks
+from minihybrid.simt.memory import Array, Watcher
+
+
+def shared_arrays(run, found, names):
+    """The shared arrays of a kernel: (name, shape, dtype) each.
+
+    Raises: LaunchError if a block has no room for them.
+    """
+    shared = []
+    for name, (shape, dtype, _) in found.shared.items():
+        shape = eval(compile(ast.Expression(shape), "shape", "eval"), names)
+        dtype = eval(compile(ast.Expression(dtype), "dtype", "eval"), names)
+        shared.append((name, shape if isinstance(shape, tuple) else (shape,),
+                       np.dtype(dtype.__name__)))
+    nbytes = sum(int(np.prod(shape)) * dtype.itemsize for _, shape, dtype in shared)
+    if nbytes > MAX_SHARED:
+        raise LaunchError(f"kernel '{run.name}' asks for {nbytes} bytes of shared "
+                          f"memory a block, but there are {MAX_SHARED}; use smaller "
+                          "tiles")
+    return shared
+
+
+def fresh(shape, dtype):
+    """New shared memory: bytes of 255, which are NaN as floats.
+
+    >>> fresh((2,), np.dtype("float32"))
+    array([nan, nan], dtype=float32)
+    """
+    return np.full(int(np.prod(shape)) * dtype.itemsize, 255, "uint8").view(
+        dtype).reshape(shape)
+
+
+def watched(found, arrays):
+    """The names of arrays that are written, or share memory with one that is."""
+    def ends(values):
+        return values.ctypes.data, values.ctypes.data + values.nbytes
+    written = [ends(arrays[name]) for name in arrays if name in found.written]
+    names = set()
+    for name, values in arrays.items():
+        start, stop = ends(values)
+        if any(start < end and begin < stop for begin, end in written):
+            names.add(name)
+    return names
+
+
+def run_checked(run, found, make, arguments, shared, kind=Array):
+    """Run a kernel with checks, and give its `Counts`.
+
+    arguments: parameter -> NumPy array, with the shape that the kernel sees, or number;
+    shared:    what `shared_arrays` gives;
+    kind:      the class of arrays: `Array`, or one that also keeps a record.
+    """
+    arrays = {name: value for name, value in arguments.items()
+              if isinstance(value, np.ndarray)}
+    guarded = watched(found, arrays)
+    unit = min((arrays[name].itemsize for name in guarded), default=1)
+    # What a barrier orders: in its block everything, between blocks nothing.
+    phase, launch = Watcher(), Watcher(run.n_block)
+    watchers = [phase, launch] if found.barriers else [phase]
+    seen = {name: kind(run, name, value, value.shape,
+                       watchers if name in guarded else (),
+                       unit if name in guarded else value.itemsize)
+            for name, value in arrays.items()}
+    inside = [kind(run, name, fresh(shape, dtype), shape, [Watcher()])
+              for name, shape, dtype in shared]
+
+    def begin_block():
+        for array in inside:
+            array.begin()
+        return inside
+
+    def after_barrier():
+        phase.clear()
+        for array in inside:
+            array.watchers[0].clear()
+
+    met = run_blocks(run, make, [seen.get(name, value)
+                                 for name, value in arguments.items()],
+                     begin_block, found.barriers and after_barrier)
+    counts = Counts(run.name, run.n_threads, met,
+                    [use_of(array) for array in [*seen.values(), *inside]])
+    note(run.name, run.grid, run.block, counts)
+    return counts

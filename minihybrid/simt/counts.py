@@ -1,0 +1,131 @@
+"""Chapter 17. What a launch did to memory, counted.
+
+Takes:   the arrays of a launch, after it ran.
+Gives:   `Counts` with one `Use` an array, printed as a table; `watch`, which collects
+         the counts of all launches in a `with` block.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Use(NamedTuple):
+    """How often the threads of a launch used one array.
+
+    loads, stores, atomics: accesses of all threads; `load4` and `store4` count as one;
+    most_loads, most_stores: those of the thread that has most;
+    nbytes_loaded, nbytes_stored: the bytes of these accesses;
+    load4, store4: how many of them were of four elements.
+    """
+
+    name: str
+    space: str
+    loads: int
+    stores: int
+    atomics: int
+    most_loads: int
+    most_stores: int
+    nbytes_loaded: int
+    nbytes_stored: int
+    load4: int
+    store4: int
+
+
+def use_of(array):
+    """The `Use` of an array of the simulator."""
+    loads, stores, size = sum(array.loads), sum(array.stores), array.dtype.itemsize
+    return Use(array.name, "global" if array.written is None else "shared",
+               loads, stores, sum(array.atomics), max(array.loads), max(array.stores),
+               size * (loads + 3 * array.load4s), size * (stores + 3 * array.store4s),
+               array.load4s, array.store4s)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts of one launch; `counts["a"]` is the `Use` of array a.
+
+    >>> use = Use("a", "global", 8, 0, 0, 1, 0, 32, 0, 0, 0)
+    >>> Counts("add", 8, 0, [use])
+    add: 8 threads, 0 barriers a block
+    array    space   loads stores atomics most/thread   bytes
+    a        global      8      0       0           1      32
+    """
+
+    kernel: str
+    n_threads: int
+    barriers: int
+    uses: list
+
+    def __getitem__(self, name):
+        return next(use for use in self.uses if use.name == name)
+
+    def total(self, what, space="global"):
+        """The sum of a column over the arrays in a space: `counts.total("loads")`."""
+        return sum(getattr(use, what) for use in self.uses if use.space == space)
+
+    @property
+    def global_loads(self):
+        """Loads from global memory, of all threads."""
+        return self.total("loads")
+
+    @property
+    def global_stores(self):
+        """Stores to global memory, of all threads."""
+        return self.total("stores")
+
+    @property
+    def shared_loads(self):
+        """Loads from shared memory, of all threads."""
+        return self.total("loads", "shared")
+
+    @property
+    def shared_stores(self):
+        """Stores to shared memory, of all threads."""
+        return self.total("stores", "shared")
+
+    def __repr__(self):
+        lines = [f"{self.kernel}: {self.n_threads} threads, "
+                 f"{self.barriers} barriers a block",
+                 f"{'array':8} {'space':6}  {'loads':>5} {'stores':>6} "
+                 f"{'atomics':>7} {'most/thread':>11} {'bytes':>7}"]
+        for use in self.uses:
+            lines.append(f"{use.name:8} {use.space:6} {use.loads:6} {use.stores:6} "
+                         f"{use.atomics:7} {use.most_loads + use.most_stores:11} "
+                         f"{use.nbytes_loaded + use.nbytes_stored:7}")
+        return "\n".join(lines)
+
+
+class Launched(NamedTuple):
+    """A launch that was watched."""
+
+    kernel: str
+    grid: tuple
+    block: tuple
+    counts: Counts
+
+
+WATCHING = []  # the lists of the `watch` blocks that are open
+
+
+@contextmanager
+def watch():
+    """Collect every checked launch of the simulator inside the block.
+
+    >>> with watch() as seen:
+    ...     pass
+    >>> seen
+    []
+    """
+    seen = []
+    WATCHING.append(seen)
+    try:
+        yield seen
+    finally:
+        WATCHING.remove(seen)
+
+
+def note(kernel, grid, block, counts):
+    """Tell all open `watch` blocks about a launch."""
+    for seen in WATCHING:
+        seen.append(Launched(kernel, grid, block, counts))

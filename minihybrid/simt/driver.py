@@ -1,0 +1,274 @@
+"""Chapter 20. A simulated GPU's driver: the interface of `cuda.bindings.driver`.
+
+Takes:   calls as the run time makes them for a real GPU.
+Gives:   `SimulatedDriver`, an object with the same functions: memory is the host's,
+         kernels are run by the simulator, and everything is done when a call returns.
+
+A correct program may run out of memory or ask for a kernel that is not there: it gets
+the real driver's error codes. What only a wrong program does (a pointer to nothing, a
+copy beyond an allocation) raises an error of one sentence here.
+What is left out: streams at work at the same time, events, several contexts.
+"""
+
+import ctypes
+from functools import cache
+from itertools import count
+from types import SimpleNamespace
+
+import numpy as np
+
+from minihybrid.op import HybridError
+from minihybrid.simt.fast import FastProgram
+from minihybrid.simt.heap import Heap
+from minihybrid.simt.lockstep import MAX_SHARED, MAX_THREADS, WARP
+from minihybrid.simt.program import Program
+
+ERRORS = {0: ("CUDA_SUCCESS", "no error"),
+          1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
+          2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
+          101: ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
+          500: ("CUDA_ERROR_NOT_FOUND", "named symbol not found")}
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_DEVICE, NOT_FOUND = ERRORS
+VERSION, N_DEVICES = 13000, 8
+ATTRIBUTES = {"MAX_THREADS_PER_BLOCK": MAX_THREADS,
+              "MAX_SHARED_MEMORY_PER_BLOCK": MAX_SHARED, "WARP_SIZE": WARP,
+              "MULTIPROCESSOR_COUNT": 1, "COMPUTE_CAPABILITY_MAJOR": 0,
+              "COMPUTE_CAPABILITY_MINOR": 0}
+
+
+@cache
+def program_of(text, fast):
+    """The program of a kernel's text, made once."""
+    return (FastProgram if fast else Program)(text)
+
+
+class SimulatedDriver:
+    """A driver of simulated GPUs; all its functions are named as in CUDA.
+
+    fast:   whether kernels are compiled by Numba and run without checks;
+    memory: how many bytes there are.
+
+    >>> driver = SimulatedDriver()
+    >>> driver.cuDeviceGetName(64, 0)
+    (0, b'simulated GPU')
+    >>> error, address = driver.cuMemAlloc(100)
+    >>> error, driver.cuMemFree(address)
+    (0, (0,))
+    """
+
+    # The real enums, as far as they are used; the numbers are this driver's own.
+    CUdevice_attribute = SimpleNamespace(
+        **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES})
+    CUstream_flags = SimpleNamespace(CU_STREAM_DEFAULT=0, CU_STREAM_NON_BLOCKING=1)
+
+    class CUDA_KERNEL_NODE_PARAMS:
+        """What a kernel node of a graph runs; fields as in CUDA."""
+
+        def __init__(self):
+            self.func = self.kernelParams = self.extra = 0
+            self.gridDimX = self.gridDimY = self.gridDimZ = 1
+            self.blockDimX = self.blockDimY = self.blockDimZ = 1
+            self.sharedMemBytes = 0
+
+    def __init__(self, fast=False, memory=1 << 36):
+        self.fast, self.heap = fast, Heap(memory)
+        self.handles, self.numbers = {}, count(1)  # number -> what it stands for
+        self.n_launches = 0
+
+    def keep(self, thing):
+        """A new handle: a number that stands for a thing."""
+        number = next(self.numbers)
+        self.handles[number] = thing
+        return number
+
+    def find(self, handle, what):
+        """What a handle stands for."""
+        try:
+            return self.handles[int(handle)]
+        except KeyError:
+            raise HybridError(f"simulated GPU: {handle} is no {what}, or one that was "
+                              "destroyed") from None
+
+    # -- errors and devices ------------------------------------------------------------
+    def cuGetErrorName(self, error):
+        """The name of an error code."""
+        return SUCCESS, ERRORS[int(error)][0].encode()
+
+    def cuGetErrorString(self, error):
+        """An error code in words."""
+        return SUCCESS, ERRORS[int(error)][1].encode()
+
+    def cuInit(self, flags):
+        """Nothing has to be prepared."""
+        return (SUCCESS,)
+
+    def cuDriverGetVersion(self):
+        """The version of CUDA whose functions these are."""
+        return SUCCESS, VERSION
+
+    def cuDeviceGetCount(self):
+        """How many devices there are."""
+        return SUCCESS, N_DEVICES
+
+    def cuDeviceGet(self, ordinal):
+        """A device by its number."""
+        known = 0 <= ordinal < N_DEVICES
+        return (SUCCESS, ordinal) if known else (INVALID_DEVICE, None)
+
+    def cuDeviceGetName(self, length, device):
+        """The name of a device."""
+        return SUCCESS, b"simulated GPU"[:length]
+
+    def cuDeviceGetAttribute(self, attribute, device):
+        """A property of a device."""
+        return SUCCESS, ATTRIBUTES[attribute]
+
+    def cuDevicePrimaryCtxRetain(self, device):
+        """The context of a device."""
+        return SUCCESS, self.keep("context")
+
+    def cuCtxSetCurrent(self, context):
+        """There is one context for all."""
+        return (SUCCESS,)
+
+    def cuStreamCreate(self, flags):
+        """A stream, whose work is done at once."""
+        return SUCCESS, self.keep("stream")
+
+    def cuStreamSynchronize(self, stream):
+        """Everything is done already."""
+        return (SUCCESS,)
+
+    # -- memory ------------------------------------------------------------------------
+    def cuMemAlloc(self, nbytes):
+        """The address of new memory, full of bytes of 255, which as floats are NaN."""
+        if nbytes <= 0:
+            return INVALID_VALUE, None
+        if nbytes > self.heap.free:
+            return OUT_OF_MEMORY, None
+        return SUCCESS, self.heap.take(nbytes)
+
+    def cuMemFree(self, address):
+        """Give memory back."""
+        self.heap.give(int(address))
+        return (SUCCESS,)
+
+    def cuMemsetD8Async(self, address, value, nbytes, stream):
+        """Fill memory with one byte."""
+        self.heap.bytes(address, nbytes)[:] = value
+        return (SUCCESS,)
+
+    def cuMemcpyHtoDAsync(self, address, host, nbytes, stream):
+        """Copy from the host's memory to the device's."""
+        ctypes.memmove(self.heap.bytes(address, nbytes).ctypes.data, int(host), nbytes)
+        return (SUCCESS,)
+
+    def cuMemcpyDtoHAsync(self, host, address, nbytes, stream):
+        """Copy from the device's memory to the host's."""
+        ctypes.memmove(int(host), self.heap.bytes(address, nbytes).ctypes.data, nbytes)
+        return (SUCCESS,)
+
+    def cuMemcpyDtoDAsync(self, to, source, nbytes, stream):
+        """Copy inside the device's memory."""
+        self.heap.bytes(to, nbytes)[:] = self.heap.bytes(source, nbytes)
+        return (SUCCESS,)
+
+    # -- kernels -----------------------------------------------------------------------
+    def cuLibraryLoadData(self, code, options, option_values, n_options,
+                          library_options, library_values, n_library_options):
+        """A library from a kernel's text, where the real driver takes machine code."""
+        return SUCCESS, self.keep(program_of(bytes(code).decode(), self.fast))
+
+    def cuLibraryGetKernel(self, library, name):
+        """The kernel of a library."""
+        program = self.find(library, "library")
+        if program.name != name.decode():
+            return NOT_FOUND, None
+        return SUCCESS, self.keep(program)
+
+    def cuKernelGetFunction(self, kernel):
+        """A kernel as something to launch."""
+        return SUCCESS, kernel
+
+    def cuLaunchKernel(self, function, grid_x, grid_y, grid_z,
+                       block_x, block_y, block_z,
+                       shared_nbytes, stream, arguments, extra):
+        """Run a kernel for all threads of a grid."""
+        self.n_launches += 1
+        program = self.find(function, "function")
+        self.start(program, (grid_x, grid_y, grid_z), (block_x, block_y, block_z),
+                   read_values(arguments, len(program.params)))
+        return (SUCCESS,)
+
+    def start(self, program, grid, block, values):
+        """Run a program with 8-byte values: addresses, or numbers."""
+        args = []
+        for value, (name, dtype, size) in zip(values, program.params, strict=True):
+            if size is None:
+                args.append(value.view(dtype)[0])
+            else:
+                args.append(self.heap.array(
+                    int(value[0]), dtype, size, f"kernel '{program.name}': {name}",
+                    16 if name in program.vectors else dtype.itemsize))
+        program.run(grid, block, args)
+
+    # -- graphs ------------------------------------------------------------------------
+    def cuGraphCreate(self, flags):
+        """A new graph, without nodes."""
+        return SUCCESS, self.keep([])
+
+    def cuGraphAddKernelNode(self, graph, dependencies, n_dependencies, params):
+        """Add a launch to a graph; its arguments are copied."""
+        node = self.keep(None)
+        nodes = self.find(graph, "graph")
+        known = [number for number, _ in nodes]
+        if any(int(before) not in known for before in dependencies or ()):
+            return INVALID_VALUE, None
+        nodes.append((node, self.copied(params)))
+        return SUCCESS, node
+
+    def copied(self, params):
+        """What a node runs, independent of the memory where it was described."""
+        program = self.find(params.func, "function")
+        return (program, (params.gridDimX, params.gridDimY, params.gridDimZ),
+                (params.blockDimX, params.blockDimY, params.blockDimZ),
+                read_values(params.kernelParams, len(program.params)))
+
+    def cuGraphInstantiate(self, graph, flags):
+        """A graph that can be launched; later changes of the graph do not matter."""
+        return SUCCESS, self.keep(dict(self.find(graph, "graph")))
+
+    def cuGraphExecKernelNodeSetParams(self, executable, node, params):
+        """Change what a node of a graph to be launched runs."""
+        nodes = self.find(executable, "executable graph")
+        if int(node) not in nodes:
+            return (INVALID_VALUE,)
+        nodes[int(node)] = self.copied(params)
+        return (SUCCESS,)
+
+    def cuGraphLaunch(self, executable, stream):
+        """Run the nodes of a graph, in the order in which they were added."""
+        self.n_launches += 1
+        for node in self.find(executable, "executable graph").values():
+            self.start(*node)
+        return (SUCCESS,)
+
+    def cuGraphExecDestroy(self, executable):
+        """Forget a graph that can be launched."""
+        self.find(executable, "executable graph")
+        del self.handles[int(executable)]
+        return (SUCCESS,)
+
+    def cuGraphDestroy(self, graph):
+        """Forget a graph."""
+        for node, _ in self.find(graph, "graph"):
+            del self.handles[node]
+        del self.handles[int(graph)]
+        return (SUCCESS,)
+
+
+def read_values(address, n):
+    """The 8-byte values at n addresses, which stand one after the other."""
+    pointers = (ctypes.c_uint64 * n).from_address(int(address)) if n else ()
+    return [np.frombuffer(ctypes.string_at(pointer, 8), "uint64")
+            for pointer in pointers]

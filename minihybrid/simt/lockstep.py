@@ -1,0 +1,161 @@
+"""Chapter 17. Threads in lock step: how a simulated GPU runs a kernel.
+
+Takes:   the maker of a kernel's threads (`rewrite`), its arrays, a grid and a block.
+Gives:   the arrays, changed as the kernel says, or an error that names line and thread.
+
+Blocks run one after the other, and so do their threads, each up to its next barrier: a
+thread with barriers is a generator, and a barrier gives its turn to the next thread.
+What is left out: time. Nothing here is slow or fast for the reasons of a GPU.
+"""
+
+import linecache
+import math
+import traceback
+
+import numpy as np
+
+from minihybrid.simt.errors import BarrierError, KernelError, LaunchError
+
+MAX_THREADS, MAX_SHARED, MAX_GRID = 1024, 48 * 1024, 65535
+WARP = 32
+
+
+def axes3(sizes, kernel, what):
+    """A grid or block as three numbers: 4 -> (4, 1, 1).
+
+    >>> axes3((2, 8), "add", "grid")
+    (2, 8, 1)
+    """
+    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not 1 <= len(sizes) <= 3 or not all(
+            isinstance(n, (int, np.integer)) and n > 0 for n in sizes):
+        raise LaunchError(f"kernel '{kernel}': the {what} is {sizes}, but it must be "
+                          "one to three whole numbers of at least 1")
+    return tuple(map(int, sizes)) + (1,) * (3 - len(sizes))
+
+
+class Run:
+    """One launch: its kernel, grid and block, and the names of its threads and lines.
+
+    text: number of a line -> its text.
+
+    >>> run = Run("add", {3: "  out[i] = a[i]"}, 2, 4)
+    >>> run.who(5), run.line(3)
+    ('thread 1 of block 1', 'line 3 (`out[i] = a[i]`)')
+    """
+
+    def __init__(self, name, text, grid, block):
+        self.name, self.text = name, text
+        self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
+        self.n_block = math.prod(self.block)
+        self.n_threads = self.n_block * math.prod(self.grid)
+        if self.n_block > MAX_THREADS:
+            raise LaunchError(f"kernel '{name}': a block of {self.block} has "
+                              f"{self.n_block} threads, but at most {MAX_THREADS} fit; "
+                              "use more blocks of fewer threads")
+        if max(self.grid[1:]) > MAX_GRID:
+            raise LaunchError(f"kernel '{name}': a grid of {self.grid} is too large in "
+                              f"y or z, where at most {MAX_GRID} blocks fit; use x")
+
+    def thread(self, t):
+        """Thread number t as ((block x, y, z), (thread x, y, z))."""
+        block, thread = divmod(t, self.n_block)
+        return place(block, self.grid), place(thread, self.block)
+
+    def who(self, t):
+        """Thread number t in words."""
+        block, thread = self.thread(t)
+        return (f"thread {short(thread, self.block)} of "
+                f"block {short(block, self.grid)}")
+
+    def line(self, number):
+        """A line of the kernel's source in words."""
+        return f"line {number} (`{self.text[number].strip()}`)"
+
+
+def place(k, sizes):
+    """The place of number k in a box of three sizes, counted along x first."""
+    return k % sizes[0], k // sizes[0] % sizes[1], k // (sizes[0] * sizes[1])
+
+
+def short(position, sizes):
+    """A place without the axes that are not used."""
+    n = max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)
+    return position[0] if n == 1 else position[:n]
+
+
+def compile_maker(rewritten, name, text, namespace):
+    """Execute the maker's definition; its lines are those of the kernel's source."""
+    filename = f"<kernel {name}>"
+    lines = [text.get(k, "") + "\n" for k in range(1, max(text) + 1)]
+    linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
+    namespace = dict(namespace)
+    exec(compile(rewritten.tree, filename, "exec"), namespace)
+    return namespace["make"]
+
+
+def run_blocks(run, make, arguments, shared, barriers):
+    """Run every block of a launch; gives the number of barriers that a block met.
+
+    make:      gives the function of a thread (see `rewrite`);
+    arguments: what the kernel's parameters are;
+    shared:    called before each block, gives its shared arrays;
+    barriers:  whether threads are generators, and called after each barrier.
+    """
+    met, arguments = 0, list(arguments)
+    with np.errstate(all="ignore"):
+        for b in range(math.prod(run.grid)):
+            where = place(b, run.grid)
+            thread = make(*arguments, *shared(), *where, *run.block, *run.grid)
+            first = b * run.n_block
+            places = [(first + k, *place(k, run.block)) for k in range(run.n_block)]
+            try:
+                if barriers:
+                    met = run_in_turns(run, [thread(*at) for at in places], first,
+                                       barriers)
+                else:
+                    for at in places:
+                        thread(*at)
+            except KernelError:
+                raise
+            except Exception as error:
+                raise in_words(run, error) from error
+    return met
+
+
+def run_in_turns(run, threads, first, after_barrier):
+    """Run the threads of a block, all to the next barrier, until all have ended."""
+    met = 0
+    while True:
+        lines = [next(thread, None) for thread in threads]
+        if any(line != lines[0] for line in lines):
+            diverged(run, lines, first)
+        if lines[0] is None:
+            return met
+        met += 1
+        after_barrier()
+
+
+def diverged(run, lines, first):
+    """Raise: two threads of a block do not wait at the same barrier."""
+    here = next(k for k, line in enumerate(lines) if line is not None)
+    other = next(k for k, line in enumerate(lines) if line != lines[here])
+    elsewhere = ("has ended" if lines[other] is None else
+                 f"waits at that in {run.line(lines[other])}")
+    raise BarrierError(
+        f"kernel '{run.name}': {run.who(first + here)} waits at the barrier in "
+        f"{run.line(lines[here])}, but {run.who(first + other)} {elsewhere}; all "
+        "threads of a block must reach the same barriers, so take it out of the `if` "
+        "or loop",
+        run.name, lines[here], (run.thread(first + here), run.thread(first + other)))
+
+
+def in_words(run, error):
+    """Another exception of a kernel, with the line and the thread."""
+    for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if frame.f_code.co_filename == f"<kernel {run.name}>":
+            t = frame.f_locals["_t"]
+            return KernelError(f"kernel '{run.name}', {run.line(number)}: "
+                               f"{type(error).__name__}: {error} ({run.who(t)})",
+                               run.name, number, (run.thread(t),))
+    raise error

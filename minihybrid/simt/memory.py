@@ -1,0 +1,243 @@
+"""Chapter 17. Arrays that know who uses them.
+
+Takes:   flat NumPy arrays; every read and write of every thread, with its line.
+Gives:   `Array`: its numbers, checked and counted; `Watcher`: who used an element,
+         which finds races.
+
+Two threads race for an element if both use it, one of them writes, and nothing orders
+them: between threads of a block a barrier does, between blocks nothing. Atomic
+additions are ordered among themselves only.
+What is left out: the order in which a real GPU would run the threads. A race is an
+error here also where it would have gone well.
+"""
+
+import numpy as np
+
+from minihybrid.simt.errors import (
+    AlignmentError,
+    BoundsError,
+    HiddenFloat64Error,
+    KernelError,
+    RaceError,
+    UninitialisedError,
+)
+from minihybrid.simt.numbers import CONSTRUCTORS, load_as, store_as
+
+DOES = {"read": "reads", "write": "writes", "atomic": "updates atomically"}
+DID = {"read": "read", "write": "wrote", "atomic": "updated atomically"}
+# What may not be done to an element that another thread used in these ways.
+AGAINST = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"),
+           "atomic": ("write", "read")}
+
+
+class Watcher:
+    """Who used which element: two users of each kind are enough to find every race.
+
+    group: how many threads in a row are one user: 1, or those of a block.
+    """
+
+    __slots__ = ("group", "first", "second")
+
+    def __init__(self, group=1):
+        self.group = group
+        self.clear()
+
+    def clear(self):
+        """Forget: a barrier orders what was before and what comes."""
+        self.first = {kind: {} for kind in DOES}   # kind -> element -> (user, t, line)
+        self.second = {kind: {} for kind in DOES}  # the same, of another user
+
+    def use(self, kind, element, t, line):
+        """Note a use, and give the earlier one that races with it: (kind, t, line)."""
+        user = t // self.group
+        for earlier in AGAINST[kind]:
+            who = self.first[earlier].get(element)
+            if who is not None and who[0] == user:
+                who = self.second[earlier].get(element)
+            if who is not None:
+                return earlier, who[1], who[2]
+        first = self.first[kind]
+        who = first.get(element)
+        if who is None:
+            first[element] = user, t, line
+        elif who[0] != user and element not in self.second[kind]:
+            self.second[kind][element] = user, t, line
+        return None
+
+
+class Array:
+    """An array as a kernel sees it: every use is checked and counted.
+
+    run:      the launch, which knows the names of threads and lines;
+    values:   a contiguous NumPy array;
+    watchers: a list of `Watcher`, empty for arrays that nobody writes;
+    unit:     for global memory, the number of bytes that are watched together: the
+              size of the smallest elements of the launch.
+    """
+
+    __slots__ = ("run", "name", "values", "shape", "size", "ndim", "dtype", "loads",
+                 "stores", "atomics", "load4s", "store4s", "watchers", "start",
+                 "scale", "written", "get", "wrap", "narrow")
+
+    def __init__(self, run, name, values, shape, watchers=(), unit=None):
+        self.run, self.name, self.values = run, name, values.reshape(-1)
+        self.shape, self.size, self.ndim = shape, int(np.prod(shape)), len(shape)
+        self.dtype = values.dtype
+        n = run.n_threads
+        self.loads, self.stores, self.atomics = [0] * n, [0] * n, [0] * n
+        self.load4s = self.store4s = 0
+        self.watchers = watchers
+        # Two arguments may be the same memory: elements are watched by address.
+        self.start = values.ctypes.data // unit if unit else 0
+        self.scale = values.itemsize // unit if unit else 1
+        self.written = None if unit else bytearray(self.size)
+        self.get, self.wrap = load_as(self.values), store_as(self.dtype)
+        self.narrow = self.dtype.kind == "f" and self.dtype.itemsize < 8
+
+    def begin(self):
+        """A new block begins: its shared memory holds nothing yet."""
+        self.written = bytearray(self.size)
+        self.watchers[0].clear()
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, _):
+        raise KernelError(f"array {self.name} is used under another name or by another "
+                          "function; inside a kernel, use elements of its arguments "
+                          "and shared arrays by their own names")
+
+    # -- where -------------------------------------------------------------------------
+    def place(self, index, t, line):
+        """The place of an element in the flat array."""
+        indices = index if type(index) is tuple else (index,)
+        if len(indices) != self.ndim:
+            self.fail(KernelError, index, t, line,
+                      f"has {len(indices)} indices, but the array has {self.ndim} axes")
+        flat = 0
+        for i, n in zip(indices, self.shape, strict=True):
+            if not isinstance(i, (int, np.integer)):
+                self.fail(KernelError, index, t, line,
+                          f"needs whole numbers, not {type(i).__name__}")
+            if not 0 <= i < n:
+                self.fail(BoundsError, index, t, line, "is out of bounds: "
+                          f"{self.extent()}; guard it, as in `if i < {n}:`")
+            flat = flat * n + int(i)
+        return flat
+
+    def extent(self):
+        """How large the array is, in words."""
+        axes = [f"0 to {n - 1}" for n in self.shape]
+        return f"indices go from {' and '.join(axes)}"
+
+    def fail(self, kind, index, t, line, what):
+        """Raise an error about one element and one thread."""
+        where = ", ".join(map(str, index)) if type(index) is tuple else index
+        raise kind(f"kernel '{self.run.name}', {self.run.line(line)}: "
+                   f"{self.name}[{where}] {what} ({self.run.who(t)})",
+                   self.run.name, line, (self.run.thread(t),))
+
+    def use(self, kind, i, t, line):
+        """Watch a use of element i, and raise if it races with an earlier one."""
+        first = self.start + i * self.scale
+        for watcher in self.watchers:
+            for element in range(first, first + self.scale):
+                found = watcher.use(kind, element, t, line)
+                if found is not None:
+                    self.race(kind, i, t, line, *found)
+
+    def race(self, kind, i, t, line, earlier, other, other_line):
+        """Raise: thread t and another one race for element i."""
+        run = self.run
+        where = ", ".join(str(int(k)) for k in np.unravel_index(i, self.shape))
+        same_block = run.thread(t)[0] == run.thread(other)[0]
+        remedy = ("put cuda.syncthreads() between the two uses" if same_block else
+                  "nothing orders threads of different blocks, so let one thread do "
+                  "both, use an atomic, or start a second kernel")
+        raise RaceError(
+            f"kernel '{run.name}', {run.line(line)}: race for {self.name}[{where}], "
+            f"which {run.who(t)} {DOES[kind]}, and {run.who(other)} "
+            f"{DID[earlier]} in {run.line(other_line)}; {remedy}",
+            run.name, line, (run.thread(t), run.thread(other)))
+
+    # -- what kernels call -------------------------------------------------------------
+    def load(self, index, t, line):
+        """`array[index]`, read by thread t in a line."""
+        if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
+            index = self.place(index, t, line)
+        self.loads[t] += 1
+        if self.written is not None and not self.written[index]:
+            self.uninitialised(index, t, line)
+        if self.watchers:
+            self.use("read", index, t, line)
+        return self.get(index)
+
+    def uninitialised(self, i, t, line):
+        """Raise: element i of a shared array was read before it was written."""
+        index = tuple(int(k) for k in np.unravel_index(i, self.shape))
+        self.fail(UninitialisedError, index, t, line, "is read, but no thread of the "
+                  "block has written it: shared memory begins with any numbers")
+
+    def store(self, index, value, t, line):
+        """`array[index] = value`, by thread t in a line."""
+        if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
+            index = self.place(index, t, line)
+        self.stores[t] += 1
+        if self.watchers:
+            self.use("write", index, t, line)
+        self.put(index, value, t, line)
+
+    def put(self, i, value, t, line):
+        """Convert a value and write it."""
+        if self.wrap is not None:
+            value = self.wrap(value)
+        elif self.narrow and isinstance(value, float):  # np.float64 is one, too
+            raise HiddenFloat64Error(
+                f"kernel '{self.run.name}', {self.run.line(line)}: a float64 is "
+                f"stored into {self.name}, which holds {self.dtype}; the arithmetic "
+                f"was in float64, so write numbers as {self.dtype}(...)",
+                self.run.name, line, (self.run.thread(t),))
+        self.values[i] = value
+        if self.written is not None:
+            self.written[i] = 1
+
+    def atomic(self, index, value, kind, t, line):
+        """`array[index]` becomes old + value (or max, min) at once; gives the old."""
+        i = self.place(index, t, line)
+        self.atomics[t] += 1
+        if self.written is not None and not self.written[i]:
+            self.uninitialised(i, t, line)
+        if self.watchers:
+            self.use("atomic", i, t, line)
+        old = self.get(i)
+        self.put(i, COMBINE[kind](old, self.number(value)), t, line)
+        return old
+
+    def number(self, value):
+        """A value in the dtype of the array."""
+        return CONSTRUCTORS[self.dtype.name](value)
+
+    def load4(self, index, t, line):
+        """Four neighbours in one access, as a tuple."""
+        first = self.aligned(index, t, line)
+        self.load4s += 1
+        self.loads[t] -= 3
+        return tuple(self.load(first + k, t, line) for k in range(4))
+
+    def store4(self, index, four, t, line):
+        """Write four neighbours in one access."""
+        first = self.aligned(index, t, line)
+        self.store4s += 1
+        self.stores[t] -= 3
+        for k in range(4):
+            self.store(first + k, four[k], t, line)
+
+    def aligned(self, index, t, line):
+        """The index of the first of four neighbours."""
+        if index % 4:
+            self.fail(AlignmentError, index, t, line, "begins four neighbours, but "
+                      "only a multiple of 4 may: the memory is read 16 bytes at once")
+        return index
+
+
+COMBINE = {"add": lambda a, b: a + b, "max": max, "min": min}

@@ -1,0 +1,123 @@
+"""Chapter 17. Numbers as a GPU has them, in Python.
+
+Takes:   Python's and NumPy's numbers.
+Gives:   `CONSTRUCTORS` (`float32(x)`, `int32(x)`, ...), `math` (functions that keep
+         float32 and never raise), `load_as` and `store_as` for the elements of arrays.
+
+As in Numba: whole numbers are computed with 64 bits, so those of other widths are
+Python integers here, and only uint64 is a NumPy number, which wraps around. Where a
+float is too large for a whole number the nearest one is taken, as the GPU does; NaN
+gives 0.
+What is left out: the GPU's own rounding of `exp`, `sin` and the like, whose last digit
+may differ.
+"""
+
+import math as exact
+from types import SimpleNamespace
+
+import numpy as np
+
+
+# -- constructors ----------------------------------------------------------------------
+def whole(dtype):
+    """The constructor of a dtype of whole numbers.
+
+    >>> whole("int8")(200), whole("uint32")(-1), whole("int32")(3.0e10)
+    (-56, 4294967295, 2147483647)
+    """
+    info = np.iinfo(dtype)
+    low, high, size = int(info.min), int(info.max), 1 << info.bits
+
+    def construct(x=0):
+        if isinstance(x, (float, np.floating)):
+            if x != x:
+                return 0
+            return low if x <= low else high if x >= high else int(x)
+        x = int(x)
+        return x if low <= x <= high else (x - low) % size + low
+
+    def construct_uint64(x=0):
+        return x if type(x) is np.uint64 else np.uint64(construct(x))
+
+    chosen = construct_uint64 if dtype == "uint64" else construct
+    chosen.__name__ = dtype
+    return chosen
+
+
+WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+CONSTRUCTORS = {name: whole(name) for name in WHOLE} | {
+    "float16": np.float16, "float32": np.float32, "float64": np.float64,
+    "bool": bool, "bool_": bool, "boolean": bool}
+
+
+def load_as(values):
+    """The function that gives element i of a flat array as a number of a kernel.
+
+    >>> load_as(np.array([7], "int32"))(0)
+    7
+    """
+    as_numpy = values.dtype.kind == "f" or values.dtype == np.uint64
+    return values.__getitem__ if as_numpy else values.item
+
+
+def store_as(dtype):
+    """The function that a number goes through before it is stored, or None.
+
+    >>> store_as(np.dtype("uint8"))(257)
+    1
+    """
+    return CONSTRUCTORS[dtype.name] if dtype.kind in "iu" else None
+
+
+# -- functions -------------------------------------------------------------------------
+def keeping(function, beyond):
+    """`function` of `math` which gives float32 of float32; `beyond` where it raises."""
+    def call(x, *more):
+        try:
+            y = function(x, *more)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            y = beyond(x, *more)
+        kind = type(x)
+        if kind is np.float32 or kind is np.float16:
+            return kind(y)
+        return np.float64(y)
+    return call
+
+
+def with_numpy(ufunc):
+    """What NumPy gives where Python's function raises: infinity or NaN."""
+    return lambda *args: ufunc(*map(np.float64, args))
+
+
+def gamma_beyond(x):
+    """The gamma function where Python's raises: at poles NaN, beyond them infinity."""
+    if x == 0:
+        return exact.copysign(exact.inf, x)
+    return exact.inf if x > 0 else exact.nan
+
+
+def rounded(function):
+    """`floor`, `ceil` and `trunc`, which give an int64, as in Numba."""
+    return lambda x: CONSTRUCTORS["int64"](
+        function(x) if exact.isfinite(x) else float(x))
+
+
+NUMPY_NAME = {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "acosh": "arccosh",
+              "asinh": "arcsinh", "atanh": "arctanh", "atan2": "arctan2",
+              "pow": "power"}
+NEVER_RAISE = ("erf", "erfc", "fabs", "copysign", "degrees", "radians")
+SOMETIMES = ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos",
+             "tan", "acos", "asin", "atan", "sinh", "cosh", "tanh", "acosh", "asinh",
+             "atanh", "atan2", "pow", "fmod", "hypot")
+
+math = SimpleNamespace(
+    **{name: keeping(getattr(exact, name), getattr(exact, name))
+       for name in NEVER_RAISE},
+    **{name: keeping(getattr(exact, name),
+                     with_numpy(getattr(np, NUMPY_NAME.get(name, name))))
+       for name in SOMETIMES},
+    gamma=keeping(exact.gamma, gamma_beyond),
+    lgamma=keeping(exact.lgamma, lambda x: exact.inf),
+    floor=rounded(exact.floor), ceil=rounded(exact.ceil), trunc=rounded(exact.trunc),
+    isnan=exact.isnan, isinf=exact.isinf, isfinite=exact.isfinite,
+    pi=exact.pi, e=exact.e, inf=exact.inf, nan=exact.nan)

@@ -1,0 +1,82 @@
+"""Chapter 17. Arrays and functions of kernels that run without checks.
+
+Takes:   NumPy arrays.
+Gives:   `atomic_add`, `atomic_max`, `atomic_min`, `load4`, `store4` as plain functions;
+         `Whole`, an array of whole numbers that gives and takes Python's.
+"""
+
+from minihybrid.simt.numbers import CONSTRUCTORS, load_as
+
+
+def atomic_add(array, index, value):
+    """`array[index] += value`; gives the old value.
+
+    >>> a = [1, 2]
+    >>> atomic_add(a, 1, 10), a
+    (2, [1, 12])
+    """
+    old = array[index]
+    array[index] = old + value
+    return old
+
+
+def atomic_max(array, index, value):
+    """`array[index]` becomes the larger of itself and a value; gives the old one."""
+    old = array[index]
+    array[index] = max(old, value)
+    return old
+
+
+def atomic_min(array, index, value):
+    """`array[index]` becomes the smaller of itself and a value; gives the old one."""
+    old = array[index]
+    array[index] = min(old, value)
+    return old
+
+
+def load4(array, index):
+    """Four neighbours, as a tuple.
+
+    >>> load4([1, 2, 3, 4, 5, 6, 7, 8], 4)
+    (5, 6, 7, 8)
+    """
+    return array[index], array[index + 1], array[index + 2], array[index + 3]
+
+
+def store4(array, index, four):
+    """Write four neighbours."""
+    for k in range(4):
+        array[index + k] = four[k]
+
+
+PLAIN = {function.__name__: function
+         for function in (atomic_add, atomic_max, atomic_min, load4, store4)}
+
+
+class Whole:
+    """An array of whole numbers, read as Python integers and written as the dtype says.
+
+    >>> import numpy as np
+    >>> a = Whole(np.zeros(2, "uint8"))
+    >>> a[1] = 257
+    >>> a[1]
+    1
+    """
+
+    __slots__ = ("values", "get", "wrap")
+
+    def __init__(self, values):
+        self.values, self.get = values, load_as(values)
+        self.wrap = CONSTRUCTORS[values.dtype.name]
+
+    def __getitem__(self, index):
+        return self.get(index)
+
+    def __setitem__(self, index, value):
+        self.values[index] = self.wrap(value)
+
+
+def plain(values):
+    """An array or number as a kernel without checks gets it."""
+    return Whole(values) if getattr(values, "ndim", 0) and values.dtype.kind != "f" \
+        else values

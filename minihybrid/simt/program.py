@@ -1,0 +1,137 @@
+"""Chapter 17. A generated kernel on a simulated GPU.
+
+Takes:   the text of a kernel, as the target "gpu" writes it: one function whose
+         annotations give the dtype and the number of elements of each array.
+Gives:   `Program`, which runs it on NumPy arrays, and checks and counts what it does.
+
+The text's imports are not executed: its names are those of the simulator, so neither
+Numba nor a GPU is needed.
+What is left out: compiling; `simt.fast` does that.
+"""
+
+import ast
+from copy import deepcopy
+from functools import cached_property
+
+import numpy as np
+
+from minihybrid.simt.checked import fresh, run_checked, shared_arrays
+from minihybrid.simt.device import device_functions
+from minihybrid.simt.errors import KernelError, LaunchError
+from minihybrid.simt.lockstep import Run, compile_maker, run_blocks
+from minihybrid.simt.numbers import CONSTRUCTORS, math
+from minihybrid.simt.plain import PLAIN, plain
+from minihybrid.simt.rewrite import find_kernel, rewrite
+
+NAMES = CONSTRUCTORS | PLAIN | {"math": math}
+
+
+class Program:
+    """A kernel, parsed from its text.
+
+    text: the module's source;
+    name: which function is the kernel; may be left out if there is only one.
+    Raises:  KernelError if the text is not such a kernel.
+
+    >>> text = '''
+    ... def double(a: float32[4], out: float32[4]):
+    ...     i = cuda.grid(1)
+    ...     if i < 4:
+    ...         out[i] = a[i] + a[i]
+    ... '''
+    >>> a, out = np.arange(4, dtype="float32"), np.empty(4, "float32")
+    >>> Program(text).run(1, 32, [a, out])
+    double: 32 threads, 0 barriers a block
+    array    space   loads stores atomics most/thread   bytes
+    a        global      8      0       0           2      32
+    out      global      0      4       0           1      16
+    >>> out
+    array([0., 2., 4., 6.], dtype=float32)
+    """
+
+    def __init__(self, text, name=None):
+        tree = ast.parse(text)
+        self.function = find_kernel(tree, name)
+        self.name = self.function.name
+        self.text = dict(enumerate(text.splitlines(), 1))
+        self.params = [self.param(arg) for arg in self.function.args.args]
+        self.names = NAMES | device_functions(tree)
+
+    def param(self, arg):
+        """A parameter as (name, dtype, number of elements or None for a number)."""
+        match arg.annotation:
+            case ast.Name(id=dtype) if dtype in CONSTRUCTORS:
+                return arg.arg, np.dtype(CONSTRUCTORS[dtype].__name__), None
+            case ast.Subscript(value=ast.Name(id=dtype), slice=ast.Constant(
+                    value=int(size))) if dtype in CONSTRUCTORS:
+                return arg.arg, np.dtype(CONSTRUCTORS[dtype].__name__), size
+        self.refuse(arg.lineno, f"parameter {arg.arg} needs an annotation: a dtype for "
+                    "a number, or float32[1000] for an array of 1000 elements")
+
+    def refuse(self, line, why):
+        """Raise: a line of the text is not what a kernel may have."""
+        raise KernelError(f"kernel '{self.name}', line {line} "
+                          f"(`{self.text[line].strip()}`): {why}", self.name, line)
+
+    @cached_property
+    def checked(self):
+        """The kernel whose every access is checked: what is known of it, its maker."""
+        return self.compiled(True)
+
+    @cached_property
+    def plain(self):
+        """The kernel as it is: what is known of it, its maker."""
+        return self.compiled(False)
+
+    @property
+    def vectors(self):
+        """The names of arrays of which four elements are used at once."""
+        return self.checked[0].vectors
+
+    def compiled(self, checked):
+        """Rewrite and compile a copy of the definition."""
+        found = rewrite(deepcopy(self.function), checked, self.refuse)
+        return found, compile_maker(found, self.name, self.text, self.names)
+
+    # -- running -----------------------------------------------------------------------
+    def run(self, grid, block, args, check=True):
+        """Run the kernel for every thread of a grid of blocks.
+
+        grid, block: numbers or tuples of up to three;
+        args:    a NumPy array or number for every parameter; arrays are changed;
+        check:   whether to look for mistakes and to count, which takes longer.
+        Gives:   the `Counts`, or None without checks.
+        Raises:  LaunchError, or the error of a mistake (see `simt.errors`).
+        """
+        run = Run(self.name, self.text, grid, block)
+        args = self.arguments(args)
+        found, make = self.checked if check else self.plain
+        shared = shared_arrays(run, found, self.names)
+        if check:
+            return run_checked(run, found, make, args, shared)
+        run_blocks(run, make, map(plain, args.values()),
+                   lambda: [plain(fresh(shape, dtype)) for _, shape, dtype in shared],
+                   found.barriers and (lambda: None))
+        return None
+
+    def arguments(self, args):
+        """The arguments by name, each an array of just the size of its annotation."""
+        if len(args) != len(self.params):
+            raise LaunchError(f"kernel '{self.name}' takes {len(self.params)} "
+                              "arguments ("
+                              f"{', '.join(name for name, *_ in self.params)}), "
+                              f"but got {len(args)}")
+        return {param[0]: self.argument(value, *param)
+                for value, param in zip(args, self.params, strict=True)}
+
+    def argument(self, value, name, dtype, size):
+        """One argument, as the kernel needs it."""
+        if size is None:
+            return CONSTRUCTORS[dtype.name](value)
+        if not isinstance(value, np.ndarray) or value.dtype != dtype or \
+                value.ndim != 1 or not value.flags.c_contiguous or value.size < size:
+            found = getattr(value, "dtype", type(value).__name__)
+            raise LaunchError(f"kernel '{self.name}': argument {name} must be a flat "
+                              f"array of at least {size} {dtype}, but got {found} of "
+                              f"shape {np.shape(value)}")
+        return value[:size]

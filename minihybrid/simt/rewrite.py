@@ -1,0 +1,291 @@
+"""Chapter 17. A kernel's text becomes a Python function of one thread.
+
+Takes:   the syntax tree of a kernel.
+Gives:   `rewrite`: the tree of a maker, which gets the arrays and the place of a block
+         and gives the function of one thread of that block; with what the kernel has:
+         shared arrays, barriers, which arrays it writes.
+
+    def add(a, out):                       def make(a, out, _bx, ..., _gz):
+        i = cuda.grid(1)                       def add(_t, _tx, _ty, _tz):
+        out[i] = a[i]              ->              i = _bx * _dx + _tx
+        cuda.syncthreads()                         out.store(i, a.load(i, _t, 3), _t, 3)
+                                                   yield 4
+                                               return add
+
+`_t` is the number of the thread in the grid, and 3 the number of the line. A barrier is
+a `yield`: the thread stops there, and the next one runs.
+What is left out: slices, and arrays under other names.
+"""
+
+import ast
+from dataclasses import dataclass, field
+
+from minihybrid.simt.errors import KernelError
+
+AXES = ("x", "y", "z")
+PLACES = {"blockIdx": "_b", "blockDim": "_d", "gridDim": "_g", "threadIdx": "_t"}
+BLOCK = [PLACES[name] + axis for name in ("blockIdx", "blockDim", "gridDim")
+         for axis in AXES]
+THREAD = ["_t", "_tx", "_ty", "_tz"]
+ATOMICS = {"atomic_add": "add", "cuda.atomic.add": "add", "cuda.atomic.max": "max",
+           "cuda.atomic.min": "min"}
+KNOWN = ("threadIdx", "blockIdx", "blockDim", "gridDim", "grid", "gridsize", "shared",
+         "syncthreads", "atomic")
+
+
+@dataclass
+class Rewritten:
+    """What is known of a kernel after it was rewritten.
+
+    tree:    the maker, as a module;
+    shared:  name -> (shape, dtype), as written;
+    written: names of arrays that are stored to;
+    vectors: names of arrays that `load4` or `store4` uses;
+    barriers: the lines of `cuda.syncthreads()`.
+    """
+
+    tree: ast.Module = None
+    shared: dict = field(default_factory=dict)
+    written: set = field(default_factory=set)
+    vectors: set = field(default_factory=set)
+    barriers: list = field(default_factory=list)
+
+
+def rewrite(function, checked, refuse):
+    """Turn the definition of a kernel into that of its maker (see above).
+
+    checked: whether elements are read and written by calls that check.
+    refuse:  called with a line and a reason where the kernel cannot be understood;
+             it raises.
+    """
+    params = [arg.arg for arg in function.args.args]
+    visitor = (Checked if checked else Plain)(params, refuse)
+    body = [line for old in function.body for line in visitor.statements(old)]
+    found = visitor.found
+    changed = [name for name in params if name in visitor.assigned]
+    arguments = ast.arguments(
+        posonlyargs=[], kwonlyargs=[], kw_defaults=[],
+        args=[ast.arg(name) for name in THREAD + changed],
+        defaults=[ast.Name(name, ast.Load()) for name in changed])
+    thread = at(function, ast.FunctionDef(function.name, arguments,
+                                          body or [ast.Pass()], []))
+    maker = ast.parse(f"def make({', '.join([*params, *found.shared, *BLOCK])}):\n"
+                      f"    return {function.name}")
+    maker.body[0].body.insert(0, thread)
+    found.tree = ast.fix_missing_locations(maker)
+    return found
+
+
+class Rewriter(ast.NodeTransformer):
+    """What both ways to run a kernel have in common: places, barriers, shared arrays.
+
+    >>> tree = ast.parse("def f(a): a[cuda.threadIdx.x] = 1").body[0]
+    >>> print(ast.unparse(rewrite(tree, False, None).tree))
+    def make(a, _bx, _by, _bz, _dx, _dy, _dz, _gx, _gy, _gz):
+    <BLANKLINE>
+        def f(_t, _tx, _ty, _tz):
+            a[_tx] = 1
+        return f
+    """
+
+    def __init__(self, params, refuse):
+        self.params, self.refuse = set(params), refuse
+        self.found = Rewritten()
+        self.assigned = set()
+
+    def statements(self, node):
+        """What a statement becomes: a list of statements."""
+        new = self.visit(node)
+        return new if isinstance(new, list) else [] if new is None else [new]
+
+    def is_array(self, node):
+        """Whether an expression is an array of the kernel, under its own name."""
+        return isinstance(node, ast.Name) and (
+            node.id in self.params or node.id in self.found.shared)
+
+    def visit_Name(self, node):
+        """Note which names are assigned."""
+        if isinstance(node.ctx, ast.Store):
+            self.assigned.add(node.id)
+        return node
+
+    def visit_Attribute(self, node):
+        """`cuda.threadIdx.x` and its like are variables."""
+        match node:
+            case ast.Attribute(
+                    value=ast.Attribute(value=ast.Name(id="cuda"), attr=name),
+                    attr=axis) if name in PLACES and axis in AXES:
+                return at(node, ast.Name(PLACES[name] + axis, ast.Load()))
+            case ast.Attribute(value=ast.Name(id="cuda"), attr=name):
+                if name in KNOWN:
+                    self.refuse(node.lineno, f"cuda.{name} cannot be used like this")
+                self.refuse(node.lineno, f"the simulator has no cuda.{name}; it has "
+                            + ", ".join(f"cuda.{known}" for known in KNOWN))
+        return self.generic_visit(node)
+
+    def visit_Expr(self, node):
+        """A barrier is a `yield` of its line."""
+        if is_call(node.value, "cuda.syncthreads"):
+            self.found.barriers.append(node.lineno)
+            node.value = at(node, ast.Yield(ast.Constant(node.lineno)))
+            return node
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        """A shared array is made once a block, outside of its threads."""
+        if is_call(node.value, "cuda.shared.array"):
+            arguments = node.value.args + [k.value for k in node.value.keywords]
+            if len(arguments) != 2 or not isinstance(node.targets[0], ast.Name):
+                self.refuse(node.lineno, "cuda.shared.array needs a name, a shape and "
+                            "a dtype: s = cuda.shared.array(16, float32)")
+            self.found.shared[node.targets[0].id] = (*arguments, node.lineno)
+            return None
+        node.value = self.visit(node.value)
+        return self.assign(node)
+
+    def visit_Call(self, node):
+        """Places in the grid, atomics, and accesses to four elements."""
+        name = ast.unparse(node.func)
+        if name in ("cuda.grid", "cuda.gridsize"):
+            return self.grid(node, name)
+        if name in ATOMICS or name in ("load4", "store4"):
+            if not node.args or not self.is_array(node.args[0]):
+                self.refuse(node.lineno, f"the first argument of {name} must be an "
+                            "array of the kernel")
+            array = node.args[0].id
+            if name in ("load4", "store4"):
+                self.found.vectors.add(array)
+            if name != "load4":
+                self.found.written.add(array)
+            node.args = [self.visit(arg) for arg in node.args]
+            return self.special(node, ATOMICS.get(name, name))
+        return self.generic_visit(node)
+
+    def grid(self, node, name):
+        """`cuda.grid(n)`: the place of the thread; `gridsize`: how many there are."""
+        match node.args:
+            case [ast.Constant(value=1 | 2 | 3 as n)]:
+                form = "_d{0} * _g{0}"
+                if name == "cuda.grid":
+                    form = "_b{0} * _d{0} + _t{0}"
+                parts = [form.format(axis) for axis in AXES[:n]]
+                text = parts[0] if n == 1 else f"({', '.join(parts)})"
+                return at(node, ast.parse(text, mode="eval").body)
+        self.refuse(node.lineno, f"{name} needs the number of axes, 1, 2 or 3, as in "
+                    f"{name}(1)")
+
+
+class Plain(Rewriter):
+    """Elements are read and written as in NumPy; nothing is checked."""
+
+    def assign(self, node):
+        """An assignment stays what it is."""
+        node.targets = [self.visit(target) for target in node.targets]
+        return node
+
+    def visit_Subscript(self, node):
+        """Note which arrays are written."""
+        if isinstance(node.ctx, ast.Store) and self.is_array(node.value):
+            self.found.written.add(node.value.id)
+        return self.generic_visit(node)
+
+    def special(self, node, name):
+        """An atomic or an access to four elements: a function of that name."""
+        node.func = ast.Name(name if "4" in name else f"atomic_{name}", ast.Load())
+        return node
+
+
+class Checked(Rewriter):
+    """Elements are read and written by calls that get the thread and the line."""
+
+    def call(self, node, array, method, *arguments):
+        """`array.method(arguments, thread, line)` in the place of a node."""
+        function = ast.Attribute(ast.Name(array, ast.Load()), method, ast.Load())
+        where = [ast.Name("_t", ast.Load()), ast.Constant(node.lineno)]
+        return at(node, ast.Call(function, [*arguments, *where], []))
+
+    def visit_Subscript(self, node):
+        """An element that is read."""
+        if not self.is_array(node.value):
+            return self.generic_visit(node)
+        return self.call(node, node.value.id, "load", self.visit(node.slice))
+
+    def special(self, node, name):
+        """An atomic or an access to four elements: a method of the array."""
+        if name in ("load4", "store4"):
+            return self.call(node, node.args[0].id, name, *node.args[1:])
+        return self.call(node, node.args[0].id, "atomic", *node.args[1:],
+                         ast.Constant(name))
+
+    def assign(self, node):
+        """Targets that are elements of arrays are stored to, from left to right."""
+        if len(node.targets) == 1 and self.is_simple(node.targets[0]):
+            node.targets[0] = self.visit(node.targets[0])
+            return node
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+            return self.store(node.targets[0], node.value)
+        value = at(node, ast.Name("_value", ast.Store()))
+        lines = [at(node, ast.Assign([value], node.value))]
+        for target in node.targets:
+            lines += self.unpack(target, at(node, ast.Name("_value", ast.Load())))
+        return lines
+
+    def is_simple(self, target):
+        """Whether a target holds no element of an array."""
+        return not any(isinstance(part, ast.Subscript) and self.is_array(part.value)
+                       for part in ast.walk(target))
+
+    def unpack(self, target, value):
+        """Assign a value to a target, which may be a tuple of targets."""
+        if isinstance(target, ast.Subscript) and self.is_array(target.value):
+            return [self.store(target, value)]
+        if self.is_simple(target):
+            return [at(target, ast.Assign([self.visit(target)], value))]
+        lines = []
+        for k, part in enumerate(target.elts):
+            item = at(target, ast.Subscript(value, ast.Constant(k), ast.Load()))
+            lines += self.unpack(part, item)
+        return lines
+
+    def store(self, target, value):
+        """A statement that stores a value."""
+        self.found.written.add(target.value.id)
+        index = self.visit(target.slice)
+        return at(target, ast.Expr(
+            self.call(target, target.value.id, "store", index, value)))
+
+    def visit_AugAssign(self, node):
+        """`a[i] += v` reads and writes; its index is computed once."""
+        target = node.target
+        if not (isinstance(target, ast.Subscript) and self.is_array(target.value)):
+            return self.generic_visit(node)
+        array = target.value.id
+        self.found.written.add(array)
+        index = at(node, ast.Assign([ast.Name("_index", ast.Store())],
+                                    self.visit(target.slice)))
+        use = ast.Name("_index", ast.Load())
+        value = at(node, ast.BinOp(self.call(target, array, "load", use), node.op,
+                                   self.visit(node.value)))
+        return [index, at(node, ast.Expr(
+            self.call(target, array, "store", use, value)))]
+
+
+def at(node, new):
+    """A new part of the tree, on the line of an old one."""
+    return ast.fix_missing_locations(ast.copy_location(new, node))
+
+
+def is_call(node, name):
+    """Whether an expression calls the function with a name."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == name
+
+
+def find_kernel(tree, name=None):
+    """The definition of the kernel in a module: the only one, or the named one."""
+    kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef)
+               and name in (None, node.name)]
+    if len(kernels) != 1:
+        raise KernelError(f"a kernel's text defines {len(kernels)} functions"
+                          f"{f' named {name}' if name else ''}, but exactly one is "
+                          "needed")
+    return kernels[0]
