@@ -21,6 +21,7 @@ import numpy as np
 
 INF, NAN = math.inf, math.nan
 T = np.float64
+floor = np.floor  # for a GPU, `math.floor`: Numba gives a float there, and has no other
 
 
 # -- floats ----------------------------------------------------------------------------
@@ -111,7 +112,7 @@ def polygamma(order, x):
     sign, total = (1.0 if order % 2 else -1.0), 0.0
     if not x > -INF:
         return NAN
-    if x <= 0 and x == math.floor(x):  # a pole, whose side is known at 0 only
+    if x <= 0 and x == floor(x):  # a pole, whose side is known at 0 only
         at_zero = -math.copysign(INF, x) if x == 0 else NAN
         return sign * INF if order else at_zero
     factorial = gamma(order + 1.0)
@@ -234,7 +235,7 @@ def draw_poisson(key, i, lam):
         x = unit(key + np.uint64(turn << 32), i, 0) - 0.5
         v = unit(key + np.uint64(turn << 32), i, 1)
         edge = 0.5 - abs(x)
-        k = float(math.floor((2 * a / edge + b) * x + lam + 0.43))
+        k = floor((2 * a / edge + b) * x + lam + 0.43)
         if edge >= 0.07 and v <= 0.9277 - 3.6224 / (b - 2):
             return k
         if k >= 0 and (edge >= 0.013 or v <= edge) and math.log(
