@@ -42,7 +42,7 @@ READING_ORDER = """
     codegen.rows codegen.source codegen.program
     codegen.device codegen.scalar codegen.polynomial codegen.angle
     codegen.flat codegen.vector codegen.driver codegen.compiler
-    codegen.cache codegen.objects codegen.team codegen.cpu
+    codegen.cache codegen.objects codegen.team codegen.cpu codegen.cuda
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
