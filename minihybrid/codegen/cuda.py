@@ -2,8 +2,8 @@
 
 Takes:   the text of a kernel's module, and the capability of a GPU, such as (7, 5).
 Gives:   `build`, the machine code (a cubin) and its symbol, from the disk if it is
-         there; `compile_ptx` and `link`, its two steps; `load4`, `store4`, `atomic_add`,
-         which texts import.
+         there; `compile_ptx` and `link`, its two steps; `load4`, `store4` and
+         `atomic_add`, which texts import.
 
 Numba makes PTX of the text, and NVIDIA's linker a cubin of that, in this process. A
 driver could compile PTX itself, but only PTX of its own age: the PTX of a newer toolkit
@@ -104,7 +104,7 @@ def _memory():
                                                 types.int64)])
 
     def four(context, builder, kinds, args):
-        """The address of four numbers as that of a vector, which it is a multiple of."""
+        """The address of four numbers as that of one vector, and its alignment."""
         first = place(context, builder, kinds, args)
         vector = ir.VectorType(first.type.pointee, 4)
         nbytes = context.get_abi_sizeof(first.type.pointee)
@@ -242,8 +242,8 @@ def link(ptx, capability):
     except nvjitlink.nvJitLinkError as error:
         log = bytearray(nvjitlink.get_error_log_size(linker))
         nvjitlink.get_error_log(linker, log)
-        raise HybridError(f"NVIDIA's linker makes no machine code of a kernel: {error}; "
-                          f"{log.decode().strip()}") from error
+        raise HybridError("NVIDIA's linker makes no machine code of a kernel: "
+                          f"{error}; {log.decode().strip()}") from error
     finally:
         nvjitlink.destroy(linker)
 
