@@ -40,10 +40,11 @@ READING_ORDER = """
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.lower passes.rows passes.pool_early passes.fuse passes.memory passes
     codegen.rows codegen.source codegen.program
-    codegen.scalar codegen.polynomial codegen.angle codegen.draw
+    codegen.device codegen.scalar codegen.polynomial codegen.angle
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.cache codegen.objects codegen.team codegen.cpu
     codegen.device codegen.gpurows codegen.gpukernel codegen.gpu
+    codegen.cuda
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen

@@ -46,15 +46,15 @@ IMPORTS = {  # module -> what generated text may use of it
     "numba": "bool_ boolean float32 float64 int8 int16 int32 int64 uint8 uint16 "
              "uint32 uint64",
     "minihybrid.codegen.flat": "kernel",
+    "minihybrid.codegen.device": "INF NAN",
     "minihybrid.codegen.angle":
         "acos32 asin32 atan2_32 atan32 cos32 hypot32 sin32 tan32",
-    "minihybrid.codegen.draw": "draw_gamma draw_poisson gauss unit",
     "minihybrid.codegen.polynomial":
         "acosh32 asinh32 atanh32 cbrt32 cosh32 erf32 exp32 expm1_32 log10_32 log1p32 "
         "log2_32 log32 power32 sigmoid32 sinh32 tanh32",
     "minihybrid.codegen.scalar":
-        "INF NAN cbrt erfinv gamma polygamma rank_down rank_up root settled "
-        "sigmoid unrank",
+        "cbrt draw_gamma draw_poisson erfinv gamma gauss polygamma rank_down rank_up "
+        "root settled sigmoid unit unrank",
     "minihybrid.codegen.vector":
         "fma get inner load outer put put_totals splat store tile total transpose",
 }

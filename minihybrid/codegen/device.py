@@ -1,14 +1,299 @@
-"""Chapter 18. Functions of numbers that generated GPU kernels call."""
+"""Chapter 12. What generated kernels call that Python's `math` lacks.
 
-from minihybrid.codegen.cpu import FUNCTIONS
+Takes:   numbers.
+Gives:   `sigmoid`, `mod`, `power`, `cbrt`, `erfinv`, `gamma`, `polygamma`, and draws of
+         random numbers; `functions`, what an expression's functions are called in the
+         text of a kernel; `compiled`, all of them through a compiler.
 
-IMPORTS = {
-    "numba": "boolean cuda float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 "
-             "uint64",
-    "minihybrid.codegen.cuda": "atomic_add load4 store4",
-}
+These are plain functions, because each has several readers: Numba for the CPU
+(`codegen/scalar.py`), its compiler for GPUs, and a simulator, which runs them as they
+are. `T` is the float that a function computes in. `sigmoid32` is `sigmoid` with another
+T: on most GPUs an operation on float64 costs as much as 32 or 64 on float32.
+`math` is to be C's: a logarithm of 0 is minus infinity, and no error. Who runs these
+functions as Python gives `compiled` such a one.
+What is left out: float32 forms of draws and `polygamma`, whose numbers need 64 bits.
+"""
+
+import math
+from types import FunctionType
+
+import numpy as np
+
+INF, NAN = math.inf, math.nan
+T = np.float64
+floor = np.floor  # for a GPU, `math.floor`: Numba gives a float there, and has no other
+
+
+# -- floats ----------------------------------------------------------------------------
+def sigmoid(x):
+    """1 / (1 + e**-x).
+
+    >>> sigmoid(0.0).item()
+    0.5
+    """
+    return T(1) / (T(1) + math.exp(-x))
+
+
+def mod(a, b):
+    """The remainder of a / b, with the sign of b; NaN if b is 0.
+
+    >>> mod(-7.0, 4.0)
+    1.0
+    """
+    rest = math.fmod(a, b)
+    if rest == T(0):
+        return math.copysign(rest, b)
+    return rest + b if (rest < T(0)) != (b < T(0)) else rest
+
+
+def power(a, b):
+    """a to the power b; the powers that nets use are products.
+
+    >>> power(3.0, 2.0)
+    9.0
+    """
+    if b == T(2):
+        return a * a
+    if b == T(3):
+        return a * a * a
+    if b == T(-1):
+        return T(1) / a
+    return math.pow(a, b)
+
+
+def cbrt(x):
+    """The cube root: a power, and one step of Newton's method.
+
+    >>> round(cbrt(-27.0), 9)
+    -3.0
+    """
+    a = T(abs(x))
+    y = math.pow(a, T(1 / 3))
+    if T(0) < a and a < T(INF):
+        y = y - (y * y * y - a) / (T(3) * y * y)
+    return math.copysign(y, T(x))
+
+
+def erfinv(x):
+    """The inverse of erf: Winitzki's formula, and three steps of Newton's method.
+
+    >>> round(float(erfinv(math.erf(0.3))), 9)
+    0.3
+    """
+    a = T(abs(x))
+    if not a < T(1):
+        return T(INF) * x if a == T(1) else T(NAN)
+    half = math.log1p(-a * a) / T(2)
+    centre = T(2 / (math.pi * 0.147)) + half
+    y = math.sqrt(math.sqrt(centre * centre - half * T(2 / 0.147)) - centre)
+    for _ in range(3):  # near 1, what is missing to 1 has more digits
+        wrong = math.erf(y) - a if a < T(0.5) else T(1) - a - math.erfc(y)
+        y -= wrong * T(math.sqrt(math.pi) / 2) * math.exp(y * y)
+    return math.copysign(y, T(x))
+
+
+def gamma(x):
+    """The gamma function.
+
+    >>> gamma(5.0)
+    24.0
+    """
+    return math.gamma(x)
+
+
+def polygamma(order, x):
+    """The derivative of log gamma, differentiated `order` times more.
+
+    The recurrence leads to large x, where the series of Stirling is exact.
+
+    >>> round(float(polygamma(1, 1.0)), 6)
+    1.644934
+    """
+    sign, total = (1.0 if order % 2 else -1.0), 0.0
+    if not x > -INF:
+        return NAN
+    if x <= 0 and x == floor(x):  # a pole, whose side is known at 0 only
+        at_zero = -math.copysign(INF, x) if x == 0 else NAN
+        return sign * INF if order else at_zero
+    factorial = gamma(order + 1.0)
+    while x < 16:
+        total += sign * factorial / x ** (order + 1)
+        x += 1
+    series = factorial / (2 * x ** (order + 1))
+    series += gamma(float(order)) / x**order if order else -math.log(x)
+    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+    for i in range(7):
+        n = 2 * i + 2
+        ratio = 1.0 / n if order == 0 else 1.0
+        for j in range(1, order):  # (n + order - 1)! / n!
+            ratio *= n + j
+        series += bernoulli[i] * ratio / x ** (n + order)
+    return total + sign * series
+
+
+# -- whole numbers ---------------------------------------------------------------------
+def whole_mod(a, b):
+    """The remainder of a / b, with the sign of b; 0 if b is 0.
+
+    >>> whole_mod(-7, 4)
+    1
+    """
+    return a % b if b != 0 else b
+
+
+def whole_power(a, b):
+    """a to the power b, by squaring; a negative power of whole numbers is 0, 1 or -1.
+
+    >>> whole_power(3, 4)
+    81
+    """
+    if b < 0:
+        return 0 if a * a > 1 else a if b % 2 else a * a
+    out = 1
+    while b > 0:
+        if b % 2:
+            out = out * a
+        a = a * a
+        b = b // 2
+    return out
+
+
+# -- random numbers: functions of a key and a place, as in `ops.random` ----------------
+def mix(x):
+    """SplitMix64: whole numbers that differ in one bit become unrelated ones.
+
+    >>> with np.errstate(over="ignore"):  # the product keeps its last 64 bits
+    ...     hex(mix(np.uint64(0)))
+    '0xe220a8397b1dcdaf'
+    """
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def unit(key, i, lane):
+    """The number in [0, 1) at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     float(unit(np.uint64(7), 0, 0)) * 2**24
+    12104898.0
+    """
+    bits = mix(mix(key) + np.uint64(2) * np.uint64(i) + np.uint64(lane))
+    return np.float64(bits >> np.uint64(40)) * 2.0**-24
+
+
+def gauss(key, i):
+    """The normally distributed number at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     round(float(gauss(np.uint64(7), 0)), 6)
+    0.891316
+    """
+    radius = math.sqrt(-2 * math.log(1 - unit(key, i, 0)))
+    return radius * math.cos(2 * math.pi * unit(key, i, 1))
+
+
+def draw_gamma(key, i, alpha):
+    """The number with the gamma distribution at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     round(float(draw_gamma(np.uint64(7), 0, 2.0)), 6)
+    0.313848
+    """
+    d = (alpha + 1 if alpha < 1 else alpha) - 1 / 3
+    for turn in range(1, 100):
+        x = gauss(key + np.uint64(turn << 32), i)
+        v = (1 + x / math.sqrt(9 * d)) ** 3
+        if v > 0:
+            u = 1 - unit(key + np.uint64((turn + 100) << 32), i, 0)
+            if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+                power = (1 - unit(key, i, 0)) ** (1 / alpha) if alpha < 1 else 1.0
+                return d * v * power
+    return 0.0
+
+
+def draw_poisson(key, i, lam):
+    """The number with the Poisson distribution at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     float(draw_poisson(np.uint64(7), 0, 3.0))
+    4.0
+    """
+    if lam < 10:
+        u = unit(key, i, 0)
+        k, p = 0, math.exp(-lam)
+        total = p
+        while u > total and k < 99:
+            k += 1
+            p = p * lam / k
+            total += p
+        return float(k)
+    b = 0.931 + 2.53 * math.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    for turn in range(1, 100):
+        x = unit(key + np.uint64(turn << 32), i, 0) - 0.5
+        v = unit(key + np.uint64(turn << 32), i, 1)
+        edge = 0.5 - abs(x)
+        k = floor((2 * a / edge + b) * x + lam + 0.43)
+        if edge >= 0.07 and v <= 0.9277 - 3.6224 / (b - 2):
+            return k
+        if k >= 0 and (edge >= 0.013 or v <= edge) and math.log(
+                v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)) <= \
+                k * math.log(lam) - lam - math.lgamma(k + 1):
+            return k
+    return 0.0
+
+
+# -- their names in texts --------------------------------------------------------------
+PLAIN = {f.__name__: f for f in (
+    sigmoid, mod, power, cbrt, erfinv, gamma, polygamma, whole_mod, whole_power, mix,
+    unit, gauss, draw_gamma, draw_poisson)}
+TYPED = "sigmoid mod power cbrt erfinv".split()
+
+
+def compiled(jit, **names):
+    """Every function of this module through a compiler: name -> function.
+
+    jit:    makes a function of a plain one, such as `numba.njit`.
+    names:  what stands in the place of a name that the functions use, such as `math`.
+
+    >>> compiled(lambda f: f)["sigmoid32"](np.float32(0))
+    np.float32(0.5)
+    """
+    out = {}
+    for end, number in (("", np.float64), ("32", np.float32)):
+        world = globals() | {"T": number}
+        for name in TYPED if end else PLAIN:
+            code = PLAIN[name].__code__
+            out[name + end] = world[name] = jit(FunctionType(code, world, name + end))
+        world |= names
+    return out
+
+
+SAME = ("exp log log2 log10 log1p expm1 tanh sin cos tan asin acos atan sinh cosh "
+        "asinh acosh atanh erf lgamma hypot atan2 floor ceil sqrt").split()
+FUNCTIONS = {name: f"math.{name}" for name in SAME}
 
 
 def functions(dtype):
-    """The names in texts of the functions that expressions call."""
-    return FUNCTIONS
+    """What the functions of expressions are called in a GPU's text.
+
+    >>> functions(np.dtype("float32"))["sigmoid"], functions(np.dtype("int8"))["mod"]
+    ('sigmoid32', 'whole_mod')
+    """
+    if dtype.kind != "f":
+        return FUNCTIONS | {"mod": "whole_mod", "power": "whole_power"}
+    return FUNCTIONS | {name: f"{name}32" for name in TYPED if dtype.name == "float32"}
+
+
+sigmoid32, mod32, power32, cbrt32, erfinv32 = map(
+    compiled(lambda f: f).get, (f"{name}32" for name in TYPED))
+IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
+    "numba": "boolean cuda float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 "
+             "uint64",
+    "minihybrid.codegen.cuda": "atomic_add load4 store4",
+    "minihybrid.codegen.device":
+        "INF NAN cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 gamma gauss mod "
+        "mod32 polygamma power power32 sigmoid sigmoid32 unit whole_mod whole_power",
+}

@@ -19,12 +19,11 @@ import math
 import numpy as np
 from numba import float32, float64, int32, njit
 
+from minihybrid.codegen.device import INF, NAN
 from minihybrid.codegen.scalar import (
-    INF,
     INLINE,
     MAGIC32,
     MAGIC64,
-    NAN,
     as_bits,
     as_float,
     polynomial,

@@ -1,13 +1,11 @@
 """Chapter 12. What generated kernels are made of that neither Numba nor C has.
 
 Takes:   numbers.
-Gives:   the compiler's options; the bits of a number; polynomials; `cbrt`,
-         `sigmoid`, `erfinv` and `polygamma`, one number at a time.
+Gives:   the compiler's options; the bits of a number; polynomials; and the functions
+         of `device`, compiled: `cbrt`, `sigmoid`, `unit` and others.
 
 What is left out: float32, whose functions are in `polynomial` and `angle`.
 """
-
-import math
 
 import numpy as np
 from llvmlite import ir
@@ -15,7 +13,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-INF, NAN = math.inf, math.nan
+from minihybrid.codegen.device import compiled
+
 # Never nnan or ninf: they are numbers. Nor arcp: 1 / sqrt(0) would be NaN. Nor afn: the
 # power of a whole number would be a call that no library has, which ends the process.
 FAST = {"reassoc", "contract", "nsz"}
@@ -152,12 +151,6 @@ def polynomial(*coefficients):
     return horner
 
 
-@njit(**INLINE)
-def sigmoid(x):
-    """1 / (1 + e**-x)."""
-    return 1 / (1 + math.exp(-x))
-
-
 tgamma = types.ExternalFunction("tgamma", types.float64(types.float64))
 
 
@@ -167,54 +160,9 @@ def gamma(x):
     return tgamma(float(x))
 
 
-@njit(**EXACT)
-def cbrt(x):
-    """The cube root: a power, and one step of Newton's method."""
-    a = abs(float(x))
-    y = a ** (1 / 3)
-    y = y - (y * y * y - a) / (3 * y * y) if 0 < a < math.inf else y
-    return math.copysign(y, x)
-
-
-@njit(**EXACT)
-def erfinv(x):
-    """The inverse of erf: Winitzki's formula, and three steps of Newton's method."""
-    if not abs(x) < 1:
-        return math.inf * x if abs(x) == 1 else math.nan
-    half = math.log1p(-x * x) / 2
-    centre = 2 / (math.pi * 0.147) + half
-    y = math.copysign(math.sqrt(math.sqrt(centre * centre - 2 * half / 0.147) - centre),
-                      x)
-    for _ in range(3):
-        wrong = math.erf(y) - x if abs(x) < 0.5 else \
-            math.copysign(1, x) * (1 - abs(x) - math.erfc(abs(y)))
-        y -= wrong * math.sqrt(math.pi) / 2 * math.exp(y * y)
-    return y
-
-
-@njit(**EXACT)
-def polygamma(order, x):
-    """The derivative of log gamma, differentiated `order` times more.
-
-    The recurrence leads to large x, where the series of Stirling is exact.
-    """
-    sign, total = (1.0 if order % 2 else -1.0), 0.0
-    if not x > -math.inf:
-        return math.nan
-    if x <= 0 and x == math.floor(x):  # a pole, whose side is known at 0 only
-        at_zero = -math.copysign(math.inf, x) if x == 0 else math.nan
-        return sign * math.inf if order else at_zero
-    factorial = tgamma(order + 1.0)
-    while x < 16:
-        total += sign * factorial / x ** (order + 1)
-        x += 1
-    series = factorial / (2 * x ** (order + 1))
-    series += tgamma(float(order)) / x**order if order else -math.log(x)
-    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
-    for i in range(7):
-        n = 2 * i + 2
-        ratio = 1.0 / n if order == 0 else 1.0
-        for j in range(1, order):  # (n + order - 1)! / n!
-            ratio *= n + j
-        series += bernoulli[i] * ratio / x ** (n + order)
-    return total + sign * series
+# A sigmoid becomes part of a loop; the others stay calls.
+sigmoid = compiled(njit(**INLINE))["sigmoid"]
+_CALLED = compiled(njit(**EXACT), gamma=gamma)
+cbrt, erfinv, polygamma = map(_CALLED.get, ("cbrt", "erfinv", "polygamma"))
+draw_gamma, draw_poisson, gauss, unit = map(
+    _CALLED.get, ("draw_gamma", "draw_poisson", "gauss", "unit"))
