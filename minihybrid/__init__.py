@@ -36,7 +36,14 @@ from minihybrid import (
 )
 from minihybrid.attribute import AttrScope
 from minihybrid.base import MXNetError, __version__
-from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.context import (
+    Context,
+    cpu,
+    current_context,
+    gpu,
+    num_gpus,
+    simulated_gpu,
+)
 from minihybrid.explain import explain
 from minihybrid.gluon import function
 from minihybrid.nd import random
@@ -53,6 +60,6 @@ __all__ = [
     "context", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
     "function", "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric",
     "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
-    "optimizer", "params", "random", "serial", "show", "sym", "symbol", "use_np_shape",
-    "util", "visualization", "viz",
+    "optimizer", "params", "random", "serial", "show", "simulated_gpu", "sym", "symbol",
+    "use_np_shape", "util", "visualization", "viz",
 ]

@@ -355,7 +355,8 @@ def test_errors_are_also_the_builtin_kind_that_fits():
         ),
         (
             lambda x: x.as_in_context(mx.gpu()),
-            "gpu(0) is not available: this engine sees 0 GPUs; use mx.cpu()",
+            "gpu(0) is not available: this engine sees 0 GPUs; use mx.simulated_gpu() or "
+            "mx.cpu()",
         ),
         (lambda x: nd.ones((2,), ctx=mx.gpu(1)), "gpu(1) is not available"),
         (lambda x: mx.Context("tpu"), "'tpu' is no device; needed: cpu or gpu"),

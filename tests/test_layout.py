@@ -33,6 +33,7 @@ READING_ORDER = """
     ops.np_shapes
     ops.infix
     ops
+    device devicearray
     nd
     graph
     autograd
