@@ -32,8 +32,8 @@ class Context:
         if isinstance(device_type, Context):
             device_type, device_id, fast = device_type._key
         if device_type not in KINDS:
-            raise AttrError(f"Context: '{device_type}' is no device; needed: "
-                            f"{', '.join(KINDS)}")
+            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu, "
+                            "gpu or simulated_gpu")
         self.device_type, self.device_id = KINDS[device_type], device_id
         self.fast = fast
         self._key = self.device_type, device_id, fast
