@@ -2,7 +2,7 @@
 
 Takes:   a device, shapes, dtypes, NumPy arrays.
 Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array; and
-         `aligned`, `empty`, `placed`, which make memory wherever a context says.
+         `new_array`, `zeros_beside` and `placed`, which make memory of either kind.
 
 Only memory without gaps: a part that has none shares the memory, another one is not
 made here. No arithmetic: kernels do that.
@@ -174,15 +174,29 @@ def strides_of(shape, dtype):
     return tuple(math.prod(shape[i + 1:]) * dtype.itemsize for i in range(len(shape)))
 
 
-def empty(shape, dtype, context):
-    """Memory on a device, with any numbers: a NumPy array or a DeviceArray."""
+def new_array(shape, dtype, context):
+    """Uninitialised memory on a device: a NumPy array or a DeviceArray."""
     if context is CPU:
         return aligned(shape, dtype)
     return DeviceArray(device_of(context), shape, dtype)
 
 
+def zeros_beside(array):
+    """Zeros of an array's shape and dtype, on its device."""
+    if type(array) is np.ndarray:
+        return np.zeros(array.shape, array.dtype)
+    made = DeviceArray(array.device, array.shape, array.dtype)
+    made[...] = 0
+    return made
+
+
 def placed(array, context):
-    """A NumPy array's or a DeviceArray's numbers in new memory on a device."""
-    made = empty(array.shape, array.dtype, context)
+    """The numbers of a NumPy array or a DeviceArray, in new memory on a device."""
+    made = new_array(array.shape, array.dtype, context)
     made[...] = array
     return made
+
+
+def context_of(array):
+    """Where an NDArray's numbers are."""
+    return CPU if type(array) is np.ndarray else array.context

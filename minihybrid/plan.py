@@ -14,7 +14,7 @@ import numpy as np
 
 from minihybrid.codegen import TARGETS, cpu
 from minihybrid.codegen.team import together
-from minihybrid.nd import aligned
+from minihybrid.devicearray import aligned
 from minihybrid.op import HybridError, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import expand, fuse, optimise, plan_memory

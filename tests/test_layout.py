@@ -33,8 +33,7 @@ READING_ORDER = """
     ops.np_shapes
     ops.infix
     ops
-    device devicearray
-    nd
+    device devicearray array nd
     graph
     autograd
     name util tracing sym

@@ -13,7 +13,7 @@ import re
 
 import numpy as onp
 
-from minihybrid.nd import STATE, NDArray, _places
+from minihybrid.array import STATE, NDArray, _places
 from minihybrid.np.functions import pair
 from minihybrid.np.rearrange import FUNCTIONS
 from minihybrid.op import OPS, AttrError, ShapeError
