@@ -16,6 +16,7 @@ from minihybrid import (
     context,
     contrib,
     datasets,
+    eager,
     executor,
     gluon,
     init,
@@ -57,8 +58,8 @@ ndarray, symbol, initializer, visualization = nd, sym, init, viz
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
     "ShapeError", "TraceError", "__version__", "attribute", "autograd", "base",
-    "context", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
-    "function", "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric",
+    "context", "contrib", "cpu", "current_context", "datasets", "eager", "executor",
+    "explain", "function", "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric",
     "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
     "optimizer", "params", "random", "serial", "show", "simulated_gpu", "sym", "symbol",
     "use_np_shape", "util", "visualization", "viz",

@@ -229,31 +229,20 @@ class NDArray(Value):
 
         Under `record()` every form has a gradient: what cannot be sliced is taken.
         """
-        key = _places(key)
+        key = places(key)
         taped = STATE.recording and self.node is not None
-        at_once = not taped and type(self.data) is np.ndarray
-        try:
-            if not (taped or at_once):  # on a device: the same memory, if it is dense
-                part = self.data.part(key)
-                if part is not None:
-                    return NDArray(part.reshape(part.shape or (1,)))
-            if not at_once and _is_slice(key):
-                return self.part(key, self.shape)
-            # look the numbers up, or else their places, for an operator to take them
-            part = (self.data if at_once else
-                    np.arange(self.size).reshape(self.shape))[key]
-        except IndexError as error:
-            raise ShapeError(f"x[...]: {error}; the array has shape "
-                             f"{self.shape}") from None
-        part = np.asarray(part).reshape(np.shape(part) or (1,))
-        if at_once:
-            return NDArray(part if part.flags.c_contiguous else part.copy())
-        places = NDArray(placed(part, self.context))
-        return OPS["take"](self.reshape((-1,)), places)
+        part = None if taped else look_up(self.data, key)
+        if part is not None:
+            return NDArray(part.reshape(part.shape or (1,)))
+        if is_basic(key):
+            return self.part(key, self.shape)
+        flat = look_up(np.arange(self.size).reshape(self.shape), key)
+        flat = NDArray(placed(flat.reshape(flat.shape or (1,)), self.context))
+        return OPS["take"](self.reshape((-1,)), flat)
 
     def __setitem__(self, key, value):
         self._writable("x[...] = y")
-        key = _places(key)
+        key = places(key)
         value = value.data if isinstance(value, NDArray) else value
         if isinstance(value, (np.ndarray, DeviceArray)) and value.size == 1:
             value = np.asarray(value).item()  # a (1,) array is a number, as x[0, 0] is
@@ -368,18 +357,28 @@ def _device_for(op, datas, attrs):
     return None if context.device_type == "cpu" else device_of(context)
 
 
-def _places(key):
+def places(key):
     """An index in which NumPy arrays stand for NDArrays; their fractions are cut."""
     if isinstance(key, NDArray):
         found = np.asarray(key.data)
         return found if found.dtype.kind == "b" else found.astype(np.int64)
-    return tuple(map(_places, key)) if isinstance(key, tuple) else key
+    return tuple(map(places, key)) if isinstance(key, tuple) else key
 
 
-def _is_slice(key):
-    """Whether `part` reads it: whole numbers, slices and `...`."""
-    return is_basic(key) and all(
-        k is not None for k in (key if isinstance(key, tuple) else (key,)))
+def look_up(data, key):
+    """`data[key]`, dense; of a DeviceArray `None` where that has gaps, which an operator
+    gathers.
+
+    Raises:  ShapeError for places that there are not.
+    """
+    try:
+        if type(data) is DeviceArray:
+            return data.part(key)
+        part = np.asarray(data[key])
+    except IndexError as error:
+        raise ShapeError(f"x[...]: {error}; the array has shape "
+                         f"{data.shape}") from None
+    return part if part.flags.c_contiguous else part.copy()
 
 
 def dense(stype):

@@ -26,8 +26,6 @@ class Context:
     True
     """
 
-    _stack = threading.local()
-
     def __init__(self, device_type="cpu", device_id=0, fast=False):
         if isinstance(device_type, Context):
             device_type, device_id, fast = device_type._key
@@ -48,15 +46,24 @@ class Context:
         return f"{self.device_type}({self.device_id}{', fast=True' * self.fast})"
 
     def __enter__(self):
-        current_context()
-        self._stack.contexts.append(self)
+        STACK.contexts.append(self)
         return self
 
     def __exit__(self, *_):
-        self._stack.contexts.pop()
+        STACK.contexts.pop()
 
 
 CPU = Context()
+
+
+class Stack(threading.local):
+    """The devices of the `with` blocks that this thread is in."""
+
+    def __init__(self):
+        self.contexts = [CPU]
+
+
+STACK = Stack()
 
 
 def cpu(device_id=0):
@@ -101,9 +108,7 @@ def current_context():
     ...     current_context()
     cpu(1)
     """
-    if not hasattr(Context._stack, "contexts"):
-        Context._stack.contexts = [CPU]
-    return Context._stack.contexts[-1]
+    return STACK.contexts[-1]
 
 
 def check_context(ctx):
@@ -111,8 +116,11 @@ def check_context(ctx):
 
     Raises:  HybridError if it is not there.
     """
+    if ctx is None:
+        ctx = current_context()
+    if ctx is CPU:
+        return CPU
     ctx = ctx[0] if isinstance(ctx, (list, tuple)) and len(ctx) == 1 else ctx
-    ctx = current_context() if ctx is None else ctx
     if not isinstance(ctx, Context):
         raise HybridError(f"{ctx} is not one device; an array lives on one, such as "
                           "mx.cpu(), mx.gpu(0) or mx.simulated_gpu()")

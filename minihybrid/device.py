@@ -62,8 +62,8 @@ class Device:
     def __init__(self, context):
         self.context, self.is_simulated = context, context.device_type != "gpu"
         if self.is_simulated:
-            from minihybrid.simt.driver import Driver
-            self.driver = Driver(fast=context.fast)
+            from minihybrid.simt.driver import SimulatedDriver
+            self.driver = SimulatedDriver(context.fast)
         else:
             from cuda.bindings import driver
             self.driver = driver

@@ -106,8 +106,9 @@ class DeviceArray:
     def part(self, key):
         """`self[key]` in the same memory; `None` if that has gaps.
 
-        key:     whole numbers, slices, `...` and `None`, for which NumPy says where the
-                 part lies: on an array of this shape, whose elements nobody reads.
+        For whole numbers, slices and `...`, NumPy says where the part lies: on an array
+        of this shape, whose elements nobody reads.
+
         Raises:  IndexError as NumPy does.
         """
         if not is_basic(key):
@@ -159,10 +160,10 @@ class DeviceArray:
 
 
 def is_basic(key):
-    """Whether an index is made of whole numbers, slices, `...` and `None` only."""
+    """Whether an index is made of whole numbers, slices and `...` only."""
     keys = key if isinstance(key, tuple) else (key,)
-    return all(isinstance(k, (Integral, slice)) and not isinstance(k, (bool, np.bool_))
-               or k is Ellipsis or k is None for k in keys)
+    return all(isinstance(k, (Integral, slice)) and not isinstance(k, bool)
+               or k is Ellipsis for k in keys)
 
 
 def strides_of(shape, dtype):
