@@ -16,6 +16,7 @@ from minihybrid import (
     context,
     contrib,
     datasets,
+    eager,
     executor,
     gluon,
     init,
@@ -36,7 +37,14 @@ from minihybrid import (
 )
 from minihybrid.attribute import AttrScope
 from minihybrid.base import MXNetError, __version__
-from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.context import (
+    Context,
+    cpu,
+    current_context,
+    gpu,
+    num_gpus,
+    simulated_gpu,
+)
 from minihybrid.explain import explain
 from minihybrid.gluon import function
 from minihybrid.nd import random
@@ -50,9 +58,9 @@ ndarray, symbol, initializer, visualization = nd, sym, init, viz
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
     "ShapeError", "TraceError", "__version__", "attribute", "autograd", "base",
-    "context", "contrib", "cpu", "current_context", "datasets", "executor", "explain",
-    "function", "gluon", "gpu", "init", "initializer", "lr_scheduler", "metric",
-    "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
-    "optimizer", "params", "random", "serial", "show", "sym", "symbol", "use_np_shape",
-    "util", "visualization", "viz",
+    "context", "contrib", "cpu", "current_context", "datasets", "eager", "executor",
+    "explain", "function", "gluon", "gpu", "init", "initializer", "lr_scheduler",
+    "metric", "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
+    "optimizer", "params", "random", "serial", "show", "simulated_gpu", "sym", "symbol",
+    "use_np_shape", "util", "visualization", "viz",
 ]

@@ -12,8 +12,8 @@ What is left out: gradients through in-place writes.
 
 from contextlib import contextmanager
 
+from minihybrid.array import STATE, Leaf, NDArray
 from minihybrid.graph import topological
-from minihybrid.nd import STATE, Leaf, NDArray
 from minihybrid.op import AttrError, HybridError, Node, Op
 from minihybrid.ops.elementwise import ones_like, zeros_like
 

@@ -1,52 +1,69 @@
 """Chapter 07. Devices: where arrays live.
 
 Takes:   the name and the number of a device.
-Gives:   `Context`, `cpu`, `gpu`, `current_context`.
+Gives:   `Context`, `cpu`, `gpu`, `simulated_gpu`, `num_gpus`, `current_context`, and
+         `check_context`, which every function with `ctx=` asks.
 
-Arrays live in the processor's memory; whoever asks for another place gets an error.
+A simulated GPU computes with the kernels of a real one, on any machine.
+What is left out: memory of the processor that is pinned or shared: it is `cpu`, too.
 """
 
 import threading
+from functools import cache
 
 from minihybrid.op import AttrError, HybridError
+
+KINDS = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu",
+         "simulated_gpu": "simulated_gpu"}
 
 
 class Context:
     """A device that holds arrays: `cpu(0)`; inside its `with` block, the usual one.
 
+    fast:    of a simulated GPU: its kernels are compiled, and nothing is checked.
+
     >>> Context("cpu") == cpu()
     True
     """
 
-    _stack = threading.local()
-
-    def __init__(self, device_type="cpu", device_id=0):
+    def __init__(self, device_type="cpu", device_id=0, fast=False):
         if isinstance(device_type, Context):
-            device_type, device_id = device_type.device_type, device_type.device_id
-        if device_type not in ("cpu", "gpu"):
-            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu or "
-                            "gpu")
-        self.device_type, self.device_id = device_type, device_id
+            device_type, device_id, fast = device_type._key
+        if device_type not in KINDS:
+            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu, "
+                            "gpu or simulated_gpu")
+        self.device_type, self.device_id = KINDS[device_type], device_id
+        self.fast = fast
+        self._key = self.device_type, device_id, fast
 
     def __eq__(self, other):
-        return isinstance(other, Context) and str(self) == str(other)
+        return isinstance(other, Context) and self._key == other._key
 
     def __hash__(self):
-        return hash(str(self))
+        return hash(self._key)
 
     def __repr__(self):
-        return f"{self.device_type}({self.device_id})"
+        return f"{self.device_type}({self.device_id}{', fast=True' * self.fast})"
 
     def __enter__(self):
-        current_context()
-        self._stack.contexts.append(self)
+        STACK.contexts.append(self)
         return self
 
     def __exit__(self, *_):
-        self._stack.contexts.pop()
+        STACK.contexts.pop()
 
 
 CPU = Context()
+
+
+class Stack(threading.local):
+    """The devices of the `with` blocks that this thread is in."""
+
+    def __init__(self):
+        self.contexts = [CPU]
+
+
+STACK = Stack()
 
 
 def cpu(device_id=0):
@@ -55,13 +72,33 @@ def cpu(device_id=0):
 
 
 def gpu(device_id=0):
-    """The graphics processor with a number; arrays cannot be placed there yet."""
+    """The graphics processor with a number; `num_gpus()` says how many there are."""
     return Context("gpu", device_id)
 
 
+def simulated_gpu(device_id=0, fast=False):
+    """A GPU that is simulated on the processor, with memory of its own.
+
+    It runs the text of every kernel thread by thread and checks each access.
+
+    fast:    let Numba compile the kernels instead; then nothing is checked or counted.
+
+    >>> simulated_gpu(), simulated_gpu(1, fast=True)
+    (simulated_gpu(0), simulated_gpu(1, fast=True))
+    """
+    return Context("simulated_gpu", device_id, fast)
+
+
+@cache
 def num_gpus():
-    """How many graphics processors this engine can place arrays on."""
-    return 0
+    """How many real GPUs there are; 0 also where their driver cannot be called."""
+    try:
+        from cuda.bindings import driver
+        driver.cuInit(0)
+        error, count = driver.cuDeviceGetCount()
+    except Exception:  # not installed, or damaged: for us, there is no GPU
+        return 0
+    return 0 if error else count
 
 
 def current_context():
@@ -71,16 +108,25 @@ def current_context():
     ...     current_context()
     cpu(1)
     """
-    if not hasattr(Context._stack, "contexts"):
-        Context._stack.contexts = [CPU]
-    return Context._stack.contexts[-1]
+    return STACK.contexts[-1]
 
 
 def check_context(ctx):
-    """Accept a device, or a list of one; what is not a processor is an error."""
+    """The device that is meant by a device, by a list of one, or by `None`.
+
+    Raises:  HybridError if it is not there.
+    """
+    if ctx is None:
+        ctx = current_context()
+    if ctx is CPU:
+        return CPU
     ctx = ctx[0] if isinstance(ctx, (list, tuple)) and len(ctx) == 1 else ctx
-    ctx = current_context() if ctx is None else ctx
-    if not (isinstance(ctx, Context) and ctx.device_type == "cpu"):
+    if not isinstance(ctx, Context):
+        raise HybridError(f"{ctx} is not one device; an array lives on one, such as "
+                          "mx.cpu(), mx.gpu(0) or mx.simulated_gpu()")
+    if ctx.device_type == "cpu":
+        return CPU
+    if ctx.device_type == "gpu" and not 0 <= ctx.device_id < num_gpus():
         raise HybridError(f"{ctx} is not available: this engine sees {num_gpus()} "
-                          "GPUs; use mx.cpu()")
-    return CPU
+                          "GPUs; use mx.simulated_gpu() or mx.cpu()")
+    return ctx

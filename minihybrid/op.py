@@ -253,6 +253,7 @@ class Op:
                                # outputs, their new values; whoever reads writes them
     random: bool = False       # reads the random stream: `key` is passed to `eager`
     modal: bool = False        # depends on `training`, which is passed to `expand`
+    anywhere: bool = False     # `eager` takes arrays of any device: a plan, a copy
 
     def __repr__(self):
         return f"<Op {self.name}>"

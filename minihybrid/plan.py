@@ -14,8 +14,8 @@ import numpy as np
 
 from minihybrid.codegen import TARGETS
 from minihybrid.codegen.team import together
+from minihybrid.devicearray import DeviceArray, aligned, placed
 from minihybrid.launch import Recorded
-from minihybrid.nd import aligned
 from minihybrid.op import HybridError, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import expand, fuse, lower, merge, optimise, plan_memory
@@ -113,14 +113,19 @@ class Plan:
         return self.run
 
     def _run_on_device(self, arrays, bound):
-        """One launch; the outputs' numbers are there when the device is done."""
+        n = self.graph.n_streams
+        return self.launch(arrays, bound, STREAM.take(n) if n else 0)
+
+    def launch(self, arrays, bound, key):
+        """The outputs on the device, for random numbers that begin with a key.
+
+        One launch is asked for; the numbers are there when the device is done.
+        """
         arrays = [a if a.address % WIDE == 0 else a.copy() for a in arrays]
         outs = [bound[1][self.into[k]] if k in self.into else
-                self.device.empty(shape, dtype)
+                DeviceArray(self.device, shape, dtype)
                 for k, (shape, dtype) in enumerate(self.out_specs)]
-        n = self.graph.n_streams
-        self.function([a.address for a in (*arrays, *outs)], bound[0],
-                      STREAM.take(n) if n else 0)
+        self.function([a.address for a in (*arrays, *outs)], bound[0], key)
         return outs
 
     def _runner(self, function):
@@ -175,7 +180,8 @@ class Plan:
         """
         constants = [n.values[0] for n in self.table.constants]
         if self.device:
-            arrays = [*arrays, *map(self.device.array, constants)]
+            place = self.device.context
+            arrays = [*arrays, *(placed(each, place) for each in constants)]
             return [a.address for a in arrays], arrays
         arrays = [*arrays, *constants]
         arrays = [np.asarray(a, order="C") for a in arrays]  # keeps 0 axes

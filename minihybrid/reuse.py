@@ -12,7 +12,7 @@ What is left out: sharing between plans.
 from collections import deque
 from sys import getrefcount
 
-from minihybrid.nd import aligned
+from minihybrid.devicearray import aligned
 
 LARGE = 2**20  # bytes: below, the C library itself keeps what is given back
 KEPT = 2       # in `y = f(y)` one result is read while the next one is written

@@ -354,11 +354,12 @@ def test_errors_are_also_the_builtin_kind_that_fits():
             "grad_req='maybe' is unknown; needed: write, add or null",
         ),
         (
-            lambda x: x.as_in_context(mx.gpu()),
-            "gpu(0) is not available: this engine sees 0 GPUs; use mx.cpu()",
+            lambda x: x.as_in_context(mx.gpu(99)),
+            f"gpu(99) is not available: this engine sees {mx.num_gpus()} GPUs; use "
+            "mx.simulated_gpu() or mx.cpu()",
         ),
-        (lambda x: nd.ones((2,), ctx=mx.gpu(1)), "gpu(1) is not available"),
-        (lambda x: mx.Context("tpu"), "'tpu' is no device; needed: cpu or gpu"),
+        (lambda x: nd.ones((2,), ctx=mx.gpu(99)), "gpu(99) is not available"),
+        (lambda x: mx.Context("tpu"), "'tpu' is no device; needed: cpu, gpu or s"),
         (
             lambda x: mx.random.seed("today"),
             "'today' is given, but a whole number is needed",

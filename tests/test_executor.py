@@ -230,7 +230,7 @@ def bound():
      "grad_req has 1 entries, but 2 are needed"),
     (lambda: (A * sym.var("a")).bind(mx.cpu(), [X, X]), AttrError,
      "two variables are called 'a'"),
-    (lambda: (A * B).bind(mx.gpu(), [X, X]), HybridError, "gpu(0) is not available"),
+    (lambda: (A * B).bind(mx.gpu(9), [X, X]), HybridError, "gpu(9) is not available"),
     (lambda: (A * B).eval(a=X), AttrError, "args has no array for 'b'"),
     (lambda: (A * B).simple_bind(mx.cpu()), ShapeError,
      "the shapes of a, b do not follow from nothing; pass them, as in a=(2, 3)"),

@@ -33,23 +33,26 @@ READING_ORDER = """
     ops.np_shapes
     ops.infix
     ops
-    nd
+    codegen.cache codegen.device codegen.cuda
+    simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
+    simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver
+    simt
+    device devicearray array nd
     graph
     autograd
     name util tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.lower passes.rows passes.pool_early passes.fuse passes.memory passes
     codegen.rows codegen.source codegen.program
-    codegen.device codegen.scalar codegen.polynomial codegen.angle
+    codegen.scalar codegen.polynomial codegen.angle
     codegen.flat codegen.vector codegen.driver codegen.compiler
-    codegen.cache codegen.objects codegen.team codegen.cpu
-    codegen.device codegen.gpurows codegen.gpukernel codegen.gpu
-    codegen.cuda
+    codegen.objects codegen.team codegen.cpu
+    codegen.gpurows codegen.gpukernel codegen.gpu
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
     launch reuse plan tiers compiled executor
-    simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver simt
+    eager
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer

@@ -16,9 +16,9 @@ from itertools import repeat
 from typing import NamedTuple
 
 from minihybrid import np
+from minihybrid.array import STATE, NDArray
 from minihybrid.compiled import CompiledOp
 from minihybrid.gluon.parameter import Version
-from minihybrid.nd import STATE, NDArray
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.passes import expand
 from minihybrid.plan import best_target, target_of, write_states

@@ -12,11 +12,13 @@ import numpy as np
 
 from minihybrid import init as initializers
 from minihybrid import nd, sym
+from minihybrid.array import STATE
 from minihybrid.attribute import FLAGS
 from minihybrid.context import CPU, check_context
+from minihybrid.devicearray import aligned
 from minihybrid.files import FileError
 from minihybrid.graph import refine
-from minihybrid.nd import NDArray, aligned
+from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.ops.random import STREAM
 from minihybrid.params import load, save
@@ -128,12 +130,12 @@ class Parameter:
         """
         init, chosen, key = self._waiting
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
-        recording, nd.STATE.recording = nd.STATE.recording, False
+        recording, STATE.recording = STATE.recording, False
         try:
             with STREAM.branch(key):
                 init.init_array(self.name, array, chosen)
         finally:
-            nd.STATE.recording = recording
+            STATE.recording = recording
         self._waiting = None
         self._replace(array)
 
@@ -208,11 +210,11 @@ class Parameter:
             if self._waiting is None:
                 self._waiting = (UNIFORM, False, STREAM.take(1))
             self.finish()
-        with_recording, nd.STATE.recording = nd.STATE.recording, False
+        with_recording, STATE.recording = STATE.recording, False
         try:
             self._array[:] = data
         finally:
-            nd.STATE.recording = with_recording
+            STATE.recording = with_recording
 
     def reset_ctx(self, ctx):
         """Move to a device."""

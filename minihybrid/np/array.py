@@ -13,7 +13,8 @@ import re
 
 import numpy as onp
 
-from minihybrid.nd import STATE, NDArray, _places
+from minihybrid.array import STATE, NDArray, look_up, places
+from minihybrid.devicearray import placed
 from minihybrid.np.functions import pair
 from minihybrid.np.rearrange import FUNCTIONS
 from minihybrid.op import OPS, AttrError, ShapeError
@@ -85,15 +86,15 @@ class Numpy:
     def part(self, key, shape):
         """`x[key]` by operators, with np's shapes; also for arrays of indices."""
         keys = key if isinstance(key, tuple) else (key,)
-        plain = tuple(map(_places, keys))
+        plain = tuple(map(places, keys))
         try:
             wanted = onp.broadcast_to(onp.int8(0), shape)[plain].shape
         except IndexError as error:
             raise ShapeError(f"x[...]: {error}; the array has shape {shape}") from None
         if any(isinstance(k, (onp.ndarray, list, bool)) for k in plain):
-            places = onp.arange(onp.prod(shape, dtype=int)).reshape(shape)[plain]
-            places = self.constant(places.ravel())
-            return OPS["take"](self.reshape(-1), places).reshape(wanted)
+            flat = onp.arange(onp.prod(shape, dtype=int)).reshape(shape)[plain]
+            flat = self.beside(flat.ravel())
+            return OPS["take"](self.reshape(-1), flat).reshape(wanted)
         basic = tuple(k for k in plain if k is not None)
         found = super().part(basic, shape) if basic else self
         return found.reshape(wanted)
@@ -145,15 +146,19 @@ class ndarray(Numpy, NDArray):
         """NumPy numbers as an array beside this one."""
         return ndarray(onp.asarray(values, order="C"))
 
+    def beside(self, values):
+        """NumPy numbers as an array on this one's device."""
+        return ndarray(placed(values, self.context))
+
     def convert(self, other, op):
         """A NumPy array beside an np.ndarray becomes one."""
         if isinstance(other, onp.ndarray):
-            return self.constant(other)
+            return self.beside(other)
         raise AttrError(f"np.{op}: an np.ndarray and a {type(other).__name__} do not "
                         "combine; make an array of it with np.array(...)")
 
     def __repr__(self):
-        text, kind = repr(self.data), self.data.dtype
+        text, kind = repr(onp.asarray(self.data)), self.data.dtype
         if kind == onp.float32:
             return re.sub(r",\s+dtype=float32", "", text)
         if kind.kind != "b" and "dtype=" not in text:
@@ -161,7 +166,7 @@ class ndarray(Numpy, NDArray):
         return text
 
     def __str__(self):
-        return str(self.data)
+        return str(onp.asarray(self.data))
 
     @property
     def dtype(self):
@@ -170,24 +175,19 @@ class ndarray(Numpy, NDArray):
 
     def item(self, *args):
         """One number as Python's: of a flat place or places, or of an array of one."""
-        return self.data.item(*args) if args else super().item()
+        return onp.asarray(self.data).item(*args) if args else super().item()
 
     def tolist(self):
         """The numbers as nested lists."""
-        return self.data.tolist()
+        return onp.asarray(self.data).tolist()
 
     def __getitem__(self, key):
-        if STATE.recording and self.node is not None:
-            return self.part(key, self.shape)
-        try:
-            part = onp.asarray(self.data[_places(key)])
-        except IndexError as error:
-            raise ShapeError(f"x[...]: {error}; the array has shape "
-                             f"{self.shape}") from None
-        return ndarray(part if part.flags.c_contiguous else part.copy())
+        taped = STATE.recording and self.node is not None
+        part = None if taped else look_up(self.data, places(key))
+        return self.part(key, self.shape) if part is None else ndarray(part)
 
     def __setitem__(self, key, value):
-        super().__setitem__(_places(key), value)
+        super().__setitem__(places(key), value)
 
     @property
     def grad(self):
@@ -222,6 +222,8 @@ class _Symbol(Numpy, Symbol):
     def constant(values):
         """NumPy numbers as a constant of the graph that is being traced."""
         return _Symbol(constant(values).refs)
+
+    beside = constant
 
 
 def _array_as_np(self):

@@ -13,6 +13,7 @@ from functools import cache
 from numbers import Integral, Number
 
 from minihybrid.attribute import KNOWN, AttrScope
+from minihybrid.context import check_context
 from minihybrid.op import OPS, AttrError, ShapeError
 from minihybrid.ops.tiling import split_v2
 
@@ -219,7 +220,8 @@ def namespace(name, base, module):
         inputs, attrs = op.bind(args, kwargs)
         reader = max((v for v in inputs if v is not None), key=lambda v: v.level,
                      default=base)
-        result = reader.interpret(op, inputs, attrs, name)
+        with check_context(ctx):
+            result = reader.interpret(op, inputs, attrs, name)
         if out is None:
             return result
         if not hasattr(out, "copy_from"):

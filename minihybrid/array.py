@@ -1,0 +1,406 @@
+"""Chapter 07. NDArray: the eager reading of an operator.
+
+Takes:   what the functions of `nd` and the operators give.
+Gives:   `NDArray`, whose numbers lie in a NumPy array or on a device; and the flag that
+         tells whether to keep the tape (the tape itself is read in `autograd`).
+
+On the processor NumPy computes at once. On a device an operator is a kernel, queued
+behind the others; asking for numbers waits for it.
+What is left out: sparse storage; asynchronous execution on the processor.
+"""
+
+import threading
+
+import numpy as np
+
+from minihybrid.context import check_context
+from minihybrid.device import device_of
+from minihybrid.devicearray import (
+    DeviceArray,
+    context_of,
+    is_basic,
+    placed,
+    zeros_beside,
+)
+from minihybrid.op import (
+    OPS,
+    UNEXPECTED,
+    AttrError,
+    HybridError,
+    Node,
+    Op,
+    ShapeError,
+    Spec,
+)
+from minihybrid.ops.infix import Value
+from minihybrid.ops.random import STREAM
+
+
+class State(threading.local):
+    """What holds for this thread: is the tape kept, is the mode training."""
+
+    recording = False
+    training = False
+
+
+class Checked(set):
+    """Calls whose shapes were found to fit; starts anew when it has grown large."""
+
+    def add(self, signature):
+        """Remember a call: its operator, specs and attributes."""
+        if len(self) >= 10_000:
+            self.clear()
+        super().add(signature)
+
+
+STATE, CHECKED = State(), Checked()
+
+
+# -- the array -------------------------------------------------------------------------
+class Leaf:
+    """Where a variable's gradient goes: a buffer, and write, add or null.
+
+    The buffer is made when it is first asked for: who only predicts needs no memory for
+    it. `fresh` says whether a backward wrote it since the last step of a Trainer.
+    """
+
+    def __init__(self, like, req, grad=None):
+        self.like, self.req, self.fresh = like, req, False
+        self._grad = grad
+
+    @property
+    def grad(self):
+        """The buffer, of zeros at first; `None` if the gradient goes nowhere."""
+        if self._grad is None and self.req != "null":
+            self._grad = NDArray(zeros_beside(self.like))
+        return self._grad
+
+
+class NDArray(Value):
+    """An array whose operators compute at once.
+
+    Its memory is contiguous and never exchanged, only written; `node` and `index` say
+    which entry of the tape it came from, if any.
+    """
+
+    __slots__ = ("data", "node", "index", "__weakref__")
+    level = 0
+
+    def __init__(self, data, node=None, index=0):
+        self.data, self.node, self.index = data, node, index
+
+    @staticmethod
+    def interpret(op, inputs, attrs, name=None):
+        """Compute; when recording, also keep what was applied to what."""
+        try:
+            datas = [v.data for v in inputs]
+        except AttributeError:
+            raise _missing(op, inputs, attrs) from None
+        specs = tuple([Spec(d.shape, d.dtype) for d in datas])
+        signature = (op, specs, *attrs.values())
+        if signature not in CHECKED:  # the shape rule has the better error messages
+            op.specs_of(specs, attrs)
+            CHECKED.add(signature)
+        device = None
+        if DeviceArray in map(type, datas) or not datas:
+            device = _device_for(op, datas, attrs)
+        key = {"key": STREAM.take(1)} if op.random else {}
+        try:
+            if op.eager is None:
+                mode = {"training": STATE.training} if op.modal else {}
+                out = op.expand(specs, *inputs, **attrs, **mode)
+                return _write_states(op, inputs, attrs, out) if op.aux else out
+            if device is None:
+                with np.errstate(all="ignore"):
+                    out = op.eager(*datas, **attrs, **key)
+            else:
+                out = NDArray.run_on_device(device, op, datas, attrs, key)
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise op.sentence(HybridError, specs, attrs, error) from None
+        outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
+        node = None
+        if STATE.recording and op.grad and any(v.node is not None for v in inputs):
+            refs = tuple(
+                (v.node or Node(None, values=(v.data,)), v.index) for v in inputs
+            )
+            node = Node(op, refs, attrs, values=outs)
+        arrays = tuple(NDArray(o, node, i) for i, o in enumerate(outs))
+        return arrays if isinstance(out, tuple) else arrays[0]
+
+    def lines_up(self, other):
+        """Whether an elementwise operator fits without broadcasting."""
+        return other.level > 0 or self.data.shape == other.data.shape
+
+    def convert(self, other, op):
+        """A NumPy array beside an NDArray becomes one, in this array's dtype."""
+        if isinstance(other, np.ndarray):
+            return NDArray(placed(other.astype(self.data.dtype), self.context))
+        raise AttrError(f"{op}: an NDArray and a {type(other).__name__} do not "
+                        "combine; make an array of it with nd.array(...)")
+
+    # -- looking at it
+    @property
+    def shape(self):
+        """The length of each axis."""
+        return self.data.shape
+
+    @property
+    def dtype(self):
+        """The NumPy type of the elements."""
+        return self.data.dtype.type
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.data.size
+
+    @property
+    def ndim(self):
+        """The number of axes."""
+        return self.data.ndim
+
+    @property
+    def context(self):
+        """The device that holds the array."""
+        return context_of(self.data)
+
+    ctx = device = context
+    stype = "default"
+
+    def tostype(self, stype):
+        """This array; there is no storage but the default, which is dense."""
+        dense(stype)
+        return self
+
+    def asnumpy(self):
+        """The numbers in a NumPy array of their own."""
+        return np.array(self.data)
+
+    def asscalar(self):
+        """The one number of an array of size 1."""
+        if self.data.size != 1:
+            raise ShapeError(f"asscalar: the array has shape {self.shape}, but one "
+                             "element is needed; reduce it first, for example with "
+                             "mean()")
+        return np.asarray(self.data).reshape(())[()]
+
+    def item(self):
+        """The one number of an array of size 1, as a Python number."""
+        return self.asscalar().item()
+
+    def __float__(self):
+        return float(self.asscalar())
+
+    def __int__(self):
+        return int(self.asscalar())
+
+    __index__ = __int__
+
+    def __bool__(self):
+        if self.data.size != 1:
+            raise ShapeError(f"bool: an array of shape {self.shape} is neither true "
+                             "nor false; reduce it first, for example with (x > "
+                             "0).sum()")
+        return bool(self.asscalar())
+
+    def __len__(self):
+        return self.data.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.data, dtype=dtype)
+
+    def __repr__(self):
+        shape = "x".join(map(str, self.shape))
+        return f"\n{np.asarray(self.data)}\n<NDArray {shape} @{self.context}>"
+
+    def wait_to_read(self):
+        """Return when the numbers are there; on the processor they always are."""
+        if type(self.data) is DeviceArray:
+            self.data.device.synchronize()
+
+    # -- indexing
+    def __getitem__(self, key):
+        """A part: numbers, slices, `...`, and arrays or lists of places or of booleans.
+
+        Under `record()` every form has a gradient: what cannot be sliced is taken.
+        """
+        key = places(key)
+        taped = STATE.recording and self.node is not None
+        part = None if taped else look_up(self.data, key)
+        if part is not None:
+            return NDArray(part.reshape(part.shape or (1,)))
+        if is_basic(key):
+            return self.part(key, self.shape)
+        flat = look_up(np.arange(self.size).reshape(self.shape), key)
+        flat = NDArray(placed(flat.reshape(flat.shape or (1,)), self.context))
+        return OPS["take"](self.reshape((-1,)), flat)
+
+    def __setitem__(self, key, value):
+        self._writable("x[...] = y")
+        key = places(key)
+        value = value.data if isinstance(value, NDArray) else value
+        if isinstance(value, (np.ndarray, DeviceArray)) and value.size == 1:
+            value = np.asarray(value).item()  # a (1,) array is a number, as x[0, 0] is
+        try:
+            self.data[key] = value
+        except (ValueError, IndexError) as error:
+            raise ShapeError(f"x[...] = y: {error}") from None
+
+    def _writable(self, what):
+        if STATE.recording and self.node is not None:
+            raise HybridError(
+                f"{what} inside autograd.record(): the tape still needs the numbers "
+                "that would be overwritten; make a new array, as in x = x + y, or "
+                "write outside of record()")
+
+    def copy_from(self, other):
+        """Overwrite the numbers by another array's."""
+        self[:] = other
+        return self
+
+    def __iadd__(self, other):
+        return self._in_place("x += y", self + other)
+
+    def __isub__(self, other):
+        return self._in_place("x -= y", self - other)
+
+    def __imul__(self, other):
+        return self._in_place("x *= y", self * other)
+
+    def __itruediv__(self, other):
+        return self._in_place("x /= y", self / other)
+
+    def _in_place(self, what, result):
+        self._writable(what)
+        if result.shape != self.shape:
+            raise ShapeError(f"{what}: the result has shape {result.shape}, which does "
+                             f"not fit into x of shape {self.shape}; write x = x + y")
+        self.data[...] = result.data
+        return self
+
+    # -- copies
+    def copy(self):
+        """The same numbers in memory of their own."""
+        return OPS["_copy"](self)
+
+    def copyto(self, other):
+        """Write the numbers into another array, or into a new one on a device."""
+        if isinstance(other, NDArray):
+            return other.copy_from(self)
+        return self.interpret(COPY_TO, [self], {"context": check_context(other)})
+
+    def as_in_context(self, context):
+        """This array, if it is on the device already; else a copy there.
+
+        A copy made under `record()` has a gradient, which goes the way back.
+        """
+        context = check_context(context)
+        return self if context == self.context else self.copyto(context)
+
+    as_in_ctx = to_device = as_in_context
+
+    # -- gradients
+    def attach_grad(self, grad_req="write", stype=None):
+        """Make this array a variable: `backward` will write its gradient to `.grad`."""
+        if grad_req not in ("write", "add", "null"):
+            raise AttrError(f"attach_grad: grad_req='{grad_req}' is unknown; needed: "
+                            "write, add or null")
+        self.node = Node(None, values=(self.data,), info=Leaf(self.data, grad_req))
+        self.index = 0
+
+    @property
+    def grad(self):
+        """The gradient's buffer; `None` without `attach_grad`."""
+        leaf = self.node.info if self.node is not None else None
+        return leaf.grad if leaf else None
+
+    def detach(self):
+        """The same memory, cut off from the tape."""
+        return NDArray(self.data)
+
+
+COPY_TO = Op(name="_copyto", inputs=("data",), anywhere=True,
+             doc="The numbers in new memory on a device.",
+             infer=lambda ins, context: (ins, ins),
+             eager=lambda data, context: placed(data, context),
+             grad=lambda g, out, x, context: [g.as_in_context(x.context)])
+
+
+def _missing(op, inputs, attrs):
+    """The error that an input was not given."""
+    place = next(i for i, value in enumerate(inputs) if value is None)
+    return AttrError(f"{op.name}: the input '{op.input_names(attrs)[place]}' is "
+                     "missing")
+
+
+def _device_for(op, datas, attrs):
+    """The device that runs an operator on these inputs; `None`: NumPy, or none is
+    needed.
+
+    Raises:  HybridError if the inputs are on several.
+    """
+    if op.anywhere:
+        return None
+    context = context_of(datas[0]) if datas else check_context(None)
+    others = [i for i, data in enumerate(datas) if context_of(data) != context]
+    if others:
+        names, other = op.input_names(attrs, len(datas)), context_of(datas[others[0]])
+        to = other if context.device_type == "cpu" else context
+        raise HybridError(f"{op.name}: its input '{names[0]}' is on {context}, but "
+                          f"'{names[others[0]]}' is on {other}; bring both to one "
+                          f"device, for example by x.as_in_context({to})")
+    return None if context.device_type == "cpu" else device_of(context)
+
+
+def places(key):
+    """An index in which NumPy arrays stand for NDArrays; their fractions are cut."""
+    if isinstance(key, NDArray):
+        found = np.asarray(key.data)
+        return found if found.dtype.kind == "b" else found.astype(np.int64)
+    return tuple(map(places, key)) if isinstance(key, tuple) else key
+
+
+def look_up(data, key):
+    """`data[key]`, dense; of a DeviceArray `None` where that has gaps, which an
+    operator gathers.
+
+    Raises:  ShapeError for places that there are not.
+    """
+    try:
+        if type(data) is DeviceArray:
+            return data.part(key)
+        part = np.asarray(data[key])
+    except IndexError as error:
+        raise ShapeError(f"x[...]: {error}; the array has shape "
+                         f"{data.shape}") from None
+    return part if part.flags.c_contiguous else part.copy()
+
+
+def dense(stype):
+    """Refuse storage types other than the default."""
+    if stype not in (None, "default"):
+        raise HybridError(f"storage type '{stype}' (sparse) is not supported; every "
+                          "array is dense, which stype='default' says")
+
+
+def _write_states(op, inputs, attrs, outs):
+    """Overwrite the operator's states by what it gave after its outputs."""
+    outs, n = outs if isinstance(outs, tuple) else (outs,), op.count_outputs(attrs)
+    for place, new in zip(op.states(attrs), outs[n:], strict=False):
+        inputs[place].data[...] = new.data
+    return outs[0] if n == 1 else outs[:n]
+
+
+def _own(out):
+    """Memory that is contiguous and belongs to nobody else, as a device's always is."""
+    if type(out) is DeviceArray:
+        return out
+    out = np.asarray(out)
+    if out.base is not None:
+        return out.copy()
+    return out if out.flags.c_contiguous else np.ascontiguousarray(out)

@@ -1,0 +1,203 @@
+"""Chapter 17. Arrays in a device's memory, with NumPy's manners.
+
+Takes:   a device, shapes, dtypes, NumPy arrays.
+Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array; and
+         `new_array`, `zeros_beside` and `placed`, which make memory of either kind.
+
+Only memory without gaps: a part that has none shares the memory, another one is not
+made here. No arithmetic: kernels do that.
+What is left out: views with gaps.
+"""
+
+import math
+from numbers import Integral
+
+import numpy as np
+
+from minihybrid.context import CPU
+from minihybrid.device import device_of
+from minihybrid.op import HybridError
+
+
+def aligned(shape, dtype, raw=None):
+    """Uninitialised memory whose first byte lies at a multiple of 64, a cache line.
+
+    A vector load that crosses two cache lines costs two; weights are read only so.
+
+    raw:     bytes to use, 64 more than needed; new ones if not given.
+    """
+    dtype = np.dtype(dtype)
+    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(nbytes + 64, np.uint8) if raw is None else raw
+    start = -raw.ctypes.data % 64
+    return raw[start:start + nbytes].view(dtype).reshape(shape)
+
+
+class DeviceArray:
+    """Numbers in a device's memory, C-contiguous.
+
+    owner:   what keeps the memory: a Memory, or whatever lends it.
+
+    >>> from minihybrid.context import simulated_gpu
+    >>> x = placed(np.arange(6).reshape(2, 3), simulated_gpu())
+    >>> x[1] = 7
+    >>> np.asarray(x).tolist()
+    [[0, 1, 2], [7, 7, 7]]
+    """
+
+    __slots__ = ("device", "shape", "dtype", "address", "owner", "__weakref__")
+
+    def __init__(self, device, shape, dtype, address=None, owner=None):
+        self.device, self.shape, self.dtype = device, tuple(shape), np.dtype(dtype)
+        if owner is None:
+            owner = device.alloc(self.nbytes)
+            address = owner.address
+        self.address, self.owner = address, owner
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self):
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self):
+        """The number of bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def context(self):
+        """Where it is."""
+        return self.device.context
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __repr__(self):
+        return f"<DeviceArray {self.dtype}{list(self.shape)} @{self.context}>"
+
+    # -- the same memory
+    def reshape(self, *shape):
+        """The same memory under another shape; one length may be -1."""
+        shape = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
+        nowhere = np.broadcast_to(np.int8(0), self.shape)  # NumPy knows the rules
+        return self.view(nowhere.reshape(shape).shape)
+
+    def __getitem__(self, key):
+        """A part in the same memory.
+
+        Raises:  HybridError if it has gaps; operators gather such parts.
+        """
+        part = self.part(key)
+        if part is None:
+            raise HybridError(f"x[{key!r}]: this part of a {self} has gaps or is "
+                              "gathered; take it from the NDArray")
+        return part
+
+    def view(self, shape, offset=0):
+        """The same memory, from a byte on, under another shape."""
+        return DeviceArray(self.device, shape, self.dtype, self.address + offset,
+                           self.owner)
+
+    def part(self, key):
+        """`self[key]` in the same memory; `None` if that has gaps.
+
+        For whole numbers, slices and `...`, NumPy says where the part lies: on an array
+        of this shape, whose elements nobody reads.
+
+        Raises:  IndexError as NumPy does.
+        """
+        if not is_basic(key):
+            return None
+        nowhere = np.lib.stride_tricks.as_strided(
+            np.empty(1, self.dtype), self.shape, strides_of(self.shape, self.dtype))
+        keys = key if isinstance(key, tuple) else (key,)
+        dots = any(k is Ellipsis for k in keys)  # with them, no element is read
+        part = nowhere[keys if dots else (*keys, ...)]
+        if not part.flags.c_contiguous:
+            return None
+        return self.view(part.shape, part.ctypes.data - nowhere.ctypes.data)
+
+    # -- copies
+    def copy(self):
+        """The same numbers in other memory of the same device."""
+        made = DeviceArray(self.device, self.shape, self.dtype)
+        self.device.copy(made.address, self.address, self.nbytes)
+        return made
+
+    def __array__(self, dtype=None, copy=None):
+        """The numbers in the processor's memory, after all work of the device."""
+        found = self.device.download(self.address, self.shape, self.dtype)
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __setitem__(self, key, value):
+        """Write numbers, a NumPy array, or another array, as NumPy would broadcast."""
+        part = self.part(key)
+        if part is not None:
+            return part.write(value)
+        # A region with gaps takes the way through the processor: the whole array
+        # there, NumPy's assignment, and back.
+        host = np.asarray(self)
+        host[key] = np.asarray(value)
+        self.device.upload(self.address, host)
+
+    def write(self, value):
+        """Overwrite all numbers."""
+        if isinstance(value, DeviceArray) and value.device is self.device and \
+                (value.shape, value.dtype) == (self.shape, self.dtype):
+            return self.device.copy(self.address, value.address, self.nbytes)
+        if np.ndim(value) == 0 and not isinstance(value, DeviceArray):
+            one = set(np.asarray(value).astype(self.dtype).tobytes())
+            if len(one) == 1:  # all bytes are the same, as those of 0 are
+                return self.device.fill(self.address, one.pop(), self.nbytes)
+        host = np.empty(self.shape, self.dtype)
+        host[...] = np.asarray(value)
+        self.device.upload(self.address, host)
+
+
+def is_basic(key):
+    """Whether an index is made of whole numbers, slices and `...` only."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return all(isinstance(k, (Integral, slice)) and not isinstance(k, bool)
+               or k is Ellipsis for k in keys)
+
+
+def strides_of(shape, dtype):
+    """The bytes from one element of each axis to the next, without gaps.
+
+    >>> strides_of((2, 3), np.dtype("float32"))
+    (12, 4)
+    """
+    return tuple(math.prod(shape[i + 1:]) * dtype.itemsize for i in range(len(shape)))
+
+
+def new_array(shape, dtype, context):
+    """Uninitialised memory on a device: a NumPy array or a DeviceArray."""
+    if context is CPU:
+        return aligned(shape, dtype)
+    return DeviceArray(device_of(context), shape, dtype)
+
+
+def zeros_beside(array):
+    """Zeros of an array's shape and dtype, on its device."""
+    if type(array) is np.ndarray:
+        return np.zeros(array.shape, array.dtype)
+    made = DeviceArray(array.device, array.shape, array.dtype)
+    made[...] = 0
+    return made
+
+
+def placed(array, context):
+    """The numbers of a NumPy array or a DeviceArray, in new memory on a device."""
+    made = new_array(array.shape, array.dtype, context)
+    made[...] = array
+    return made
+
+
+def context_of(array):
+    """Where an NDArray's numbers are."""
+    return CPU if type(array) is np.ndarray else array.context

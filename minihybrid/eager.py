@@ -1,0 +1,44 @@
+"""Chapter 20. One operator on a device: a plan of a graph with one node.
+
+Takes:   a device, an operator, DeviceArrays, attributes, and the key of a random one.
+Gives:   the operator's outputs, in new memory of the device.
+
+So eager and hybridized calls run the same kernels. Plans are remembered by what they
+were made for: operator, shapes, dtypes, attributes, device.
+What is left out: forgetting plans that are not used any more.
+"""
+
+from minihybrid.array import NDArray
+from minihybrid.graph import Graph
+from minihybrid.op import Node, Spec
+from minihybrid.plan import Plan
+
+PLANS = {}  # signature -> plan, and the constants that it reads
+
+
+def run_on_device(device, op, datas, attrs, key):
+    """What `op.eager` gives on the processor: a DeviceArray, or a tuple of them."""
+    specs = tuple([Spec(d.shape, d.dtype) for d in datas])
+    signature = (device, op, specs, *attrs.values())
+    found = PLANS.get(signature)
+    if found is None:
+        plan = plan_of(device, op, specs, attrs)
+        plan.load()
+        found = PLANS[signature] = plan, plan.bind([])
+    plan, bound = found
+    outs = plan.launch(datas, bound, key.get("key", 0))
+    return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
+
+
+def plan_of(device, op, specs, attrs):
+    """The plan of one operator on inputs of these specs."""
+    names = [f"x{i}" for i in range(len(specs))]
+    nodes = [Node(None, name=name, specs=(spec,))
+             for name, spec in zip(names, specs, strict=True)]
+    node = Node(op, tuple((n, 0) for n in nodes), attrs, op.name,
+                tuple(op.specs_of(specs, attrs)[1]))
+    graph = Graph([*nodes, node], [(node, i) for i in range(node.n_outputs)])
+    return Plan(graph, names, target=device, title=op.name, expanded=True)
+
+
+NDArray.run_on_device = staticmethod(run_on_device)  # arrays come before plans
