@@ -60,7 +60,7 @@ __all__ = [
     "ShapeError", "TraceError", "__version__", "attribute", "autograd", "base",
     "context", "contrib", "cpu", "current_context", "datasets", "eager", "executor",
     "explain", "function", "gluon", "gpu", "init", "initializer", "lr_scheduler",
-    "metric", "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus", "onnx",
-    "optimizer", "params", "random", "serial", "show", "simulated_gpu", "sym", "symbol",
-    "use_np_shape", "util", "visualization", "viz",
+    "metric", "model", "name", "nd", "ndarray", "np", "np_shape", "npx", "num_gpus",
+    "onnx", "optimizer", "params", "random", "serial", "show", "simulated_gpu", "sym",
+    "symbol", "use_np_shape", "util", "visualization", "viz",
 ]
