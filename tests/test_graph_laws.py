@@ -7,7 +7,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from minihybrid import autograd, gluon, nd, sym
+from minihybrid import autograd, gluon, nd, simulated_gpu, sym
+from minihybrid.device import device_of
+from minihybrid.devicearray import placed
 from minihybrid.graph import Graph, GraphError
 from minihybrid.op import OPS, Node, Spec
 from minihybrid.passes import (
@@ -387,16 +389,18 @@ def test_the_arena_is_not_larger_than_eager_memory(program):
 # -- targets ---------------------------------------------------------------------------
 def assert_plan_agrees(graph, values, target):
     plan = Plan(graph, ["x", "y"], target=target, expanded=True)
-    assert plan.target == target, plan.target_note
+    assert target in (plan.target, plan.device), plan.target_note
     nd.random.seed(7)
     key = nd.STREAM.next
     wanted = graph.evaluate(values, key)
+    if plan.device:
+        values = {n: placed(v, plan.device.context) for n, v in values.items()}
     bound = plan.bind([values[n] for n in plan.params])
     for _ in range(2):  # the second call meets what the first one left in the arena
         nd.random.seed(7)
         outs = plan([values["x"], values["y"]], bound)
         for got, want in zip(outs, wanted, strict=True):
-            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+            np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5, atol=2e-5)
 
 
 @few
@@ -409,6 +413,13 @@ def test_numpy_plan_agrees_with_evaluation(program):
 @given(programs)
 def test_compiled_plan_agrees_with_evaluation(program):
     assert_plan_agrees(*built(program), "cpu")
+
+
+@settings(few, max_examples=60)
+@given(programs)
+def test_plan_on_a_simulated_gpu_agrees_with_evaluation(program):
+    """Every access of every thread is checked on the way."""
+    assert_plan_agrees(*built(program), device_of(simulated_gpu()))
 
 
 # -- scale -----------------------------------------------------------------------------

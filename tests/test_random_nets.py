@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
-from minihybrid import autograd, nd
+from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.gluon import HybridBlock, SymbolBlock, nn
 from minihybrid.gluon.contrib.nn import HybridConcurrent, Identity
 
@@ -318,6 +318,23 @@ def test_second_derivative_of_hybridized_agrees_with_eager(net):
 @given(nets(4))
 def test_hybridized_agrees_with_eager_compiled(net):
     check(net, "cpu")
+
+
+@settings(max_examples=25, **few)
+@given(nets(4))
+def test_on_a_simulated_gpu_agrees_with_the_processor(net):
+    """Eager and hybridized; every access of every thread is checked on the way."""
+    block, x, tolerance = network(net)
+    note(repr(block))
+    states = states_of(block)
+    wanted = results(block, x, states)
+    block.collect_params().reset_ctx(simulated_gpu())
+    x = x.as_in_context(simulated_gpu())
+    assert_all_close(results(block, x, states), wanted, tolerance)
+    block.hybridize()
+    for _ in range(2):
+        assert_all_close(results(block, x, states), wanted, tolerance)
+    assert all(p.target == "gpu" for p in block.plans.values())
 
 
 @settings(max_examples=60, **few)
