@@ -19,6 +19,7 @@ from minihybrid.bench import Timing
 from minihybrid.graph import diff
 from minihybrid.op import AttrError, HybridError
 from minihybrid.plan import nbytes_moved
+from minihybrid.simt import watch
 from minihybrid.viz import LIMIT, draw, html_table, memory_map, scrolling
 
 LINES = 400  # of one text; more would drown a notebook
@@ -61,12 +62,13 @@ class Explanation:
     plan:    the plan of these inputs;  stages: [(name, graph)];  source: the generated
              text;  memory: where each value lies.
     steps:   [(kernel, elapsed_s)], seconds; `None` without timings.
+    launches: what a simulated GPU counted (`simt.watch`); `None` elsewhere.
     """
 
-    def __init__(self, plan, steps=None, note=""):
+    def __init__(self, plan, steps=None, launches=None, note=""):
         self.plan, self.stages = plan, plan.stages
         self.source, self.memory = plan.source, plan.memory
-        self.steps, self._note = steps, note
+        self.steps, self.launches, self._note = steps, launches, note
 
     @property
     def title(self):
@@ -99,11 +101,26 @@ class Explanation:
         title = f"source: one function, {plural(plan.n_kernels, 'kernel')}"
         text = cut(self.source.rstrip())
         found.append(Section(title, text, _pre(text)))
+        if self.launches:
+            found.append(self._accesses())
         if self._note:
             found.append(Section("times: not measured", self._note, _pre(self._note)))
         elif self.steps is not None:
             found.append(self._times())
         return found
+
+    def _accesses(self):
+        rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers",
+                 "bytes")]
+        for label, (_, _, _, counts) in zip(self.plan.labels, self.launches,
+                                            strict=True):
+            nbytes = counts.total("nbytes_loaded") + counts.total("nbytes_stored")
+            rows.append((label, *(f"{n:,}" for n in (
+                counts.n_threads, counts.global_loads, counts.global_stores,
+                counts.shared_loads, counts.barriers, nbytes))))
+        return Section("accesses: what the threads of each kernel read and wrote",
+                       columns_of(rows), scrolling(html_table(rows),
+                                                   "table of accesses"))
 
     def _times(self):
         def text(elapsed_s):
@@ -215,6 +232,11 @@ def explain(net, *inputs, timings=True):
             "but a HybridBlock or a compiled function is needed; derive the net from "
             "HybridBlock, or wrap the function as minihybrid.function(f)")
     plan, arrays, bound = net.plan_for(*inputs)
+    if plan.device:
+        with watch() as launches:
+            plan(arrays, bound)
+        return Explanation(plan, launches=launches, note="what a launch on a GPU takes "
+                           "is measured by benchmarks/gpu.py" * timings)
     if not timings:
         return Explanation(plan)
     plan(arrays, bound)  # compiles it, and notes how long that takes

@@ -194,6 +194,11 @@ class Plan:
 
     # -- looking at it
     @property
+    def labels(self):
+        """What the steps of a call are called, in order."""
+        return [step.label for step in self.made.steps]
+
+    @property
     def source(self):
         """The generated text."""
         return self.made.text
@@ -236,9 +241,8 @@ class Plan:
                     self.function(*args, stop, 0, 0)
                 samples[stop].append((time.perf_counter() - start) / 10)
         medians = [statistics.median(s) for s in samples]
-        labels = [step.label for step in self.made.steps]
         times = [max(b - a, 0.0) for a, b in zip(medians, medians[1:], strict=False)]
-        return [("call", medians[0]), *zip(labels, times, strict=True)]
+        return [("call", medians[0]), *zip(self.labels, times, strict=True)]
 
     def show(self):
         """The plan in a few lines."""

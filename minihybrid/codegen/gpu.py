@@ -70,7 +70,8 @@ def generate(graph, memory, inputs):
         if body.scratch:
             passed.append((ARENA, memory.offsets[memory.scratch[node]]))
         passed += [(KEY, 0)] * len(body.numbers)
-        _launch(body.texts("NAME"), label(node), passed, kernels, steps)
+        what = label(node)
+        _launch(body.texts(f"NAME_{what}"), what, passed, kernels, steps)
     for ref, k in memory.copies:
         node, i = graph.heads[k]
         if node.specs[i].size:
@@ -102,10 +103,10 @@ def _places(graph, memory, table):
 def _launch(texts, what, passed, kernels, steps):
     """Enter the kernels of a node, unless their texts are known, and their launches."""
     for text, grid, block in texts:
-        name = kernels.setdefault(text, f"k{len(kernels)}_{what}")
-        alone = text.replace("NAME", f"k_{what}", 1)
+        name = kernels.setdefault(text, f"k{len(kernels)}")
+        alone = text.replace("NAME", "k", 1)
         module = f"{header(alone, '.', IMPORTS)}\n\n{alone}\n"
-        steps.append(GpuStep(module, f"k_{what}", name, passed, grid, block))
+        steps.append(GpuStep(module, f"k_{what}", f"{name}_{what}", passed, grid, block))
 
 
 def _call(step, names):
@@ -118,7 +119,7 @@ def _call(step, names):
 def _copy(spec):
     """The kernel of an output that is an input, or another output."""
     kind, n = type_name(spec.dtype), spec.size
-    text = (f"def NAME(a0: {kind}[{n}], out: {kind}[{n}]):\n"
+    text = (f"def NAME_copy(a0: {kind}[{n}], out: {kind}[{n}]):\n"
             f"    i = cuda.blockIdx.x * {BLOCK} + cuda.threadIdx.x\n"
             f"    if i < {n}:\n        out[i] = a0[i]")
     return text, (-(-n // BLOCK), 1, 1), (BLOCK, 1, 1)

@@ -11,6 +11,7 @@ between the threads of a block, and have texts of their own.
 What is left out: blocks chosen by trial; every length here is a rule.
 """
 
+import textwrap
 from contextlib import contextmanager
 
 from minihybrid.codegen.device import functions
@@ -21,6 +22,7 @@ from minihybrid.passes.rows import rows_of
 
 BLOCK = 256    # threads of a block, where nothing else decides
 WARP = 32      # threads that go in step; a block is whole warps
+LINE = 88      # characters
 WIDE = 4       # float32 numbers that one thread can load at once,
 WIDE_FROM = 2**18  # where so many elements keep all multiprocessors busy anyway
 
@@ -103,6 +105,10 @@ class GpuKernel(Kernel):
         args = [f"{a}: {type_name(a.dtype)}[{a.size}]" for a in self.arrays]
         args += [f"{number}: uint64" for number in self.numbers]
         head = f"def {name}({', '.join(args)}):"
+        if len(head) > LINE:
+            head = f"def {name}(\n" + textwrap.fill(
+                ", ".join(args) + "):", LINE, initial_indent=" " * 8,
+                subsequent_indent=" " * 8, break_on_hyphens=False)
         return [("\n".join([head, *lines]), *launch) for lines, launch in self.parts
                 if lines]
 
