@@ -103,10 +103,10 @@ def _places(graph, memory, table):
 def _launch(texts, what, passed, kernels, steps):
     """Enter the kernels of a node, unless their texts are known, and their launches."""
     for text, grid, block in texts:
-        name = kernels.setdefault(text, f"k{len(kernels)}")
+        name = f"{kernels.setdefault(text, f'k{len(kernels)}')}_{what}"
         alone = text.replace("NAME", "k", 1)
         module = f"{header(alone, '.', IMPORTS)}\n\n{alone}\n"
-        steps.append(GpuStep(module, f"k_{what}", f"{name}_{what}", passed, grid, block))
+        steps.append(GpuStep(module, f"k_{what}", name, passed, grid, block))
 
 
 def _call(step, names):
