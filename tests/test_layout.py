@@ -47,7 +47,8 @@ READING_ORDER = """
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
     simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
-    simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver
+    simt.checked simt.plain simt.device simt.program simt.fast simt.cuda
+    simt.heap simt.driver
     simt
     reuse plan tiers compiled executor
     files params legacy serial model
