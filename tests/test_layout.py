@@ -53,6 +53,7 @@ READING_ORDER = """
     codegen.c_vectors codegen.c_helpers codegen.c codegen
     launch reuse plan tiers compiled executor
     eager
+    simt.cuda
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer

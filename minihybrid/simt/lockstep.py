@@ -37,15 +37,16 @@ def axes3(sizes, kernel, what):
 class Run:
     """One launch: its kernel, grid and block, and the names of its threads and lines.
 
-    text: number of a line -> its text.
+    text:   number of a line -> its text;
+    strict: whether storing a float64 as float32 is an error.
 
     >>> run = Run("add", {3: "  out[i] = a[i]"}, 2, 4)
     >>> run.who(5), run.line(3)
     ('thread 1 of block 1', 'line 3 (`out[i] = a[i]`)')
     """
 
-    def __init__(self, name, text, grid, block):
-        self.name, self.text = name, text
+    def __init__(self, name, text, grid, block, strict=True):
+        self.name, self.text, self.strict = name, text, strict
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
         self.n_block = math.prod(self.block)
         self.n_threads = self.n_block * math.prod(self.grid)
@@ -84,14 +85,14 @@ def short(position, sizes):
     return position[0] if n == 1 else position[:n]
 
 
-def compile_maker(rewritten, name, text, namespace):
-    """Execute the maker's definition; its lines are those of the kernel's source."""
+def execute(tree, name, text, namespace):
+    """The function that a tree defines; its lines are those of the kernel's source."""
     filename = f"<kernel {name}>"
     lines = [text.get(k, "") + "\n" for k in range(1, max(text) + 1)]
     linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
     namespace = dict(namespace)
-    exec(compile(rewritten.tree, filename, "exec"), namespace)
-    return namespace["make"]
+    exec(compile(tree, filename, "exec"), namespace)
+    return namespace[tree.body[0].name]
 
 
 def run_blocks(run, make, arguments, shared, barriers):

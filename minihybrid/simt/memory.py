@@ -36,7 +36,7 @@ class Watcher:
     group: how many threads in a row are one user: 1, or those of a block.
     """
 
-    __slots__ = ("group", "first", "second")
+    __slots__ = ("group", "first", "second", "reads", "writes", "atomics")
 
     def __init__(self, group=1):
         self.group = group
@@ -46,6 +46,18 @@ class Watcher:
         """Forget: a barrier orders what was before and what comes."""
         self.first = {kind: {} for kind in DOES}   # kind -> element -> (user, t, line)
         self.second = {kind: {} for kind in DOES}  # the same, of another user
+        self.reads, self.writes, self.atomics = self.first.values()
+
+    def read(self, element, t, line):
+        """`use("read", ...)`, quickly: most uses are reads, and race with nothing."""
+        if self.writes or self.atomics:
+            return self.use("read", element, t, line)
+        who = self.reads.get(element)
+        if who is None:
+            self.reads[element] = t // self.group, t, line
+        elif who[0] != t // self.group:
+            self.second["read"].setdefault(element, (t // self.group, t, line))
+        return None
 
     def use(self, kind, element, t, line):
         """Note a use, and give the earlier one that races with it: (kind, t, line)."""
@@ -76,8 +88,8 @@ class Array:
     """
 
     __slots__ = ("run", "name", "values", "shape", "size", "ndim", "dtype", "loads",
-                 "stores", "atomics", "load4s", "store4s", "watchers", "start",
-                 "scale", "written", "get", "wrap", "narrow")
+                 "stores", "atomics", "load4s", "store4s", "watchers",
+                 "watcher", "start", "scale", "written", "get", "wrap", "narrow")
 
     def __init__(self, run, name, values, shape, watchers=(), unit=None):
         self.run, self.name, self.values = run, name, values.reshape(-1)
@@ -90,9 +102,10 @@ class Array:
         # Two arguments may be the same memory: elements are watched by address.
         self.start = values.ctypes.data // unit if unit else 0
         self.scale = values.itemsize // unit if unit else 1
+        self.watcher = watchers[0] if len(watchers) == self.scale == 1 else None
         self.written = None if unit else bytearray(self.size)
         self.get, self.wrap = load_as(self.values), store_as(self.dtype)
-        self.narrow = self.dtype.kind == "f" and self.dtype.itemsize < 8
+        self.narrow = run.strict and self.dtype.kind == "f" and self.dtype.itemsize < 8
 
     def begin(self):
         """A new block begins: its shared memory holds nothing yet."""
@@ -103,13 +116,18 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, _):
-        raise KernelError(f"array {self.name} is used under another name or by another "
+        raise TypeError(f"array {self.name} is used under another name or by another "
                           "function; inside a kernel, use elements of its arguments "
                           "and shared arrays by their own names")
 
     # -- where -------------------------------------------------------------------------
     def place(self, index, t, line):
         """The place of an element in the flat array."""
+        if type(index) is tuple and len(index) == self.ndim == 2:
+            (y, x), (height, width) = index, self.shape
+            if type(y) is int and type(x) is int and (
+                    0 <= y < height and 0 <= x < width):
+                return y * width + x
         indices = index if type(index) is tuple else (index,)
         if len(indices) != self.ndim:
             self.fail(KernelError, index, t, line,
@@ -150,14 +168,17 @@ class Array:
         """Raise: thread t and another one race for element i."""
         run = self.run
         where = ", ".join(str(int(k)) for k in np.unravel_index(i, self.shape))
-        same_block = run.thread(t)[0] == run.thread(other)[0]
-        remedy = ("put cuda.syncthreads() between the two uses" if same_block else
-                  "nothing orders threads of different blocks, so let one thread do "
-                  "both, use an atomic, or start a second kernel")
+        place = "the same line" if line == other_line else run.line(other_line)
+        if run.thread(t)[0] != run.thread(other)[0]:
+            remedy = "nothing orders blocks, so use an atomic or two kernels"
+        elif line == other_line:
+            remedy = "give each thread an element of its own, or use an atomic"
+        else:
+            remedy = "put cuda.syncthreads() between the two lines"
         raise RaceError(
             f"kernel '{run.name}', {run.line(line)}: race for {self.name}[{where}], "
-            f"which {run.who(t)} {DOES[kind]}, and {run.who(other)} "
-            f"{DID[earlier]} in {run.line(other_line)}; {remedy}",
+            f"which {run.who(t)} {DOES[kind]}, and {run.who(other)} {DID[earlier]} in "
+            f"{place}; {remedy}",
             run.name, line, (run.thread(t), run.thread(other)))
 
     # -- what kernels call -------------------------------------------------------------
@@ -168,15 +189,20 @@ class Array:
         self.loads[t] += 1
         if self.written is not None and not self.written[index]:
             self.uninitialised(index, t, line)
-        if self.watchers:
+        if self.watcher is not None:
+            found = self.watcher.read(self.start + index, t, line)
+            if found is not None:
+                self.race("read", index, t, line, *found)
+        elif self.watchers:
             self.use("read", index, t, line)
-        return self.get(index)
+        return self.values[index] if self.get is None else self.get(index)
 
     def uninitialised(self, i, t, line):
         """Raise: element i of a shared array was read before it was written."""
         index = tuple(int(k) for k in np.unravel_index(i, self.shape))
         self.fail(UninitialisedError, index, t, line, "is read, but no thread of the "
-                  "block has written it: shared memory begins with any numbers")
+                  "block has written it: shared memory begins with any numbers; write "
+                  "it first, and let cuda.syncthreads() stand between")
 
     def store(self, index, value, t, line):
         """`array[index] = value`, by thread t in a line."""
@@ -209,7 +235,7 @@ class Array:
             self.uninitialised(i, t, line)
         if self.watchers:
             self.use("atomic", i, t, line)
-        old = self.get(i)
+        old = self.values[i] if self.get is None else self.get(i)
         self.put(i, COMBINE[kind](old, self.number(value)), t, line)
         return old
 

@@ -45,8 +45,8 @@ def load4(array, index):
 
 def store4(array, index, four):
     """Write four neighbours."""
-    for k in range(4):
-        array[index + k] = four[k]
+    array[index], array[index + 1] = four[0], four[1]
+    array[index + 2], array[index + 3] = four[2], four[3]
 
 
 PLAIN = {function.__name__: function
@@ -66,7 +66,7 @@ class Whole:
     __slots__ = ("values", "get", "wrap")
 
     def __init__(self, values):
-        self.values, self.get = values, load_as(values)
+        self.values, self.get = values, load_as(values) or values.__getitem__
         self.wrap = CONSTRUCTORS[values.dtype.name]
 
     def __getitem__(self, index):
