@@ -19,10 +19,10 @@ READING_ORDER = """
     ops.tiling
     ops.ordering
     ops.sequence
-    ops.products
+    ops.products ops.gputiles ops.gpuproducts
     ops.neural
     ops.functions
-    ops.flatshift ops.imagelanes ops.imagecolumns
+    ops.flatshift ops.imagelanes ops.imagecolumns ops.gpuimages
     ops.convolution
     ops.pooling
     ops.random

@@ -37,6 +37,15 @@ from minihybrid.ops.flatshift import (
     weight_loops,
     weight_scratch,
 )
+from minihybrid.ops.gpuimages import (
+    data_lengths,
+    data_product,
+    forward_lengths,
+    forward_product,
+    weight_lengths,
+    weight_product,
+)
+from minihybrid.ops.gpuproducts import product_work
 from minihybrid.ops.imagecolumns import columns_fit, columns_loops, columns_scratch
 from minihybrid.ops.imagelanes import (
     lanes_backward,
@@ -214,6 +223,10 @@ conv = register(
     cpu=lambda k, data, weight, out, **a: _form(_numbers(data, out, a), out)[0](
         k, data, weight, out),
     scratch=lambda ins, outs, **a: _form(_numbers(ins[0], outs[0], a), outs[0])[1],
+    gpu=lambda k, data, weight, out, **a: forward_product(
+        k, data, weight, out, _numbers(data, out, a)),
+    gpu_scratch=lambda ins, outs, **a: product_work(
+        forward_lengths(_numbers(ins[0], outs[0], a)), a["num_group"], outs[0].dtype),
     grad=lambda g, out, data, weight, **a: (
         conv_data(g, weight, **a), conv_weight(data, g, **a)),
     doc="Sums of windows of the data (N, C, *size) times weights (O, C / G, *kernel).")
@@ -224,6 +237,10 @@ conv_data = register(
     cpu=lambda k, grad, weight, out, **a: _data_form(
         _data_numbers(grad, weight, a), out)[0](k, grad, weight, out),
     scratch=lambda ins, outs, **a: _data_form(_data_numbers(*ins, a), outs[0])[1],
+    gpu=lambda k, grad, weight, out, **a: data_product(
+        k, grad, weight, out, _data_numbers(grad, weight, a)),
+    gpu_scratch=lambda ins, outs, **a: product_work(
+        data_lengths(_data_numbers(*ins, a)), a["num_group"], outs[0].dtype),
     grad=lambda g, out, grad, weight, **a: (
         conv(g, weight, **a), conv_weight(g, grad, **a)),
     doc="The gradient of `_conv` with respect to the data: each output's number goes "
@@ -235,6 +252,10 @@ conv_weight = register(
     cpu=lambda k, data, grad, out, **a: _weight_form(
         _numbers(data, grad, a), out)[0](k, data, grad, out),
     scratch=lambda ins, outs, **a: _weight_form(_numbers(*ins, a), outs[0])[1],
+    gpu=lambda k, data, grad, out, **a: weight_product(
+        k, data, grad, out, _numbers(data, grad, a)),
+    gpu_scratch=lambda ins, outs, **a: product_work(
+        weight_lengths(_numbers(*ins, a)), a["num_group"], outs[0].dtype),
     grad=lambda g, out, data, grad, **a: (
         conv_data(grad, g, **a), conv(data, g, **a)),
     doc="The gradient of `_conv` with respect to the weights.")

@@ -6,6 +6,8 @@ Gives:   the records, with loops for the compiled target where they are not elem
 What is left out: convolutions and normalisations.
 """
 
+from functools import partial
+
 import numpy as np
 
 from minihybrid.op import (
@@ -34,6 +36,7 @@ from minihybrid.ops.elementwise import (
     softsign,
     tanh,
 )
+from minihybrid.ops.gpuproducts import matrix_product, matrix_work, product_work
 from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import arange, full, made, reshape, reshape_like
 from minihybrid.ops.layout import flatten as flatten_rows
@@ -87,7 +90,7 @@ def _scratch(ins, outs, transpose_a, transpose_b):
 matmul = register(
     "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
     infer=forward(_matmul_rule, "dot"), eager=_matmul_eager, grad=_matmul_grad,
-    cpu=product_loops, scratch=_scratch,
+    cpu=product_loops, scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work,
     numpy=lambda a, b, out, transpose_a, transpose_b: (
         f"np.dot({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
     doc="(M, K) times (K, N) -> (M, N).")
@@ -165,7 +168,7 @@ batch_dot = register(
     "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
     infer=forward(_batch_dot_rule, "batch_dot"),
     eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
-    scratch=_scratch,
+    scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work,
     doc="(..., M, K) times (..., K, N) -> (..., M, N), one product a sample.")
 
 
@@ -210,18 +213,25 @@ def _fc_grad(g, out, data, weight, *bias, num_hidden, no_bias, flatten):
     return grads if no_bias else (*grads, sum_(g, axis=0))
 
 
-def _fc_cpu(k, data, weight, *bias, num_hidden, no_bias, flatten):
+def _fc_loops(loops, k, data, weight, *bias, num_hidden, no_bias, flatten):
     *bias, out = bias
     rows = out.size // max(num_hidden, 1)
     data = k.part(data, None, (rows, weight.shape[1]))
     out = k.part(out, None, (rows, num_hidden))
-    product_loops(k, data, weight, out, False, True, *bias)
+    loops(k, data, weight, out, False, True, *bias)
+
+
+def _fc_lengths(ins, outs, num_hidden):
+    return outs[0].size // max(num_hidden, 1), num_hidden, ins[1].shape[1]
 
 
 def _fc_scratch(ins, outs, num_hidden, **_):
-    rows = outs[0].size // max(num_hidden, 1)
-    return product_scratch(rows, num_hidden, ins[1].shape[1], outs[0].dtype, False,
+    return product_scratch(*_fc_lengths(ins, outs, num_hidden), outs[0].dtype, False,
                            True)
+
+
+def _fc_work(ins, outs, num_hidden, **_):
+    return product_work(_fc_lengths(ins, outs, num_hidden), 1, outs[0].dtype)
 
 
 def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
@@ -232,8 +242,9 @@ def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
 
 fully_connected = register(
     "FullyConnected",
-    inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad, cpu=_fc_cpu,
-    scratch=_fc_scratch,
+    inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad,
+    cpu=partial(_fc_loops, product_loops), scratch=_fc_scratch,
+    gpu=partial(_fc_loops, matrix_product), gpu_scratch=_fc_work,
     numpy=_fc_numpy,
     attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},

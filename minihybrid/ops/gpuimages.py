@@ -1,0 +1,251 @@
+"""Chapter 19. Convolutions on the GPU: products of matrices that nobody writes down.
+
+Takes:   a kernel writer (`codegen.gpukernel`), flat arrays, the numbers of a shape.
+Gives:   `forward_product`, `data_product`, `weight_product` and their work: a
+         convolution and its gradients, as products with operands of their own.
+
+The outputs of a convolution are weights times columns, (O, C taps) (C taps, N places),
+where a column is what one output sees. The columns would be many times larger than the
+data. So they stay where they are: an operand computes from (column, depth) which number
+of the data it is, or that it lies in the padding and is zero. The gradients are the
+same with other operands. A depthwise convolution is a product with one row a channel:
+then a thread sums an output.
+
+Source:  Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014).
+What is left out: Winograd's form; the zeros that a stride brings into the gradient of
+the data are multiplied.
+"""
+
+from math import prod
+
+from minihybrid.ops.gpuproducts import Matrix, product, product_work
+from minihybrid.ops.shapes import row_major
+
+
+def parts_of(text, lengths):
+    """The texts of a number's places along axes, the last one fastest.
+
+    >>> parts_of("i", (2, 3, 1, 4))
+    ['i // 12', 'i // 4 % 3', '0', 'i % 4']
+    """
+    texts, inner = [], prod(lengths)
+    for d, n in enumerate(lengths):
+        inner //= n
+        part = text if inner == 1 else f"{text} // {inner}"
+        texts.append("0" if n == 1 else f"{part} % {n}" if prod(lengths[:d]) > 1
+                     else part)
+    return texts
+
+
+class Images:
+    """(channel, sample and place): the numbers of images (N, C, *size).
+
+    along_depth: whether the places are depths, and the channels places; or the other
+                 way round.
+    """
+
+    def __init__(self, buf, channels, group, places, along_depth):
+        self.buf, self.channels, self.group = buf, channels, group
+        self.places, self.along_depth = places, along_depth
+        self.n = buf.shape[0]
+        self.wide = places % 4 == 0
+
+    def begin(self, k, place):
+        """What is computed once for a channel, or for a sample and place."""
+        name = k.name("from")
+        k(f"{name} = {self.channel(place) if self.along_depth else self.spot(place)}")
+        return name
+
+    def at(self, k, place, depth):
+        """The index of a number; all of them may be read."""
+        more = self.spot(depth) if self.along_depth else self.channel(depth)
+        return f"{place} + {more}", ""
+
+    def channel(self, text):
+        """Where a channel of the group begins in its sample."""
+        start = f"batch * {self.group * self.places} + " * (self.channels > self.group)
+        return f"{start}{text} * {self.places}"
+
+    def spot(self, text):
+        """Where a sample begins, and the place in a channel."""
+        if self.n == 1:
+            return text
+        return f"{text} // {self.places} * {self.channels * self.places}" \
+            f" + {text} % {self.places}"
+
+
+class Windows:
+    """(channel and tap, sample and output): the numbers that outputs see.
+
+    along_depth: whether the outputs are depths, and the taps places (the gradient of
+                 the weights); or the other way round.
+    """
+
+    wide = False
+
+    def __init__(self, data, s, along_depth):
+        self.buf, self.s, self.along_depth = data, s, along_depth
+
+    def begin(self, k, place):
+        """What is computed once for a tap, or for an output: names of where it is
+        along each axis, then of where that lies in memory."""
+        return self.seen(k, place, not self.along_depth)
+
+    def seen(self, k, text, is_output):
+        """The part of an output's place, or of a tap's."""
+        s = self.s
+        plane, steps = prod(s.size), row_major(s.size)
+        lead, *axes = parts_of(text, (s.n, *s.out) if is_output else
+                               (s.c // s.g, *s.kernel))
+        names, terms = [], [f"({lead}) * {s.c * plane if is_output else plane}"]
+        for part, by, pad in zip(axes, s.stride if is_output else s.dilate, s.pad,
+                                 strict=True):
+            names.append(k.name("y"))
+            by = f" * {by}" if by > 1 else ""
+            k(f"{names[-1]} = {f'({part})' if by else part}{by}"
+              f"{f' - {pad}' if is_output and pad else ''}")
+        if is_output and s.g > 1:
+            terms.append(f"batch * {s.c // s.g * plane}")
+        terms += [f"{name} * {step}" for name, step in zip(names, steps, strict=True)]
+        base = k.name("from")
+        k(f"{base} = {' + '.join(terms)}")
+        return *names, base
+
+    def at(self, k, place, depth):
+        """The index of a number, and when it is not padding."""
+        *here, base = place
+        *there, more = self.seen(k, depth, self.along_depth)
+        inside = [f"0 <= {y} + {x} < {n}" for y, x, n, pad in
+                  zip(here, there, self.s.size, self.s.pad, strict=True) if pad]
+        return f"{base} + {more}", " and ".join(inside)
+
+
+class Spread:
+    """(filter and tap, sample and place): the outputs that have seen a place through
+    a tap, as the gradient of the data sums them.
+    """
+
+    wide = along_depth = False
+
+    def __init__(self, grad, s):
+        self.buf, self.s = grad, s
+
+    def begin(self, k, place):
+        """What is computed once for a place."""
+        s, names = self.s, []
+        sample, *axes = parts_of(place, (s.n, *s.size))
+        for part, pad in zip(axes, s.pad, strict=True):
+            names.append(k.name("y"))
+            k(f"{names[-1]} = {part}{f' + {pad}' if pad else ''}")
+        base, plane = k.name("from"), prod(s.out)
+        group = f" + batch * {s.o // s.g * plane}" if s.g > 1 else ""
+        k(f"{base} = ({sample}) * {s.o * plane}{group}")
+        return *names, base
+
+    def at(self, k, place, depth):
+        """The index of an output's gradient, and when there is this output."""
+        s = self.s
+        *here, base = place
+        channel, *taps = parts_of(depth, (s.o // s.g, *s.kernel))
+        inside, terms = [], [base, f"({channel}) * {prod(s.out)}"]
+        for y, tap, by, stride, n, step in zip(
+                here, taps, s.dilate, s.stride, s.out, row_major(s.out), strict=True):
+            name = k.name("y")
+            k(f"{name} = {y} - {f'({tap}) * {by}' if by > 1 else f'({tap})'}")
+            inside.append(f"0 <= {name} < {n * stride}")
+            if stride > 1:
+                inside.append(f"{name} % {stride} == 0")
+                name = f"{name} // {stride}"
+            terms.append(f"{name} * {step}")
+        return " + ".join(terms), " and ".join(inside)
+
+
+class Filters:
+    """(channel, filter and tap): the weights as the gradient of the data reads them."""
+
+    wide, along_depth = False, True
+
+    def __init__(self, weight, s):
+        self.buf, self.s = weight, s
+
+    def begin(self, k, place):
+        """A channel's own part."""
+        s, taps = self.s, prod(self.s.kernel)
+        group = f" + batch * {s.o // s.g * s.c // s.g * taps}" if s.g > 1 else ""
+        name = k.name("from")
+        k(f"{name} = {place} * {taps}{group}")
+        return name
+
+    def at(self, k, place, depth):
+        """The index of a weight; all of them may be read."""
+        s, taps = self.s, prod(self.s.kernel)
+        return f"{place} + {depth} // {taps} * {s.c // s.g * taps} + " \
+            f"{depth} % {taps}", ""
+
+
+def is_pointwise(s):
+    """Whether each output sees one place, its own."""
+    return {*s.kernel, *s.stride} == {1} and not any(s.pad)
+
+
+def seen_by(data, s, along_depth):
+    """The data as outputs see them."""
+    if is_pointwise(s):
+        return Images(data, s.c, s.c // s.g, prod(s.size), along_depth)
+    return Windows(data, s, along_depth)
+
+
+def in_images(s, channels, size):
+    """Where (channel of the group, sample and place) lies in the output."""
+    plane, group = prod(size), channels // s.g
+
+    def place(row, col):
+        channel = f"batch * {group} + {row}" if s.g > 1 else row
+        start = f"({col} // {plane} * {channels} + {channel}) * {plane} + " \
+            if s.n > 1 else f"({channel}) * {plane} + "
+        return f"{start}{col} % {plane}" if s.n > 1 else start + col, {1: channel}
+    return place
+
+
+# -- the three products ----------------------------------------------------------------
+def forward_lengths(s):
+    """(filters, outputs, channels and taps) of each group."""
+    return s.o // s.g, s.n * prod(s.out), s.c // s.g * prod(s.kernel)
+
+
+def forward_product(k, data, weight, out, s):
+    """out = weights times what the outputs see."""
+    m, _, depth = lengths = forward_lengths(s)
+    start = f"batch * {m * depth} + " * (s.g > 1)
+    product(k, lengths, Matrix(weight, m, depth, True, start), seen_by(data, s, False),
+            in_images(s, s.o, s.out), s.g)
+
+
+def data_lengths(s):
+    """(channels, places, filters and taps) of each group."""
+    return s.c // s.g, s.n * prod(s.size), s.o // s.g * prod(s.kernel)
+
+
+def data_product(k, grad, weight, out, s):
+    """The gradient of the data = weights, transposed, times gradients of outputs."""
+    m, _, depth = lengths = data_lengths(s)
+    if is_pointwise(s):
+        start = f"batch * {m * depth} + " * (s.g > 1)
+        a = Matrix(weight, m, depth, False, start)
+        b = Images(grad, s.o, s.o // s.g, prod(s.out), False)
+    else:
+        a, b = Filters(weight, s), Spread(grad, s)
+    product(k, lengths, a, b, in_images(s, s.c, s.size), s.g)
+
+
+def weight_lengths(s):
+    """(filters, channels and taps, outputs) of each group."""
+    return s.o // s.g, s.c // s.g * prod(s.kernel), s.n * prod(s.out)
+
+
+def weight_product(k, data, grad, out, s):
+    """The gradient of the weights = gradients of outputs times what they have seen."""
+    m, n, _ = lengths = weight_lengths(s)
+    start = f"batch * {m * n} + " * (s.g > 1)
+    product(k, lengths, Images(grad, s.o, m, prod(s.out), True), seen_by(data, s, True),
+            lambda row, col: (f"{start}{row} * {n} + {col}", None), s.g)
