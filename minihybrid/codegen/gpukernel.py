@@ -15,7 +15,7 @@ import textwrap
 from contextlib import contextmanager
 
 from minihybrid.codegen.device import functions
-from minihybrid.codegen.gpurows import GpuRows
+from minihybrid.codegen.gpurows import GpuRows, type_name
 from minihybrid.codegen.source import Buf, Kernel, joined_axes, place
 from minihybrid.op import Node, Spec
 from minihybrid.passes.rows import rows_of
@@ -181,8 +181,3 @@ def scratch_of(node):
     if not size:
         return None
     return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
-
-
-def type_name(dtype):
-    """Numba's name of a dtype."""
-    return "boolean" if dtype.kind == "b" else dtype.name

@@ -1,10 +1,345 @@
-"""Chapter 18. Reductions on the GPU: a block of threads a row."""
+"""Chapter 18. Reductions on the GPU: threads share a row, and meet in shared memory.
+
+Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
+Gives:   `GpuRows`, the passes over a row, each by all the row's threads at once.
+         `Team`, how many threads share a row, and how many rows a block has.
+
+In a pass each thread takes every T-th element of its row: neighbouring threads read
+neighbours. Then T partial results are added in a tree: half of the threads add the
+other half's, then a quarter, until one is left, and a barrier after each level. What is
+an element of the row is computed again in each pass that reads it; only its inputs lie
+in memory. Where rows are few and long, several blocks share a row, and each pass ends
+its kernel: the next one adds up the partial results of all blocks, always in one order.
+What is left out: sums by instructions of a warp, which need no shared memory.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from minihybrid.codegen.rows import RowWriter
+from minihybrid.passes.rows import is_literal, size_of
+
+WARP = 32     # threads that go in step, and read neighbours by one request
+BLOCK = 256   # threads of a block at least, if there is so much to do,
+MOST = 512    # and at most: more would leave each thread too few registers
+EACH = 4      # elements of a row for each thread before another one is worth it
+CUT = 16      # the same before another block is worth it
+SPREAD = 256  # blocks that keep all multiprocessors busy
+PARTS = 4     # blocks a row, at least, that are worth another kernel
+SUMS = 4      # results that go through a tree together, for lack of shared memory
 
 
-class GpuRows:
+def power_of_two(n):
+    """The smallest power of two that is not below n.
+
+    >>> [power_of_two(n) for n in (0, 1, 3, 32, 33)]
+    [1, 1, 4, 32, 64]
+    """
+    return 1 << max(n - 1, 0).bit_length()
+
+
+@dataclass(frozen=True)
+class Team:
+    """How threads share rows: `along` a row, so many `rows` a block, `parts` a row.
+
+    Where neighbours in memory lie in different rows, a warp takes 32 rows. A thread has
+    four elements or more, a block 256 threads or more, as far as there are elements.
+
+    >>> Team.of(1000, 64, False), Team.of(10, 64, False)
+    (Team(along=256, rows=1, parts=1), Team(along=4, rows=64, parts=1))
+    >>> Team.of(1000, 64, True), Team.of(10**6, 1, False)
+    (Team(along=16, rows=32, parts=1), Team(along=512, rows=1, parts=122))
+    """
+
+    along: int
+    rows: int
+    parts: int
+
+    @classmethod
+    def of(cls, n, n_rows, across):
+        """The team for so many rows of length n."""
+        most = power_of_two(n_rows)
+        rows = min(WARP, most) if across else 1
+        along = min(power_of_two(-(-n // EACH)), MOST // rows)
+        rows = max(rows, min(BLOCK // along, most))
+        parts = min(SPREAD // -(-n_rows // rows), n // (along * CUT))
+        return cls(along, rows, parts if parts >= PARTS else 1)
+
+
+def team_of(rows):
+    """The team of a step's rows; it cuts none whose sums differ in their dtypes."""
+    frame = rows.frame
+    team = Team.of(frame.n, size_of(frame.kept), frame.across)
+    if any(n.specs[0].dtype != rows.dtype for n in reductions(rows)):
+        return Team(team.along, team.rows, 1)
+    return team
+
+
+def type_name(dtype):
+    """Numba's name of a dtype.
+
+    >>> from numpy import dtype
+    >>> type_name(dtype("bool"))
+    'boolean'
+    """
+    return "boolean" if dtype.kind == "b" else dtype.name
+
+
+def reductions(rows):
+    """The nodes that take a row and give one number."""
+    return [n for n in rows.stats if n.op.reduce]
+
+
+class GpuRows(RowWriter):
     """Writes the kernels of reductions along the axes of one frame."""
 
     @staticmethod
     def scratch_of(rows):
-        """How many numbers wait in global memory, and their dtype."""
-        return 0, None
+        """How many partial results wait in global memory, and their dtype."""
+        team, n_rows = team_of(rows), size_of(rows.frame.kept)
+        n = len(reductions(rows)) * team.parts * n_rows
+        return (n, rows.dtype) if team.parts > 1 else (0, None)
+
+    def write(self):
+        """One kernel with all passes; or one for each, if several blocks share a row.
+
+        Then each begins with what the passes before it have found.
+        """
+        self.team, self.n_rows = team_of(self.rows), size_of(self.frame.kept)
+        depths = range(max(self.rows.depth.values()) + 1)
+        if self.team.parts == 1:
+            with self.kernel(self.nodes, 1):
+                for depth in depths:
+                    self.write_pass(depth, *self.of_pass(depth))
+            return
+        for depth in depths:
+            sums, outs = self.of_pass(depth)
+            live = self.live(depth, sums, outs)
+            with self.kernel(live, self.team.parts if sums or outs else 1):
+                for before in range(depth):
+                    self.add_parts(before, [n for n in self.of_pass(before)[0]
+                                            if n in live])
+                self.write_pass(depth, sums, outs)
+                self.keep_parts(sums)
+            self.k.then()
+
+    def of_pass(self, depth):
+        """The reductions of a pass, and the elements of rows that it writes."""
+        rows = self.rows
+        return ([n for n in reductions(rows) if rows.depth[n] == depth + 1],
+                [n for n in self.nodes if n not in self.stats
+                 and rows.depth[n] == depth and self.is_kept(n)])
+
+    def live(self, depth, sums, outs):
+        """The nodes that the kernel of one pass alone needs."""
+        live = {n.inputs[0][0] for n in sums} | set(outs) | {
+            n for n in self.stats if self.rows.depth[n] == depth
+            and (n, 0) in self.k.outs}
+        for node in reversed(self.nodes):
+            if node in live and not node.op.reduce and not self.waits(node, depth):
+                live |= {n for n, _ in node.inputs}
+        return live
+
+    # -- threads
+    @contextmanager
+    def kernel(self, live, parts):
+        """One launch: the row of each thread, and its place among the row's threads.
+
+        live:    the nodes to be computed.
+        """
+        k, (along, rows) = self.k, (self.team.along, self.team.rows)
+        self.live_nodes, self.parts, self.known = live, parts, {}
+        self.arrays, self.n_trees = {}, 0  # in shared memory
+        aside = self.across or along == 1  # the rows are neighbours
+        k.threads((-(-self.n_rows // rows), parts),
+                  (rows, along) if aside else (along, rows))
+        r, t = "xy" if aside else "yx"
+        if along > 1:
+            k(f"t = cuda.threadIdx.{t}")
+        self.me, self.first = "t", "0"
+        if along > 1 and rows > 1:
+            self.me = "me"
+            self.first = f"cuda.threadIdx.{r}" + ("" if aside else f" * {along}")
+            k("me = " + (f"t * {rows} + cuda.threadIdx.{r}" if aside else
+                         f"cuda.threadIdx.{r} * {along} + t"))
+        self.row = "0"
+        if self.kept:
+            self.row = f"k{self.kept[0]}" if len(self.kept) == 1 else "row"
+            k(f"{self.row} = cuda.blockIdx.x" + (
+                f" * {rows} + cuda.threadIdx.{r}" if rows > 1 else ""))
+            self.split(self.row, self.kept)
+        if parts > 1:
+            k("part = cuda.blockIdx.y")
+        with self.present(along == 1):
+            k.scalars(filter(is_literal, live), self.known, "", None)
+            yield
+
+    def split(self, flat, axes):
+        """The places along several axes, of a number that counts through all."""
+        inner = size_of([self.shape[i] for i in axes])
+        for i in axes if len(axes) > 1 else ():
+            inner //= self.shape[i]
+            place = f"{flat} // {inner}" if inner > 1 else flat
+            self.k(f"k{i} = {place}" + (f" % {self.shape[i]}" if i != axes[0] else ""))
+
+    @contextmanager
+    def only(self, *conditions):
+        """What threads do that meet all conditions; none is always met."""
+        if not conditions:
+            yield
+            return
+        before = len(self.k.lines)
+        with self.k.block(f"if {' and '.join(conditions)}:"):
+            yield
+        if len(self.k.lines) == before + 1:  # nothing
+            self.k.lines.pop()
+
+    def present(self, here):
+        """What threads do whose row is there: the last block may have some without.
+
+        here:    whether it is asked here: around each pass, for all threads have to
+                 meet between them; or once, where each thread has a row of its own.
+        """
+        ragged = self.n_rows % self.team.rows > 0
+        return self.only(*[f"{self.row} < {self.n_rows}"] * (here and ragged))
+
+    def one_thread(self):
+        """What one thread does for the whole row."""
+        return self.only(*["part == 0"] * (self.parts > 1),
+                         *["t == 0"] * (self.team.along > 1))
+
+    # -- passes
+    def write_pass(self, depth, sums, outs):
+        """Numbers of the row; then its elements that are wanted, and sums of them."""
+        needed = self.needed({n.inputs[0][0] for n in sums} | set(outs), depth)
+        with self.to_meet(sums):
+            self.write_stats(depth, ends=True)
+            if not sums and not outs:
+                return
+            self.read_once([*needed, *sums])
+            with self.elements():
+                values = self.values_for(needed)
+                self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
+                for node in sums:
+                    source = node.inputs[0]
+                    self.add(node, values.get(source) or self.read(source, node))
+                for node in outs:
+                    self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+
+    def write_stats(self, depth, ends):
+        """What is one number of the row, once so many passes are done.
+
+        ends:    whether this is the kernel that writes those of them that are outputs.
+        """
+        nodes = [n for n in self.stats if self.rows.depth[n] == depth
+                 and n in self.live_nodes]
+        for node in nodes:
+            if node.op.reduce:
+                self.known[node, 0] = self.known[node]
+                continue
+            self.read_once([node])
+            values = self.values_for([node])
+            if node.op.view:
+                values[node, 0] = values[node.inputs[0]]
+            else:
+                self.k.scalars([node], values, f"({self.flat(node)})", self.read)
+            self.known[node, 0] = values[node, 0]
+        with self.one_thread():
+            for node in nodes:
+                if ends and (node, 0) in self.k.outs:
+                    self.k(f"{self.waits_at(node)} = {self.known[node, 0]}")
+
+    def waits_at(self, node):
+        """The text of a value's place in an output."""
+        return f"{self.k.outs[node, 0]}[{self.flat(node)}]"
+
+    def values_for(self, nodes):
+        """The names of what is known already, and read by some nodes of one shape."""
+        reads = {ref: self.read(ref, n) for n in nodes if not n.op.strides
+                 for ref in n.inputs if ref in self.k.ins}
+        return self.known | {r: v for r, v in reads.items() if v.isidentifier()}
+
+    @contextmanager
+    def elements(self):
+        """A loop of each thread over its elements of the row."""
+        gone, along = sorted(self.gone), self.team.along
+        if not gone:
+            yield
+            return
+        name = f"k{gone[0]}" if len(gone) == 1 else "j"
+        start = f"part * {along} + t" if self.parts > 1 else "t"
+        with self.k.block(f"for {name} in range({self.frame.n}):" if along == 1 else
+                          f"for {name} in range({start}, {self.frame.n}, "
+                          f"{along * self.parts}):"):
+            self.split(name, gone)
+            yield
+
+    # -- results of threads, and of blocks
+    @contextmanager
+    def to_meet(self, sums):
+        """Each thread sums up by itself; then all of a row get the results of all."""
+        for node in sums:
+            self.start(node)
+        with self.present(self.team.along > 1):
+            yield
+        if self.team.along > 1:
+            for at in range(0, len(sums), SUMS):
+                self.tree(sums[at:at + SUMS])
+
+    def tree(self, sums):
+        """Add up the partial results of a row's threads, in shared memory."""
+        k, (along, rows) = self.k, (self.team.along, self.team.rows)
+        arrays = {n: self.shared(i, n.specs[0].dtype) for i, n in enumerate(sums)}
+        self.n_trees += 1
+        for node, array in arrays.items():
+            k(f"{array}[{self.me}] = {self.known[node]}")
+        k("cuda.syncthreads()")
+        k(f"h = {along // 2}")
+        with k.block("while h:"):
+            with k.block("if t < h:"):
+                for node, array in arrays.items():
+                    step = f"h * {rows}" if self.across and rows > 1 else "h"
+                    self.add(node, f"{array}[{self.me} + {step}]")
+                    k(f"{array}[{self.me}] = {self.known[node]}")
+            k("cuda.syncthreads()")
+            k("h //= 2")
+        for node, array in arrays.items():
+            k(f"{self.known[node]} = {array}[{self.first}]")
+
+    def shared(self, i, dtype):
+        """The name of an array in shared memory, of one number a thread.
+
+        Trees take turns with two sets of arrays: who is late still reads the result of
+        one tree while others begin the next.
+        """
+        which = self.n_trees % 2, i, dtype
+        if which not in self.arrays:
+            self.arrays[which] = f"s{len(self.arrays)}"
+            size = self.team.along * self.team.rows
+            self.k(f"{self.arrays[which]} = "
+                   f"cuda.shared.array({size}, {type_name(dtype)})")
+        return self.arrays[which]
+
+    def part_at(self, node, part):
+        """The text of the place where a block's result of a row waits."""
+        parts, n_rows = self.team.parts, self.n_rows
+        before = reductions(self.rows).index(node) * parts * n_rows
+        terms = [f"{before}"] * bool(before)
+        terms += [part] if n_rows == 1 else [f"{part} * {n_rows}", self.row]
+        return f"work[{' + '.join(terms)}]"
+
+    def keep_parts(self, sums):
+        """Write a block's results of a pass, for the kernels that follow."""
+        with self.present(True), self.only("t == 0"):
+            for node in sums:
+                self.k(f"{self.part_at(node, 'part')} = {self.known[node]}")
+
+    def add_parts(self, depth, sums):
+        """Add up the results of all blocks that a row's earlier pass has left."""
+        with self.to_meet(sums):
+            self.write_stats(depth, ends=False)
+            if sums:
+                with self.k.block(f"for i in range(t, {self.team.parts}, "
+                                  f"{self.team.along}):"):
+                    for node in sums:
+                        self.add(node, self.part_at(node, "i"))

@@ -1,7 +1,8 @@
 """Chapter 12. The loops of reductions: a row at a time, in as few passes as it takes.
 
 Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
-Gives:   loops over rows; inside, one loop over the row for each pass.
+Gives:   `RowLoops`, loops over rows; inside, one loop over the row for each pass.
+         `RowWriter`, what is the same where threads of a GPU share the rows.
 
 Where a row lies in one piece, its numbers are scalars, and the compiler splits each sum
 over several registers. Where neighbours lie in different rows, a tile of rows is
@@ -20,8 +21,10 @@ from minihybrid.passes.rows import is_literal
 RANKS = {"LOWEST": "rank_up", "HIGHEST": "rank_down"}
 
 
-class RowLoops:
-    """Writes the kernel of reductions along the axes of one frame."""
+class RowWriter:
+    """Knows where each number of a row lies, and writes the steps of reductions."""
+
+    in_registers = True  # what is one number of a row
 
     def __init__(self, kernel, nodes, rows):
         self.k, self.nodes, self.rows = kernel, nodes, rows
@@ -33,23 +36,10 @@ class RowLoops:
                 for n in rows.stats}
         self.shape, self.gone, self.steps = joined(
             self.frame.shape, self.frame.gone, reads | ends)
+        self.kept = [i for i in range(len(self.shape)) if i not in self.gone]
         self.n_gone = [self.shape[i] for i in sorted(self.gone)]
         self.known = {}  # literals, and what is one number of the row -> name
         self.write()
-
-    def write(self):
-        """Kept axes outside; then the passes over a row, or over a tile of rows."""
-        k = self.k
-        kept = [i for i in range(len(self.shape)) if i not in self.gone]
-        k.scalars(filter(is_literal, self.nodes), self.known, "", None)
-        self.last = kept.pop() if self.across else None
-        work = math.prod(self.shape) * len(self.nodes)
-        ranges = [(f"k{i}", self.shape[i]) for i in kept if self.shape[i] != 1]
-        first = k.share(*ranges[0], work=work) if ranges else nullcontext()
-        with first, k.loops(ranges[1:]), self.tiles(work):
-            for depth in range(max(self.rows.depth.values()) + 1):
-                self.write_stats(depth)
-                self.write_pass(depth)
 
     # -- places
     def aligned(self, node, steps):
@@ -81,6 +71,96 @@ class RowLoops:
         return self.place(*self.steps[node]) if node in self.stats else \
             self.place(0, row_major(self.shape))
 
+    def read(self, ref, node):
+        """The text of a read: from memory, or of what waits for this pass."""
+        if ref in self.known:
+            return self.known[ref]
+        if ref not in self.k.ins:
+            return self.waits_at(ref[0])
+        text = f"{self.k.ins[ref]}[{self.place(*self.steps[ref, node])}]"
+        return self.known.get(text, text)
+
+    def is_kept(self, node):
+        """Whether an element of the row is written to memory."""
+        return (node, 0) in self.k.outs
+
+    def waits(self, node, depth):
+        """Whether a pass reads an element that an earlier one has written."""
+        return self.rows.depth[node] < depth and node in self.rows.waiting \
+            and self.is_kept(node)
+
+    def needed(self, wanted, depth):
+        """The nodes to compute in a pass; what waits is not computed again."""
+        nodes = []
+        for node in reversed(self.nodes):
+            if node in wanted and not (node in self.stats or is_literal(node)
+                                       or self.waits(node, depth)):
+                nodes.insert(0, node)
+                wanted = wanted | {n for n, _ in node.inputs}
+        return nodes
+
+    def read_once(self, nodes):
+        """Read what is the same for the whole row before the loop over it."""
+        for node in nodes:
+            for ref in node.inputs:
+                if self.in_registers and ref in self.k.ins:
+                    offset, steps = self.steps[ref, node]
+                    text = f"{self.k.ins[ref]}[{self.place(offset, steps)}]"
+                    if not any(steps[i] for i in self.gone) and text not in self.known:
+                        name = self.k.name("v")
+                        self.k(f"{name} = {text}")
+                        self.known[text] = name
+
+    # -- one reduction
+    def start(self, node):
+        """The first value of a reduction's accumulator."""
+        start, _, _ = node.op.reduce
+        text = self.k.translate(
+            f"T({start})" if start in RANKS else start, node.specs[0].dtype)
+        if self.in_registers:
+            self.known[node] = self.k.name("acc")
+        self.k(f"{self.accumulator(node)} = {self.ranked(node, text)}")
+
+    def accumulator(self, node):
+        """Where a reduction adds up."""
+        return self.known[node]
+
+    def ranked(self, node, text):
+        """What is compared or added up of an element."""
+        return text
+
+    def add(self, node, value):
+        """One element more."""
+        _, combine, _ = node.op.reduce
+        acc, x = self.accumulator(node), self.ranked(node, value)
+        if not x.isidentifier():
+            x = self.k.name("x")
+            self.k(f"{x} = {self.ranked(node, value)}")
+        text = combine.format(a=x, acc=acc)
+        self.k(f"{acc} = {self.k.translate(text, node.specs[0].dtype)}")
+
+
+class RowLoops(RowWriter):
+    """Writes the kernel of reductions along the axes of one frame."""
+
+    @property
+    def in_registers(self):
+        """Whether there is one row at a time."""
+        return not self.across
+
+    def write(self):
+        """Kept axes outside; then the passes over a row, or over a tile of rows."""
+        k, kept = self.k, self.kept
+        k.scalars(filter(is_literal, self.nodes), self.known, "", None)
+        self.last = kept.pop() if self.across else None
+        work = math.prod(self.shape) * len(self.nodes)
+        ranges = [(f"k{i}", self.shape[i]) for i in kept if self.shape[i] != 1]
+        first = k.share(*ranges[0], work=work) if ranges else nullcontext()
+        with first, k.loops(ranges[1:]), self.tiles(work):
+            for depth in range(max(self.rows.depth.values()) + 1):
+                self.write_stats(depth)
+                self.write_pass(depth)
+
     def waits_at(self, node):
         """Where in `work` or in an output a value waits for later passes."""
         out = self.rows.lent.get(node, node), 0
@@ -97,15 +177,6 @@ class RowLoops:
                 at = f"({at}) * {tile}" if " " in at else f"{at} * {tile}"
         across = f"{at} + {self.column}" if at else self.column
         return f"work[{across if self.across else at}]"
-
-    def read(self, ref, node):
-        """The text of a read: from memory, or of what waits for this pass."""
-        if ref in self.known:
-            return self.known[ref]
-        if ref not in self.k.ins:
-            return self.waits_at(ref[0])
-        text = f"{self.k.ins[ref]}[{self.place(*self.steps[ref, node])}]"
-        return self.known.get(text, text)
 
     # -- loops
     @contextmanager
@@ -177,60 +248,18 @@ class RowLoops:
     def is_kept(self, node):
         """Whether an element of the row is written to memory."""
         rows = self.rows
-        return (node, 0) in self.k.outs or node in rows.lent or node in rows.saved
-
-    def needed(self, wanted, depth):
-        """The nodes to compute in a pass; what waits is not computed again."""
-        nodes = []
-        for node in reversed(self.nodes):
-            waits = self.rows.depth[node] < depth and node in self.rows.waiting \
-                and self.is_kept(node)
-            if node in wanted and not (node in self.stats or is_literal(node) or waits):
-                nodes.insert(0, node)
-                wanted = wanted | {n for n, _ in node.inputs}
-        return nodes
-
-    def read_once(self, nodes):
-        """Read what is the same for the whole row before the loop over it."""
-        for node in nodes:
-            for ref in node.inputs:
-                if not self.across and ref in self.k.ins:
-                    offset, steps = self.steps[ref, node]
-                    text = f"{self.k.ins[ref]}[{self.place(offset, steps)}]"
-                    if not any(steps[i] for i in self.gone) and text not in self.known:
-                        name = self.k.name("v")
-                        self.k(f"{name} = {text}")
-                        self.known[text] = name
+        return super().is_kept(node) or node in rows.lent or node in rows.saved
 
     # -- one reduction
-    def start(self, node):
-        """The first value of a reduction's accumulator."""
-        start, _, _ = node.op.reduce
-        text = self.k.translate(
-            f"T({start})" if start in RANKS else start, node.specs[0].dtype)
-        if not self.across:
-            self.known[node] = self.k.name("acc")
-        self.k(f"{self.accumulator(node)} = {self.ranked(node, text)}")
-
     def accumulator(self, node):
         """Where a reduction adds up: a scalar, or one number for each row of a tile."""
-        return self.waits_at(node) if self.across else self.known[node]
+        return self.waits_at(node) if self.across else super().accumulator(node)
 
     def ranked(self, node, text):
         """A float whose largest or smallest is wanted, as a number that compares."""
         rank = RANKS.get(node.op.reduce[0])
         float_ = node.specs[0].dtype.kind == "f"
         return f"{rank}({text})" if rank and float_ and not self.across else text
-
-    def add(self, node, value):
-        """One element more."""
-        _, combine, _ = node.op.reduce
-        acc, x = self.accumulator(node), self.ranked(node, value)
-        if not x.isidentifier():
-            x = self.k.name("x")
-            self.k(f"{x} = {self.ranked(node, value)}")
-        text = combine.format(a=x, acc=acc)
-        self.k(f"{acc} = {self.k.translate(text, node.specs[0].dtype)}")
 
     def finished(self, node):
         """The name of a reduction's result."""
