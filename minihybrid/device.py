@@ -202,8 +202,9 @@ class Device:
         """(what the driver loads, the name in it); the simulated one reads text."""
         if self.is_simulated:
             return text.encode(), name.encode()
-        from minihybrid.codegen.cuda import compiled
-        return compiled(text, name, self.capability)
+        from minihybrid.codegen.cuda import build
+        cubin, symbol = build(text, self.capability)
+        return cubin, symbol.encode()
 
     @property
     def capability(self):
