@@ -36,7 +36,7 @@ READING_ORDER = """
     codegen.cache codegen.device codegen.cuda
     simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
     simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver
-    simt
+    simt.cuda simt
     device devicearray array nd
     graph
     autograd
@@ -51,9 +51,7 @@ READING_ORDER = """
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
-    launch reuse plan tiers compiled executor
-    eager
-    simt.cuda
+    launch reuse plan tiers compiled executor eager
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer
