@@ -18,7 +18,7 @@ the data are multiplied.
 
 from math import prod
 
-from minihybrid.ops.gpuproducts import Matrix, product, product_work
+from minihybrid.ops.gpuproducts import Matrix, product
 from minihybrid.ops.shapes import row_major
 
 
