@@ -36,7 +36,7 @@ class Watcher:
     group: how many threads in a row are one user: 1, or those of a block.
     """
 
-    __slots__ = ("group", "first", "second")
+    __slots__ = ("group", "first", "second", "reads", "writes", "atomics")
 
     def __init__(self, group=1):
         self.group = group
@@ -46,6 +46,18 @@ class Watcher:
         """Forget: a barrier orders what was before and what comes."""
         self.first = {kind: {} for kind in DOES}   # kind -> element -> (user, t, line)
         self.second = {kind: {} for kind in DOES}  # the same, of another user
+        self.reads, self.writes, self.atomics = self.first.values()
+
+    def read(self, element, t, line):
+        """The same as `use("read", ...)`: most uses are reads, and race with nothing."""
+        if self.writes or self.atomics:
+            return self.use("read", element, t, line)
+        who = self.reads.get(element)
+        if who is None:
+            self.reads[element] = t // self.group, t, line
+        elif who[0] != t // self.group:
+            self.second["read"].setdefault(element, (t // self.group, t, line))
+        return None
 
     def use(self, kind, element, t, line):
         """Note a use, and give the earlier one that races with it: (kind, t, line)."""
@@ -76,8 +88,8 @@ class Array:
     """
 
     __slots__ = ("run", "name", "values", "shape", "size", "ndim", "dtype", "loads",
-                 "stores", "atomics", "load4s", "store4s", "watchers", "start",
-                 "scale", "written", "get", "wrap", "narrow")
+                 "stores", "atomics", "load4s", "store4s", "watchers",
+                 "watcher", "start", "scale", "written", "get", "wrap", "narrow")
 
     def __init__(self, run, name, values, shape, watchers=(), unit=None):
         self.run, self.name, self.values = run, name, values.reshape(-1)
@@ -90,6 +102,7 @@ class Array:
         # Two arguments may be the same memory: elements are watched by address.
         self.start = values.ctypes.data // unit if unit else 0
         self.scale = values.itemsize // unit if unit else 1
+        self.watcher = watchers[0] if len(watchers) == self.scale == 1 else None
         self.written = None if unit else bytearray(self.size)
         self.get, self.wrap = load_as(self.values), store_as(self.dtype)
         self.narrow = self.dtype.kind == "f" and self.dtype.itemsize < 8
@@ -110,6 +123,11 @@ class Array:
     # -- where -------------------------------------------------------------------------
     def place(self, index, t, line):
         """The place of an element in the flat array."""
+        if type(index) is tuple and len(index) == self.ndim == 2:
+            (y, x), (height, width) = index, self.shape
+            if type(y) is int and type(x) is int and (
+                    0 <= y < height and 0 <= x < width):
+                return y * width + x
         indices = index if type(index) is tuple else (index,)
         if len(indices) != self.ndim:
             self.fail(KernelError, index, t, line,
@@ -168,9 +186,13 @@ class Array:
         self.loads[t] += 1
         if self.written is not None and not self.written[index]:
             self.uninitialised(index, t, line)
-        if self.watchers:
+        if self.watcher is not None:
+            found = self.watcher.read(self.start + index, t, line)
+            if found is not None:
+                self.race("read", index, t, line, *found)
+        elif self.watchers:
             self.use("read", index, t, line)
-        return self.get(index)
+        return self.values[index] if self.get is None else self.get(index)
 
     def uninitialised(self, i, t, line):
         """Raise: element i of a shared array was read before it was written."""
@@ -209,7 +231,7 @@ class Array:
             self.uninitialised(i, t, line)
         if self.watchers:
             self.use("atomic", i, t, line)
-        old = self.get(i)
+        old = self.values[i] if self.get is None else self.get(i)
         self.put(i, COMBINE[kind](old, self.number(value)), t, line)
         return old
 

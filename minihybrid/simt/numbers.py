@@ -51,13 +51,15 @@ CONSTRUCTORS = {name: whole(name) for name in WHOLE} | {
 
 
 def load_as(values):
-    """The function that gives element i of a flat array as a number of a kernel.
+    """The function that gives element i of a flat array as Python has it.
+
+    None where a NumPy number is meant: of floats and uint64.
 
     >>> load_as(np.array([7], "int32"))(0)
     7
     """
     as_numpy = values.dtype.kind == "f" or values.dtype == np.uint64
-    return values.__getitem__ if as_numpy else values.item
+    return None if as_numpy else values.item
 
 
 def store_as(dtype):

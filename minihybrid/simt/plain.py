@@ -66,7 +66,7 @@ class Whole:
     __slots__ = ("values", "get", "wrap")
 
     def __init__(self, values):
-        self.values, self.get = values, load_as(values)
+        self.values, self.get = values, load_as(values) or values.__getitem__
         self.wrap = CONSTRUCTORS[values.dtype.name]
 
     def __getitem__(self, index):
