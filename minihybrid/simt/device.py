@@ -1,25 +1,25 @@
 """Chapter 17. Functions of `minihybrid.codegen.device` on the simulated GPU.
 
 Takes:   the imports of a kernel's text.
-Gives:   these functions, over the simulator's `math` and constructors, so that float32
-         stays float32.
+Gives:   these functions, made again over another `math` and `np`: the simulator's, of
+         which float32 stays float32, or compiled.
 """
 
 import ast
 from importlib import import_module
-from types import FunctionType, ModuleType, SimpleNamespace
-
-import numpy as np
-
-from minihybrid.simt.numbers import CONSTRUCTORS, math
+from types import FunctionType, ModuleType
 
 MODULE = "minihybrid.codegen.device"
 
 
-def device_functions(tree):
+def device_functions(tree, math, numpy, compiled=lambda function: function):
     """The functions that a text imports from the module of device functions, by name.
 
-    >>> device_functions(ast.parse("import math"))
+    math, numpy: what they use under these names;
+    compiled:    applied to each of them.
+
+    >>> import math
+    >>> device_functions(ast.parse("import math"), math, None)
     {}
     """
     wanted = {alias.asname or alias.name: alias.name for node in ast.walk(tree)
@@ -27,12 +27,11 @@ def device_functions(tree):
               for alias in node.names}
     if not wanted:
         return {}
-    functions = rebuilt(import_module(MODULE), math,
-                        SimpleNamespace(**vars(np) | CONSTRUCTORS))
+    functions = rebuilt(import_module(MODULE), math, numpy, compiled)
     return {name: functions[original] for name, original in wanted.items()}
 
 
-def rebuilt(module, math, numpy, compiled=lambda function: function):
+def rebuilt(module, math, numpy, compiled):
     """The names of a module, its functions made again over other `math` and `np`."""
     names = dict(vars(module))
     for name, value in names.items():

@@ -84,14 +84,14 @@ def short(position, sizes):
     return position[0] if n == 1 else position[:n]
 
 
-def compile_maker(rewritten, name, text, namespace):
-    """Execute the maker's definition; its lines are those of the kernel's source."""
+def execute(tree, name, text, namespace):
+    """The function that a tree defines; its lines are those of the kernel's source."""
     filename = f"<kernel {name}>"
     lines = [text.get(k, "") + "\n" for k in range(1, max(text) + 1)]
     linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
     namespace = dict(namespace)
-    exec(compile(rewritten.tree, filename, "exec"), namespace)
-    return namespace["make"]
+    exec(compile(tree, filename, "exec"), namespace)
+    return namespace[tree.body[0].name]
 
 
 def run_blocks(run, make, arguments, shared, barriers):

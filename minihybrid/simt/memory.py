@@ -49,7 +49,7 @@ class Watcher:
         self.reads, self.writes, self.atomics = self.first.values()
 
     def read(self, element, t, line):
-        """The same as `use("read", ...)`: most uses are reads, and race with nothing."""
+        """`use("read", ...)`, quickly: most uses are reads, and race with nothing."""
         if self.writes or self.atomics:
             return self.use("read", element, t, line)
         who = self.reads.get(element)

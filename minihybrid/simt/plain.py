@@ -45,8 +45,8 @@ def load4(array, index):
 
 def store4(array, index, four):
     """Write four neighbours."""
-    for k in range(4):
-        array[index + k] = four[k]
+    array[index], array[index + 1] = four[0], four[1]
+    array[index + 2], array[index + 3] = four[2], four[3]
 
 
 PLAIN = {function.__name__: function

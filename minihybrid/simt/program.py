@@ -12,18 +12,20 @@ What is left out: compiling; `simt.fast` does that.
 import ast
 from copy import deepcopy
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 
 from minihybrid.simt.checked import fresh, run_checked, shared_arrays
 from minihybrid.simt.device import device_functions
 from minihybrid.simt.errors import KernelError, LaunchError
-from minihybrid.simt.lockstep import Run, compile_maker, run_blocks
+from minihybrid.simt.lockstep import Run, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS, math
 from minihybrid.simt.plain import PLAIN, plain
-from minihybrid.simt.rewrite import find_kernel, rewrite
+from minihybrid.simt.rewrite import find_kernel, maker, rewrite
 
 NAMES = CONSTRUCTORS | PLAIN | {"math": math}
+NUMPY = SimpleNamespace(**vars(np) | CONSTRUCTORS)   # NumPy, of device functions
 
 
 class Program:
@@ -55,7 +57,7 @@ class Program:
         self.name = self.function.name
         self.text = dict(enumerate(text.splitlines(), 1))
         self.params = [self.param(arg) for arg in self.function.args.args]
-        self.names = NAMES | device_functions(tree)
+        self.names = NAMES | device_functions(tree, math, NUMPY)
 
     def param(self, arg):
         """A parameter as (name, dtype, number of elements or None for a number)."""
@@ -83,15 +85,15 @@ class Program:
         """The kernel as it is: what is known of it, its maker."""
         return self.compiled(False)
 
-    @property
+    @cached_property
     def vectors(self):
         """The names of arrays of which four elements are used at once."""
-        return self.checked[0].vectors
+        return rewrite(deepcopy(self.function), False, self.refuse).vectors
 
     def compiled(self, checked):
         """Rewrite and compile a copy of the definition."""
         found = rewrite(deepcopy(self.function), checked, self.refuse)
-        return found, compile_maker(found, self.name, self.text, self.names)
+        return found, execute(maker(found), self.name, self.text, self.names)
 
     # -- running -----------------------------------------------------------------------
     def run(self, grid, block, args, check=True):

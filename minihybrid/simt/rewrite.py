@@ -1,9 +1,10 @@
 """Chapter 17. A kernel's text becomes a Python function of one thread.
 
 Takes:   the syntax tree of a kernel.
-Gives:   `rewrite`: the tree of a maker, which gets the arrays and the place of a block
-         and gives the function of one thread of that block; with what the kernel has:
-         shared arrays, barriers, which arrays it writes.
+Gives:   `rewrite`: the statements of one thread, and what else is known: shared arrays,
+         barriers, which arrays are written; `maker`: from these the tree of a function
+         which gets the arrays and the place of a block and gives the function of one
+         thread of that block.
 
     def add(a, out):                       def make(a, out, _bx, ..., _gz):
         i = cuda.grid(1)                       def add(_t, _tx, _ty, _tz):
@@ -37,14 +38,19 @@ KNOWN = ("threadIdx", "blockIdx", "blockDim", "gridDim", "grid", "gridsize", "sh
 class Rewritten:
     """What is known of a kernel after it was rewritten.
 
-    tree:    the maker, as a module;
+    name, params: of the kernel;
+    body:    the statements of one thread;
+    assigned: names of variables that are assigned;
     shared:  name -> (shape, dtype), as written;
     written: names of arrays that are stored to;
     vectors: names of arrays that `load4` or `store4` uses;
     barriers: the lines of `cuda.syncthreads()`.
     """
 
-    tree: ast.Module = None
+    name: str
+    params: list
+    body: list = field(default_factory=list)
+    assigned: set = field(default_factory=set)
     shared: dict = field(default_factory=dict)
     written: set = field(default_factory=set)
     vectors: set = field(default_factory=set)
@@ -52,35 +58,39 @@ class Rewritten:
 
 
 def rewrite(function, checked, refuse):
-    """Turn the definition of a kernel into that of its maker (see above).
+    """What the definition of a kernel becomes, as `Rewritten`.
 
     checked: whether elements are read and written by calls that check.
     refuse:  called with a line and a reason where the kernel cannot be understood;
              it raises.
     """
-    params = [arg.arg for arg in function.args.args]
-    visitor = (Checked if checked else Plain)(params, refuse)
-    body = [line for old in function.body for line in visitor.statements(old)]
-    found = visitor.found
-    changed = [name for name in params if name in visitor.assigned]
-    arguments = ast.arguments(
-        posonlyargs=[], kwonlyargs=[], kw_defaults=[],
-        args=[ast.arg(name) for name in THREAD + changed],
-        defaults=[ast.Name(name, ast.Load()) for name in changed])
-    thread = at(function, ast.FunctionDef(function.name, arguments,
-                                          body or [ast.Pass()], []))
-    maker = ast.parse(f"def make({', '.join([*params, *found.shared, *BLOCK])}):\n"
-                      f"    return {function.name}")
-    maker.body[0].body.insert(0, thread)
-    found.tree = ast.fix_missing_locations(maker)
+    found = Rewritten(function.name, [arg.arg for arg in function.args.args])
+    visitor = (Checked if checked else Plain)(found, refuse)
+    for statement in function.body:
+        new = visitor.visit(statement)
+        found.body += new if isinstance(new, list) else [] if new is None else [new]
     return found
+
+
+def maker(found):
+    """The tree of a function which makes the function of a thread (see above)."""
+    tree = ast.parse(f"def make({', '.join([*found.params, *found.shared, *BLOCK])}):\n"
+                     f"    def {found.name}({', '.join(THREAD)}): pass\n"
+                     f"    return {found.name}")
+    thread = tree.body[0].body[0]
+    # A parameter that the kernel assigns is a variable of each thread.
+    changed = [name for name in found.params if name in found.assigned]
+    thread.args.args += [ast.arg(name) for name in changed]
+    thread.args.defaults = [ast.Name(name, ast.Load()) for name in changed]
+    thread.body = found.body or thread.body
+    return ast.fix_missing_locations(tree)
 
 
 class Rewriter(ast.NodeTransformer):
     """What both ways to run a kernel have in common: places, barriers, shared arrays.
 
     >>> tree = ast.parse("def f(a): a[cuda.threadIdx.x] = 1").body[0]
-    >>> print(ast.unparse(rewrite(tree, False, None).tree))
+    >>> print(ast.unparse(maker(rewrite(tree, False, None))))
     def make(a, _bx, _by, _bz, _dx, _dy, _dz, _gx, _gy, _gz):
     <BLANKLINE>
         def f(_t, _tx, _ty, _tz):
@@ -88,25 +98,18 @@ class Rewriter(ast.NodeTransformer):
         return f
     """
 
-    def __init__(self, params, refuse):
-        self.params, self.refuse = set(params), refuse
-        self.found = Rewritten()
-        self.assigned = set()
-
-    def statements(self, node):
-        """What a statement becomes: a list of statements."""
-        new = self.visit(node)
-        return new if isinstance(new, list) else [] if new is None else [new]
+    def __init__(self, found, refuse):
+        self.found, self.refuse = found, refuse
 
     def is_array(self, node):
         """Whether an expression is an array of the kernel, under its own name."""
         return isinstance(node, ast.Name) and (
-            node.id in self.params or node.id in self.found.shared)
+            node.id in self.found.params or node.id in self.found.shared)
 
     def visit_Name(self, node):
         """Note which names are assigned."""
         if isinstance(node.ctx, ast.Store):
-            self.assigned.add(node.id)
+            self.found.assigned.add(node.id)
         return node
 
     def visit_Attribute(self, node):
