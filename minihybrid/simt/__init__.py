@@ -1,9 +1,11 @@
 """Chapter 17. A simulated GPU: kernels run thread by thread, checked and counted.
 
 Takes:   the text of a kernel, or a student's kernel.
-Gives:   `Program`, `watch`, the errors, and `driver.SimulatedDriver`.
+Gives:   `cuda`, to be used as Numba's; `Program`, `watch`, the errors, and
+         `driver.SimulatedDriver`.
 """
 
+from minihybrid.simt import cuda
 from minihybrid.simt.counts import Counts, watch
 from minihybrid.simt.errors import (
     AlignmentError,
@@ -15,8 +17,25 @@ from minihybrid.simt.errors import (
     RaceError,
     UninitialisedError,
 )
+from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.program import Program
+
+# The dtypes, under the names that numba has.
+float16 = CONSTRUCTORS["float16"]
+float32 = CONSTRUCTORS["float32"]
+float64 = CONSTRUCTORS["float64"]
+int8 = CONSTRUCTORS["int8"]
+int16 = CONSTRUCTORS["int16"]
+int32 = CONSTRUCTORS["int32"]
+int64 = CONSTRUCTORS["int64"]
+uint8 = CONSTRUCTORS["uint8"]
+uint16 = CONSTRUCTORS["uint16"]
+uint32 = CONSTRUCTORS["uint32"]
+uint64 = CONSTRUCTORS["uint64"]
+boolean = CONSTRUCTORS["boolean"]
 
 __all__ = ["AlignmentError", "BarrierError", "BoundsError", "Counts",
            "HiddenFloat64Error", "KernelError", "LaunchError", "Program", "RaceError",
-           "UninitialisedError", "watch"]
+           "UninitialisedError", "boolean", "cuda", "float16", "float32", "float64",
+           "int16", "int32", "int64", "int8", "uint16", "uint32", "uint64", "uint8",
+           "watch"]

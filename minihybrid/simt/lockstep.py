@@ -37,15 +37,16 @@ def axes3(sizes, kernel, what):
 class Run:
     """One launch: its kernel, grid and block, and the names of its threads and lines.
 
-    text: number of a line -> its text.
+    text:   number of a line -> its text;
+    strict: whether storing a float64 as float32 is an error.
 
     >>> run = Run("add", {3: "  out[i] = a[i]"}, 2, 4)
     >>> run.who(5), run.line(3)
     ('thread 1 of block 1', 'line 3 (`out[i] = a[i]`)')
     """
 
-    def __init__(self, name, text, grid, block):
-        self.name, self.text = name, text
+    def __init__(self, name, text, grid, block, strict=True):
+        self.name, self.text, self.strict = name, text, strict
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
         self.n_block = math.prod(self.block)
         self.n_threads = self.n_block * math.prod(self.grid)

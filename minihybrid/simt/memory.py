@@ -105,7 +105,7 @@ class Array:
         self.watcher = watchers[0] if len(watchers) == self.scale == 1 else None
         self.written = None if unit else bytearray(self.size)
         self.get, self.wrap = load_as(self.values), store_as(self.dtype)
-        self.narrow = self.dtype.kind == "f" and self.dtype.itemsize < 8
+        self.narrow = run.strict and self.dtype.kind == "f" and self.dtype.itemsize < 8
 
     def begin(self):
         """A new block begins: its shared memory holds nothing yet."""
@@ -116,7 +116,7 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, _):
-        raise KernelError(f"array {self.name} is used under another name or by another "
+        raise TypeError(f"array {self.name} is used under another name or by another "
                           "function; inside a kernel, use elements of its arguments "
                           "and shared arrays by their own names")
 
@@ -168,14 +168,17 @@ class Array:
         """Raise: thread t and another one race for element i."""
         run = self.run
         where = ", ".join(str(int(k)) for k in np.unravel_index(i, self.shape))
-        same_block = run.thread(t)[0] == run.thread(other)[0]
-        remedy = ("put cuda.syncthreads() between the two uses" if same_block else
-                  "nothing orders threads of different blocks, so let one thread do "
-                  "both, use an atomic, or start a second kernel")
+        place = "the same line" if line == other_line else run.line(other_line)
+        if run.thread(t)[0] != run.thread(other)[0]:
+            remedy = "nothing orders blocks, so use an atomic or two kernels"
+        elif line == other_line:
+            remedy = "give each thread an element of its own, or use an atomic"
+        else:
+            remedy = "put cuda.syncthreads() between the two lines"
         raise RaceError(
             f"kernel '{run.name}', {run.line(line)}: race for {self.name}[{where}], "
-            f"which {run.who(t)} {DOES[kind]}, and {run.who(other)} "
-            f"{DID[earlier]} in {run.line(other_line)}; {remedy}",
+            f"which {run.who(t)} {DOES[kind]}, and {run.who(other)} {DID[earlier]} in "
+            f"{place}; {remedy}",
             run.name, line, (run.thread(t), run.thread(other)))
 
     # -- what kernels call -------------------------------------------------------------
@@ -198,7 +201,8 @@ class Array:
         """Raise: element i of a shared array was read before it was written."""
         index = tuple(int(k) for k in np.unravel_index(i, self.shape))
         self.fail(UninitialisedError, index, t, line, "is read, but no thread of the "
-                  "block has written it: shared memory begins with any numbers")
+                  "block has written it: shared memory begins with any numbers; write "
+                  "it first, and let cuda.syncthreads() stand between")
 
     def store(self, index, value, t, line):
         """`array[index] = value`, by thread t in a line."""

@@ -1,0 +1,177 @@
+"""Chapter 17. CUDA for a machine without a GPU: `from minihybrid.simt import cuda`.
+
+Takes:   a Python function, written as for numba-cuda, and NumPy arrays.
+Gives:   `jit`, which makes a kernel of it; `to_device`, `device_array`; and the names
+         that kernels use: `grid`, `threadIdx`, `shared`, `syncthreads`, `atomic`, ...
+
+The same cell runs on a real GPU after `from numba import cuda`, without the checks.
+What is left out: streams, functions of a kernel that take arrays, and hidden float64,
+which is no error here: chapter 18 looks for it.
+"""
+
+import ast
+import inspect
+import math
+import textwrap
+from copy import deepcopy
+
+import numpy as np
+
+from minihybrid.op import HybridError
+from minihybrid.simt.checked import run_checked, shared_arrays
+from minihybrid.simt.errors import KernelError, LaunchError
+from minihybrid.simt.lockstep import Run, execute
+from minihybrid.simt.numbers import math as gpu_math
+from minihybrid.simt.rewrite import KNOWN, find_kernel, maker, rewrite
+
+
+class Kernel:
+    """A kernel made by `jit`; `kernel[grid, block](arrays)` runs it for every thread.
+
+    counts: the `Counts` of the last launch.
+    """
+
+    def __init__(self, function):
+        self.python, self.name = function, function.__name__
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(lines))),
+                                    first - 1)
+        self.text = dict(enumerate(lines, first))
+        self.definition = find_kernel(tree)
+        self.counts = self.compiled = None
+
+    def refuse(self, line, why):
+        """Raise: a line of the source is not what a kernel may have."""
+        raise KernelError(f"kernel '{self.name}', line {line} "
+                          f"(`{self.text[line].strip()}`): {why}", self.name, line)
+
+    def __call__(self, *_):
+        """Raise: a kernel is not called like a function."""
+        raise LaunchError(f"kernel '{self.name}' must be told for how many threads "
+                          f"it runs: {self.name}[blocks, threads_per_block](...)")
+
+    def __getitem__(self, launch):
+        if not isinstance(launch, tuple) or len(launch) != 2:
+            raise LaunchError(f"kernel '{self.name}' needs a grid and a block, but "
+                              f"got {launch!r}: {self.name}[blocks, "
+                              "threads_per_block](...)")
+        return lambda *arguments: self.run(*launch, arguments)
+
+    def run(self, grid, block, arguments, kind=None):
+        """Run the kernel; `kind` is the class of its arrays, if another is wanted."""
+        run = Run(self.name, self.text, grid, block, strict=False)
+        params = [arg.arg for arg in self.definition.args.args]
+        if len(arguments) != len(params):
+            raise LaunchError(f"kernel '{self.name}' takes {len(params)} arguments "
+                              f"({', '.join(params)}), but got {len(arguments)}")
+        arguments = {name: self.argument(name, value)
+                     for name, value in zip(params, arguments, strict=True)}
+        if self.compiled is None:
+            found = rewrite(deepcopy(self.definition), True, self.refuse)
+            self.compiled = found, execute(maker(found), self.name, self.text,
+                                           self.names())
+        found, make = self.compiled
+        shared = shared_arrays(run, found, self.names())
+        self.counts = run_checked(run, found, make, arguments, shared,
+                                  **{"kind": kind} if kind else {})
+
+    def names(self):
+        """What the names in the function mean, with the simulator's `math`."""
+        outside = inspect.getclosurevars(self.python)
+        names = {**self.python.__globals__, **outside.nonlocals}
+        return {name: gpu_math if value is math else value
+                for name, value in names.items()}
+
+    def argument(self, name, value):
+        """One argument: an array that can be changed, or a number."""
+        if isinstance(value, float):
+            return np.float64(value)
+        if isinstance(value, (int, np.number, np.bool_)):
+            return value
+        if not isinstance(value, np.ndarray):
+            raise LaunchError(f"kernel '{self.name}': argument {name} is a "
+                              f"{type(value).__name__}, but a NumPy array or a number "
+                              "is needed")
+        if not value.flags.c_contiguous:
+            raise LaunchError(f"kernel '{self.name}': the elements of argument {name} "
+                              "are not one after the other in memory; pass "
+                              f"np.ascontiguousarray({name})")
+        return value
+
+    def __repr__(self):
+        return f"<kernel {self.name}>"
+
+
+def jit(function=None, device=False):
+    """Make a kernel of a function: `@cuda.jit`.
+
+    device: whether it is no kernel, but a function of numbers that kernels call.
+
+    >>> @jit
+    ... def double(a, out):
+    ...     i = cuda.grid(1)
+    ...     if i < a.size:
+    ...         out[i] = a[i] * 2
+    >>> double[1, 32](np.arange(3), out := np.zeros(3))
+    >>> out
+    array([0., 2., 4.])
+    """
+    if function is None:
+        return lambda function: jit(function, device)
+    return function if device else Kernel(function)
+
+
+# -- arrays ----------------------------------------------------------------------------
+class DeviceArray(np.ndarray):
+    """An array on the simulated GPU, which is one of NumPy."""
+
+    def copy_to_host(self):
+        """Copy to a usual NumPy array."""
+        return np.array(self)
+
+
+def to_device(array):
+    """A copy of an array on the device.
+
+    >>> to_device([1, 2]).copy_to_host()
+    array([1, 2])
+    """
+    return np.array(array).view(DeviceArray)
+
+
+def device_array(shape, dtype="float64"):
+    """A new array on the device, whose bytes are 255: NaN, if they are floats.
+
+    >>> device_array(2, "float32").copy_to_host()
+    array([nan, nan], dtype=float32)
+    """
+    array = np.empty(shape, dtype)
+    array.reshape(-1).view("uint8")[:] = 255
+    return array.view(DeviceArray)
+
+
+def synchronize():
+    """Wait for the device, which is never behind here."""
+
+
+# -- what only kernels have ------------------------------------------------------------
+def __getattr__(name):
+    if name in KNOWN:
+        return Outside(name)
+    raise AttributeError(f"the simulator has no cuda.{name}; it has " + ", ".join(
+        f"cuda.{known}" for known in (*KNOWN, "jit", "to_device", "device_array")))
+
+
+class Outside:
+    """A name such as `cuda.grid` in Python: it means something in kernels only."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, *_):
+        """Raise: there is no thread here."""
+        raise HybridError(f"cuda.{self.name} belongs to the threads of a kernel; write "
+                          "it in a function with @cuda.jit, and launch that")
+
+    def __getattr__(self, name):
+        return Outside(f"{self.name}.{name}")
