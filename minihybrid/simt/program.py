@@ -12,12 +12,11 @@ What is left out: compiling; `simt.fast` does that.
 import ast
 from copy import deepcopy
 from functools import cached_property
-from types import SimpleNamespace
 
 import numpy as np
 
 from minihybrid.simt.checked import fresh, run_checked, shared_arrays
-from minihybrid.simt.device import device_functions
+from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.lockstep import Run, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS, math
@@ -25,7 +24,6 @@ from minihybrid.simt.plain import PLAIN, plain
 from minihybrid.simt.rewrite import find_kernel, maker, rewrite
 
 NAMES = CONSTRUCTORS | PLAIN | {"math": math}
-NUMPY = SimpleNamespace(**vars(np) | CONSTRUCTORS)   # NumPy, of device functions
 
 
 class Program:
@@ -57,7 +55,8 @@ class Program:
         self.name = self.function.name
         self.text = dict(enumerate(text.splitlines(), 1))
         self.params = [self.param(arg) for arg in self.function.args.args]
-        self.names = NAMES | device_functions(tree, math, NUMPY)
+        self.names = NAMES | device_names(
+            tree, lambda function: function, math=math, floor=math.floor)
 
     def param(self, arg):
         """A parameter as (name, dtype, number of elements or None for a number)."""
