@@ -35,7 +35,7 @@ READING_ORDER = """
     ops
     codegen.cache codegen.device codegen.cuda
     simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
-    simt.checked simt.plain simt.device simt.program simt.fast simt.cuda
+    simt.floats simt.checked simt.plain simt.device simt.program simt.fast simt.cuda
     simt.heap simt.driver simt
     device devicearray array nd
     graph

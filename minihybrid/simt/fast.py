@@ -100,7 +100,7 @@ class FastProgram(Program):
         args = list(self.arguments(args).values())
         found, kernel = self.kernel
         shared = [(shape, dtype)
-                  for _, shape, dtype in shared_arrays(run, found, self.names)]
+                  for _, shape, dtype in shared_arrays(self.name, found, self.names)]
         if not found.barriers:
             self.launch(*args, *(fresh(*one) for one in shared), *run.block, *run.grid)
             return

@@ -18,6 +18,7 @@ import numpy as np
 from minihybrid.simt.checked import fresh, run_checked, shared_arrays
 from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import KernelError, LaunchError
+from minihybrid.simt.floats import find_hidden, kind_of
 from minihybrid.simt.lockstep import Run, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS, math
 from minihybrid.simt.plain import PLAIN, plain
@@ -71,13 +72,22 @@ class Program:
 
     def refuse(self, line, why):
         """Raise: a line of the text is not what a kernel may have."""
-        raise KernelError(f"kernel '{self.name}', line {line} "
-                          f"(`{self.text[line].strip()}`): {why}", self.name, line)
+        raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name,
+                          line)
+
+    def line(self, number):
+        """A line of the text in words."""
+        return f"line {number} (`{self.text[number].strip()}`)"
 
     @cached_property
     def checked(self):
         """The kernel whose every access is checked: what is known of it, its maker."""
-        return self.compiled(True)
+        found, make = self.compiled(True)
+        kinds = {name: kind_of(dtype) for name, dtype, _ in self.params}
+        shared = {name: kind_of(dtype)
+                  for name, _, dtype in shared_arrays(self.name, found, self.names)}
+        find_hidden(self.function, kinds | shared, self)
+        return found, make
 
     @cached_property
     def plain(self):
@@ -107,7 +117,7 @@ class Program:
         run = Run(self.name, self.text, grid, block)
         args = self.arguments(args)
         found, make = self.checked if check else self.plain
-        shared = shared_arrays(run, found, self.names)
+        shared = shared_arrays(self.name, found, self.names)
         if check:
             return run_checked(run, found, make, args, shared)
         run_blocks(run, make, map(plain, args.values()),
