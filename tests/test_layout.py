@@ -37,6 +37,7 @@ READING_ORDER = """
     simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
     simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver
     simt.cuda simt
+    simt.floats
     device devicearray array nd
     graph
     autograd

@@ -14,7 +14,7 @@ from minihybrid.simt.lockstep import MAX_SHARED, run_blocks
 from minihybrid.simt.memory import Array, Watcher
 
 
-def shared_arrays(run, found, names):
+def shared_arrays(kernel, found, names):
     """The shared arrays of a kernel: (name, shape, dtype) each.
 
     Raises: LaunchError if a block has no room for them.
@@ -27,7 +27,7 @@ def shared_arrays(run, found, names):
                        np.dtype(dtype.__name__)))
     nbytes = sum(int(np.prod(shape)) * dtype.itemsize for _, shape, dtype in shared)
     if nbytes > MAX_SHARED:
-        raise LaunchError(f"kernel '{run.name}' asks for {nbytes} bytes of shared "
+        raise LaunchError(f"kernel '{kernel}' asks for {nbytes} bytes of shared "
                           f"memory a block, but there are {MAX_SHARED}; use smaller "
                           "tiles")
     return shared

@@ -71,7 +71,7 @@ class Kernel:
             self.compiled = found, execute(maker(found), self.name, self.text,
                                            self.names())
         found, make = self.compiled
-        shared = shared_arrays(run, found, self.names())
+        shared = shared_arrays(self.name, found, self.names())
         self.counts = run_checked(run, found, make, arguments, shared,
                                   **{"kind": kind} if kind else {})
 

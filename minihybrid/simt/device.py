@@ -1,43 +1,26 @@
 """Chapter 17. Functions of `minihybrid.codegen.device` on the simulated GPU.
 
 Takes:   the imports of a kernel's text.
-Gives:   these functions, made again over another `math` and `np`: the simulator's, of
-         which float32 stays float32, or compiled.
+Gives:   what it imports from there, made again over another `math`, or compiled.
 """
 
 import ast
-from importlib import import_module
-from types import FunctionType, ModuleType
 
-MODULE = "minihybrid.codegen.device"
+import minihybrid.codegen.device as device
 
 
-def device_functions(tree, math, numpy, compiled=lambda function: function):
-    """The functions that a text imports from the module of device functions, by name.
+def device_names(tree, make, **names):
+    """What a text imports from the module of device functions, by name.
 
-    math, numpy: what they use under these names;
-    compiled:    applied to each of them.
+    make, names: what `compiled` of that module takes: what is done to each function,
+                 and what stands in the place of names that they use.
 
-    >>> import math
-    >>> device_functions(ast.parse("import math"), math, None)
-    {}
+    >>> tree = ast.parse("from minihybrid.codegen.device import INF, cbrt")
+    >>> device_names(tree, lambda function: function)
+    {'INF': inf, 'cbrt': <function cbrt at ...>}
     """
-    wanted = {alias.asname or alias.name: alias.name for node in ast.walk(tree)
-              if isinstance(node, ast.ImportFrom) and node.module == MODULE
+    wanted = {alias.name for node in ast.walk(tree)
+              if isinstance(node, ast.ImportFrom) and node.module == device.__name__
               for alias in node.names}
-    if not wanted:
-        return {}
-    functions = rebuilt(import_module(MODULE), math, numpy, compiled)
-    return {name: functions[original] for name, original in wanted.items()}
-
-
-def rebuilt(module, math, numpy, compiled):
-    """The names of a module, its functions made again over other `math` and `np`."""
-    names = dict(vars(module))
-    for name, value in names.items():
-        if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-            names[name] = compiled(FunctionType(
-                value.__code__, names, name, value.__defaults__, value.__closure__))
-        elif isinstance(value, ModuleType) and value.__name__ in ("math", "numpy"):
-            names[name] = math if value.__name__ == "math" else numpy
-    return names
+    found = vars(device) | device.compiled(make, **names) if wanted else {}
+    return {name: found[name] for name in sorted(wanted)}

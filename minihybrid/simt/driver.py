@@ -209,7 +209,7 @@ class SimulatedDriver:
             else:
                 args.append(self.heap.array(
                     int(value[0]), dtype, size, f"kernel '{program.name}': {name}",
-                    16 if name in program.vectors else dtype.itemsize))
+                    min(16, dtype.itemsize * (4 if name in program.vectors else 1))))
         program.run(grid, block, args)
 
     # -- graphs ------------------------------------------------------------------------

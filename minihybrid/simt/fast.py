@@ -17,7 +17,7 @@ import numpy as np
 
 from minihybrid.op import HybridError
 from minihybrid.simt.checked import fresh, shared_arrays
-from minihybrid.simt.device import device_functions
+from minihybrid.simt.device import device_names
 from minihybrid.simt.lockstep import Run, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.plain import PLAIN
@@ -26,6 +26,16 @@ from minihybrid.simt.rewrite import AXES, BLOCK, THREAD, rewrite
 
 OPTIONS = {"error_model": "numpy"}
 PLACES = BLOCK + THREAD[1:]
+
+
+class FloatFloor(ast.NodeTransformer):
+    """`math.floor` becomes `np.floor`: for a processor, Numba's gives whole numbers."""
+
+    def visit_Attribute(self, node):
+        """Replace `math` before `floor` and `ceil`."""
+        if ast.unparse(node) in ("math.floor", "math.ceil"):
+            node.value.id = "np"
+        return node
 
 
 class FastProgram(Program):
@@ -54,10 +64,11 @@ class FastProgram(Program):
         super().__init__(text, name)
         self.jit = numba.njit(**OPTIONS)
         self.compiled_names = (
-            {"math": math} | {name: getattr(numba, constructor.__name__, constructor)
-                              for name, constructor in CONSTRUCTORS.items()}
+            {"math": math, "np": np}
+            | {name: getattr(numba, constructor.__name__, constructor)
+               for name, constructor in CONSTRUCTORS.items()}
             | {name: self.jit(function) for name, function in PLAIN.items()}
-            | device_functions(ast.parse(text), math, np, self.jit))
+            | device_names(ast.parse(text), self.jit))
 
     @cached_property
     def kernel(self):
@@ -66,7 +77,7 @@ class FastProgram(Program):
         tree = ast.parse(f"def {found.name}("
                          f"{', '.join(found.params + [*found.shared] + PLACES)}): pass")
         tree.body[0].body = found.body or tree.body[0].body
-        tree = ast.fix_missing_locations(tree)
+        tree = ast.fix_missing_locations(FloatFloor().visit(tree))
         return found, self.jit(execute(tree, self.name, self.text, self.compiled_names))
 
     @cached_property
@@ -89,7 +100,7 @@ class FastProgram(Program):
         args = list(self.arguments(args).values())
         found, kernel = self.kernel
         shared = [(shape, dtype)
-                  for _, shape, dtype in shared_arrays(run, found, self.names)]
+                  for _, shape, dtype in shared_arrays(self.name, found, self.names)]
         if not found.barriers:
             self.launch(*args, *(fresh(*one) for one in shared), *run.block, *run.grid)
             return

@@ -98,12 +98,6 @@ def gamma_beyond(x):
     return exact.inf if x > 0 else exact.nan
 
 
-def rounded(function):
-    """`floor`, `ceil` and `trunc`, which give an int64, as in Numba."""
-    return lambda x: CONSTRUCTORS["int64"](
-        function(x) if exact.isfinite(x) else float(x))
-
-
 NUMPY_NAME = {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "acosh": "arccosh",
               "asinh": "arcsinh", "atanh": "arctanh", "atan2": "arctan2",
               "pow": "power"}
@@ -120,6 +114,7 @@ math = SimpleNamespace(
        for name in SOMETIMES},
     gamma=keeping(exact.gamma, gamma_beyond),
     lgamma=keeping(exact.lgamma, lambda x: exact.inf),
-    floor=rounded(exact.floor), ceil=rounded(exact.ceil), trunc=rounded(exact.trunc),
+    # On a GPU, Numba gives floats here.
+    floor=keeping(exact.floor, lambda x: x), ceil=keeping(exact.ceil, lambda x: x),
     isnan=exact.isnan, isinf=exact.isinf, isfinite=exact.isfinite,
     pi=exact.pi, e=exact.e, inf=exact.inf, nan=exact.nan)

@@ -12,20 +12,19 @@ What is left out: compiling; `simt.fast` does that.
 import ast
 from copy import deepcopy
 from functools import cached_property
-from types import SimpleNamespace
 
 import numpy as np
 
 from minihybrid.simt.checked import fresh, run_checked, shared_arrays
-from minihybrid.simt.device import device_functions
+from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import KernelError, LaunchError
+from minihybrid.simt.floats import find_hidden, kind_of
 from minihybrid.simt.lockstep import Run, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS, math
 from minihybrid.simt.plain import PLAIN, plain
 from minihybrid.simt.rewrite import find_kernel, maker, rewrite
 
 NAMES = CONSTRUCTORS | PLAIN | {"math": math}
-NUMPY = SimpleNamespace(**vars(np) | CONSTRUCTORS)   # NumPy, of device functions
 
 
 class Program:
@@ -57,7 +56,8 @@ class Program:
         self.name = self.function.name
         self.text = dict(enumerate(text.splitlines(), 1))
         self.params = [self.param(arg) for arg in self.function.args.args]
-        self.names = NAMES | device_functions(tree, math, NUMPY)
+        self.names = NAMES | device_names(
+            tree, lambda function: function, math=math, floor=math.floor)
 
     def param(self, arg):
         """A parameter as (name, dtype, number of elements or None for a number)."""
@@ -72,13 +72,22 @@ class Program:
 
     def refuse(self, line, why):
         """Raise: a line of the text is not what a kernel may have."""
-        raise KernelError(f"kernel '{self.name}', line {line} "
-                          f"(`{self.text[line].strip()}`): {why}", self.name, line)
+        raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name,
+                          line)
+
+    def line(self, number):
+        """A line of the text in words."""
+        return f"line {number} (`{self.text[number].strip()}`)"
 
     @cached_property
     def checked(self):
         """The kernel whose every access is checked: what is known of it, its maker."""
-        return self.compiled(True)
+        found, make = self.compiled(True)
+        kinds = {name: kind_of(dtype) for name, dtype, _ in self.params}
+        shared = {name: kind_of(dtype)
+                  for name, _, dtype in shared_arrays(self.name, found, self.names)}
+        find_hidden(self.function, kinds | shared, self)
+        return found, make
 
     @cached_property
     def plain(self):
@@ -108,7 +117,7 @@ class Program:
         run = Run(self.name, self.text, grid, block)
         args = self.arguments(args)
         found, make = self.checked if check else self.plain
-        shared = shared_arrays(run, found, self.names)
+        shared = shared_arrays(self.name, found, self.names)
         if check:
             return run_checked(run, found, make, args, shared)
         run_blocks(run, make, map(plain, args.values()),
