@@ -366,8 +366,7 @@ def places(key):
 
 
 def look_up(data, key):
-    """`data[key]`, dense; of a DeviceArray `None` where that has gaps, which an
-    operator gathers.
+    """`data[key]`, dense; of a DeviceArray `None` where an operator must gather it.
 
     Raises:  ShapeError for places that there are not.
     """

@@ -97,7 +97,7 @@ class Optimizer:
     # -- one weight
     def create_state(self, index, weight):
         """The memory of one weight: None, an array, or a tuple; zeros at first."""
-        states = tuple(nd.zeros(weight.shape, dtype=weight.dtype)
+        states = tuple(nd.zeros(weight.shape, weight.context, weight.dtype)
                        for _ in range(self.n_states))
         return states if len(states) > 1 else states[0] if states else None
 
@@ -105,7 +105,7 @@ class Optimizer:
         """One step of one weight, in place; `state` is what `create_state` gave."""
         self._update_count(index)
         states = states_in(state)
-        numbers = {name: nd.array([value], dtype=weight.dtype)
+        numbers = {name: nd.array([value], weight.context, weight.dtype)
                    for name, value in self.numbers(index).items()}
         new = self.apply(weight.detach(), grad.detach(), states, numbers)
         for array, value in zip((weight, *states), new, strict=True):

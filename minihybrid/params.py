@@ -17,6 +17,8 @@ import numpy as np
 
 from minihybrid import nd
 from minihybrid.attribute import DTYPES, FLAGS
+from minihybrid.context import check_context
+from minihybrid.devicearray import placed
 from minihybrid.files import FileError, read_whole, write_whole
 from minihybrid.nd import NDArray
 from minihybrid.op import DEEPEST, LARGEST, AttrError
@@ -226,7 +228,7 @@ def save(fname, data):
     arrays = list(data.values()) if isinstance(data, dict) else list(data)
     if not all(isinstance(a, NDArray) for a in arrays):
         raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
-    write_whole(fname, pack_arrays([a.data for a in arrays], names))
+    write_whole(fname, pack_arrays([np.asarray(a.data) for a in arrays], names))
 
 
 def load(fname):
@@ -237,8 +239,9 @@ def load(fname):
 def load_frombuffer(buf, source="the buffer"):
     """The arrays in the bytes of a file: a dict if they have names, else a list."""
     arrays, names = unpack_arrays(bytes(buf), source)
-    made = [NDArray(a.copy()) if is_np_shape() and not a.shape else
-            nd.array(a, dtype=a.dtype) for a in arrays]
+    context = check_context(None)
+    made = [NDArray(placed(a if is_np_shape() else np.atleast_1d(a), context))
+            for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made
 
 

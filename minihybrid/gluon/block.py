@@ -212,6 +212,12 @@ class Block:
         self.collect_params().initialize(initializers.create(init), ctx, verbose,
                                          force_reinit)
 
+    def reset_ctx(self, ctx):
+        """Move all parameters to a device."""
+        self.collect_params().reset_ctx(ctx)
+
+    reset_device = reset_ctx
+
     def save_parameters(self, filename, deduplicate=False):
         """Write all arrays to a file under their structural names.
 
@@ -234,7 +240,10 @@ class Block:
         cast_dtype=False,
         dtype_source="current",
     ):
-        """Read all arrays from a file with structural names, or with prefixed ones."""
+        """Read all arrays from a file with structural names, or with prefixed ones.
+
+        ctx:     the device on which the parameters are then; where they are, if `None`.
+        """
         params, arrays = self._collect_params_with_prefix(), _named(filename)
         if (
             arrays
@@ -247,7 +256,7 @@ class Block:
         loaded = {id(params[n]) for n in arrays if n in params}
         shared = {n: p for n, p in params.items() if n in arrays or id(p) not in loaded}
         fill(shared, arrays, filename, allow_missing, ignore_extra, cast_dtype,
-             dtype_source)
+             dtype_source, ctx)
 
     def save(self, prefix):
         """Write the arrays and an outline: `prefix-model.params`, `prefix-model.json`.

@@ -3,7 +3,7 @@
 Takes:   a name, what is known of the shape, an initialiser.
 Gives:   `Parameter`, `Constant`, `ParameterDict`.
 
-What is left out: copies on several devices; a parameter lives in one place.
+What is left out: copies on several devices; a parameter lives on one.
 """
 
 import re
@@ -15,7 +15,7 @@ from minihybrid import nd, sym
 from minihybrid.array import STATE
 from minihybrid.attribute import FLAGS
 from minihybrid.context import CPU, check_context
-from minihybrid.devicearray import aligned
+from minihybrid.devicearray import aligned, new_array, placed
 from minihybrid.files import FileError
 from minihybrid.graph import refine
 from minihybrid.nd import NDArray
@@ -63,6 +63,7 @@ class Parameter:
         self._var = None      # the symbol that stands for it outside of traces
         self.placed = False   # whether a ParameterDict named it
         self._waiting = None  # the initialiser to use once the shape is known
+        self._context = None  # where it lives; the usual device, unless told
         self.grad_req = grad_req
 
     def __repr__(self):
@@ -106,9 +107,10 @@ class Parameter:
     # -- the array
     def initialize(self, init=None, ctx=None, default_init=UNIFORM, force_reinit=False):
         """Make the array, or remember to make it when the shape is known."""
-        check_context(ctx)
+        context = check_context(ctx)
         if self._array is not None and not force_reinit:
             return
+        self._context = context
         chosen = initializers.create(init or self.init)
         self._waiting = (
             chosen or initializers.create(default_init),
@@ -126,18 +128,20 @@ class Parameter:
         """Make the array now; the shape is known.
 
         The random numbers belong to the moment of `initialize`, so they do not depend
-        on the order in which the shapes of a net become known.
+        on the order in which the shapes of a net become known; nor on the device, since
+        the processor draws them all.
         """
         init, chosen, key = self._waiting
+        self._context = self._context or check_context(None)
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
         recording, STATE.recording = STATE.recording, False
         try:
-            with STREAM.branch(key):
+            with STREAM.branch(key), CPU:
                 init.init_array(self.name, array, chosen)
         finally:
             STATE.recording = recording
         self._waiting = None
-        self._replace(array)
+        self._replace(array.as_in_context(self._context))
 
     def _replace(self, array):
         self._array = array
@@ -153,10 +157,12 @@ class Parameter:
         While a `forward` without F is traced, the symbol that stands for it.
 
         Raises:  DeferredInitializationError before the shape is known, HybridError
-                 before `initialize`.
+                 before `initialize`, and for a `ctx` on which it does not live.
         """
         if is_direct():
             return in_world(self.var())
+        if ctx is not None:
+            self._check_place(check_context(ctx))
         if self._array is not None:
             return in_world(self._array)
         if self._waiting:
@@ -167,6 +173,13 @@ class Parameter:
         raise HybridError(f"Parameter '{self.name}' has not been initialized; call "
                           "net.initialize() first")
 
+    def _check_place(self, context):
+        here = self.list_ctx()[0]
+        if here != context:
+            raise HybridError(f"Parameter '{self.name}' lives on {here}, not on "
+                              f"{context}; move the input by x.as_in_context({here}) "
+                              f"or the net by net.reset_ctx(...)")
+
     def list_data(self):
         """The array, in a list: one device."""
         return [self.data()]
@@ -175,14 +188,14 @@ class Parameter:
         """The devices that hold the array."""
         if self._array is None and not self._waiting:
             self.data()
-        return [CPU]
+        return [self._context]
 
     def grad(self, ctx=None):
         """The gradient's buffer.
 
         Raises:  HybridError if `grad_req` is null.
         """
-        if self.data().grad is None:
+        if self.data(ctx).grad is None:
             raise HybridError(f"Parameter '{self.name}' has no gradient, because its "
                               "grad_req is 'null'")
         return in_world(self._array.grad)
@@ -217,15 +230,17 @@ class Parameter:
             STATE.recording = with_recording
 
     def reset_ctx(self, ctx):
-        """Move to a device."""
-        check_context(ctx)
+        """Move to a device; the gradient is 0 there."""
+        self._context = check_context(ctx)
+        if self._array is not None and self._array.context != self._context:
+            self._replace(NDArray(placed(self._array.data, self._context)))
 
     def cast(self, dtype):
         """Change the dtype of the numbers and the gradient."""
         self.dtype, old = np.dtype(dtype).type, self._array
         self._spec = Spec(self._spec.shape, np.dtype(dtype))
         if old is not None:
-            array = NDArray(aligned(old.shape, dtype))
+            array = NDArray(new_array(old.shape, dtype, old.context))
             array.data[...] = old.data
             self._replace(array)
 
@@ -369,7 +384,7 @@ class ParameterDict:
 
     def list_ctx(self):
         """The devices that hold the parameters."""
-        return [CPU]
+        return list(dict.fromkeys(c for p in self.values() for c in p.list_ctx()))
 
     def setattr(self, name, value):
         """Set an attribute of every parameter, for example grad_req."""
@@ -385,7 +400,7 @@ class ParameterDict:
 
     def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
              restore_prefix="", cast_dtype=False, dtype_source="current"):
-        """Read all arrays from a file."""
+        """Read all arrays from a file; `ctx` also moves the parameters there."""
         fill(
             dict(self.items()),
             _named(filename, restore_prefix),
@@ -394,6 +409,7 @@ class ParameterDict:
             ignore_extra,
             cast_dtype,
             dtype_source,
+            ctx,
         )
 
 
@@ -409,8 +425,8 @@ def _named(filename, prefix=""):
 
 
 def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False,
-         dtype_source="current"):
-    """Set parameters to arrays of the same names.
+         dtype_source="current", ctx=None):
+    """Set parameters to arrays of the same names; on `ctx`, if it is given.
 
     cast_dtype: go on where dtypes differ; `dtype_source` says whose is kept then: the
              parameter's ("current") or the file's ("saved").
@@ -435,6 +451,8 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False
                                 "cast_dtype=True converts")
             if dtype_source == "saved":
                 param.cast(array.dtype)
+        if ctx is not None:
+            param.reset_ctx(ctx)
         try:
             param.set_data(array)
         except ShapeError as error:

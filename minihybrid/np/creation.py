@@ -10,10 +10,12 @@ What is left out: distributions that nobody of Gluon's tutorials draws from.
 
 import numpy as onp
 
-from minihybrid.context import check_context
-from minihybrid.nd import NDArray, seed
+from minihybrid.array import NDArray
+from minihybrid.context import CPU, check_context
+from minihybrid.devicearray import placed
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.op import OPS, AttrError, HybridError, ShapeError
+from minihybrid.ops.random import seed
 from minihybrid.tracing import is_direct
 
 FLOAT = onp.dtype("float32")
@@ -32,25 +34,25 @@ def array(object, dtype=None, ctx=None):
     >>> array([1, 2])
     array([1., 2.])
     """
-    check_context(ctx)
+    context = check_context(ctx)
     if isinstance(object, NDArray):
-        object = object.data
+        object = onp.asarray(object.data)
     elif isinstance(object, (list, tuple)):
         object = _opened(object)
     own = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
     try:
-        made = onp.array(object, own if dtype is None else dtype, order="C")
+        made = onp.asarray(object, own if dtype is None else dtype, order="C")
     except (ValueError, TypeError) as error:
         raise AttrError(f"np.array: {error}") from None
-    made = ndarray(made)
-    return _Symbol.constant(made.data) if is_direct() else made
+    return _Symbol.constant(made.copy()) if is_direct() else \
+        ndarray(placed(made, context))
 
 
 def _opened(values):
     """Nested lists with NumPy arrays in place of arrays."""
     if isinstance(values, (list, tuple)):
         return [_opened(v) for v in values]
-    return values.data if isinstance(values, NDArray) else values
+    return onp.asarray(values.data) if isinstance(values, NDArray) else values
 
 
 class Creation:
@@ -60,9 +62,9 @@ class Creation:
         self._reader = reader
 
     def _make(self, op, ctx, **attrs):
-        check_context(ctx)
         attrs = {k: v for k, v in attrs.items() if v is not None}
-        return self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
+        with check_context(ctx):
+            return self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
 
     def zeros(self, shape, dtype=None, order="C", ctx=None):
         """Zeros in a shape."""
@@ -111,9 +113,10 @@ class Creation:
 
     def _known(self, values, dtype, ctx):
         """NumPy's numbers as an array, or as a constant of the graph."""
-        check_context(ctx)
+        context, reader = check_context(ctx), self._reader()
         made = onp.asarray(values, dtype or FLOAT, order="C")
-        return self._reader().constant(made)
+        return reader.constant(made) if reader is _Symbol else ndarray(
+            placed(made, context))
 
 
 class Random:
@@ -125,12 +128,12 @@ class Random:
         self._reader = reader
 
     def _draw(self, op, size, dtype, ctx, out, **attrs):
-        check_context(ctx)
         size = out.shape if out is not None else () if size is None else size
         attrs["size" if "size" in OPS[op].attrs else "shape"] = size
         if dtype is not None:
             attrs["dtype"] = dtype
-        made = self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
+        with check_context(ctx):
+            made = self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
         return made if out is None else out.copy_from(made)
 
     def _arrays_only(self, name):
@@ -175,15 +178,18 @@ class Random:
                              "asked for; use replace=True")
         if replace:
             weights = onp.ones(n) / n if p is None else onp.asarray(p, float)
-            draws = Random(lambda: ndarray).uniform(size=count, dtype="float64").data
+            draws = Random(lambda: ndarray).uniform(size=count, dtype="float64",
+                                                       ctx=CPU).data
             places = onp.searchsorted(onp.cumsum(weights) / onp.sum(weights), draws,
                                       side="right")
         else:  # the smallest of independent waiting times, with rates p
-            draws = Random(lambda: ndarray).uniform(size=n, dtype="float64").data
+            draws = Random(lambda: ndarray).uniform(size=n, dtype="float64",
+                                                       ctx=CPU).data
             rates = onp.ones(n) if p is None else onp.asarray(p, float)
             with onp.errstate(divide="ignore"):
                 places = onp.argsort(-onp.log1p(-draws) / rates)[:count]
-        made = ndarray(places.astype(onp.int64).reshape(shape))
+        context = a.context if isinstance(a, NDArray) else check_context(ctx)
+        made = ndarray(placed(places.astype(onp.int64).reshape(shape), context))
         made = made if isinstance(a, int) else a[made]
         return made if out is None else out.copy_from(made)
 
@@ -201,9 +207,10 @@ class Random:
         """How often each outcome comes up in n draws with probabilities `pvals`."""
         weights = onp.asarray(pvals, float)
         shape = () if size is None else (size,) if isinstance(size, int) else size
-        draws = self.choice(len(weights), size=(*shape, n), p=weights).data
+        draws = self.choice(len(weights), size=(*shape, n), p=weights, ctx=CPU).data
         counts = (draws[..., None] == onp.arange(len(weights))).sum(-2)
-        return ndarray(onp.asarray(counts, onp.int64, order="C"))
+        counts = onp.asarray(counts, onp.int64, order="C")
+        return ndarray(placed(counts, check_context(None)))
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers with the gamma distribution of a shape and a scale."""

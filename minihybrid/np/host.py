@@ -4,13 +4,16 @@ Takes:   arrays.
 Gives:   arrays in NumPy's shapes, float32 where NumPy says float64 of float32.
 
 Their results' shapes depend on values, or nobody trains through them: they are off the
-tape, and a symbol is refused. MXNet, too, hands most of them to NumPy.
+tape, and a symbol is refused. MXNet, too, hands most of them to NumPy. The numbers of a
+device go to the processor for that, and the results back.
 What is left out: the rest of NumPy; `x.asnumpy()` opens it.
 """
 
 import numpy as onp
 
-from minihybrid.nd import NDArray
+from minihybrid.array import NDArray
+from minihybrid.context import CPU
+from minihybrid.devicearray import placed
 from minihybrid.np.array import ndarray
 from minihybrid.np.functions import FUNCTIONS, public
 from minihybrid.op import HybridError
@@ -34,23 +37,25 @@ def computed_by_numpy(name, function):
                               "in it; call it outside of the hybridized block")
         if isinstance(value, (list, tuple)):
             return type(value)(map(plain, value))
-        return value.data if isinstance(value, NDArray) else value
+        return onp.asarray(value.data) if isinstance(value, NDArray) else value
 
-    def narrow(value, kind):
+    def narrow(value, kind, context):
         if isinstance(value, tuple):
-            return tuple(narrow(v, kind) for v in value)
+            return tuple(narrow(v, kind, context) for v in value)
         if isinstance(value, onp.generic) and value.dtype.kind in "b":
             return bool(value)
         if not isinstance(value, (onp.ndarray, onp.generic)):
             return value
         value = onp.asarray(value)
         wide = value.dtype == onp.float64 and kind != onp.float64
-        return ndarray(onp.array(value, onp.float32 if wide else None, order="C"))
+        value = onp.asarray(value, onp.float32 if wide else None, order="C")
+        return ndarray(placed(value, context))
 
     def call(*args, **kwargs):
         given = plain(args)
         kind = next((v.dtype for v in given if isinstance(v, onp.ndarray)), None)
-        return narrow(function(*given, **plain_values(kwargs)), kind)
+        context = next((v.context for v in args if isinstance(v, NDArray)), CPU)
+        return narrow(function(*given, **plain_values(kwargs)), kind, context)
 
     def plain_values(kwargs):
         return {key: plain(value) for key, value in kwargs.items()}
