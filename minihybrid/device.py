@@ -188,23 +188,22 @@ class Device:
         """The function in a kernel's text, ready to be launched; loaded once."""
         if (text, name) not in self.kernels:
             self.enter()
-            image, symbol = self._compiled(text, name)
+            image = self._image(text)
             library = self.check(
                 self.driver.cuLibraryLoadData(image, [], [], 0, [], [], 0),
                 f"loading the kernel {name}")
-            found = self.check(self.driver.cuLibraryGetKernel(library, symbol),
+            found = self.check(self.driver.cuLibraryGetKernel(library, name.encode()),
                                f"finding the kernel {name}")
             self.kernels[text, name] = self.check(
                 self.driver.cuKernelGetFunction(found), f"loading the kernel {name}")
         return self.kernels[text, name]
 
-    def _compiled(self, text, name):
-        """(what the driver loads, the name in it); the simulated one reads text."""
+    def _image(self, text):
+        """What the driver loads: machine code; the simulated one reads the text."""
         if self.is_simulated:
-            return text.encode(), name.encode()
+            return text.encode()
         from minihybrid.codegen.cuda import build
-        cubin, symbol = build(text, self.capability)
-        return cubin, symbol.encode()
+        return build(text, self.capability)[0]
 
     @property
     def capability(self):
