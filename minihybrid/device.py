@@ -33,8 +33,17 @@ def device_of(context):
     """
     with LOCK:
         if context not in DEVICES:
-            DEVICES[context] = Device(context)
+            DEVICES[context] = Device(context, driver_of(context))
         return DEVICES[context]
+
+
+def driver_of(context):
+    """The functions of a driver: CUDA's own, or those of a simulated one."""
+    if context.device_type == "gpu":
+        from cuda.bindings import driver
+        return driver
+    from minihybrid.simt.driver import SimulatedDriver
+    return SimulatedDriver(context.fast)
 
 
 class Memory:
@@ -59,14 +68,9 @@ class Device:
                  the driver was asked for memory.
     """
 
-    def __init__(self, context):
-        self.context, self.is_simulated = context, context.device_type != "gpu"
-        if self.is_simulated:
-            from minihybrid.simt.driver import SimulatedDriver
-            self.driver = SimulatedDriver(context.fast)
-        else:
-            from cuda.bindings import driver
-            self.driver = driver
+    def __init__(self, context, driver):
+        self.context, self.driver = context, driver
+        self.is_simulated = context.device_type != "gpu"
         self.free, self.kernels = {}, {}
         self.n_launches = self.n_allocations = 0
         cu, number = self.driver, 0 if self.is_simulated else context.device_id

@@ -37,7 +37,7 @@ READING_ORDER = """
     simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
     simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver
     simt
-    device devicearray array nd
+    device devicearray array nd interop
     graph
     autograd
     name util tracing sym
