@@ -179,13 +179,14 @@ class Device:
             self.check(self.driver.cuMemsetD8Async(address, byte, nbytes, self.stream),
                        f"filling {nbytes} bytes")
 
-    def synchronize(self):
-        """Return when all work of this device is done.
+    def synchronize(self, stream=None):
+        """Return when all work of this device is done, or that of another's stream.
 
         Raises:  HybridError for what went wrong since the last time.
         """
         self.enter()
-        self.check(self.driver.cuStreamSynchronize(self.stream), "the queued work")
+        stream = self.stream if stream is None else stream
+        self.check(self.driver.cuStreamSynchronize(stream), "the queued work")
 
     # -- kernels
     def kernel(self, text, name):

@@ -80,7 +80,10 @@ LENT = {}  # address of a Managed or Versioned -> all that must live as long
 
 @Deleter
 def _take_back(address):
-    LENT.pop(address, None)
+    """Nobody needs the memory any more, but kernels on their stream may still run."""
+    array, stream, *_ = LENT.pop(address)
+    if stream is not None:
+        array.device.synchronize(stream)
 
 
 @Deleter
@@ -91,8 +94,12 @@ def _drop(capsule):
             _take_back(_pointer(capsule, kind.name))
 
 
-def capsule_of(array, kind):
-    """A DLPack capsule over a DeviceArray's memory; `kind` is Managed or Versioned."""
+def capsule_of(array, kind, stream=None):
+    """A DLPack capsule over a DeviceArray's memory.
+
+    kind:    Managed or Versioned.
+    stream:  the consumer's, to wait for before the memory is used again.
+    """
     n = array.ndim
     shape, steps = (ctypes.c_int64 * n)(*array.shape), (ctypes.c_int64 * n)(
         *(s // array.dtype.itemsize for s in strides_of(array.shape, array.dtype)))
@@ -103,7 +110,7 @@ def capsule_of(array, kind):
     if kind is Versioned:
         managed.major = 1
     address = ctypes.addressof(managed)
-    LENT[address] = managed, shape, steps, array
+    LENT[address] = array, stream, managed, shape, steps
     return _new(address, kind.name, _drop)
 
 
@@ -131,10 +138,12 @@ def _dlpack(self, stream=None, max_version=None, dl_device=None, copy=None):
     if type(array.data) is np.ndarray:
         known = {} if max_version is None else {"max_version": max_version}
         return array.data.__dlpack__(**known)
-    if stream != -1:
+    if stream == -1:  # they wait themselves
+        stream = None
+    else:
         array.wait_to_read()
-    return capsule_of(array.data, Versioned if max_version and max_version[0] > 0
-                      else Managed)
+    kind = Versioned if max_version and max_version[0] > 0 else Managed
+    return capsule_of(array.data, kind, stream)
 
 
 def _cuda_array_interface(self):
@@ -150,14 +159,17 @@ def _cuda_array_interface(self):
 
 # -- in --------------------------------------------------------------------------------
 class Borrowed:
-    """Somebody else's memory, given back when it is dropped."""
+    """Somebody else's memory: dropped, it is theirs again when our work is done."""
 
-    def __init__(self, address, managed):
-        self.address, self.managed = address, managed
+    def __init__(self, device, give_back):
+        self.device, self.give_back = device, give_back
 
     def __del__(self):
-        if self.managed.deleter:
-            self.managed.deleter(self.address)
+        self.device.synchronize()
+        self.give_back()
+
+
+USED = {Managed: b"used_dltensor", Versioned: b"used_dltensor_versioned"}
 
 
 class Given:
@@ -222,9 +234,14 @@ def _from_capsule(x, number):
     if tensor.strides:
         steps = (s * dtype.itemsize for s in tensor.strides[:tensor.ndim])
         _check_dense(shape, tuple(steps), dtype)
-    _rename(id(capsule), b"used_" + type(managed).name)
+    _rename(id(capsule), USED[type(managed)])
+
+    def give_back():
+        if managed.deleter:
+            managed.deleter(address)
+
     return DeviceArray(device, shape, dtype, (tensor.data or 0) + tensor.byte_offset,
-                       Borrowed(address, managed))
+                       Borrowed(device, give_back))
 
 
 def _from_cuda(x, told):
@@ -240,9 +257,9 @@ def _from_cuda(x, told):
                              "asking where an address is")
     device = device_of(Context("gpu", number))
     if told.get("stream"):  # what was asked for there comes first
-        device.enter()
-        device.check(driver.cuStreamSynchronize(told["stream"]), "the queued work")
-    return DeviceArray(device, shape, dtype, address, x)
+        device.synchronize(told["stream"])
+    owner = [x]
+    return DeviceArray(device, shape, dtype, address, Borrowed(device, owner.clear))
 
 
 def _check_dense(shape, strides, dtype):
