@@ -49,7 +49,7 @@ class CompiledOp:
         self.op = Op(name="_plan", inputs=("data",), variadic=True, eager=self.run,
                      infer=lambda ins: (ins, specs), grad=self.grad,
                      n_outputs=len(specs), doc=f"The compiled plan of {title}.",
-                     expand=self.expand)
+                     expand=self.expand, anywhere=True)
 
     @property
     def plan(self):
