@@ -113,12 +113,12 @@ class NDArray(Value):
             if device is None:
                 with np.errstate(all="ignore"):
                     out = op.eager(*datas, **attrs, **key)
-            else:
-                out = NDArray.run_on_device(device, op, datas, attrs, key)
         except HybridError:
             raise
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs, attrs, error) from None
+        if device is not None:
+            out = NDArray.run_on_device(device, op, datas, attrs, key)
         outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
         node = None
         if STATE.recording and op.grad and any(v.node is not None for v in inputs):

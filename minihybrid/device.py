@@ -33,8 +33,17 @@ def device_of(context):
     """
     with LOCK:
         if context not in DEVICES:
-            DEVICES[context] = Device(context)
+            DEVICES[context] = Device(context, driver_of(context))
         return DEVICES[context]
+
+
+def driver_of(context):
+    """The functions of a driver: CUDA's own, or those of a simulated one."""
+    if context.device_type == "gpu":
+        from cuda.bindings import driver
+        return driver
+    from minihybrid.simt.driver import SimulatedDriver
+    return SimulatedDriver(context.fast)
 
 
 class Memory:
@@ -59,14 +68,9 @@ class Device:
                  the driver was asked for memory.
     """
 
-    def __init__(self, context):
-        self.context, self.is_simulated = context, context.device_type != "gpu"
-        if self.is_simulated:
-            from minihybrid.simt.driver import SimulatedDriver
-            self.driver = SimulatedDriver(context.fast)
-        else:
-            from cuda.bindings import driver
-            self.driver = driver
+    def __init__(self, context, driver):
+        self.context, self.driver = context, driver
+        self.is_simulated = context.device_type != "gpu"
         self.free, self.kernels = {}, {}
         self.n_launches = self.n_allocations = 0
         cu, number = self.driver, 0 if self.is_simulated else context.device_id
@@ -175,36 +179,36 @@ class Device:
             self.check(self.driver.cuMemsetD8Async(address, byte, nbytes, self.stream),
                        f"filling {nbytes} bytes")
 
-    def synchronize(self):
-        """Return when all work of this device is done.
+    def synchronize(self, stream=None):
+        """Return when all work of this device is done, or that of another's stream.
 
         Raises:  HybridError for what went wrong since the last time.
         """
         self.enter()
-        self.check(self.driver.cuStreamSynchronize(self.stream), "the queued work")
+        stream = self.stream if stream is None else stream
+        self.check(self.driver.cuStreamSynchronize(stream), "the queued work")
 
     # -- kernels
     def kernel(self, text, name):
         """The function in a kernel's text, ready to be launched; loaded once."""
         if (text, name) not in self.kernels:
             self.enter()
-            image, symbol = self._compiled(text, name)
+            image = self._image(text)
             library = self.check(
                 self.driver.cuLibraryLoadData(image, [], [], 0, [], [], 0),
                 f"loading the kernel {name}")
-            found = self.check(self.driver.cuLibraryGetKernel(library, symbol),
+            found = self.check(self.driver.cuLibraryGetKernel(library, name.encode()),
                                f"finding the kernel {name}")
             self.kernels[text, name] = self.check(
                 self.driver.cuKernelGetFunction(found), f"loading the kernel {name}")
         return self.kernels[text, name]
 
-    def _compiled(self, text, name):
-        """(what the driver loads, the name in it); the simulated one reads text."""
+    def _image(self, text):
+        """What the driver loads: machine code; the simulated one reads the text."""
         if self.is_simulated:
-            return text.encode(), name.encode()
+            return text.encode()
         from minihybrid.codegen.cuda import build
-        cubin, symbol = build(text, self.capability)
-        return cubin, symbol.encode()
+        return build(text, self.capability)[0]
 
     @property
     def capability(self):

@@ -98,10 +98,10 @@ class DeviceArray:
                               "gathered; take it from the NDArray")
         return part
 
-    def view(self, shape, offset=0):
-        """The same memory, from a byte on, under another shape."""
-        return DeviceArray(self.device, shape, self.dtype, self.address + offset,
-                           self.owner)
+    def view(self, shape, dtype=None, offset=0):
+        """The same memory, from a byte on, under another shape and dtype."""
+        return DeviceArray(self.device, shape, dtype or self.dtype,
+                           self.address + offset, self.owner)
 
     def part(self, key):
         """`self[key]` in the same memory; `None` if that has gaps.
@@ -120,7 +120,7 @@ class DeviceArray:
         part = nowhere[keys if dots else (*keys, ...)]
         if not part.flags.c_contiguous:
             return None
-        return self.view(part.shape, part.ctypes.data - nowhere.ctypes.data)
+        return self.view(part.shape, offset=part.ctypes.data - nowhere.ctypes.data)
 
     # -- copies
     def copy(self):

@@ -462,11 +462,22 @@ class Updater:
             self.optimizer.update_multi_precision(i, w, g, self.state(i, w))
 
     def state(self, index, weight):
-        """The state of a weight, made when it is met first."""
+        """The state of a weight, made when it is met first; it moves with its weight.
+        """
         if index not in self.states:
             make = self.optimizer.create_state_multi_precision
             self.states[index] = make(index, weight)
-        return self.states[index]
+        found = self.states[index]
+        if any(array.context != weight.context for array in states_in(found)):
+            found = self.states[index] = _moved(found, weight.context)
+        return found
+
+
+def _moved(state, context):
+    """What `create_state` gave, on another device."""
+    if isinstance(state, tuple):
+        return tuple(_moved(part, context) for part in state)
+    return state if state is None else state.as_in_context(context)
 
 
 def get_updater(optimizer):

@@ -39,6 +39,7 @@ READING_ORDER = """
     simt.cuda simt
     simt.floats
     device devicearray array nd
+    interop
     graph
     autograd
     name util tracing sym

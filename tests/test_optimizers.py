@@ -185,7 +185,7 @@ def test_schedules_that_make_no_sense_are_errors(name, settings, message):
 @pytest.fixture
 def numpy_only(monkeypatch):
     """The trainer's plans run as NumPy code, which takes no time to compile."""
-    monkeypatch.setattr("minihybrid.gluon.trainer.best_target", lambda: "numpy")
+    monkeypatch.setattr("minihybrid.plan.best_target", lambda: "numpy")
 
 
 def parameter(name="w", n=2, **kwargs):

@@ -5,7 +5,8 @@ Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
 
 The optimiser's rule is traced over all parameters into one plan, which reads weights,
 gradients, states and rates by address: a step is one compiled call.
-What is left out: several devices; there is nothing to reduce over.
+What is left out: copies of one parameter on several devices, whose gradients would be
+added up.
 """
 
 import re
@@ -13,12 +14,14 @@ import re
 import numpy as np
 
 from minihybrid import nd
+from minihybrid.context import CPU
+from minihybrid.devicearray import placed
 from minihybrid.files import FileError
 from minihybrid.gluon.parameter import Parameter
 from minihybrid.op import AttrError, HybridError, Spec
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.params import load, save
-from minihybrid.plan import best_target
+from minihybrid.plan import WIDE, target_of
 from minihybrid.sym import trace
 from minihybrid.tiers import Tiers
 
@@ -34,11 +37,10 @@ class CompiledUpdate:
 
     def __init__(self, optimizer, weights, numbers):
         self.optimizer, self.given = optimizer, memory(weights)
-        self.numbers = [{name: np.zeros(1, weight.dtype) for name in own}
-                        for (weight, *_), own in zip(weights, numbers, strict=True)]
+        self._gather(weights, numbers)
         self.targets, arrays = {}, {}  # arrays: what the plan reads, by name
         for i, ((weight, grad, states), own) in enumerate(
-                zip(weights, self.numbers, strict=True)):
+                zip(weights, self.read, strict=True)):
             written = {f"weight{i}": weight.data}
             written |= {f"state{i}_{k}": state.data for k, state in enumerate(states)}
             self.targets |= written
@@ -48,9 +50,26 @@ class CompiledUpdate:
         graph, _ = trace(self.steps, {name: Spec(a.shape, a.dtype)
                                       for name, a in arrays.items()}, False)
         name = type(optimizer).__name__
-        self.bound = Tiers(graph, [], target=best_target(),
+        self.bound = Tiers(graph, [], target=target_of(weights[0][0].data),
                            into=dict(enumerate(self.targets)),
                            title=f"{name} of {len(weights)} parameters").bind(arrays)
+
+    def _gather(self, weights, numbers):
+        """Put all numbers of a step side by side: a device gets them in one copy.
+
+        Each has a row of the widest load, which begins where any kernel may read.
+        """
+        places = [(i, name) for i, own in enumerate(numbers) for name in own]
+        self.host = np.zeros((len(places), WIDE), np.uint8)
+        context = weights[0][0].context
+        self.rows = self.host if context is CPU else placed(self.host, context)
+        self.numbers = [{} for _ in numbers]  # what a step writes
+        self.read = [{} for _ in numbers]     # what the plan reads: the same, or a copy
+        for row, (i, name) in enumerate(places):
+            dtype = weights[i][0].data.dtype
+            self.numbers[i][name] = number = self.host[row].view(dtype)[:1]
+            self.read[i][name] = number if self.rows is self.host else \
+                self.rows[row].view((1,), dtype)
 
     @property
     def plan(self):
@@ -70,9 +89,12 @@ class CompiledUpdate:
 
     def __call__(self, numbers):
         """Update all weights and states; `numbers` as at the start, with new values."""
+        before = self.host.tobytes()
         for own, new in zip(self.numbers, numbers, strict=True):
             for name, value in new.items():
                 own[name][0] = value
+        if self.rows is not self.host and self.host.tobytes() != before:
+            self.rows[...] = self.host
         for old, new in zip(self.targets.values(), self.bound(()), strict=True):
             if new is not old:  # most are written where they belong
                 old[...] = new
@@ -165,8 +187,9 @@ class Trainer:
                     f"Trainer.step: backward has not written the gradient of "
                     f"'{param.name}' since the last step; is the parameter part of the "
                     "loss? step(..., ignore_stale_grad=True) leaves it as it is")
-        if indices:
-            self._step(indices)
+        places = [self._params[i].data().context for i in indices]
+        for place in dict.fromkeys(places):  # one compiled call a device
+            self._step([i for i, p in zip(indices, places, strict=True) if p == place])
         for i in indices:
             self._params[i].data().node.info.fresh = False
 
