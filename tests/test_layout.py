@@ -13,9 +13,9 @@ READING_ORDER = """
     base machine attribute context
     ops.shapes
     ops.elementwise
-    ops.reduce
+    ops.gpuorder ops.reduce
     ops.layout
-    ops.indexing
+    ops.gpuscatter ops.indexing
     ops.tiling
     ops.ordering
     ops.sequence
@@ -24,11 +24,11 @@ READING_ORDER = """
     ops.functions
     ops.flatshift ops.imagelanes ops.imagecolumns
     ops.convolution
-    ops.pooling
+    ops.gpupooling ops.pooling
     ops.random
     ops.norm
     ops.outputs
-    ops.linalg
+    ops.gpulinalg ops.linalg
     ops.np
     ops.np_shapes
     ops.infix

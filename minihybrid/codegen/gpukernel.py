@@ -13,6 +13,7 @@ What is left out: blocks chosen by trial; every length here is a rule.
 
 import textwrap
 from contextlib import contextmanager
+from math import prod
 
 from minihybrid.codegen.device import functions
 from minihybrid.codegen.gpurows import GpuRows
@@ -78,15 +79,20 @@ class GpuKernel(Kernel):
             with super().each(*ranges, work=work):
                 yield
             return
-        ranges = [(name, stop) for name, stop in ranges if stop != 1] or ranges[:1]
-        total = 1
-        for _, stop in ranges:
-            total *= stop
+        total = prod(stop for _, stop in ranges)
+        if not total:  # no thread is needed, nor a kernel
+            yield
+            self.lines = []
+            return
+        once = [name for name, stop in ranges if stop == 1]
+        ranges = [(name, stop) for name, stop in ranges if stop != 1]
         flat = ranges[0][0] if len(ranges) == 1 else "t"
         block = min(BLOCK, -(-total // WARP) * WARP)
         self.threads(-(-total // block), block)
         self(f"{flat} = cuda.blockIdx.x * {block} + cuda.threadIdx.x")
         with self.block(f"if {flat} < {total}:"):
+            for name in once:
+                self(f"{name} = 0")
             inner = total
             for d, (name, stop) in enumerate(ranges if len(ranges) > 1 else ()):
                 inner //= stop

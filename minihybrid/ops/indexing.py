@@ -24,6 +24,7 @@ from minihybrid.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast, choose, ones_like, where
+from minihybrid.ops.gpuscatter import add_at_places
 from minihybrid.ops.layout import (
     arange,
     expand_dims,
@@ -100,6 +101,15 @@ def _take_cpu(k, a, indices, out, *, axis, mode):
                     f"{a}[(i * {n} + at) * {inner} + j]")
 
 
+def _take_gpu(k, a, indices, out, *, axis, mode):
+    """A thread an element, so that neighbours read neighbours."""
+    outer, n, inner = split_at(a.shape, axis)
+    m = indices.size
+    with k.each(("i", outer), ("m", m), ("j", inner)):
+        k(f"at = {place_text(f'{indices}[m]', n, mode)}")
+        k.store(f"(i * {m} + m) * {inner} + j", f"{a}[(i * {n} + at) * {inner} + j]")
+
+
 def _put_take_eager(data, indices, like, *, axis, mode):
     outer, n, inner = split_at(like.shape, axis)
     out = np.zeros((outer, n, inner), data.dtype)
@@ -120,18 +130,24 @@ def _put_take_cpu(k, data, indices, like, out, *, axis, mode):
               f"{data}[(i * {m} + m) * {inner} + j]")
 
 
+def _put_take_gpu(k, data, indices, like, out, *, axis, mode):
+    outer, n, inner = split_at(out.shape, axis)
+    add_at_places(k, data, out, (outer, n, indices.size, inner),
+                  place_text(f"{indices}[m]", n, mode))
+
+
 MODE = {"mode": (choice("clip", "wrap", "raise"), "clip")}
 put_take = register(
     "_put_take", inputs=("data", "indices", "like"),
     attrs={"axis": (integer, 0), **MODE},
     infer=adds_back("_put_take", _take_rule),
-    eager=_put_take_eager, cpu=_put_take_cpu,
+    eager=_put_take_eager, cpu=_put_take_cpu, gpu=_put_take_gpu,
     grad=lambda g, out, data, indices, like, **a: (take(g, indices, **a), None, None),
     doc="Zeros in the shape of `like`, to which the data is added where take reads.")
 
 take = register(
     "take", inputs=("a", "indices"), attrs={"axis": (integer, 0), **MODE},
-    infer=forward(_take_rule), eager=_take_eager, cpu=_take_cpu,
+    infer=forward(_take_rule), eager=_take_eager, cpu=_take_cpu, gpu=_take_gpu,
     grad=lambda g, out, a, indices, **kw: (put_take(g, indices, a, **kw), None),
     doc="The parts of `a` at given places of one axis; mode clip, wrap or raise.")
 
@@ -183,7 +199,7 @@ def _along_eager(data, index, *, axis, mode):
 
 def _along_cpu(k, data, index, out, *, axis, mode):
     (outer, n, inner), (_, m, _) = _lines(data, index, axis)
-    with k.loop("i", outer), k.loop("m", m), k.loop("j", inner):
+    with k.each(("i", outer), ("m", m), ("j", inner)):
         to = f"(i * {m} + m) * {inner} + j"
         k(f"at = {place_text(f'{index}[{to}]', n, mode)}")
         k.store(to, f"{data}[(i * {n} + at) * {inner} + j]")
@@ -206,6 +222,12 @@ def _put_along_cpu(k, data, index, like, out, *, axis, mode):
         at = f"(i * {m} + m) * {inner} + j"
         k(f"at = {place_text(f'{index}[{at}]', n, mode)}")
         k(f"{out}[(i * {n} + at) * {inner} + j] += {data}[{at}]")
+
+
+def _put_along_gpu(k, data, index, like, out, *, axis, mode):
+    (outer, n, inner), (_, m, _) = _lines(out, index, axis)
+    add_at_places(k, data, out, (outer, n, m, inner),
+                  place_text(f"{index}[(i * {m} + m) * {inner} + j]", n, mode))
 
 
 def _one_a_line(specs, shape, index, axis, mode):
@@ -246,7 +268,8 @@ ALONG = {"axis": (integer, -1), **MODE}
 put_along = register(
     "_put_along", inputs=("data", "index", "like"), attrs=ALONG,
     infer=adds_back("_put_along", _along_rule),
-    eager=_put_along_eager, cpu=_put_along_cpu, lower=_put_along_lower,
+    eager=_put_along_eager, cpu=_put_along_cpu, gpu=_put_along_gpu,
+    lower=_put_along_lower,
     grad=lambda g, out, data, index, like, **a: (
         reshape_like(take_along(g, index, **a), data), None, None),
     doc="Zeros in the shape of `like`, to which the data is added at the picked "
@@ -312,7 +335,7 @@ def _flat_eager(indices, *, shape):
 
 def _flat_cpu(k, indices, out, *, shape):
     lengths = shape[:indices.shape[0]]
-    with k.loop("i", out.size):
+    with k.each(("i", out.size)):
         terms = [f"{place_text(f'{indices}[{d * out.size} + i]', n, 'wrap')} * {step}"
                  for d, (n, step) in
                  enumerate(zip(lengths, row_major(lengths), strict=True))]
@@ -429,7 +452,7 @@ def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
 
 
 def _one_hot_cpu(k, indices, out, *, depth, on_value, off_value, dtype):
-    with k.loop("i", indices.size), k.loop("n", depth):
+    with k.each(("i", indices.size), ("n", depth)):
         k.store(f"i * {depth} + n",
                 f"T({on_value!r}) if n == int({indices}[i]) else T({off_value!r})")
 

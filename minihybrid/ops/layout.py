@@ -309,8 +309,9 @@ def _put_slice_eager(data, like, *, begin, end, step):
 
 
 def _put_slice_cpu(k, data, like, out, *, begin, end, step):
-    with k.loop("i", out.size):
+    with k.each(("i", out.size)):
         k(f"{out}[i] = T(0)")
+    k.then()
     offset, steps = _slice_strides(out.shape, begin, end, step)
     k.copy(data, data.shape, (0, row_major(data.shape)), out, (offset, steps))
 
@@ -380,9 +381,23 @@ def _concat_cpu(k, *data, dim):
         before += n
 
 
+def _concat_gpu(k, *data, dim):
+    """A thread an element of the result, which looks for the array it comes from."""
+    *data, out = data
+    ends, keyword = 0, "if"
+    outer, total, inner = split_at(out.shape, dim)
+    with k.each(("i", outer), ("j", total * inner)):
+        for part in data:
+            n = part.shape[dim] * inner
+            with k.block(f"{keyword} j < {ends + n}:"):
+                k(f"{out}[i * {total * inner} + j] = {part}[i * {n} + j - {ends}]")
+            ends, keyword = ends + n, "elif"
+
+
 concat = register(
     "Concat", "concat", inputs=("data",), variadic=True, attrs={"dim": (integer, 1)},
     infer=_concat_infer, eager=_concat_eager, cpu=_concat_cpu,
+    gpu=_concat_gpu,
     grad=lambda g, out, *data, dim: tuple(
         concat_part(g, *data, dim=dim, number=i) for i in range(len(data))),
     doc="Join arrays along an existing axis.")
@@ -512,7 +527,7 @@ def _arange_infer(specs, start, stop, step, repeat, dtype):
 
 def _arange_cpu(k, out, *, start, stop, step, repeat, dtype):
     first = 0.0 if stop is None else start
-    with k.loop("i", out.size):
+    with k.each(("i", out.size)):
         k.store("i", f"T({first!r} + (i // {repeat}) * {step!r})")
 
 

@@ -20,6 +20,7 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import exp, log, where
+from minihybrid.ops.gpulinalg import cholesky_gpu, inverse_gpu, slogdet_gpu
 from minihybrid.ops.layout import arange, expand_dims, made, reshape, swapaxes
 from minihybrid.ops.neural import batch_dot, matmul
 from minihybrid.ops.ordering import eye
@@ -187,18 +188,35 @@ def _solve_eager(a, b, *, lower, transpose):
 
 def _solve_cpu(k, a, b, out, *, lower, transpose):
     n, m = b.shape[-2:]
-    forwards = lower != transpose
     with k.loop("batch", b.size // max(n * m, 1)), k.loop("step", n):
-        k("r = step" if forwards else f"r = {n - 1} - step")
+        k(_row(n, lower != transpose))
         with k.loop("j", m):
-            at = f"batch * {n * m} + r * {m} + j"
-            k(f"total = T({b}[{at}])")
-            with k.block("for c in range(r):" if forwards
-                         else f"for c in range(r + 1, {n}):"):
-                entry = f"c * {n} + r" if transpose else f"r * {n} + c"
-                k(f"total -= {a}[batch * {n * n} + {entry}] * "
-                  f"{out}[batch * {n * m} + c * {m} + j]")
-            k(f"{out}[{at}] = total / {a}[batch * {n * n} + r * {n} + r]")
+            _solve_one(k, a, b, out, lower, transpose)
+
+
+def _solve_gpu(k, a, b, out, *, lower, transpose):
+    """A thread a column, whose numbers concern no other."""
+    n, m = b.shape[-2:]
+    with k.each(("batch", b.size // (n * m)), ("j", m)), k.loop("step", n):
+        k(_row(n, lower != transpose))
+        _solve_one(k, a, b, out, lower, transpose)
+
+
+def _row(n, forwards):
+    return "r = step" if forwards else f"r = {n - 1} - step"
+
+
+def _solve_one(k, a, b, out, lower, transpose):
+    """Row r of column j, once those before it are known."""
+    n, m = b.shape[-2:]
+    at = f"batch * {n * m} + r * {m} + j"
+    k(f"total = T({b}[{at}])")
+    with k.block("for c in range(r):" if lower != transpose
+                 else f"for c in range(r + 1, {n}):"):
+        entry = f"c * {n} + r" if transpose else f"r * {n} + c"
+        k(f"total -= {a}[batch * {n * n} + {entry}] * "
+          f"{out}[batch * {n * m} + c * {m} + j]")
+    k(f"{out}[{at}] = total / {a}[batch * {n * n} + r * {n} + r]")
 
 
 def _solve_grad(g, out, a, b, lower, transpose):
@@ -217,7 +235,8 @@ def _solve_infer(**side):
 
 solve = register(
     "_solve_triangle", inputs=("A", "B"), eager=_in_floats(_solve_eager),
-    cpu=_solve_cpu, grad=_solve_grad, infer=_solve_infer(rightside=False),
+    cpu=_solve_cpu, gpu=_solve_gpu, grad=_solve_grad,
+    infer=_solve_infer(rightside=False),
     attrs={"lower": (boolean, True), "transpose": (boolean, False)},
     doc="X of A X = B for triangles A of batches (N, n, n), row after row.")
 
@@ -276,7 +295,7 @@ def _cholesky_grad(g, out, data):
 
 cholesky = register(
     "_cholesky", inputs=("data",), eager=_in_floats(_cholesky_eager), cpu=_cholesky_cpu,
-    grad=_cholesky_grad, infer=_square_infer("linalg_potrf"),
+    gpu=cholesky_gpu, grad=_cholesky_grad, infer=_square_infer("linalg_potrf"),
     doc="The lower triangle L of A = L L^T, of batches (N, n, n).")
 
 
@@ -363,7 +382,8 @@ def _inverse_grad(g, out, data):
 
 inverse_ = register(
     "_inverse", inputs=("data",), eager=_in_floats(_inverse_eager), cpu=_inverse_cpu,
-    scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2, grad=_inverse_grad,
+    scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2, gpu=inverse_gpu,
+    gpu_scratch=lambda ins, outs: 2 * ins[0].size, grad=_inverse_grad,
     infer=_square_infer("linalg_inverse"),
     doc="The inverse of each matrix of a batch (N, n, n).")
 inverse = register(
@@ -404,6 +424,7 @@ def _slogdet_grad(g, out, data):
 slogdet_ = register(
     "_slogdet", inputs=("data",), n_outputs=2, eager=_in_floats(np.linalg.slogdet),
     cpu=_slogdet_cpu, scratch=lambda ins, outs: ins[0].shape[-1] ** 2,
+    gpu=slogdet_gpu, gpu_scratch=lambda ins, outs: ins[0].size,
     grad=_slogdet_grad, infer=lambda specs: (specs, [Spec(
         _square("linalg_slogdet", specs[0].shape)[:-2] if known(specs) else None,
         floating(specs[0].dtype))] * 2),

@@ -328,7 +328,7 @@ def _window_eager(data, *, size):
 
 def _window_cpu(k, data, out, *, size):
     outer, n, inner = split_at(data.shape, 1)
-    with k.loop("i", outer), k.loop("c", n), k.loop("j", inner):
+    with k.each(("i", outer), ("c", n), ("j", inner)):
         k("s = T(0)")
         with k.block(f"for d in range(max(c - {size // 2}, 0), "
                      f"min(c + {size // 2 + 1}, {n})):"):

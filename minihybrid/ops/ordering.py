@@ -26,6 +26,7 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
+from minihybrid.ops.gpuorder import SHORTEST, running_sums, sorted_places
 from minihybrid.ops.indexing import put_along, put_take, take_along
 from minihybrid.ops.layout import created, made, reshape, slice_axis, zeros
 from minihybrid.ops.reduce import split_at, sum_
@@ -74,6 +75,10 @@ def _order_cpu(k, data, out, *, axis, is_ascend):
             k.store(f"at + p * {inner}", "work[old + p]")
 
 
+def _order_gpu(k, data, out, *, axis, is_ascend):
+    sorted_places(k, data, split_at(data.shape, axis), is_ascend)
+
+
 def _order_infer(specs, axis, is_ascend):
     if known(specs):
         axis_of("argsort", axis, len(specs[0].shape))
@@ -82,6 +87,7 @@ def _order_infer(specs, axis, is_ascend):
 
 order = register(
     "_order", inputs=("data",), infer=_order_infer, eager=_order_eager, cpu=_order_cpu,
+    gpu=_order_gpu,
     scratch=lambda ins, outs, axis, **_: 2 * ins[0].shape[axis],
     attrs={"axis": (integer, -1), "is_ascend": (boolean, True)},
     grad=lambda g, out, data, **_: (None,),
@@ -179,12 +185,19 @@ argmax_channel = register(
 # -- running sums ----------------------------------------------------------------------
 def _running_cpu(k, data, out, *, axis):
     outer, n, inner = split_at(data.shape, axis)
-    with k.loop("i", outer), k.loop("j", inner):
+    with k.each(("i", outer), ("j", inner)):
         k("total = T(0)")
         with k.loop("n", n):
             at = f"(i * {n} + n) * {inner} + j"
             k(f"total += {data}[{at}]")
             k.store(at, "total")
+
+
+def _running_gpu(k, data, out, *, axis):
+    lengths = split_at(data.shape, axis)
+    if lengths[1] < SHORTEST or data.dtype.kind == "b":
+        return _running_cpu(k, data, out, axis=axis)
+    running_sums(k, data, lengths)
 
 
 def _running_infer(specs, axis):
@@ -195,7 +208,7 @@ def _running_infer(specs, axis):
 
 running_sum = register(
     "_running_sum", inputs=("data",), attrs={"axis": (integer, 0)},
-    infer=_running_infer, cpu=_running_cpu,
+    infer=_running_infer, cpu=_running_cpu, gpu=_running_gpu,
     eager=lambda data, *, axis: np.cumsum(data, axis=axis, dtype=data.dtype),
     grad=lambda g, out, data, axis: (
         reverse(running_sum(reverse(g, axis=axis), axis=axis), axis=axis),),

@@ -37,6 +37,7 @@ from minihybrid.ops.convolution import (
 )
 from minihybrid.ops.elementwise import sqrt, square
 from minihybrid.ops.flatshift import zero
+from minihybrid.ops.gpupooling import over_windows
 from minihybrid.ops.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.shapes import floating, forward, known, row_major
@@ -187,15 +188,15 @@ class Windows:
         apart:   whether what is done for a window concerns no other one.
         """
         work = self.lead * prod(self.outs) * prod(self.kernel) * apart
-        with self.k.share("n", self.lead, work=work):
-            self.inside(body)
+        with self.k.each(("n", self.lead), *(
+                (f"i{d}", self.outs[d]) for d in self.axes), work=work):
+            self.place()
+            body()
 
-    def inside(self, body):
-        """Loops over the windows of one channel."""
-        k, depth, to = self.k, self.k.depth, "n"
+    def place(self):
+        """Where the window lies whose number on each axis is known."""
+        k, to = self.k, "n"
         for d in self.axes:
-            k(f"for i{d} in range({self.outs[d]}):")
-            k.depth += 1
             to = f"({to}) * {self.outs[d]} + i{d}"
         k(f"to = {to}")
         if self.few:
@@ -213,8 +214,6 @@ class Windows:
                 k(f"low{d} = max(i{d} * {self.stride[d]} - {self.pad[d]}, 0)")
                 k(f"high{d} = min(i{d} * {self.stride[d]} - {self.pad[d]} + "
                   f"{self.kernel[d]}, {self.size[d]})")
-        body()
-        k.depth = depth
 
     def taps(self, body):
         """Call `body(place)` for each number of the window."""
@@ -312,6 +311,16 @@ def _unsum_cpu(k, grad, out, *, count, **g):
     windows.each(body, apart=False)
 
 
+def _unsum_gpu(k, grad, out, *, count, **g):
+    windows = Windows(k, _lead(grad), **g)
+
+    def body():
+        number = _count(k, windows, count)
+        k(f"total += {grad}[to]" if number is None else
+          f"total += T({grad}[to] / T({number}))")
+    over_windows(windows, body)
+
+
 def _max_cpu(k, data, out, **g):
     windows = Windows(k, _lead(data), **g, repeat=True)  # a number twice, not padding
 
@@ -345,6 +354,18 @@ def _unmax_cpu(k, grad, data, out, **g):
     windows.each(body, apart=False)
 
 
+def _unmax_gpu(k, grad, data, out, **g):
+    if tiles(**g):
+        return _unmax_cpu(k, grad, data, out, **g)
+    windows = Windows(k, _lead(data), **g)
+
+    def body():
+        windows.best(data)
+        with k.block("if best == at:"):
+            k(f"total += {grad}[to]")
+    over_windows(windows, body)
+
+
 def _remax_cpu(k, values, data, out, **g):
     windows = Windows(k, _lead(data), **g)
 
@@ -363,7 +384,7 @@ pool_sum = register(
     doc="The sum of each window, over how many numbers it has if `count` says so.")
 unpool_sum = register(
     "_unpool_sum", inputs=("grad",), attrs=GEOMETRY | COUNT, infer=forward(_back),
-    eager=_unsum_eager, cpu=_unsum_cpu,
+    eager=_unsum_eager, cpu=_unsum_cpu, gpu=_unsum_gpu,
     grad=lambda g, out, grad, **a: (pool_sum(g, **a),),
     doc="The gradient of `_pool_sum`: each number is added to its whole window.")
 pool_max = register(
@@ -373,7 +394,7 @@ pool_max = register(
     doc="The largest number of each window.")
 unpool_max = register(
     "_unpool_max", inputs=("grad", "data"), attrs=GEOMETRY, infer=forward(_back),
-    eager=_unmax_eager, cpu=_unmax_cpu,
+    eager=_unmax_eager, cpu=_unmax_cpu, gpu=_unmax_gpu,
     grad=lambda g, out, grad, data, **a: (repool_max(g, data, **a), None),
     doc="The gradient of `_pool_max`: each number is added where the data have the "
         "window's first maximum.")

@@ -359,7 +359,7 @@ def _mask_expr(p, axes, stream):
 
 
 def _mask_cpu(k, data, out, *, p, axes, stream):
-    with k.loop("i", out.size):
+    with k.each(("i", out.size)):
         at, index, rest = [], out.size, 1
         for n, is_shared in reversed([(n, i in axes) for i, n in enumerate(out.shape)]):
             index //= n

@@ -34,6 +34,7 @@ from minihybrid.ops.elementwise import (
     where,
     zeros_like,
 )
+from minihybrid.ops.gpuorder import SHORTEST, best_place
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward, known
 
 AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean, False)}
@@ -170,7 +171,7 @@ def _arg(name, ufunc, sign):
 
     def cpu(k, data, out, *, axis, keepdims):
         outer, n, inner = split_at(data.shape, axis)
-        with k.loop("i", outer), k.loop("j", inner):
+        with k.each(("i", outer), ("j", inner)):
             k(f"best = {data}[i * {n * inner} + j]")
             k("at = 0")
             with k.loop("n", n, 1):
@@ -180,12 +181,19 @@ def _arg(name, ufunc, sign):
                     k("at = n")
             k.store(f"i * {inner} + j", "T(at)")
 
+    def gpu(k, data, out, *, axis, keepdims):
+        lengths = split_at(data.shape, axis)
+        if lengths[1] < SHORTEST:
+            return cpu(k, data, out, axis=axis, keepdims=keepdims)
+        best_place(k, data, lengths, sign)
+
     return register(
         name,
         inputs=("data",),
         infer=infer,
         eager=eager,
         cpu=cpu,
+        gpu=gpu,
         attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
         doc=f"The place of the {name[3:]}imum along one axis, as float32.",
     )

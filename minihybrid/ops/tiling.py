@@ -157,8 +157,9 @@ def _frame_eager(data, *, pad_width, value):
 
 
 def _frame_cpu(k, data, out, *, pad_width, value):
-    with k.loop("i", out.size):
+    with k.each(("i", out.size)):
         k(f"{out}[i] = {literal(value)}")
+    k.then()
     steps = row_major(out.shape)
     first = sum(a * s for (a, _), s in zip(_widths(data.shape, pad_width), steps,
                                           strict=True))
@@ -447,8 +448,9 @@ def _put_diagonal_eager(data, like, **d):
 
 
 def _put_diagonal_cpu(k, data, like, out, **d):
-    with k.loop("i", out.size):
+    with k.each(("i", out.size)):
         k(f"{out}[i] = T(0)")
+    k.then()
     shape, first, steps = _diagonal(out.shape, **d)
     k.copy(data, shape, (0, row_major(shape)), out, (first, steps))
 

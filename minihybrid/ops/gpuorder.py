@@ -1,0 +1,139 @@
+"""Chapter 18. Lines on a GPU whose numbers must be looked at together.
+
+Takes:   a writer of kernels, and an axis: (outer, n, inner) numbers, lines along n.
+Gives:   `sorted_places`, `best_place` and `running_sums`, with a block of threads a
+         line, whose threads tell each other by shared memory what they found.
+
+What is left out: a line that many blocks share.
+"""
+
+SHORTEST = 64  # of a line that is worth a block of threads
+BLOCK = 256    # threads of it
+SORTED = 1024  # the longest line that one block sorts: a thread for each number
+
+
+def sorted_places(k, data, out, lengths, is_ascend):
+    """The places of each line's numbers in their order; equal ones keep theirs.
+
+    In `before`, x stands at place a, and y at b: is y to come before x?
+    """
+    outer, n, inner = lengths
+    less = "(x < y or (y != y and x == x))"   # NaN is larger than all numbers
+    more = "(y < x or (x != x and y == y))"
+    less, more = (less, more) if is_ascend else (more, less)
+    swapped = f"{more} or (not {less} and b < a)"
+    if n > SORTED:
+        return _ranks(k, data, lengths, swapped)
+    size = 1 << max(n - 1, 1).bit_length()
+    k.threads(outer * inner, size)
+    _line(k, n, inner)
+    k(f"s = cuda.shared.array({size}, int32)")
+    k("s[p] = p")
+    k("cuda.syncthreads()")
+    k("run = 2")
+    with k.block(f"while run <= {size}:"):
+        k("step = run // 2")
+        with k.block("while step > 0:"):
+            k("q = p ^ step")
+            with k.block("if q > p:"):
+                k("a = s[p]")
+                k("b = s[q]")
+                k(f"wrong = a >= {n}")  # what fills the line up comes last
+                with k.block(f"if a < {n} and b < {n}:"):
+                    k(f"x = {data}[at + a * {inner}]")
+                    k(f"y = {data}[at + b * {inner}]")
+                    k(f"wrong = {swapped}")
+                with k.block("if wrong == (p & run == 0):"):
+                    k("s[p] = b")
+                    k("s[q] = a")
+            k("cuda.syncthreads()")
+            k("step //= 2")
+        k("run *= 2")
+    with k.block(f"if p < {n}:"):
+        k.store(f"at + p * {inner}", "s[p]")
+
+
+def _line(k, n, inner):
+    """The thread's number in its block, and where the block's line begins."""
+    k("line = cuda.blockIdx.x")
+    k("p = cuda.threadIdx.x")
+    k(f"at = line // {inner} * {n * inner} + line % {inner}")
+
+
+def _ranks(k, data, lengths, swapped):
+    """Of a long line, each thread counts how many come before its number."""
+    outer, n, inner = lengths
+    with k.each(("i", outer), ("a", n), ("j", inner)):
+        k(f"at = i * {n * inner} + j")
+        k(f"x = {data}[at + a * {inner}]")
+        k("rank = 0")
+        with k.loop("b", n):
+            k(f"y = {data}[at + b * {inner}]")
+            with k.block(f"if {swapped}:"):
+                k("rank += 1")
+        k.store(f"at + rank * {inner}", "a")
+
+
+def best_place(k, data, lengths, sign):
+    """The place of each line's largest (">") or smallest ("<") number, the first of
+    equal ones, as T.
+
+    Every thread finds the best of every BLOCK-th number; then half of the threads ask
+    the other half, until one is left.
+    """
+    outer, n, inner = lengths
+    block = min(BLOCK, 1 << n.bit_length() - 1)  # so that each has a number
+    k.threads(outer * inner, block)
+    _line(k, n, inner)
+    k(f"s = cuda.shared.array({block}, int32)")
+    k("best = p")
+    k(f"x = {data}[at + p * {inner}]")
+    with k.block(f"for q in range(p + {block}, {n}, {block}):"):
+        k(f"y = {data}[at + q * {inner}]")
+        with k.block(f"if y {sign} x or (y != y and x == x):"):
+            k("best = q")
+            k("x = y")
+    k("s[p] = best")
+    k("cuda.syncthreads()")
+    k(f"half = {block // 2}")
+    with k.block("while half > 0:"):
+        with k.block("if p < half:"):
+            k("q = s[p + half]")
+            k(f"y = {data}[at + q * {inner}]")
+            k("same = x == y or (x != x and y != y)")
+            with k.block(f"if y {sign} x or (y != y and x == x) or "
+                         "(same and q < s[p]):"):
+                k("s[p] = q")
+                k("x = y")
+        k("cuda.syncthreads()")
+        k("half //= 2")
+    with k.block("if p == 0:"):
+        k.store("line", "T(s[0])")
+
+
+def running_sums(k, data, lengths):
+    """The sums of each line up to each number, BLOCK numbers at a time.
+
+    In step 1, 2, 4, ... a thread adds the sum that stands so far before its own.
+    Source:  Hillis and Steele, Data Parallel Algorithms, CACM 29 (1986).
+    """
+    outer, n, inner = lengths
+    k.threads(outer * inner, BLOCK)
+    _line(k, n, inner)
+    k(f"s = cuda.shared.array({BLOCK}, {k.dtype.name})")
+    k("total = T(0)")
+    with k.loop("start", n, 0, BLOCK):
+        k("q = start + p")
+        k(f"s[p] = {data}[at + q * {inner}] if q < {n} else T(0)")
+        k("cuda.syncthreads()")
+        k("step = 1")
+        with k.block(f"while step < {BLOCK}:"):
+            k("x = s[p - step] if p >= step else T(0)")
+            k("cuda.syncthreads()")
+            k("s[p] += x")
+            k("cuda.syncthreads()")
+            k("step *= 2")
+        with k.block(f"if q < {n}:"):
+            k.store(f"at + q * {inner}", "total + s[p]")
+        k(f"total += s[{BLOCK - 1}]")
+        k("cuda.syncthreads()")
