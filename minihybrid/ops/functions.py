@@ -98,10 +98,10 @@ def _rint_eager(data):
 
 rounding("round", _round_eager,
          "floor({a}) if {a} - floor({a}) < 0.5 or {a} < 0 and {a} - floor({a}) == 0.5 "
-         "else floor({a}) + 1",
+         "else floor({a}) + T(1)",
          "The nearest whole number; halves go away from 0.")
 rounding("rint", _rint_eager,
-         "floor({a}) + 1 if {a} - floor({a}) > 0.5 else floor({a})",
+         "floor({a}) + T(1) if {a} - floor({a}) > 0.5 else floor({a})",
          "The nearest whole number; halves go down.")
 trunc = rounding("trunc", np.trunc, "floor({a}) if {a} > 0 else ceil({a})",
                  "The whole part: towards 0.", aliases=("fix",))

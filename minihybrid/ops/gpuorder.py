@@ -12,7 +12,7 @@ BLOCK = 256    # threads of it
 SORTED = 1024  # the longest line that one block sorts: a thread for each number
 
 
-def sorted_places(k, data, out, lengths, is_ascend):
+def sorted_places(k, data, lengths, is_ascend):
     """The places of each line's numbers in their order; equal ones keep theirs.
 
     In `before`, x stands at place a, and y at b: is y to come before x?

@@ -1,0 +1,81 @@
+"""Laws that every operator keeps on a GPU, simulated with all checks.
+
+Each sample of each operator, and its gradient, is a part of a plan whose kernels the
+simulator runs: an access outside of an array, a race, or arithmetic in float64 that
+float32 was meant for is an error. The outputs are those of the same graph, evaluated
+by NumPy; that eager arrays and compiled kernels for the CPU agree with these is tested
+in test_ops_laws. A new operator adds no test here.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+from samples import CASES
+from test_ops_laws import SMOOTH, Program, assert_all, batch_params
+
+from minihybrid import nd, simulated_gpu
+from minihybrid.device import device_of
+from minihybrid.devicearray import placed
+from minihybrid.ops.random import STREAM
+from minihybrid.passes import expand
+from minihybrid.passes.gradient import joint_graph
+from minihybrid.plan import Plan
+
+# Sums of the simulator and of NumPy have different orders; whole numbers are equal.
+TOLERANCE = {"float32": 5e-6, "float64": 1e-12}
+REST = [case for case in CASES if not case.smooth]
+
+
+def numbers(variables, given):
+    """The value of each variable: given ones, and weights of outputs for gradients."""
+    rng = np.random.default_rng(1)
+    return {n.name: given[n.name] if n.name in given else
+            rng.uniform(0.5, 1.5, n.specs[0].shape).astype(n.specs[0].dtype)
+            for n in variables}
+
+
+def answers(dtype, with_gradient, cases):
+    """[[(output on the GPU, by NumPy)] of each kind of values] a case, in order."""
+    made = Program(cases, dtype)
+    graph = expand(made.graph, True)
+    counts = [len(row) for row in made.result]
+    if with_gradient:
+        wanted = [n.name for n in graph.variables]
+        owner = [next(i for i, names in enumerate(made.names) if name in names)
+                 for name in wanted]
+        graph = joint_graph(graph, wanted)
+    device = device_of(simulated_gpu())
+    plan = Plan(graph, [], training=True, target=device, expanded=True)
+    found = [[] for _ in cases]
+    for given in [made.values, made.special][:1 + (dtype == "float32")]:
+        values = numbers(graph.variables, given)
+        nd.random.seed(7)
+        wanted = graph.evaluate(values, STREAM.next)
+        got = plan([], plan.bind([placed(values[n], device.context)
+                                  for n in plan.params]))
+        pairs = list(zip(map(np.asarray, got), wanted, strict=True))
+        for i, count in enumerate(counts):
+            found[i].append(pairs[:count])
+            del pairs[:count]
+        for i, pair in zip(owner if with_gradient else (), pairs, strict=True):
+            found[i][-1].append(pair)
+    return found
+
+
+def agree(case, made):
+    """Every output and gradient is what NumPy gives, on plain and special values."""
+    for what, pairs in zip(("", " on special values"), made, strict=False):
+        for i, (got, wanted) in enumerate(pairs):
+            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), case
+            tolerance = TOLERANCE.get(got.dtype.name, 0)
+            np.testing.assert_allclose(got, wanted, tolerance, tolerance,
+                                       err_msg=f"{case}{what} [{i}]")
+
+
+@pytest.mark.parametrize("dtype, with_gradient, cases", [
+    *batch_params(SMOOTH, "float32", True), *batch_params(SMOOTH, "float64", True),
+    *batch_params(REST, "float32", False), *batch_params(REST, "float64", False),
+    *batch_params(CASES, "int32", False), *batch_params(CASES, "int64", False)])
+def test_kernels_of_a_gpu_agree_with_numpy(dtype, with_gradient, cases):
+    assert_all(cases, functools.partial(answers, dtype, with_gradient), agree)
