@@ -1,4 +1,4 @@
-"""Kernels written by hand, as code generation writes them, and what must become of them.
+"""Kernels written by hand, as code generation writes them, and what they promise.
 
 `PROMISED`: name -> (text, {what `gpu_compile.figures` calls it: what is promised}).
 """
