@@ -4,6 +4,7 @@
 
 The rivals cannot share one: MXNet 1.9.1 needs NumPy 1.23, which today's JAX refuses.
 """
+import os
 import shutil
 import subprocess
 import sys
@@ -25,16 +26,27 @@ ENVS = {
 }
 RIVALS = [*OWN, *ENVS]
 
+# What compiles GPU kernels; a driver and a GPU are not needed. Newer packages of the
+# toolkit would come as dependencies, so those whose versions matter are named.
+OURS = ["scipy", "matplotlib", "tqdm"]
+TOOLCHAINS = {
+    "cuda13": (None, ["numba==0.68.1", "numba-cuda[cu13]==0.30.4",
+                      "cuda-bindings==13.5.0", "numpy==2.4.6", *OURS]),
+    # Google's Colab in the summer of 2026 (googlecolab/backend-info).
+    "colab": ("3.13", ["numba==0.61.2", "numba-cuda[cu12]==0.22.2",
+                       "cuda-bindings==12.9.7", "numpy==2.1.3", *OURS]),
+}
+
 
 class NotAvailable(Exception):
     """A rival cannot run here; the message is the reason."""
 
 
 def python_of(rival):
-    """Path of the Python that has `rival` installed; raises NotAvailable."""
+    """Path of the Python that has `rival`, or a toolchain; raises NotAvailable."""
     if rival in OWN:
         return Path(sys.executable)
-    version, requirements = ENVS[rival]
+    version, requirements = (ENVS | TOOLCHAINS)[rival]
     env = HERE / rival
     python = env / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     stamp = env / "installed.txt"  # written last: a half-made environment has none
@@ -55,15 +67,19 @@ def _base_python(version):
     found = shutil.which(f"python{version}")
     if not found:
         raise NotAvailable(f"needs Python {version}, which is not on the PATH")
-    return found
+    return _run(found, "-c", "import sys; print(sys.executable)",
+                PYENV_VERSION=version)  # without it, pyenv's shim finds none
 
 
-def _run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
+def _run(*command, **variables):
+    """What a command prints; raises NotAvailable."""
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env=os.environ | variables)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
         reason = next((s for s in lines if s.startswith("ERROR")), lines[-1])
         raise NotAvailable(f"not installable: {reason}")
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

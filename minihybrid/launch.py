@@ -14,6 +14,7 @@ What is left out: kernels that run side by side.
 
 import contextlib
 import threading
+from itertools import zip_longest
 
 import numpy as np
 
@@ -74,8 +75,7 @@ class Recorded:
                     self.users.setdefault((what, which), []).append((n, k))
             self.launches.append(Launch(device.kernel(step.kernel, step.name),
                                         step.grid, step.block, values))
-        self.seen = {}  # (what, which) -> value, as the launches have it
-        self.last = None
+        self.last = [], [], []  # addresses, bound and key of the last call
         self.graph = self.executable = None
         if len(self.launches) > 1:
             self._record()
@@ -108,8 +108,8 @@ class Recorded:
         device = self.device
         with self.lock:
             device.enter()
-            if (addresses, bound, key) != self.last:
-                self._change(addresses, bound, key)
+            if (addresses, bound, [key]) != self.last:
+                self._change(addresses, bound, [key])
             if self.executable is None:
                 result = self.launches[0](device.driver, device.stream)
             else:
@@ -118,16 +118,17 @@ class Recorded:
             device.n_launches += 1
 
     def _change(self, addresses, bound, key):
-        """Write the arguments that are not those of the last call."""
+        """Write the arguments that are not those of the last call; `key` is a list."""
         changed = {}  # numbers of launches, in the order of the words
-        for what, values in ((ARRAY, addresses), (PARAM, bound), (KEY, [key])):
-            for which, value in enumerate(values):
-                word = what, which
-                if word in self.users and self.seen.get(word) != value:
-                    self.seen[word] = value
-                    for n, k in self.users[word]:
-                        self.launches[n].values[k] = value
-                        changed[n] = True
+        now = addresses, bound, key
+        for what, values, before in zip((ARRAY, PARAM, KEY), now, self.last,
+                                        strict=True):
+            if values == before:
+                continue
+            for which, (new, old) in enumerate(zip_longest(values, before)):
+                for n, k in self.users.get((what, which), ()) if new != old else ():
+                    self.launches[n].values[k] = new
+                    changed[n] = True
         for n in changed if self.executable is not None else ():
             self.device.check(self.device.driver.cuGraphExecKernelNodeSetParams(
                 self.executable, *self.nodes[n]), "changing a kernel's arguments")
