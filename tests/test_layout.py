@@ -34,10 +34,10 @@ READING_ORDER = """
     ops.infix
     ops
     codegen.cache codegen.device codegen.cuda
-    simt.errors simt.numbers simt.rewrite simt.lockstep simt.memory simt.counts
+    simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.memory simt.counts
     simt.checked simt.plain simt.device simt.program simt.fast simt.heap simt.driver
     simt.cuda simt
-    simt.floats
+   
     device devicearray array nd
     interop
     graph
