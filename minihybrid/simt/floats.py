@@ -12,6 +12,8 @@ taken to be right.
 
 import ast
 
+import numpy as np
+
 from minihybrid.simt.errors import HiddenFloat64Error
 from minihybrid.simt.numbers import CONSTRUCTORS
 
@@ -21,7 +23,6 @@ NARROW = ("float16", "float32")
 def kind_of(dtype):
     """The type of a number in a kernel: "int", "float16", "float32" or "float64".
 
-    >>> import numpy as np
     >>> kind_of(np.dtype("uint8")), kind_of(np.dtype("float32"))
     ('int', 'float32')
     """
@@ -74,7 +75,7 @@ class Types(ast.NodeVisitor):
                       f"write {narrow[0]}({texts[1]})")
             self.hidden(node, f"`{texts[0]}` mixes {narrow[0]} with {other}", remedy)
             return "float64"
-        return max(kinds, key=("int", *NARROW, "float64").index)
+        return max(kinds, key=("int", *NARROW, "float64").index, default="int")
 
     # -- expressions -------------------------------------------------------------------
     def type(self, node):
@@ -102,7 +103,10 @@ class Types(ast.NodeVisitor):
                 kind = self.type(operand)
                 return "int" if isinstance(op, ast.Not) else kind
             case ast.Compare(left=left, comparators=others):
-                self.mixed(node, [left, *others])
+                # Compilers compare with a number that float32 has as with a float32.
+                self.mixed(node, [part for part in (left, *others) if not (
+                    isinstance(part, ast.Constant)
+                    and np.float32(part.value) == part.value)])
                 return "int"
             case ast.BoolOp(values=parts):
                 for part in parts:
