@@ -161,8 +161,8 @@ class Types(ast.NodeVisitor):
                 for part, one in zip(parts, kinds, strict=True):
                     self.assign(part, one, node)
             case ast.Name(id=name):
-                if name in self.names and {kind, self.names[name]} in (
-                        {"int", "float32"}, {"int", "float16"}):
+                kinds = [kind, self.names.get(name)]
+                if "int" in kinds and any(each in NARROW for each in kinds):
                     self.hidden(node, f"`{name}` is a whole number in one line and "
                                 "a float in another", "give it one dtype everywhere")
                     kind = "float64"
