@@ -1,0 +1,137 @@
+"""Students' kernels: `from minihybrid.simt import cuda`, in the place of Numba's."""
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minihybrid import simt
+from minihybrid.op import HybridError
+from minihybrid.simt import cuda, float32
+
+TILE = 4
+
+
+@cuda.jit
+def add(a, b, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i] + b[i]
+
+
+@cuda.jit(device=True)
+def square(x):
+    return x * x
+
+
+@cuda.jit
+def scaled(a, factor, out):
+    """Uses two axes, a function, and names of this file."""
+    y, x = cuda.threadIdx.y, cuda.threadIdx.x
+    s = cuda.shared.array(shape=(TILE, TILE), dtype=float32)
+    if y < a.shape[0] and x < a.shape[1] and len(a) == a.shape[0] and a.ndim == 2:
+        s[y, x] = a[y, x] * factor
+        out[y, x] = square(s[y, x]) + math.exp(a[y, x] - a[y, x])
+
+
+@cuda.jit
+def histogram(a, bins):
+    for i in range(cuda.grid(1), a.size, cuda.gridsize(1)):
+        cuda.atomic.add(bins, a[i], 1)
+
+
+@cuda.jit
+def beyond(a, out):
+    i = cuda.grid(1)
+    out[i] = a[i] + 1
+
+
+@cuda.jit
+def lost(a):
+    f = cuda.warp_size
+    a[0] = f
+
+
+@cuda.jit
+def renamed(a, out):
+    b = a
+    out[0] = b[0]
+
+
+def test_a_kernel_and_its_counts():
+    a, b, out = np.arange(5.0), np.ones(5), np.zeros(5)
+    assert add[2, 4](a, b, out) is None
+    assert out.tolist() == [1, 2, 3, 4, 5]
+    assert add.counts["a"].loads == 5 and add.counts["out"].stores == 5
+    assert add.counts.n_threads == 8
+
+
+def test_two_axes_shared_memory_and_functions():
+    a, out = np.arange(6, dtype="float32").reshape(2, 3), np.zeros((2, 3), "float32")
+    scaled[1, (4, 4)](a, 3.0, out)
+    np.testing.assert_array_equal(out, (a * 3) ** 2 + 1)
+    assert scaled.counts["s"].loads == 6
+
+
+def test_atomics():
+    a, bins = np.array([0, 2, 2, 1, 2, 0]), np.zeros(3, "int32")
+    histogram[2, 2](a, bins)
+    assert bins.tolist() == [2, 1, 3] and histogram.counts["bins"].atomics == 6
+
+
+def test_arrays_of_the_device():
+    there = cuda.to_device(np.arange(3.0))
+    out = cuda.device_array(3)
+    assert np.isnan(out).all()
+    beyond[1, 3](there, out)
+    cuda.synchronize()
+    back = out.copy_to_host()
+    assert back.tolist() == [1, 2, 3] and type(back) is np.ndarray
+
+
+def test_an_error_names_the_line_of_this_file():
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    line = lines.index("    out[i] = a[i] + 1") + 1
+    with pytest.raises(simt.BoundsError) as caught:
+        beyond[1, 32](np.zeros(3), np.zeros(3))
+    assert caught.value.line == line
+    assert str(caught.value) == (
+        f"kernel 'beyond', line {line} (`out[i] = a[i] + 1`): a[3] is out of bounds: "
+        "indices go from 0 to 2; guard it, as in `if i < 3:` (thread 3 of block 0)")
+
+
+@pytest.mark.parametrize("launch, words", [
+    (lambda a: add(a, a, a), "add[blocks, threads_per_block](...)"),
+    (lambda a: add[3](a, a, a), "needs a grid and a block, but got 3"),
+    (lambda a: add[1, 4](a, a), "takes 3 arguments (a, b, out), but got 2"),
+    (lambda a: add[1, 2048](a, a, a), "at most 1024 fit"),
+    (lambda a: add[1, 4]([1], a, a), "argument a is a list"),
+    (lambda a: add[1, 4](np.ones((2, 2)).T, a, a), "np.ascontiguousarray(a)"),
+])
+def test_launches_that_are_mistakes(launch, words):
+    with pytest.raises(simt.LaunchError) as caught:
+        launch(np.zeros(4))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("run, words", [
+    (lambda: lost[1, 1](np.zeros(1)), "(`f = cuda.warp_size`): the simulator has no"),
+    (lambda: renamed[1, 1](np.zeros(1), np.zeros(1)), "used under another name"),
+    (lambda: cuda.grid(1), "belongs to the threads of a kernel"),
+    (lambda: cuda.shared.array(3, float32), "cuda.shared.array belongs"),
+])
+def test_kernels_that_are_mistakes(run, words):
+    with pytest.raises(HybridError) as caught:
+        run()
+    assert words in str(caught.value)
+
+
+def test_a_name_that_cuda_does_not_have():
+    with pytest.raises(AttributeError, match="the simulator has no cuda.stream"):
+        cuda.stream()
+
+
+def test_kernels_of_students_are_watched_too():
+    with simt.watch() as seen:
+        beyond[1, 1](np.zeros(1), np.zeros(1))
+    assert [one.kernel for one in seen] == ["beyond"]
