@@ -97,12 +97,18 @@ def restore(structure, values):
     return next(values) if isinstance(structure, (NDArray, Symbol, Slot)) else structure
 
 
-def check_places(title, entry, array):
-    """Raise an error if a parameter is not where the inputs are."""
+def check_places(title, entry, arrays):
+    """Raise an error if an input or a parameter is not where the first input is."""
+    for name, other in zip(entry.names, arrays, strict=True):
+        if other.data.device != entry.device:
+            raise HybridError(
+                f"{title}: its input '{entry.names[0]}' is on {arrays[0].context}, but "
+                f"'{name}' is on {other.context}; bring both to one device, for "
+                "example by x.as_in_context(...)")
     for name, param in entry.params.items():
         if param.data().data.device != entry.device:
             raise HybridError(
-                f"{title}: the input lives on {array.context}, but the parameter "
+                f"{title}: the input lives on {arrays[0].context}, but the parameter "
                 f"'{name}' on {param.data().context}; move the input by "
                 "x.as_in_context(...) or the net by net.reset_ctx(...)")
 
@@ -205,7 +211,7 @@ class Hybrid:
             if entry is None or not entry.fits():
                 entry = self.trace(args)
                 entry.fits()  # raises if initialize() was forgotten
-                check_places(self.title, entry, arrays_in(args)[0])
+                check_places(self.title, entry, arrays_in(args))
                 self.entries[key] = entry
             if entry.version != Version.count:
                 entry.bound, entry.version = None, Version.count

@@ -178,7 +178,7 @@ class Parameter:
         if here != context:
             raise HybridError(f"Parameter '{self.name}' lives on {here}, not on "
                               f"{context}; move the input by x.as_in_context({here}) "
-                              f"or the net by net.reset_ctx(...)")
+                              f"or the net by net.reset_ctx({context})")
 
     def list_data(self):
         """The array, in a list: one device."""
