@@ -56,21 +56,27 @@ class Team:
     parts: int
 
     @classmethod
-    def of(cls, n, n_rows, across):
+    def of(cls, n, n_rows, across, cut=CUT):
         """The team for so many rows of length n."""
         most = power_of_two(n_rows)
         rows = min(WARP, most) if across else 1
         along = min(power_of_two(-(-n // EACH)), MOST // rows)
         rows = max(rows, min(BLOCK // along, most))
-        parts = min(SPREAD // -(-n_rows // rows), n // (along * CUT))
+        parts = min(SPREAD // -(-n_rows // rows), n // (along * cut))
         return cls(along, rows, parts if parts >= PARTS else 1)
 
 
 def team_of(rows):
-    """The team of a step's rows; it cuts none whose sums differ in their dtypes."""
-    frame = rows.frame
-    team = Team.of(frame.n, size_of(frame.kept), frame.across)
-    if any(n.specs[0].dtype != rows.dtype for n in reductions(rows)):
+    """The team of a step's rows.
+
+    It cuts none whose sums differ in their dtypes, and any where nothing is summed up.
+    """
+    frame, sums = rows.frame, reductions(rows)
+    elements = sums or any(n.specs[0].shape == frame.shape for n in rows.depth
+                           if not is_literal(n))
+    team = Team.of(frame.n if elements else 1, size_of(frame.kept), frame.across,
+                   CUT if sums else EACH)
+    if any(n.specs[0].dtype != rows.dtype for n in sums):
         return Team(team.along, team.rows, 1)
     return team
 
@@ -262,17 +268,37 @@ class GpuRows(RowWriter):
     @contextmanager
     def elements(self):
         """A loop of each thread over its elements of the row."""
-        gone, along = sorted(self.gone), self.team.along
-        if not gone:
-            yield
+        k, gone, along = self.k, sorted(self.gone), self.team.along
+        if along == 1:
+            with k.loops([(f"k{i}", self.shape[i]) for i in gone]):
+                yield
             return
-        name = f"k{gone[0]}" if len(gone) == 1 else "j"
-        start = f"part * {along} + t" if self.parts > 1 else "t"
-        with self.k.block(f"for {name} in range({self.frame.n}):" if along == 1 else
-                          f"for {name} in range({start}, {self.frame.n}, "
-                          f"{along * self.parts}):"):
-            self.split(name, gone)
+        start, step = "t", along * self.parts
+        if self.parts > 1:
+            start = f"part * {along} + t"
+        if len(gone) == 1:
+            with k.block(f"for k{gone[0]} in range({start}, {self.frame.n}, {step}):"):
+                yield
+            return
+        k(f"j = {start}")
+        self.split("j", gone)
+        with k.block(f"for j in range(j, {self.frame.n}, {step}):"):
             yield
+            self.advance(gone, step)
+
+    def advance(self, axes, step):
+        """Go on by so many elements, like a mileage counter: divisions take long."""
+        carries = False
+        for i, before in zip(axes[::-1], [*axes[-2::-1], None], strict=True):
+            n = self.shape[i]
+            digit, step = (step % n, step // n) if before is not None else (step, 0)
+            if digit:
+                self.k(f"k{i} += {digit}")
+            carries = before is not None and (digit > 0 or carries)
+            if carries:
+                with self.k.block(f"if k{i} >= {n}:"):
+                    self.k(f"k{i} -= {n}")
+                    self.k(f"k{before} += 1")
 
     # -- results of threads, and of blocks
     @contextmanager
