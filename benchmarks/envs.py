@@ -8,7 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 HERE = Path(__file__).parent / "envs"
 
@@ -51,13 +57,24 @@ def python_of(rival):
     python = env / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     stamp = env / "installed.txt"  # written last: a half-made environment has none
     wanted = "\n".join(requirements)
-    if not stamp.exists() or stamp.read_text() != wanted:
-        print(f"{rival}: installing {', '.join(requirements)} ...", file=sys.stderr)
-        shutil.rmtree(env, ignore_errors=True)
-        _run(_base_python(version), "-m", "venv", env)
-        _run(python, "-m", "pip", "install", "--quiet", *requirements)
-        stamp.write_text(wanted)
+    with _alone(rival):
+        if not stamp.exists() or stamp.read_text() != wanted:
+            print(f"{rival}: installing {', '.join(requirements)} ...", file=sys.stderr)
+            shutil.rmtree(env, ignore_errors=True)
+            _run(_base_python(version), "-m", "venv", env)
+            _run(python, "-m", "pip", "install", "--quiet", *requirements)
+            stamp.write_text(wanted)
     return python
+
+
+@contextmanager
+def _alone(rival):
+    """Two tests may want an environment at once: the second waits for the first."""
+    HERE.mkdir(exist_ok=True)
+    with open(HERE / f"{rival}.lock", "w") as file:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _base_python(version):

@@ -2,7 +2,8 @@
 
 `NETS`: name -> `Net`. Each is called on a batch, trained one step and called again.
 """
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 

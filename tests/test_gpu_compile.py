@@ -6,6 +6,7 @@ one, and Colab's. Where one cannot be made, its test is skipped, and says why.
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import envs
@@ -60,3 +61,30 @@ def test_kernels_by_hand_keep_their_promises(environment):
         if what := broken(found, capability, **PROMISED[names[i]][1]):
             wrong[names[i], capability] = what
     assert wrong == {}
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """The folder of a driver that does nothing."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("the calls of a driver were not tried: there is no C compiler (cc)")
+    folder = tmp_path_factory.mktemp("driver")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "libcuda.so.1",
+                    REPOSITORY / "tests" / "null" / "driver.c"], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("environment", envs.TOOLCHAINS)
+def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
+    """Through the real bindings: kernels, graphs, and graphs with other arguments."""
+    found = run_in(environment, "gpu_null.py", None, LD_LIBRARY_PATH=str(driver),
+                   MINIHYBRID_CACHE_DIR=str(tmp_path))
+    first, second = found["arena"]
+    assert found["one"] == [11]
+    assert found["changed"] == [12]
+    assert found["chain"] == [11, first, second, first]
+    assert found["changed chain"] == [12, first, second, first]
+    assert (found["name"], found["gpus"], found["capability"]) == ("gpu(0)", 1, [7, 5])
+    assert found["shape"] == [3, 4]
+    assert found["kernels"] == len(list(tmp_path.glob("*.o"))) > 3  # all on disk

@@ -3,42 +3,13 @@ import threading
 
 import numpy as np
 import pytest
+from gpu_steps import CHAIN, N, scaled
 
-from minihybrid.codegen.gpu import GpuStep
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
+from minihybrid.codegen.program import ARRAY, PARAM
 from minihybrid.context import simulated_gpu
 from minihybrid.device import device_of
 from minihybrid.launch import Recorded
 from minihybrid.op import HybridError
-
-N = 40
-HEAD = "from numba import cuda, float32, uint64\n\n\n"
-SCALED = HEAD + """def scaled(a0: float32[40], a1: float32[1], out: float32[40]):
-    i = cuda.blockIdx.x * 32 + cuda.threadIdx.x
-    if i < 40:
-        out[i] = a0[i] * a1[0]
-"""
-SHIFTED = HEAD + """def shifted(a0: float32[40], out: float32[40], key: uint64):
-    i = cuda.blockIdx.x * 32 + cuda.threadIdx.x
-    if i < 40:
-        out[i] = a0[i] + float32(key)
-"""
-GRID, BLOCK = (2, 1, 1), (32, 1, 1)
-
-
-def scaled(*words):
-    return GpuStep(SCALED, "scaled", "k0_scaled", list(words), GRID, BLOCK)
-
-
-def shifted(*words):
-    return GpuStep(SHIFTED, "shifted", "k1_shifted", list(words), GRID, BLOCK)
-
-
-# out = ((x * p) * p + key) * p, with two values in the arena
-CHAIN = [scaled((ARRAY, 0), (PARAM, 0), (ARENA, 0)),
-         scaled((ARENA, 0), (PARAM, 0), (ARENA, 256)),
-         shifted((ARENA, 256), (ARENA, 0), (KEY, 0)),
-         scaled((ARENA, 0), (PARAM, 0), (ARRAY, 1))]
 
 
 @pytest.fixture
