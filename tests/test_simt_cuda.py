@@ -1,6 +1,7 @@
 """Students' kernels: `from minihybrid.simt import cuda`, in the place of Numba's."""
 import math
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -129,6 +130,55 @@ def test_kernels_that_are_mistakes(run, words):
 def test_a_name_that_cuda_does_not_have():
     with pytest.raises(AttributeError, match="the simulator has no cuda.stream"):
         cuda.stream()
+
+
+# -- the picture -----------------------------------------------------------------------
+@cuda.jit
+def shifted(a, out):
+    s = cuda.shared.array(3, float32)
+    i = cuda.threadIdx.x
+    s[i] = a[cuda.grid(1)]
+    cuda.syncthreads()
+    out[cuda.grid(1)] = s[(i + 1) % 3] + s[0]
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_picture_shows_who_uses_what():
+    a, out = np.arange(6, dtype="float32"), np.zeros(6, "float32")
+    picture = simt.draw(shifted[2, 3], a, out, block=1)
+    assert out.tolist() == [1, 2, 0, 7, 8, 6]
+    assert repr(picture).splitlines() == [
+        "kernel 'shifted', block 1: who uses what",
+        "step 1, read a: [3] by thread 0, [4] by thread 1, [5] by thread 2",
+        "step 1, write s: [0] by thread 0, [1] by thread 1, [2] by thread 2",
+        "step 2, read s: [0] by threads 0, 1 and 2, [1] by thread 0, [2] by thread 1",
+        "step 2, write out: [3] by thread 0, [4] by thread 1, [5] by thread 2"]
+    root = ElementTree.fromstring(picture._repr_html_())
+    assert root.get("role") == "img"
+    assert root.find(f"{SVG}title").text == "kernel 'shifted', block 1: who uses what"
+    assert root.find(f"{SVG}desc").text == repr(picture)
+    cells = {group.find(f"{SVG}title").text: group for group in root.iter(f"{SVG}g")}
+    assert len(cells) == 6 + 3 + 3 + 6
+    assert cells["a[0]: no thread"].find(f"{SVG}text") is None
+    several = cells["s[0]: threads 0, 1 and 2"]
+    assert several.find(f"{SVG}text").text == "3×"
+    assert len({rect.get("fill") for rect in several.iter(f"{SVG}rect")}) == 4
+
+
+def test_a_picture_of_matrices_and_atomics():
+    a, out = np.ones((2, 3), "float32"), np.ones((2, 3), "float32")
+    picture = simt.draw(scaled[1, (4, 4)], a, 2.0, out)
+    assert "read a: [0, 0] by thread 0, [0, 1] by thread 1" in repr(picture)
+    assert "[1, 2] by thread 6" in repr(picture)
+    picture = simt.draw(histogram[1, 2], np.array([1, 1]), np.zeros(2, "int32"))
+    assert repr(picture).endswith("step 1, update bins: [1] by threads 0 and 1")
+
+
+def test_a_picture_of_too_much_is_refused():
+    with pytest.raises(simt.LaunchError, match="up to 513 elements an array"):
+        simt.draw(beyond[1, 1], np.zeros(513), np.zeros(513))
 
 
 def test_kernels_of_students_are_watched_too():

@@ -11,7 +11,7 @@ import numpy as np
 from minihybrid.simt.counts import Counts, note, use_of
 from minihybrid.simt.errors import LaunchError
 from minihybrid.simt.lockstep import MAX_SHARED, run_blocks
-from minihybrid.simt.memory import Array, Watcher
+from minihybrid.simt.memory import Array, Recorder, Watcher
 
 
 def shared_arrays(kernel, found, names):
@@ -56,12 +56,12 @@ def watched(found, arrays):
     return names
 
 
-def run_checked(run, found, make, arguments, shared, kind=Array):
+def run_checked(run, found, make, arguments, shared, record=None):
     """Run a kernel with checks, and give its `Counts`.
 
     arguments: parameter -> NumPy array, with the shape that the kernel sees, or number;
     shared:    what `shared_arrays` gives;
-    kind:      the class of arrays: `Array`, or one that also keeps a record.
+    record:    a list that gets every use of an element, as a `Seen`.
     """
     arrays = {name: value for name, value in arguments.items()
               if isinstance(value, np.ndarray)}
@@ -70,6 +70,7 @@ def run_checked(run, found, make, arguments, shared, kind=Array):
     # What a barrier orders: in its block everything, between blocks nothing.
     phase, launch = Watcher(), Watcher(run.n_block)
     watchers = [phase, launch] if found.barriers else [phase]
+    kind = Array if record is None else Recorder
     seen = {name: kind(run, name, value, value.shape,
                        watchers if name in guarded else (),
                        unit if name in guarded else value.itemsize)
@@ -77,13 +78,19 @@ def run_checked(run, found, make, arguments, shared, kind=Array):
     inside = [kind(run, name, fresh(shape, dtype), shape, [Watcher()])
               for name, shape, dtype in shared]
 
+    if record is not None:
+        for array in [*seen.values(), *inside]:
+            array.record = record
+
     def begin_block():
+        run.phase = 1
         for array in inside:
             array.begin()
         return inside
 
     def after_barrier():
         phase.clear()
+        run.phase += 1
         for array in inside:
             array.watchers[0].clear()
 

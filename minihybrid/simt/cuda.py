@@ -14,6 +14,7 @@ import inspect
 import math
 import textwrap
 from copy import deepcopy
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,10 +56,10 @@ class Kernel:
             raise LaunchError(f"kernel '{self.name}' needs a grid and a block, but "
                               f"got {launch!r}: {self.name}[blocks, "
                               "threads_per_block](...)")
-        return lambda *arguments: self.run(*launch, arguments)
+        return Launcher(self, *launch)
 
-    def run(self, grid, block, arguments, kind=None):
-        """Run the kernel; `kind` is the class of its arrays, if another is wanted."""
+    def run(self, grid, block, arguments, record=None):
+        """Run the kernel; what `record` is says `run_checked`."""
         run = Run(self.name, self.text, grid, block, strict=False)
         params = [arg.arg for arg in self.definition.args.args]
         if len(arguments) != len(params):
@@ -72,8 +73,8 @@ class Kernel:
                                            self.names())
         found, make = self.compiled
         shared = shared_arrays(self.name, found, self.names())
-        self.counts = run_checked(run, found, make, arguments, shared,
-                                  **{"kind": kind} if kind else {})
+        self.counts = run_checked(run, found, make, arguments, shared, record)
+        return run
 
     def names(self):
         """What the names in the function mean, with the simulator's `math`."""
@@ -100,6 +101,18 @@ class Kernel:
 
     def __repr__(self):
         return f"<kernel {self.name}>"
+
+
+class Launcher(NamedTuple):
+    """A kernel with its grid and block: `kernel[grid, block]`."""
+
+    kernel: Kernel
+    grid: tuple
+    block: tuple
+
+    def __call__(self, *arguments):
+        """Run the kernel."""
+        self.kernel.run(self.grid, self.block, arguments)
 
 
 def jit(function=None, device=False):

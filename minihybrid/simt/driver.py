@@ -243,6 +243,7 @@ class SimulatedDriver:
         nodes = self.find(executable, "executable graph")
         if int(node) not in nodes:
             return (INVALID_VALUE,)
+        self.find(node, "node")
         nodes[int(node)] = self.copied(params)
         return (SUCCESS,)
 

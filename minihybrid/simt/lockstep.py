@@ -48,6 +48,7 @@ class Run:
     def __init__(self, name, text, grid, block, strict=True):
         self.name, self.text, self.strict = name, text, strict
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
+        self.phase = 1  # of a block: how many barriers it met, and one
         self.n_block = math.prod(self.block)
         self.n_threads = self.n_block * math.prod(self.grid)
         if self.n_block > MAX_THREADS:

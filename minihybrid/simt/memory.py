@@ -11,6 +11,8 @@ What is left out: the order in which a real GPU would run the threads. A race is
 error here also where it would have gone well.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from minihybrid.simt.errors import (
@@ -264,6 +266,47 @@ class Array:
             self.fail(AlignmentError, index, t, line, "begins four neighbours, but "
                       "only a multiple of 4 may: the memory is read 16 bytes at once")
         return index
+
+
+class Seen(NamedTuple):
+    """Thread t "read", "write" or "atomic" element i of an array.
+
+    phase: 1 before the first barrier of the block, 2 after it, ...
+    """
+
+    phase: int
+    t: int
+    kind: str
+    array: Array
+    i: int
+
+
+class Recorder(Array):
+    """An array that also keeps a record of its uses, in a list `record`."""
+
+    __slots__ = ("record",)
+
+    def note(self, kind, index, t, line):
+        """Add a use to the record."""
+        self.record.append(Seen(self.run.phase, t, kind, self,
+                                self.place(index, t, line)))
+
+    def load(self, index, t, line):
+        """See `Array.load`."""
+        value = super().load(index, t, line)
+        self.note("read", index, t, line)
+        return value
+
+    def store(self, index, value, t, line):
+        """See `Array.store`."""
+        super().store(index, value, t, line)
+        self.note("write", index, t, line)
+
+    def atomic(self, index, value, kind, t, line):
+        """See `Array.atomic`."""
+        old = super().atomic(index, value, kind, t, line)
+        self.note("atomic", index, t, line)
+        return old
 
 
 COMBINE = {"add": lambda a, b: a + b, "max": max, "min": min}
