@@ -34,9 +34,10 @@ READING_ORDER = """
     ops.infix
     ops
     codegen.cache codegen.device codegen.cuda
-    simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.memory
-    simt.counts simt.checked simt.plain simt.device simt.program simt.fast
-    simt.cuda simt.picture simt.heap simt.driver simt
+    simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.watcher
+    simt.memory simt.record simt.counts simt.checked simt.plain simt.device
+    simt.program simt.fast simt.cuda simt.picture simt.traffic simt.heap simt.driver
+    simt
     device devicearray array nd
     interop
     graph

@@ -181,6 +181,54 @@ def test_a_picture_of_too_much_is_refused():
         simt.draw(beyond[1, 1], np.zeros(513), np.zeros(513))
 
 
+# -- what warps ask for ----------------------------------------------------------------
+@cuda.jit
+def strided(a, out, stride):
+    i = cuda.grid(1)
+    out[i] = a[i * stride] + a[i * stride]
+
+
+def rows(table):
+    return {(row.name, row.kind): row[3:] for row in table.rows}
+
+
+@pytest.mark.parametrize("stride, transactions", [(1, 4), (2, 8), (8, 32), (0, 1)])
+def test_a_warp_takes_pieces_of_32_bytes(stride, transactions):
+    a, out = np.zeros(512, "float32"), np.zeros(64, "float32")
+    table = rows(simt.traffic(strided[2, 32], a, out, stride))
+    # Two warps read twice each; the second begins 32 strides further on.
+    best = 1 if stride == 0 else 4
+    assert table["a", "read"] == (4, 4 * transactions, 4 * best)
+    assert table["out", "write"] == (2, 8, 8)
+
+
+@cuda.jit
+def transposed(a, out):
+    s = cuda.shared.array((32, 32), float32)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    s[y, x] = a[y, x]
+    cuda.syncthreads()
+    out[y, x] = s[x, y]
+
+
+@cuda.jit
+def padded(a, out):
+    s = cuda.shared.array((32, 33), float32)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    s[y, x] = a[y, x]
+    cuda.syncthreads()
+    out[y, x] = s[x, y]
+
+
+@pytest.mark.parametrize("kernel, turns", [(transposed, 32), (padded, 1)])
+def test_words_of_one_bank_take_turns(kernel, turns):
+    a, out = np.zeros((32, 32), "float32"), np.zeros((32, 32), "float32")
+    table = rows(simt.traffic(kernel[1, (32, 32)], a, out))
+    assert table["s", "write"] == (32, 32, 32)
+    assert table["s", "read"] == (32, 32 * turns, 32)
+    assert table["a", "read"] == table["out", "write"] == (32, 128, 128)
+
+
 def test_kernels_of_students_are_watched_too():
     with simt.watch() as seen:
         beyond[1, 1](np.zeros(1), np.zeros(1))

@@ -1,8 +1,8 @@
 """Chapter 17. A simulated GPU: kernels run thread by thread, checked and counted.
 
 Takes:   the text of a kernel, or a student's kernel.
-Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `Program`, `watch`, the
-         errors, and `driver.SimulatedDriver`.
+Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `traffic`, what warps ask
+         of memory; `Program`, `watch`, the errors, and `driver.SimulatedDriver`.
 """
 
 from minihybrid.simt import cuda
@@ -20,6 +20,7 @@ from minihybrid.simt.errors import (
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.picture import draw
 from minihybrid.simt.program import Program
+from minihybrid.simt.traffic import traffic
 
 # The dtypes, under the names that numba has.
 float16 = CONSTRUCTORS["float16"]
@@ -38,5 +39,5 @@ boolean = CONSTRUCTORS["boolean"]
 __all__ = ["AlignmentError", "BarrierError", "BoundsError", "Counts",
            "HiddenFloat64Error", "KernelError", "LaunchError", "Program", "RaceError",
            "UninitialisedError", "boolean", "cuda", "draw", "float16", "float32",
-           "float64", "int16", "int32", "int64", "int8", "uint16", "uint32", "uint64",
-           "uint8", "watch"]
+           "float64", "int16", "int32", "int64", "int8", "traffic", "uint16", "uint32",
+           "uint64", "uint8", "watch"]

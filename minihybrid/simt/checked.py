@@ -11,7 +11,9 @@ import numpy as np
 from minihybrid.simt.counts import Counts, note, use_of
 from minihybrid.simt.errors import LaunchError
 from minihybrid.simt.lockstep import MAX_SHARED, run_blocks
-from minihybrid.simt.memory import Array, Recorder, Watcher
+from minihybrid.simt.memory import Array
+from minihybrid.simt.record import Recorder
+from minihybrid.simt.watcher import Watcher
 
 
 def shared_arrays(kernel, found, names):

@@ -1,17 +1,11 @@
 """Chapter 17. Arrays that know who uses them.
 
-Takes:   flat NumPy arrays; every read and write of every thread, with its line.
-Gives:   `Array`: its numbers, checked and counted; `Watcher`: who used an element,
-         which finds races.
+Takes:   NumPy arrays; every read and write of every thread, with its line.
+Gives:   `Array`, whose elements are checked and counted when they are used.
 
-Two threads race for an element if both use it, one of them writes, and nothing orders
-them: between threads of a block a barrier does, between blocks nothing. Atomic
-additions are ordered among themselves only.
 What is left out: the order in which a real GPU would run the threads. A race is an
 error here also where it would have gone well.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,56 +21,6 @@ from minihybrid.simt.numbers import CONSTRUCTORS, load_as, store_as
 
 DOES = {"read": "reads", "write": "writes", "atomic": "updates atomically"}
 DID = {"read": "read", "write": "wrote", "atomic": "updated atomically"}
-# What may not be done to an element that another thread used in these ways.
-AGAINST = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"),
-           "atomic": ("write", "read")}
-
-
-class Watcher:
-    """Who used which element: two users of each kind are enough to find every race.
-
-    group: how many threads in a row are one user: 1, or those of a block.
-    """
-
-    __slots__ = ("group", "first", "second", "reads", "writes", "atomics")
-
-    def __init__(self, group=1):
-        self.group = group
-        self.clear()
-
-    def clear(self):
-        """Forget: a barrier orders what was before and what comes."""
-        self.first = {kind: {} for kind in DOES}   # kind -> element -> (user, t, line)
-        self.second = {kind: {} for kind in DOES}  # the same, of another user
-        self.reads, self.writes, self.atomics = self.first.values()
-
-    def read(self, element, t, line):
-        """`use("read", ...)`, quickly: most uses are reads, and race with nothing."""
-        if self.writes or self.atomics:
-            return self.use("read", element, t, line)
-        who = self.reads.get(element)
-        if who is None:
-            self.reads[element] = t // self.group, t, line
-        elif who[0] != t // self.group:
-            self.second["read"].setdefault(element, (t // self.group, t, line))
-        return None
-
-    def use(self, kind, element, t, line):
-        """Note a use, and give the earlier one that races with it: (kind, t, line)."""
-        user = t // self.group
-        for earlier in AGAINST[kind]:
-            who = self.first[earlier].get(element)
-            if who is not None and who[0] == user:
-                who = self.second[earlier].get(element)
-            if who is not None:
-                return earlier, who[1], who[2]
-        first = self.first[kind]
-        who = first.get(element)
-        if who is None:
-            first[element] = user, t, line
-        elif who[0] != user and element not in self.second[kind]:
-            self.second[kind][element] = user, t, line
-        return None
 
 
 class Array:
@@ -266,47 +210,6 @@ class Array:
             self.fail(AlignmentError, index, t, line, "begins four neighbours, but "
                       "only a multiple of 4 may: the memory is read 16 bytes at once")
         return index
-
-
-class Seen(NamedTuple):
-    """Thread t "read", "write" or "atomic" element i of an array.
-
-    phase: 1 before the first barrier of the block, 2 after it, ...
-    """
-
-    phase: int
-    t: int
-    kind: str
-    array: Array
-    i: int
-
-
-class Recorder(Array):
-    """An array that also keeps a record of its uses, in a list `record`."""
-
-    __slots__ = ("record",)
-
-    def note(self, kind, index, t, line):
-        """Add a use to the record."""
-        self.record.append(Seen(self.run.phase, t, kind, self,
-                                self.place(index, t, line)))
-
-    def load(self, index, t, line):
-        """See `Array.load`."""
-        value = super().load(index, t, line)
-        self.note("read", index, t, line)
-        return value
-
-    def store(self, index, value, t, line):
-        """See `Array.store`."""
-        super().store(index, value, t, line)
-        self.note("write", index, t, line)
-
-    def atomic(self, index, value, kind, t, line):
-        """See `Array.atomic`."""
-        old = super().atomic(index, value, kind, t, line)
-        self.note("atomic", index, t, line)
-        return old
 
 
 COMBINE = {"add": lambda a, b: a + b, "max": max, "min": min}

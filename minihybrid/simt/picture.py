@@ -135,7 +135,7 @@ def draw(launch, *arguments, block=0):
     record = []
     run = launch.kernel.run(launch.grid, launch.block, arguments, record)
     uses, shapes = {}, {}
-    for phase, t, kind, array, i in record:
+    for phase, t, kind, array, i, _ in record:
         if t // run.n_block == block:
             shapes[array.name] = array.shape
             users = uses.setdefault((phase, kind, array.name), {}).setdefault(i, [])

@@ -1,0 +1,51 @@
+"""Chapter 17. A record of every use of an element, for pictures and for warps.
+
+Takes:   what `Array` takes.
+Gives:   `Recorder`, an `Array` that also writes down who used it; `Seen`, an entry.
+"""
+
+from typing import NamedTuple
+
+from minihybrid.simt.memory import Array
+
+
+class Seen(NamedTuple):
+    """Thread t used element i of an array: "read", "write" or "atomic".
+
+    phase: 1 before the first barrier of the block, 2 after it, ...
+    """
+
+    phase: int
+    t: int
+    kind: str
+    array: Array
+    i: int
+    line: int
+
+
+class Recorder(Array):
+    """An array that also keeps a record of its uses, in a list `record`."""
+
+    __slots__ = ("record",)
+
+    def note(self, kind, index, t, line):
+        """Add a use to the record."""
+        self.record.append(Seen(self.run.phase, t, kind, self,
+                                self.place(index, t, line), line))
+
+    def load(self, index, t, line):
+        """See `Array.load`."""
+        value = super().load(index, t, line)
+        self.note("read", index, t, line)
+        return value
+
+    def store(self, index, value, t, line):
+        """See `Array.store`."""
+        super().store(index, value, t, line)
+        self.note("write", index, t, line)
+
+    def atomic(self, index, value, kind, t, line):
+        """See `Array.atomic`."""
+        old = super().atomic(index, value, kind, t, line)
+        self.note("atomic", index, t, line)
+        return old

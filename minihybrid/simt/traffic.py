@@ -1,0 +1,112 @@
+"""Chapter 19. What warps ask of memory: transactions and bank conflicts.
+
+Takes:   a kernel with its grid and block, and its arguments.
+Gives:   `traffic`: how many transactions each array takes, and how many would do.
+
+The 32 threads of a warp ask for memory together. Global memory comes in pieces of 32
+bytes: neighbours in one piece are one transaction. Shared memory has 32 banks, each
+4 bytes wide: different words of one bank take one turn each.
+Source:  NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and
+         "Shared Memory and Memory Banks".
+What is left out: caches; threads of a warp that take different branches, whose uses are
+grouped by the line, and by how often the thread was there.
+"""
+
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+from minihybrid.simt.lockstep import WARP
+
+PIECE, BANKS, WORD = 32, 32, 4  # bytes of a transaction; banks, and bytes of a word
+
+
+class Requests(NamedTuple):
+    """What all warps ask of one array.
+
+    kind:         "read", "write" or "atomic";
+    requests:     how often a warp asks;
+    transactions: pieces of 32 bytes of global memory, or turns of shared memory;
+    at_best:      as many as if the same elements were neighbours.
+    """
+
+    name: str
+    space: str
+    kind: str
+    requests: int
+    transactions: int
+    at_best: int
+
+
+class Traffic(NamedTuple):
+    """The `Requests` of a kernel, printed as a table."""
+
+    kernel: str
+    rows: list
+
+    def __repr__(self):
+        lines = [f"{self.kernel}: what warps ask of memory",
+                 "array    space  use    requests transactions at best"]
+        lines += [f"{row.name:8} {row.space:6} {row.kind:6} {row.requests:8} "
+                  f"{row.transactions:12} {row.at_best:7}" for row in self.rows]
+        return "\n".join(lines)
+
+
+def traffic(launch, *arguments):
+    """Run a kernel and count what its warps ask of memory.
+
+    launch:    a kernel with its grid and block: `kernel[1, 32]`;
+    arguments: those of the kernel; arrays are taken to begin where a piece begins.
+
+    >>> import numpy as np
+    >>> from minihybrid.simt import cuda
+    >>> @cuda.jit
+    ... def column(a, out):
+    ...     i = cuda.grid(1)
+    ...     out[i] = a[i, 0]
+    >>> traffic(column[1, 32], np.zeros((32, 32), "float32"), np.zeros(32, "float32"))
+    column: what warps ask of memory
+    array    space  use    requests transactions at best
+    a        global read          1           32       4
+    out      global write         1            4       4
+    """
+    record = []
+    run = launch.kernel.run(launch.grid, launch.block, arguments, record)
+    turns, groups, spaces = Counter(), defaultdict(set), {}
+    for use in record:
+        place = use.array.name, use.kind, use.line
+        turns[use.t, place] += 1
+        block, thread = divmod(use.t, run.n_block)
+        group = place, block, thread // WARP, turns[use.t, place]
+        groups[group].add(use.i * use.array.dtype.itemsize)
+        spaces[use.array.name] = use.array.written is None, use.array.dtype.itemsize
+    totals = defaultdict(Counter)
+    for ((name, kind, _), *_), addresses in groups.items():
+        is_global, size = spaces[name]
+        count = pieces if is_global else bank_turns
+        totals[name, kind].update(
+            requests=1, transactions=count(addresses, size),
+            at_best=count({k * size for k in range(len(addresses))}, size))
+    return Traffic(run.name, [
+        Requests(name, "global" if spaces[name][0] else "shared", kind, **total)
+        for (name, kind), total in totals.items()])
+
+
+def pieces(addresses, size):
+    """How many pieces of global memory hold the elements at some addresses.
+
+    >>> pieces({0, 4, 8, 64}, 4), pieces({28}, 8)
+    (2, 2)
+    """
+    return len({byte // PIECE for first in addresses
+                for byte in (first, first + size - 1)})
+
+
+def bank_turns(addresses, size):
+    """How many turns shared memory takes for the elements at some addresses.
+
+    >>> bank_turns({0, 4, 8}, 4), bank_turns({0, 128, 256}, 4)
+    (1, 3)
+    """
+    words = {byte // WORD for first in addresses
+             for byte in range(first, first + size, WORD)}
+    return max(Counter(word % BANKS for word in words).values())

@@ -1,0 +1,64 @@
+"""Chapter 17. Who used an element: how races are found.
+
+Takes:   every use of an element: its kind, the thread and the line.
+Gives:   `Watcher`, which answers with an earlier use that races with it.
+
+Two threads race for an element if both use it, one of them writes, and nothing orders
+them: between threads of a block a barrier does, between blocks nothing. Atomic updates
+are ordered among themselves only.
+"""
+
+# What may not be done to an element that another thread used in these ways.
+AGAINST = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"),
+           "atomic": ("write", "read")}
+LINES = 1 << 20  # thread and line are one number, thread * LINES + line: quick to keep
+
+
+class Watcher:
+    """Who used which element: two users of each kind are enough to find every race.
+
+    group: how many threads in a row are one user: 1, or those of a block.
+
+    >>> watcher = Watcher()
+    >>> watcher.use("write", 7, t=0, line=3), watcher.use("read", 7, t=0, line=4)
+    (None, None)
+    >>> watcher.use("read", 7, t=1, line=4)
+    ('write', 0, 3)
+    """
+
+    __slots__ = ("group", "first", "second", "reads", "writes", "atomics")
+
+    def __init__(self, group=1):
+        self.group = group * LINES
+        self.clear()
+
+    def clear(self):
+        """Forget: a barrier orders what was before and what comes."""
+        self.first = {kind: {} for kind in AGAINST}   # kind -> element -> who
+        self.second = {kind: {} for kind in AGAINST}  # the same, of another user
+        self.reads, self.writes, self.atomics = self.first.values()
+
+    def read(self, element, t, line):
+        """`use("read", ...)`, quickly: most uses are reads, and race with nothing."""
+        if self.writes or self.atomics:
+            return self.use("read", element, t, line)
+        me = t * LINES + line
+        who = self.reads.setdefault(element, me)
+        if who // self.group != me // self.group:
+            self.second["read"].setdefault(element, me)
+        return None
+
+    def use(self, kind, element, t, line):
+        """Note a use, and give the earlier one that races with it: (kind, t, line)."""
+        me = t * LINES + line
+        user = me // self.group
+        for earlier in AGAINST[kind]:
+            who = self.first[earlier].get(element)
+            if who is not None and who // self.group == user:
+                who = self.second[earlier].get(element)
+            if who is not None:
+                return earlier, *divmod(who, LINES)
+        who = self.first[kind].setdefault(element, me)
+        if who // self.group != user:
+            self.second[kind].setdefault(element, me)
+        return None
