@@ -134,6 +134,9 @@ class DeviceArray:
         found = self.device.download(self.address, self.shape, self.dtype)
         return found if dtype is None else found.astype(dtype, copy=False)
 
+    def __reduce__(self):
+        return placed, (np.asarray(self), self.context)
+
     def __setitem__(self, key, value):
         """Write numbers, a NumPy array, or another array, as NumPy would broadcast."""
         part = self.part(key)

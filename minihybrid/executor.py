@@ -135,7 +135,7 @@ class Executor:
             found = dict(zip(op.names, op.grad(tuple(gs), tuple(self._kept), *inputs),
                              strict=True))
         for name in self._wanted:
-            _write(self.grad_dict[name].data, self._reqs[name], found.get(name))
+            _write(self.grad_dict[name], self._reqs[name], found.get(name))
 
     def _out_grads(self, given, op):
         """One array or None an output."""
@@ -263,9 +263,9 @@ def _copy_in(what, array, name, value):
 
 
 def _write(array, req, g):
-    if g is None:  # nothing came back: the gradient is 0
-        g = NDArray(np.zeros_like(array))
-    array[...] = array + g.data if req == "add" else g.data
+    if req == "add":
+        g = array.detach() if g is None else array.detach() + g
+    array.data[...] = 0 if g is None else g.data  # nothing came back: it is 0
 
 
 def _resized(name, array, shape, allow_up_sizing):
@@ -281,7 +281,7 @@ def _resized(name, array, shape, allow_up_sizing):
     if not allow_up_sizing:
         raise ShapeError(f"reshape: {name} has shape {array.shape}, which is too small "
                          f"for {shape}; pass allow_up_sizing=True to take new memory")
-    return nd.zeros(shape, dtype=array.dtype)
+    return nd.zeros(shape, array.context, array.dtype)
 
 
 # -- from a symbol to an executor ------------------------------------------------------
@@ -349,12 +349,16 @@ def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
     arrays = _named("args", names, args)
     grads = _named("args_grad", names, args_grad or {}, optional=True)
     aux = _named("aux_states", states, aux_states or {})
+    ctx = check_context(ctx)
+    for name, array in [*arrays.items(), *grads.items(), *aux.items()]:
+        if array is not None and array.context != ctx:
+            raise HybridError(f"bind: the array of '{name}' is on {array.context}, but "
+                              f"ctx={ctx} is given; move it by x.as_in_context({ctx})")
     for name, g in grads.items():
         if g is not None and g.shape != arrays[name].shape:
             raise ShapeError(f"bind: args_grad['{name}'] has shape {g.shape}, but "
                              f"args['{name}'] has {arrays[name].shape}")
-    return Executor(self, check_context(ctx), arrays, grads, _requests(names, grad_req),
-                    aux)
+    return Executor(self, ctx, arrays, grads, _requests(names, grad_req), aux)
 
 
 def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
@@ -391,7 +395,7 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
     def made(name, pool):
         old = getattr(shared_exec, pool)[name] if name in shared else None
         return old if old is not None else \
-            nd.zeros(shapes[name], dtype=types[name] or "float32")
+            nd.zeros(shapes[name], ctx, types[name] or "float32")
 
     args = {name: made(name, "arg_dict") for name in names}
     grads = {n: None if reqs[n] == "null" else made(n, "grad_dict") for n in names}
@@ -399,12 +403,14 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
 
 
 def evaluate(self, ctx=None, **kwargs):
-    """The outputs for arrays given by name; binds and runs once.
+    """The outputs for arrays given by name; binds and runs once, where they are.
 
     >>> from minihybrid import cpu, sym
     >>> (sym.var("a") + sym.var("b")).eval(a=nd.array([1]), b=nd.array([2]))[0].item()
     3.0
     """
+    if ctx is None:
+        ctx = next((a.context for a in kwargs.values() if isinstance(a, NDArray)), None)
     return self.bind(ctx, kwargs, aux_states=kwargs).forward()
 
 

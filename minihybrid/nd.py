@@ -71,8 +71,10 @@ def from_numpy(ndarray, zero_copy=True):
 
 def _created(op, ctx, stype=None, **attrs):
     dense(stype)
-    with check_context(ctx):
+    if ctx is None:
         return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
+    with check_context(ctx):
+        return _created(op, None, **attrs)
 
 
 def zeros(shape, ctx=None, dtype="float32", stype=None, out=None, **_):

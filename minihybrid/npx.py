@@ -16,7 +16,14 @@ import sys
 from minihybrid import nd as _nd
 from minihybrid import params as _params
 from minihybrid import sym as _sym
-from minihybrid.context import Context, cpu, current_context, gpu, num_gpus
+from minihybrid.context import (
+    Context,
+    cpu,
+    current_context,
+    gpu,
+    num_gpus,
+    simulated_gpu,
+)
 from minihybrid.nd import waitall
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.ops import OPS as _OPS
@@ -33,7 +40,7 @@ from minihybrid.util import (
 
 __all__ = ["Context", "cpu", "current_context", "gpu", "is_np_array", "is_np_shape",
            "load", "np_shape", "num_gpus", "random", "reset_np", "save", "set_np",
-           "use_np", "waitall"]
+           "simulated_gpu", "use_np", "waitall"]
 
 # What npx calls it -> the operator's name in files.
 NAMES = {

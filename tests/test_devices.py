@@ -1,5 +1,7 @@
 """Devices and arrays on them, on a simulated GPU: memory, copies, parts, errors."""
 
+import copy
+import pickle
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -386,3 +388,34 @@ def test_files_hold_numbers_of_any_device(tmp_path, x):
     assert found["x"].context == mx.cpu() and same(found["x"], X)
     with GPU:
         assert nd.load(str(tmp_path / "a"))["y"].context == GPU
+
+
+def test_an_array_of_a_device_can_be_pickled_and_copied_deeply(x):
+    for again in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+        assert again.context == GPU and same(again, X)
+        again[0] = 0
+    assert same(x, X)
+
+
+# -- symbols ---------------------------------------------------------------------------
+def test_an_executor_runs_where_its_arrays_are():
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    values, grads = ([nd.array([v, 2], ctx=GPU) for v in start] for start in
+                     ((3, 4), (10, 10)))
+    run = (a * b).bind(GPU, values, grads, {"a": "write", "b": "add"})
+    run.forward(is_train=True, a=nd.array([5, 6]))
+    run.backward(nd.ones((2,), ctx=GPU))
+    assert run.outputs[0].context == GPU and same(run.outputs[0], np.float32([20, 12]))
+    assert same(grads[0], np.float32([4, 2])) and same(grads[1], np.float32([15, 8]))
+    assert (a + 1).eval(a=values[0])[0].context == GPU
+    made = (a * b).simple_bind(OTHER, a=(2,), b=(2,))
+    assert {v.context for v in made.arg_arrays + made.grad_arrays} == {OTHER}
+    assert made.reshape(a=(1,), b=(1,)).forward()[0].context == OTHER
+
+
+def test_an_executor_names_the_array_that_is_elsewhere():
+    with pytest.raises(HybridError) as error:
+        mx.sym.var("a").bind(GPU, {"a": nd.zeros(2)})
+    assert str(error.value) == (
+        "bind: the array of 'a' is on cpu(0), but ctx=simulated_gpu(0) is given; move "
+        "it by x.as_in_context(simulated_gpu(0))")

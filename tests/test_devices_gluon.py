@@ -1,5 +1,7 @@
 """Training on a device: gradients, parameters, trainers, losses and metrics there."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -343,3 +345,17 @@ def test_a_norm_is_clipped_on_the_device():
     gradients = [nd.array([3], ctx=GPU), nd.array([4], ctx=GPU)]
     assert gluon.utils.clip_global_norm(gradients, 1.0) == pytest.approx(5)
     assert gradients[0].item() == pytest.approx(0.6)
+
+
+def test_a_net_is_exported_from_a_device_as_from_the_processor(tmp_path):
+    net, x = net_on(GPU, hybrid=True), data_on(GPU)[0]
+    wanted = net(x).asnumpy()
+    files = [net.export(str(tmp_path / "net"), format=f) for f in ("mxnet", "numpy")]
+    again = gluon.SymbolBlock.imports(files[0][0], ["data"], files[0][1], ctx=OTHER)
+    assert again.collect_params().list_ctx() == [OTHER]
+    assert np.allclose(again(x.as_in_context(OTHER)).asnumpy(), wanted, atol=1e-6)
+    program, weights = (Path(file).read_bytes() for file in files[1])
+    net.reset_ctx(mx.cpu())
+    net(x.as_in_context(mx.cpu()))
+    files = net.export(str(tmp_path / "net"), format="numpy")
+    assert (program, weights) == tuple(Path(file).read_bytes() for file in files)

@@ -73,7 +73,8 @@ class Parts:
         specs = {n.name: n.specs[0] for n in plan.graph.variables}
         self.inputs = [specs[name] for name in entry.names]
         self.outputs = [Spec(*spec) for spec in plan.out_specs]
-        self.weights = [entry.params[name].data().data for name in plan.params]
+        self.weights = [np.asarray(entry.params[name].data().data)
+                        for name in plan.params]
         self.weights += [node.values[0] for node in plan.table.constants]
 
 

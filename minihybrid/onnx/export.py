@@ -131,7 +131,7 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
              write_onnx(net(sym.var("data")), params,
                         {"data": Spec((1, 64), np.dtype("float32"))}, "digits.onnx")
     """
-    arrays = {name: array.data if isinstance(array, NDArray) else np.asarray(array)
+    arrays = {name: np.asarray(array.data if isinstance(array, NDArray) else array)
               for name, array in params.items()}
     batch = batch_inputs(specs) if dynamic is True else list(dynamic or ())
     known = specs | {n: Spec(a.shape, a.dtype) for n, a in arrays.items()}

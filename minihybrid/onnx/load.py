@@ -55,6 +55,8 @@ def import_model(model_file):
 def import_to_gluon(model_file, ctx=None):
     """A SymbolBlock of an ONNX file, with its parameters, ready to run and to train.
 
+    ctx:     the device of the parameters.
+
     Inputs that no output needs are left out.
     Raises:  FileError naming the node; all operators that are missing, at once.
 
@@ -67,14 +69,15 @@ def import_to_gluon(model_file, ctx=None):
     ...     import_to_gluon(path)(nd.array([[-1, 2]])).asnumpy()
     array([[0., 2.]], dtype=float32)
     """
-    check_context(ctx)
+    context = check_context(ctx)
     symbol, scope = translate(read_file(model_file))
     states = set(symbol.list_auxiliary_states())
     params = {}
     for name, array in scope.arrays.items():
         params[name] = Parameter(name, shape=array.shape, dtype=array.dtype,
                                  differentiable=name not in states | scope.frozen)
-        params[name].initialize("zeros")  # or random numbers would be drawn in vain
+        # Zeros: random numbers would be drawn in vain.
+        params[name].initialize("zeros", context)
         params[name].set_data(nd.array(array, dtype=array.dtype))
     return SymbolBlock(symbol, scope.inputs, params)
 

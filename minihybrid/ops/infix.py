@@ -217,11 +217,13 @@ def namespace(name, base, module):
             own = {k: kwargs.pop(k) for k in KNOWN & kwargs.keys()} | (attr or {})
             with AttrScope(**{k: str(v) for k, v in own.items()}):
                 return call(*args, name=name, out=out, ctx=ctx, **kwargs)
+        if ctx is not None:
+            with check_context(ctx):
+                return call(*args, name=name, out=out, **kwargs)
         inputs, attrs = op.bind(args, kwargs)
         reader = max((v for v in inputs if v is not None), key=lambda v: v.level,
                      default=base)
-        with check_context(ctx):
-            result = reader.interpret(op, inputs, attrs, name)
+        result = reader.interpret(op, inputs, attrs, name)
         if out is None:
             return result
         if not hasattr(out, "copy_from"):
