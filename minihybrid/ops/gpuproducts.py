@@ -49,7 +49,16 @@ class Matrix:
         """(the text of an index, when it may be read; "" for always)."""
         row, column, length = (place, depth, self.depth) if self.along_depth else \
             (depth, place, self.places)
-        return f"{self.start}{row} * {length} + {column}", ""
+        return f"{self.start}{factor(row)} * {length} + {column}", ""
+
+
+def factor(text):
+    """A text that can be multiplied.
+
+    >>> factor("k + tx"), factor("row")
+    ('(k + tx)', 'row')
+    """
+    return f"({text})" if " " in text else text
 
 
 def form(lengths, batch, dtype):
@@ -73,7 +82,7 @@ def form(lengths, batch, dtype):
         return 0, 1
     side = TILE
     if dtype.name == "float32" and min(m, n) > TILE:
-        if blocks(128) >= ENOUGH:
+        if blocks(128) >= ENOUGH and min(m, n) > 64:
             side = 128
         elif 4 * blocks(64) >= ENOUGH or depth >= 2 * DEEP:
             side = 64
