@@ -88,17 +88,26 @@ def test_tiles_of_many_outputs_a_thread(m, n, depth, side, transposes, monkeypat
 
 @pytest.mark.parametrize(("m", "n", "side"), [(20, 24, 64), (10, 20, 16)])
 @pytest.mark.parametrize("transposes", [(True, False), (False, True)])
-def test_a_long_depth_is_cut_into_parts(m, n, side, transposes):
+def test_a_long_depth_is_cut_into_parts(m, n, side, transposes, monkeypatch):
     assert form((m, n, 1030), 1, np.dtype("float32")) == (side, 2)
-    parts, total = check(m, n, 1030, transposes)
+    monkeypatch.setattr(gpuproducts, "DEEP", 20)  # the same with less to simulate
+    assert form((m, n, 58), 1, np.dtype("float32")) == (side, 2)
+    parts, total = check(m, n, 58, transposes)
     assert parts["work"].stores == total["work"].loads == 2 * m * n
     assert total["out"].stores == m * n
 
 
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_more_rows_than_a_grid_is_high(transposes, monkeypatch):
+    monkeypatch.setattr(gpuproducts, "HIGHEST", 2)
+    check(35, 10, 5, transposes)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int8", "uint32", "int64", "uint64",
                                    "bool"])
-@pytest.mark.parametrize("lengths", [(18, 35, 21), (3, 40, 35), (18, 20, 1050)])
-def test_products_in_other_dtypes(dtype, lengths):
+@pytest.mark.parametrize("lengths", [(18, 35, 21), (3, 40, 35), (17, 12, 66)])
+def test_products_in_other_dtypes(dtype, lengths, monkeypatch):
+    monkeypatch.setattr(gpuproducts, "DEEP", 32)  # the last one in two parts
     check(*lengths, (False, True), dtype)
 
 
@@ -141,15 +150,16 @@ def layer(x, w, b, z):
 
 
 @pytest.mark.parametrize(("rows", "depth"), [(1, 21), (6, 20), (20, 21), (70, 36),
-                                             (20, 1040)])
+                                             (20, 80)])
 def test_bias_and_what_follows_are_computed_where_the_sum_is(rows, depth, monkeypatch):
     """Each reads its own inputs, and stores each number once."""
     monkeypatch.setattr(gpuproducts, "ENOUGH", 4)
+    monkeypatch.setattr(gpuproducts, "DEEP", 40)
     x, w, b, z = arrays = [numbers(s, seed=i) for i, s in enumerate(
         [(rows, depth), (37, depth), (37,), (rows, 37)])]
     (found,), counts = run(layer, arrays)
     close(found, np.maximum(x @ w.T + b, 0) + z)
-    assert len(counts) == 1 + (depth > 1000)
+    assert len(counts) == 1 + (depth == 80)
     for name in ("a2", "a3"):
         assert sum(c[name].loads for c in counts) == rows * 37
     assert sum(c["out"].stores for c in counts) == rows * 37
@@ -222,10 +232,9 @@ IMAGES = {
 }
 
 
-@pytest.mark.parametrize("enough", [gpuproducts.ENOUGH, 4])
 @pytest.mark.parametrize("name", IMAGES)
-def test_convolutions_and_gradients_in_every_tiling(name, enough, monkeypatch):
-    monkeypatch.setattr(gpuproducts, "ENOUGH", enough)
+def test_convolutions_and_gradients_in_large_tiles(name, monkeypatch):
+    monkeypatch.setattr(gpuproducts, "ENOUGH", 4)
     (n, c, o), attrs = IMAGES[name]
     conv, conv_data, conv_weight = (OPS[f"_conv{part}"] for part in
                                     ("", "_data", "_weight"))
