@@ -18,20 +18,42 @@ the data are multiplied.
 
 from math import prod
 
-from minihybrid.ops.gpuproducts import Matrix, product
+from minihybrid.ops.gpuproducts import Matrix, factor, product
 from minihybrid.ops.shapes import row_major
 
 
-def parts_of(text, lengths):
+def added(*terms):
+    """The text of a sum of (text, number of times); zeros are left out.
+
+    >>> added(("y", 8), ("0", 5), ("x", 1))
+    'y * 8 + x'
+    """
+    return " + ".join(f"{text} * {n}" if n != 1 else text for text, n in terms
+                      if text != "0") or "0"
+
+
+def both(k, conditions):
+    """A name of whether all of some conditions hold; "" if there are none."""
+    if not conditions:
+        return ""
+    name = k.name("seen")
+    k(f"{name} = {' and '.join(conditions)}")
+    return name
+
+
+def parts_of(k, text, lengths):
     """The texts of a number's places along axes, the last one fastest.
 
-    >>> parts_of("i", (2, 3, 1, 4))
-    ['i // 12', 'i // 4 % 3', '0', 'i % 4']
+    A number of 32 bits without a sign is divided several times faster than others.
     """
+    if sum(n != 1 for n in lengths) > 1:
+        name = k.name("i")
+        k(f"{name} = uint32({text})")
+        text = name
     texts, inner = [], prod(lengths)
     for d, n in enumerate(lengths):
         inner //= n
-        part = text if inner == 1 else f"{text} // {inner}"
+        part = f"{text} // {inner}" if inner > 1 else text
         texts.append("0" if n == 1 else f"{part} % {n}" if prod(lengths[:d]) > 1
                      else part)
     return texts
@@ -52,26 +74,25 @@ class Images:
 
     def begin(self, k, place):
         """What is computed once for a channel, or for a sample and place."""
+        start = self.channel(place) if self.along_depth else self.spot(k, place)
         name = k.name("from")
-        k(f"{name} = {self.channel(place) if self.along_depth else self.spot(place)}")
+        k(f"{name} = {start}")
         return name
 
     def at(self, k, place, depth):
         """The index of a number; all of them may be read."""
-        more = self.spot(depth) if self.along_depth else self.channel(depth)
+        more = self.spot(k, depth) if self.along_depth else self.channel(depth)
         return f"{place} + {more}", ""
 
     def channel(self, text):
         """Where a channel of the group begins in its sample."""
-        start = f"batch * {self.group * self.places} + " * (self.channels > self.group)
-        return f"{start}{text} * {self.places}"
+        batch = "batch" if self.channels > self.group else "0"
+        return added((batch, self.group * self.places), (factor(text), self.places))
 
-    def spot(self, text):
+    def spot(self, k, text):
         """Where a sample begins, and the place in a channel."""
-        if self.n == 1:
-            return text
-        return f"{text} // {self.places} * {self.channels * self.places}" \
-            f" + {text} % {self.places}"
+        sample, spot = parts_of(k, text, (self.n, self.places))
+        return added((sample, self.channels * self.places), (spot, 1))
 
 
 class Windows:
@@ -93,22 +114,19 @@ class Windows:
 
     def seen(self, k, text, is_output):
         """The part of an output's place, or of a tap's."""
-        s = self.s
+        s, names = self.s, []
         plane, steps = prod(s.size), row_major(s.size)
-        lead, *axes = parts_of(text, (s.n, *s.out) if is_output else
+        lead, *axes = parts_of(k, text, (s.n, *s.out) if is_output else
                                (s.c // s.g, *s.kernel))
-        names, terms = [], [f"({lead}) * {s.c * plane if is_output else plane}"]
         for part, by, pad in zip(axes, s.stride if is_output else s.dilate, s.pad,
                                  strict=True):
             names.append(k.name("y"))
-            by = f" * {by}" if by > 1 else ""
-            k(f"{names[-1]} = {f'({part})' if by else part}{by}"
-              f"{f' - {pad}' if is_output and pad else ''}")
-        if is_output and s.g > 1:
-            terms.append(f"batch * {s.c // s.g * plane}")
-        terms += [f"{name} * {step}" for name, step in zip(names, steps, strict=True)]
+            before = f" - {pad}" if is_output and pad else ""
+            k(f"{names[-1]} = {added((part, by))}{before}")
+        terms = [(lead, s.c * plane), (group_of(s), s.c // s.g * plane)] if is_output \
+            else [(lead, plane)]
         base = k.name("from")
-        k(f"{base} = {' + '.join(terms)}")
+        k(f"{base} = {added(*terms, *zip(names, steps, strict=True))}")
         return *names, base
 
     def at(self, k, place, depth):
@@ -117,7 +135,7 @@ class Windows:
         *there, more = self.seen(k, depth, self.along_depth)
         inside = [f"0 <= {y} + {x} < {n}" for y, x, n, pad in
                   zip(here, there, self.s.size, self.s.pad, strict=True) if pad]
-        return f"{base} + {more}", " and ".join(inside)
+        return f"{base} + {more}", both(k, inside)
 
 
 class Spread:
@@ -132,32 +150,31 @@ class Spread:
 
     def begin(self, k, place):
         """What is computed once for a place."""
-        s, names = self.s, []
-        sample, *axes = parts_of(place, (s.n, *s.size))
+        s, names, plane = self.s, [], prod(self.s.out)
+        sample, *axes = parts_of(k, place, (s.n, *s.size))
         for part, pad in zip(axes, s.pad, strict=True):
             names.append(k.name("y"))
-            k(f"{names[-1]} = {part}{f' + {pad}' if pad else ''}")
-        base, plane = k.name("from"), prod(s.out)
-        group = f" + batch * {s.o // s.g * plane}" if s.g > 1 else ""
-        k(f"{base} = ({sample}) * {s.o * plane}{group}")
+            k(f"{names[-1]} = {part}{f' + {pad}' * (pad > 0)}")
+        base = k.name("from")
+        k(f"{base} = {added((sample, s.o * plane), (group_of(s), s.o // s.g * plane))}")
         return *names, base
 
     def at(self, k, place, depth):
         """The index of an output's gradient, and when there is this output."""
         s = self.s
         *here, base = place
-        channel, *taps = parts_of(depth, (s.o // s.g, *s.kernel))
-        inside, terms = [], [base, f"({channel}) * {prod(s.out)}"]
+        channel, *taps = parts_of(k, depth, (s.o // s.g, *s.kernel))
+        inside, terms = [], [(base, 1), (channel, prod(s.out))]
         for y, tap, by, stride, n, step in zip(
                 here, taps, s.dilate, s.stride, s.out, row_major(s.out), strict=True):
             name = k.name("y")
-            k(f"{name} = {y} - {f'({tap}) * {by}' if by > 1 else f'({tap})'}")
+            k(f"{name} = {y} - {added((tap, by))}")
             inside.append(f"0 <= {name} < {n * stride}")
             if stride > 1:
                 inside.append(f"{name} % {stride} == 0")
                 name = f"{name} // {stride}"
-            terms.append(f"{name} * {step}")
-        return " + ".join(terms), " and ".join(inside)
+            terms.append((name, step))
+        return added(*terms), both(k, inside)
 
 
 class Filters:
@@ -166,21 +183,25 @@ class Filters:
     wide, along_depth = False, True
 
     def __init__(self, weight, s):
-        self.buf, self.s = weight, s
+        self.buf, self.s, self.taps = weight, s, prod(s.kernel)
+        self.filter = s.c // s.g * self.taps
 
     def begin(self, k, place):
         """A channel's own part."""
-        s, taps = self.s, prod(self.s.kernel)
-        group = f" + batch * {s.o // s.g * s.c // s.g * taps}" if s.g > 1 else ""
         name = k.name("from")
-        k(f"{name} = {place} * {taps}{group}")
+        group = group_of(self.s), self.s.o // self.s.g * self.filter
+        k(f"{name} = {added(group, (factor(place), self.taps))}")
         return name
 
     def at(self, k, place, depth):
         """The index of a weight; all of them may be read."""
-        s, taps = self.s, prod(self.s.kernel)
-        return f"{place} + {depth} // {taps} * {s.c // s.g * taps} + " \
-            f"{depth} % {taps}", ""
+        number, tap = parts_of(k, depth, (self.s.o // self.s.g, self.taps))
+        return added((place, 1), (number, self.filter), (tap, 1)), ""
+
+
+def group_of(s):
+    """The number of the group that a block computes, as a text."""
+    return "batch" if s.g > 1 else "0"
 
 
 def is_pointwise(s):
@@ -195,15 +216,15 @@ def seen_by(data, s, along_depth):
     return Windows(data, s, along_depth)
 
 
-def in_images(s, channels, size):
+def in_images(k, s, channels, size):
     """Where (channel of the group, sample and place) lies in the output."""
     plane, group = prod(size), channels // s.g
 
     def place(row, col):
-        channel = f"batch * {group} + {row}" if s.g > 1 else row
-        start = f"({col} // {plane} * {channels} + {channel}) * {plane} + " \
-            if s.n > 1 else f"({channel}) * {plane} + "
-        return f"{start}{col} % {plane}" if s.n > 1 else start + col, {1: channel}
+        channel = added((group_of(s), group), (row, 1))
+        sample, spot = parts_of(k, col, (s.n, plane))
+        start = added((sample, channels), (factor(channel), 1))
+        return added((f"({start})", plane), (spot, 1)), {1: channel}
     return place
 
 
@@ -218,7 +239,7 @@ def forward_product(k, data, weight, out, s):
     m, _, depth = lengths = forward_lengths(s)
     start = f"batch * {m * depth} + " * (s.g > 1)
     product(k, lengths, Matrix(weight, m, depth, True, start), seen_by(data, s, False),
-            in_images(s, s.o, s.out), s.g)
+            in_images(k, s, s.o, s.out), s.g)
 
 
 def data_lengths(s):
@@ -235,7 +256,7 @@ def data_product(k, grad, weight, out, s):
         b = Images(grad, s.o, s.o // s.g, prod(s.out), False)
     else:
         a, b = Filters(weight, s), Spread(grad, s)
-    product(k, lengths, a, b, in_images(s, s.c, s.size), s.g)
+    product(k, lengths, a, b, in_images(k, s, s.c, s.size), s.g)
 
 
 def weight_lengths(s):

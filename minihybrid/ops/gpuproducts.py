@@ -23,6 +23,7 @@ TILE = 16      # rows, columns and depth of a tile with one output a thread
 ENOUGH = 128   # blocks for all multiprocessors of a large GPU (T4: 40, H200: 132)
 DEEP = 512     # of K in a block at least, where blocks share it: else the sum of their
                # sums costs more than is won
+HIGHEST = 65535  # blocks of a grid along y, and z; along x there are 2**31 - 1
 
 
 class Matrix:
@@ -49,7 +50,16 @@ class Matrix:
         """(the text of an index, when it may be read; "" for always)."""
         row, column, length = (place, depth, self.depth) if self.along_depth else \
             (depth, place, self.places)
-        return f"{self.start}{row} * {length} + {column}", ""
+        return f"{self.start}{factor(row)} * {length} + {column}", ""
+
+
+def factor(text):
+    """A text that can be multiplied.
+
+    >>> factor("k + tx"), factor("row")
+    ('(k + tx)', 'row')
+    """
+    return f"({text})" if " " in text else text
 
 
 def form(lengths, batch, dtype):
@@ -73,7 +83,7 @@ def form(lengths, batch, dtype):
         return 0, 1
     side = TILE
     if dtype.name == "float32" and min(m, n) > TILE:
-        if blocks(128) >= ENOUGH:
+        if blocks(128) >= ENOUGH and min(m, n) > 64:
             side = 128
         elif 4 * blocks(64) >= ENOUGH or depth >= 2 * DEEP:
             side = 64
@@ -119,8 +129,11 @@ def product(k, lengths, a, b, place, batch=1, store=None):
             k(f"at = {index}")
             store("at", value, at)
 
+    ending = end
+    if m > (side * HIGHEST or FEW):  # then seen from the other side: columns are rows
+        m, n, a, b, ending = n, m, b, a, lambda row, col, value: end(col, row, value)
     if not side:
-        return few(k, lengths, a, b, end, batch)
+        return few(k, (m, n, depth), a, b, ending, batch)
     k.threads((-(-n // side) * batch, -(-m // side), parts),
               THREADS if side > TILE else (TILE, TILE))
     ends = "0", str(depth)
@@ -129,7 +142,8 @@ def product(k, lengths, a, b, place, batch=1, store=None):
         k(f"first = cuda.blockIdx.z * {piece}")
         k(f"last = min(first + {piece}, {depth})")
         ends = "first", "last"
-    (blocked if side > TILE else square)(k, lengths, a, b, end, batch, side, ends)
+    (blocked if side > TILE else square)(
+        k, (m, n, depth), a, b, ending, batch, side, ends)
     if parts > 1:
         k.then()
         with k.each(("i", size)):
@@ -187,18 +201,7 @@ def square(k, lengths, a, b, end, batch, side, ends):
         end("row", "col", "total")
 
 
-# -- few rows, or few columns ----------------------------------------------------------
-def few(k, lengths, a, b, end, batch):
-    """Each thread sums, for one column and all rows, a part of K; a tree adds the
-    parts. Few columns are the same, seen from the other side.
-    """
-    m, n, depth = lengths
-    if m > FEW:
-        m, n, a, b = n, m, b, a
-        return few_rows(k, (m, n, depth), a, b, lambda r, c, v: end(c, r, v), batch)
-    few_rows(k, lengths, a, b, end, batch)
-
-
+# -- few rows --------------------------------------------------------------------------
 def lanes_of(n, depth, along_depth):
     """How many threads share a sum: as few as keep a GPU busy.
 
@@ -211,8 +214,8 @@ def lanes_of(n, depth, along_depth):
     return lanes
 
 
-def few_rows(k, lengths, a, b, end, batch):
-    """The same for few rows: a has few, and b brings the columns."""
+def few(k, lengths, a, b, end, batch):
+    """A thread sums a part of K, for one column and all rows; a tree adds the parts."""
     m, n, depth = lengths
     add, times = signs(k)
     lanes = lanes_of(n * batch, depth, b.along_depth)
@@ -226,7 +229,7 @@ def few_rows(k, lengths, a, b, end, batch):
         k(f"batch = cuda.blockIdx.x // {-(-n // columns)}")
         number_of_block = f"cuda.blockIdx.x % {-(-n // columns)}"
     lane, column = (f"t % {lanes}", f"t // {lanes}") if b.along_depth else \
-        (f"t // {columns}", f"t % {columns}")
+        (f"t // {columns}", f"t % {columns}") if lanes > 1 else ("0", "t")
     k(f"lane = {lane}")
     k(f"col = {number_of_block} * {columns} + {column}")
     where = "col"

@@ -148,11 +148,11 @@ def multiply(k, side):
     with k.block(f"for i in range(half, half + {deep_of(side) * (side + 4)}, "
                  f"{side + 4}):"):
         for q in range(side // SIDE // 4):
-            k(f"x{q} = load4(sa, i + ty{f' + {q * half}' * (q > 0)})")
-            k(f"y{q} = load4(sb, i + tx{f' + {q * half}' * (q > 0)})")
+            k(f"left{q} = load4(sa, i + ty{f' + {q * half}' * (q > 0)})")
+            k(f"right{q} = load4(sb, i + tx{f' + {q * half}' * (q > 0)})")
         for i in each:
             for j in each:
-                k(f"c{i}_{j} += x{i // 4}[{i % 4}] * y{j // 4}[{j % 4}]")
+                k(f"c{i}_{j} += left{i // 4}[{i % 4}] * right{j // 4}[{j % 4}]")
 
 
 def finish(k, m, n, side, end):
@@ -164,8 +164,8 @@ def finish(k, m, n, side, end):
     k(f"col = col0 + t % {side}")
     for i in each:
         for q in range(side // SIDE // 4):
-            four = ", ".join(f"c{i}_{4 * q + j}" for j in range(4))
-            k(f"store4(sa, ty * {side // 4} + tx{f' + {q * half}' * (q > 0)}, ({four}))")
+            at = f"ty * {side // 4} + tx{f' + {q * half}' * (q > 0)}"
+            k(f"store4(sa, {at}, ({', '.join(f'c{i}_{4 * q + j}' for j in range(4))}))")
         k("cuda.syncthreads()")
         with k.block(f"for i in range({len(each)}):"):
             k(f"row = row0 + (t // {side} + i * {rows}) * 4 + {i // 4 * half + i % 4}")

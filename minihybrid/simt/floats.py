@@ -62,8 +62,8 @@ class Types(ast.NodeVisitor):
     def mixed(self, node, parts):
         """The type of numbers that meet in one operation."""
         kinds = [self.type(part) for part in parts]
-        if None in kinds:
-            return None
+        if None in kinds or any(isinstance(kind, list) for kind in kinds):
+            return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
         narrow = [kind for kind in kinds if kind in NARROW]
         wide = [part for part, kind in zip(parts, kinds, strict=True)
                 if kind not in NARROW]
