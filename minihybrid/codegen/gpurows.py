@@ -144,7 +144,7 @@ class GpuRows(RowWriter):
         for node in reversed(self.nodes):
             if node in live and not node.op.reduce and not self.waits(node, depth):
                 live |= {n for n, _ in node.inputs}
-        return live
+        return [n for n in self.nodes if n in live]
 
     # -- threads
     @contextmanager
