@@ -13,7 +13,8 @@ from minihybrid import sym
 from minihybrid.codegen.cpu import header
 from minihybrid.codegen.device import IMPORTS
 from minihybrid.codegen.gpukernel import GpuKernel
-from minihybrid.codegen.gpurows import MOST, SUMS, Team
+from minihybrid.codegen.gpurows import SUMS
+from minihybrid.codegen.gputeam import MOST, Team
 from minihybrid.op import Spec
 from minihybrid.passes import expand, optimise
 from minihybrid.passes.fuse import merge

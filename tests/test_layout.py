@@ -49,7 +49,7 @@ READING_ORDER = """
     codegen.scalar codegen.polynomial codegen.angle
     codegen.flat codegen.vector codegen.driver codegen.compiler
     codegen.objects codegen.team codegen.cpu
-    codegen.gpurows codegen.gpukernel codegen.gpu
+    codegen.gputeam codegen.gpurows codegen.gpukernel codegen.gpu
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen

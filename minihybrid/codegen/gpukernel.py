@@ -17,12 +17,11 @@ from math import prod
 
 from minihybrid.codegen.device import functions
 from minihybrid.codegen.gpurows import GpuRows, type_name
+from minihybrid.codegen.gputeam import BLOCK, WARP
 from minihybrid.codegen.source import Buf, Kernel, joined_axes, place
 from minihybrid.op import Node, Spec
 from minihybrid.passes.rows import rows_of
 
-BLOCK = 256    # threads of a block, where nothing else decides
-WARP = 32      # threads that go in step; a block is whole warps
 LINE = 88      # characters
 WIDE = 4       # float32 numbers that one thread can load at once,
 WIDE_FROM = 2**18  # where so many elements keep all multiprocessors busy anyway

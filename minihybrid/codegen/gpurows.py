@@ -2,7 +2,6 @@
 
 Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
 Gives:   `GpuRows`, the passes over a row, each by all the row's threads at once.
-         `Team`, how many threads share a row, and how many rows a block has.
 
 In a pass each thread takes every T-th element of its row: neighbouring threads read
 neighbours. Then T partial results are added in a tree: half of the threads add the
@@ -14,71 +13,12 @@ What is left out: sums by instructions of a warp, which need no shared memory.
 """
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from minihybrid.codegen.gputeam import reductions, team_of
 from minihybrid.codegen.rows import RowWriter
 from minihybrid.passes.rows import is_literal, size_of
 
-WARP = 32     # threads that go in step, and read neighbours by one request
-BLOCK = 256   # threads of a block at least, if there is so much to do,
-MOST = 512    # and at most: more would leave each thread too few registers
-EACH = 4      # elements of a row for each thread before another one is worth it
-CUT = 16      # the same before another block is worth it
-SPREAD = 256  # blocks that keep all multiprocessors busy
-PARTS = 4     # blocks a row, at least, that are worth another kernel
-SUMS = 4      # results that go through a tree together, for lack of shared memory
-
-
-def power_of_two(n):
-    """The smallest power of two that is not below n.
-
-    >>> [power_of_two(n) for n in (0, 1, 3, 32, 33)]
-    [1, 1, 4, 32, 64]
-    """
-    return 1 << max(n - 1, 0).bit_length()
-
-
-@dataclass(frozen=True)
-class Team:
-    """How threads share rows: `along` a row, so many `rows` a block, `parts` a row.
-
-    Where neighbours in memory lie in different rows, a warp takes 32 rows. A thread has
-    four elements or more, a block 256 threads or more, as far as there are elements.
-
-    >>> Team.of(1000, 64, False), Team.of(10, 64, False)
-    (Team(along=256, rows=1, parts=1), Team(along=4, rows=64, parts=1))
-    >>> Team.of(1000, 64, True), Team.of(10**6, 1, False)
-    (Team(along=16, rows=32, parts=1), Team(along=512, rows=1, parts=122))
-    """
-
-    along: int
-    rows: int
-    parts: int
-
-    @classmethod
-    def of(cls, n, n_rows, across, cut=CUT):
-        """The team for so many rows of length n."""
-        most = power_of_two(n_rows)
-        rows = min(WARP, most) if across else 1
-        along = min(power_of_two(-(-n // EACH)), MOST // rows)
-        rows = max(rows, min(BLOCK // along, most))
-        parts = min(SPREAD // -(-n_rows // rows), n // (along * cut))
-        return cls(along, rows, parts if parts >= PARTS else 1)
-
-
-def team_of(rows):
-    """The team of a step's rows.
-
-    It cuts none whose sums differ in their dtypes, and any where nothing is summed up.
-    """
-    frame, sums = rows.frame, reductions(rows)
-    elements = sums or any(n.specs[0].shape == frame.shape for n in rows.depth
-                           if not is_literal(n))
-    team = Team.of(frame.n if elements else 1, size_of(frame.kept), frame.across,
-                   CUT if sums else EACH)
-    if any(n.specs[0].dtype != rows.dtype for n in sums):
-        return Team(team.along, team.rows, 1)
-    return team
+SUMS = 4  # results that go through a tree together, for lack of shared memory
 
 
 def type_name(dtype):
@@ -89,11 +29,6 @@ def type_name(dtype):
     'boolean'
     """
     return "boolean" if dtype.kind == "b" else dtype.name
-
-
-def reductions(rows):
-    """The nodes that take a row and give one number."""
-    return [n for n in rows.stats if n.op.reduce]
 
 
 class GpuRows(RowWriter):
@@ -144,7 +79,7 @@ class GpuRows(RowWriter):
         for node in reversed(self.nodes):
             if node in live and not node.op.reduce and not self.waits(node, depth):
                 live |= {n for n, _ in node.inputs}
-        return live
+        return [n for n in self.nodes if n in live]
 
     # -- threads
     @contextmanager
@@ -277,14 +212,23 @@ class GpuRows(RowWriter):
         if self.parts > 1:
             start = f"part * {along} + t"
         if len(gone) == 1:
-            with k.block(f"for k{gone[0]} in range({start}, {self.frame.n}, {step}):"):
+            with self.strides(f"k{gone[0]}", start, self.frame.n, step):
                 yield
             return
         k(f"j = {start}")
         self.split("j", gone)
-        with k.block(f"for j in range(j, {self.frame.n}, {step}):"):
+        with self.strides("j", "j", self.frame.n, step):
             yield
             self.advance(gone, step)
+
+    @contextmanager
+    def strides(self, name, start, stop, step):
+        """A loop; Numba's `range` with a step takes several times the instructions."""
+        if name != start:
+            self.k(f"{name} = {start}")
+        with self.k.block(f"while {name} < {stop}:"):
+            yield
+            self.k(f"{name} += {step}")
 
     def advance(self, axes, step):
         """Go on by so many elements, like a mileage counter: divisions take long."""
@@ -365,7 +309,6 @@ class GpuRows(RowWriter):
         with self.to_meet(sums):
             self.write_stats(depth, ends=False)
             if sums:
-                with self.k.block(f"for i in range(t, {self.team.parts}, "
-                                  f"{self.team.along}):"):
+                with self.strides("i", "t", self.team.parts, self.team.along):
                     for node in sums:
                         self.add(node, self.part_at(node, "i"))
