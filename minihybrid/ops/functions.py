@@ -181,12 +181,16 @@ def _hard_sigmoid_eager(data, *, alpha, beta):
     return np.clip(data.astype(kind) * kind.type(alpha) + kind.type(beta), 0, 1)
 
 
+def _hard_sigmoid_expr(alpha, beta):
+    line = f"T({{a}}) * {literal(alpha)} + {literal(beta)}"
+    return f"T(0) if {line} < T(0) else T(1) if {line} > T(1) else {line}"
+
+
 hard_sigmoid = register(
     "hard_sigmoid", inputs=("data",), eager=_hard_sigmoid_eager,
     attrs={"alpha": (number, 0.2), "beta": (number, 0.5)},
     infer=lambda specs, **_: exp.infer(specs),
-    expr=lambda alpha, beta: f"min(max(T({{a}}) * {literal(alpha)} + {literal(beta)}, "
-                             "T(0)), T(1)) if {a} == {a} else T({a})",
+    expr=_hard_sigmoid_expr,
     grad=lambda g, y, a, alpha, beta: (g * (y > 0) * (y < 1) * alpha,),
     doc="alpha a + beta, but not below 0 and not above 1.")
 
@@ -200,9 +204,10 @@ def _smooth_l1_eager(data, *, scalar):
 smooth_l1 = register(
     "smooth_l1", inputs=("data",), attrs={"scalar": (number, 1.0)},
     infer=lambda specs, scalar: same_shape("smooth_l1", specs), eager=_smooth_l1_eager,
-    expr=lambda scalar: f"T({scalar**2 / 2!r} * {{a}} * {{a}}) "
+    # In float64, because whole numbers have no halves.
+    expr=lambda scalar: f"T({scalar**2 / 2!r} * float64({{a}}) * float64({{a}})) "
                         f"if abs({{a}}) < {scalar**-2!r} "
-                        f"else T(abs({{a}}) - {scalar**-2 / 2!r})",
+                        f"else T(abs(float64({{a}})) - {scalar**-2 / 2!r})",
     grad=lambda g, y, a, scalar: (g * clip(a * scalar**2, a_min=-1, a_max=1),),
     doc="A parabola (s a)^2 / 2 where |a| < 1 / s^2, else |a| - 1 / (2 s^2).")
 
