@@ -180,7 +180,8 @@ def unit(key, i, lane):
     12104898.0
     """
     bits = mix(mix(key) + np.uint64(2) * np.uint64(i) + np.uint64(lane))
-    return np.float64(bits >> np.uint64(40)) * 2.0**-24
+    # 24 bits, which a float32 holds: where that is wanted, there is no float64.
+    return np.float64(np.float32(np.int32(bits >> np.uint64(40))) * np.float32(2**-24))
 
 
 def gauss(key, i):

@@ -186,7 +186,7 @@ def square(k, lengths, a, b, end, batch, side, ends):
     with k.block(f"for k in range({', '.join(ends)}, {side}):"):
         for s, operand, where, begin, length in (
                 ("sa", a, of_a, begun[0], m), ("sb", b, of_b, begun[1], n)):
-            at = "k + tx" if operand.along_depth else "k + ty"
+            at = "(k + tx)" if operand.along_depth else "(k + ty)"
             inside = [f"{where} < {length}"] * (length % side > 0) + \
                 [f"{at} < {depth}"] * (depth % side > 0)
             text = number(k, operand, begin, at, inside)

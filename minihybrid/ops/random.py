@@ -10,6 +10,7 @@ What is left out: gradients with respect to parameters, and streams that are
 cryptographically safe.
 """
 
+import math
 import threading
 from contextlib import contextmanager
 
@@ -355,7 +356,17 @@ def _mask_eager(data, *, p, axes, stream, key):
 def _mask_expr(p, axes, stream):
     if axes:
         return None  # the mask is shared along an axis: not one scalar an element
-    return f"T(0) if unit(key + U({stream}), {{i}}, 0) < {p!r} else T({1 / (1 - p)!r})"
+    return _kept_or_not(p, stream, "{i}")
+
+
+def _kept_or_not(p, stream, place):
+    """The text of one number of a mask.
+
+    `unit` gives multiples of 2**-24, so p, too, may be one: it fits into a float32.
+    """
+    p_up = math.ceil(p * 2**24) / 2**24
+    return (f"T(0) if float32(unit(key + U({stream}), {place}, 0)) < float32({p_up!r}) "
+            f"else T({1 / (1 - p)!r})")
 
 
 def _mask_cpu(k, data, out, *, p, axes, stream):
@@ -367,8 +378,7 @@ def _mask_cpu(k, data, out, *, p, axes, stream):
                 at.append(f"i // {out.size // index // n} % {n} * {rest}")
                 rest *= n
         k(f"at = {' + '.join(at) or '0'}")
-        k.store("i", f"T(0) if unit(key + U({stream}), at, 0) < {p!r} "
-                     f"else T({1 / (1 - p)!r})")
+        k.store("i", _kept_or_not(p, stream, "at"))
 
 
 dropout_mask = register(
