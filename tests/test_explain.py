@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from minihybrid import nd, sym
+from minihybrid import nd, simulated_gpu, sym
 from minihybrid.explain import LINES, Explanation, explain
 from minihybrid.gluon import function, nn
 from minihybrid.graph import diff
@@ -236,3 +236,22 @@ def test_inputs_that_are_views_of_memory_can_be_timed():
     f = function(lambda a: a * 2 + 1)
     transposed = nd.array(np.arange(6.0).reshape(2, 3)).T
     assert len(explain(f, transposed).steps) == 2
+
+
+def test_a_simulated_gpu_counts_what_its_kernels_read_and_write():
+    """For elementwise kernels the bytes that were moved are those that were planned."""
+    x = nd.ones((7, 9), ctx=simulated_gpu())
+    net = function(lambda a, b: (nd.relu(a * b) + a).sum(axis=1) * 2)
+    found = explain(net, x, x)
+    titles = [section.title.partition(":")[0] for section in found.sections()]
+    assert titles[-4:] == ["memory", "source", "accesses", "times"]
+    (launch,) = found.launches
+    assert (launch.counts.global_loads, launch.counts.global_stores) == (2 * 63, 7)
+    nbytes = sum(launch.counts.total(f"nbytes_{what}") for what in ("loaded", "stored"))
+    assert nbytes == found.plan.nbytes_moved
+    row = found.sections()[-2].text.splitlines()[1].split()
+    assert row[0] == found.plan.labels[0] and row[2:4] == ["126", "7"]
+    assert row[-1] == str(nbytes)
+    assert "benchmarks/gpu.py" in found.sections()[-1].text
+    assert [s.title.partition(":")[0] for s in
+            explain(net, x, x, timings=False).sections()][-1] == "accesses"
