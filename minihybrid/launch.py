@@ -64,7 +64,8 @@ class Recorded:
 
     def __init__(self, device, steps, nbytes):
         self.device, self.lock, self.n_changed = device, threading.Lock(), 0
-        self.arena = device.alloc(nbytes) if nbytes else None
+        words = {what for step in steps for what, _ in step.words}
+        self.arena = device.alloc(nbytes) if ARENA in words else None
         self.launches, self.users = [], {}  # word -> [(number of a launch, argument)]
         for n, step in enumerate(steps):
             values = [0] * len(step.words)
