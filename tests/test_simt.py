@@ -371,6 +371,7 @@ def test_a_loop_with_a_barrier_and_different_turns():
     ("f = cuda.threadIdx", "cuda.threadIdx cannot be used like this"),
     ("i = cuda.grid(4)", "cuda.grid needs the number of axes"),
     ("cuda.shared.array(4)", "cuda.shared cannot be used like this"),
+    ("s = cuda.shared.array(4)", "needs a name, a shape and a dtype"),
     ("atomic_add(1, 2, 3)", "must be an array of the kernel"),
     ("x = nonsense", "NameError: name 'nonsense' is not defined"),
     ("x = 1 // 0", "ZeroDivisionError"),

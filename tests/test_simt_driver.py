@@ -1,10 +1,12 @@
 """The simulated driver: the functions of cuda.bindings, memory, launches and graphs."""
+import inspect
+
 import numpy as np
 import pytest
 
 from minihybrid.op import HybridError
 from minihybrid.simt import BoundsError
-from minihybrid.simt.driver import SimulatedDriver
+from minihybrid.simt.driver import ERRORS, SimulatedDriver
 
 SCALE = """
 def scale(a: float32[8], out: float32[8], key: uint64):
@@ -83,6 +85,24 @@ def machine(request):
 
 
 A = np.arange(8, dtype="float32")
+
+
+def test_the_interface_is_that_of_the_real_driver():
+    real = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings, the real "
+                               "driver's functions for Python, is not installed")
+    ours = [name for name in vars(SimulatedDriver) if name.startswith("cu")]
+    assert len(ours) > 25
+    for name in ours:
+        taken = inspect.signature(getattr(real, name)).parameters
+        offered = inspect.signature(getattr(SimulatedDriver(), name)).parameters
+        assert len(offered) == len(taken), name
+    fields = vars(SimulatedDriver.CUDA_KERNEL_NODE_PARAMS())
+    assert set(fields) <= set(dir(real.CUDA_KERNEL_NODE_PARAMS))
+    for enum in ("CUdevice_attribute", "CUstream_flags"):
+        assert set(vars(getattr(SimulatedDriver, enum))) <= set(
+            dir(getattr(real, enum)))
+    for code, (name, _) in ERRORS.items():
+        assert getattr(real.CUresult, name).value == code
 
 
 # -- devices and errors ----------------------------------------------------------------

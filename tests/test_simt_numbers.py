@@ -146,6 +146,8 @@ p, q, r, s = load4(a, 0); out[i] = q * 0.1
 store4(out, 0, (a[0], 0.1, a[2], a[3]))
 if a[i] > math.pi: out[i] = a[i]
 out[i] = float(a[i])
+if a[i] > 0.1: out[i] = a[i]
+out[i] = a[i] * i
 """.strip().splitlines()
 RIGHT = """
 out[i] = a[i] * float32(2.0)
@@ -159,6 +161,8 @@ out[i] = float32(n[i] / 4)
 out[i] = -abs(a[i])
 p, q, r, s = load4(a, 0); store4(out, 0, (s, r, q, p))
 if not (a[i] > 0 and 1 < n[i]): out[i] = a[i]
+if -1 < a[i] <= 0.5: out[i] = a[i]
+p, q = (a[i], a[0]) if i > 1 else (a[0], a[i]); out[i] = p * q
 """.strip().splitlines()
 
 
@@ -197,6 +201,18 @@ def test_a_sum_that_begins_as_a_whole_number():
         launch(text)
     assert caught.value.line == 5
     assert "give s a float32 wherever it is assigned" in str(caught.value)
+
+
+@pytest.mark.parametrize("line, remedy", [
+    ("out[i] = a[i] * i", "write float32(i)"),
+    ("out[i] = a[i] * 0.5", "write float32(0.5)"),
+    ("out[i] = 1.0", "write numbers as float32(...)"),
+    ("out[i] = min(a[i], a[0])", "write `a if a > b else b`"),
+])
+def test_what_to_write_instead(line, remedy):
+    with pytest.raises(simt.HiddenFloat64Error) as caught:
+        launch(text_of(line))
+    assert str(caught.value).endswith(remedy)
 
 
 def test_a_variable_that_becomes_float64_further_down():

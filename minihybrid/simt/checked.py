@@ -22,7 +22,7 @@ def shared_arrays(kernel, found, names):
     Raises: LaunchError if a block has no room for them.
     """
     shared = []
-    for name, (shape, dtype, _) in found.shared.items():
+    for name, (shape, dtype) in found.shared.items():
         shape = eval(compile(ast.Expression(shape), "shape", "eval"), names)
         dtype = eval(compile(ast.Expression(dtype), "dtype", "eval"), names)
         shared.append((name, shape if isinstance(shape, tuple) else (shape,),

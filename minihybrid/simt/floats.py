@@ -63,7 +63,8 @@ class Types(ast.NodeVisitor):
         """The type of numbers that meet in one operation."""
         kinds = [self.type(part) for part in parts]
         if None in kinds or any(isinstance(kind, list) for kind in kinds):
-            return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
+            return None if None in kinds or kinds.count(kinds[0]) < len(kinds) else \
+                kinds[0]
         narrow = [kind for kind in kinds if kind in NARROW]
         wide = [part for part, kind in zip(parts, kinds, strict=True)
                 if kind not in NARROW]
@@ -71,7 +72,7 @@ class Types(ast.NodeVisitor):
             texts = [ast.unparse(part) for part in (node, wide[0])]
             other = "float64" if "float64" in kinds else "a whole number"
             remedy = (f"give {texts[1]} a {narrow[0]} wherever it is assigned"
-                      if isinstance(wide[0], ast.Name) else
+                      if isinstance(wide[0], ast.Name) and "float64" in kinds else
                       f"write {narrow[0]}({texts[1]})")
             self.hidden(node, f"`{texts[0]}` mixes {narrow[0]} with {other}", remedy)
             return "float64"
@@ -104,9 +105,8 @@ class Types(ast.NodeVisitor):
                 return "int" if isinstance(op, ast.Not) else kind
             case ast.Compare(left=left, comparators=others):
                 # Compilers compare with a number that float32 has as with a float32.
-                self.mixed(node, [part for part in (left, *others) if not (
-                    isinstance(part, ast.Constant)
-                    and np.float32(part.value) == part.value)])
+                self.mixed(node, [part for part in (left, *others)
+                                  if not is_exact(part)])
                 return "int"
             case ast.BoolOp(values=parts):
                 for part in parts:
@@ -195,6 +195,20 @@ class Types(ast.NodeVisitor):
         self.generic_visit(node)
 
     visit_While = visit_If
+
+
+def is_exact(node):
+    """Whether an expression is a number, such as -1, which float32 has exactly.
+
+    >>> [is_exact(ast.parse(text, mode="eval").body) for text in ("-1", "0.1", "x")]
+    [True, False, False]
+    """
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return False
+    with np.errstate(over="ignore"):
+        return isinstance(value, (int, float)) and float(np.float32(value)) == value
 
 
 def wider(a, b):

@@ -137,11 +137,13 @@ class Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node):
         """A shared array is made once a block, outside of its threads."""
         if is_call(node.value, "cuda.shared.array"):
-            arguments = node.value.args + [k.value for k in node.value.keywords]
-            if len(arguments) != 2 or not isinstance(node.targets[0], ast.Name):
+            given = dict(zip(("shape", "dtype"), node.value.args, strict=False))
+            given |= {keyword.arg: keyword.value for keyword in node.value.keywords}
+            if set(given) != {"shape", "dtype"} or not isinstance(
+                    node.targets[0], ast.Name):
                 self.refuse(node.lineno, "cuda.shared.array needs a name, a shape and "
                             "a dtype: s = cuda.shared.array(16, float32)")
-            self.found.shared[node.targets[0].id] = (*arguments, node.lineno)
+            self.found.shared[node.targets[0].id] = given["shape"], given["dtype"]
             return None
         node.value = self.visit(node.value)
         return self.assign(node)
