@@ -94,6 +94,10 @@ def _drop(capsule):
             _take_back(_pointer(capsule, kind.name))
 
 
+for _function in (_take_back, _drop):  # C may call them when this module is gone
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
+
+
 def capsule_of(array, kind, stream=None):
     """A DLPack capsule over a DeviceArray's memory.
 
