@@ -1,4 +1,4 @@
-"""Chapter 17. Arrays in a device's memory, with NumPy's manners.
+"""Chapter 20. Arrays in a device's memory, with NumPy's manners.
 
 Takes:   a device, shapes, dtypes, NumPy arrays.
 Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array; and
