@@ -13,7 +13,7 @@ import threading
 
 import numpy as np
 
-from minihybrid.context import check_context
+from minihybrid.context import CPU, check_context
 from minihybrid.device import device_of
 from minihybrid.devicearray import (
     DeviceArray,
@@ -244,8 +244,10 @@ class NDArray(Value):
         self._writable("x[...] = y")
         key = places(key)
         value = value.data if isinstance(value, NDArray) else value
-        if isinstance(value, (np.ndarray, DeviceArray)) and value.size == 1:
-            value = np.asarray(value).item()  # a (1,) array is a number, as x[0, 0] is
+        if type(self.data) is np.ndarray and isinstance(value, DeviceArray):
+            value = np.asarray(value)
+        if isinstance(value, np.ndarray) and value.size == 1:
+            value = value.item()  # a (1,) array is a number, as x[0, 0] gives it
         try:
             self.data[key] = value
         except (ValueError, IndexError) as error:
@@ -347,14 +349,16 @@ def _device_for(op, datas, attrs):
     if op.anywhere:
         return None
     context = context_of(datas[0]) if datas else check_context(None)
-    others = [i for i, data in enumerate(datas) if context_of(data) != context]
+    others = [i for i, data in enumerate(datas) if context_of(data) is not context]
     if others:
         names, other = op.input_names(attrs, len(datas)), context_of(datas[others[0]])
-        to = other if context.device_type == "cpu" else context
+        to = other if context is CPU else context
         raise HybridError(f"{op.name}: its input '{names[0]}' is on {context}, but "
                           f"'{names[others[0]]}' is on {other}; bring both to one "
                           f"device, for example by x.as_in_context({to})")
-    return None if context.device_type == "cpu" else device_of(context)
+    if context is CPU:
+        return None
+    return datas[0].device if datas else device_of(context)
 
 
 def places(key):

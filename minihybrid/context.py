@@ -10,6 +10,7 @@ What is left out: memory of the processor that is pinned or shared: it is `cpu`,
 
 import threading
 from functools import cache
+from numbers import Integral
 
 from minihybrid.op import AttrError, HybridError
 
@@ -32,6 +33,9 @@ class Context:
         if device_type not in KINDS:
             raise AttrError(f"Context: '{device_type}' is no device; needed: cpu, "
                             "gpu or simulated_gpu")
+        if not isinstance(device_id, Integral) or device_id < 0:
+            raise AttrError(f"Context: device_id={device_id!r} does not fit; needed: a "
+                            "whole number from 0 on")
         self.device_type, self.device_id = KINDS[device_type], device_id
         self.fast = fast
         self._key = self.device_type, device_id, fast
@@ -126,7 +130,7 @@ def check_context(ctx):
                           "mx.cpu(), mx.gpu(0) or mx.simulated_gpu()")
     if ctx.device_type == "cpu":
         return CPU
-    if ctx.device_type == "gpu" and not 0 <= ctx.device_id < num_gpus():
+    if ctx.device_type == "gpu" and ctx.device_id >= num_gpus():
         raise HybridError(f"{ctx} is not available: this engine sees {num_gpus()} "
                           "GPUs; use mx.simulated_gpu() or mx.cpu()")
     return ctx

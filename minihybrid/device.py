@@ -1,4 +1,4 @@
-"""Chapter 17. A device: its driver, its stream of work, and its memory.
+"""Chapter 20. A device: its driver, its stream of work, and its memory.
 
 Takes:   a context.
 Gives:   `device_of(context)`, the `Device`: blocks of memory, copies from and to the

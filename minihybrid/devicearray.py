@@ -1,4 +1,4 @@
-"""Chapter 17. Arrays in a device's memory, with NumPy's manners.
+"""Chapter 20. Arrays in a device's memory, with NumPy's manners.
 
 Takes:   a device, shapes, dtypes, NumPy arrays.
 Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array; and
@@ -6,7 +6,8 @@ Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array
 
 Only memory without gaps: a part that has none shares the memory, another one is not
 made here. No arithmetic: kernels do that.
-What is left out: views with gaps.
+What is left out: views with gaps; copies from one GPU to another but through the
+processor.
 """
 
 import math
@@ -139,7 +140,7 @@ class DeviceArray:
 
     def __setitem__(self, key, value):
         """Write numbers, a NumPy array, or another array, as NumPy would broadcast."""
-        part = self.part(key)
+        part = self if key is Ellipsis else self.part(key)
         if part is not None:
             return part.write(value)
         # A region with gaps takes the way through the processor: the whole array
@@ -149,7 +150,10 @@ class DeviceArray:
         self.device.upload(self.address, host)
 
     def write(self, value):
-        """Overwrite all numbers."""
+        """Overwrite all numbers.
+
+        An array of another shape, dtype or device takes the way through the processor.
+        """
         if isinstance(value, DeviceArray) and value.device is self.device and \
                 (value.shape, value.dtype) == (self.shape, self.dtype):
             return self.device.copy(self.address, value.address, self.nbytes)
@@ -157,8 +161,10 @@ class DeviceArray:
             one = set(np.asarray(value).astype(self.dtype).tobytes())
             if len(one) == 1:  # all bytes are the same, as those of 0 are
                 return self.device.fill(self.address, one.pop(), self.nbytes)
-        host = np.empty(self.shape, self.dtype)
-        host[...] = np.asarray(value)
+        host = np.asarray(value, order="C")
+        if (host.shape, host.dtype) != (self.shape, self.dtype):
+            given, host = host, np.empty(self.shape, self.dtype)
+            host[...] = given
         self.device.upload(self.address, host)
 
 

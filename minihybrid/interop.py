@@ -1,4 +1,4 @@
-"""Chapter 17. Other libraries read and write our arrays' memory, and we theirs.
+"""Chapter 20. Other libraries read and write our arrays' memory, and we theirs.
 
 Takes:   NDArrays, and arrays of NumPy, PyTorch, CuPy, JAX, Numba.
 Gives:   DLPack out (`__dlpack__`) and in (`nd.from_dlpack`), also as MXNet spells it;
@@ -92,6 +92,10 @@ def _drop(capsule):
     for kind in (Managed, Versioned):
         if _is_valid(capsule, kind.name):
             _take_back(_pointer(capsule, kind.name))
+
+
+for _function in (_take_back, _drop):  # C may call them when this module is gone
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
 
 
 def capsule_of(array, kind, stream=None):
@@ -230,6 +234,10 @@ def _from_capsule(x, number):
     address, managed = opened(capsule)
     tensor = managed.tensor
     shape = tuple(tensor.shape[:tensor.ndim])
+    if tensor.code not in KINDS or tensor.lanes != 1:
+        raise HybridError(f"from_dlpack: numbers of DLPack's type {tensor.code} with "
+                          f"{tensor.bits} bits are unknown here; make them float32 "
+                          "first")
     dtype = np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
     if tensor.strides:
         steps = (s * dtype.itemsize for s in tensor.strides[:tensor.ndim])

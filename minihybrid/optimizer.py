@@ -124,7 +124,7 @@ class Optimizer:
             return self.update(index, weight, grad, state)
         master, state = state
         self.update(index, master, grad.detach().astype("float32"), state)
-        weight.data[...] = master.data
+        weight.data[...] = master.astype(weight.dtype).data
 
     def _is_mixed(self, weight):
         return self.multi_precision and np.dtype(weight.dtype) == np.float16

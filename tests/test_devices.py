@@ -47,6 +47,20 @@ def test_contexts_are_told_apart_by_all_they_are():
     assert mx.Context(fast) == fast != GPU
 
 
+@pytest.mark.parametrize("number", [-1, 0.5, "0", None])
+def test_a_device_has_a_number(number):
+    with pytest.raises(AttrError) as error:
+        mx.gpu(number)
+    assert str(error.value) == (f"Context: device_id={number!r} does not fit; needed: "
+                                "a whole number from 0 on")
+
+
+def test_a_fast_device_computes_the_same():
+    fast = mx.simulated_gpu(fast=True)
+    x, y = nd.array(X, ctx=fast), nd.array(X, ctx=GPU)
+    assert (x * 2 + 1).context == fast and same(x * 2 + 1, (y * 2 + 1).asnumpy())
+
+
 @pytest.mark.parametrize("name", ["cpu", "cpu_pinned", "cpu_shared"])
 def test_all_memory_of_the_processor_is_one(name):
     assert nd.zeros(2, ctx=mx.Context(name, 3)).context == mx.cpu()

@@ -7,7 +7,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
-from minihybrid.device import device_of
+from minihybrid.device import Device, device_of
 from minihybrid.gluon import nn
 from minihybrid.op import HybridError
 
@@ -229,6 +229,28 @@ def test_training_on_a_device_gives_what_the_processor_gives(hybrid, optimizer,
     assert np.allclose(losses, wanted[0], atol=1e-5) and accuracy == wanted[1]
     assert all(np.allclose(a, b, atol=1e-5)
                for a, b in zip(weights, wanted[2], strict=True))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_step_of_training_brings_no_number_to_the_processor(monkeypatch, hybrid):
+    net, (x, y) = net_on(GPU, hybrid), data_on(GPU)
+    net.add(nn.Dense(1))  # its bias has one number, which is as good as many
+    net[2].initialize(ctx=GPU)
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+
+    def step():
+        with autograd.record():
+            loss = gluon.loss.L2Loss()(net(x), y)
+        loss.backward()
+        trainer.step(len(x))
+        return loss
+
+    first = step().mean().asscalar()
+    with monkeypatch.context() as patch:
+        patch.setattr(Device, "download", None)
+        for _ in range(5):
+            loss = step()
+    assert loss.mean().asscalar() < first
 
 
 def test_a_loop_needs_no_more_memory_than_its_first_steps():

@@ -248,6 +248,14 @@ def test_gaps_on_a_gpu_are_refused_and_an_offset_is_not(gpu):
         nd.from_dlpack(Theirs(x, told={"strides": gaps}))
 
 
+def test_numbers_that_numpy_has_not_are_refused(gpu):
+    x = nd.zeros(2, ctx=mx.gpu(), dtype="float16")
+    with pytest.raises(HybridError) as error:
+        nd.from_dlpack(Theirs(x, told={"code": 4}))  # bfloat16
+    assert str(error.value) == ("from_dlpack: numbers of DLPack's type 4 with 16 bits "
+                                "are unknown here; make them float32 first")
+
+
 def test_the_cuda_array_interface_is_told_on_gpus_only(gpu):
     x = nd.array([[1, 2, 3]], ctx=mx.gpu(), dtype="float16")
     assert x.__cuda_array_interface__ == {
