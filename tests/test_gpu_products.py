@@ -222,13 +222,13 @@ IMAGES = {
     "dilated": image(1, 4, 17, (9, 10), (3, 3), dilate=2, pad=2),
     "pointwise": image(3, 20, 24, (4, 4), (1, 1)),
     "pointwise of one image": image(1, 20, 24, (5, 3), (1, 1)),
-    "grouped": image(2, 36, 36, (5, 4), (3, 3), pad=1, groups=2),
+    "grouped": image(2, 10, 36, (5, 4), (3, 3), pad=1, groups=2),
     "pointwise groups": image(2, 24, 36, (4, 6), (1, 1), groups=2),
     "depthwise": image(2, 6, 6, (7, 6), (3, 3), stride=2, pad=1, groups=6),
     "depthwise, two filters": image(2, 4, 8, (6, 5), (3, 3), pad=1, groups=4),
     "line": image(3, 4, 20, (19,), (5,), stride=3, pad=2),
     "volume": image(1, 3, 20, (4, 5, 6), (2, 3, 2), stride=2, pad=1),
-    "many places": image(3, 2, 18, (20, 20), (3, 3), pad=1),
+    "many places": image(3, 2, 18, (9, 10), (3, 3), pad=1),
 }
 
 

@@ -19,17 +19,18 @@ the data are multiplied.
 from math import prod
 
 from minihybrid.ops.gpuproducts import Matrix, factor, product
+from minihybrid.ops.gputiles import added
 from minihybrid.ops.shapes import row_major
 
 
-def added(*terms):
-    """The text of a sum of (text, number of times); zeros are left out.
+def steps(*terms):
+    """The text of a sum of (text, number of times).
 
-    >>> added(("y", 8), ("0", 5), ("x", 1))
+    >>> steps(("y", 8), ("0", 5), ("x", 1))
     'y * 8 + x'
     """
-    return " + ".join(f"{text} * {n}" if n != 1 else text for text, n in terms
-                      if text != "0") or "0"
+    return added(*(f"{text} * {n}" if n != 1 and text != "0" else text
+                   for text, n in terms))
 
 
 def both(k, conditions):
@@ -87,12 +88,12 @@ class Images:
     def channel(self, text):
         """Where a channel of the group begins in its sample."""
         batch = "batch" if self.channels > self.group else "0"
-        return added((batch, self.group * self.places), (factor(text), self.places))
+        return steps((batch, self.group * self.places), (factor(text), self.places))
 
     def spot(self, k, text):
         """Where a sample begins, and the place in a channel."""
         sample, spot = parts_of(k, text, (self.n, self.places))
-        return added((sample, self.channels * self.places), (spot, 1))
+        return steps((sample, self.channels * self.places), (spot, 1))
 
 
 class Windows:
@@ -115,18 +116,18 @@ class Windows:
     def seen(self, k, text, is_output):
         """The part of an output's place, or of a tap's."""
         s, names = self.s, []
-        plane, steps = prod(s.size), row_major(s.size)
+        plane = prod(s.size)
         lead, *axes = parts_of(k, text, (s.n, *s.out) if is_output else
                                (s.c // s.g, *s.kernel))
         for part, by, pad in zip(axes, s.stride if is_output else s.dilate, s.pad,
                                  strict=True):
             names.append(k.name("y"))
             before = f" - {pad}" if is_output and pad else ""
-            k(f"{names[-1]} = {added((part, by))}{before}")
+            k(f"{names[-1]} = {steps((part, by))}{before}")
         terms = [(lead, s.c * plane), (group_of(s), s.c // s.g * plane)] if is_output \
             else [(lead, plane)]
         base = k.name("from")
-        k(f"{base} = {added(*terms, *zip(names, steps, strict=True))}")
+        k(f"{base} = {steps(*terms, *zip(names, row_major(s.size), strict=True))}")
         return *names, base
 
     def at(self, k, place, depth):
@@ -156,7 +157,7 @@ class Spread:
             names.append(k.name("y"))
             k(f"{names[-1]} = {part}{f' + {pad}' * (pad > 0)}")
         base = k.name("from")
-        k(f"{base} = {added((sample, s.o * plane), (group_of(s), s.o // s.g * plane))}")
+        k(f"{base} = {steps((sample, s.o * plane), (group_of(s), s.o // s.g * plane))}")
         return *names, base
 
     def at(self, k, place, depth):
@@ -168,13 +169,13 @@ class Spread:
         for y, tap, by, stride, n, step in zip(
                 here, taps, s.dilate, s.stride, s.out, row_major(s.out), strict=True):
             name = k.name("y")
-            k(f"{name} = {y} - {added((tap, by))}")
+            k(f"{name} = {y} - {steps((tap, by))}")
             inside.append(f"0 <= {name} < {n * stride}")
             if stride > 1:
                 inside.append(f"{name} % {stride} == 0")
                 name = f"{name} // {stride}"
             terms.append((name, step))
-        return added(*terms), both(k, inside)
+        return steps(*terms), both(k, inside)
 
 
 class Filters:
@@ -190,13 +191,13 @@ class Filters:
         """A channel's own part."""
         name = k.name("from")
         group = group_of(self.s), self.s.o // self.s.g * self.filter
-        k(f"{name} = {added(group, (factor(place), self.taps))}")
+        k(f"{name} = {steps(group, (factor(place), self.taps))}")
         return name
 
     def at(self, k, place, depth):
         """The index of a weight; all of them may be read."""
         number, tap = parts_of(k, depth, (self.s.o // self.s.g, self.taps))
-        return added((place, 1), (number, self.filter), (tap, 1)), ""
+        return steps((place, 1), (number, self.filter), (tap, 1)), ""
 
 
 def group_of(s):
@@ -221,10 +222,10 @@ def in_images(k, s, channels, size):
     plane, group = prod(size), channels // s.g
 
     def place(row, col):
-        channel = added((group_of(s), group), (row, 1))
+        channel = steps((group_of(s), group), (row, 1))
         sample, spot = parts_of(k, col, (s.n, plane))
-        start = added((sample, channels), (factor(channel), 1))
-        return added((f"({start})", plane), (spot, 1)), {1: channel}
+        start = steps((sample, channels), (factor(channel), 1))
+        return steps((f"({start})", plane), (spot, 1)), {1: channel}
     return place
 
 

@@ -16,9 +16,18 @@ What is left out: tensor cores, whose numbers have fewer digits.
 
 from math import prod
 
-from minihybrid.ops.gputiles import THREADS, blocked, deep_of, number, start_tile
+from minihybrid.ops.gputiles import (
+    THREADS,
+    added,
+    block_of,
+    blocked,
+    deep_of,
+    number,
+    start_tile,
+)
 
 FEW = 8        # rows or columns, so few that tiles would be empty: a thread sums them
+WARP = 32      # threads that go in step, and read best what lies side by side
 TILE = 16      # rows, columns and depth of a tile with one output a thread
 ENOUGH = 128   # blocks for all multiprocessors of a large GPU (T4: 40, H200: 132)
 DEEP = 512     # of K in a block at least, where blocks share it: else the sum of their
@@ -168,28 +177,25 @@ def square(k, lengths, a, b, end, batch, side, ends):
     # in as many banks.
     start_tile(k, "sb", (side, side + 1) if b.along_depth else (side, side))
     k("tx, ty = cuda.threadIdx.x, cuda.threadIdx.y")
-    column = "cuda.blockIdx.x"
-    if batch > 1:
-        k(f"batch = cuda.blockIdx.x // {-(-n // side)}")
-        column = f"(cuda.blockIdx.x % {-(-n // side)})"
+    block = block_of(k, n, side, batch)
     k(f"row = cuda.blockIdx.y * {side} + ty")
-    k(f"col = {column} * {side} + tx")
-    of_a, of_b = "row", "col"  # the places of the numbers that this thread brings
+    k(f"col = {block} * {side} + tx")
+    places = ["row", "col"]  # of the numbers that this thread brings
     if not a.along_depth:
-        of_a = "row_a"
+        places[0] = "row_a"
         k(f"row_a = cuda.blockIdx.y * {side} + tx")
     if b.along_depth:
-        of_b = "col_b"
-        k(f"col_b = {column} * {side} + ty")
-    begun = [a.begin(k, of_a), b.begin(k, of_b)]
+        places[1] = "col_b"
+        k(f"col_b = {block} * {side} + ty")
+    begun = [v.begin(k, place) for v, place in zip((a, b), places, strict=True)]
     k("total = T(0)")
     with k.block(f"for k in range({', '.join(ends)}, {side}):"):
-        for s, operand, where, begin, length in (
-                ("sa", a, of_a, begun[0], m), ("sb", b, of_b, begun[1], n)):
-            at = "(k + tx)" if operand.along_depth else "(k + ty)"
-            inside = [f"{where} < {length}"] * (length % side > 0) + \
+        for s, v, begin, place, length in zip(
+                ("sa", "sb"), (a, b), begun, places, (m, n), strict=True):
+            at = "k + tx" if v.along_depth else "k + ty"
+            inside = [f"{place} < {length}"] * (length % side > 0) + \
                 [f"{at} < {depth}"] * (depth % side > 0)
-            text = number(k, operand, begin, at, inside)
+            text = number(k, v, begin, at, inside)
             k(f"{s}[ty, tx] = {text}")
         k("cuda.syncthreads()")
         left = "sa[ty, i]" if a.along_depth else "sa[i, ty]"
@@ -208,8 +214,10 @@ def lanes_of(n, depth, along_depth):
     Where neighbours in memory are along K, 32 threads read them together; else 32
     columns are read together.
     """
-    lanes, most = (32, THREADS) if along_depth else (1, THREADS // 32)
-    while lanes < most and lanes * n < ENOUGH * THREADS and 4 * lanes < depth:
+    lanes, most = 1, THREADS if along_depth else THREADS // WARP
+    while lanes < most and lanes < depth and (
+            along_depth and lanes < WARP or
+            lanes * n < ENOUGH * THREADS and 4 * lanes < depth):
         lanes *= 2
     return lanes
 
@@ -224,14 +232,10 @@ def few(k, lengths, a, b, end, batch):
     if lanes > 1:
         start_tile(k, "s", m * THREADS)
     k("t = cuda.threadIdx.x")
-    number_of_block = "cuda.blockIdx.x"
-    if batch > 1:
-        k(f"batch = cuda.blockIdx.x // {-(-n // columns)}")
-        number_of_block = f"cuda.blockIdx.x % {-(-n // columns)}"
     lane, column = (f"t % {lanes}", f"t // {lanes}") if b.along_depth else \
         (f"t // {columns}", f"t % {columns}") if lanes > 1 else ("0", "t")
     k(f"lane = {lane}")
-    k(f"col = {number_of_block} * {columns} + {column}")
+    k(f"col = {block_of(k, n, columns, batch)} * {columns} + {column}")
     where = "col"
     if n % columns:  # threads beyond the last column repeat it, and store nothing
         where = "inside"
@@ -246,26 +250,34 @@ def few(k, lengths, a, b, end, batch):
         k(f"y = {number(k, b, begun, 'k', (), wide)}")
         for r, row in enumerate(rows):
             k(f"x = {number(k, a, row, 'k', (), wide)}")
-            for q in range(step):
-                lane_of = f"[{q}]" * wide
-                k(f"sum{r} {add}= x{lane_of} {times} y{lane_of}")
-    if lanes == 1:
-        with k.block(f"if col < {n}:"):
-            for r in range(m):
-                end(str(r), "col", f"sum{r}")
-        return
+            for q in [f"[{q}]" for q in range(4)] if wide else [""]:
+                k(f"sum{r} {add}= x{q} {times} y{q}")
+    if lanes > 1:
+        add_lanes(k, m, lanes, 1 if b.along_depth else columns)
+    with k.block(f"if {'lane == 0 and ' * (lanes > 1)}col < {n}:"):
+        for r in range(m):
+            end(str(r), "col", f"sum{r}")
+
+
+def add_lanes(k, m, lanes, apart):
+    """Add the sums of some threads, in a tree; the first one gets the totals.
+
+    apart:   how far one of these threads is from the next.
+    """
+    add, _ = signs(k)
     for r in range(m):
-        k(f"s[{r * THREADS} + t] = sum{r}")
+        k(f"s[{added(r * THREADS, 't')}] = sum{r}")
     k("cuda.syncthreads()")
     k(f"half = {lanes // 2}")
     with k.block("while half > 0:"):
-        with k.block("if lane < half:"), k.block(f"for r in range({m}):"):
-            away = "half" if b.along_depth else f"half * {columns}"
-            k(f"s[r * {THREADS} + t] {add}= s[r * {THREADS} + t + {away}]")
+        with k.block("if lane < half:"):
+            for r in range(m):
+                mine = added(r * THREADS, "t")
+                k(f"s[{mine}] {add}= s[{mine} + half{f' * {apart}' * (apart > 1)}]")
         k("cuda.syncthreads()")
         k("half //= 2")
-    with k.block(f"if lane == 0 and col < {n}:"), k.block(f"for r in range({m}):"):
-        end("r", "col", f"s[r * {THREADS} + t]")
+    for r in range(m):
+        k(f"sum{r} = s[{added(r * THREADS, 't')}]")
 
 
 # -- two arrays ------------------------------------------------------------------------

@@ -38,6 +38,24 @@ def start_tile(k, name, shape):
     k(f"{name} = cuda.shared.array({shape}, {kind})")
 
 
+def block_of(k, n, side, batch):
+    """The text of a block's number along the columns; that in the batch is written."""
+    blocks = -(-n // side)
+    if batch == 1:
+        return "cuda.blockIdx.x"
+    k(f"batch = cuda.blockIdx.x // {blocks}")
+    return f"(cuda.blockIdx.x % {blocks})"
+
+
+def added(*texts):
+    """The text of a sum; zeros are left out.
+
+    >>> added("half", 0, "to_a", 8), added(0)
+    ('half + to_a + 8', '0')
+    """
+    return " + ".join(str(text) for text in texts if text not in (0, "0")) or "0"
+
+
 def number(k, operand, place, depth, inside=(), wide=False):
     """The text of an operand's number, or of four neighbours; zero where there is none.
 
@@ -84,26 +102,21 @@ class Bring:
         """Read the numbers of the tile that begins at a depth, into registers."""
         k, name = self.k, self.name
         for e in range(1 if self.wide else 4):
-            plus = f" + {e * self.step}" if e else ""
-            at = f"{start} + depth_{name}{plus}"
-            if not self.wide or depth % self.deep:
-                k(f"at = {at}")
-                at = "at"
-            else:
-                at = f"({at})"
-            inside = [f"{at} < {depth}"] * (depth % self.deep > 0)
-            text = number(k, self.operand, self.place, at, inside, self.wide)
+            k(f"at = {added(start, f'depth_{name}', e * self.step if e else 0)}")
+            inside = [f"at < {depth}"] * (depth % self.deep > 0)
+            text = number(k, self.operand, self.place, "at", inside, self.wide)
             k(f"{name}{'' if self.wide else e}_next = {text}")
 
     def put(self, half):
         """Write them into shared memory; transposed, if they are neighbours along K."""
         k, name = self.k, self.name
         if self.wide and not self.operand.along_depth:
-            k(f"store4(s{name}, {half} + to_{name}, {name}_next)")
+            k(f"store4(s{name}, {added(half, f'to_{name}')}, {name}_next)")
             return
         for e in range(4):
             value = f"{name}_next[{e}]" if self.wide else f"{name}{e}_next"
-            k(f"s{name}[{half} + to_{name} + {e * self.step * self.pitch}] = {value}")
+            at = added(half, f"to_{name}", e * self.step * self.pitch)
+            k(f"s{name}[{at}] = {value}")
 
 
 def blocked(k, lengths, a, b, end, batch, side, ends):
@@ -116,11 +129,7 @@ def blocked(k, lengths, a, b, end, batch, side, ends):
     k("t = cuda.threadIdx.x")
     k(f"tx, ty = t % {SIDE} * 4, t // {SIDE} * 4")
     k(f"row0 = cuda.blockIdx.y * {side}")
-    if batch > 1:
-        k(f"batch = cuda.blockIdx.x // {-(-n // side)}")
-        k(f"col0 = cuda.blockIdx.x % {-(-n // side)} * {side}")
-    else:
-        k(f"col0 = cuda.blockIdx.x * {side}")
+    k(f"col0 = {block_of(k, n, side, batch)} * {side}")
     brings = [Bring(k, a, "a", "row0", m, side), Bring(k, b, "b", "col0", n, side)]
     for i in each:
         k(f"{' = '.join(f'c{i}_{j}' for j in each)} = T(0)")
@@ -129,7 +138,7 @@ def blocked(k, lengths, a, b, end, batch, side, ends):
         bring.put("0")
     k("cuda.syncthreads()")
     k("half = 0")
-    with k.block(f"for k in range({first} + {deep}, {ends[1]} + {deep}, {deep}):"):
+    with k.block(f"for k in range({added(first, deep)}, {ends[1]} + {deep}, {deep}):"):
         with k.block(f"if k < {ends[1]}:"):
             for bring in brings:
                 bring.fetch("k", depth)
@@ -148,8 +157,8 @@ def multiply(k, side):
     with k.block(f"for i in range(half, half + {deep_of(side) * (side + 4)}, "
                  f"{side + 4}):"):
         for q in range(side // SIDE // 4):
-            k(f"left{q} = load4(sa, i + ty{f' + {q * half}' * (q > 0)})")
-            k(f"right{q} = load4(sb, i + tx{f' + {q * half}' * (q > 0)})")
+            k(f"left{q} = load4(sa, {added('i', 'ty', q * half)})")
+            k(f"right{q} = load4(sb, {added('i', 'tx', q * half)})")
         for i in each:
             for j in each:
                 k(f"c{i}_{j} += left{i // 4}[{i % 4}] * right{j // 4}[{j % 4}]")
@@ -164,11 +173,12 @@ def finish(k, m, n, side, end):
     k(f"col = col0 + t % {side}")
     for i in each:
         for q in range(side // SIDE // 4):
-            at = f"ty * {side // 4} + tx{f' + {q * half}' * (q > 0)}"
+            at = added(f"ty * {side // 4}", "tx", q * half)
             k(f"store4(sa, {at}, ({', '.join(f'c{i}_{4 * q + j}' for j in range(4))}))")
         k("cuda.syncthreads()")
         with k.block(f"for i in range({len(each)}):"):
-            k(f"row = row0 + (t // {side} + i * {rows}) * 4 + {i // 4 * half + i % 4}")
+            from_first = f"(t // {side} + i * {rows}) * 4"
+            k(f"row = {added('row0', from_first, i // 4 * half + i % 4)}")
             inside = [f"row < {m}"] * (m % side > 0) + [f"col < {n}"] * (n % side > 0)
             with k.block(f"if {' and '.join(inside)}:") if inside else nullcontext():
                 end("row", "col", f"sa[i * {THREADS} + t]")
