@@ -4,9 +4,11 @@ Each step of a graph is run by its kernels alone, with every access of every thr
 checked, and compared with NumPy; what the step reads is NumPy's, so that no error
 hides another.
 """
+import envs
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
+from test_gpu_compile import compiled
 from test_graph_laws import built, programs
 
 from minihybrid import sym
@@ -27,6 +29,11 @@ from minihybrid.sym import trace
 F32 = np.dtype("float32")
 
 
+def module(text):
+    """A kernel's text with its imports."""
+    return f"{header(text, '.', IMPORTS)}\n\n{text}\n"
+
+
 class Launched:
     """A step's kernels after a run on the simulator."""
 
@@ -37,9 +44,8 @@ class Launched:
         work = [np.empty(body.n_work, body.dtype)] * bool(body.scratch)
         args = [*(np.ascontiguousarray(a).reshape(-1) for a in ins), *outs, *work,
                 *[np.uint64(key)] * len(body.numbers)]
-        self.counts = [
-            Program(f"{header(text, '.', IMPORTS)}\n\n{text}").run(grid, block, args)
-            for text, grid, block in self.texts]
+        self.counts = [Program(module(text)).run(grid, block, args)
+                       for text, grid, block in self.texts]
         self.outs = [out.reshape(s.shape)
                      for out, s in zip(outs, node.specs, strict=True)]
 
@@ -156,7 +162,7 @@ LAYERS = {
     "l2_channel": (lambda x: sym.L2Normalization(x, mode="channel"), (4, 3, 5), None),
     "cross_entropy": (lambda x: -sym.pick(
         sym.log_softmax(x), sym.arange(5) % 3, axis=1), (5, 10), None),
-    "smooth": (lambda x: sym.mean(sym.smooth_l1(x, scalar=1.0)), (33, 40), None),
+    "absolute": (lambda x: sym.mean(sym.abs(x)), (33, 40), None),
 }
 
 
@@ -346,3 +352,43 @@ def test_random_graphs_and_their_gradients(program):
     graph, values = built(program)
     launch(graph, **values)
     launch(joint_graph(graph, list(values)), **values)
+
+
+# -- machine code ----------------------------------------------------------------------
+def kernels(function, gradient=False, **shapes):
+    """The kernels of a function's reductions: (text, grid, block)."""
+    specs = {n: Spec(shape, F32) for n, shape in shapes.items()}
+    graph = expand(trace(function, specs, training=True)[0], True)
+    if gradient:
+        graph = joint_graph(graph, list(shapes))
+    return [made for node in ready(graph).nodes if node.op and rows_of(node)
+            for made in GpuKernel(node).texts("kernel")]
+
+
+def compiled_ones():
+    """Kernels of each kind: short rows, long ones, across; cut; of many sums."""
+    norm, batch_norm = LAYERS["layer_norm"][0], LAYERS["batch_norm"][0]
+    return [
+        *kernels(sym.softmax, x=(64, 1000)), *kernels(sym.softmax, True, x=(70, 10)),
+        *kernels(sym.softmax, x=(1, 100_000)),
+        *kernels(norm, True, x=(100, 768), g=(768,), b=(768,)),
+        *kernels(batch_norm, True, x=(8, 64, 28, 28), g=(64,), b=(64,), mean=(64,),
+                 var=(64,)),
+        *kernels(lambda x: [sym.sum(x * float(i), axis=1) for i in range(30)],
+                 x=(64, 5000)),
+        *kernels(lambda x: sym.sum(sym.cast(x, dtype="bool"), axis=1), x=(64, 1000)),
+        *kernels(lambda x: sym.max(sym.cast(x, dtype="int8"), axis=0), x=(64, 1000)),
+    ]
+
+
+@pytest.mark.parametrize("environment", envs.TOOLCHAINS)
+def test_machine_code_has_no_float64_and_fits_a_multiprocessor(environment):
+    """A multiprocessor has 65536 registers and 48 KB of shared memory for a block."""
+    made = compiled_ones()
+    for i, capability, found in compiled(
+            environment, [module(text) for text, _, _ in made], [(7, 5), (9, 0)]):
+        assert isinstance(found, dict), found
+        text, _, block = made[i]
+        assert (found["f64"], found["spilled_bytes"]) == (0, 0), (text, capability)
+        assert found["registers"] * np.prod(block) <= 65536, (text, capability)
+        assert found["shared_bytes"] <= 48 * 1024, (text, capability)
