@@ -64,14 +64,14 @@ class Recorded:
 
     def __init__(self, device, steps, nbytes):
         self.device, self.lock, self.n_changed = device, threading.Lock(), 0
-        words = {what for step in steps for what, _ in step.words}
-        self.arena = device.alloc(nbytes) if ARENA in words else None
+        self.arena = device.alloc(nbytes) if nbytes else None
+        start = self.arena.address if nbytes else 0  # of arrays without elements
         self.launches, self.users = [], {}  # word -> [(number of a launch, argument)]
         for n, step in enumerate(steps):
             values = [0] * len(step.words)
             for k, (what, which) in enumerate(step.words):
                 if what == ARENA:
-                    values[k] = self.arena.address + which
+                    values[k] = start + which
                 else:
                     self.users.setdefault((what, which), []).append((n, k))
             self.launches.append(Launch(device.kernel(step.kernel, step.name),

@@ -236,7 +236,7 @@ softrelu = unary(
     lambda g, y, a: g * sigmoid(a),
     "y = log(1 + exp(a)), without overflow.",
 )
-softsign = unary("softsign", _softsign_eager, "{a} / (T(1) + abs(T({a})))",
+softsign = unary("softsign", _softsign_eager, "T({a}) / (T(1) + abs(T({a})))",
                  lambda g, y, a: g / square(abs_(a) + 1.0), "y = a / (1 + |a|).")
 abs_ = unary("abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a),
              "The absolute value.", floats=False)

@@ -214,9 +214,9 @@ def _solve_one(k, a, b, out, lower, transpose):
     with k.block("for c in range(r):" if lower != transpose
                  else f"for c in range(r + 1, {n}):"):
         entry = f"c * {n} + r" if transpose else f"r * {n} + c"
-        k(f"total -= {a}[batch * {n * n} + {entry}] * "
+        k(f"total -= T({a}[batch * {n * n} + {entry}]) * "
           f"{out}[batch * {n * m} + c * {m} + j]")
-    k(f"{out}[{at}] = total / {a}[batch * {n * n} + r * {n} + r]")
+    k(f"{out}[{at}] = total / T({a}[batch * {n * n} + r * {n} + r])")
 
 
 def _solve_grad(g, out, a, b, lower, transpose):

@@ -181,9 +181,9 @@ def _regression(name, doc, eager, expr, slope):
 
 
 _regression("LinearRegressionOutput", "The data; the gradient is data - label.",
-            np.copy, "{a}", lambda out, label: out - label)
+            np.copy, "T({a})", lambda out, label: out - label)
 _regression("MAERegressionOutput", "The data; the gradient is 1 where the data is "
-            "larger than the label, else -1.", np.copy, "{a}",
+            "larger than the label, else -1.", np.copy, "T({a})",
             lambda out, label: (out > label) * 2.0 - 1.0)
 _regression("LogisticRegressionOutput", "sigmoid(data); the gradient is "
             "sigmoid(data) - label.", OPS["sigmoid"].eager, OPS["sigmoid"].expr,

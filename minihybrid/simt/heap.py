@@ -67,4 +67,6 @@ class Heap:
         if address % alignment:
             raise HybridError(f"simulated GPU: {who} begins at address {address:#x}, "
                               f"which is no multiple of {alignment} bytes")
+        if not size:
+            return np.empty(0, dtype)  # it lies nowhere
         return self.bytes(address, size * dtype.itemsize, who).view(dtype)
