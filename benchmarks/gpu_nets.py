@@ -86,6 +86,12 @@ class Net(NamedTuple):
     classes: int         # how many numbers it answers a sample
     high: int = 0        # inputs are whole numbers below it; 0: they are floats
     optimizer: str = "sgd"
+    tiny: tuple = ()     # the shape for a simulated GPU, if another
+
+    @property
+    def small(self):
+        """The net for a simulated GPU, whose threads take their turns."""
+        return self._replace(shape=self.tiny or self.shape)
 
     def batch(self, rng):
         """(data, labels) as NumPy arrays."""
@@ -96,10 +102,10 @@ class Net(NamedTuple):
 
 
 NETS = {
-    "mlp, batch 1": Net(mlp, (1, 512), 2),
-    "mlp, batch 64": Net(mlp, (64, 512), 2),
-    "lenet, batch 16": Net(lenet, (16, 1, 28, 28), 10),
-    "residual": Net(residual, (4, 3, 8, 8), 10, optimizer="adam"),
+    "mlp, batch 1": Net(mlp, (1, 512), 2, tiny=(1, 12)),
+    "mlp, batch 64": Net(mlp, (64, 512), 2, tiny=(3, 12)),
+    "lenet, batch 16": Net(lenet, (16, 1, 28, 28), 10, tiny=(2, 1, 12, 12)),
+    "residual": Net(residual, (4, 3, 8, 8), 10, optimizer="adam", tiny=(2, 3, 4, 4)),
     "attention": Net(attention, (2, 6, 5), 10, optimizer="adam"),
     "words": Net(words, (4, 7), 10, high=50),
 }
