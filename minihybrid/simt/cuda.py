@@ -22,6 +22,7 @@ from minihybrid.op import HybridError
 from minihybrid.simt.checked import run_checked, shared_arrays
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.lockstep import Run, execute
+from minihybrid.simt.numbers import EXTREMES
 from minihybrid.simt.numbers import math as gpu_math
 from minihybrid.simt.rewrite import KNOWN, find_kernel, maker, rewrite
 
@@ -77,9 +78,9 @@ class Kernel:
         return run
 
     def names(self):
-        """What the names in the function mean, with the simulator's `math`."""
+        """What the names in the function mean, with a GPU's `math`, `max` and `min`."""
         outside = inspect.getclosurevars(self.python)
-        names = {**self.python.__globals__, **outside.nonlocals}
+        names = {**EXTREMES, **self.python.__globals__, **outside.nonlocals}
         return {name: gpu_math if value is math else value
                 for name, value in names.items()}
 

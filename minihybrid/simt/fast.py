@@ -5,7 +5,8 @@ Gives:   `FastProgram`, which runs it as `Program` does.
 
 A kernel without barriers becomes one compiled loop over all threads. One with barriers
 becomes a compiled generator, of which every thread of a block has its own.
-What is left out: checks and counts; an element beyond an array is not noticed.
+What is left out: checks and counts; an element beyond an array is not noticed, and
+`max` and `min` of NaN are those of a processor.
 """
 
 import ast

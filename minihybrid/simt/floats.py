@@ -3,9 +3,10 @@
 Takes:   the definition of a kernel, and the dtypes of its parameters.
 Gives:   `find_hidden`, which raises where float32 meets a wider number.
 
-To Numba `2.0` is a float64, and so is what `a[i] * 2.0`, `a[i] * 2` and `max(a[i], b)`
-give, whatever a and b hold; on most GPUs that is 32 or 64 times slower than float32. In
-Python and NumPy nothing of this shows, so the types are worked out as Numba does it.
+To Numba `2.0` is a float64, and so is what `a[i] * 2.0`, `a[i] * 2` and `max(a[i], 0)`
+give, also where a holds float32; on most GPUs that is 32 or 64 times slower. In Python
+and NumPy nothing of this shows, so the types are worked out as Numba does it. A kernel
+without narrower floats may compute in float64.
 What is left out: functions of other modules, whose types are not known here, and are
 taken to be right.
 """
@@ -36,6 +37,8 @@ def find_hidden(function, kinds, source):
     source: the program, which has a name, and words for its lines.
     Raises: HiddenFloat64Error naming the line and what to write.
     """
+    if not set(kinds.values()) & set(NARROW):
+        return
     types = Types(kinds, source)
     # A variable has the widest type that is assigned to it anywhere, also further down.
     for types.reports in (False, False, True):
@@ -126,12 +129,7 @@ class Types(ast.NodeVisitor):
         if name in CONSTRUCTORS:
             return name if name.startswith("float") else "int"
         if name in ("min", "max"):
-            kind = self.mixed(node, node.args)
-            if kind in NARROW:
-                self.hidden(node, f"`{ast.unparse(node)}` is float64 to Numba",
-                            "write `a if a > b else b`")
-                return "float64"
-            return kind
+            return self.mixed(node, node.args)
         if name.startswith("math.") and kinds:
             return self.mixed(node, node.args) if kinds != ["int"] else "float64"
         if name == "load4":

@@ -2,7 +2,8 @@
 
 Takes:   Python's and NumPy's numbers.
 Gives:   `CONSTRUCTORS` (`float32(x)`, `int32(x)`, ...), `math` (functions that keep
-         float32 and never raise), `load_as` and `store_as` for the elements of arrays.
+         float32 and never raise), `max` and `min` as `EXTREMES`, `load_as` and
+         `store_as` for the elements of arrays.
 
 As in Numba: whole numbers are computed with 64 bits, so those of other widths are
 Python integers here, and only uint64 is a NumPy number, which wraps around. Where a
@@ -69,6 +70,34 @@ def store_as(dtype):
     1
     """
     return CONSTRUCTORS[dtype.name] if dtype.kind in "iu" else None
+
+
+# -- the largest and the smallest ------------------------------------------------------
+def largest(first, *others):
+    """`max` of a GPU: NaN is left out, as by C's `fmaxf`.
+
+    >>> largest(exact.nan, 2.0, 3.0), largest(3.0, exact.nan)
+    (3.0, 3.0)
+    """
+    for x in others:
+        if x > first or first != first:
+            first = x
+    return first
+
+
+def smallest(first, *others):
+    """`min` of a GPU: NaN is left out, as by C's `fminf`.
+
+    >>> smallest(exact.nan, 2.0, 3.0)
+    2.0
+    """
+    for x in others:
+        if x < first or first != first:
+            first = x
+    return first
+
+
+EXTREMES = {"max": largest, "min": smallest}
 
 
 # -- functions -------------------------------------------------------------------------

@@ -20,11 +20,11 @@ from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.floats import find_hidden, kind_of
 from minihybrid.simt.lockstep import Run, execute, run_blocks
-from minihybrid.simt.numbers import CONSTRUCTORS, math
+from minihybrid.simt.numbers import CONSTRUCTORS, EXTREMES, math
 from minihybrid.simt.plain import PLAIN, plain
 from minihybrid.simt.rewrite import find_kernel, maker, rewrite
 
-NAMES = CONSTRUCTORS | PLAIN | {"math": math}
+NAMES = CONSTRUCTORS | EXTREMES | PLAIN | {"math": math}
 
 
 class Program:
