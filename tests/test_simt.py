@@ -164,19 +164,16 @@ def test_a_write_over_what_another_thread_read_is_a_race():
     assert "thread 0 of block 0 read in line 6" in str(error)
 
 
-def test_the_second_reader_is_remembered():
-    """Thread 0 reads and later writes; thread 1 read in between."""
+def test_all_readers_are_remembered_between_two_barriers():
+    """Thread 2 writes what threads 0 and 1 read; or thread 1 reads what 0 wrote."""
     body = ("i = cuda.threadIdx.x\n"
-            "for turn in range(2):\n"
-            "    if turn == 0:\n"
-            "        v = out[0]\n"
+            "v = out[0]\n"
             "if i == 2:\n"
             "    out[0] = v")
     error = error_of(simt.RaceError, body, block=3)
-    assert error.line == 7 and error.threads == (one(0, 2), one(0, 0))
-    error = error_of(simt.RaceError, body.replace("i == 2", "i == 0") + "\n"
-                     "if i == 0:\n    out[1] = a[1]", block=3)
-    assert error.line == 5 and error.threads == (one(0, 1), one(0, 0))
+    assert error.line == 5 and error.threads == (one(0, 2), one(0, 0))
+    error = error_of(simt.RaceError, body.replace("i == 2", "i == 0"), block=3)
+    assert error.line == 3 and error.threads == (one(0, 1), one(0, 0))
 
 
 def test_two_threads_that_write_one_element_race():
@@ -222,6 +219,37 @@ def test_arguments_of_different_widths_race_by_address():
     error = error_of(simt.RaceError, body, params=params, args=[memory, narrow])
     assert error.line == 3 and error.threads == (one(0, 1), one(0, 0))
     run(body, params=params, args=[memory, np.zeros(8, "float32")])
+
+
+USES = {"read": "v = s[{0}]", "write": "s[{0}] = float32({1})",
+        "atomic": "atomic_add(s, {0}, float32(1))"}
+STEP = st.lists(st.tuples(st.sampled_from(list(USES)), st.integers(0, 2)), max_size=2)
+
+
+@given(st.lists(st.lists(STEP, min_size=2, max_size=2), min_size=4, max_size=4),
+       st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_a_race_is_reported_just_where_there_is_one(threads, barriers):
+    """threads[t][step]: what thread t does; two blocks of two threads."""
+    lines = ["i = cuda.grid(1)"]
+    for step in range(2):
+        for t, steps in enumerate(threads):
+            lines += [f"if i == {t}:", "    v = float32(0)"]
+            lines += ["    " + USES[kind].format(e, t) for kind, e in steps[step]]
+        lines += ["cuda.syncthreads()"] * barriers
+    uses = [(t, step * barriers, kind, e) for t, steps in enumerate(threads)
+            for step in range(2) for kind, e in steps[step]]
+    racing = {e for t, step, kind, e in uses for u, other, does, f in uses
+              if e == f and t != u and not kind == does != "write"
+              and (t // 2 != u // 2 or step == other)}
+
+    def launch():
+        run("\n".join(lines), 2, 2, "s: float32[3]", [np.zeros(3, "float32")])
+    if not racing:
+        return launch()
+    with pytest.raises(simt.RaceError) as caught:
+        launch()
+    assert any(f"race for s[{e}]" in str(caught.value) for e in racing)
 
 
 # -- atomics ---------------------------------------------------------------------------

@@ -15,7 +15,10 @@ LINES = 1 << 20  # thread and line are one number, thread * LINES + line: quick 
 
 
 class Watcher:
-    """Who used which element: two users of each kind are enough to find every race.
+    """Who used which element first, in each way: enough to find every race.
+
+    Between two barriers, threads run one after the other: if the first user is the
+    thread itself, no other thread came before it.
 
     group: how many threads in a row are one user: 1, or those of a block.
 
@@ -26,7 +29,7 @@ class Watcher:
     ('write', 0, 3)
     """
 
-    __slots__ = ("group", "first", "second", "reads", "writes", "atomics")
+    __slots__ = ("group", "first", "reads", "writes", "atomics")
 
     def __init__(self, group=1):
         self.group = group * LINES
@@ -34,31 +37,22 @@ class Watcher:
 
     def clear(self):
         """Forget: a barrier orders what was before and what comes."""
-        self.first = {kind: {} for kind in AGAINST}   # kind -> element -> who
-        self.second = {kind: {} for kind in AGAINST}  # the same, of another user
-        self.reads, self.writes, self.atomics = self.first.values()
+        self.reads, self.writes, self.atomics = {}, {}, {}  # element -> who
+        self.first = {"read": self.reads, "write": self.writes, "atomic": self.atomics}
 
     def read(self, element, t, line):
         """`use("read", ...)`, quickly: most uses are reads, and race with nothing."""
         if self.writes or self.atomics:
             return self.use("read", element, t, line)
-        me = t * LINES + line
-        who = self.reads.setdefault(element, me)
-        if who // self.group != me // self.group:
-            self.second["read"].setdefault(element, me)
+        self.reads.setdefault(element, t * LINES + line)
         return None
 
     def use(self, kind, element, t, line):
         """Note a use, and give the earlier one that races with it: (kind, t, line)."""
         me = t * LINES + line
-        user = me // self.group
         for earlier in AGAINST[kind]:
             who = self.first[earlier].get(element)
-            if who is not None and who // self.group == user:
-                who = self.second[earlier].get(element)
-            if who is not None:
+            if who is not None and who // self.group != me // self.group:
                 return earlier, *divmod(who, LINES)
-        who = self.first[kind].setdefault(element, me)
-        if who // self.group != user:
-            self.second[kind].setdefault(element, me)
+        self.first[kind].setdefault(element, me)
         return None
