@@ -19,6 +19,8 @@ PLANS = {}  # signature -> plan, and the constants that it reads
 def run_on_device(device, op, datas, attrs, key):
     """What `op.eager` gives on the processor: a DeviceArray, or a tuple of them."""
     specs = tuple([Spec(d.shape, d.dtype) for d in datas])
+    if op.view:  # the same numbers under another shape: a copy, no kernel
+        return datas[0].copy().view(op.specs_of(specs, attrs)[1][0].shape)
     signature = (device, op, specs, *attrs.values())
     found = PLANS.get(signature)
     if found is None:

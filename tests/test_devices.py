@@ -352,6 +352,18 @@ def test_operators_compute_where_their_inputs_are(x):
     assert same(mx.np.array(X, ctx=GPU) + X, X + X)
 
 
+def test_an_operator_is_one_launch_and_a_copy_or_a_dense_part_is_none(x):
+    device, y = device_of(GPU), x * 1
+    counts = []
+    for act in (lambda: x + y, lambda: nd.relu(x), lambda: x[:, 1], lambda: x[1],
+                lambda: x[1].asnumpy(), lambda: y.copyto(x), lambda: x.copyto(OTHER),
+                lambda: x.detach(), lambda: x.__setitem__(0, 0)):
+        before = device.n_launches
+        act()
+        counts.append(device.n_launches - before)
+    assert counts == [1, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
 def test_numpys_own_functions_give_arrays_of_the_device():
     x = mx.np.array([3, 1, 3], ctx=GPU)
     found = mx.np.unique(x)

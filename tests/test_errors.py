@@ -676,7 +676,7 @@ def test_a_forgotten_forward():
         ),
         (
             lambda: mx.function(lambda x: x, target="tpu")(nd.ones((1,))),
-            "target 'tpu' is unknown; there are cpu, numpy",
+            "target 'tpu' is unknown; there are cpu and numpy",
         ),
     ],
 )
