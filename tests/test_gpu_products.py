@@ -2,9 +2,11 @@
 
 The simulator checks every access on the way: bounds, races, barriers, hidden float64.
 """
+import envs
 import numpy as np
 import pytest
 from samples_convolution import SAMPLES
+from test_gpu_compile import broken, compiled
 
 from minihybrid import simulated_gpu, sym
 from minihybrid.device import device_of
@@ -18,15 +20,19 @@ from minihybrid.simt import watch
 TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]
 
 
+def plan_of(function, specs):
+    """The plan of a function of symbols."""
+    kinds = {f"x{i}": spec for i, spec in enumerate(specs)}
+    graph, _ = sym.trace(function, kinds)
+    return Plan(graph, list(kinds), target=device_of(simulated_gpu()))
+
+
 def run(function, arrays):
     """A function of symbols on arrays: its outputs, and what each launch did."""
-    device = device_of(simulated_gpu())
-    kinds = {f"x{i}": Spec(a.shape, a.dtype) for i, a in enumerate(arrays)}
-    graph, _ = sym.trace(function, kinds)
-    plan = Plan(graph, list(kinds), target=device)
+    plan = plan_of(function, [Spec(a.shape, a.dtype) for a in arrays])
     with watch() as seen:
         outs = plan([placed(a, simulated_gpu()) for a in arrays], plan.bind([]))
-        device.synchronize()
+        plan.device.synchronize()
     return [np.asarray(out) for out in outs], [launch.counts for launch in seen]
 
 
@@ -264,3 +270,39 @@ def test_bias_and_residual_follow_a_convolution_in_one_kernel():
     for name, loads in (("a2", z.size), ("a3", z.size)):
         assert counts[name].loads == loads
     assert counts["out"].stores == z.size
+
+
+# -- machine code ----------------------------------------------------------------------
+def window(op, **more):
+    _, attrs = image(8, 64, 64, (28, 28), (3, 3), pad=1, **more)
+    return lambda a, b: OPS[op](a, b, **attrs)
+
+
+PLACES, TAPS = (8, 64, 28, 28), (64, 64, 3, 3)
+BUILT = {  # name -> (function, shapes, what is promised of its first kernel)
+    "rows times rows": (lambda x, w: sym.dot(x, w, transpose_b=True),
+                        [(2048, 512), (2048, 512)],
+                        {"loads": {4: 4}, "shared_bytes": 16896}),
+    "odd": (lambda x, w: sym.dot(x, w), [(2047, 99), (99, 2001)], {}),
+    "few": (lambda x, w: sym.dot(x, w, transpose_b=True), [(8, 512), (512, 512)], {}),
+    "gradient of data": (window("_conv_data"), [PLACES, TAPS], {}),
+    "gradient of weights": (window("_conv_weight"), [PLACES, PLACES], {}),
+}
+
+
+@pytest.mark.parametrize("environment", envs.TOOLCHAINS)
+def test_large_tiles_stay_in_registers(environment):
+    """No float64, nothing in the slow memory of a thread, at least two blocks at once.
+
+    A multiprocessor has 65536 registers: 128 for each thread of two blocks.
+    """
+    names, texts = list(BUILT), []
+    for function, shapes, _ in BUILT.values():
+        specs = [Spec(shape, np.dtype("float32")) for shape in shapes]
+        texts.append(plan_of(function, specs).made.steps[0].kernel)
+    wrong = {}
+    for i, capability, found in compiled(environment, texts, [(7, 5), (9, 0)]):
+        what = broken(found, capability, f64=0, local=0, **BUILT[names[i]][2])
+        if what or found["registers"] > 128:
+            wrong[names[i], capability] = what or found
+    assert wrong == {}

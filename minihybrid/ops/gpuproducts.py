@@ -74,6 +74,11 @@ def factor(text):
 def form(lengths, batch, dtype):
     """(side of the tiles, or 0 for few rows or columns; into how many parts K is cut).
 
+    A larger tile reads less from global memory; it is chosen if there are blocks for
+    all multiprocessors nevertheless, and outputs for most of its threads. Smaller ones
+    with more blocks are faster than large ones with few, but for a long K: that can be
+    cut into parts, and then there are enough blocks of any size.
+
     >>> import numpy as np
     >>> single = np.dtype("float32")
     >>> form((4, 1000, 512), 1, single), form((64, 64, 64), 1, single)

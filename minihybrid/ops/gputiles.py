@@ -32,6 +32,15 @@ def deep_of(side):
     return 4 * THREADS // side
 
 
+def pitch_of(side):
+    """How far the rows of a tile are apart in shared memory.
+
+    Threads that write a tile transposed write into different rows: four numbers more
+    in each, and they are in different banks. Four, so that four can be read at once.
+    """
+    return side + 4
+
+
 def start_tile(k, name, shape):
     """Shared memory of the kernel's dtype."""
     kind = "boolean" if k.dtype.kind == "b" else k.dtype.name
@@ -79,7 +88,7 @@ class Bring:
 
     def __init__(self, k, operand, name, first, length, side):
         self.k, self.operand, self.name = k, operand, name
-        self.deep, self.pitch = deep_of(side), side + 4
+        self.deep, self.pitch = deep_of(side), pitch_of(side)
         self.wide = operand.wide
         four = self.wide and not operand.along_depth
         if operand.along_depth:
@@ -122,7 +131,7 @@ class Bring:
 def blocked(k, lengths, a, b, end, batch, side, ends):
     """The kernel of a product of float32, in tiles of `side` rows and columns."""
     m, n, depth = lengths
-    deep, pitch, first = deep_of(side), side + 4, ends[0]
+    deep, pitch, first = deep_of(side), pitch_of(side), ends[0]
     each = range(side // SIDE)   # outputs of a thread, along rows and along columns
     for name in ("sa", "sb"):
         start_tile(k, name, 2 * deep * pitch)
@@ -154,8 +163,8 @@ def blocked(k, lengths, a, b, end, batch, side, ends):
 def multiply(k, side):
     """Add the product of the tiles in shared memory."""
     each, half = range(side // SIDE), side // 2
-    with k.block(f"for i in range(half, half + {deep_of(side) * (side + 4)}, "
-                 f"{side + 4}):"):
+    pitch = pitch_of(side)
+    with k.block(f"for i in range(half, half + {deep_of(side) * pitch}, {pitch}):"):
         for q in range(side // SIDE // 4):
             k(f"left{q} = load4(sa, {added('i', 'ty', q * half)})")
             k(f"right{q} = load4(sb, {added('i', 'tx', q * half)})")
