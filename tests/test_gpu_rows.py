@@ -4,6 +4,11 @@ Each step of a graph is run by its kernels alone, with every access of every thr
 checked, and compared with NumPy; what the step reads is NumPy's, so that no error
 hides another.
 """
+import __future__
+
+import linecache
+import math
+
 import envs
 import numpy as np
 import pytest
@@ -23,7 +28,9 @@ from minihybrid.passes.fuse import merge
 from minihybrid.passes.gradient import joint_graph
 from minihybrid.passes.lower import lower
 from minihybrid.passes.rows import rows_of
-from minihybrid.simt import Program
+from minihybrid.simt import Program, cuda
+from minihybrid.simt.numbers import CONSTRUCTORS
+from minihybrid.simt.traffic import traffic
 from minihybrid.sym import trace
 
 F32 = np.dtype("float32")
@@ -263,23 +270,33 @@ def test_a_thread_has_about_four_elements_and_a_block_256_threads():
                 assert threads >= 256 or team.rows >= n_rows
 
 
-@pytest.mark.parametrize("axis, shape, block, places", [
-    (1, (64, 1000), (256, 1, 1), ("t = cuda.threadIdx.x", "k0 = cuda.blockIdx.x")),
-    (0, (1000, 64), (32, 16, 1), ("t = cuda.threadIdx.y",
-                                  "k1 = cuda.blockIdx.x * 32 + cuda.threadIdx.x")),
-    (1, (64, 10), (4, 64, 1), ("t = cuda.threadIdx.x",
-                               "k0 = cuda.blockIdx.x * 64 + cuda.threadIdx.y")),
-    (0, (3, 640), (256, 1, 1), ("k1 = cuda.blockIdx.x * 256 + cuda.threadIdx.x",)),
+def traffic_of(launched, *arrays):
+    """What the warps of a step's only kernel ask of memory."""
+    (text, grid, block), = launched.texts
+    file, scope = "<a kernel of rows>", CONSTRUCTORS | {
+        "__name__": "rows", "cuda": cuda, "math": math, "INF": math.inf}
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    exec(compile(text, file, "exec", __future__.annotations.compiler_flag),
+         scope, names := {})
+    return traffic(cuda.jit(names["kernel"])[grid, block],
+                   *(a.reshape(-1) for a in arrays))
+
+
+@pytest.mark.parametrize("axis, shape, block", [
+    (1, (64, 1000), (256, 1, 1)), (1, (64, 32), (8, 32, 1)),
+    (0, (1000, 64), (32, 16, 1)), (0, (3, 640), (256, 1, 1)),
+    (1, (4, 10, 8, 8), (64, 4, 1)),
 ])
-def test_neighbouring_threads_read_neighbours(axis, shape, block, places, rng):
-    """Threads that differ in x alone are one step from each other in memory: along a
-    row, or across."""
-    launched = one(lambda x: sym.sum(x, axis=axis), x=rng.random(shape, dtype=F32))
-    (text, _, threads), = launched.texts
-    assert threads == block
-    lines = [line.strip() for line in text.splitlines()]
-    assert set(places) < set(lines)
-    assert f"x1 = a0[k0 * {shape[1]} + k1]" in lines
+def test_a_warp_asks_for_neighbours(axis, shape, block, rng):
+    """No piece of memory is asked for that is not used whole, and none twice; nor do
+    threads wait for each other in shared memory."""
+    x = rng.random(shape, dtype=F32)
+    launched = one(lambda x: sym.log_softmax(x, axis=axis), x=x)
+    assert launched.texts[0][2] == block
+    rows = traffic_of(launched, x, np.empty_like(x)).rows
+    assert {row.name for row in rows if row.space == "global"} == {"a0", "out"}
+    for row in rows:
+        assert row.transactions == row.at_best, row
 
 
 def test_a_long_row_is_summed_up_by_many_blocks(rng):
