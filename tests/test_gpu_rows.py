@@ -21,7 +21,7 @@ from minihybrid.codegen.cpu import header
 from minihybrid.codegen.device import IMPORTS
 from minihybrid.codegen.gpukernel import GpuKernel
 from minihybrid.codegen.gpurows import SUMS
-from minihybrid.codegen.gputeam import MOST, Team
+from minihybrid.codegen.gputeam import EACH, MOST, Team
 from minihybrid.op import Spec
 from minihybrid.passes import expand, optimise
 from minihybrid.passes.fuse import merge
@@ -321,6 +321,15 @@ def test_long_rows_take_a_kernel_for_each_pass(rng):
     assert launched.column("global_stores") == [n_rows * parts] * 2 + [n_rows * n]
 
 
+@pytest.mark.parametrize("form", ["max", "norm", "softmax"])
+def test_long_columns_are_cut_too(form, rng):
+    """40 columns are 2 blocks, the second not full, and each is cut into 7."""
+    x = rng.uniform(-1, 1, (2000, 40)).astype(F32)
+    forward, _ = launch_both(lambda x: (FORMS | SOFT)[form](x, 0), x=x)
+    (_, grid, block), *others = forward[0].texts
+    assert (grid, block, bool(others)) == ((2, 7, 1), (32, 16, 1), True)
+
+
 def test_a_pass_reads_only_those_sums_of_the_last_one_that_it_needs(rng):
     """The maximum is written by the second kernel; the third has no use for it."""
     def function(x):
@@ -330,6 +339,27 @@ def test_a_pass_reads_only_those_sums_of_the_last_one_that_it_needs(rng):
     x = rng.random((1, 40_000), dtype=F32)
     *_, last = launch(graph_of(function, x=x), x=x)
     assert [text.count("work[") for text, _, _ in last.texts] == [2, 3, 2]
+
+
+def test_rows_without_sums_have_many_blocks_and_one_kernel(rng):
+    """A product reads the maximum, too, so a kernel of its own finds it."""
+    def function(x):
+        top = sym.max(x, axis=1, keepdims=True)
+        return [sym.dot(top, top), sym.broadcast_mul(x, 1 / top)]
+
+    x = rng.random((1, 40_000), dtype=F32)
+    _, last = launch(graph_of(function, x=x), x=x)
+    ((_, grid, _),), (counts,) = last.texts, last.counts
+    assert grid == (1, 40_000 // (MOST * EACH), 1)
+    assert (counts.barriers, counts["out"].stores) == (0, x.size)
+
+
+def test_numbers_of_rows_alone_have_a_thread_each():
+    """A part of the gradient of BatchNorm, which has no loop over a row."""
+    function, shape, n = LAYERS["batch_norm"]
+    made = kernels(function, True, x=shape, g=(n,), b=(n,), mean=(n,), var=(n,))
+    alone = [launch for text, *launch in made if "while" not in text]
+    assert alone and all(launch == [(1, 1, 1), (4, 1, 1)] for launch in alone)
 
 
 def test_sums_of_one_pass_share_its_loop_and_its_tree(rng):
