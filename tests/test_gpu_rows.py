@@ -4,6 +4,11 @@ Each step of a graph is run by its kernels alone, with every access of every thr
 checked, and compared with NumPy; what the step reads is NumPy's, so that no error
 hides another.
 """
+import __future__
+
+import linecache
+import math
+
 import envs
 import numpy as np
 import pytest
@@ -16,14 +21,16 @@ from minihybrid.codegen.cpu import header
 from minihybrid.codegen.device import IMPORTS
 from minihybrid.codegen.gpukernel import GpuKernel
 from minihybrid.codegen.gpurows import SUMS
-from minihybrid.codegen.gputeam import MOST, Team
+from minihybrid.codegen.gputeam import EACH, MOST, Team
 from minihybrid.op import Spec
 from minihybrid.passes import expand, optimise
 from minihybrid.passes.fuse import merge
 from minihybrid.passes.gradient import joint_graph
 from minihybrid.passes.lower import lower
 from minihybrid.passes.rows import rows_of
-from minihybrid.simt import Program
+from minihybrid.simt import Program, cuda
+from minihybrid.simt.numbers import CONSTRUCTORS
+from minihybrid.simt.traffic import traffic
 from minihybrid.sym import trace
 
 F32 = np.dtype("float32")
@@ -263,23 +270,33 @@ def test_a_thread_has_about_four_elements_and_a_block_256_threads():
                 assert threads >= 256 or team.rows >= n_rows
 
 
-@pytest.mark.parametrize("axis, shape, block, places", [
-    (1, (64, 1000), (256, 1, 1), ("t = cuda.threadIdx.x", "k0 = cuda.blockIdx.x")),
-    (0, (1000, 64), (32, 16, 1), ("t = cuda.threadIdx.y",
-                                  "k1 = cuda.blockIdx.x * 32 + cuda.threadIdx.x")),
-    (1, (64, 10), (4, 64, 1), ("t = cuda.threadIdx.x",
-                               "k0 = cuda.blockIdx.x * 64 + cuda.threadIdx.y")),
-    (0, (3, 640), (256, 1, 1), ("k1 = cuda.blockIdx.x * 256 + cuda.threadIdx.x",)),
+def traffic_of(launched, *arrays):
+    """What the warps of a step's only kernel ask of memory."""
+    (text, grid, block), = launched.texts
+    file, scope = "<a kernel of rows>", CONSTRUCTORS | {
+        "__name__": "rows", "cuda": cuda, "math": math, "INF": math.inf}
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    exec(compile(text, file, "exec", __future__.annotations.compiler_flag),
+         scope, names := {})
+    return traffic(cuda.jit(names["kernel"])[grid, block],
+                   *(a.reshape(-1) for a in arrays))
+
+
+@pytest.mark.parametrize("axis, shape, block", [
+    (1, (64, 1000), (256, 1, 1)), (1, (64, 32), (8, 32, 1)),
+    (0, (1000, 64), (32, 16, 1)), (0, (3, 640), (256, 1, 1)),
+    (1, (4, 10, 8, 8), (64, 4, 1)),
 ])
-def test_neighbouring_threads_read_neighbours(axis, shape, block, places, rng):
-    """Threads that differ in x alone are one step from each other in memory: along a
-    row, or across."""
-    launched = one(lambda x: sym.sum(x, axis=axis), x=rng.random(shape, dtype=F32))
-    (text, _, threads), = launched.texts
-    assert threads == block
-    lines = [line.strip() for line in text.splitlines()]
-    assert set(places) < set(lines)
-    assert f"x1 = a0[k0 * {shape[1]} + k1]" in lines
+def test_a_warp_asks_for_neighbours(axis, shape, block, rng):
+    """No piece of memory is asked for that is not used whole, and none twice; nor do
+    threads wait for each other in shared memory."""
+    x = rng.random(shape, dtype=F32)
+    launched = one(lambda x: sym.log_softmax(x, axis=axis), x=x)
+    assert launched.texts[0][2] == block
+    rows = traffic_of(launched, x, np.empty_like(x)).rows
+    assert {row.name for row in rows if row.space == "global"} == {"a0", "out"}
+    for row in rows:
+        assert row.transactions == row.at_best, row
 
 
 def test_a_long_row_is_summed_up_by_many_blocks(rng):
@@ -304,6 +321,15 @@ def test_long_rows_take_a_kernel_for_each_pass(rng):
     assert launched.column("global_stores") == [n_rows * parts] * 2 + [n_rows * n]
 
 
+@pytest.mark.parametrize("form", ["max", "norm", "softmax"])
+def test_long_columns_are_cut_too(form, rng):
+    """40 columns are 2 blocks, the second not full, and each is cut into 7."""
+    x = rng.uniform(-1, 1, (2000, 40)).astype(F32)
+    forward, _ = launch_both(lambda x: (FORMS | SOFT)[form](x, 0), x=x)
+    (_, grid, block), *others = forward[0].texts
+    assert (grid, block, bool(others)) == ((2, 7, 1), (32, 16, 1), True)
+
+
 def test_a_pass_reads_only_those_sums_of_the_last_one_that_it_needs(rng):
     """The maximum is written by the second kernel; the third has no use for it."""
     def function(x):
@@ -313,6 +339,27 @@ def test_a_pass_reads_only_those_sums_of_the_last_one_that_it_needs(rng):
     x = rng.random((1, 40_000), dtype=F32)
     *_, last = launch(graph_of(function, x=x), x=x)
     assert [text.count("work[") for text, _, _ in last.texts] == [2, 3, 2]
+
+
+def test_rows_without_sums_have_many_blocks_and_one_kernel(rng):
+    """A product reads the maximum, too, so a kernel of its own finds it."""
+    def function(x):
+        top = sym.max(x, axis=1, keepdims=True)
+        return [sym.dot(top, top), sym.broadcast_mul(x, 1 / top)]
+
+    x = rng.random((1, 40_000), dtype=F32)
+    _, last = launch(graph_of(function, x=x), x=x)
+    ((_, grid, _),), (counts,) = last.texts, last.counts
+    assert grid == (1, 40_000 // (MOST * EACH), 1)
+    assert (counts.barriers, counts["out"].stores) == (0, x.size)
+
+
+def test_numbers_of_rows_alone_have_a_thread_each():
+    """A part of the gradient of BatchNorm, which has no loop over a row."""
+    function, shape, n = LAYERS["batch_norm"]
+    made = kernels(function, True, x=shape, g=(n,), b=(n,), mean=(n,), var=(n,))
+    alone = [launch for text, *launch in made if "while" not in text]
+    assert alone and all(launch == [(1, 1, 1), (4, 1, 1)] for launch in alone)
 
 
 def test_sums_of_one_pass_share_its_loop_and_its_tree(rng):

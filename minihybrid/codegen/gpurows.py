@@ -233,16 +233,18 @@ class GpuRows(RowWriter):
     def advance(self, axes, step):
         """Go on by so many elements, like a mileage counter: divisions take long."""
         carries = False
-        for i, before in zip(axes[::-1], [*axes[-2::-1], None], strict=True):
+        for i, before in zip(axes[:0:-1], axes[-2::-1], strict=True):
             n = self.shape[i]
-            digit, step = (step % n, step // n) if before is not None else (step, 0)
+            digit, step = step % n, step // n
             if digit:
                 self.k(f"k{i} += {digit}")
-            carries = before is not None and (digit > 0 or carries)
+            carries = carries or digit > 0
             if carries:
                 with self.k.block(f"if k{i} >= {n}:"):
                     self.k(f"k{i} -= {n}")
                     self.k(f"k{before} += 1")
+        if step:
+            self.k(f"k{axes[0]} += {step}")
 
     # -- results of threads, and of blocks
     @contextmanager
