@@ -5,6 +5,10 @@ simulator runs: an access outside of an array, a race, or arithmetic in float64 
 float32 was meant for is an error. The outputs are those of the same graph, evaluated
 by NumPy; that eager arrays and compiled kernels for the CPU agree with these is tested
 in test_ops_laws. A new operator adds no test here.
+
+What is left out: float16, which has no kernels; int8 and uint8, whose kernels are those
+of int32 with other names, but for sums at one place (test_gpu_loops); gradients of
+whole numbers; and numbers that a plan folds into constants.
 """
 
 import functools
