@@ -16,6 +16,7 @@ from minihybrid.codegen.gpukernel import GpuKernel
 from minihybrid.device import device_of
 from minihybrid.devicearray import placed
 from minihybrid.op import OPS, Node, Spec
+from minihybrid.ops import gpulinalg
 from minihybrid.passes import expand
 from minihybrid.passes.fuse import is_scatter
 from minihybrid.plan import Plan
@@ -151,9 +152,10 @@ def test_numbers_made_from_nothing(attrs):
 
 
 # -- matrices --------------------------------------------------------------------------
-@pytest.mark.parametrize("n", [1, 2, 5, 33, 70])
-def test_factors_of_matrices(n):
-    """Rows change places; threads have one column, or several, or none."""
+@pytest.mark.parametrize("n", [1, 2, 5, 34])
+def test_factors_of_matrices(n, monkeypatch):
+    """Rows change places; threads have no row and column, or one, or several."""
+    monkeypatch.setattr(gpulinalg, "BLOCK", 32)  # larger matrices take long
     rng = np.random.default_rng(0)
     some = rng.normal(size=(2, n, n))
     some[0, 0, 0] = 0 if n > 1 else 1

@@ -15,13 +15,16 @@ SORTED = 1024  # the longest line that one block sorts: a thread for each number
 def sorted_places(k, data, lengths, is_ascend):
     """The places of each line's numbers in their order; equal ones keep theirs.
 
-    In `before`, x stands at place a, and y at b: is y to come before x?
+    Batcher's bitonic sort: of two places that lie `step` apart, the later one goes up,
+    or down, in runs of growing length, until one run is the line. Threads that compare
+    never share a place; between two steps, all wait.
+    Source:  Batcher, Sorting Networks and Their Applications, AFIPS (1968).
     """
     outer, n, inner = lengths
     less = "(x < y or (y != y and x == x))"   # NaN is larger than all numbers
     more = "(y < x or (x != x and y == y))"
     less, more = (less, more) if is_ascend else (more, less)
-    swapped = f"{more} or (not {less} and b < a)"
+    swapped = f"{more} or (not {less} and b < a)"  # of x at place a and y at place b
     if n > SORTED:
         return _ranks(k, data, lengths, swapped)
     size = 1 << max(n - 1, 1).bit_length()
@@ -35,7 +38,7 @@ def sorted_places(k, data, lengths, is_ascend):
         k("step = run // 2")
         with k.block("while step > 0:"):
             k("q = p ^ step")
-            with k.block("if q > p:"):
+            with k.block("if p < q:"):
                 k("a = s[p]")
                 k("b = s[q]")
                 k(f"wrong = a >= {n}")  # what fills the line up comes last
@@ -43,7 +46,7 @@ def sorted_places(k, data, lengths, is_ascend):
                     k(f"x = {data}[at + a * {inner}]")
                     k(f"y = {data}[at + b * {inner}]")
                     k(f"wrong = {swapped}")
-                with k.block("if wrong == (p & run == 0):"):
+                with k.block("if wrong == ((p & run) == 0):"):
                     k("s[p] = b")
                     k("s[q] = a")
             k("cuda.syncthreads()")
