@@ -46,7 +46,8 @@ def check(kernel, spec, inputs, grid, block, max_loads=None):
     ...     i = cuda.grid(1)
     ...     out[i] = a[i] + 1
     >>> check(double, lambda a: 2 * a, [np.arange(4)], grid=1, block=4)
-    not yet: out[0] is 1, but must be 0; thread 0 of block 0 wrote it
+    not yet: out[0] is 1, but must be 0; thread 0 of block 0 wrote it in line 4 (`out[i]
+    = a[i] + 1`)
     """
     if not isinstance(kernel, Kernel):
         return Verdict(False, f"not yet: {kernel.__name__} is a function of Python; "
@@ -89,9 +90,10 @@ def wrong_element(name, wanted, out, run, record):
         return None
     k = int(np.argmin(equal))
     where = ", ".join(str(int(i)) for i in np.unravel_index(k, out.shape))
-    wrote = [seen.t for seen in record
+    wrote = [seen for seen in record
              if seen.kind != "read" and seen.array.name == name and seen.i == k]
-    who = f"{run.who(wrote[-1])} wrote it" if wrote else "no thread wrote it"
+    who = (f"{run.who(wrote[-1].t)} wrote it in {run.line(wrote[-1].line)}"
+           if wrote else "no thread wrote it")
     return (f"{name}[{where}] is {out.flat[k]:g}, but must be {wanted.flat[k]:g}; "
             f"{who}")
 

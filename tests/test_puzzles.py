@@ -134,7 +134,8 @@ def waits_alone(a, out):
 
 WRONG = [
     (writes_nothing, 8, r"out\[0\] is 0, but must be 11; no thread wrote it"),
-    (adds_one, 8, r"out\[0\] is 2, but must be 11; thread 0 of block 0 wrote it$"),
+    (adds_one, 8, r"out\[0\] is 2, but must be 11; thread 0 of block 0 wrote it in "
+                  r"line \d+ \(`out\[i\] = a\[i\] \+ 1`\)"),
     (unguarded, 16, r"line \d+ \(`out\[i\] = .*out of bounds.*thread 8 of block 0"),
     (thread_only, (2, 4), r"race for out\[0\], which thread 0 of block 1 writes, and "
                           r"thread 0 of block 0 wrote"),
