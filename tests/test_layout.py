@@ -67,7 +67,7 @@ READING_ORDER = """
     onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
     onnx.load_shapes onnx.load_parts onnx.load_images onnx.load_layers
     onnx.load onnx
-    metric summary layout viz bench explain datasets show
+    metric summary layout viz bench explain datasets show puzzles
     __init__
     """.split()
 

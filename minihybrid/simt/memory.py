@@ -118,7 +118,8 @@ class Array:
         if run.thread(t)[0] != run.thread(other)[0]:
             remedy = "nothing orders blocks, so use an atomic or two kernels"
         elif line == other_line:
-            remedy = "give each thread an element of its own, or use an atomic"
+            remedy = ("give each thread an element of its own, use an atomic or, if "
+                      "these are turns of a loop, put cuda.syncthreads() into it")
         else:
             remedy = "put cuda.syncthreads() between the two lines"
         raise RaceError(
