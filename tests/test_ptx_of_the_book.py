@@ -1,0 +1,34 @@
+"""The PTX that chapter 18 shows is that of today's kernels."""
+import json
+import os
+import subprocess
+
+import envs
+import make_ptx
+import pytest
+
+STORED = json.loads(make_ptx.FILE.read_text())
+COUNTED = "ld.global", "st.global", "bar.sync", "fma.rn", ".f64"
+
+
+def counts(found):
+    """What the chapter says of a kernel's PTX."""
+    return {what: found["ptx"].count(what) for what in COUNTED} | {
+        "registers": found["registers"], "spilled_bytes": found["spilled_bytes"]}
+
+
+def test_stored_texts_are_those_of_today():
+    assert {name: found["text"] for name, found in STORED.items()} == make_ptx.texts()
+
+
+def test_stored_ptx_is_what_the_compiler_makes(tmp_path):
+    try:
+        python = envs.python_of("cuda13")
+    except envs.NotAvailable as reason:
+        pytest.skip(f"no PTX was made: the environment 'cuda13' {reason}")
+    root = make_ptx.FILE.parent.parent.parent
+    subprocess.run([python, root / "book/make_ptx.py", tmp_path / "ptx.json"],
+                   check=True, env=os.environ | {"PYTHONPATH": str(root)})
+    made = json.loads((tmp_path / "ptx.json").read_text())
+    assert {name: counts(found) for name, found in made.items()} == {
+        name: counts(found) for name, found in STORED.items()}
