@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+import threading
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -405,6 +406,24 @@ def test_inputs_on_different_devices_are_named(apply, message):
 def test_a_missing_input_is_named_on_devices_too():
     with pytest.raises(AttrError, match="^FullyConnected: the input 'weight' is miss"):
         nd.FullyConnected(nd.ones((2, 2), ctx=GPU), num_hidden=2)
+
+
+def test_threads_share_a_device():
+    wrong = []
+
+    def work(k):
+        for _ in range(10):
+            x = nd.full((50,), k, ctx=GPU)
+            y = (x * 2 + x) * x - 1
+            if not np.array_equal(y.asnumpy(), np.full(50, 3 * k * k - 1)):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 # -- files -----------------------------------------------------------------------------
