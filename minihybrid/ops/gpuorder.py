@@ -2,14 +2,28 @@
 
 Takes:   a writer of kernels, and an axis: (outer, n, inner) numbers, lines along n.
 Gives:   `sorted_places`, `best_place` and `running_sums`, with a block of threads a
-         line, whose threads tell each other by shared memory what they found.
+         line, whose threads tell each other by shared memory what they found;
+         `is_long`, whether that is worth it.
 
 What is left out: a line that many blocks share.
 """
 
 SHORTEST = 64  # of a line that is worth a block of threads
-BLOCK = 256    # threads of it
+MANY = 2**13   # lines that keep a GPU busy with a thread each
+BLOCK = 256    # threads of a line
 SORTED = 1024  # the longest line that one block sorts: a thread for each number
+
+
+def is_long(lengths):
+    """Whether a block of threads does a line sooner than one thread.
+
+    Of lines that lie across, neighbouring threads read neighbours if each has a line.
+
+    >>> is_long((8, 1000, 1)), is_long((8, 10, 1)), is_long((8, 1000, 5000))
+    (True, False, False)
+    """
+    outer, n, inner = lengths
+    return n >= SHORTEST and (inner == 1 or outer * inner < MANY)
 
 
 def sorted_places(k, data, lengths, is_ascend):

@@ -26,7 +26,7 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
-from minihybrid.ops.gpuorder import SHORTEST, running_sums, sorted_places
+from minihybrid.ops.gpuorder import is_long, running_sums, sorted_places
 from minihybrid.ops.indexing import put_along, put_take, take_along
 from minihybrid.ops.layout import created, made, reshape, slice_axis, zeros
 from minihybrid.ops.reduce import split_at, sum_
@@ -195,9 +195,9 @@ def _running_cpu(k, data, out, *, axis):
 
 def _running_gpu(k, data, out, *, axis):
     lengths = split_at(data.shape, axis)
-    if lengths[1] < SHORTEST or data.dtype.kind == "b":
-        return _running_cpu(k, data, out, axis=axis)
-    running_sums(k, data, lengths)
+    if is_long(lengths) and data.dtype.kind != "b":  # Numba's `boolean` is no `bool`
+        return running_sums(k, data, lengths)
+    _running_cpu(k, data, out, axis=axis)
 
 
 def _running_infer(specs, axis):

@@ -34,7 +34,7 @@ from minihybrid.ops.elementwise import (
     where,
     zeros_like,
 )
-from minihybrid.ops.gpuorder import SHORTEST, best_place
+from minihybrid.ops.gpuorder import best_place, is_long
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward, known
 
 AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean, False)}
@@ -183,9 +183,9 @@ def _arg(name, ufunc, sign):
 
     def gpu(k, data, out, *, axis, keepdims):
         lengths = split_at(data.shape, axis)
-        if lengths[1] < SHORTEST:
-            return cpu(k, data, out, axis=axis, keepdims=keepdims)
-        best_place(k, data, lengths, sign)
+        if is_long(lengths):
+            return best_place(k, data, lengths, sign)
+        cpu(k, data, out, axis=axis, keepdims=keepdims)
 
     return register(
         name,
