@@ -13,7 +13,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book test site-test lab notebooks lines bench fuzz clean
+.PHONY: book test site-test lab notebooks lines bench cubins fuzz clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
@@ -58,6 +58,10 @@ fuzz: $(READY)
 	    echo "make fuzz needs atheris, and there is no wheel of it for this system;" \
 	    "tests/test_fuzz_corpus.py tries the same changes without it"; exit 1; }
 	cd tests && nice -n 10 ../$(BIN)/python -m fuzz.run $(FUZZ)
+
+# Every kernel of every operator's samples, by two toolchains: an hour of one core.
+cubins: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python tests/gpu_kernels.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

@@ -227,7 +227,7 @@ def main(args=None):
     context = mx.simulated_gpu() if given.simulated else mx.gpu(0)
     device = device_of(context)
     _, name = device.driver.cuDeviceGetName(256, device.handle)
-    about = {"gpu": bytes(name).rstrip(b"\0").decode(), **describe()}
+    about = {"gpu": bytes(name).split(b"\0")[0].decode(), **describe()}
     print(f"# {about['gpu']}\n")
     found = []
     for row in rows_of(context, not given.simulated):

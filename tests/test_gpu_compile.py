@@ -3,40 +3,14 @@
 Two toolchains compile them, each in an environment of `benchmarks/envs.py`: the current
 one, and Colab's. Where one cannot be made, its test is skipped, and says why.
 """
-import json
-import os
-import pathlib
 import shutil
 import subprocess
 
 import envs
+import gpu_kernels
 import pytest
+from gpu_kernels import REPOSITORY
 from gpu_texts import PROMISED
-
-REPOSITORY = pathlib.Path(__file__).parent.parent
-CAPABILITIES = [(7, 5), (8, 0), (9, 0)]  # T4, A100, H100 and H200
-
-
-def run_in(environment, script, sent, **variables):
-    """The JSON that a script of this folder answers in an environment."""
-    try:
-        python = envs.python_of(environment)
-    except envs.NotAvailable as reason:
-        pytest.skip(f"no kernel was compiled: the environment '{environment}' {reason}")
-    done = subprocess.run(
-        [python, REPOSITORY / "tests" / script], input=json.dumps(sent), text=True,
-        capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)} | variables)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def compiled(environment, texts, capabilities=CAPABILITIES):
-    """[(text's number, capability, figures or an error's text)] for all of them."""
-    answers = run_in(environment, "gpu_compile.py",
-                     {"texts": texts, "capabilities": capabilities})
-    return [(i, capability, found) for i, row in enumerate(answers)
-            for capability, found in zip(capabilities, row, strict=True)]
 
 
 def broken(found, capability, **wanted):
@@ -53,14 +27,61 @@ def broken(found, capability, **wanted):
             if found[name] != value}
 
 
+def tried(function, environment, *args, **variables):
+    """What a function answers for an environment; a skip, if there is none."""
+    try:
+        return function(environment, *args, **variables)
+    except envs.NotAvailable as reason:
+        pytest.skip(f"no kernel was compiled: the environment '{environment}' {reason}")
+
+
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_kernels_by_hand_keep_their_promises(environment):
-    names, texts = list(PROMISED), [text for text, _ in PROMISED.values()]
+    promised = {text: (name, figures) for name, (text, figures) in PROMISED.items()}
     wrong = {}
-    for i, capability, found in compiled(environment, texts):
-        if what := broken(found, capability, **PROMISED[names[i]][1]):
-            wrong[names[i], capability] = what
+    for text, capability, found in tried(gpu_kernels.compiled, environment, promised):
+        name, figures = promised[text]
+        if what := broken(found, capability, **figures):
+            wrong[name, capability] = what
     assert wrong == {}
+
+
+@pytest.mark.parametrize("environment", envs.TOOLCHAINS)
+def test_kernels_of_nets_compile(environment):
+    """No hidden float64, no spilled register, nothing in local memory."""
+    texts = gpu_kernels.of_nets()
+    assert len(texts) > 100
+    assert tried(gpu_kernels.wrong_in, environment, texts) == {}
+
+
+def test_kernels_of_operators_compile():
+    """A sample of each, and its gradient; `make cubins` compiles all samples."""
+    texts = gpu_kernels.of_samples(gpu_kernels.one_an_operator(), ["float32"])
+    assert len(texts) > 300
+    assert tried(gpu_kernels.wrong_in, "cuda13", texts, [(7, 5)]) == {}
+
+
+def test_a_fused_net_loads_each_input_once():
+    """Five operators on four arrays, as the target "gpu" writes them."""
+    text = gpu_kernels.five_operators()
+    for _, capability, found in tried(gpu_kernels.compiled, "cuda13", [text]):
+        assert broken(found, capability, f64=0, loads={1: 4}, stores={1: 1}) == {}
+
+
+def test_faults_are_seen():
+    """What the laws above look for, planted."""
+    head = "from numba import cuda, float32\n\n\n"
+    hidden = head + """def hidden(a0: float32[64], out: float32[64]):
+    i = cuda.threadIdx.x
+    out[i] = a0[i] * 0.1
+"""
+    broken_text = head + """def broken(a0: float32[64], out: float32[64]):
+    out[cuda.threadIdx.x] = a0[cuda.threadIdx.x] + missing
+"""
+    wrong = tried(gpu_kernels.wrong_in, "cuda13", {hidden: "h", broken_text: "b"},
+                  [(7, 5)])
+    assert wrong["h", (7, 5)][0].endswith("times .f64")
+    assert "NameError: name 'missing' is not defined" in wrong["b", (7, 5)][0]
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +99,8 @@ def driver(tmp_path_factory):
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
     """Through the real bindings: kernels, graphs, and graphs with other arguments."""
-    found = run_in(environment, "gpu_null.py", None, LD_LIBRARY_PATH=str(driver),
-                   MINIHYBRID_CACHE_DIR=str(tmp_path))
+    found = tried(gpu_kernels.run_in, environment, "gpu_null.py", None,
+                  LD_LIBRARY_PATH=str(driver), MINIHYBRID_CACHE_DIR=str(tmp_path))
     first, second = found["arena"]
     assert found["one"] == [11]
     assert found["changed"] == [12]

@@ -1,0 +1,139 @@
+"""The texts of kernels that code generation writes, and what is asked of their cubins.
+
+    make cubins     # compiles all of them: an hour of a core
+
+`of_nets` and `of_samples` run nothing: plans are made, or launch to no effect.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import envs
+import numpy as np
+import samples
+import test_ops_laws
+from gpu_nets import NETS, answers
+
+from minihybrid import simulated_gpu, sym
+from minihybrid.device import device_of
+from minihybrid.op import Spec
+from minihybrid.passes import expand
+from minihybrid.passes.gradient import joint_graph
+from minihybrid.plan import Plan
+from minihybrid.simt.driver import SimulatedDriver
+
+REPOSITORY = Path(__file__).parent.parent
+CAPABILITIES = [(7, 5), (8, 0), (9, 0)]  # T4, A100, H100 and H200
+NARROW = re.compile(r"\ba\d+: float32\[")  # it reads float32, and computes in that
+# Where 64 bits are meant: arrays have them; draws are those of the CPU to the last bit (of a mask, they
+# fit into a float32), polygamma has large factorials, and NVIDIA's library reduces
+# angles beyond 100,000 with a few products of float64, in local memory.
+WIDE = re.compile(
+    r"\bfloat64\[|\b(?:polygamma|gauss|draw_\w+|(?<!float32\()unit|sin|cos|tan)\(")
+LOCAL = re.compile(r"\b(?:gauss|draw_\w+|sin|cos|tan)\(")
+
+
+def of_nets():
+    """{text: net} of all kernels that the nets launch, trained and not."""
+    context, found = simulated_gpu(1), {}  # a device without kernels so far
+    with mock.patch.object(SimulatedDriver, "start", lambda *launch: None):
+        for name, net in NETS.items():
+            answers(net, context)
+            for text, _ in device_of(context).kernels:
+                found.setdefault(text, name)
+    return found
+
+
+def of_sample(case, dtype):
+    """The texts of an operator's kernels, and of its gradient's if it has one."""
+    made = test_ops_laws.Program([case], dtype)
+    graph = expand(made.graph, True)
+    if case.smooth and dtype.startswith("float"):
+        graph = joint_graph(graph, [n.name for n in graph.variables])
+    plan = Plan(graph, [], training=True, target=device_of(simulated_gpu()),
+                expanded=True)
+    return [step.kernel for step in plan.made.steps]
+
+
+def of_samples(cases, dtypes):
+    """{text: operator} of all kernels of samples."""
+    return {text: case.op.name for dtype in dtypes for case in cases
+            for text in of_sample(case, dtype)}
+
+
+def five_operators():
+    """The kernel of five elementwise operators on four arrays."""
+    graph, _ = sym.trace(
+        lambda a, b, c, d: sym.relu(a * b + c) * sym.sigmoid(d),
+        {name: Spec((1000,), np.dtype("float32")) for name in "abcd"})
+    plan = Plan(graph, list("abcd"), target=device_of(simulated_gpu()))
+    (step,) = plan.made.steps
+    return step.kernel
+
+
+def one_an_operator():
+    """The first sample of each operator."""
+    return list({case.op: case for case in reversed(samples.CASES)}.values())
+
+
+def faults(text, found):
+    """What is wrong with a kernel, of the figures of `gpu_compile`, or an error."""
+    if isinstance(found, str):
+        return [found]
+    wrong = []
+    if found["spilled_bytes"]:
+        wrong.append(f"{found['spilled_bytes']} bytes of registers are spilled")
+    if found["f64"] and NARROW.search(text) and not WIDE.search(text):
+        wrong.append(f"{found['f64']} times .f64")
+    if found["local"] and not LOCAL.search(text):
+        wrong.append(f"{found['local']} accesses of local memory")
+    return wrong
+
+
+def run_in(environment, script, sent, **variables):
+    """The JSON that a script of this folder answers in an environment.
+
+    Raises:  envs.NotAvailable where it cannot be made.
+    """
+    python = envs.python_of(environment)
+    done = subprocess.run(
+        [python, REPOSITORY / "tests" / script], input=json.dumps(sent), text=True,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)} | variables)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def compiled(environment, texts, capabilities=CAPABILITIES):
+    """[(text, capability, figures or an error's text)] for all of them."""
+    texts = list(texts)
+    answers = run_in(environment, "gpu_compile.py",
+                     {"texts": texts, "capabilities": capabilities})
+    return [(text, capability, found) for text, row in zip(texts, answers, strict=True)
+            for capability, found in zip(capabilities, row, strict=True)]
+
+
+def wrong_in(environment, texts, capabilities=CAPABILITIES):
+    """{(who launches it, capability): faults} of {text: who launches it}."""
+    return {(texts[text], capability): wrong
+            for text, capability, found in compiled(environment, texts, capabilities)
+            if (wrong := faults(text, found))}
+
+
+if __name__ == "__main__":
+    every = of_nets() | of_samples(
+        samples.CASES, ("float32", "float64", "int32", "int64"))
+    for name in envs.TOOLCHAINS:
+        try:
+            wrong = wrong_in(name, every, CAPABILITIES[:1])
+        except envs.NotAvailable as reason:
+            sys.exit(f"NOTHING WAS COMPILED: the environment '{name}' {reason}")
+        print(f"{name}: {len(every)} kernels, {len(wrong)} with faults")
+        for where, what in wrong.items():
+            print(*where, *what, sep=": ")
+        if wrong:
+            sys.exit(1)
