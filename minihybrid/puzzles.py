@@ -6,6 +6,7 @@ Gives:   `check`, which says in one sentence what is wrong, and draws who reads 
 What is left out: how fast a kernel is; the checker counts loads instead.
 """
 
+import re
 from dataclasses import dataclass
 from html import escape
 
@@ -13,7 +14,9 @@ import numpy as np
 
 from minihybrid.op import HybridError
 from minihybrid.simt.cuda import Kernel
+from minihybrid.simt.errors import LaunchError
 from minihybrid.simt.picture import Picture, draw
+from minihybrid.viz import scrolling
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,10 @@ class Verdict:
         return self.sentence
 
     def _repr_html_(self):
-        return (f"<p>{escape(self.sentence)}</p>"
-                + (self.picture.svg if self.picture else ""))
+        words = re.sub("`(.*?)`", r"<code>\1</code>", escape(self.sentence))
+        picture = "" if self.picture is None else scrolling(
+            f'<div style="width:max-content">{self.picture.svg}</div>', "who uses what")
+        return f"<p>{words}</p>{picture}"
 
 
 def check(kernel, spec, inputs, grid, block, max_loads=None):
@@ -70,14 +75,22 @@ def check(kernel, spec, inputs, grid, block, max_loads=None):
     sentence = f"not yet: {wrong}" if wrong else (
         f"{kernel.name} is right: a thread loads at most {most} element"
         f"{'s' * (most != 1)} of an array")
-    return Verdict(not wrong, sentence,
-                   draw(kernel[grid, block], *arguments()) if record else None)
+    return Verdict(not wrong, sentence, pictured(kernel[grid, block], arguments()))
+
+
+def pictured(launch, arguments):
+    """The picture of a launch; None where there is nothing to see, or too much."""
+    try:
+        picture = draw(launch, *arguments)
+    except LaunchError:
+        return None
+    return picture if picture.uses else None
 
 
 def changed_input(names, inputs, used):
     """A sentence if the kernel wrote into an input."""
     for name, before, after in zip(names, inputs, used, strict=False):
-        if not np.array_equal(before, after):
+        if not np.array_equal(before, after, equal_nan=True):
             return (f"the kernel changed its input {name}; it may write to its last "
                     "argument only")
     return None

@@ -190,9 +190,17 @@ def test_a_wrong_kernel_is_drawn_if_it_came_to_its_end():
     assert check(unguarded, lambda a: a + 10, [A], 1, 16).picture is None
 
 
+def test_what_is_too_large_to_look_at_is_only_judged():
+    many = np.full(1000, np.nan, np.float32)
+    verdict = check(adds_one, lambda a: a + 1, [many], 4, 256)
+    assert verdict.right
+    assert verdict.picture is None
+    assert "<svg" not in verdict._repr_html_()
+
+
 def test_a_notebook_shows_the_sentence_and_the_picture():
     html = check(adds_one, lambda a: a + 1, [A], 1, 8)._repr_html_()
     assert html.startswith("<p>adds_one is right: a thread loads at most 1 element")
     assert "<svg" in html
     html = check(unguarded, lambda a: a + 10, [A], 1, 16)._repr_html_()
-    assert "`if i &lt; 8:`" in html
+    assert "<code>if i &lt; 8:</code>" in html
