@@ -4,24 +4,38 @@ Takes:   a device, an operator, DeviceArrays, attributes, and the key of a rando
 Gives:   the operator's outputs, in new memory of the device.
 
 So eager and hybridized calls run the same kernels. Plans are remembered by what they
-were made for: operator, shapes, dtypes, attributes, device.
+were made for: operator, shapes, dtypes, attributes, device. A scalar is an array here:
+`x * rate` shall not be compiled again for each rate.
 What is left out: forgetting plans that are not used any more.
 """
 
+import math
+
+import numpy as np
+
 from minihybrid.array import NDArray
+from minihybrid.devicearray import placed
 from minihybrid.graph import Graph
-from minihybrid.op import Node, Spec
+from minihybrid.op import OPS, Node, Spec
+from minihybrid.ops.elementwise import scalar_like
 from minihybrid.plan import Plan
 
-PLANS = {}  # signature -> plan, and the constants that it reads
+PLANS = {}    # signature -> plan, and the constants that it reads
+NUMBERS = {}  # (device, dtype, number) -> the array of it
+KEPT = 1000   # of these at most
 
 
 def run_on_device(device, op, datas, attrs, key):
     """What `op.eager` gives on the processor: a DeviceArray, or a tuple of them."""
+    if op.pair and math.isfinite(attrs["scalar"]):
+        number = number_on(device, datas[0].dtype, attrs["scalar"])
+        name, comes_first = op.pair
+        op, datas, attrs = OPS[name], [*datas, number], {}
+        datas = datas[::-1] if comes_first else datas
     specs = tuple([Spec(d.shape, d.dtype) for d in datas])
     if op.view:  # the same numbers under another shape: a copy, no kernel
         return datas[0].copy().view(op.specs_of(specs, attrs)[1][0].shape)
-    signature = (device, op, specs, *attrs.values())
+    signature = device, op, specs, repr(attrs)  # 0.0 is not -0.0 there
     found = PLANS.get(signature)
     if found is None:
         plan = plan_of(device, op, specs, attrs)
@@ -30,6 +44,18 @@ def run_on_device(device, op, datas, attrs, key):
     plan, bound = found
     outs = plan.launch(datas, bound, key.get("key", 0))
     return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
+
+
+def number_on(device, dtype, number):
+    """A number as an array without axes on a device."""
+    signature = device, dtype, repr(number)
+    if signature not in NUMBERS:
+        if len(NUMBERS) >= KEPT:
+            NUMBERS.clear()
+        array = np.empty((), dtype)
+        array[()] = scalar_like(array, number)
+        NUMBERS[signature] = placed(array, device.context)
+    return NUMBERS[signature]
 
 
 def plan_of(device, op, specs, attrs):

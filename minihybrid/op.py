@@ -242,6 +242,8 @@ class Op:
                                      # numbers these loops need beside, as `work`
     gpu: Callable | None = None     # threads, where the loops of `cpu` are no good ones
     gpu_scratch: Callable | None = None  # what these need beside, as `scratch` says
+    pair: tuple | None = None  # of an operator with `scalar`: the name of that with an
+                               # array in its place, and whether that array comes first
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
     lower: Callable | None = None   # the same, of operators that share loops; used only

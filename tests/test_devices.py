@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import nd
+from minihybrid import eager, nd, simulated_gpu
 from minihybrid.context import check_context
 from minihybrid.device import DEVICES, Device, bucket, device_of
 from minihybrid.devicearray import DeviceArray, placed
@@ -464,3 +464,18 @@ def test_an_executor_names_the_array_that_is_elsewhere():
     assert str(error.value) == (
         "bind: the array of 'a' is on cpu(0), but ctx=simulated_gpu(0) is given; move "
         "it by x.as_in_context(simulated_gpu(0))")
+
+
+def test_a_new_scalar_is_no_new_kernel():
+    x = nd.array([1, 2, 4], ctx=simulated_gpu())
+    for y in (x * 2, 2 / x, x ** 2, x > 2):
+        y.wait_to_read()
+    before = len(eager.PLANS)
+    found = [(x * i, i / x, x ** i, x > i) for i in (3, -0.0, 0.5, float("nan"))]
+    assert len(eager.PLANS) == before + 4  # but NaN is written into the text
+    plain = nd.array([1, 2, 4])
+    for i, row in zip((3, -0.0, 0.5, float("nan")), found, strict=True):
+        wanted = plain * i, i / plain, plain ** i, plain > i
+        for got, want in zip(row, wanted, strict=True):
+            np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-6)
+            assert (np.signbit(got.asnumpy()) == np.signbit(want.asnumpy())).all()

@@ -102,12 +102,13 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
              infer=infer_broadcast, grad=broadcast_grad)
     one = {"inputs": ("data",), "attrs": {"scalar": (number, REQUIRED)},
            "infer": infer_same, "doc": f"{doc} One side is a scalar."}
-    register(scalar, **one, eager=scalar_eager, numpy=call.replace("{b}", "{scalar}"),
+    register(scalar, **one, eager=scalar_eager, pair=(f"broadcast_{name}", False),
+             numpy=call.replace("{b}", "{scalar}"),
              expr=lambda scalar: expr.replace("{b}", literal(scalar)),
              grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),))
     if rscalar:
         swapped = expr.replace("{b}", "{swap}").replace("{a}", "{b}")
-        register(rscalar, **one, eager=rscalar_eager,
+        register(rscalar, **one, eager=rscalar_eager, pair=(f"broadcast_{name}", True),
                  numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
                  expr=lambda scalar: swapped.replace("{b}", literal(scalar))
                                             .replace("{swap}", "{a}"),
