@@ -3,6 +3,8 @@
 Two toolchains compile them, each in an environment of `benchmarks/envs.py`: the current
 one, and Colab's. Where one cannot be made, its test is skipped, and says why.
 """
+import importlib.util
+import re
 import shutil
 import subprocess
 
@@ -11,6 +13,9 @@ import gpu_kernels
 import pytest
 from gpu_kernels import REPOSITORY
 from gpu_texts import PROMISED
+
+from minihybrid.codegen.cuda import build
+from minihybrid.op import HybridError
 
 
 def broken(found, capability, **wanted):
@@ -109,3 +114,13 @@ def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
     assert (found["name"], found["gpus"], found["capability"]) == ("gpu(0)", 1, [7, 5])
     assert found["shape"] == [3, 4]
     assert found["kernels"] == len(list(tmp_path.glob("*.o"))) > 3  # all on disk
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is not None,
+                    reason="the toolchain is installed here: nothing is missing")
+def test_without_a_toolchain_the_error_names_the_extra():
+    text, _ = PROMISED["five"]
+    with pytest.raises(HybridError, match=re.escape(
+            "GPU kernels need Numba's compiler for CUDA, and numba-cuda is not "
+            'installed; say `pip install "minihybrid[cuda13]"`')):
+        build(text, (7, 5))

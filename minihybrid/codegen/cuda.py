@@ -66,6 +66,7 @@ def atomic_add(a, i, value):
 
 
 # -- text to PTX -----------------------------------------------------------------------
+@functools.cache
 def load_toolchain():
     """Numba's CUDA compiler, and NVIDIA's linker.
 
@@ -78,6 +79,10 @@ def load_toolchain():
         np.row_stack = np.vstack      # the same function under this name only
     from cuda.bindings import nvjitlink
     from numba import cuda
+    try:
+        nvjitlink.version()
+    except RuntimeError:
+        raise HybridError(MISSING.format("NVIDIA's nvJitLink is not found")) from None
     return cuda, nvjitlink
 
 
@@ -199,6 +204,9 @@ def compile_ptx(text, capability):
                                   output="ptx", abi="numba")
     except NumbaError as error:
         raise HybridError(f"kernel '{name}': {_reason(error, text)}") from error
+    except RuntimeError as error:  # a library that Numba loads with the first kernel
+        found = str(error).splitlines()[0]
+        raise HybridError(MISSING.format(f"it says: {found}")) from error
     (mangled,) = re.findall(r"\.entry (\w+)\(", ptx)
     return ptx.replace(mangled, name)
 
