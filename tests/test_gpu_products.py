@@ -95,8 +95,9 @@ def test_tiles_of_many_outputs_a_thread(m, n, depth, side, transposes, monkeypat
 @pytest.mark.parametrize(("m", "n", "side"), [(20, 24, 64), (10, 20, 16)])
 @pytest.mark.parametrize("transposes", [(True, False), (False, True)])
 def test_a_long_depth_is_cut_into_parts(m, n, side, transposes, monkeypatch):
-    assert form((m, n, 1030), 1, np.dtype("float32")) == (side, 2)
+    assert form((m, n, 64 * 128), 1, np.dtype("float32")) == (side, 64)
     monkeypatch.setattr(gpuproducts, "DEEP", 20)  # the same with less to simulate
+    monkeypatch.setattr(gpuproducts, "ENOUGH", 8)
     assert form((m, n, 58), 1, np.dtype("float32")) == (side, 2)
     parts, total = check(m, n, 58, transposes)
     assert parts["work"].stores == total["work"].loads == 2 * m * n

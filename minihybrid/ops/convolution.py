@@ -38,8 +38,8 @@ from minihybrid.ops.flatshift import (
     weight_scratch,
 )
 from minihybrid.ops.gpuimages import (
-    data_lengths,
     data_product,
+    data_work,
     forward_lengths,
     forward_product,
     weight_lengths,
@@ -239,8 +239,7 @@ conv_data = register(
     scratch=lambda ins, outs, **a: _data_form(_data_numbers(*ins, a), outs[0])[1],
     gpu=lambda k, grad, weight, out, **a: data_product(
         k, grad, weight, out, _data_numbers(grad, weight, a)),
-    gpu_scratch=lambda ins, outs, **a: product_work(
-        data_lengths(_data_numbers(*ins, a)), a["num_group"], outs[0].dtype),
+    gpu_scratch=lambda ins, outs, **a: data_work(_data_numbers(*ins, a), outs[0].dtype),
     grad=lambda g, out, grad, weight, **a: (
         conv(g, weight, **a), conv_weight(g, grad, **a)),
     doc="The gradient of `_conv` with respect to the data: each output's number goes "

@@ -11,14 +11,17 @@ of the data it is, or that it lies in the padding and is zero. The gradients are
 same with other operands. A depthwise convolution is a product with one row a channel:
 then a thread sums an output.
 
+With a stride, each place of the data has been seen through some of the taps only, and
+which ones changes from place to place. Then a thread sums the gradient of one place.
+
 Source:  Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014).
-What is left out: Winograd's form; the zeros that a stride brings into the gradient of
-the data are multiplied.
+What is left out: Winograd's form; tiles for gradients of the data with strides.
 """
 
+from contextlib import ExitStack
 from math import prod
 
-from minihybrid.ops.gpuproducts import Matrix, factor, product
+from minihybrid.ops.gpuproducts import Matrix, factor, product, product_work, signs
 from minihybrid.ops.gputiles import added
 from minihybrid.ops.shapes import row_major
 
@@ -141,7 +144,7 @@ class Windows:
 
 class Spread:
     """(filter and tap, sample and place): the outputs that have seen a place through
-    a tap, as the gradient of the data sums them.
+    a tap, as the gradient of the data sums them. The strides are 1.
     """
 
     wide = along_depth = False
@@ -166,14 +169,11 @@ class Spread:
         *here, base = place
         channel, *taps = parts_of(k, depth, (s.o // s.g, *s.kernel))
         inside, terms = [], [(base, 1), (channel, prod(s.out))]
-        for y, tap, by, stride, n, step in zip(
-                here, taps, s.dilate, s.stride, s.out, row_major(s.out), strict=True):
+        for y, tap, by, n, step in zip(
+                here, taps, s.dilate, s.out, row_major(s.out), strict=True):
             name = k.name("y")
             k(f"{name} = {y} - {steps((tap, by))}")
-            inside.append(f"0 <= {name} < {n * stride}")
-            if stride > 1:
-                inside.append(f"{name} % {stride} == 0")
-                name = f"{name} // {stride}"
+            inside.append(f"0 <= {name} < {n}")
             terms.append((name, step))
         return steps(*terms), both(k, inside)
 
@@ -250,6 +250,8 @@ def data_lengths(s):
 
 def data_product(k, grad, weight, out, s):
     """The gradient of the data = weights, transposed, times gradients of outputs."""
+    if is_strided(s):
+        return strided_gradient(k, grad, weight, out, s)
     m, _, depth = lengths = data_lengths(s)
     if is_pointwise(s):
         start = f"batch * {m * depth} + " * (s.g > 1)
@@ -258,6 +260,48 @@ def data_product(k, grad, weight, out, s):
     else:
         a, b = Filters(weight, s), Spread(grad, s)
     product(k, lengths, a, b, in_images(k, s, s.c, s.size), s.g)
+
+
+def is_strided(s):
+    """Whether some places of the data have been seen through fewer taps than others."""
+    return max(s.stride) > 1
+
+
+def data_work(s, dtype):
+    """How many numbers the gradient of the data needs beside."""
+    return 0 if is_strided(s) else product_work(data_lengths(s), s.g, dtype)
+
+
+def strided_gradient(k, grad, weight, out, s):
+    """A thread sums what comes back to one place, tap by tap."""
+    filters, channels, plane = s.o // s.g, s.c // s.g, prod(s.out)
+    add, times = signs(k)
+    with k.each(("i", out.size)), ExitStack() as loops:
+        sample, channel, *axes = parts_of(k, "i", (s.n, s.c, *s.size))
+        k(f"channel = {channel}")
+        k("total = T(0)")
+        seen, taps = [], [f"tap{d}" for d in range(len(axes))]
+        for d, (at, n, stride, by, pad) in enumerate(zip(
+                axes, s.kernel, s.stride, s.dilate, s.pad, strict=True)):
+            loops.enter_context(k.block(f"for tap{d} in range({n}):"))
+            k(f"y{d} = {at} + {pad} - tap{d} * {by}")
+            if stride > 1:
+                loops.enter_context(k.block(f"if y{d} % {stride} == 0:"))
+                k(f"y{d} //= {stride}")
+            seen.append(f"0 <= y{d} < {s.out[d]}")
+        k(f"first = channel // {channels} * {filters}")
+        k(f"seen = {' and '.join(seen)}")
+        spot = steps(*zip([f"y{d}" for d in range(len(axes))], row_major(s.out),
+                          strict=True))
+        tap = steps(*zip(taps, row_major(s.kernel), strict=True))
+        with k.block(f"for o in range(first, first + {filters}):"):
+            k(f"g = {grad}[{steps((sample, s.o * plane), ('o', plane))} + {spot}]"
+              " if seen else T(0)")
+            pair = f"(o * {channels} + channel % {channels})"
+            k(f"w = {weight}[{pair} * {prod(s.kernel)} + {tap}]")
+            k(f"total {add}= g {times} w")
+        loops.close()
+        k.store("i", "total", {1: "channel"})
 
 
 def weight_lengths(s):

@@ -30,8 +30,8 @@ FEW = 8        # rows or columns, so few that tiles would be empty: a thread sum
 WARP = 32      # threads that go in step, and read best what lies side by side
 TILE = 16      # rows, columns and depth of a tile with one output a thread
 ENOUGH = 128   # blocks for all multiprocessors of a large GPU (T4: 40, H200: 132)
-DEEP = 512     # of K in a block at least, where blocks share it: else the sum of their
-               # sums costs more than is won
+DEEP = 128     # of K in a block at least, where blocks share it: it takes about as long
+               # as the kernel that adds the sums of all parts
 HIGHEST = 65535  # blocks of a grid along y, and z; along x there are 2**31 - 1
 
 
@@ -75,23 +75,26 @@ def form(lengths, batch, dtype):
     """(side of the tiles, or 0 for few rows or columns; into how many parts K is cut).
 
     A larger tile reads less from global memory; it is chosen if there are blocks for
-    all multiprocessors nevertheless, and outputs for most of its threads. Smaller ones
-    with more blocks are faster than large ones with few, but for a long K: that can be
-    cut into parts, and then there are enough blocks of any size.
+    all multiprocessors nevertheless, and outputs for most of its threads. Where there
+    are few blocks, several share a sum: each waits for memory once a tile, so many
+    short sums are sooner done than few long ones.
 
     >>> import numpy as np
     >>> single = np.dtype("float32")
     >>> form((4, 1000, 512), 1, single), form((64, 64, 64), 1, single)
     ((0, 1), (16, 1))
-    >>> form((512, 512, 512), 1, single), form((2048, 2048, 64), 1, single)
-    ((64, 1), (128, 1))
+    >>> form((512, 512, 512), 1, single), form((2048, 2048, 512), 1, single)
+    ((64, 4), (128, 1))
     >>> form((64, 64, 8192), 1, single)  # a gradient of weights
-    (64, 16)
+    (64, 64)
     """
     m, n, depth = lengths
 
     def blocks(side):
         return -(-m // side) * -(-n // side) * batch
+
+    def parts(side):
+        return max(min(2 * ENOUGH // blocks(side), depth // DEEP), 1)
 
     if min(m, n) <= FEW or not batch:
         return 0, 1
@@ -99,10 +102,9 @@ def form(lengths, batch, dtype):
     if dtype.name == "float32" and min(m, n) > TILE:
         if blocks(128) >= ENOUGH and min(m, n) > 64:
             side = 128
-        elif 4 * blocks(64) >= ENOUGH or depth >= 2 * DEEP:
+        elif 4 * blocks(64) * parts(64) >= ENOUGH:
             side = 64
-    parts = max(min(2 * ENOUGH // blocks(side), depth // DEEP), 1)
-    return side, -(-depth // piece_of(depth, parts, side))
+    return side, -(-depth // piece_of(depth, parts(side), side))
 
 
 def piece_of(depth, parts, side):
