@@ -3,10 +3,11 @@
 The simulator checks every access on the way: bounds, races, barriers, hidden float64.
 """
 import envs
+import gpu_kernels
 import numpy as np
 import pytest
 from samples_convolution import SAMPLES
-from test_gpu_compile import broken, compiled
+from test_gpu_compile import broken, tried
 
 from minihybrid import simulated_gpu, sym
 from minihybrid.device import device_of
@@ -297,13 +298,15 @@ def test_large_tiles_stay_in_registers(environment):
 
     A multiprocessor has 65536 registers: 128 for each thread of two blocks.
     """
-    names, texts = list(BUILT), []
-    for function, shapes, _ in BUILT.values():
+    promised = {}  # text -> name, figures
+    for name, (function, shapes, figures) in BUILT.items():
         specs = [Spec(shape, np.dtype("float32")) for shape in shapes]
-        texts.append(plan_of(function, specs).made.steps[0].kernel)
+        promised[plan_of(function, specs).made.steps[0].kernel] = name, figures
     wrong = {}
-    for i, capability, found in compiled(environment, texts, [(7, 5), (9, 0)]):
-        what = broken(found, capability, f64=0, local=0, **BUILT[names[i]][2])
+    for text, capability, found in tried(gpu_kernels.compiled, environment, promised,
+                                         [(7, 5), (9, 0)]):
+        name, figures = promised[text]
+        what = broken(found, capability, f64=0, local=0, **figures)
         if what or found["registers"] > 128:
-            wrong[names[i], capability] = what or found
+            wrong[name, capability] = what or found
     assert wrong == {}
