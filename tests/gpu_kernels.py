@@ -29,11 +29,12 @@ from minihybrid.simt.driver import SimulatedDriver
 REPOSITORY = Path(__file__).parent.parent
 CAPABILITIES = [(7, 5), (8, 0), (9, 0)]  # T4, A100, H100 and H200
 NARROW = re.compile(r"\ba\d+: float32\[")  # it reads float32, and computes in that
-# Where 64 bits are meant: arrays have them; draws are those of the CPU to the last bit
-# (those of a mask fit into a float32); polygamma has large factorials; NVIDIA's library
-# reduces angles beyond 100,000 with a few products of float64, in local memory.
+# Where 64 bits are meant: arrays have them, or an expression says so; draws are those of
+# the CPU to the last bit (those of a mask fit into a float32); polygamma has large
+# factorials; NVIDIA's library reduces angles beyond 100,000 with a few products of
+# float64, in local memory.
 WIDE = re.compile(
-    r"\bfloat64\[|\b(?:polygamma|gauss|draw_\w+|(?<!float32\()unit|sin|cos|tan)\(")
+    r"\bfloat64[[(]|\b(?:polygamma|gauss|draw_\w+|(?<!float32\()unit|sin|cos|tan)\(")
 LOCAL = re.compile(r"\b(?:gauss|draw_\w+|sin|cos|tan)\(")
 
 
