@@ -9,7 +9,7 @@ Numba makes PTX of the text, and NVIDIA's linker a cubin of that, in this proces
 driver could compile PTX itself, but only PTX of its own age: the PTX of a newer toolkit
 is an error on many machines. None of this needs a GPU.
 What is left out: fast mathematics, which is less exact; 16-bit floats; the size of
-blocks, which the compiler needs only for more than 256 threads of 255 registers each.
+blocks, of which a compiler makes fewer registers a thread: ours need few enough.
 """
 
 import __future__
