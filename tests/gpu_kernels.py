@@ -29,11 +29,12 @@ from minihybrid.simt.driver import SimulatedDriver
 REPOSITORY = Path(__file__).parent.parent
 CAPABILITIES = [(7, 5), (8, 0), (9, 0)]  # T4, A100, H100 and H200
 NARROW = re.compile(r"\ba\d+: float32\[")  # it reads float32, and computes in that
-# Where 64 bits are meant: arrays have them; draws are those of the CPU to the last bit
-# (those of a mask fit into a float32); polygamma has large factorials; NVIDIA's library
-# reduces angles beyond 100,000 with a few products of float64, in local memory.
+# Where 64 bits are meant: arrays have them, or an expression says so; draws are those
+# of the CPU to the last bit (those of a mask fit into a float32); polygamma has large
+# factorials; NVIDIA's library reduces angles beyond 100,000 with a few products of
+# float64, in local memory.
 WIDE = re.compile(
-    r"\bfloat64\[|\b(?:polygamma|gauss|draw_\w+|(?<!float32\()unit|sin|cos|tan)\(")
+    r"\bfloat64[\[(]|\b(?:polygamma|gauss|draw_\w+|(?<!float32\()unit|sin|cos|tan)\(")
 LOCAL = re.compile(r"\b(?:gauss|draw_\w+|sin|cos|tan)\(")
 
 
@@ -65,14 +66,35 @@ def of_samples(cases, dtypes):
             for text in of_sample(case, dtype)}
 
 
-def five_operators():
+def steps_of(function, **shapes):
+    """What a function of float32 arrays launches."""
+    graph, _ = sym.trace(function, {name: Spec(shape, np.dtype("float32"))
+                                    for name, shape in shapes.items()})
+    return Plan(graph, list(shapes), target=device_of(simulated_gpu())).made.steps
+
+
+def five_operators(n):
     """The kernel of five elementwise operators on four arrays."""
-    graph, _ = sym.trace(
-        lambda a, b, c, d: sym.relu(a * b + c) * sym.sigmoid(d),
-        {name: Spec((1000,), np.dtype("float32")) for name in "abcd"})
-    plan = Plan(graph, list("abcd"), target=device_of(simulated_gpu()))
-    (step,) = plan.made.steps
-    return step.kernel
+    (step,) = steps_of(lambda a, b, c, d: sym.relu(a * b + c) * sym.sigmoid(d),
+                       a=(n,), b=(n,), c=(n,), d=(n,))
+    return step
+
+
+def of_large():
+    """The steps of operators on arrays that keep a large GPU busy."""
+    n = 4096
+    return [
+        five_operators(2**26),
+        *steps_of(lambda a, b: sym.relu(sym.dot(a, b)), a=(n, n), b=(n, n)),
+        *steps_of(lambda a, b: sym.dot(a, b, transpose_a=True), a=(n, n), b=(n, n)),
+        *steps_of(lambda a, b: sym.dot(a, b, transpose_b=True), a=(n, n), b=(n, n)),
+        *steps_of(lambda x, w, b: sym.relu(sym.Convolution(
+            x, w, b, kernel=(3, 3), num_filter=128, pad=(1, 1))),
+            x=(32, 64, 56, 56), w=(128, 64, 3, 3), b=(128,)),
+        *steps_of(lambda x: sym.softmax(x), x=(512, 32000)),
+        *steps_of(lambda x: sym.sum(x), x=(2**26,)),
+        *steps_of(lambda x: sym.sort(x), x=(64, 1000)),
+        *steps_of(lambda x, g, b: sym.LayerNorm(x, g, b), x=(n, n), g=(n,), b=(n,))]
 
 
 def one_an_operator():

@@ -4,6 +4,7 @@ Two toolchains compile them, each in an environment of `benchmarks/envs.py`: the
 one, and Colab's. Where one cannot be made, its test is skipped, and says why.
 """
 import importlib.util
+import math
 import re
 import shutil
 import subprocess
@@ -66,11 +67,22 @@ def test_kernels_of_operators_compile():
     assert tried(gpu_kernels.wrong_in, "cuda13", texts, [(7, 5)]) == {}
 
 
-def test_a_fused_net_loads_each_input_once():
-    """Five operators on four arrays, as the target "gpu" writes them."""
-    text = gpu_kernels.five_operators()
-    for _, capability, found in tried(gpu_kernels.compiled, "cuda13", [text]):
-        assert broken(found, capability, f64=0, loads={1: 4}, stores={1: 1}) == {}
+@pytest.mark.parametrize("n, width", [(1000, 1), (2**26, 4)])
+def test_five_operators_load_each_input_once(n, width):
+    """As the target "gpu" writes them: one number a thread, or four at once."""
+    step = gpu_kernels.five_operators(n)
+    for _, capability, found in tried(gpu_kernels.compiled, "cuda13", [step.kernel]):
+        assert broken(found, capability, f64=0, loads={width: 4},
+                      stores={width: 1}) == {}
+
+
+def test_large_kernels_fit():
+    """A multiprocessor has 65,536 registers, and a block needs its own at once."""
+    steps = {step.kernel: step for step in gpu_kernels.of_large()}
+    assert max(math.prod(step.block) for step in steps.values()) == 1024
+    for text, capability, found in tried(gpu_kernels.compiled, "cuda13", steps):
+        assert gpu_kernels.faults(text, found) == [], (steps[text].name, capability)
+        assert found["registers"] * math.prod(steps[text].block) <= 2**16
 
 
 def test_faults_are_seen():

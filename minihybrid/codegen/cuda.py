@@ -8,7 +8,8 @@ Gives:   `build`, the machine code (a cubin) and its symbol, from the disk if it
 Numba makes PTX of the text, and NVIDIA's linker a cubin of that, in this process. A
 driver could compile PTX itself, but only PTX of its own age: the PTX of a newer toolkit
 is an error on many machines. None of this needs a GPU.
-What is left out: fast mathematics, which is less exact; 16-bit floats.
+What is left out: fast mathematics, which is less exact; 16-bit floats; the size of
+blocks, of which a compiler makes fewer registers a thread: ours need few enough.
 """
 
 import __future__
