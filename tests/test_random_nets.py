@@ -123,7 +123,8 @@ def conv_dilated(shape, i, j):
 def conv_transposed(shape, i, j):
     kind = pick({3: nn.Conv1DTranspose, 4: nn.Conv2DTranspose}, shape)
     small = kind and max(shape[2:]) <= 7
-    return kind(1 + i % 3, 2 + i % 2, strides=1 + j % 2, padding=j // 2 % 2) \
+    padding = j // 2 % 2 if min(shape[2:], default=0) > 1 else 0  # or nothing is left
+    return kind(1 + i % 3, 2 + i % 2, strides=1 + j % 2, padding=padding) \
         if small else None
 
 
