@@ -21,11 +21,12 @@ def test_stored_texts_are_those_of_today():
     assert {name: found["text"] for name, found in STORED.items()} == make_ptx.texts()
 
 
-def test_stored_ptx_is_what_the_compiler_makes(tmp_path):
+@pytest.mark.parametrize("environment", envs.TOOLCHAINS)
+def test_stored_ptx_is_what_compilers_make(environment, tmp_path):
     try:
-        python = envs.python_of("cuda13")
+        python = envs.python_of(environment)
     except envs.NotAvailable as reason:
-        pytest.skip(f"no PTX was made: the environment 'cuda13' {reason}")
+        pytest.skip(f"no PTX was made: the environment '{environment}' {reason}")
     root = make_ptx.FILE.parent.parent.parent
     subprocess.run([python, root / "book/make_ptx.py", tmp_path / "ptx.json"],
                    check=True, env=os.environ | {"PYTHONPATH": str(root)})
