@@ -15,38 +15,42 @@ from minihybrid.codegen.program import ARRAY, PARAM
 from minihybrid.device import device_of
 from minihybrid.launch import Recorded
 
-DEVICE = device_of(mx.gpu(0))
-DRIVER = ctypes.CDLL("libcuda.so.1")
 
-
-def noted():
+def noted(driver):
     """The first arguments of all launches so far, graphs' nodes included."""
     value = ctypes.c_uint64()
-    n = DRIVER.noted(0, ctypes.byref(value))
-    return [(DRIVER.noted(i, ctypes.byref(value)), value.value)[1] for i in range(n)]
+    n = driver.noted(0, ctypes.byref(value))
+    return [(driver.noted(i, ctypes.byref(value)), value.value)[1] for i in range(n)]
 
 
-def new(call):
-    """What a call adds to the notes."""
-    before = len(noted())
-    call()
-    return noted()[before:]
+def main():
+    """Launch alone and as a graph, with the same and with other arguments."""
+    device, driver = device_of(mx.gpu(0)), ctypes.CDLL("libcuda.so.1")
+
+    def new(call):
+        """What a call adds to the notes."""
+        before = len(noted(driver))
+        call()
+        return noted(driver)[before:]
+
+    one = Recorded(device, [scaled((ARRAY, 0), (PARAM, 0), (ARRAY, 1))], 0)
+    chain = Recorded(device, CHAIN, 512)
+    arena = chain.arena.address
+    found = {
+        "name": str(device.context), "gpus": mx.num_gpus(),
+        "capability": list(device.capability),
+        "one": new(lambda: one([11, 22], [33], 5)),
+        "changed": new(lambda: one([12, 22], [33], 5)),
+        "chain": new(lambda: chain([11, 22], [33], 5)),
+        "changed chain": new(lambda: chain([12, 22], [33], 5)),
+        "arena": [arena, arena + 256],
+    }
+    x = nd.ones((3, 4), ctx=mx.gpu(0))
+    y = nd.relu(x * 2 + 1)
+    found["shape"] = list(y.asnumpy().shape)
+    found["kernels"] = len(device.kernels)
+    print(json.dumps(found))
 
 
-one = Recorded(DEVICE, [scaled((ARRAY, 0), (PARAM, 0), (ARRAY, 1))], 0)
-chain = Recorded(DEVICE, CHAIN, 512)
-arena = chain.arena.address
-found = {
-    "name": str(DEVICE.context), "gpus": mx.num_gpus(),
-    "capability": list(DEVICE.capability),
-    "one": new(lambda: one([11, 22], [33], 5)),
-    "changed": new(lambda: one([12, 22], [33], 5)),
-    "chain": new(lambda: chain([11, 22], [33], 5)),
-    "changed chain": new(lambda: chain([12, 22], [33], 5)),
-    "arena": [arena, arena + 256],
-}
-x = nd.ones((3, 4), ctx=mx.gpu(0))
-y = nd.relu(x * 2 + 1)
-found["shape"] = list(y.asnumpy().shape)
-found["kernels"] = len(DEVICE.kernels)
-print(json.dumps(found))
+if __name__ == "__main__":
+    main()

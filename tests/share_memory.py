@@ -65,5 +65,6 @@ def jax(ctx):
     assert refused(write, ShapeError, "read-only")
 
 
-for place in (mx.cpu(), mx.simulated_gpu()):
-    {"torch": torch, "jax": jax}[sys.argv[1]](place)
+if __name__ == "__main__":
+    for place in (mx.cpu(), mx.simulated_gpu()):
+        {"torch": torch, "jax": jax}[sys.argv[1]](place)

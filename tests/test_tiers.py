@@ -164,7 +164,7 @@ def test_training_through_both_tiers_is_training(gate):
             if not wait and step == steps // 2:
                 assert {p.target for p in net.plans.values()} == {"numpy"}
                 gate.set()
-                waiting = [t for t in gc.get_objects() if isinstance(t, tiers.Tiers)
+                waiting = [t for t in gc.get_objects() if type(t) is tiers.Tiers
                            and t.preparer and not t.settled]
                 assert len(waiting) >= 3  # forward, backward, update
                 until(lambda waiting=waiting: all(t.ready for t in waiting))

@@ -33,6 +33,14 @@ RUNS = {  # (file, what runs) -> why it may
     ("codegen/compiler.py", "compile"): "the same",
     ("codegen/numpy.py", "exec"): "a plan's text, written by codegen",
     ("codegen/numpy.py", "compile"): "the same",
+    ("codegen/cuda.py", "exec"): "a GPU kernel's text, written by codegen",
+    ("codegen/cuda.py", "compile"): "the same",
+    ("simt/lockstep.py", "exec"): "the same, or a kernel that a student wrote in place",
+    ("simt/lockstep.py", "compile"): "the same",
+    ("simt/checked.py", "eval"): "the shape of a shared array, in such a text",
+    ("simt/checked.py", "compile"): "the same",
+    ("simt/fast.py", "exec"): "loops over the threads, written there",
+    ("simt/floats.py", "literal_eval"): "a number in such a text, already parsed",
     ("plan.py", "exec"): "what a call does around a plan, written by plan.py",
 }
 

@@ -33,7 +33,10 @@ class Buf(str):
 
 
 def typed(text, dtype):
-    """Fill the placeholders of one dtype: T, LOWEST, HIGHEST, and whole-number keys."""
+    """Fill the placeholders of one dtype: T, LOWEST, HIGHEST, and whole-number keys.
+
+    F is the float that its numbers are computed in: whole numbers have no halves.
+    """
     if dtype.kind == "f":
         low, high = "-INF", "INF"
     elif dtype.kind == "b":
@@ -41,6 +44,8 @@ def typed(text, dtype):
     else:
         low, high = str(np.iinfo(dtype).min), str(np.iinfo(dtype).max)
     text = text.replace("LOWEST", low).replace("HIGHEST", high)
+    wide = dtype.name if dtype.kind == "f" else "float64"
+    text = re.sub(r"\bF\(", f"{wide}(", text)
     return re.sub(r"\bU\(", "uint64(", re.sub(r"\bT\(", f"{dtype.name}(", text))
 
 

@@ -32,6 +32,7 @@ IDIOMS = {"T(0) if {a} <= 0 else {a}": "Relu", "T(1) / T({a})": "Reciprocal",
           "{a} if {a} >= {b} or {a} != {a} else {b}": "Max",
           "{a} if {a} <= {b} or {a} != {a} else {b}": "Min"}
 NAMES = "abcde"
+FLOAT64 = np.dtype("float64")
 
 
 def elementwise(draft, node, inputs):
@@ -91,11 +92,12 @@ class Builder:
                 return self.call(name, [build(arg) for arg in args])
         raise AssertionError(f"no rule for {ast.dump(tree)}")
 
-    def typed(self, value):
-        """A value or a number in the dtype of the output."""
+    def typed(self, value, dtype=None):
+        """A value or a number in a dtype, unless given that of the output."""
+        dtype = dtype or self.dtype
         if hasattr(value, "dtype"):
-            return self.draft.cast(value, self.dtype)
-        return np.asarray(value, self.dtype)
+            return self.draft.cast(value, dtype)
+        return np.asarray(value, dtype)
 
     def alike(self, a, b):
         """Two values, or one and a number, in one dtype."""
@@ -111,6 +113,9 @@ class Builder:
         """The value of a function."""
         if name == "T":
             return self.typed(args[0])
+        if name == "F":  # the same, but for whole numbers
+            is_float = self.dtype.kind == "f"
+            return self.typed(args[0], self.dtype if is_float else FLOAT64)
         if name in ("floor", "ceil"):
             (value,) = args
             return value if value.dtype.kind != "f" else \

@@ -204,10 +204,9 @@ def _smooth_l1_eager(data, *, scalar):
 smooth_l1 = register(
     "smooth_l1", inputs=("data",), attrs={"scalar": (number, 1.0)},
     infer=lambda specs, scalar: same_shape("smooth_l1", specs), eager=_smooth_l1_eager,
-    # In float64, because whole numbers have no halves.
-    expr=lambda scalar: f"T({scalar**2 / 2!r} * float64({{a}}) * float64({{a}})) "
-                        f"if abs(float64({{a}})) < {scalar**-2!r} "
-                        f"else T(abs(float64({{a}})) - {scalar**-2 / 2!r})",
+    expr=lambda scalar: f"T(F({scalar**2 / 2!r}) * F({{a}}) * F({{a}})) "
+                        f"if abs(F({{a}})) < F({scalar**-2!r}) "
+                        f"else T(abs(F({{a}})) - F({scalar**-2 / 2!r}))",
     grad=lambda g, y, a, scalar: (g * clip(a * scalar**2, a_min=-1, a_max=1),),
     doc="A parabola (s a)^2 / 2 where |a| < 1 / s^2, else |a| - 1 / (2 s^2).")
 
