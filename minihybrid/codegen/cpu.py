@@ -24,7 +24,7 @@ from minihybrid.codegen.program import (
     Step,
     numbers_of,
 )
-from minihybrid.codegen.source import Kernel
+from minihybrid.codegen.source import Kernel, type_name
 from minihybrid.codegen.team import CHUNKS
 from minihybrid.machine import threads
 from minihybrid.passes.memory import ALIGN, places, scratch_of
@@ -229,7 +229,7 @@ def _step(body, label, given, passed, kernels, calls, steps):
     extra = {"key": (KEY, 0), "size": (NUMBER, body.size)}  # the driver adds the parts
     given = [*given, *(texts[name] for name in body.numbers)]
     passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
-    kinds = [f"{_type_name(a.dtype)}[::1]" for a in body.arrays]
+    kinds = [f"{type_name(a.dtype)}[::1]" for a in body.arrays]
     kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
     text = "\n".join([f"@kernel({', '.join(kinds)})", body.text("NAME")])
     name = kernels.setdefault(text, f"k{len(kernels)}_{label}")
@@ -256,10 +256,6 @@ class Copy:
 
 def _numpy_name(dtype):
     return "bool_" if dtype.kind == "b" else dtype.name
-
-
-def _type_name(dtype):
-    return "boolean" if dtype.kind == "b" else dtype.name
 
 
 def label(node):

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from minihybrid.codegen.cpu import SUPPORTED, Table, header, label
 from minihybrid.codegen.device import IMPORTS
-from minihybrid.codegen.gpukernel import BLOCK, GpuKernel, scratch_of, type_name
+from minihybrid.codegen.gpukernel import BLOCK, GpuKernel, scratch_of
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
+from minihybrid.codegen.source import type_name
 from minihybrid.passes.memory import places
 
 __all__ = ["GpuStep", "Source", "generate", "scratch_of", "unsupported"]

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from math import prod
 
 from minihybrid.codegen.device import functions
-from minihybrid.codegen.gpurows import GpuRows, type_name
+from minihybrid.codegen.gpurows import GpuRows
 from minihybrid.codegen.gputeam import BLOCK, WARP
-from minihybrid.codegen.source import Buf, Kernel, joined_axes, place
+from minihybrid.codegen.source import Buf, Kernel, joined_axes, place, type_name
 from minihybrid.op import Node, Spec
 from minihybrid.passes.rows import rows_of
 
@@ -104,6 +104,11 @@ class GpuKernel(Kernel):
         threads are done."""
         self.parts.append((self.lines, self.launch))
         self.lines, self.launch = [], ((1, 1, 1), (1, 1, 1))
+
+    def shared(self, name, shape, dtype=None):
+        """An array that the threads of a block share; of the kernel's dtype, if no
+        other is given."""
+        self(f"{name} = cuda.shared.array({shape}, {type_name(dtype or self.dtype)})")
 
     def texts(self, name):
         """[(text of a kernel, grid, block)] under a name, in order."""

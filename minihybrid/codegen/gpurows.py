@@ -21,16 +21,6 @@ from minihybrid.passes.rows import is_literal, size_of
 SUMS = 4  # results that go through a tree together, for lack of shared memory
 
 
-def type_name(dtype):
-    """Numba's name of a dtype.
-
-    >>> from numpy import dtype
-    >>> type_name(dtype("bool"))
-    'boolean'
-    """
-    return "boolean" if dtype.kind == "b" else dtype.name
-
-
 class GpuRows(RowWriter):
     """Writes the kernels of reductions along the axes of one frame."""
 
@@ -288,8 +278,7 @@ class GpuRows(RowWriter):
         if which not in self.arrays:
             self.arrays[which] = f"s{len(self.arrays)}"
             size = self.team.along * self.team.rows
-            self.k(f"{self.arrays[which]} = "
-                   f"cuda.shared.array({size}, {type_name(dtype)})")
+            self.k.shared(self.arrays[which], size, dtype)
         return self.arrays[which]
 
     def part_at(self, node, part):

@@ -49,6 +49,16 @@ def typed(text, dtype):
     return re.sub(r"\bU\(", "uint64(", re.sub(r"\bT\(", f"{dtype.name}(", text))
 
 
+def type_name(dtype):
+    """Numba's name of a dtype.
+
+    >>> from numpy import dtype
+    >>> type_name(dtype("bool"))
+    'boolean'
+    """
+    return "boolean" if dtype.kind == "b" else dtype.name
+
+
 class Kernel:
     """Writes the body of one kernel; the `cpu` templates of operators call it.
 

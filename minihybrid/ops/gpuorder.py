@@ -8,6 +8,9 @@ Gives:   `sorted_places`, `best_place` and `running_sums`, with a block of threa
 What is left out: a line that many blocks share.
 """
 
+import numpy as np
+
+PLACE = np.dtype("int32")
 SHORTEST = 64  # of a line that is worth a block of threads
 MANY = 2**13   # lines that keep a GPU busy with a thread each
 BLOCK = 256    # threads of a line
@@ -44,7 +47,7 @@ def sorted_places(k, data, lengths, is_ascend):
     size = 1 << max(n - 1, 1).bit_length()
     k.threads(outer * inner, size)
     _line(k, n, inner)
-    k(f"s = cuda.shared.array({size}, int32)")
+    k.shared("s", size, PLACE)
     k("s[p] = p")
     k("cuda.syncthreads()")
     k("run = 2")
@@ -102,7 +105,7 @@ def best_place(k, data, lengths, sign):
     block = min(BLOCK, 1 << n.bit_length() - 1)  # so that each has a number
     k.threads(outer * inner, block)
     _line(k, n, inner)
-    k(f"s = cuda.shared.array({block}, int32)")
+    k.shared("s", block, PLACE)
     k("best = p")
     k(f"x = {data}[at + p * {inner}]")
     with k.block(f"for q in range(p + {block}, {n}, {block}):"):
@@ -137,7 +140,7 @@ def running_sums(k, data, lengths):
     outer, n, inner = lengths
     k.threads(outer * inner, BLOCK)
     _line(k, n, inner)
-    k(f"s = cuda.shared.array({BLOCK}, {k.dtype.name})")
+    k.shared("s", BLOCK)
     k("total = T(0)")
     with k.loop("start", n, 0, BLOCK):
         k("q = start + p")

@@ -23,7 +23,6 @@ from minihybrid.ops.gputiles import (
     blocked,
     deep_of,
     number,
-    start_tile,
 )
 
 FEW = 8        # rows or columns, so few that tiles would be empty: a thread sums them
@@ -179,10 +178,10 @@ def square(k, lengths, a, b, end, batch, side, ends):
     """Tiles of 16 x 16: thread (tx, ty) brings one number of each, and sums one."""
     m, n, depth = lengths
     add, times = signs(k)
-    start_tile(k, "sa", (side, side))
+    k.shared("sa", (side, side))
     # Threads in step read a column of this tile: one number more a row, and they are
     # in as many banks.
-    start_tile(k, "sb", (side, side + 1) if b.along_depth else (side, side))
+    k.shared("sb", (side, side + 1) if b.along_depth else (side, side))
     k("tx, ty = cuda.threadIdx.x, cuda.threadIdx.y")
     block = block_of(k, n, side, batch)
     k(f"row = cuda.blockIdx.y * {side} + ty")
@@ -237,7 +236,7 @@ def few(k, lengths, a, b, end, batch):
     columns = THREADS // lanes
     k.threads(-(-n // columns) * batch, THREADS)
     if lanes > 1:
-        start_tile(k, "s", m * THREADS)
+        k.shared("s", m * THREADS)
     k("t = cuda.threadIdx.x")
     lane, column = (f"t % {lanes}", f"t // {lanes}") if b.along_depth else \
         (f"t // {columns}", f"t % {columns}") if lanes > 1 else ("0", "t")

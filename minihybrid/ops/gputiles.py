@@ -41,12 +41,6 @@ def pitch_of(side):
     return side + 4
 
 
-def start_tile(k, name, shape):
-    """Shared memory of the kernel's dtype."""
-    kind = "boolean" if k.dtype.kind == "b" else k.dtype.name
-    k(f"{name} = cuda.shared.array({shape}, {kind})")
-
-
 def block_of(k, n, side, batch):
     """The text of a block's number along the columns; that in the batch is written."""
     blocks = -(-n // side)
@@ -134,7 +128,7 @@ def blocked(k, lengths, a, b, end, batch, side, ends):
     deep, pitch, first = deep_of(side), pitch_of(side), ends[0]
     each = range(side // SIDE)   # outputs of a thread, along rows and along columns
     for name in ("sa", "sb"):
-        start_tile(k, name, 2 * deep * pitch)
+        k.shared(name, 2 * deep * pitch)
     k("t = cuda.threadIdx.x")
     k(f"tx, ty = t % {SIDE} * 4, t // {SIDE} * 4")
     k(f"row0 = cuda.blockIdx.y * {side}")
