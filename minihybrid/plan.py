@@ -48,8 +48,8 @@ class Plan:
     n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
     device:      where arrays and arena are, for the target "gpu"; else `None`.
     target_note: why the target is not the one asked for, or "".
-    into:        output number -> which of `params` it is written over, of those that
-                 the argument `into` (of `plan_memory`) names.
+    into:        output number -> which of `params` it is written over on a device, of
+                 those that the argument `into` (of `plan_memory`) names.
     states:      names of variables whose new values are the last outputs of a call.
     """
 
@@ -78,8 +78,10 @@ class Plan:
                   if n.name in given and n not in read]
         self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
         self.states = graph.states
-        self.memory = plan_memory(
-            self.graph, TARGETS[self.target].scratch_of, into)
+        # On the CPU a copy costs less: a loop that writes over what it reads is not
+        # turned into vectors, since LLVM cannot see that each turn reads its own.
+        self.memory = plan_memory(self.graph, TARGETS[self.target].scratch_of,
+                                  into if self.device else None)
         self.made = TARGETS[self.target].generate(
             self.graph, self.memory, self.inputs)
         self.kernels, self.table = self.made.kernels, self.made.table
@@ -158,7 +160,6 @@ class Plan:
         else:  # all steps, by this thread
             call = f"function({args}, {key}, {self.n_kernels}, 0, 0)"
         makes = "".join(
-            f"    y{k} = bound[1][{self.into[k]}]\n" if k in self.into else
             f"    y{k} = reuse{k}()\n" if Spec(*spec).nbytes >= LARGE else
             f"    y{k} = empty(shape{k}, dtype{k})\n"
             for k, spec in enumerate(self.out_specs))

@@ -14,7 +14,9 @@ from minihybrid import (
     lr_scheduler,
     nd,
     optimizer,
+    simulated_gpu,
 )
+from minihybrid.device import device_of
 from minihybrid.files import FileError
 from minihybrid.gluon.trainer import CompiledUpdate
 from minihybrid.optimizer import Optimizer, states_in
@@ -103,7 +105,23 @@ def test_the_compiled_update_is_one_call_with_one_kernel_a_weight():
         eager.optimizer.set_learning_rate(0.1 / (step + 2))
     (compiled,) = trainer._compiled.values()  # new rates were no new program
     assert compiled.plan.target == "cpu" and compiled.plan.n_kernels == 3
-    assert len(compiled.plan.into) == 9  # each weight and its two states, in place
+
+
+def test_on_a_device_weights_and_states_are_written_in_place():
+    param = gluon.Parameter("p", shape=(5,))
+    param.initialize("ones", ctx=simulated_gpu())
+    trainer = gluon.Trainer([param], "adam", {"learning_rate": 0.1})
+    device, counts = device_of(simulated_gpu()), []
+    for _ in range(3):
+        with autograd.record():
+            loss = (param.data() ** 2).sum()
+        loss.backward()
+        before = device.n_launches
+        trainer.step(1)
+        counts.append(device.n_launches - before)
+    (compiled,) = trainer._compiled.values()
+    assert len(compiled.plan.into) == 3  # the weight and its two states
+    assert counts[1:] == [1, 1]
 
 
 # -- the parts of an optimiser ---------------------------------------------------------

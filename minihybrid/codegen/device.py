@@ -172,6 +172,17 @@ def mix(x):
     return x ^ (x >> np.uint64(31))
 
 
+def bits24(key, i, lane):
+    """24 random bits at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     int(bits24(np.uint64(7), 0, 0))
+    12104898
+    """
+    place = np.uint64(2) * np.uint64(i) + np.uint64(lane)
+    return mix(mix(key) + place) >> np.uint64(40)
+
+
 def unit(key, i, lane):
     """The number in [0, 1) at place i of a key.
 
@@ -179,9 +190,7 @@ def unit(key, i, lane):
     ...     float(unit(np.uint64(7), 0, 0)) * 2**24
     12104898.0
     """
-    bits = mix(mix(key) + np.uint64(2) * np.uint64(i) + np.uint64(lane))
-    # 24 bits, which a float32 holds: where that is wanted, there is no float64.
-    return np.float64(np.float32(np.int32(bits >> np.uint64(40))) * np.float32(2**-24))
+    return np.float64(np.int32(bits24(key, i, lane))) * 2.0**-24
 
 
 def gauss(key, i):
@@ -249,7 +258,7 @@ def draw_poisson(key, i, lam):
 # -- their names in texts --------------------------------------------------------------
 PLAIN = {f.__name__: f for f in (
     sigmoid, mod, power, cbrt, erfinv, gamma, polygamma, whole_mod, whole_power, mix,
-    unit, gauss, draw_gamma, draw_poisson)}
+    bits24, unit, gauss, draw_gamma, draw_poisson)}
 TYPED = "sigmoid mod power cbrt erfinv".split()
 
 
@@ -295,6 +304,7 @@ IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
              "uint64",
     "minihybrid.codegen.cuda": "atomic_add load4 store4",
     "minihybrid.codegen.device":
-        "INF NAN cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 gamma gauss mod "
-        "mod32 polygamma power power32 sigmoid sigmoid32 unit whole_mod whole_power",
+        "INF NAN bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 gamma "
+        "gauss mod mod32 polygamma power power32 sigmoid sigmoid32 unit whole_mod "
+        "whole_power",
 }

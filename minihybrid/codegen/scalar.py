@@ -164,5 +164,5 @@ def gamma(x):
 sigmoid = compiled(njit(**INLINE))["sigmoid"]
 _CALLED = compiled(njit(**EXACT), gamma=gamma)
 cbrt, erfinv, polygamma = map(_CALLED.get, ("cbrt", "erfinv", "polygamma"))
-draw_gamma, draw_poisson, gauss, unit = map(
-    _CALLED.get, ("draw_gamma", "draw_poisson", "gauss", "unit"))
+bits24, draw_gamma, draw_poisson, gauss, unit = map(
+    _CALLED.get, ("bits24", "draw_gamma", "draw_poisson", "gauss", "unit"))

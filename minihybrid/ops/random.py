@@ -362,10 +362,10 @@ def _mask_expr(p, axes, stream):
 def _kept_or_not(p, stream, place):
     """The text of one number of a mask.
 
-    `unit` gives multiples of 2**-24, so p, too, may be one: it fits into a float32.
+    A number in [0, 1) is 24 bits; to compare it with p, it need not become a float.
     """
-    p_up = math.ceil(p * 2**24) / 2**24
-    return (f"T(0) if float32(unit(key + U({stream}), {place}, 0)) < float32({p_up!r}) "
+    dropped = math.ceil(p * 2**24)
+    return (f"T(0) if bits24(key + U({stream}), {place}, 0) < U({dropped}) "
             f"else T({1 / (1 - p)!r})")
 
 
