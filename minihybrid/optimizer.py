@@ -468,7 +468,7 @@ class Updater:
             make = self.optimizer.create_state_multi_precision
             self.states[index] = make(index, weight)
         found = self.states[index]
-        if any(array.context != weight.context for array in states_in(found)):
+        if any(a.data.device != weight.data.device for a in states_in(found)):
             found = self.states[index] = _moved(found, weight.context)
         return found
 

@@ -187,7 +187,7 @@ class Trainer:
                     f"Trainer.step: backward has not written the gradient of "
                     f"'{param.name}' since the last step; is the parameter part of the "
                     "loss? step(..., ignore_stale_grad=True) leaves it as it is")
-        places = [self._params[i].data().context for i in indices]
+        places = [self._params[i].data().data.device for i in indices]
         for place in dict.fromkeys(places):  # one compiled call a device
             self._step([i for i, p in zip(indices, places, strict=True) if p == place])
         for i in indices:
