@@ -43,7 +43,6 @@ class Source(NamedTuple):
     n_kernels: int    # launches a call
     table: Table
     steps: list
-    nbytes_helpers: int = 0  # nobody helps
 
 
 def unsupported(graph):
