@@ -233,3 +233,11 @@ def test_kernels_of_students_are_watched_too():
     with simt.watch() as seen:
         beyond[1, 1](np.zeros(1), np.zeros(1))
     assert [one.kernel for one in seen] == ["beyond"]
+
+
+def test_a_kernel_without_a_source_is_an_error():
+    world = {}
+    exec("def typed(out): out[0] = 1", world)
+    with pytest.raises(simt.KernelError, match="'typed': its source cannot be read; "
+                                               "write it into a file or a notebook"):
+        cuda.jit(world["typed"])

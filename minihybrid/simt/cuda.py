@@ -35,7 +35,11 @@ class Kernel:
 
     def __init__(self, function):
         self.python, self.name = function, function.__name__
-        lines, first = inspect.getsourcelines(function)
+        try:
+            lines, first = inspect.getsourcelines(function)
+        except (OSError, TypeError):  # typed at Python's prompt, or no function
+            raise KernelError(f"kernel '{self.name}': its source cannot be read; "
+                              "write it into a file or a notebook's cell") from None
         tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(lines))),
                                     first - 1)
         self.text = dict(enumerate(lines, first))
