@@ -13,7 +13,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
-from minihybrid.codegen import cache, objects
+from minihybrid.codegen import cache, cpu, objects
 from minihybrid.gluon import nn
 
 ROOT = Path(mx.__file__).parent.parent
@@ -190,7 +190,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(pristine, tmp_path, mode)
     before = entries(folder)
     said = run(folder, WARNED).split("\n")
     assert said[0] == f"{ANSWER} compiled"  # two kernels, not kept, and one warning:
-    assert len(said) == 2 and f"{str(folder)!r} belongs to another user, or" in said[1]
+    assert len(said) == 2 and f"{str(folder)!r}, or one above it, belongs" in said[1]
     assert entries(folder) == before
 
 
@@ -240,6 +240,86 @@ def test_the_home_folder_has_its_sign_and_empty_means_no_choice(monkeypatch, tmp
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache.cache_dir() == str(tmp_path / ".cache" / "minihybrid")
+
+
+STRANGE = [None, "", ".", "..", "model", "./model", "~", "~nobody-has-this-name"]
+
+
+@posix
+@pytest.mark.parametrize("home", [*STRANGE, "/"])
+def test_no_folder_beside_a_model_is_the_cache(pristine, tmp_path, monkeypatch, home):
+    """Without a home, or a home without a place, nothing is kept and nothing read."""
+    monkeypatch.chdir(tmp_path)
+    (symbol, _) = sorted(path.stem for path in pristine.glob("*.o"))
+    for name in STRANGE[2:]:  # wherever one might look
+        for way in (name, f"{name}/minihybrid", f"{name}/.cache/minihybrid"):
+            shutil.copytree(pristine, os.path.normpath(tmp_path / "a" / way),
+                            dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path / "a")
+
+    def no_entry(*_):
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    seen = set()
+    for chosen in STRANGE:
+        for xdg in STRANGE:
+            for name, value in (("HOME", home), ("XDG_CACHE_HOME", xdg),
+                                ("MINIHYBRID_CACHE_DIR", chosen)):
+                monkeypatch.delenv(name, raising=False)
+                if value is not None:
+                    monkeypatch.setenv(name, value)
+            try:
+                folder = cache.cache_dir()
+            except mx.base.MXNetError as error:
+                seen.add(str(error).partition(" is ")[0])
+                continue
+            if home in ("", "/"):  # which Python takes for the same
+                assert folder in ("/", "/model", "/.cache/minihybrid")
+            else:
+                assert folder is None
+                with pytest.warns(RuntimeWarning, match="this user has no home folder"):
+                    assert cache.read(symbol) is None
+                before = entries(tmp_path)
+                with pytest.warns(RuntimeWarning, match="set MINIHYBRID_CACHE_DIR to"):
+                    cache.write(symbol, b"code")
+                assert entries(tmp_path) == before
+                cache.clear_cache()
+                assert entries(tmp_path) == before
+    assert seen == {"MINIHYBRID_CACHE_DIR"}
+
+
+@posix
+@pytest.mark.parametrize("what", ["open above", "link", "their folder", "their link"])
+def test_the_way_to_the_folder_is_closed_to_others(pristine, tmp_path, monkeypatch,
+                                                   what):
+    """Who may write above it could put a model's folder, which is ours, in its place.
+    """
+    above, models = tmp_path / "above", tmp_path / "models"
+    shutil.copytree(pristine, models / "minihybrid")
+    (symbol, _) = sorted(path.stem for path in pristine.glob("*.o"))
+    if "link" in what:
+        above.symlink_to("./models")
+    else:
+        shutil.copytree(models, above)
+    if what == "open above":
+        above.chmod(0o777)
+    theirs, real = above if "their" in what else None, os.lstat
+
+    def lstat(path):
+        found = list(real(path))
+        found[4] += os.fspath(path) == str(theirs)
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(above / "minihybrid"))
+    if what == "link":
+        assert cache.read(symbol)
+    else:
+        with pytest.warns(RuntimeWarning, match="or one above it, belongs to another"):
+            assert cache.read(symbol) is None
+    above.chmod(0o1777)  # as /tmp: others cannot touch what is ours
+    assert bool(theirs) or cache.read(symbol)
 
 
 def test_a_write_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
@@ -424,6 +504,66 @@ def test_a_compiled_net_runs_without_numba_in_its_process(tmp_path):
 
 
 # -- compilers -------------------------------------------------------------------------
+NUMBA = {"OPT": "0", "LOOP_VECTORIZE": "0", "SLP_VECTORIZE": "1", "BOUNDSCHECK": "1",
+         "DISABLE_JIT": "1", "DEBUGINFO": "1", "ENABLE_AVX": "0",
+         "FUNCTION_CACHE_SIZE": "1", "DISABLE_INTEL_SVML": "1", "DEBUG_ARRAY_OPT": "1",
+         "CAPTURED_ERRORS": "old_style", "DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
+
+
+def test_no_variable_of_numba_reaches_a_kernel_that_its_name_does_not_tell(tmp_path):
+    """Else code for one processor, or without vectors, would be kept for ever."""
+    strange = {f"NUMBA_{name}": value for name, value in NUMBA.items()}
+    answers = {}
+    for name, more in (("plain", {}), ("strange", strange),
+                       ("generic", {"NUMBA_CPU_NAME": "generic",
+                                    "NUMBA_CPU_FEATURES": ""})):
+        assert run(tmp_path / name, **more) == f"{ANSWER} compiled"
+        answers[name] = {path.name: machine_code(path.read_bytes()[32:])
+                         for path in (tmp_path / name).iterdir()}
+    assert answers["plain"] == answers["strange"]
+    assert not answers["plain"].keys() & answers["generic"].keys()
+    assert sorted(answers["plain"].values()) != sorted(answers["generic"].values())
+
+
+def machine_code(code):
+    """Without the names, in which Numba counts."""
+    from llvmlite import binding
+    return b"".join(section.data() for section in binding.ObjectFileRef.from_data(
+        code).sections() if section.is_text())
+
+
+def test_all_that_a_compiler_loads_of_us_is_part_of_the_name():
+    """Whoever changes one of these modules gets other kernels under other names."""
+    code = objects.PROGRAM.replace("serve(sys.argv[1:])", "") + "\n".join(
+        f"import {name}" for name in cpu.IMPORTS if name.startswith("minihybrid")) + """
+print(*(module.__file__ for name, module in sys.modules.items()
+        if name.startswith("minihybrid") and hasattr(module, "__file__")), sep="\\n")
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], text=True, check=True,
+                          capture_output=True)
+    loaded = set(done.stdout.split())
+    names = {Path(file).name for file in loaded}
+    assert {"driver.py", "vector.py", "machine.py", "op.py"} <= names
+    assert loaded <= {str(file) for file in cache.sources()}
+
+
+def test_a_relative_path_for_modules_does_not_lead_a_compiler_astray(tmp_path):
+    """Folders of ours have modules that are called numpy and code."""
+    paths = [str(ROOT), ".", "", "codegen", "nowhere"]
+    assert run(tmp_path, PYTHONPATH=os.pathsep.join(paths)) == f"{ANSWER} compiled"
+
+
+def test_a_compiler_with_other_packages_is_not_believed(monkeypatch):
+    monkeypatch.setattr(objects, "versions", lambda: ["numba 0.1", "llvmlite 0.1"])
+    compiler = objects.Compiler()
+    try:
+        with pytest.raises(mx.base.MXNetError, match="process finds llvmlite .* inste"
+                                                     "ad of numba 0.1, llvmlite 0.1"):
+            compiler.ask("", "k0")
+    finally:
+        compiler.end()
+
+
 def test_a_kernel_that_does_not_compile_says_why():
     with pytest.raises(mx.base.MXNetError, match="did not compile(?s:.)*nowhere"):
         objects.compile_text(
@@ -468,10 +608,14 @@ f = mx""")
 
 
 def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
-    code = ("import sys, minihybrid as mx\nsys.executable = '/nowhere/python'\n"
-            "try:\n    mx.function(lambda a: a + 1)(mx.nd.ones(1))\n"
-            "except mx.base.MXNetError as error:\n    print(error)")
-    assert "use hybridize(backend='numpy')" in run(tmp_path, code)
+    """Where Python is part of another program, it does not know its own."""
+    code = ("import sys, minihybrid as mx\n"
+            "for sys.executable in ('/nowhere/python', '', None):\n    try:\n"
+            "        mx.function(lambda a: a + 1)(mx.nd.ones(1))\n"
+            "    except mx.base.MXNetError as error:\n        print(error)")
+    said = run(tmp_path, code).split("\n")
+    assert len(said) == 3 and len(set(said)) == 2 and all(
+        "use hybridize(backend='numpy')" in line for line in said)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -4,10 +4,10 @@ Takes:   texts of kernels, object files.
 Gives:   `symbol_of`, the name of a kernel's file; `read`, `write`; `clear_cache`.
 
 A kernel's file is named by a hash of all that made it: its text, the modules that its
-text uses, the compiler's version, the processor. So an entry never has to be renewed,
-and nets that have a kernel in common share it. It is written whole and then renamed, so
-two processes cannot see half a file, and begins with its digest: damaged ones are
-compiled again.
+text uses, the compiler's version, the processor, and what the environment says of that.
+So an entry never has to be renewed, and nets that have a kernel in common share it. It
+is written whole and then renamed, so two processes cannot see half a file, and begins
+with its digest: damaged ones are compiled again.
 What is left out: a limit of its size.
 """
 
@@ -15,13 +15,13 @@ import contextlib
 import functools
 import hashlib
 import os
+import pathlib
 import re
+import stat
 import sys
 import tempfile
 import warnings
 from importlib.metadata import version
-
-import numpy as np
 
 from minihybrid.op import HybridError
 
@@ -31,8 +31,10 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 def cache_dir():
     """The folder of kernels: `MINIHYBRID_CACHE_DIR`, or one in the user's cache.
 
-    Raises:  HybridError for a relative one: it would be another in every folder in
-             which Python starts, and one may have come with a model.
+    Gives:   `None` for a user who has no home (`docker run --user 1234`), or one that
+             is no whole path: such a folder would be another wherever Python starts,
+             and one may have come with a model.
+    Raises:  HybridError if the variable is no whole path.
     """
     chosen = os.path.expanduser(os.environ.get("MINIHYBRID_CACHE_DIR", ""))
     if chosen and not os.path.isabs(chosen):
@@ -42,7 +44,8 @@ def cache_dir():
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # XDG: a relative one counts as none
         base = os.path.join(os.path.expanduser("~"), ".cache")
-    return chosen or os.path.join(base, "minihybrid")
+    usual = os.path.join(base, "minihybrid") if os.path.isabs(base) else None
+    return chosen or usual
 
 
 def _trusted(found):
@@ -52,20 +55,45 @@ def _trusted(found):
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
+def _reached(path):
+    """Whether nobody else can put another folder, or a link, in a path's place.
+
+    Each folder on the way, and each link, must be this user's or the system's, and
+    closed to others, unless all may write there but only to what is their own: /tmp.
+    """
+    if not hasattr(os, "geteuid") or path == os.path.dirname(path):
+        return True
+    above, found = os.path.dirname(path), os.lstat(path)
+    system = os.stat(os.sep).st_uid  # 0, unless in a container
+    good = found.st_uid in (system, 0, os.geteuid()) and _reached(above)
+    if good and stat.S_ISLNK(found.st_mode):
+        return _reached(os.path.normpath(
+            os.path.join(os.path.realpath(above), os.readlink(path))))
+    return good and (not found.st_mode & 0o002 or bool(found.st_mode & stat.S_ISVTX))
+
+
 def _folder():
     """The folder of kernels, made if there is none; OSError if others can write there.
 
     What lies in it is run as machine code.
     """
     folder = cache_dir()
+    if folder is None:
+        _warn("this user has no home folder; set MINIHYBRID_CACHE_DIR")
+        raise FileNotFoundError
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if not _trusted(os.stat(folder)):
-        warnings.warn(f"compiled kernels are not kept: the folder {folder!r} belongs "
-                      "to another user, or others may write there; say "
-                      "`chmod go-w` or set MINIHYBRID_CACHE_DIR to a folder of your "
-                      "own", RuntimeWarning, stacklevel=1)  # so once
+    if not (_trusted(os.stat(folder)) and _reached(os.path.normpath(folder))
+            and _reached(os.path.realpath(folder))):
+        _warn(f"the folder {folder!r}, or one above it, belongs to another user, or "
+              "others may write there; say `chmod go-w` or set MINIHYBRID_CACHE_DIR")
         raise PermissionError(folder)
     return folder
+
+
+def _warn(reason):
+    """Say why nothing is kept; one place in the text, so it is said once."""
+    warnings.warn(f"compiled kernels are not kept: {reason} to a folder of your own",
+                  RuntimeWarning, stacklevel=1)
 
 
 def clear_cache():
@@ -73,10 +101,34 @@ def clear_cache():
 
     Other files stay: somebody may have chosen a folder that has more in it.
     """
+    folder = cache_dir()
     with contextlib.suppress(OSError):
-        for name in os.listdir(cache_dir()):
+        for name in os.listdir(folder) if folder else ():
             if re.fullmatch(r"k[0-9a-f]{40}\.o", name):
-                os.unlink(os.path.join(cache_dir(), name))
+                os.unlink(os.path.join(folder, name))
+
+
+@functools.cache
+def processor():
+    """What the environment says of the processor that code is for, in Numba's words.
+
+    Read once, so that all compilers of a process have what the names of files tell.
+    Other variables of Numba do not reach them (`objects.py`).
+    """
+    return {name: os.environ[name] for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+            if name in os.environ}
+
+
+def versions():
+    """Of the packages that turn texts into machine code."""
+    return [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
+
+
+def sources():
+    """The files of all modules that a compiler may load, in order."""
+    folder = pathlib.Path(FOLDER)
+    return sorted([*folder.rglob("*.py"), folder.parent / "machine.py",
+                   folder.parent / "op.py"])
 
 
 @functools.cache
@@ -84,12 +136,11 @@ def _makers():
     """A digest of what turns texts into machine code here."""
     from llvmlite import binding  # loaded with the first plan
     found = hashlib.sha256("\n".join([
-        version("numba"), version("llvmlite"), np.__version__, sys.version,
+        *versions(), sys.version, repr(sorted(processor().items())),
         binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     ]).encode())
-    for name in sorted(name for name in os.listdir(FOLDER) if name.endswith(".py")):
-        with open(os.path.join(FOLDER, name), "rb") as file:
-            found.update(file.read())
+    for file in sources():
+        found.update(file.read_bytes())
     return found.digest()
 
 

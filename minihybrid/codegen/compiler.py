@@ -23,6 +23,7 @@ from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_machinery import PassManager
 
+from minihybrid.codegen.cache import versions
 from minihybrid.codegen.driver import ARGUMENTS, drive, enter
 from minihybrid.codegen.flat import Flat
 from minihybrid.codegen.scalar import FAST
@@ -113,8 +114,12 @@ def answer(request, symbol):
     return compile_function(drive, ARGUMENTS, symbol, enter)
 
 
-def serve():
-    """Answer requests until there are no more, or none for a while."""
+def serve(wanted):
+    """Answer requests until there are no more, or none for a while.
+
+    wanted:  the packages of who asks; code that others make would go by their names.
+    """
+    strange = sorted(set(versions()) - set(wanted))
     binding.set_option("", UNROLL)
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not disturb the answers
@@ -131,6 +136,10 @@ def serve():
         size, length = struct.unpack("<QQ", head)
         symbol, text = source.read(length).decode(), source.read(size).decode()
         try:
+            if strange:
+                raise ImportError(f"the compiler's process finds {', '.join(strange)} "
+                                  f"instead of {', '.join(wanted)}; put the folder "
+                                  "with the packages into PYTHONPATH")
             good, found = 1, answer(text, symbol)
         except Exception as error:
             good, found = 0, f"{type(error).__name__}: {error}".encode()

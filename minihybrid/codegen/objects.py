@@ -20,7 +20,14 @@ import threading
 
 import numpy as np
 
-from minihybrid.codegen.cache import FOLDER, read, symbol_of, write
+from minihybrid.codegen.cache import (
+    FOLDER,
+    processor,
+    read,
+    symbol_of,
+    versions,
+    write,
+)
 from minihybrid.machine import cores
 from minihybrid.op import HybridError
 
@@ -35,7 +42,7 @@ for name, path in {{"minihybrid": {os.path.dirname(FOLDER)!r},
     sys.modules[name] = types.ModuleType(name)  # the compiler needs little of it
     sys.modules[name].__path__ = [path]
 from minihybrid.codegen.compiler import serve
-serve()
+serve(sys.argv[1:])
 """
 
 
@@ -44,9 +51,14 @@ class Compiler:
     """A process that compiles kernels (`codegen/compiler.py`), one after the other."""
 
     def __init__(self):
+        if not sys.executable:  # Python is part of another program
+            raise OSError("sys.executable does not say which program Python is")
+        others = {k: v for k, v in os.environ.items()  # as NUMBA_OPT=0: the same code
+                  if not k.startswith(("NUMBA_", "LLVMLITE_"))}  # whatever they say
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, cwd=FOLDER)  # ours may be deleted while it runs
+            [sys.executable, "-P", "-c", PROGRAM, *versions()], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, cwd=os.path.abspath(os.sep),  # ours may go away
+            env=others | processor())
         RUNNING.add(self)
 
     def ask(self, text, symbol):
