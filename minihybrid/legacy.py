@@ -91,7 +91,7 @@ def upgraded(op, attrs, version):
         del attrs["axis"]  # there was no other way to say "over all axes"
     if op.name == "Reshape" and attrs.get("shape") in (None, "()", "[]"):
         keep = attrs.pop("keep_highest", "False") in ("True", "true", "1")
-        old = op.normalize({"shape": attrs.pop("target_shape", "()")})["shape"]
+        old = op.read({"shape": attrs.pop("target_shape", "()")})["shape"]
         if old:  # in `target_shape`, 0 stood for the one length to be found
             attrs["shape"] = str(tuple([0 if keep and i == 0 else n or -1
                                         for i, n in enumerate(old)]))

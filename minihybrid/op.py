@@ -17,6 +17,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ UNEXPECTED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 REQUIRED = object()  # the default of an attribute that must be given
 
 
-# -- attribute kinds: each turns a Python value, or its text in a file, into one form --
+# -- attribute kinds: each brings a value into one form, or raises ValueError ----------
 # A text is a number, a word, or a tuple of them, at most two deep. No parser of Python
 # sees it: a hundred thousand brackets would exhaust one.
 _ATOM = (r"(?:None|True|False|true|false|nan|[+-]?(?:inf|(?:0|[1-9][0-9]{0,39})L?"
@@ -128,6 +129,15 @@ def parsed(value):
     return _value(text)
 
 
+def _meant(text):
+    """What an attribute's text in a file stands for; a name such as `relu` is itself.
+    """
+    try:
+        return parsed(text)
+    except ValueError:
+        return text
+
+
 def _value(text):
     if text[0] in "([":
         return tuple(map(_value, _ITEMS.findall(text[1:-1])))
@@ -143,7 +153,6 @@ def _value(text):
 
 def integer(value):
     """A whole number of 64 bits."""
-    value = parsed(value)
     if isinstance(value, (bool, np.bool_)) or int(value) != value:
         raise ValueError
     if not -2**63 <= value < 2**63:
@@ -153,28 +162,88 @@ def integer(value):
 
 def number(value):
     """A real number; `inf` and `nan` are allowed."""
-    if hasattr(value, "level"):
+    if isinstance(value, str) or hasattr(value, "level"):
         raise ValueError
-    return float(parsed(value))
+    return float(value)
+
+
+def finite(value):
+    """A number that is neither infinite nor nan."""
+    value = number(value)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def positive(value):
+    """A number above 0."""
+    value = finite(value)
+    if value <= 0:
+        raise ValueError
+    return value
+
+
+def not_negative(value):
+    """A number of at least 0."""
+    value = finite(value)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def share(value):
+    """A number from 0 to 1."""
+    value = not_negative(value)
+    if value > 1:
+        raise ValueError
+    return value
+
+
+def rate(value):
+    """A probability in [0, 1)."""
+    value = share(value)
+    if value == 1:
+        raise ValueError
+    return value
+
+
+def chance(value):
+    """A probability in (0, 1]."""
+    value = share(value)
+    if value == 0:
+        raise ValueError
+    return value
+
+
+def count(value):
+    """A whole number of at least 1."""
+    value = integer(value)
+    if value < 1:
+        raise ValueError
+    return value
 
 
 def boolean(value):
     """`True` or `False`; files also write 1 and 0."""
-    value = parsed(value)
     if value not in (0, 1):
         raise ValueError
     return bool(value)
 
 
+def items(value):
+    """The values in a tuple, a list or an array; a single value in a tuple."""
+    if isinstance(value, str):
+        raise ValueError  # its letters are no values
+    return value if np.iterable(value) else (value,)
+
+
 def shape(value):
     """A whole number or a tuple of whole numbers."""
-    value = parsed(value)
-    return tuple(integer(v) for v in value) if np.iterable(value) else (integer(value),)
+    return tuple([integer(v) for v in items(value)])
 
 
 def axes(value):
     """A whole number, a tuple of whole numbers, or `None` for all axes."""
-    value = parsed(value)
     if value is None:
         return None
     return shape(value) or None if np.iterable(value) else integer(value)
@@ -182,9 +251,7 @@ def axes(value):
 
 def bounds(value):
     """A tuple of whole numbers in which `None` means "from the edge"."""
-    value = parsed(value)
-    value = value if np.iterable(value) else (value,)
-    return tuple(None if v is None else integer(v) for v in value)
+    return tuple(None if v is None else integer(v) for v in items(value))
 
 
 def dtype(value):
@@ -215,6 +282,19 @@ def choice(*names):
         return str(value)
     parse.__doc__ = f"One of {', '.join(names)}."
     return parse
+
+
+def unknown_argument(name, given, known):
+    """The sentence that a call has arguments which nobody knows.
+
+    >>> unknown_argument("Conv2D", ["stride"], ["channels", "strides"])
+    "Conv2D: no argument is called 'stride' (did you mean 'strides'?); it takes \
+channels, strides"
+    """
+    near = [m for word in given for m in get_close_matches(str(word), known, 1, 0.5)]
+    meant = f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
+    return (f"{name}: no argument is called {', '.join(map(repr, given))}{meant}; it "
+            f"takes {', '.join(known) or 'none'}")
 
 
 # -- the record ------------------------------------------------------------------------
@@ -293,7 +373,7 @@ class Op:
         for i, value in enumerate(inputs):
             if value is not None and not hasattr(value, "level"):
                 raise AttrError(
-                    f"{self.name}: input '{names[i]}' is {_describe(value)}, but an "
+                    f"{self.name}: input '{names[i]}' is {described(value)}, but an "
                     f"NDArray or a Symbol is needed; wrap it in nd.array(...)")
         return inputs, attrs
 
@@ -308,16 +388,19 @@ class Op:
             try:
                 attrs[key] = value if value is default else kind(value)
             except (ValueError, TypeError, KeyError, OverflowError):
-                raise AttrError(f"{self.name}: {key}={_short(value)} does not fit; "
-                                f"needed: {_describe_kind(kind)}") from None
+                raise _wrong_kind(self.name, key, value, kind) from None
         if given:
-            raise AttrError(f"{self.name}: no argument is called "
-                            f"{', '.join(map(repr, given))}; it takes "
-                            f"{', '.join(self.attrs) or 'none'}")
+            known = self.attrs if callable(self.inputs) else \
+                (*self.inputs, *self.attrs)
+            raise AttrError(unknown_argument(self.name, given, known))
         if not 1 <= self.count_outputs(attrs) <= MOST:
             raise AttrError(f"{self.name}: {self.count_outputs(attrs)} outputs were "
                             f"asked for; 1 to {MOST} are possible")
         return attrs
+
+    def read(self, texts):
+        """Complete attributes by their texts in a file, such as "(2, 3)"."""
+        return self.normalize({key: _meant(text) for key, text in texts.items()})
 
     def specs_of(self, ins, attrs):
         """What the shape rule says: completed specs of the inputs, and of the outputs.
@@ -419,12 +502,32 @@ def _level(value):
     return value.level
 
 
+def checked(owner, name, value, kind):
+    """A setting in the one form of its kind.
+
+    Raises:  AttrError saying what was found and what is needed.
+
+    >>> checked("Dropout", "rate", 0.5, rate)
+    0.5
+    """
+    try:
+        return kind(value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        raise _wrong_kind(owner, name, value, kind) from None
+
+
+def _wrong_kind(owner, name, value, kind):
+    return AttrError(f"{owner}: {name}={_short(value)} does not fit; needed: "
+                     f"{_describe_kind(kind)}")
+
+
 def _short(value):
-    text = repr(value)
+    text = " ".join(repr(value).split())  # an array's takes several lines
     return text if len(text) < 60 else text[:57] + "..."
 
 
-def _describe(value):
+def described(value):
+    """A value and its type, in one line of an error."""
     return f"{_short(value)} (a {type(value).__name__})"
 
 

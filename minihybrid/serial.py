@@ -205,8 +205,8 @@ def _node(entry, inputs, version, n_outputs, where):
         return Node(op, tuple(inputs), {}, name, info=info or None)
     try:
         attrs = upgraded(op, attrs, version)
-        full = op.normalize({k: v for k, v in attrs.items() if k in op.attrs
-                             and k != "num_arrays"})  # the inputs are counted
+        full = op.read({k: v for k, v in attrs.items() if k in op.attrs
+                        and k != "num_arrays"})  # the inputs are counted
     except AttrError as error:
         raise FileError(f"{where}: {error}") from None
     info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}
@@ -235,7 +235,7 @@ def _spec(info, where):
             dtype = None if int(dtype) < 0 else DTYPES[int(dtype)]
         if dtype is not None and dtype not in FLAGS:
             raise KeyError
-        shape = None if shape is None else OPS["Reshape"].normalize(
+        shape = None if shape is None else OPS["Reshape"].read(
             {"shape": shape})["shape"]
         return Spec(unknown_lengths(shape) if shape else None,
                     dtype and np.dtype(dtype)).possible()

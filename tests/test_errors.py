@@ -258,7 +258,7 @@ WRONG = [
     (
         lambda F, x: F.relu(x, alpha=1),
         mx.AttrError,
-        "relu: no argument is called 'alpha'; it takes none",
+        "relu: no argument is called 'alpha'; it takes data",
     ),
     (
         lambda F, x: F.clip(x, 0),
@@ -276,7 +276,8 @@ WRONG = [
         "Activation: act_type='gelu' does not fit; needed: one of relu, sigmoid, tanh",
     ),
     (lambda F, x: F.sum(x, axis=1.5), mx.AttrError, "sum: axis=1.5 does not fit"),
-    (lambda F, x: F.Dropout(x, p=1.5), mx.AttrError, "Dropout: p=1.5 is given"),
+    (lambda F, x: F.Dropout(x, p=1.5), mx.AttrError,
+     "Dropout: p=1.5 does not fit; needed: a probability in [0, 1)"),
     (lambda F, x: F.relu(x, x), mx.AttrError, "relu: takes 1 arguments at most, got 2"),
     (
         lambda F, x: F.relu(3),
@@ -594,7 +595,7 @@ def test_arguments_that_are_not_plain_values():
     ):
         mx.function(lambda x, table: x, target="numpy")(nd.ones((1,)), {"a": 1})
     with pytest.raises(
-        mx.AttrError, match="NDArrays are needed as arguments, found none"
+        mx.AttrError, match="NDArrays are needed as inputs, found none"
     ):
         mx.function(lambda: 1, target="numpy")()
 

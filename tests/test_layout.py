@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
-    op
+    op mistake
     base machine attribute context
     ops.shapes
     ops.elementwise
@@ -57,7 +57,7 @@ READING_ORDER = """
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.outline gluon.formats gluon.block
+    gluon.parameter gluon.hybrid gluon.inputs gluon.outline gluon.formats gluon.block
     gluon.function
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib

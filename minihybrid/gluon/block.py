@@ -16,6 +16,7 @@ from minihybrid import init as initializers
 from minihybrid import nd, np, sym
 from minihybrid.gluon.formats import FORMATS
 from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
+from minihybrid.gluon.inputs import check_names, no_array, refuse_inputs
 from minihybrid.gluon.outline import load_outline, save_outline
 from minihybrid.gluon.parameter import (
     UNIFORM,
@@ -27,8 +28,9 @@ from minihybrid.gluon.parameter import (
     fill,
 )
 from minihybrid.graph import topological
+from minihybrid.mistake import Signed
 from minihybrid.name import Prefix
-from minihybrid.op import AttrError, HybridError
+from minihybrid.op import AttrError, HybridError, described
 from minihybrid.params import save
 from minihybrid.serial import load_symbol
 from minihybrid.sym import Group, Symbol, replay
@@ -76,7 +78,7 @@ class HookHandle:
             self._block._choose_call()
 
 
-class Block:
+class Block(metaclass=Signed):
     """A piece of a network: parameters, children, and `forward`.
 
     Blocks and parameters that are assigned to attributes are registered.
@@ -85,6 +87,7 @@ class Block:
     _direct = False  # whether a HybridBlock's `forward` is written without F
 
     def __init__(self, prefix=None, params=None):
+        check_names(type(self).__name__, prefix, params)
         vars(self).update(_children={}, _reg_params={}, _counts={}, _forward_hooks=[],
                           _forward_pre_hooks=[], _op_hook=None)
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
@@ -148,7 +151,7 @@ class Block:
         """Add a child, under a name or its number."""
         if not isinstance(block, Block):
             raise AttrError(f"{type(self).__name__}: children must be Blocks, found "
-                            f"{block!r} (a {type(block).__name__})")
+                            f"{described(block)}")
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_hook(self, hook):
@@ -296,11 +299,19 @@ class Block:
             child.hybridize(active, **kwargs)
 
     # -- calling
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         """Call `forward`, and the hooks before and after it."""
+        if kwargs:
+            names = ", ".join(kwargs)
+            raise AttrError(f"{self.name}: the inputs {names} are given by name, but a "
+                            f"block takes them by their places; write net({names})")
         for hook in self._forward_pre_hooks:
             hook(self, args)
-        out = self._run(*args) if self._direct else self.forward(*args)
+        try:
+            out = self._run(*args) if self._direct else self.forward(*args)
+        except (TypeError, AttributeError) as error:
+            refuse_inputs(self, error, args)
+            raise
         for hook in self._forward_hooks:
             hook(self, args, out)
         return out
@@ -312,6 +323,9 @@ class Block:
 
     def summary(self, *inputs):
         """Print each block's output shape and number of parameters."""
+        if not arrays_in(inputs):
+            raise AttrError("summary: an array is needed, which tells the shapes; for "
+                            "example net.summary(nd.zeros((1, 3)))")
         rows, handles, counted = [], [], set()
 
         def row(block, _, out):
@@ -419,7 +433,9 @@ class HybridBlock(Block):
 
     def infer_shape(self, *args):
         """Find the shapes of parameters from the shapes of inputs."""
-        self._new_hybrid().trace(args)
+        hybrid = self._new_hybrid()
+        hybrid.key(args)  # raises if there are no arrays
+        hybrid.trace(args)
 
     def _new_hybrid(self):
         function = self._run if self._direct else self.forward
@@ -441,11 +457,15 @@ class HybridBlock(Block):
         """(plan, input arrays, bound parameters) for these arguments."""
         return self.hybrid.plan_for(*args)
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         """Run the plan if the block is hybridized; else as every Block."""
-        if self._compiled is not None:
+        if self._compiled is None or kwargs:
+            return super().__call__(*args, **kwargs)
+        try:
             return self._compiled(*args)
-        return super().__call__(*args)
+        except (TypeError, AttributeError) as error:
+            refuse_inputs(self, error, args)
+            raise
 
     def _run(self, *args):
         """Call a subclass's own `forward` with what it may rely on.
@@ -488,26 +508,27 @@ class HybridBlock(Block):
         if not all(p.known for p in waiting):
             HybridBlock.infer_shape(self, *args)
 
-    def forward(self, x, *args):
+    def forward(self, *args):
         """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
-        first = next((v for v in arrays_in((x, *args)) if isinstance(v, Symbol)), None)
+        arrays = arrays_in(args)
+        first = next((v for v in arrays if isinstance(v, Symbol)), None)
         if first is not None:
             with direct(False), self.name_scope():
                 params = {name: _beside(p.var(), first)
                           for name, p in self._reg_params.items()}
-                return self.hybrid_forward(sym, x, *args, **params)
-        if self._active and not is_tracing() and arrays_in((x,)):
-            return self._call_hybrid(x, *args)
+                return self.hybrid_forward(sym, *args, **params)
+        if not arrays:
+            raise no_array(self, args)
+        if self._active and not is_tracing():
+            return self._call_hybrid(*args)
         try:
             params = {name: p.data() for name, p in self._reg_params.items()}
         except DeferredInitializationError:
-            self.infer_shape(x, *args)
+            params = None
+        if params is None:  # not in the handler: an error there would show two
+            self.infer_shape(*args)
             params = {name: p.data() for name, p in self._reg_params.items()}
-        if not arrays_in((x,)):
-            raise AttrError(f"{self.name}: the input is {x!r:.60} (a "
-                            f"{type(x).__name__}), but an NDArray or a Symbol is "
-                            "needed; wrap it in nd.array(...)")
-        return self.hybrid_forward(nd, x, *args, **params)
+        return self.hybrid_forward(nd, *args, **params)
 
     def hybrid_forward(self, F, x, *args, **kwargs):
         """The computation, written with F's operators; subclasses write it."""

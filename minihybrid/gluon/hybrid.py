@@ -19,7 +19,7 @@ from minihybrid import np
 from minihybrid.array import STATE, NDArray
 from minihybrid.compiled import CompiledOp
 from minihybrid.gluon.parameter import Version
-from minihybrid.op import AttrError, HybridError, Spec
+from minihybrid.op import AttrError, HybridError, Spec, described
 from minihybrid.passes import expand
 from minihybrid.plan import best_target, target_of, write_states
 from minihybrid.sym import Symbol, replay, trace
@@ -221,8 +221,8 @@ class Hybrid:
         """What must be equal for a plan to fit."""
         arrays = arrays_in(args)
         if not arrays or not all(isinstance(a, NDArray) for a in arrays):
-            found = ", ".join(type(a).__name__ for a in args) or "none"
-            raise AttrError(f"{self.title}: NDArrays are needed as arguments, found "
+            found = ", ".join(map(described, args)) or "none"
+            raise AttrError(f"{self.title}: NDArrays are needed as inputs, found "
                             f"{found}; make arrays with nd.array(...)")
         if len(args) == 1 and isinstance(args[0], NDArray):
             return (*seen(arrays[0]), STATE.training)

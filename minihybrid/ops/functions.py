@@ -24,6 +24,7 @@ from minihybrid.op import (
     integer,
     number,
     optional,
+    positive,
     register,
 )
 from minihybrid.ops.elementwise import (
@@ -281,7 +282,7 @@ def _softmin(specs, data, axis, temperature, dtype):
 
 softmin = register(
     "softmin", inputs=("data",),
-    attrs={"axis": (integer, -1), "temperature": (optional(number), None),
+    attrs={"axis": (integer, -1), "temperature": (optional(positive), None),
            "dtype": (dtype, None)},
     infer=lambda specs, dtype, **attrs: (specs, [
         Spec(softmax.infer(specs, **attrs)[1][0].shape,

@@ -17,10 +17,11 @@ from minihybrid.op import (
     Spec,
     boolean,
     choice,
+    count,
     dtype,
     integer,
-    number,
     optional,
+    positive,
     register,
 )
 from minihybrid.ops.elementwise import (
@@ -246,7 +247,7 @@ fully_connected = register(
     cpu=partial(_fc_loops, product_loops), scratch=_fc_scratch,
     gpu=partial(_fc_loops, matrix_product), gpu_scratch=_fc_work,
     numpy=_fc_numpy,
-    attrs={"num_hidden": (integer, REQUIRED), "no_bias": (boolean, False),
+    attrs={"num_hidden": (count, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},
     doc="y = x W^T + b; (N, K) -> (N, num_hidden).")
 
@@ -366,7 +367,7 @@ def _log_softmax_lower(specs, data, *, axis, temperature, dtype=None):
     return out if dtype in (None, wide) else cast(out, dtype=dtype)
 
 
-SOFTMAX = {"axis": (integer, -1), "temperature": (optional(number), None),
+SOFTMAX = {"axis": (integer, -1), "temperature": (optional(positive), None),
            "dtype": (dtype, None)}
 softmax = register(
     "softmax", inputs=_softmax_inputs, infer=_softmax_infer, eager=_softmax_eager,

@@ -19,10 +19,13 @@ from minihybrid.op import (
     axes,
     boolean,
     choice,
+    count,
     integer,
+    not_negative,
     number,
     optional,
     register,
+    share,
 )
 from minihybrid.ops.elementwise import (
     block_grad,
@@ -176,7 +179,7 @@ batch_norm = register(
     "BatchNorm", "BatchNorm_v1",
     inputs=("data", "gamma", "beta", "moving_mean", "moving_var"),
     aux=("moving_mean", "moving_var"), modal=True,
-    attrs={"eps": (number, 1e-3), "momentum": (number, 0.9),
+    attrs={"eps": (not_negative, 1e-3), "momentum": (share, 0.9),
            "fix_gamma": (boolean, True), "use_global_stats": (boolean, False),
            "output_mean_var": (boolean, False), "axis": (integer, 1),
            "cudnn_off": (boolean, False), "min_calib_range": (optional(number), None),
@@ -225,7 +228,7 @@ def _layer_expand(specs, data, gamma, beta, axis, eps, output_mean_var):
 
 layer_norm = register(
     "LayerNorm", inputs=("data", "gamma", "beta"), infer=_layer_infer,
-    attrs={"axis": (integer, -1), "eps": (number, 1e-5),
+    attrs={"axis": (integer, -1), "eps": (not_negative, 1e-5),
            "output_mean_var": (boolean, False)},
     expand=_layer_expand, n_outputs=_two_more,
     doc="(x - mean) / sqrt(var + eps) * gamma + beta, with mean and variance along one "
@@ -258,7 +261,7 @@ def _group_expand(specs, data, gamma, beta, num_groups, eps, output_mean_var):
 
 group_norm = register(
     "GroupNorm", inputs=("data", "gamma", "beta"), infer=_group_infer,
-    attrs={"num_groups": (integer, 1), "eps": (number, 1e-5),
+    attrs={"num_groups": (count, 1), "eps": (not_negative, 1e-5),
            "output_mean_var": (boolean, False)},
     expand=_group_expand, n_outputs=_two_more,
     doc="LayerNorm over each of num_groups groups of channels of a sample; gamma and "
@@ -286,7 +289,7 @@ def _instance_expand(specs, data, gamma, beta, eps):
 
 instance_norm = register(
     "InstanceNorm", inputs=("data", "gamma", "beta"), infer=_instance_infer,
-    attrs={"eps": (number, 1e-3)}, expand=_instance_expand,
+    attrs={"eps": (not_negative, 1e-3)}, expand=_instance_expand,
     doc="(x - mean) / sqrt(var + eps) * gamma + beta, with mean and variance over each "
         "channel of each sample.")
 
@@ -312,7 +315,7 @@ def _l2_expand(specs, data, eps, mode):
 
 l2_normalization = register(
     "L2Normalization", inputs=("data",), infer=_floats("L2Normalization"),
-    attrs={"eps": (number, 1e-10),
+    attrs={"eps": (not_negative, 1e-10),
            "mode": (choice("instance", "channel", "spatial"), "instance")},
     expand=_l2_expand,
     doc="x / sqrt(sum(x * x) + eps), the sum over a sample (instance), over the "
@@ -344,7 +347,7 @@ def _window_rule(old, size):
 
 
 window_sum = register(
-    "_window_sum", inputs=("data",), attrs={"size": (integer, REQUIRED)},
+    "_window_sum", inputs=("data",), attrs={"size": (count, REQUIRED)},
     infer=forward(_window_rule), eager=_window_eager,
     cpu=_window_cpu, grad=lambda g, out, data, size: (window_sum(g, size=size),),
     doc="The sum over the `size` channels around each one; `size` is odd.")
@@ -362,7 +365,7 @@ def _lrn_expand(specs, data, nsize, alpha, beta, knorm):
 lrn = register(
     "LRN", inputs=("data",), infer=_floats("LRN"), expand=_lrn_expand,
     attrs={"alpha": (number, 1e-4), "beta": (number, 0.75), "knorm": (number, 2.0),
-           "nsize": (integer, REQUIRED)},
+           "nsize": (count, REQUIRED)},
     doc="x / (knorm + alpha / nsize * s)^beta, where s sums x * x over the nsize "
         "channels around each one (Krizhevsky et al., NeurIPS 2012).")
 

@@ -22,9 +22,9 @@ from minihybrid.op import (
     choice,
     dtype,
     integer,
+    items,
     number,
     optional,
-    parsed,
     register,
     shape,
 )
@@ -339,7 +339,7 @@ _triangle("triu", "broadcast_lesser_equal")
 
 def widths(value):
     """(before, after) for each axis, as a tuple of pairs."""
-    return tuple((integer(a), integer(b)) for a, b in parsed(value))
+    return tuple((integer(a), integer(b)) for a, b in items(value))
 
 
 def _flat(pad_width):

@@ -22,7 +22,6 @@ from minihybrid.op import (
     integer,
     number,
     optional,
-    parsed,
     register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
@@ -233,7 +232,7 @@ cumsum = register(
 # -- counting --------------------------------------------------------------------------
 def _bounds(bins):
     """A pair of numbers: the lowest and the highest."""
-    low, high = map(number, parsed(bins))
+    low, high = map(number, bins)
     return low, high
 
 

@@ -22,10 +22,14 @@ from minihybrid.op import (
     AttrError,
     Spec,
     boolean,
+    chance,
     choice,
     dtype,
+    finite,
     integer,
-    number,
+    not_negative,
+    positive,
+    rate,
     register,
     shape,
 )
@@ -185,7 +189,7 @@ def _one_dtype(attrs):
 def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
     """Enter a distribution under four names: numbers, arrays of them, and `_like`.
 
-    params:  name -> default, in order.
+    params:  name -> (kind, default), in order.
     eager:   (key, size, *params) -> float64 numbers.
     text:    the same for one place, over {key}, {i} and the parameters' names.
     arrays:  what the parameters are called when they are arrays, if that differs.
@@ -194,7 +198,7 @@ def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
     `_sample_x(params, shape)` a block of that shape for each element of arrays, for
     which `_draw_x` draws one number an element.
     """
-    names, given = tuple(params), {k: (number, v) for k, v in params.items()}
+    names = tuple(params)
     arrays = arrays or names
 
     def draw(key, shape, dtype, values):
@@ -227,10 +231,10 @@ def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
     letters = dict(zip(names, ("float64({a})", "float64({b})"), strict=False))
     register(f"_random_{name}", f"random_{name}", *aliases, inputs=(), random=True,
              infer=created, eager=random_eager, expr=scalar_text, doc=doc,
-             attrs=given | SHAPED | STREAMED)
+             attrs=params | SHAPED | STREAMED)
     register(f"_random_{name}_like", inputs=("data",), random=True, eager=random_eager,
              infer=lambda specs, **_: same_shape(f"{name}_like", specs),
-             expr=scalar_text, attrs=given | STREAMED, doc=f"{doc} In a given shape.",
+             expr=scalar_text, attrs=params | STREAMED, doc=f"{doc} In a given shape.",
              grad=lambda g, out, data, **_: (None,))
     drawer = register(
         f"_draw_{name}", inputs=arrays, random=True,
@@ -250,38 +254,40 @@ def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
 
 
 distribution(
-    "uniform", {"low": 0.0, "high": 1.0},
+    "uniform", {"low": (finite, 0.0), "high": (finite, 1.0)},
     lambda key, size, low, high: low + (high - low) * unit(key, size),
     "{low} + ({high} - {low}) * unit({key}, {i}, 0)",
     "Numbers that are equally likely anywhere in [low, high).", ("uniform",))
 distribution(
-    "normal", {"loc": 0.0, "scale": 1.0},
+    "normal", {"loc": (finite, 0.0), "scale": (not_negative, 1.0)},
     lambda key, size, loc, scale: loc + scale * gauss(key, size),
     "{loc} + {scale} * gauss({key}, {i})",
     "Numbers with the normal distribution, by the method of Box and Muller.",
     ("normal",), ("mu", "sigma"))
 distribution(
-    "exponential", {"lam": 1.0},
+    "exponential", {"lam": (positive, 1.0)},
     lambda key, size, lam: -np.log(1 - unit(key, size)) / lam,
     "-math.log(1 - unit({key}, {i}, 0)) / {lam}",
     "Waiting times of a rate lam; their mean is 1 / lam.")
 distribution(
-    "gamma", {"alpha": 1.0, "beta": 1.0},
+    "gamma", {"alpha": (positive, 1.0), "beta": (positive, 1.0)},
     lambda key, size, alpha, beta: beta * draw_gamma(key, size, alpha),
     "{beta} * draw_gamma({key}, {i}, {alpha})",
     "Numbers with the gamma distribution of shape alpha and scale beta.")
 distribution(
-    "poisson", {"lam": 1.0}, draw_poisson, "draw_poisson({key}, {i}, {lam})",
+    "poisson", {"lam": (not_negative, 1.0)}, draw_poisson,
+    "draw_poisson({key}, {i}, {lam})",
     "Counts of events of which lam are expected.")
 distribution(
-    "negative_binomial", {"k": 1.0, "p": 1.0},
+    "negative_binomial", {"k": (positive, 1.0), "p": (chance, 1.0)},
     lambda key, size, k, p: draw_poisson(
         key + 300 * LATER, size, draw_gamma(key, size, k) * ((1 - p) / p)),
     "draw_poisson({key} + uint64(300 * 2**32), {i}, "
     "draw_gamma({key}, {i}, {k}) * ((1 - {p}) / {p}))",
     "Failures before success number k, each try succeeding with probability p.")
 distribution(
-    "generalized_negative_binomial", {"mu": 1.0, "alpha": 1.0},
+    "generalized_negative_binomial",
+    {"mu": (not_negative, 1.0), "alpha": (positive, 1.0)},
     lambda key, size, mu, alpha: draw_poisson(
         key + 300 * LATER, size, draw_gamma(key, size, 1 / alpha) * (alpha * mu)),
     "draw_poisson({key} + uint64(300 * 2**32), {i}, "
@@ -383,16 +389,13 @@ def _mask_cpu(k, data, out, *, p, axes, stream):
 
 dropout_mask = register(
     "_dropout_mask", inputs=("data",), random=True,
-    attrs={"p": (number, 0.5), "axes": (shape, ()), "stream": (integer, 0)},
+    attrs={"p": (rate, 0.5), "axes": (shape, ()), "stream": (integer, 0)},
     infer=lambda specs, **_: same_shape("Dropout", specs), eager=_mask_eager,
     expr=_mask_expr, cpu=_mask_cpu, grad=lambda g, out, data, **_: (None,),
     doc="0 with probability p, else 1 / (1 - p), in the shape of the data.")
 
 
 def _dropout_expand(specs, data, p, mode, axes, cudnn_off, training):
-    if not 0 <= p < 1:
-        raise AttrError(f"Dropout: p={p} is given, but a probability in [0, 1) is "
-                        "needed")
     if p == 0 or not (training or mode == "always"):
         return data
     return data * dropout_mask(data, p=p, axes=axes)
@@ -400,7 +403,7 @@ def _dropout_expand(specs, data, p, mode, axes, cudnn_off, training):
 
 dropout = register(
     "Dropout", inputs=("data",), modal=True, infer=lambda specs, **_: (specs, specs),
-    attrs={"p": (number, 0.5), "mode": (choice("training", "always"), "training"),
+    attrs={"p": (rate, 0.5), "mode": (choice("training", "always"), "training"),
            "axes": (shape, ()), "cudnn_off": (boolean, False)},
     expand=_dropout_expand,
     doc="Training: each number is 0 with probability p, else divided by 1 - p.")

@@ -87,6 +87,9 @@ def axes_of(op, axis, ndim, exclude=False):
         return tuple(range(ndim))
     axis = axis if isinstance(axis, tuple) else (axis,)
     found = {axis_of(op, a, ndim) for a in axis}
+    if len(found) < len(axis):
+        raise ShapeError(f"{op}: axis={axis} names an axis of {ndim} twice; needed: "
+                         "each at most once")
     return tuple(a for a in range(ndim) if (a in found) != exclude)
 
 
