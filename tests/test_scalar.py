@@ -7,18 +7,23 @@ the whole range of float32, and LLVM's optimised text says whether it computes v
 import functools
 import math
 import re
+from contextlib import suppress
 from importlib import import_module
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
+from numba.core import compiler, registry, typed_passes
 from samples import UNIQUE, cases_of, has_samples
 from scipy import special
 
+import minihybrid as mx
+from minihybrid import nd
 from minihybrid.codegen.cpu import IMPORTS, functions
 from minihybrid.codegen.scalar import OPTIONS
 from minihybrid.codegen.source import Kernel
-from minihybrid.op import OPS, Spec
+from minihybrid.op import OPS, AttrError, Spec, number
 from minihybrid.passes import expand, fuse, optimise
 from minihybrid.sym import Symbol, trace
 
@@ -174,6 +179,72 @@ def test_a_power_that_is_known_is_exact_and_a_short_one_is_short(scalar):
     assert_exact(found, np.power(x.astype(float), np.full(x.shape, scalar, float)), x)
     (text,) = function.inspect_llvm().values()
     assert (" double" in text) == (scalar in (2.5, -3))
+
+
+# -- types -----------------------------------------------------------------------------
+NUMBERS = (0.0, -2.5, 3.0, math.inf, math.nan, 1e300, -1e-320)
+
+
+def expressions(op):
+    """The scalar expressions of an operator, for numbers that somebody may give."""
+    cases = [dict(case.attrs) for case in cases_of(op)] if has_samples(op) else []
+    names = [name for name, (kind, _) in op.attrs.items() if kind is number]
+    for attrs in [*cases, *({**cases[0], name: value} for name in names * bool(cases)
+                            for value in NUMBERS)]:
+        with suppress(AttrError):  # one that its record refuses
+            yield op.scalar(op.normalize(attrs))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_an_expression_gives_has_the_dtype_of_its_operator(dtype):
+    """So any may stand in any other: erfinv(x) ** 3 took the bits of a float64."""
+    registry.cpu_target.typing_context.refresh()
+    registry.cpu_target.target_context.refresh()
+    scope = {"np": np, "math": math}
+    for module, names in IMPORTS.items():
+        scope |= {n: getattr(import_module(module), n) for n in names.split()}
+    maker = SimpleNamespace(functions=functions)
+    letters = dict(zip("abcdefgh", "abcdefgh", strict=True))
+    found, kind = {}, numba.from_dtype(np.dtype(dtype))
+    texts = {text.format(**letters, i="(i)") for op in UNIQUE for text in
+             expressions(op) if text and not op.name.startswith("_npi_bitwise")}
+    for text in texts:
+        code = Kernel.translate(maker, text, np.dtype(dtype))
+        exec(f"def value({', '.join(letters)}, i, key):\n    return {code}", scope)
+        found[code] = str(typed_passes.type_inference_stage(
+            registry.cpu_target.typing_context, registry.cpu_target.target_context,
+            compiler.run_frontend(scope["value"]),
+            (kind,) * len(letters) + (numba.int64, numba.uint64), None).return_type)
+    assert len(found) > 300
+    assert {code: name for code, name in found.items() if name != dtype} == {}
+
+
+def test_powers_of_a_function_of_float64_compile():
+    def powers(x):
+        return [x.erfinv() ** n for n in (3, 2, -1, 0.5, 2.5)]
+
+    x, f = nd.array([0.25, -0.5]), mx.function(powers)
+    for a, b in zip(f(x), powers(x), strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-6)
+    assert [plan.target for plan in f.plans.values()] == ["cpu"]
+
+
+@pytest.mark.parametrize("scalar", [0, 1e300, 1e-320, math.inf, math.nan])
+def test_numbers_that_python_cannot_square_are_attributes_too(scalar):
+    def losses(x):
+        return nd.smooth_l1(x, scalar=scalar), nd.one_hot(
+            nd.zeros_like(x), 2, on_value=scalar, off_value=-scalar)
+
+    found = []
+    for function in (losses, mx.function(losses)):
+        x = nd.array([0, -0.5, 3, np.inf, np.nan])
+        x.attach_grad()
+        with mx.autograd.record():
+            out = function(x)
+        out[0].backward()
+        found.append([a.asnumpy() for a in (*out, *function(x), x.grad)])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 # -- vectors ---------------------------------------------------------------------------

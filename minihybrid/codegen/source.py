@@ -36,6 +36,10 @@ def typed(text, dtype):
     """Fill the placeholders of one dtype: T, LOWEST, HIGHEST, and whole-number keys.
 
     F is the float that its numbers are computed in: whole numbers have no halves.
+    Infinity and NaN are numbers, too, which Python writes as names that it has not.
+
+    >>> typed("T(inf) * a if F(-nan) < b else np.inf", np.dtype("float32"))
+    'float32(INF) * a if float32(-NAN) < b else np.inf'
     """
     if dtype.kind == "f":
         low, high = "-INF", "INF"
@@ -43,6 +47,7 @@ def typed(text, dtype):
         low, high = "False", "True"
     else:
         low, high = str(np.iinfo(dtype).min), str(np.iinfo(dtype).max)
+    text = re.sub(r"(?<![\w.])(inf|nan)\b", lambda found: found[0].upper(), text)
     text = text.replace("LOWEST", low).replace("HIGHEST", high)
     wide = dtype.name if dtype.kind == "f" else "float64"
     text = re.sub(r"\bF\(", f"{wide}(", text)

@@ -121,7 +121,7 @@ def special(name):
 erf = unary("erf", special("erf"), "erf(T({a}))",
             lambda g, y, a: g * exp(-square(a)) * (2 / math.sqrt(math.pi)),
             "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a.")
-erfinv = unary("erfinv", special("erfinv"), "erfinv(T({a}))",
+erfinv = unary("erfinv", special("erfinv"), "T(erfinv(T({a})))",
                lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
                "The inverse of erf, for numbers between -1 and 1.")
 gamma = unary("gamma", special("gamma"), "T(gamma({a}))",
@@ -202,13 +202,19 @@ def _smooth_l1_eager(data, *, scalar):
     return out.astype(data.dtype)
 
 
+def _smooth_l1_expr(scalar):
+    with np.errstate(all="ignore"):  # of 0 all numbers are on the parabola
+        sigma = np.float64(scalar * scalar)
+        half, end, less = (float(n) for n in (0.5 * sigma, 1 / sigma, 0.5 / sigma))
+    return (f"T(F({half!r}) * F({{a}}) * F({{a}})) if abs(F({{a}})) < F({end!r}) "
+            f"else T(abs(F({{a}})) - F({less!r}))")
+
+
 smooth_l1 = register(
     "smooth_l1", inputs=("data",), attrs={"scalar": (number, 1.0)},
     infer=lambda specs, scalar: same_shape("smooth_l1", specs), eager=_smooth_l1_eager,
-    expr=lambda scalar: f"T(F({scalar**2 / 2!r}) * F({{a}}) * F({{a}})) "
-                        f"if abs(F({{a}})) < F({scalar**-2!r}) "
-                        f"else T(abs(F({{a}})) - F({scalar**-2 / 2!r}))",
-    grad=lambda g, y, a, scalar: (g * clip(a * scalar**2, a_min=-1, a_max=1),),
+    expr=_smooth_l1_expr,
+    grad=lambda g, y, a, scalar: (g * clip(a * (scalar * scalar), a_min=-1, a_max=1),),
     doc="A parabola (s a)^2 / 2 where |a| < 1 / s^2, else |a| - 1 / (2 s^2).")
 
 SELU = 1.6732632423543772, 1.0507009873554805  # alpha and lambda of Klambauer et al.
