@@ -7,13 +7,14 @@
 #   make lines       lines of code per module, in reading order
 #   make bench       minihybrid beside its rivals
 #   make fuzz        ten minutes of damaged files (Linux)
+#   make mutants     small faults planted in the engine, and whether a test fails
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book test site-test lab notebooks lines bench cubins fuzz clean
+.PHONY: book test site-test lab notebooks lines bench cubins fuzz mutants clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
@@ -58,6 +59,11 @@ fuzz: $(READY)
 	    echo "make fuzz needs atheris, and there is no wheel of it for this system;" \
 	    "tests/test_fuzz_corpus.py tries the same changes without it"; exit 1; }
 	cd tests && nice -n 10 ../$(BIN)/python -m fuzz.run $(FUZZ)
+
+# Hours of one core; `MUTANTS="--room passes --count 20"` says otherwise.
+mutants: $(READY)
+	@$(BIN)/python -m pip install --quiet -r tests/mutation/requirements.txt
+	cd tests && nice -n 10 ../$(BIN)/python -m mutation.run $(MUTANTS)
 
 # Every kernel of every operator's samples, by two toolchains: an hour of one core.
 cubins: $(READY)

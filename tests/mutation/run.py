@@ -1,4 +1,4 @@
-"""Does a test fail when the code is wrong? `make mutants` plants small faults and counts.
+"""Does a test fail when the code is wrong? `make mutants` plants faults and counts.
 
     python -m mutation.run [--count 60] [--seed 1] [--room passes] [--watch lines.json]
 

@@ -7,7 +7,6 @@ import json
 import time
 
 import coverage
-
 from mutation.mutants import PACKAGE, ROOMS
 
 
