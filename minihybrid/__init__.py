@@ -49,7 +49,14 @@ from minihybrid.context import (
 from minihybrid.explain import explain
 from minihybrid.gluon import function
 from minihybrid.nd import random
-from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
+from minihybrid.op import (
+    AttrError,
+    DTypeError,
+    HybridError,
+    NumberError,
+    PlaceError,
+    ShapeError,
+)
 from minihybrid.show import show
 from minihybrid.tracing import TraceError
 from minihybrid.util import np_shape, use_np_shape
@@ -58,7 +65,8 @@ ndarray, symbol, initializer, visualization = nd, sym, init, viz
 
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
-    "ShapeError", "TraceError", "__version__", "attribute", "autograd", "base",
+    "NumberError", "PlaceError", "ShapeError", "TraceError", "__version__",
+    "attribute", "autograd", "base",
     "context", "contrib", "cpu", "current_context", "datasets", "eager", "executor",
     "explain", "function", "gluon", "gpu", "init", "initializer", "interop",
     "lr_scheduler", "metric", "model", "name", "nd", "ndarray", "np", "np_shape", "npx",

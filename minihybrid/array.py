@@ -10,6 +10,7 @@ What is left out: sparse storage; asynchronous execution on the processor.
 """
 
 import threading
+import warnings
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from minihybrid.devicearray import (
     placed,
     zeros_beside,
 )
+from minihybrid.given import fits, fitted
 from minihybrid.op import (
     OPS,
     UNEXPECTED,
@@ -29,6 +31,7 @@ from minihybrid.op import (
     HybridError,
     Node,
     Op,
+    PlaceError,
     ShapeError,
     Spec,
 )
@@ -202,7 +205,8 @@ class NDArray(Value):
         if self.data.size != 1:
             raise ShapeError(f"bool: an array of shape {self.shape} is neither true "
                              "nor false; reduce it first, for example with (x > "
-                             "0).sum()")
+                             "0).sum(); for max(x, 0) write nd.maximum(x, 0), and for "
+                             "min, and, or: nd.minimum, nd.logical_and, nd.logical_or")
         return bool(self.asscalar())
 
     def __len__(self):
@@ -229,6 +233,8 @@ class NDArray(Value):
 
         Under `record()` every form has a gradient: what cannot be sliced is taken.
         """
+        if isinstance(key, NDArray):
+            self._warn_of_mask(key)
         key = places(key)
         taped = STATE.recording and self.node is not None
         part = None if taped else look_up(self.data, key)
@@ -242,16 +248,38 @@ class NDArray(Value):
 
     def __setitem__(self, key, value):
         self._writable("x[...] = y")
+        if isinstance(key, NDArray):
+            self._warn_of_mask(key)
         key = places(key)
         value = value.data if isinstance(value, NDArray) else value
+        kind = type(value)
+        if kind is not DeviceArray and not (
+                kind is float and self.data.dtype.kind == "f"
+                or fits(value, self.data.dtype)):
+            value = fitted("x[...] = y", value, self.data.dtype)
         if type(self.data) is np.ndarray and isinstance(value, DeviceArray):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:
             value = value.item()  # a (1,) array is a number, as x[0, 0] gives it
         try:
             self.data[key] = value
-        except (ValueError, IndexError) as error:
+        except IndexError as error:
+            raise _no_place("x[...] = y", error, key, self.shape) from None
+        except ValueError as error:
             raise ShapeError(f"x[...] = y: {error}") from None
+
+    def _warn_of_mask(self, key):
+        """Say that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1."""
+        if key.shape != self.shape or key.data.dtype.kind != "f" or \
+                len(key.shape) == 1 and key.size < 3:
+            return
+        numbers = np.asarray(key.data)
+        if ((numbers == 0) | (numbers == 1)).all():
+            warnings.warn(
+                "x[...]: an index in the shape of x with only 0 and 1 names places 0 "
+                "and 1; to choose by a condition, write nd.where(x > 0, x, other), or "
+                "x[(x > 0).astype('bool')] for the numbers alone", UserWarning,
+                stacklevel=3)
 
     def _writable(self, what):
         if STATE.recording and self.node is not None:
@@ -379,9 +407,30 @@ def look_up(data, key):
             return data.part(key)
         part = np.asarray(data[key])
     except IndexError as error:
-        raise ShapeError(f"x[...]: {error}; the array has shape "
-                         f"{data.shape}") from None
+        raise _no_place("x[...]", error, key, data.shape) from None
+    except ValueError:
+        raise ShapeError(f"x[{_shown(key)}]: a step of 0 leads nowhere; write another "
+                         "step, or 0 for the first element") from None
     return part if part.flags.c_contiguous else part.copy()
+
+
+def _no_place(what, error, key, shape):
+    """The error that an array has no such place, or that this is no index."""
+    said = str(error)
+    if said.startswith("only integers"):
+        said = f"{_shown(key)} is no index; needed: whole numbers, slices, ..., None," \
+               " or arrays of whole numbers or of booleans"
+    return PlaceError(f"{what}: {said}; the array has shape {shape}")
+
+
+def _shown(key):
+    """An index as it was written, or nearly so."""
+    if isinstance(key, tuple):
+        return ", ".join(map(_shown, key))
+    if isinstance(key, slice):
+        ends = ":".join("" if v is None else repr(v) for v in (key.start, key.stop))
+        return ends + f":{key.step}" * (key.step is not None)
+    return "..." if key is Ellipsis else " ".join(repr(key).split())[:60]
 
 
 def dense(stype):

@@ -14,12 +14,17 @@ from minihybrid.array import NDArray, dense
 from minihybrid.context import check_context
 from minihybrid.device import DEVICES
 from minihybrid.devicearray import new_array, placed
-from minihybrid.op import OPS, AttrError
+from minihybrid.given import fitted
+from minihybrid.mistake import signed
+from minihybrid.op import OPS, AttrError, checked, positive
 from minihybrid.ops.infix import FUNCTIONS, Part, namespace
 from minihybrid.ops.random import seed
 
+FLOAT = np.dtype("float32")
+
 
 # -- making arrays ---------------------------------------------------------------------
+@signed
 def array(source_array, ctx=None, dtype=None):
     """An array of given numbers; float32 unless the source has a dtype of its own.
 
@@ -30,23 +35,22 @@ def array(source_array, ctx=None, dtype=None):
     """
     context = check_context(ctx)
     if dtype is None:
-        dtype = source_array.dtype if isinstance(source_array, NDArray) else np.float32
+        dtype = source_array.dtype if isinstance(source_array, NDArray) else FLOAT
     if isinstance(source_array, NDArray):
         source_array = source_array.data
     elif isinstance(source_array, (list, tuple)) and source_array and \
             all(isinstance(v, NDArray) for v in source_array):
         source_array = [np.asarray(v.data) for v in source_array]
-    try:
-        source = np.asarray(source_array, dtype)
-    except (ValueError, TypeError) as error:
-        raise AttrError(f"nd.array: {error}") from None
+    source = fitted("nd.array", source_array, dtype)
     return NDArray(placed(source.reshape(source.shape or (1,)), context))
 
 
+@signed
 def empty(shape, ctx=None, dtype="float32"):
     """An array whose numbers nobody has set yet."""
-    shape = shape if np.iterable(shape) else (shape,)
-    return NDArray(new_array(shape, dtype or "float32", check_context(ctx)))
+    attrs = OPS["_zeros"].normalize({"shape": shape, "dtype": dtype or "float32"})
+    OPS["_zeros"].specs_of((), attrs)  # raises for a shape that there is not
+    return NDArray(new_array(attrs["shape"], attrs["dtype"], check_context(ctx)))
 
 
 class CSRNDArray(NDArray):
@@ -77,37 +81,43 @@ def _created(op, ctx, stype=None, **attrs):
         return _created(op, None, **attrs)
 
 
-def zeros(shape, ctx=None, dtype="float32", stype=None, out=None, **_):
+@signed
+def zeros(shape, ctx=None, dtype="float32", stype=None, out=None):
     """An array of zeros."""
     result = _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
     return result if out is None else out.copy_from(result)
 
 
-def ones(shape, ctx=None, dtype="float32", stype=None, out=None, **_):
+@signed
+def ones(shape, ctx=None, dtype="float32", stype=None, out=None):
     """An array of ones."""
     result = _created("_ones", ctx, stype, shape=shape, dtype=dtype)
     return result if out is None else out.copy_from(result)
 
 
+@signed
 def full(shape, val, ctx=None, dtype="float32", out=None):
     """An array of one value."""
     result = _created("_full", ctx, shape=shape, value=val, dtype=dtype)
     return result if out is None else out.copy_from(result)
 
 
+@signed
 def arange(start, stop=None, step=1.0, repeat=1, ctx=None, dtype="float32"):
     """start, start + step, ... below stop; one number alone is the stop."""
     return _created("_arange", ctx, start=start, stop=stop, step=step, repeat=repeat,
                     dtype=dtype)
 
 
+@signed
 def linspace(start, stop, num, endpoint=True, ctx=None, dtype="float32"):
     """`num` numbers at equal distances, from start to stop."""
     return _created("_linspace", ctx, start=start, stop=stop, num=num,
                     endpoint=endpoint, dtype=dtype)
 
 
-def eye(N, M=0, k=0, ctx=None, dtype="float32", **_):
+@signed
+def eye(N, M=0, k=0, ctx=None, dtype="float32"):
     """An N x M array (N x N for M=0) with ones on the diagonal k.
 
     >>> eye(2, 3, 1).asnumpy().tolist()
@@ -202,6 +212,8 @@ class Random:
 
     def exponential(self, scale=1.0, shape=None, dtype=None, ctx=None, out=None):
         """Waiting times with the mean `scale`."""
+        scale = scale if hasattr(scale, "level") else \
+            checked("random.exponential", "scale", scale, positive)
         return self._draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out)
 
     def gamma(self, alpha=1.0, beta=1.0, shape=None, dtype=None, ctx=None, out=None):

@@ -42,6 +42,14 @@ class AttrError(HybridError, TypeError):
     """An unknown, missing or malformed operator argument."""
 
 
+class NumberError(HybridError, OverflowError, ValueError):
+    """A number that a dtype cannot hold."""
+
+
+class PlaceError(ShapeError, IndexError):
+    """An index outside of an array."""
+
+
 class Spec(NamedTuple):
     """What is known of a value before it exists: its shape and its dtype.
 

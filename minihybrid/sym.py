@@ -15,7 +15,7 @@ from minihybrid.attribute import FLAGS, AttrScope, shown, written
 from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
 from minihybrid.name import NameManager, Prefix, hint
 from minihybrid.nd import Random
-from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Spec
+from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, PlaceError, Spec
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 from minihybrid.util import is_np_shape
@@ -84,6 +84,23 @@ def _refuse(what, why, instead):
 
 NOT_YET = "a symbol stands for numbers that are not there yet"
 IMPERATIVE = "or leave this block imperative, without hybridize()"
+
+
+def _no_number(what):
+    return _refuse(what, NOT_YET,
+                   f"return x from the block and convert the result, {IMPERATIVE}")
+
+
+def _no_numpy(what):
+    return _refuse(what, NOT_YET, f"use F's operators instead of NumPy's, {IMPERATIVE}")
+
+
+def _no_shape(what):
+    return _refuse(
+        what, f"{NOT_YET}, and the graph must do for other shapes, too",
+        "use the codes of reshape (0 keeps an axis, -1 infers one) or operators that "
+        "take the shape from an array, such as F.zeros_like and F.broadcast_like, "
+        f"{IMPERATIVE}")
 
 
 class Symbol(Value):
@@ -159,26 +176,24 @@ class Symbol(Value):
 
     # -- what only arrays can do
     __bool__ = _refuse("bool(x)", f"{NOT_YET}, so Python cannot choose a branch",
-                       f"write F.where(condition, a, b), {IMPERATIVE}")
-    __float__ = __int__ = __index__ = asscalar = item = _refuse(
-        "float(x)", NOT_YET,
-        f"return x from the block and convert the result, {IMPERATIVE}")
-    asnumpy = tolist = __array__ = _refuse(
-        "x.asnumpy()", NOT_YET, f"use F's operators instead of NumPy's, {IMPERATIVE}")
-    _refuse_shape = _refuse(
-        "x.shape", f"{NOT_YET}, and the graph must do for other shapes, too",
-        f"use the codes of reshape (0 keeps an axis, -1 infers one) or operators "
-        f"that take the shape from an array, such as F.zeros_like and "
-        f"F.broadcast_like, {IMPERATIVE}")
-    shape = property(lambda self: self._told().shape)
-    size = property(lambda self: self._told().size)
-    ndim = property(lambda self: len(self._told().shape))
-    dtype = property(lambda self: self._told().dtype)
-    context = ctx = property(_refuse_shape)
+                       "write F.where(condition, a, b), F.maximum(x, 0) for max(x, 0), "
+                       f"{IMPERATIVE}")
+    __float__, __int__, __index__, asscalar, item = map(_no_number, (
+        "float(x)", "int(x)", "x as a whole number", "x.asscalar()", "x.item()"))
+    asnumpy, tolist, __array__ = map(_no_numpy, (
+        "x.asnumpy()", "x.tolist()", "x as NumPy's array"))
+    shape = property(lambda self: self._told("shape").shape)
+    size = property(lambda self: self._told("size").size)
+    ndim = property(lambda self: len(self._told("ndim").shape))
+    dtype = property(lambda self: self._told("dtype").dtype)
+    context = property(lambda self: _no_shape("x.context")(self))
+    ctx = property(lambda self: _no_shape("x.ctx")(self))
 
-    def _told(self):
+    def _told(self, what):
         """The spec, where a `forward` without F may ask for it."""
-        return self.spec if is_direct() and self.spec.known else self._refuse_shape()
+        if is_direct() and self.spec.known:
+            return self.spec
+        return _no_shape(f"x.{what}")(self)
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
         "x += y", "a graph has no memory to overwrite", "write x = x + y")
@@ -237,7 +252,7 @@ class Symbol(Value):
                              "function the number of an output is needed; use slice or "
                              "slice_axis")
         if not -len(self.refs) <= key < len(self.refs):
-            raise IndexError(f"symbol[{key}]: there are {len(self.refs)} outputs")
+            raise PlaceError(f"symbol[{key}]: there are {len(self.refs)} outputs")
         return type(self)([self.refs[key]])
 
     # -- what it needs and gives

@@ -13,8 +13,9 @@ import numpy as onp
 from minihybrid.array import NDArray
 from minihybrid.context import CPU, check_context
 from minihybrid.devicearray import placed
+from minihybrid.given import fitted
 from minihybrid.np.array import _Symbol, ndarray
-from minihybrid.op import OPS, AttrError, HybridError, ShapeError
+from minihybrid.op import OPS, HybridError, ShapeError
 from minihybrid.ops.random import seed
 from minihybrid.tracing import is_direct
 
@@ -40,10 +41,8 @@ def array(object, dtype=None, ctx=None):
     elif isinstance(object, (list, tuple)):
         object = _opened(object)
     own = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
-    try:
-        made = onp.asarray(object, own if dtype is None else dtype, order="C")
-    except (ValueError, TypeError) as error:
-        raise AttrError(f"np.array: {error}") from None
+    made = fitted("np.array", object, own if dtype is None else dtype)
+    made = onp.asarray(made, order="C")
     return _Symbol.constant(made.copy()) if is_direct() else \
         ndarray(placed(made, context))
 

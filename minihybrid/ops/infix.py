@@ -14,7 +14,7 @@ from numbers import Integral, Number
 
 from minihybrid.attribute import KNOWN, AttrScope
 from minihybrid.context import check_context
-from minihybrid.op import OPS, AttrError, ShapeError
+from minihybrid.op import OPS, AttrError, PlaceError, ShapeError
 from minihybrid.ops.tiling import split_v2
 
 
@@ -117,7 +117,10 @@ class Value:
         if len(keys) > len(shape) or any(
                 isinstance(k, Integral) and not -n <= k < n
                 for k, n in zip(keys, shape, strict=False)):
-            raise ShapeError(f"x[{key!r}]: outside of shape {shape}")
+            raise PlaceError(f"x[{key!r}]: outside of shape {shape}")
+        if any(isinstance(k, slice) and k.step == 0 for k in keys):
+            raise ShapeError(f"x[{key!r}]: a step of 0 leads nowhere; write another "
+                             "step, or 0 for the first element")
         ranges = [
             slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys
         ]
@@ -151,6 +154,28 @@ class Value:
     def T(self):
         """The axes reversed."""
         return OPS["transpose"](self)
+
+
+def _no_sign(sign, cure):
+    def method(self, *_):
+        raise AttrError(f"{sign}: arrays know no such sign here; write {cure}")
+    return method
+
+
+# Signs of Python that MXNet's legacy arrays do not have; those of mx.np know more.
+for _names, _sign, _cure in (
+        ("matmul rmatmul", "x @ y", "dot(x, y), or batch_dot(x, y) for batches"),
+        ("floordiv rfloordiv", "x // y", "floor(x / y)"),
+        ("divmod rdivmod", "divmod(x, y)", "floor(x / y) and x % y"),
+        ("and rand", "x & y", "logical_and(x, y)"),
+        ("or ror", "x | y", "logical_or(x, y)"),
+        ("xor rxor", "x ^ y", "logical_xor(x, y)"),
+        ("invert", "~x", "logical_not(x)"),
+        ("lshift rlshift", "x << y", "x * 2 ** y"),
+        ("rshift rrshift", "x >> y", "floor(x / 2 ** y)"),
+        ("round", "round(x)", "x.round()")):
+    for _name in _names.split():
+        setattr(Value, f"__{_name}__", _no_sign(_sign, _cure))
 
 
 def _method(name, op):

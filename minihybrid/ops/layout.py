@@ -11,6 +11,7 @@ from math import ceil
 
 import numpy as np
 
+from minihybrid.given import holds
 from minihybrid.op import (
     REQUIRED,
     AttrError,
@@ -503,7 +504,12 @@ zeros = register("_zeros", "zeros", inputs=(), attrs=CREATE, infer=created,
 ones = register("_ones", "ones", inputs=(), attrs=CREATE, infer=created,
                 eager=lambda *, shape, dtype: np.ones(shape, dtype or np.float32),
                 expr=lambda shape, dtype: "T(1)", doc="An array of ones.")
-full = register("_full", "full", inputs=(), infer=created, eager=_full_eager,
+def _full_infer(specs, shape, dtype, value):
+    holds("full", value, dtype)
+    return created(specs, shape, dtype)
+
+
+full = register("_full", "full", inputs=(), infer=_full_infer, eager=_full_eager,
                 attrs={"shape": (shape, REQUIRED), "value": (number, REQUIRED),
                        "dtype": (dtype, np.dtype("float32"))},
                 expr=lambda shape, dtype, value: literal(value),
@@ -521,7 +527,11 @@ def _arange_infer(specs, start, stop, step, repeat, dtype):
         raise AttrError(f"arange: start={first}, stop={last}, step={step}, "
                         f"repeat={repeat}; needed: finite numbers, a step that is not "
                         "0, and no negative repeat")
+    if first != last:
+        holds("arange", first, dtype)
     length = max(ceil((last - first) / step), 0)
+    if length:
+        holds("arange", first + (length - 1) * step, dtype)
     return specs, [Spec((length * repeat,), np.dtype(dtype or np.float32))]
 
 
