@@ -278,7 +278,7 @@ def optional(kind):
     """The same kind, with `None` allowed."""
     def parse(value):
         return None if value in (None, "None") else kind(value)
-    parse.__doc__ = f"{kind.__doc__.rstrip('.')}, or `None`."
+    parse.__doc__ = f"{_words(kind).rstrip('.')}, or `None`."
     return parse
 
 
@@ -463,7 +463,9 @@ def register(name, *aliases, **fields):
     """Make an operator's record and enter it under its name and its aliases."""
     op = Op(name=name, **fields)
     for key in (name, *aliases):
-        assert key not in OPS, f"two operators are called {key}"
+        if key in OPS:
+            raise HybridError(f"register: two operators are called {key}; choose "
+                              "another name")
         OPS[key] = op
     PLACES[op] = _statement()
     return op
@@ -539,5 +541,10 @@ def described(value):
     return f"{_short(value)} (a {type(value).__name__})"
 
 
+def _words(kind):
+    """What a kind takes, in words; `python -OO` leaves only its name."""
+    return kind.__doc__ or kind.__name__.replace("_", " ").capitalize()
+
+
 def _describe_kind(kind):
-    return kind.__doc__[0].lower() + kind.__doc__[1:].rstrip(".")
+    return _words(kind)[0].lower() + _words(kind)[1:].rstrip(".")

@@ -487,6 +487,23 @@ def test_import_loads_no_compiler_and_no_plotting(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+def test_without_docstrings_and_asserts_everything_is_there(tmp_path):
+    """`python -OO`, of the compilers, too: no word of a docstring is needed to run."""
+    code = """import importlib, pkgutil, minihybrid as mx
+names = [found.name for found in pkgutil.walk_packages(mx.__path__, "minihybrid.")]
+for name in names:
+    importlib.import_module(name)
+print(__debug__, len(names) > 150)
+try:
+    mx.nd.softmax(mx.nd.ones(2), axis="b")
+except mx.base.MXNetError as error:
+    print(error)
+""" + PROGRAM
+    assert run(tmp_path, code, PYTHONOPTIMIZE="2").split("\n") == [
+        "False True", "softmax: axis='b' does not fit; needed: integer",
+        f"{ANSWER} compiled"]
+
+
 def test_the_numpy_target_needs_no_compiler(tmp_path):
     code = (
         "import sys, minihybrid as mx\n"
