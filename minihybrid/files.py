@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 
-from minihybrid.op import HybridError
+from minihybrid.op import AttrError, HybridError, described
 
 MAX_TEXT = 1 << 23  # bytes of JSON; Python's values take some twenty times as much
 
@@ -27,7 +27,7 @@ def read_whole(fname):
     Raises:  FileError, also for what is no regular file: a pipe may never end.
     """
     try:
-        with open(fname, "rb", opener=_open_at_once) as file:
+        with open(path_of(fname), "rb", opener=_open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise FileError(f"cannot read '{fname}': it is a device or a pipe; "
                                 "needed: a regular file")
@@ -41,13 +41,24 @@ def _open_at_once(fname, flags):
     return os.open(fname, flags | getattr(os, "O_NONBLOCK", 0))
 
 
+def path_of(fname):
+    """A file's name.
+
+    Raises:  AttrError for what is neither a text nor a path.
+    """
+    if not isinstance(fname, (str, os.PathLike)):
+        raise AttrError(f"file name: {described(fname)} is none; needed: a text or a "
+                        "path, such as 'net.params'")
+    return fname
+
+
 def write_whole(fname, data):
     """Replace a file at once: an interrupted write leaves the old one as it was.
 
     The new file has the permissions of the old one; a link still points to it.
     Raises:  FileError, also for what is no regular file, which would be replaced.
     """
-    target = os.path.realpath(fname)
+    target = os.path.realpath(path_of(fname))
     if os.path.exists(target) and not os.path.isfile(target):
         raise FileError(f"cannot write '{fname}': it is a folder, a device or a pipe; "
                         "needed: the name of a regular file")

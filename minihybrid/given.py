@@ -2,7 +2,7 @@
 
 Takes:   lists, numbers, NumPy arrays, and whatever NumPy makes an array of.
 Gives:   `fitted`, NumPy's array of them, in a dtype that holds each; `fits` and
-         `holds`, whether it does.
+         `holds`, whether it does; `dtype_of`.
 
 A dtype of floats rounds, as IEEE says, up to infinity. One of whole numbers cuts
 fractions off, as C does, but a number beyond its ends would become another one.
@@ -44,6 +44,17 @@ def fitted(owner, source, dtype):
             holds(owner, number.item(), dtype)
     with np.errstate(over="ignore"):  # the answer is infinity
         return found.astype(dtype, copy=False)
+
+
+def dtype_of(owner, value):
+    """NumPy's dtype for a dtype or its name.
+
+    Raises:  AttrError for what is none of numbers.
+
+    >>> dtype_of("cast", "float16")
+    dtype('float16')
+    """
+    return checked(owner, "dtype", "float32" if value is None else value, dtype_kind)
 
 
 def fits(value, dtype):

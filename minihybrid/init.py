@@ -13,15 +13,28 @@ import re
 import numpy as np
 
 from minihybrid import nd
-from minihybrid.op import AttrError, ShapeError
+from minihybrid.given import fitted
+from minihybrid.mistake import Settings
+from minihybrid.nd import NDArray
+from minihybrid.op import (
+    AttrError,
+    ShapeError,
+    checked,
+    described,
+    finite,
+    not_negative,
+    positive,
+)
 from minihybrid.params import load
 
 
-class Initializer:
+class Initializer(Settings):
     """The parent: biases and running means become 0, scales 1, the rest by the child.
 
     >>> Constant(3).init_array("weight", nd.zeros((1, 2)))
     """
+
+    KINDS = {"scale": finite, "sigma": not_negative, "magnitude": positive}
 
     def __init__(self, **kwargs):
         self._kwargs = kwargs
@@ -62,6 +75,8 @@ class Constant(Initializer):
 
     def __init__(self, value=0.0):
         super().__init__(value=value)
+        if not isinstance(value, NDArray):
+            fitted(f"{type(self).__name__}: value", value, "float32")
         self.value = value
 
     def _init_weight(self, name, array):
@@ -144,6 +159,7 @@ class MSRAPrelu(Xavier):
     """
 
     def __init__(self, factor_type="avg", slope=0.25):
+        slope = checked("MSRAPrelu", "slope", slope, finite)
         super().__init__("gaussian", factor_type, 2 / (1 + slope**2))
         self._kwargs = {"factor_type": factor_type, "slope": slope}
 
@@ -197,6 +213,10 @@ class Mixed(Initializer):
 
     def __init__(self, patterns, initializers):
         super().__init__(patterns=patterns, initializers=initializers)
+        for name, given in (("patterns", patterns), ("initializers", initializers)):
+            if not isinstance(given, (list, tuple)):
+                raise AttrError(f"Mixed: {name}={described(given)}, but a list is "
+                                "needed")
         if len(patterns) != len(initializers):
             raise AttrError(f"Mixed: {len(patterns)} patterns for {len(initializers)} "
                             "initialisers; one for each is needed")
@@ -220,6 +240,9 @@ class Load(Initializer):
     def __init__(self, param, default_init=None, verbose=False):
         super().__init__(default_init=default_init)
         found = load(param) if isinstance(param, str) else param
+        if not hasattr(found, "items"):
+            raise AttrError(f"Load: param={described(found)}, but a dict of arrays by "
+                            "name is needed, or the name of a file with one")
         self.param = {re.sub("^(arg|aux):", "", name): a for name, a in found.items()}
         self.default_init = create(default_init)
 

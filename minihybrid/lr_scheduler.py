@@ -9,11 +9,13 @@ What is left out: messages when the rate changes.
 """
 
 import math
+from numbers import Integral
 
-from minihybrid.op import AttrError
+from minihybrid.mistake import Settings
+from minihybrid.op import AttrError, checked, finite, integer
 
 
-class LRScheduler:
+class LRScheduler(Settings):
     """The parent: a base rate, reached after `warmup_steps` updates.
 
     warmup_mode:  "linear" climbs from `warmup_begin_lr` to the base rate, "constant"
@@ -21,12 +23,17 @@ class LRScheduler:
     Raises:       AttrError for steps, rates or modes that make no schedule.
     """
 
+    KINDS = {"base_lr": finite, "warmup_begin_lr": finite, "warmup_steps": integer,
+             "factor": finite, "stop_factor_lr": finite, "final_lr": finite,
+             "power": finite}
+    CALLED = {"power": "pwr"}
+
     def __init__(self, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0,
                  warmup_mode="linear"):
         self.base_lr, self.warmup_final_lr = base_lr, base_lr
         self.warmup_steps, self.warmup_begin_lr = warmup_steps, warmup_begin_lr
         self.warmup_mode = warmup_mode
-        self.require(isinstance(warmup_steps, int) and warmup_steps >= 0,
+        self.require(self.warmup_steps >= 0,
                      f"warmup_steps={warmup_steps!r}, but a whole number from 0 on")
         self.require(warmup_begin_lr <= base_lr,
                      f"warmup_begin_lr={warmup_begin_lr}, but at most "
@@ -68,9 +75,10 @@ class FactorScheduler(LRScheduler):
     def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01,
                  warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        self.require(step >= 1, f"step={step}, but at least 1")
-        self.require(factor <= 1, f"factor={factor}, but at most 1")
-        self.step, self.factor, self.stop_factor_lr = step, factor, stop_factor_lr
+        self.step = checked("FactorScheduler", "step", step, integer)
+        self.factor, self.stop_factor_lr = factor, stop_factor_lr
+        self.require(self.step >= 1, f"step={step}, but at least 1")
+        self.require(self.factor <= 1, f"factor={factor}, but at most 1")
         self.count = 0  # the updates whose factor is in base_lr already
 
     def after_warmup(self, num_update):
@@ -88,11 +96,12 @@ class MultiFactorScheduler(LRScheduler):
                  warmup_mode="linear"):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         rises = isinstance(step, list) and step and \
+            all(isinstance(s, Integral) for s in step) and \
             all(a < b for a, b in zip([0, *step], step, strict=False))
         self.require(rises,
                      f"step={step!r}, but a list of rising whole numbers from 1 on")
-        self.require(factor <= 1, f"factor={factor}, but at most 1")
         self.step, self.factor, self.cur_step_ind = step, factor, 0
+        self.require(self.factor <= 1, f"factor={factor}, but at most 1")
 
     def after_warmup(self, num_update):
         """The rate: base_lr itself changes, so setting it has an effect any time."""

@@ -11,8 +11,15 @@ import math
 
 import numpy as np
 
+from minihybrid.mistake import Signed
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError, ShapeError
+from minihybrid.op import (
+    UNEXPECTED,
+    AttrError,
+    HybridError,
+    ShapeError,
+    described,
+)
 
 REGISTRY = {}  # name in lower case -> class
 
@@ -46,7 +53,7 @@ def create(metric, *args, **kwargs):
     return REGISTRY[metric.lower()](*args, **kwargs)
 
 
-class EvalMetric:
+class EvalMetric(metaclass=Signed):
     """The parent: a sum and the number of things in it, whose quotient is the metric.
 
     A child gives `measure`: one batch -> what is added to the sum and to the number.
@@ -72,7 +79,15 @@ class EvalMetric:
         """Add batches: arrays, or lists of as many labels as predictions."""
         labels, preds = self.pairs(labels, preds)
         for label, pred in zip(labels, preds, strict=True):
-            total, count = self.measure(as_numpy(label), as_numpy(pred))
+            label, pred = as_numpy(label), as_numpy(pred)
+            try:
+                total, count = self.measure(label, pred)
+            except HybridError:
+                raise
+            except UNEXPECTED as error:
+                raise ShapeError(
+                    f"{self.name}: labels of shape {label.shape} and predictions of "
+                    f"shape {pred.shape} do not go together ({error})") from None
             self.sum_metric += float(total)  # in double precision
             self.num_inst += int(count)
 
@@ -81,6 +96,11 @@ class EvalMetric:
 
         Raises:  ShapeError if there are more of one than of the other.
         """
+        for given in (labels, preds):
+            if not isinstance(given, (NDArray, list, tuple, np.ndarray)):
+                raise AttrError(f"{self.name}: {described(given)} is given, but arrays "
+                                "of labels and of predictions, or lists of them, are "
+                                "needed")
         labels = [labels] if isinstance(labels, NDArray) else list(labels)
         preds = [preds] if isinstance(preds, NDArray) else list(preds)
         if len(labels) != len(preds):

@@ -1,8 +1,9 @@
 """Chapter 10. Calls that do not fit: one sentence in place of Python's.
 
 Takes:   classes and functions that users call, and the arguments of a call.
-Gives:   `Signed`, the metaclass of classes that say what they take; `signed`, the same
-         for a function; `misfit`, what is wrong with a call.
+Gives:   `Signed`, the metaclass of classes that say what they take; `Settings`, whose
+         attributes have kinds; `signed`, the same for a function; `misfit`, what is
+         wrong with a call.
 
 A call that fits costs nothing more: only after Python's TypeError is it looked at.
 What is left out: types; each argument is checked where it is read, by its kind.
@@ -12,7 +13,7 @@ import functools
 import inspect
 from abc import ABCMeta
 
-from minihybrid.op import AttrError, HybridError, unknown_argument
+from minihybrid.op import AttrError, HybridError, checked, unknown_argument
 
 Parameter = inspect.Parameter
 BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -91,6 +92,27 @@ height
     def __signature__(cls):
         """What `help` and notebooks show: the arguments of `__init__`."""
         return inspect.signature(functools.partial(cls.__init__, None))
+
+
+class Settings(metaclass=Signed):
+    """A parent whose attributes are of a kind each, also when they are set later.
+
+    >>> from minihybrid.op import rate
+    >>> class Noise(Settings):
+    ...     KINDS = {"rate": rate}
+    >>> noise = Noise(); noise.rate = 2
+    Traceback (most recent call last):
+    minihybrid.op.AttrError: Noise: rate=2 does not fit; needed: a probability in [0, 1)
+    """
+
+    KINDS = {}    # attribute -> what brings a value into its form
+    CALLED = {}   # attribute -> the argument that it comes from, if it has another name
+
+    def __setattr__(self, name, value):
+        if name in self.KINDS:
+            value = checked(type(self).__name__, self.CALLED.get(name, name), value,
+                            self.KINDS[name])
+        super().__setattr__(name, value)
 
 
 def signed(function):

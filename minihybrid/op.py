@@ -223,6 +223,14 @@ def chance(value):
     return value
 
 
+def length(value):
+    """A whole number of at least 0."""
+    value = integer(value)
+    if value < 0:
+        raise ValueError
+    return value
+
+
 def count(value):
     """A whole number of at least 1."""
     value = integer(value)
@@ -299,7 +307,10 @@ def unknown_argument(name, given, known):
     "Conv2D: no argument is called 'stride' (did you mean 'strides'?); it takes \
 channels, strides"
     """
-    near = [m for word in given for m in get_close_matches(str(word), known, 1, 0.5)]
+    initials = {"".join(part[:1] for part in k.split("_")): k for k in known}
+    near = [m for word in map(str, given) for m in
+            ([initials[word]] if len(word) > 1 and word in initials  # lr
+             else get_close_matches(word, known, 1))]
     meant = f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
     return (f"{name}: no argument is called {', '.join(map(repr, given))}{meant}; it "
             f"takes {', '.join(known) or 'none'}")

@@ -10,21 +10,30 @@ Source:  the rules, names and defaults are those of MXNet 1.9.1, whose numbers t
          give; here without sparse gradients and the optimisers for many machines.
 """
 
-import inspect
 import math
 
 import numpy as np
 
 from minihybrid import nd
+from minihybrid.mistake import Settings
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError
+from minihybrid.op import (
+    AttrError,
+    finite,
+    length,
+    not_negative,
+    optional,
+    positive,
+    rate,
+    share,
+)
 from minihybrid.ops.elementwise import abs_, clip, sqrt, square
 from minihybrid.ops.infix import FUNCTIONS
 
 maximum = FUNCTIONS["maximum"]
 
 
-class Optimizer:
+class Optimizer(Settings):
     """The parent: learning rate, weight decay, and how often each weight was updated.
 
     rescale_grad:   every gradient is multiplied by it, usually 1 / batch size.
@@ -43,6 +52,11 @@ class Optimizer:
     """
 
     n_states, decay_first = 0, False
+    KINDS = {"lr": finite, "wd": finite, "rescale_grad": finite, "momentum": share,
+             "clip_gradient": optional(positive), "clip_weights": optional(positive),
+             "beta1": rate, "beta2": rate, "gamma1": share, "gamma2": share,
+             "rho": share, "epsilon": not_negative, "begin_num_update": length}
+    CALLED = {"lr": "learning_rate"}
 
     def __init__(self, rescale_grad=1.0, param_idx2name=None, wd=0.0,
                  clip_gradient=None, learning_rate=None, lr_scheduler=None, sym=None,
@@ -200,13 +214,7 @@ class Optimizer:
         if klass is None:
             raise AttrError(f"optimizer '{name}' is unknown; there are "
                             f"{', '.join(sorted(Optimizer.opt_registry))}")
-        try:
-            return klass(**kwargs)
-        except TypeError as error:
-            signatures = map(inspect.signature, klass.__mro__[:-1])
-            known = sorted({k for s in signatures for k in s.parameters} - {"kwargs"})
-            raise AttrError(f"optimizer '{name}': {error}; its settings are "
-                            f"{', '.join(known)}") from None
+        return klass(**kwargs)
 
 
 register, create = Optimizer.register, Optimizer.create_optimizer

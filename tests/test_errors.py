@@ -642,10 +642,12 @@ def test_a_forgotten_forward():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: nn.Dense(0), "units=0, but a whole number of at least 1 is needed"),
+        (lambda: nn.Dense(0),
+         "units=0 does not fit; needed: a whole number of at least 1"),
         (lambda: nn.Dense(2.5), "units=2.5"),
         (lambda: nn.Dense(2, activation="gelu"), "act_type='gelu' does not fit"),
-        (lambda: nn.Dropout(1.5), "rate=1.5, but a probability in [0, 1) is needed"),
+        (lambda: nn.Dropout(1.5),
+         "rate=1.5 does not fit; needed: a probability in [0, 1)"),
         (lambda: nn.HybridLambda("gelu"), "'gelu' is neither a function nor the name"),
         (lambda: nn.Lambda(3), "3 is neither a function nor the name"),
         (

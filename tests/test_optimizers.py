@@ -129,7 +129,7 @@ def test_names_in_any_case_create_optimizers_and_wrong_ones_are_errors():
     assert type(optimizer.create("SGD")) is optimizer.SGD
     with pytest.raises(AttrError, match="'sdg' is unknown; there are adadelta, "):
         optimizer.create("sdg")
-    with pytest.raises(AttrError, match="argument 'lr'; its settings .*momentum"):
+    with pytest.raises(AttrError, match="'lr' .*mean 'learning_rate'.*momentum"):
         optimizer.create("sgd", lr=1)
 
 

@@ -9,7 +9,7 @@ What is left out: activations that later releases of MXNet added (SiLU is Swish)
 from minihybrid import init as initializers
 from minihybrid import sym
 from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import AttrError
+from minihybrid.op import checked, count, finite, not_negative
 
 QUARTER = initializers.Constant(0.25)
 
@@ -44,10 +44,7 @@ class LeakyReLU(HybridBlock):
 
     def __init__(self, alpha, prefix=None, params=None):
         super().__init__(prefix, params)
-        if not alpha >= 0:
-            raise AttrError(f"LeakyReLU: alpha={alpha}, but a slope of at least 0 is "
-                            "needed")
-        self._alpha = alpha
+        self._alpha = checked("LeakyReLU", "alpha", alpha, not_negative)
 
     def hybrid_forward(self, F, x):
         """Apply the function."""
@@ -66,6 +63,7 @@ class PReLU(HybridBlock):
     def __init__(self, alpha_initializer=QUARTER, in_channels=1,
                  prefix=None, params=None):
         super().__init__(prefix, params)
+        in_channels = checked("PReLU", "in_channels", in_channels, count)
         self.alpha = self.params.get("alpha", shape=(in_channels,),
                                      init=alpha_initializer)
 
@@ -82,7 +80,7 @@ class ELU(HybridBlock):
 
     def __init__(self, alpha=1.0, prefix=None, params=None):
         super().__init__(prefix, params)
-        self._alpha = alpha
+        self._alpha = checked("ELU", "alpha", alpha, finite)
 
     def hybrid_forward(self, F, x):
         """Apply the function."""
@@ -119,7 +117,7 @@ class Swish(HybridBlock):
 
     def __init__(self, beta=1.0, prefix=None, params=None):
         super().__init__(prefix, params)
-        self._beta = beta
+        self._beta = checked("Swish", "beta", beta, finite)
 
     def hybrid_forward(self, F, x):
         """Apply the function."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from minihybrid import init as initializers
 from minihybrid import nd, np, sym
+from minihybrid.given import dtype_of
 from minihybrid.gluon.formats import FORMATS
 from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
 from minihybrid.gluon.inputs import check_names, no_array, refuse_inputs
@@ -288,6 +289,7 @@ class Block(metaclass=Signed):
 
     def cast(self, dtype):
         """Change the dtype of all parameters."""
+        dtype_of(self.name, dtype)  # raises before anything is changed
         for child in self._children.values():
             child.cast(dtype)
         for param in self._params.values():

@@ -13,7 +13,7 @@ from numbers import Integral
 
 from minihybrid.gluon.activations import Activation
 from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import AttrError
+from minihybrid.op import AttrError, checked, length
 from minihybrid.ops.convolution import LAYOUTS
 
 
@@ -43,9 +43,10 @@ class _Conv(HybridBlock):
     def __init__(self, channels, kernel_size, strides=1, padding=0, dilation=1,
                  groups=1, layout=None, activation=None, use_bias=True,
                  weight_initializer=None, bias_initializer="zeros", in_channels=0,
-                 prefix=None, params=None, **more):
+                 prefix=None, params=None):
         super().__init__(prefix, params)
         layer = type(self).__name__
+        checked(layer, "in_channels", in_channels, length)
         for name, value in (("channels", channels), ("groups", groups)):
             _lengths(layer, name, value, 1, 1)
         if channels % groups or in_channels % groups:
@@ -59,7 +60,7 @@ class _Conv(HybridBlock):
             for key, (name, value, lowest) in lengths.items()}
         self._kwargs |= {"num_filter": channels, "num_group": groups,
                          "no_bias": not use_bias,
-                         "layout": _layout(layer, layout, self._n), **more}
+                         "layout": _layout(layer, layout, self._n)}
         shape = (channels, in_channels // groups) if self._op == "Convolution" else \
             (in_channels, channels // groups)
         with self.name_scope():
@@ -127,12 +128,12 @@ class _ConvTranspose(_Conv):
                  dilation=1, groups=1, layout=None, activation=None, use_bias=True,
                  weight_initializer=None, bias_initializer="zeros", in_channels=0,
                  prefix=None, params=None):
-        layer = type(self).__name__
-        adj = _lengths(layer, "output_padding", output_padding, self._n, 0)
         super().__init__(
             channels, kernel_size, strides, padding, dilation, groups, layout,
             activation, use_bias, weight_initializer, bias_initializer, in_channels,
-            prefix, params, adj=adj)
+            prefix, params)
+        self._kwargs["adj"] = _lengths(type(self).__name__, "output_padding",
+                                       output_padding, self._n, 0)
 
 
 class Conv1DTranspose(_ConvTranspose):

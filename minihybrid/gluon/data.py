@@ -19,13 +19,24 @@ import numpy as np
 
 from minihybrid import nd
 from minihybrid.gluon.parameter import in_world
+from minihybrid.mistake import Signed
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError, HybridError
+from minihybrid.op import (
+    AttrError,
+    HybridError,
+    checked,
+    count,
+    described,
+    integer,
+    optional,
+    positive,
+)
+from minihybrid.op import length as lengths
 from minihybrid.ops.random import STREAM
 
 
 # -- datasets --------------------------------------------------------------------------
-class Dataset:
+class Dataset(metaclass=Signed):
     """The parent: a child gives `__len__` and `__getitem__`."""
 
     def __getitem__(self, idx):
@@ -53,15 +64,17 @@ class Dataset:
 
     def take(self, count):
         """The first samples; all of them for `None`."""
-        count = len(self) if count is None else min(count, len(self))
-        return _SampledDataset(self, SequentialSampler(count))
+        n = checked("take", "count", count, optional(lengths))
+        n = len(self) if n is None else min(n, len(self))
+        return _SampledDataset(self, SequentialSampler(n))
 
     def shard(self, num_shards, index):
         """One of several parts of equal size; the first may be longer by one.
 
         Raises:  AttrError if there is no such part.
         """
-        if not 0 <= index < num_shards:
+        num_shards = checked("shard", "num_shards", num_shards, integer)
+        if not 0 <= checked("shard", "index", index, integer) < num_shards:
             raise AttrError(f"shard: part {index} of {num_shards} does not exist; "
                             f"needed: 0 to {num_shards - 1}")
         size, rest = divmod(len(self), num_shards)
@@ -75,6 +88,17 @@ class Dataset:
         return _SampledDataset(self, sampler)
 
 
+def indexed(owner, data):
+    """Data, if they have a length and an index.
+
+    Raises:  AttrError, naming what was found.
+    """
+    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise AttrError(f"{owner}: {described(data)} has no length or no index; "
+                        "needed: a dataset, an array or a list")
+    return data
+
+
 def _each(dataset):
     return (dataset[i] for i in range(len(dataset)))
 
@@ -83,7 +107,7 @@ class SimpleDataset(Dataset):
     """A list, or anything with a length and an index, as a dataset."""
 
     def __init__(self, data):
-        self._data = data
+        self._data = indexed("SimpleDataset", data)
 
     def __len__(self):
         return len(self._data)
@@ -100,7 +124,7 @@ class ArrayDataset(Dataset):
     """
 
     def __init__(self, *args):
-        lengths = [len(a) for a in args]
+        lengths = [len(indexed("ArrayDataset", a)) for a in args]
         if not args or len(set(lengths)) > 1:
             raise AttrError(f"ArrayDataset: arrays of one length are needed, found "
                             f"lengths {lengths}")
@@ -154,7 +178,7 @@ class _SampledDataset(Dataset):
 
 
 # -- samplers --------------------------------------------------------------------------
-class Sampler:
+class Sampler(metaclass=Signed):
     """The parent: a child gives `__iter__`, over indices, and `__len__`."""
 
     def __iter__(self):
@@ -168,7 +192,9 @@ class SequentialSampler(Sampler):
     """start, start + 1, ...: `length` of them."""
 
     def __init__(self, length, start=0):
-        self._range = range(start, start + length)
+        start = checked("SequentialSampler", "start", start, integer)
+        last = start + checked("SequentialSampler", "length", length, lengths)
+        self._range = range(start, last)
 
     def __iter__(self):
         return iter(self._range)
@@ -181,7 +207,7 @@ class RandomSampler(Sampler):
     """0 to length - 1 in random order, another one each time it is gone through."""
 
     def __init__(self, length):
-        self._length = length
+        self._length = checked("RandomSampler", "length", length, lengths)
 
     def __iter__(self):
         order = np.random.default_rng(STREAM.take(1)).permutation(self._length)
@@ -218,7 +244,11 @@ class BatchSampler(Sampler):
         if last_batch not in ("keep", "discard", "rollover"):
             raise AttrError(f"BatchSampler: last_batch={last_batch!r}, but 'keep', "
                             "'discard' or 'rollover' is needed")
-        self._sampler, self._batch_size = sampler, batch_size
+        if not hasattr(sampler, "__iter__"):
+            raise AttrError(f"BatchSampler: {described(sampler)} is no sampler; "
+                            "needed: a gluon.data.Sampler, or a list of places")
+        self._sampler = sampler
+        self._batch_size = checked("BatchSampler", "batch_size", batch_size, count)
         self._last_batch, self._left = last_batch, []
 
     def __iter__(self):
@@ -254,7 +284,7 @@ def default_batchify_fn(data):
     return in_world(nd.array(data, dtype=data.dtype))
 
 
-class DataLoader:
+class DataLoader(metaclass=Signed):
     """Goes through a dataset in batches; each `for` loop is one round.
 
     sampler, batch_sampler:  which samples, or lists of samples; instead of `shuffle`,
@@ -274,6 +304,14 @@ class DataLoader:
                  last_batch=None, batch_sampler=None, batchify_fn=None, num_workers=0,
                  pin_memory=False, pin_device_id=0, prefetch=None, thread_pool=False,
                  timeout=120, auto_reload=False):
+        indexed("DataLoader", dataset)
+        num_workers = checked("DataLoader", "num_workers", num_workers, integer)
+        prefetch = checked("DataLoader", "prefetch", prefetch, optional(lengths))
+        timeout = checked("DataLoader", "timeout", timeout, positive)
+        batch_size = checked("DataLoader", "batch_size", batch_size, optional(count))
+        if batchify_fn is not None and not callable(batchify_fn):
+            raise AttrError(f"DataLoader: batchify_fn={described(batchify_fn)}, but a "
+                            "function of a list of samples is needed")
         if batch_sampler is None:
             if batch_size is None or shuffle and sampler is not None:
                 raise AttrError("DataLoader: a batch_size is needed, and with a "

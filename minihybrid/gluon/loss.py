@@ -16,8 +16,19 @@ What is left out: CTCLoss and SDMLLoss.
 
 import math
 
+import numpy as np
+
 from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import AttrError
+from minihybrid.nd import NDArray
+from minihybrid.op import (
+    AttrError,
+    PlaceError,
+    checked,
+    finite,
+    integer,
+    optional,
+    positive,
+)
 
 
 class Loss(HybridBlock):
@@ -25,7 +36,12 @@ class Loss(HybridBlock):
 
     def __init__(self, weight=None, batch_axis=0, **kwargs):
         super().__init__(**kwargs)
-        self._weight, self._batch_axis = weight, batch_axis
+        self._weight = self.setting("weight", weight, optional(finite))
+        self._batch_axis = self.setting("batch_axis", batch_axis, integer)
+
+    def setting(self, name, value, kind):
+        """A setting in the one form of its kind, or the error that it does not fit."""
+        return checked(type(self).__name__, name, value, kind)
 
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
@@ -78,7 +94,7 @@ class HuberLoss(Loss):
 
     def __init__(self, rho=1, weight=None, batch_axis=0, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
-        self._rho = rho
+        self._rho = self.setting("rho", rho, positive)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """The loss of each sample."""
@@ -122,12 +138,17 @@ class SoftmaxCrossEntropyLoss(Loss):
 
     sparse_label: labels are class numbers (N,); else probabilities like `pred`.
     from_logits:  `pred` holds logarithms of probabilities already.
+
+    Raises:  PlaceError for a class that there is not, if the loss is not hybridized and
+             no sample weights are given, which may be 0 there. Else, as in MXNet, it
+             counts as the nearest class: a plan has no place to look at numbers.
     """
 
     def __init__(self, axis=-1, sparse_label=True, from_logits=False, weight=None,
                  batch_axis=0, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
-        self._axis, self._sparse_label = axis, sparse_label
+        self._axis = self.setting("axis", axis, integer)
+        self._sparse_label = sparse_label
         self._from_logits = from_logits
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
@@ -135,11 +156,23 @@ class SoftmaxCrossEntropyLoss(Loss):
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         if self._sparse_label:
+            if sample_weight is None and isinstance(label, NDArray):
+                check_classes(self.name, label, pred.shape[self._axis])
             loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
             loss = -F.sum(pred * F.reshape_like(label, pred), axis=self._axis,
                           keepdims=True)
         return self.per_sample(F, loss, sample_weight)
+
+
+def check_classes(name, label, count):
+    """Refuse labels that are no class numbers; on a device they are not looked at."""
+    labels = label.data
+    if type(labels) is np.ndarray and labels.size and not (
+            labels.min() >= 0 and labels.max() < count):
+        raise PlaceError(f"{name}: the labels go from {labels.min()} to "
+                         f"{labels.max()}, but there are {count} classes; needed: "
+                         f"numbers from 0 to {count - 1}")
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
@@ -182,7 +215,8 @@ class KLDivLoss(Loss):
 
     def __init__(self, from_logits=True, axis=-1, weight=None, batch_axis=0, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
-        self._from_logits, self._axis = from_logits, axis
+        self._from_logits = from_logits
+        self._axis = self.setting("axis", axis, integer)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """The loss of each sample."""
@@ -197,7 +231,7 @@ class HingeLoss(Loss):
 
     def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
-        self._margin = margin
+        self._margin = self.setting("margin", margin, finite)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """The loss of each sample."""
@@ -245,7 +279,7 @@ class TripletLoss(Loss):
 
     def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
-        self._margin = margin
+        self._margin = self.setting("margin", margin, finite)
 
     def hybrid_forward(self, F, pred, positive, negative):
         """The loss of each sample."""
@@ -263,7 +297,7 @@ class CosineEmbeddingLoss(Loss):
 
     def __init__(self, weight=None, batch_axis=0, margin=0, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
-        self._margin = margin
+        self._margin = self.setting("margin", margin, finite)
 
     def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
         """The loss of each pair."""

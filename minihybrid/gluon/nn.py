@@ -7,8 +7,6 @@ Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dro
 What is left out: recurrent layers.
 """
 
-from numbers import Integral
-
 from minihybrid import nd, sym
 from minihybrid.gluon.activations import (
     ELU,
@@ -48,7 +46,8 @@ from minihybrid.gluon.norm_layers import (
     InstanceNorm,
     LayerNorm,
 )
-from minihybrid.op import AttrError
+from minihybrid.op import AttrError, boolean, checked, count, length, shape
+from minihybrid.op import rate as probability
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPool3D",
            "BatchNorm", "BatchNormReLU", "Block", "Conv1D", "Conv1DTranspose", "Conv2D",
@@ -120,10 +119,10 @@ class Dense(HybridBlock):
                  dtype="float32", weight_initializer=None, bias_initializer="zeros",
                  in_units=0, prefix=None, params=None):
         super().__init__(prefix, params)
-        if not isinstance(units, Integral) or isinstance(units, bool) or units < 1:
-            raise AttrError(f"Dense: units={units!r}, but a whole number of at least 1 "
-                            "is needed")
-        self._units, self._flatten = int(units), flatten
+        units = checked("Dense", "units", units, count)
+        in_units = checked("Dense", "in_units", in_units, length)
+        self._units = units
+        self._flatten = checked("Dense", "flatten", flatten, boolean)
         with self.name_scope():
             self.weight = self.params.get(
                 "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
@@ -159,6 +158,8 @@ class Embedding(HybridBlock):
     def __init__(self, input_dim, output_dim, dtype="float32", weight_initializer=None,
                  sparse_grad=False, prefix=None, params=None):
         super().__init__(prefix, params)
+        input_dim = checked("Embedding", "input_dim", input_dim, count)
+        output_dim = checked("Embedding", "output_dim", output_dim, count)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim,
                         "dtype": dtype, "sparse_grad": sparse_grad}
         with self.name_scope():
@@ -193,10 +194,8 @@ class Dropout(HybridBlock):
 
     def __init__(self, rate, axes=(), prefix=None, params=None):
         super().__init__(prefix, params)
-        if not 0 <= rate < 1:
-            raise AttrError(f"Dropout: rate={rate}, but a probability in [0, 1) is "
-                            "needed")
-        self._rate, self._axes = rate, axes
+        self._rate = checked("Dropout", "rate", rate, probability)
+        self._axes = checked("Dropout", "axes", axes, shape)
 
     def hybrid_forward(self, F, x):
         """Apply the layer."""

@@ -8,13 +8,24 @@ What is left out: statistics over several devices (`SyncBatchNorm`).
 
 import numpy as np
 
+from minihybrid.given import dtype_of
 from minihybrid.gluon.block import HybridBlock
+from minihybrid.op import OPS, boolean, checked, integer, length
 
 
 class _Norm(HybridBlock):
     """What all share: gamma and beta, each of which may stand still."""
 
+    def _settle(self, op, **given):
+        """Keep the settings, each in the one form that the operator's record says."""
+        self._kwargs, kinds = {}, {"axis": (integer, 1)} | OPS[op].attrs
+        for name, value in given.items():
+            key = "eps" if name == "epsilon" else name
+            kind, _ = kinds.get(key, (boolean, True))
+            self._kwargs[key] = checked(type(self).__name__, name, value, kind)
+
     def _make(self, name, count, init, moves=True):
+        count = checked(type(self).__name__, "in_channels", count, length)
         return self.params.get(name, grad_req="write" if moves else "null",
                                shape=(count,), init=init, allow_deferred_init=True,
                                differentiable=moves)
@@ -50,8 +61,8 @@ use_global_stats=False, in_channels=3)
                  running_variance_initializer="ones", in_channels=0, prefix=None,
                  params=None):
         super().__init__(prefix, params)
-        self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum,
-                        "fix_gamma": not scale, "use_global_stats": use_global_stats}
+        self._settle("BatchNorm", axis=axis, epsilon=epsilon, momentum=momentum,
+                     fix_gamma=not scale, use_global_stats=use_global_stats)
         self._scale_and_shift(in_channels, scale, center, gamma_initializer,
                               beta_initializer)
         self.running_mean = self._make("running_mean", in_channels,
@@ -61,7 +72,8 @@ use_global_stats=False, in_channels=3)
 
     def cast(self, dtype):
         """Change the dtype; statistics stay float32 where the data are float16."""
-        super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
+        super().cast(
+            "float32" if dtype_of(self.name, dtype) == np.float16 else dtype)
 
     def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
         """Apply the layer."""
@@ -92,7 +104,8 @@ class LayerNorm(_Norm):
                  beta_initializer="zeros", gamma_initializer="ones", in_channels=0,
                  prefix=None, params=None):
         super().__init__(prefix, params)
-        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._settle("LayerNorm", epsilon=epsilon, axis=axis, center=center,
+                     scale=scale)
         self._scale_and_shift(in_channels, scale, center, gamma_initializer,
                               beta_initializer)
 
@@ -116,8 +129,8 @@ class GroupNorm(_Norm):
                  beta_initializer="zeros", gamma_initializer="ones", prefix=None,
                  params=None):
         super().__init__(prefix, params)
-        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center,
-                        "scale": scale}
+        self._settle("GroupNorm", epsilon=epsilon, num_groups=num_groups,
+                     center=center, scale=scale)
         self._scale_and_shift(num_groups, scale, center, gamma_initializer,
                               beta_initializer)
 
@@ -138,7 +151,8 @@ class InstanceNorm(_Norm):
                  beta_initializer="zeros", gamma_initializer="ones", in_channels=0,
                  prefix=None, params=None):
         super().__init__(prefix, params)
-        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._settle("InstanceNorm", epsilon=epsilon, axis=axis, center=center,
+                     scale=scale)
         self._scale_and_shift(in_channels, scale, center, gamma_initializer,
                               beta_initializer)
 

@@ -17,9 +17,11 @@ from minihybrid.attribute import FLAGS
 from minihybrid.context import CPU, check_context
 from minihybrid.devicearray import aligned, new_array, placed
 from minihybrid.files import FileError
+from minihybrid.given import dtype_of
 from minihybrid.graph import refine
+from minihybrid.mistake import Signed
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError, HybridError, ShapeError, Spec
+from minihybrid.op import AttrError, HybridError, ShapeError, Spec, described
 from minihybrid.ops.random import STREAM
 from minihybrid.params import load, save
 from minihybrid.tracing import is_direct, is_tracing
@@ -37,13 +39,25 @@ def unknown_lengths(shape):
     return shape and tuple(-1 if n in (0, None) else int(n) for n in shape)
 
 
+def lengths(name, shape):
+    """A parameter's shape, checked: whole numbers, and -1 where one is unknown."""
+    try:
+        found = unknown_lengths(shape)
+    except (TypeError, ValueError):
+        found = (-2,)
+    if found and min(found) < -1:
+        raise AttrError(f"Parameter '{name}': shape={described(shape)} does not fit; "
+                        "needed: whole numbers, of which 0 is unknown")
+    return found
+
+
 class Version:
     """Counts how often a parameter got another array; plans hold addresses."""
 
     count = 0
 
 
-class Parameter:
+class Parameter(metaclass=Signed):
     """An array with a name, a gradient, and an initialiser.
 
     >>> p = Parameter("weight", shape=(2, 3)); p.initialize(); p.data().shape
@@ -54,11 +68,12 @@ class Parameter:
                  lr_mult=1.0, wd_mult=1.0, init=None, allow_deferred_init=False,
                  differentiable=True, stype="default", grad_stype="default"):
         shape = (shape,) if isinstance(shape, int) else shape
-        self.name, self.dtype, self.init = name, np.dtype(dtype).type, init
+        kind = dtype_of(f"Parameter '{name}'", dtype)
+        self.name, self.dtype, self.init = name, kind.type, init
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
-        self._spec = Spec(unknown_lengths(shape), np.dtype(dtype))
+        self._spec = Spec(lengths(name, shape), kind)
         self._array = None
         self._var = None      # the symbol that stands for it outside of traces
         self.placed = False   # whether a ParameterDict named it
@@ -237,8 +252,8 @@ class Parameter:
 
     def cast(self, dtype):
         """Change the dtype of the numbers and the gradient."""
-        self.dtype, old = np.dtype(dtype).type, self._array
-        self._spec = Spec(self._spec.shape, np.dtype(dtype))
+        kind, old = dtype_of(f"Parameter '{self.name}'", dtype), self._array
+        self.dtype, self._spec = kind.type, Spec(self._spec.shape, kind)
         if old is not None:
             array = NDArray(new_array(old.shape, dtype, old.context))
             array.data[...] = old.data

@@ -18,7 +18,8 @@ from minihybrid.context import CPU
 from minihybrid.devicearray import placed
 from minihybrid.files import FileError
 from minihybrid.gluon.parameter import Parameter
-from minihybrid.op import AttrError, HybridError, Spec
+from minihybrid.mistake import Signed, signed
+from minihybrid.op import AttrError, HybridError, Spec, checked, described, positive
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.params import load, save
 from minihybrid.plan import WIDE, target_of
@@ -109,7 +110,7 @@ def memory(weights):
     return [a.data for weight, grad, states in weights for a in (weight, grad, *states)]
 
 
-class Trainer:
+class Trainer(metaclass=Signed):
     """Updates parameters from their gradients.
 
     params:            a ParameterDict, or a dict or list of parameters.
@@ -127,10 +128,14 @@ class Trainer:
                  compression_params=None, update_on_kvstore=None):
         if hasattr(params, "keys"):
             params = [params[name] for name in sorted(params.keys())]
+        if not isinstance(params, (list, tuple)) or \
+                not all(isinstance(p, Parameter) for p in params):
+            raise AttrError(f"Trainer: params={described(params)}, but parameters are "
+                            "needed, as net.collect_params() gives")
         self._params = list(params)
-        if not all(isinstance(p, Parameter) for p in self._params):
-            raise AttrError("Trainer: parameters are needed, as net.collect_params() "
-                            "gives")
+        if not isinstance(optimizer_params, (dict, type(None))):
+            raise AttrError(f"Trainer: optimizer_params={described(optimizer_params)}, "
+                            "but a dict is needed, such as {'learning_rate': 0.1}")
         if isinstance(optimizer, Optimizer):
             if optimizer_params:
                 raise AttrError("Trainer: optimizer_params are for an optimizer's "
@@ -161,6 +166,7 @@ class Trainer:
         """
         self._optimizer.set_learning_rate(lr)
 
+    @signed
     def step(self, batch_size, ignore_stale_grad=False):
         """Update every parameter by its gradient divided by the batch size.
 
@@ -173,8 +179,10 @@ class Trainer:
     def allreduce_grads(self):
         """Add the gradients of several devices; with one, there is nothing to do."""
 
+    @signed
     def update(self, batch_size, ignore_stale_grad=False):
         """The second half of `step`: what comes after `allreduce_grads`."""
+        batch_size = checked("Trainer.step", "batch_size", batch_size, positive)
         self._optimizer.rescale_grad = self._scale / batch_size
         indices = []
         for i, param in enumerate(self._params):
