@@ -1,0 +1,67 @@
+"""Random programs: any operator behind any other, each value used as often as you like.
+
+    program = draw(7)
+    print(source(program))
+
+A program is drawn step by step and computed with eager arrays on the way, so shapes and
+dtypes of all values are known; what an operator refuses is drawn again. The arguments
+of an operator come from its record wherever its inputs are any numbers of one or of
+matching shapes; the others have a rule in `programs_rules`. Nothing comes from the
+samples of the other tests.
+What is left out: operators in `LEFT_OUT`, with the reasons; arrays without axes.
+"""
+
+from programs_draft import Draft
+from programs_rules import BY_NAME, NAMES, infix, is_exact, rule_of
+from programs_run import INFIX, Program, Step
+
+from minihybrid.op import HybridError
+
+def chosen(d):
+    """A name of an operator, the operator, and its rule."""
+    if d.flag(0.25):
+        name = d.rng.choice(list(INFIX))
+        return name, None, infix
+    name = d.rng.choice(NAMES)
+    return name, BY_NAME[name], rule_of(BY_NAME[name])
+
+
+def add_step(d):
+    """One more step, of any operator; whether one was found."""
+    name, op, how = chosen(d)
+    before = len(d.values)
+    try:
+        values, attrs, *n_outputs = how(d, op)
+        first = d.step(name, values, attrs, *n_outputs)
+        if d.exact and not is_exact(d.steps[-1][0], [a.dtype for a in d.values[first:]]):
+            raise ValueError("not exact")
+        return True
+    except (HybridError, ValueError, IndexError, ZeroDivisionError) as error:
+        d.refused.append((name, error))
+        d.forget(before)
+        return False
+
+
+def draw(seed, n_steps=None):
+    """The program of a seed."""
+    d = Draft(seed)
+    n_steps = n_steps or d.rng.choice((1, 2, 3, 4, 5, 6, 8, 10, 14))
+    d.new(d.shape(), role="data")
+    for _ in range(40 * n_steps):
+        n_steps -= add_step(d)
+        if not n_steps:
+            break
+    return finished(d, seed)
+
+
+def finished(d, seed):
+    """The draft as a program; what nobody reads is an output."""
+    made = [first + k for step, first in d.steps for k in range(step.n_outputs)]
+    places = {old: new for new, old in enumerate([*d.inputs, *made])}
+    steps = [Step(s.op, tuple(places[i] for i in s.inputs), s.attrs, s.n_outputs)
+             for s, _ in d.steps]
+    read = {i for step, _ in d.steps for i in step.inputs}
+    outs = [i for i in made if i not in read or d.flag(0.15)][-5:] or [0]
+    return Program(tuple(d.inputs.values()), tuple(steps),
+                   tuple(places[i] for i in outs), train=d.flag(0.6), exact=d.exact,
+                   seed=seed)
