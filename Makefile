@@ -7,6 +7,7 @@
 #   make lines       lines of code per module, in reading order
 #   make bench       minihybrid beside its rivals
 #   make fuzz        ten minutes of damaged files (Linux)
+#   make soak        thousands of random programs and nets
 #   make mutants     small faults planted in the engine, and whether a test fails
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book test site-test lab notebooks lines bench cubins fuzz mutants clean
+.PHONY: book test site-test lab notebooks lines bench cubins fuzz soak mutants clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
@@ -59,6 +60,10 @@ fuzz: $(READY)
 	    echo "make fuzz needs atheris, and there is no wheel of it for this system;" \
 	    "tests/test_fuzz_corpus.py tries the same changes without it"; exit 1; }
 	cd tests && nice -n 10 ../$(BIN)/python -m fuzz.run $(FUZZ)
+
+# Two hours of one core; `SOAK="--programs 500 --nets 50 --seed 7"` says otherwise.
+soak: $(READY)
+	cd tests && nice -n 10 ../$(BIN)/python -m soak $(SOAK)
 
 # Hours of one core; `MUTANTS="--room passes --count 20"` says otherwise.
 mutants: $(READY)

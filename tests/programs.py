@@ -13,27 +13,21 @@ What is left out: operators in `LEFT_OUT`, with the reasons; arrays without axes
 
 from programs_draft import Draft
 from programs_rules import BY_NAME, NAMES, infix, is_exact, rule_of
-from programs_run import INFIX, Program, Step
+from programs_run import INFIX, Program, Step, trimmed
 
 from minihybrid.op import HybridError
 
-def chosen(d):
-    """A name of an operator, the operator, and its rule."""
-    if d.flag(0.25):
-        name = d.rng.choice(list(INFIX))
-        return name, None, infix
-    name = d.rng.choice(NAMES)
-    return name, BY_NAME[name], rule_of(BY_NAME[name])
 
-
-def add_step(d):
-    """One more step, of any operator; whether one was found."""
-    name, op, how = chosen(d)
+def add_step(d, name):
+    """One more step, of an operator; whether it takes what was drawn."""
+    op = BY_NAME.get(name)
+    how = rule_of(op) if op else infix
     before = len(d.values)
     try:
         values, attrs, *n_outputs = how(d, op)
         first = d.step(name, values, attrs, *n_outputs)
-        if d.exact and not is_exact(d.steps[-1][0], [a.dtype for a in d.values[first:]]):
+        dtypes = [a.dtype for a in d.values[first:]]
+        if d.exact and not is_exact(d.steps[-1][0], dtypes):
             raise ValueError("not exact")
         return True
     except (HybridError, ValueError, IndexError, ZeroDivisionError) as error:
@@ -48,7 +42,8 @@ def draw(seed, n_steps=None):
     n_steps = n_steps or d.rng.choice((1, 2, 3, 4, 5, 6, 8, 10, 14))
     d.new(d.shape(), role="data")
     for _ in range(40 * n_steps):
-        n_steps -= add_step(d)
+        name = d.rng.choice(list(INFIX) if d.flag(0.25) else NAMES)
+        n_steps -= add_step(d, name)
         if not n_steps:
             break
     return finished(d, seed)
@@ -61,7 +56,7 @@ def finished(d, seed):
     steps = [Step(s.op, tuple(places[i] for i in s.inputs), s.attrs, s.n_outputs)
              for s, _ in d.steps]
     read = {i for step, _ in d.steps for i in step.inputs}
-    outs = [i for i in made if i not in read or d.flag(0.15)][-5:] or [0]
-    return Program(tuple(d.inputs.values()), tuple(steps),
-                   tuple(places[i] for i in outs), train=d.flag(0.6), exact=d.exact,
-                   seed=seed)
+    outs = [i for i in made if i not in read or d.flag(0.15)][-8:] or [0]
+    return trimmed(Program(
+        tuple(d.inputs.values()), tuple(steps), tuple(places[i] for i in outs),
+        train=d.flag(0.6), exact=d.exact, seed=seed))

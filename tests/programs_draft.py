@@ -14,8 +14,16 @@ from programs_run import Input, Step, apply
 
 from minihybrid import nd
 from minihybrid.nd import NDArray
-from minihybrid.op import REQUIRED, axes, boolean, choice, dtype, integer, number, \
-    optional
+from minihybrid.op import (
+    REQUIRED,
+    axes,
+    boolean,
+    choice,
+    dtype,
+    integer,
+    number,
+    optional,
+)
 
 LENGTHS = (1, 1, 2, 2, 3, 3, 4, 5, 7)
 LARGEST = 120  # elements of a value

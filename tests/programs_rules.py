@@ -227,8 +227,8 @@ def pad(d, op):
     shape, mode = d.shape_of(v), d.rng.choice(("constant", "edge", "reflect"))
     most = [2 if mode != "reflect" else max(min(n - 1, 2), 0) for n in shape]
     width = [0] * 4 + [d.rng.randint(0, n) for n in most[2:] for _ in range(2)]
-    return [v], {"mode": mode, "pad_width": tuple(width),
-                 **({"constant_value": float(d.scalar())} if mode == "constant" else {})}
+    more = {"constant_value": float(d.scalar())} if mode == "constant" else {}
+    return [v], {"mode": mode, "pad_width": tuple(width), **more}
 
 
 @rule("depth_to_space", "space_to_depth")
@@ -296,7 +296,8 @@ def gather_nd(d, op):
     v = d.value()
     m = d.rng.randint(1, d.ndim(v))
     places = d.length()
-    rows = [d.rng.randrange(max(n, 1)) for n in d.shape_of(v)[:m] for _ in range(places)]
+    rows = [d.rng.randrange(max(n, 1)) for n in d.shape_of(v)[:m]
+            for _ in range(places)]
     return [v, d.new((m, places), "int32", role="data", values=rows)], {}
 
 
@@ -374,7 +375,8 @@ def norm(d, op):
     axis = d.axes(d.ndim(v))
     if isinstance(axis, tuple) and len(axis) > 2:
         axis = axis[:2]
-    return [v], {"ord": d.rng.choice((1, 2)), **({} if axis is None else {"axis": axis}),
+    return [v], {"ord": d.rng.choice((1, 2)),
+                 **({} if axis is None else {"axis": axis}),
                  **({"keepdims": True} if d.flag(0.4) else {})}
 
 
@@ -612,7 +614,8 @@ def dropout(d, op):
 def sequence(d, op):
     v = d.rank(d.rng.choice((2, 3)))
     steps, batch = d.shape_of(v)[:2]
-    more = {"value": float(d.scalar())} if op.name == "SequenceMask" and d.flag() else {}
+    valued = op.name == "SequenceMask" and d.flag()
+    more = {"value": float(d.scalar())} if valued else {}
     if d.flag(0.2):
         return [v], more
     length = d.new((batch,), "float32", role="data", values=[

@@ -152,6 +152,36 @@ def heads(program):
     return [k for k, i in enumerate(program.outputs) if i in from_floats]
 
 
+def first_of(program, number):
+    """The number of a step's first output."""
+    return len(program.inputs) + sum(s.n_outputs for s in program.steps[:number])
+
+
+def trimmed(program):
+    """Without the steps and inputs that no answer needs."""
+    needed, keep = set(program.outputs), []
+    for k in range(len(program.steps) - 1, -1, -1):
+        step, first = program.steps[k], first_of(program, k)
+        if needed & set(range(first, first + step.n_outputs)):
+            keep.insert(0, k)
+            needed |= set(step.inputs)
+    ins = [i for i in range(len(program.inputs)) if i in needed]
+    roles = [each.role for each in program.inputs]
+    if not any(roles[i] == "data" for i in ins):  # one is passed with each call
+        some = [i for i in ins if roles[i] == "param"] or [roles.index("data")]
+        roles[some[0]], ins = "data", sorted({*ins, some[0]})
+    places = {old: new for new, old in enumerate(sorted(ins))}
+    for k in keep:
+        first = first_of(program, k)
+        for i in range(first, first + program.steps[k].n_outputs):
+            places[i] = len(places)
+    return program.but(
+        inputs=tuple(replace(program.inputs[i], role=roles[i]) for i in sorted(ins)),
+        steps=tuple(replace(s, inputs=tuple(places[i] for i in s.inputs))
+                    for s in (program.steps[k] for k in keep)),
+        outputs=tuple(places[i] for i in program.outputs))
+
+
 # -- printing --------------------------------------------------------------------------
 def number(value):
     """A value as Python's text: also infinity and NaN."""

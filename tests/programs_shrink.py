@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from programs_run import Input, apply, arrays_of
+from programs_run import Input, apply, arrays_of, first_of, trimmed
 
 from minihybrid import nd
 from minihybrid.nd import NDArray
@@ -23,7 +23,7 @@ def shrunk(program, has_fault, most=400):
             tried += 1
             if tried > most:
                 return program
-            if works(smaller) and has_fault(smaller):
+            if smaller != program and works(smaller) and has_fault(smaller):
                 program, found = smaller, True
                 break
     return program
@@ -63,35 +63,6 @@ def candidates(program):
         yield program.but(train=False)
     yield from shorter(program)
     yield from simpler(program)
-
-
-def first_of(program, number):
-    """The number of a step's first output."""
-    return len(program.inputs) + sum(s.n_outputs for s in program.steps[:number])
-
-
-def trimmed(program):
-    """Without the steps and inputs that no answer needs."""
-    needed, keep = set(program.outputs), []
-    for k in range(len(program.steps) - 1, -1, -1):
-        step, first = program.steps[k], first_of(program, k)
-        if needed & set(range(first, first + step.n_outputs)):
-            keep.insert(0, k)
-            needed |= set(step.inputs)
-    ins = [i for i in range(len(program.inputs)) if i in needed]
-    if not any(program.inputs[i].role == "data" for i in ins):
-        ins += [i for i in range(len(program.inputs))
-                if program.inputs[i].role == "data"][:1]
-    places = {old: new for new, old in enumerate(sorted(ins))}
-    for k in keep:
-        first = first_of(program, k)
-        for i in range(first, first + program.steps[k].n_outputs):
-            places[i] = len(places)
-    return program.but(
-        inputs=tuple(program.inputs[i] for i in sorted(ins)),
-        steps=tuple(replace(s, inputs=tuple(places[i] for i in s.inputs))
-                    for s in (program.steps[k] for k in keep)),
-        outputs=tuple(places[i] for i in program.outputs))
 
 
 def with_values_given(program):

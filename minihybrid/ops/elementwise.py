@@ -47,7 +47,8 @@ def literal(value):
     if value in (np.inf, -np.inf):
         return "T(INF)" if value > 0 else "T(-INF)"
     is_whole = abs(value) < 2**53 and value == int(value)
-    return f"T({int(value)})" if is_whole else f"T({float(value)!r})"
+    return f"T({int(value)})" if is_whole and str(value) != "-0.0" else \
+        f"T({float(value)!r})"
 
 
 def scalar_like(array, scalar):
