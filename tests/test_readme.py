@@ -10,8 +10,8 @@ def recipes(makefile):
     build = re.search(r"^BUILD_BOOK := (.*)$", makefile, re.MULTILINE)[1]
     makefile = makefile.replace("$(BUILD_BOOK)", build).replace("$(BIN)/", "")
     makefile = re.sub(r"\\\n\s*", "", makefile)
-    makefile = re.sub(r"cd tests && nice -n 10 \.\./| --quiet| \$\(\w+\)$", "", makefile,
-                      flags=re.MULTILINE)
+    extra = r"cd tests && nice -n 10 \.\./| --quiet|(?<=\w) \$\(\w+\)"
+    makefile = re.sub(extra, "", makefile)
     found = {}
     for target, body in re.findall(r"^([\w-]+): .*\n((?:\t.*\n)+)", makefile, re.M):
         commands = [line.strip().lstrip("@") for line in body.splitlines()]
