@@ -339,6 +339,9 @@ class Op:
     cpu: Callable | None = None     # loops, where the three above are not enough
     scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
                                      # numbers these loops need beside, as `work`
+    stores: bool | Callable = False  # or attrs -> bool: whether these loops end each
+                               # element of the only output, once, by `k.store`, which
+                               # then computes there what follows, too
     gpu: Callable | None = None     # threads, where the loops of `cpu` are no good ones
     gpu_scratch: Callable | None = None  # what these need beside, as `scratch` says
     pair: tuple | None = None  # of an operator with `scalar`: the name of that with an
@@ -460,6 +463,10 @@ class Op:
         return (
             self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
         )
+
+    def may_be_followed(self, attrs):
+        """Whether its loops compute what follows, too."""
+        return self.stores(**attrs) if callable(self.stores) else self.stores
 
     def scalar(self, attrs):
         """The scalar expression under these attributes, or `None`."""

@@ -18,7 +18,7 @@ from minihybrid.devicearray import placed
 from minihybrid.op import OPS, Node, Spec
 from minihybrid.ops import gpulinalg
 from minihybrid.passes import expand
-from minihybrid.passes.fuse import is_scatter
+from minihybrid.passes.fuse import is_core
 from minihybrid.plan import Plan
 from minihybrid.simt import Program
 from minihybrid.sym import Symbol, trace
@@ -205,7 +205,7 @@ def test_what_follows_is_computed_on_the_way(op):
             for shape in (out.shape[-1:], out.shape)]
     node = plan.graph.nodes[-1]
     assert_same(followed, *arrays, *more, tolerance=1e-5,
-                kernels=plan.n_kernels + is_scatter(node))
+                kernels=plan.n_kernels + (not is_core(node)))
 
 
 # -- no operator is left to one thread -------------------------------------------------

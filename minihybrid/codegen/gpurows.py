@@ -149,11 +149,10 @@ class GpuRows(RowWriter):
                 return
             self.read_once([*needed, *sums])
             with self.elements():
-                values = self.values_for(needed)
+                values = dict(self.known)
                 self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
                 for node in sums:
-                    source = node.inputs[0]
-                    self.add(node, values.get(source) or self.read(source, node))
+                    self.add(node, self.found(values, node.inputs[0], node))
                 for node in outs:
                     self.k(f"{self.waits_at(node)} = {values[node, 0]}")
 
@@ -169,9 +168,9 @@ class GpuRows(RowWriter):
                 self.known[node, 0] = self.known[node]
                 continue
             self.read_once([node])
-            values = self.values_for([node])
+            values = dict(self.known)
             if node.op.view:
-                values[node, 0] = values[node.inputs[0]]
+                values[node, 0] = self.found(values, node.inputs[0], node)
             else:
                 self.k.scalars([node], values, f"({self.flat(node)})", self.read)
             self.known[node, 0] = values[node, 0]
@@ -183,12 +182,6 @@ class GpuRows(RowWriter):
     def waits_at(self, node):
         """The text of a value's place in an output."""
         return f"{self.k.outs[node, 0]}[{self.flat(node)}]"
-
-    def values_for(self, nodes):
-        """The names of what is known already, and read by some nodes of one shape."""
-        reads = {ref: self.read(ref, n) for n in nodes if not n.op.strides
-                 for ref in n.inputs if ref in self.k.ins}
-        return self.known | {r: v for r, v in reads.items() if v.isidentifier()}
 
     @contextmanager
     def elements(self):

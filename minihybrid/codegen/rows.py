@@ -30,10 +30,9 @@ class RowWriter:
         self.k, self.nodes, self.rows = kernel, nodes, rows
         self.frame, self.across = rows.frame, rows.frame.across
         self.stats = dict.fromkeys(rows.stats)
-        reads = {(ref, n): self.steps_of(ref, n) for n in nodes
+        reads = {(ref, n): self.frame.reads(ref, n) for n in nodes
                  for ref in n.inputs if ref in kernel.ins}
-        ends = {n: (0, self.aligned(n, row_major(n.specs[0].shape)))
-                for n in rows.stats}
+        ends = {n: self.frame.own(n.specs[0].shape) for n in rows.stats}
         self.shape, self.gone, self.steps = joined(
             self.frame.shape, self.frame.gone, reads | ends)
         self.kept = [i for i in range(len(self.shape)) if i not in self.gone]
@@ -42,24 +41,6 @@ class RowWriter:
         self.write()
 
     # -- places
-    def aligned(self, node, steps):
-        """Steps along the axes of a row's number, as steps along those of the frame."""
-        frame, shape = self.frame, node.specs[0].shape
-        n = len(frame.shape)
-        axes = range(n - len(shape), n) if frame.lines_up(shape) else \
-            [i for i in range(n) if i not in frame.gone]
-        steps = dict(zip(axes, steps, strict=False))  # no axes at all: shape (1,)
-        return tuple(steps.get(i, 0) * (i not in frame.gone) for i in range(n))
-
-    def steps_of(self, ref, node):
-        """(offset, steps along the axes of the frame) at which a node reads."""
-        if node.op.reduce or node not in self.stats:
-            return self.k.steps_of(ref, node, self.frame.shape)
-        shape = node.specs[0].shape
-        offset, steps = (0, row_major(shape)) if node.op.view else \
-            self.k.steps_of(ref, node, shape)
-        return offset, self.aligned(node, steps)
-
     def place(self, offset, steps):
         """The text of a place: an offset, and steps along the loops."""
         terms = [f"k{i}" + (f" * {s}" if s != 1 else "")
@@ -79,6 +60,11 @@ class RowWriter:
             return self.waits_at(ref[0])
         text = f"{self.k.ins[ref]}[{self.place(*self.steps[ref, node])}]"
         return self.known.get(text, text)
+
+    def found(self, values, ref, node):
+        """The name of what has been computed or read; else the text of the read."""
+        text = values.get(ref) or self.read(ref, node)
+        return values.get(text, text)
 
     def is_kept(self, node):
         """Whether an element of the row is written to memory."""
@@ -207,8 +193,7 @@ class RowLoops(RowWriter):
                 if node.op.reduce:
                     values[node, 0] = self.finished(node)
                 elif node.op.view:
-                    values[node, 0] = values.get(node.inputs[0]) or \
-                        self.read(node.inputs[0], node)
+                    values[node, 0] = self.found(values, node.inputs[0], node)
                 else:
                     self.k.scalars([node], values, f"({self.flat(node)})", self.read)
                     if node.specs[0].dtype.kind == "f" and not self.across:
@@ -240,8 +225,7 @@ class RowLoops(RowWriter):
             values = dict(self.known)
             self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
             for node in sums:
-                source = node.inputs[0]
-                self.add(node, values.get(source) or self.read(source, node))
+                self.add(node, self.found(values, node.inputs[0], node))
             for node in outs:  # last: what has waited there is read
                 self.k(f"{self.waits_at(node)} = {values[node, 0]}")
 

@@ -14,9 +14,10 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from minihybrid.codegen.rows import RowLoops
+from minihybrid.op import HybridError
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.memory import scratch_of
-from minihybrid.passes.rows import rows_of
+from minihybrid.passes.rows import rows_of, steps_of
 
 WORTH_SHARING = 2**21  # sums and products: some 50 microseconds of one thread
 
@@ -235,24 +236,32 @@ class Kernel:
         out = [self.outs.get((self.core, 0)) or list(self.outs.values())[0]] \
             if self.core.n_outputs == 1 else [self.outs[self.core, i]
                                               for i in range(self.core.n_outputs)]
+        self.stored = not self.after
         template(self, *ins, *out, **self.core.attrs)
+        if not self.stored:
+            raise HybridError(
+                f"{self.core.op.name}: its record says `stores`, but its loops did not "
+                "call k.store, where what follows is computed; end each element by "
+                "k.store(index, value), or say stores=False")
 
     # -- scalars
     def scalars(self, nodes, values, index, load):
-        """Write one statement a node; `values` collects the names of what is computed.
+        """Write one statement a node; `values` collects the names of what is computed,
+        and of what is read, by the text of the read.
 
         load:    (reference, node that reads it) -> the text of a read from memory.
         """
         for node in nodes:
-            if node.op.strides:
-                values[node, 0] = load(node.inputs[0], node)
-                continue
             operands = {}
             for letter, ref in zip("abcdefgh", node.inputs, strict=False):
-                if ref not in values:
-                    values[ref] = self.name("v")
-                    self(f"{values[ref]} = {load(ref, node)}")
-                operands[letter] = values[ref]
+                text = values.get(ref) or load(ref, node)
+                if not (text.isidentifier() or text in values or node.op.strides):
+                    values[text] = self.name("v")  # two nodes may read two places
+                    self(f"{values[text]} = {text}")
+                operands[letter] = values.get(text, text)
+            if node.op.strides:
+                values[node, 0] = operands["a"]
+                continue
             dtype = node.specs[0].dtype
             expr = node.op.scalar(node.attrs).format(**operands, i=index)
             expr = self.translate(expr, dtype)
@@ -269,6 +278,7 @@ class Kernel:
         if not self.after:
             (out,) = self.outs.values()
             return self(f"{out}[{index}] = {value}")
+        self.stored = True
         values = {(self.core, 0): self.name("v")}
         self(f"{values[self.core, 0]} = {value}")
         shape = self.core.specs[0].shape
@@ -285,7 +295,7 @@ class Kernel:
             place = f"({index}) // {inner}" if inner != 1 else f"({index})"
             return f"{buf}[{(at or {}).get(axis) or f'{place} % {n}'}]"
 
-        self.scalars(self.after, values, index, load)
+        self.scalars(self.after, values, f"({index})", load)
         for ref, out in self.outs.items():
             self(f"{out}[{index}] = {values[ref]}")
 
@@ -298,7 +308,7 @@ class Kernel:
             for ref in node.inputs:
                 if ref in self.ins:
                     reads[ref, node if node.op.strides else None] = \
-                        self.steps_of(ref, node, shape)
+                        steps_of(ref, node, shape)
         with self.nest(shape, [s for _, s in reads.values()]) as (index, steps):
             where = {key: _sum(offset, text) for (key, (offset, _)), text in
                      zip(reads.items(), steps, strict=True)}
@@ -307,15 +317,6 @@ class Kernel:
                 f"{self.ins[ref]}[{where[ref, node if node.op.strides else None]}]"))
             for ref, out in self.outs.items():
                 self(f"{out}[{index}] = {values[ref]}")
-
-    def steps_of(self, ref, node, shape):
-        """(offset, strides) at which a node reads an input along the output's axes."""
-        old = ref[0].specs[ref[1]].shape
-        if node.op.strides:
-            return node.op.strides(old, **node.attrs)
-        pad = len(shape) - len(old)
-        return 0, (0,) * pad + tuple(
-            0 if n == 1 else s for n, s in zip(old, row_major(old), strict=True))
 
     @contextmanager
     def nest(self, shape, strides):

@@ -219,7 +219,7 @@ def _weight_form(s, spec):
 
 conv = register(
     "_conv", inputs=("data", "weight"), attrs=GEOMETRY, infer=forward(_conv_shapes),
-    eager=_conv_eager,
+    eager=_conv_eager, stores=True,
     cpu=lambda k, data, weight, out, **a: _form(_numbers(data, out, a), out)[0](
         k, data, weight, out),
     scratch=lambda ins, outs, **a: _form(_numbers(ins[0], outs[0], a), outs[0])[1],
@@ -233,7 +233,7 @@ conv = register(
 
 conv_data = register(
     "_conv_data", inputs=("grad", "weight"), attrs=GEOMETRY, eager=_conv_data_eager,
-    infer=forward(_data_shapes),
+    infer=forward(_data_shapes), stores=True,
     cpu=lambda k, grad, weight, out, **a: _data_form(
         _data_numbers(grad, weight, a), out)[0](k, grad, weight, out),
     scratch=lambda ins, outs, **a: _data_form(_data_numbers(*ins, a), outs[0])[1],

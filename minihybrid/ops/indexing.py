@@ -148,6 +148,7 @@ put_take = register(
 take = register(
     "take", inputs=("a", "indices"), attrs={"axis": (integer, 0), **MODE},
     infer=forward(_take_rule), eager=_take_eager, cpu=_take_cpu, gpu=_take_gpu,
+    stores=True,
     grad=lambda g, out, a, indices, **kw: (put_take(g, indices, a, **kw), None),
     doc="The parts of `a` at given places of one axis; mode clip, wrap or raise.")
 
@@ -277,7 +278,7 @@ put_along = register(
 
 take_along = register(
     "_take_along", inputs=("data", "index"), attrs=ALONG, infer=forward(_along_rule),
-    eager=_along_eager, cpu=_along_cpu, lower=_along_lower,
+    eager=_along_eager, cpu=_along_cpu, stores=True, lower=_along_lower,
     grad=lambda g, out, data, index, **a: (put_along(g, index, data, **a), None),
     doc="Elements of each line along an axis: data[i, index[i, j]].")
 
@@ -344,7 +345,7 @@ def _flat_cpu(k, indices, out, *, shape):
 
 flat_places = register(
     "_flat_places", inputs=("indices",), attrs={"shape": (shape, REQUIRED)},
-    infer=forward(_flat_rule), eager=_flat_eager, cpu=_flat_cpu,
+    infer=forward(_flat_rule), eager=_flat_eager, cpu=_flat_cpu, stores=True,
     grad=lambda g, out, indices, shape: (None,),
     doc="One whole number for each column of indices: its place in row-major order.")
 
@@ -462,6 +463,7 @@ one_hot = register(
     inputs=("indices",),
     eager=_one_hot_eager,
     cpu=_one_hot_cpu,
+    stores=True,
     attrs={
         "depth": (integer, REQUIRED),
         "on_value": (number, 1.0),

@@ -543,7 +543,7 @@ def _arange_cpu(k, out, *, start, stop, step, repeat, dtype):
 
 arange = register(
     "_arange", "arange", inputs=(), infer=_arange_infer, eager=_arange_eager,
-    cpu=_arange_cpu,
+    cpu=_arange_cpu, stores=True,
     attrs={"start": (number, REQUIRED), "stop": (optional(number), None),
            "step": (number, 1.0), "repeat": (integer, 1),
            "dtype": (dtype, np.dtype("float32"))},

@@ -383,6 +383,7 @@ def _inverse_grad(g, out, data):
 inverse_ = register(
     "_inverse", inputs=("data",), eager=_in_floats(_inverse_eager), cpu=_inverse_cpu,
     scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2, gpu=inverse_gpu,
+    stores=True,
     gpu_scratch=lambda ins, outs: 2 * ins[0].size, grad=_inverse_grad,
     infer=_square_infer("linalg_inverse"),
     doc="The inverse of each matrix of a batch (N, n, n).")

@@ -92,6 +92,7 @@ matmul = register(
     "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
     infer=forward(_matmul_rule, "dot"), eager=_matmul_eager, grad=_matmul_grad,
     cpu=product_loops, scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work,
+    stores=True,
     numpy=lambda a, b, out, transpose_a, transpose_b: (
         f"np.dot({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
     doc="(M, K) times (K, N) -> (M, N).")
@@ -169,7 +170,7 @@ batch_dot = register(
     "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
     infer=forward(_batch_dot_rule, "batch_dot"),
     eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
-    scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work,
+    scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work, stores=True,
     doc="(..., M, K) times (..., K, N) -> (..., M, N), one product a sample.")
 
 
@@ -246,7 +247,7 @@ fully_connected = register(
     inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad,
     cpu=partial(_fc_loops, product_loops), scratch=_fc_scratch,
     gpu=partial(_fc_loops, matrix_product), gpu_scratch=_fc_work,
-    numpy=_fc_numpy,
+    numpy=_fc_numpy, stores=True,
     attrs={"num_hidden": (count, REQUIRED), "no_bias": (boolean, False),
            "flatten": (boolean, True)},
     doc="y = x W^T + b; (N, K) -> (N, num_hidden).")

@@ -349,7 +349,8 @@ def _window_rule(old, size):
 window_sum = register(
     "_window_sum", inputs=("data",), attrs={"size": (count, REQUIRED)},
     infer=forward(_window_rule), eager=_window_eager,
-    cpu=_window_cpu, grad=lambda g, out, data, size: (window_sum(g, size=size),),
+    cpu=_window_cpu, stores=True,
+    grad=lambda g, out, data, size: (window_sum(g, size=size),),
     doc="The sum over the `size` channels around each one; `size` is odd.")
 
 

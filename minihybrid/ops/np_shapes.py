@@ -421,6 +421,7 @@ register("_npi_arange", inputs=(), doc=OPS["_arange"].doc,
                 "step": (number, 1.0), "dtype": (dtype, FLOAT)},
          infer=lambda specs, **a: OPS["_arange"].infer(specs, repeat=1, **a),
          eager=lambda **a: OPS["_arange"].eager(repeat=1, **a),
+         stores=True,
          cpu=lambda k, out, **a: OPS["_arange"].cpu(k, out, repeat=1, **a))
 
 

@@ -86,7 +86,7 @@ def _order_infer(specs, axis, is_ascend):
 
 order = register(
     "_order", inputs=("data",), infer=_order_infer, eager=_order_eager, cpu=_order_cpu,
-    gpu=_order_gpu,
+    gpu=_order_gpu, stores=True,
     scratch=lambda ins, outs, axis, **_: 2 * ins[0].shape[axis],
     attrs={"axis": (integer, -1), "is_ascend": (boolean, True)},
     grad=lambda g, out, data, **_: (None,),
@@ -207,7 +207,7 @@ def _running_infer(specs, axis):
 
 running_sum = register(
     "_running_sum", inputs=("data",), attrs={"axis": (integer, 0)},
-    infer=_running_infer, cpu=_running_cpu, gpu=_running_gpu,
+    infer=_running_infer, cpu=_running_cpu, gpu=_running_gpu, stores=True,
     eager=lambda data, *, axis: np.cumsum(data, axis=axis, dtype=data.dtype),
     grad=lambda g, out, data, axis: (
         reverse(running_sum(reverse(g, axis=axis), axis=axis), axis=axis),),

@@ -379,7 +379,7 @@ def _remax_cpu(k, values, data, out, **g):
 COUNT = {"count": (choice("none", "padding", "numbers"), "none")}
 pool_sum = register(
     "_pool_sum", inputs=("data",), attrs=GEOMETRY | COUNT, infer=forward(_forward),
-    eager=_sum_eager, cpu=_sum_cpu,
+    eager=_sum_eager, cpu=_sum_cpu, stores=True,
     grad=lambda g, out, data, **a: (unpool_sum(g, **a),),
     doc="The sum of each window, over how many numbers it has if `count` says so.")
 unpool_sum = register(
@@ -389,18 +389,18 @@ unpool_sum = register(
     doc="The gradient of `_pool_sum`: each number is added to its whole window.")
 pool_max = register(
     "_pool_max", inputs=("data",), attrs=GEOMETRY, infer=forward(_forward),
-    eager=_max_eager, cpu=_max_cpu,
+    eager=_max_eager, cpu=_max_cpu, stores=True,
     grad=lambda g, out, data, **a: (unpool_max(g, data, **a),),
     doc="The largest number of each window.")
 unpool_max = register(
     "_unpool_max", inputs=("grad", "data"), attrs=GEOMETRY, infer=forward(_back),
-    eager=_unmax_eager, cpu=_unmax_cpu, gpu=_unmax_gpu,
+    eager=_unmax_eager, cpu=_unmax_cpu, gpu=_unmax_gpu, stores=tiles,
     grad=lambda g, out, grad, data, **a: (repool_max(g, data, **a), None),
     doc="The gradient of `_pool_max`: each number is added where the data have the "
         "window's first maximum.")
 repool_max = register(
     "_repool_max", inputs=("values", "data"), attrs=GEOMETRY, infer=forward(_forward),
-    eager=_remax_eager, cpu=_remax_cpu,
+    eager=_remax_eager, cpu=_remax_cpu, stores=True,
     grad=lambda g, out, values, data, **a: (unpool_max(g, data, **a), None),
     doc="The values where the data have each window's first maximum.")
 
@@ -425,7 +425,7 @@ def _conv_pool_cpu(k, data, weight, out, conv, pool):
 
 
 conv_pool = Op(
-    name="_conv_pool", inputs=("data", "weight"), cpu=_conv_pool_cpu,
+    name="_conv_pool", inputs=("data", "weight"), cpu=_conv_pool_cpu, stores=True,
     attrs={"conv": (None, None), "pool": (None, None)},
     infer=forward(lambda data, weight, conv, pool: (
         data[0], weight[0], *pool["outs"])),

@@ -194,6 +194,7 @@ def _arg(name, ufunc, sign):
         eager=eager,
         cpu=cpu,
         gpu=gpu,
+        stores=True,
         attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
         doc=f"The place of the {name[3:]}imum along one axis, as float32.",
     )

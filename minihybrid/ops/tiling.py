@@ -496,6 +496,7 @@ shape_array = register(
     "shape_array", inputs=("data",),
     infer=forward(lambda old: Spec((len(old),), np.dtype("int64"))),
     eager=lambda data: np.array(data.shape, np.int64), cpu=_shape_cpu,
+    stores=True,
     grad=lambda g, out, data: (None,), doc="The length of each axis, as int64.")
 size_array = register(
     "size_array", inputs=("data",),

@@ -18,10 +18,11 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
 
 from minihybrid.graph import Graph
 from minihybrid.op import Node, Op
-from minihybrid.ops.pooling import tiles
 from minihybrid.passes.lower import lower
 from minihybrid.passes.pool_early import pool_early
 from minihybrid.passes.rows import frames, is_literal, is_map
+
+LARGEST = 64  # operators of one kernel: beyond, a compiler takes longer for each
 
 
 class Group:
@@ -40,10 +41,10 @@ class Group:
     def add(self, node, frame):
         """Take one node more; loops of its own, or its reduction's, become all's."""
         self.nodes.append(node)
-        if frame and frame.shape == self.shape:
-            self.frame = frame
-        elif is_core(node):
+        if has_loops(node) and not frame:
             self.core = node
+        elif frame and frame.shape == self.shape:
+            self.frame = self.frame or frame
 
 
 class Fused(Graph):
@@ -77,24 +78,15 @@ def is_load(node):
     return node.op is not None and node.op.strides is not None
 
 
+def has_loops(node):
+    """Whether one expression, or other steps through the input, do not tell it all."""
+    return node.op is not None and not (
+        is_map(node) or is_load(node) or node.op.view)
+
+
 def is_core(node):
-    """Whether the node has loops of its own that others can join."""
-    return node.op is not None and not is_map(node) and not is_load(node) and \
-        bool(node.op.reduce or node.op.cpu or node.op.lower) and \
-        not is_scatter(node)
-
-
-def is_scatter(node):
-    """Whether the node does not write each element once, at the end."""
-    return node.op.name in SCATTERS and not (
-        node.op.name == "_unpool_max" and tiles(**node.attrs))
-
-
-SCATTERS = {
-    "Concat", "_put_slice", "_put_along", "_put_take", "_put_diagonal", "_frame",
-    "_solve_triangle", "_cholesky", "_slogdet",
-    "_conv_weight", "_unpool_sum", "_unpool_max",
-}
+    """Whether what follows a node can be computed in its loops."""
+    return has_loops(node) and node.op.may_be_followed(node.attrs)
 
 
 def fuse(graph):
@@ -148,57 +140,67 @@ def _merged(groups, node, frame, place, uses, group_of):
         kinds.setdefault(kind, []).append(group)
     found = []
     for first, *others in kinds.values():
-        inside = {first, *others}
-        nodes = [n for group in inside for n in group.nodes] if others else []
-        last = max((place[n] for n in nodes), default=0)
-        if any(place[r] < last and group_of.get(r) not in inside
-               for n in nodes for r in uses.get((n, 0), ())):
-            found += inside
-            continue
-        for group in others:
-            first.nodes += group.nodes
-            group_of.update(dict.fromkeys(group.nodes, first))
-        found.append(first)
+        if others and _are_one({first, *others}, first, place, uses, group_of):
+            for group in others:
+                first.nodes += group.nodes
+                group_of.update(dict.fromkeys(group.nodes, first))
+            others = []
+        found += [first, *others]
     return found
+
+
+def _are_one(groups, first, place, uses, group_of):
+    """Whether groups of one frame may share its loops."""
+    nodes = [n for group in groups for n in group.nodes]
+    if len(nodes) > LARGEST:
+        return False
+    last = max(map(place.get, nodes))
+    for node in nodes:
+        readers = uses.get((node, 0), ())
+        beside = [r for r in readers if group_of.get(r) is not group_of[node]]
+        if any(place[r] < last and group_of.get(r) not in groups for r in beside) or \
+                not _is_there(node, [r for r in beside if group_of.get(r) in groups],
+                              first.frame, first.dtype):
+            return False
+    return True
 
 
 def _joins(node, frame, group, readers, is_head):
     """Whether a node may become part of its only readers' group."""
-    if node.n_outputs != 1 or any(is_scatter(r) for r in readers) or \
+    if node.n_outputs != 1 or len(group.nodes) >= LARGEST or \
             is_head and (is_literal(node) or node.op.view):
         return False
     if group.frame or frame and frame.shape == group.shape and not group.core:
-        return _joins_rows(node, frame, group.frame or frame, group, readers)
+        wanted = group.frame or frame
+        return _goes_along(node, frame, wanted) and \
+            _is_there(node, readers, wanted, group.dtype)
     core, spec = group.core, node.specs[0]
     if spec.shape != group.shape or node.op.view or any(map(is_load, readers)):
         return False
-    if is_core(node):  # it becomes the core, if what follows can be computed on the way
-        return core is None and not node.op.random and not node.op.reduce and \
+    if has_loops(node):  # it is the core, if what follows can be computed on the way
+        return core is None and is_core(node) and not node.op.random and \
             spec.dtype == group.dtype and \
             all(_reads_on_the_way(n, node, group) for n in group.nodes)
-    return (is_map(node) or is_load(node)) and (
-        core is None or core not in readers and _reads_on_the_way(node, core, group))
+    return core is None or core not in readers and _reads_on_the_way(node, core, group)
 
 
-def _joins_rows(node, frame, wanted, group, readers):
-    """Whether a node is computed in loops over rows, and its readers find it there.
+def _goes_along(node, frame, wanted):
+    """Whether a node is an element of the frame's rows, or one number of each row."""
+    shape = node.specs[0].shape
+    if shape == wanted.shape:
+        return is_map(node) or is_load(node)
+    return is_literal(node) or frame == wanted or \
+        is_map(node) and wanted.is_stat(shape)
 
-    They do if they want the same element of the row, or the row's one number.
-    """
+
+def _is_there(node, readers, frame, dtype):
+    """Whether readers in loops over rows find there what the loops have computed."""
     spec = node.specs[0]
-    if is_literal(node):
-        return not any(is_load(r) or r.op.reduce for r in readers)
-    if spec.shape == wanted.shape:
-        return (is_map(node) or is_load(node)) and not any(map(is_load, readers))
-    if not (is_map(node) and wanted.is_stat(spec.shape) or frame == wanted) or \
-            wanted.across and spec.dtype != group.dtype:
+    if spec.shape != frame.shape and not is_literal(node) and (
+            frame.across and spec.dtype != dtype or
+            frame.long and any(r.specs[0].shape == frame.shape for r in readers)):
         return False
-    whole = [r for r in readers if r.specs[0].shape == wanted.shape]
-    if whole and (wanted.long or not wanted.lines_up(spec.shape)):
-        return False
-    return all(r in whole and (is_map(r) or r.op.name == "broadcast_to") or r.op.view or
-               r not in whole and is_map(r) and r.specs[0].shape == spec.shape
-               for r in readers)
+    return all(frame.meets(node, r) for r in readers)
 
 
 def _reads_on_the_way(node, core, group):

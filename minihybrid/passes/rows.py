@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minihybrid.ops.shapes import axes_of
+from minihybrid.ops.shapes import axes_of, row_major
 
 ROW_NBYTES = 2**18  # so much stays in the second-level cache until it is read again
 ACROSS = 256  # so many rows that lie across at least, for long runs through memory
@@ -36,13 +36,27 @@ def size_of(lengths):
     return int(np.prod(lengths, dtype=np.int64))
 
 
+def steps_of(ref, node, shape):
+    """(offset, steps along the axes of `shape`) at which a node reads an input."""
+    old = ref[0].specs[ref[1]].shape
+    if node.op.strides:
+        return node.op.strides(old, **node.attrs)
+    if node.op.view:
+        return 0, row_major(shape)
+    pad = len(shape) - len(old)
+    return 0, (0,) * pad + tuple(
+        0 if n == 1 else s for n, s in zip(old, row_major(old), strict=True))
+
+
 @dataclass(frozen=True)
 class Frame:
     """The shape that reductions start from, and the axes that they go along.
 
+    gone:    none of length 1: to go along such an axis, or not, is the same.
+
     >>> frame = Frame((8, 3, 5), frozenset({0, 2}))
-    >>> frame.kept, frame.ones, frame.n, frame.across
-    ((3,), (1, 3, 1), 40, False)
+    >>> frame.kept, frame.n, frame.across
+    ((3,), 40, False)
     """
 
     shape: tuple
@@ -50,13 +64,9 @@ class Frame:
 
     @property
     def kept(self):
-        """The shape of one number a row, without the axes that are gone."""
-        return tuple(n for i, n in enumerate(self.shape) if i not in self.gone) or (1,)
-
-    @property
-    def ones(self):
-        """The same with length 1 where an axis is gone."""
-        return tuple(1 if i in self.gone else n for i, n in enumerate(self.shape))
+        """The lengths of the axes that stay, where there is more than one place."""
+        return tuple(n for i, n in enumerate(self.shape) if i not in self.gone
+                     and n != 1)
 
     @property
     def n(self):
@@ -78,13 +88,49 @@ class Frame:
         """
         return size_of(self.kept) == 1 and 4 * self.n > ROW_NBYTES
 
-    def lines_up(self, shape):
-        """Whether an array stretches so that each row meets its own number."""
-        return (1,) * (len(self.ones) - len(shape)) + shape == self.ones
-
     def is_stat(self, shape):
         """Whether an array may hold one number a row."""
-        return shape == self.kept or self.lines_up(shape)
+        return shape != self.shape and tuple(n for n in shape if n != 1) == self.kept
+
+    # -- places
+    def along(self, shape, steps):
+        """Steps along the axes of a row's elements or numbers, as steps along those of
+        the frame.
+
+        >>> Frame((8, 3, 5), frozenset({0, 2})).along((1, 3), (9, 1))
+        (0, 1, 0)
+        """
+        if shape != self.shape:  # one number a row
+            steps = iter([s for n, s in zip(shape, steps, strict=True) if n != 1])
+            return tuple(0 if n == 1 or i in self.gone else next(steps)
+                         for i, n in enumerate(self.shape))
+        return tuple(s * (n != 1) for n, s in zip(shape, steps, strict=True))
+
+    def own(self, shape):
+        """(offset, steps) of the places where a value of the rows lies itself."""
+        return 0, self.along(shape, row_major(shape))
+
+    def reads(self, ref, node):
+        """(offset, steps) of the places where a node of the rows reads a value."""
+        shape = self.shape if node.op.reduce else node.specs[0].shape
+        offset, steps = steps_of(ref, node, shape)
+        return offset, self.along(shape, steps)
+
+    def meets(self, node, reader):
+        """Whether a reader wants, at each place, what the loops have just computed.
+
+        A value that is flipped or turned round, that another row needs, or that meets
+        the elements of a row along another axis, must be in memory before it is read.
+        """
+        if is_literal(node):
+            return reader.op.view or is_map(reader)
+        shape, goes = node.specs[0].shape, reader.specs[0].shape
+        if shape != self.shape and not self.is_stat(shape):
+            return False
+        if reader.op.reduce:
+            return frame_of(reader) == self
+        return (goes == self.shape or self.is_stat(goes)) and \
+            self.reads((node, 0), reader) == self.own(shape)
 
 
 def frame_of(node):
@@ -93,7 +139,7 @@ def frame_of(node):
     shape = source.specs[i].shape
     attrs = node.attrs
     gone = axes_of(node.op.name, attrs["axis"], len(shape), attrs["exclude"])
-    return Frame(shape, frozenset(gone))
+    return Frame(shape, frozenset(i for i in gone if shape[i] != 1))
 
 
 def frames(graph):
