@@ -350,7 +350,18 @@ class Op:
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
     lower: Callable | None = None   # the same, of operators that share loops; used only
                                     # for compiled loops: eager and grad are its own
+    pays: Callable | None = None    # (operator of the first input, those that read) ->
+                                    # whether `lower` is worth it; else it always is
     view: bool = False         # the output is the input's memory under a new shape
+    wall: bool = False         # a view whose gradient is not that of a view
+    keeps: Callable | None = None   # attrs -> whether each number stays what it is
+    rises: bool = False        # a larger first number never gives a smaller result, nor
+                               # does rounding
+    peak: Callable | None = None    # of the largest numbers of windows: (the node
+                               # before, own attrs) -> (operator, attrs) of both in one,
+                               # or `None`
+    from_nothing: Callable | None = None  # output spec -> (operator, attrs) that gives
+                               # the same and reads no input
     n_outputs: int | Callable = 1   # or attrs -> number
     variadic: bool = False     # takes any number of inputs, all called "data"
     aux: tuple = ()            # inputs that are states: `expand` gives, after the

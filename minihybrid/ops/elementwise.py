@@ -9,9 +9,11 @@ binary operation has up to five names in files (`elemwise_add`, `broadcast_add`,
 What is left out: complex numbers.
 """
 
+import math
+
 import numpy as np
 
-from minihybrid.op import REQUIRED, Spec, dtype, number, register
+from minihybrid.op import OPS, REQUIRED, Spec, dtype, number, register
 from minihybrid.ops.shapes import (
     as_codes,
     broadcast,
@@ -65,11 +67,14 @@ def scalar_like(array, scalar):
 
 
 # -- two inputs ------------------------------------------------------------------------
-def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=()):
+def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=(),
+           neutral=None, rises=False):
     """Enter one operation under its elementwise, broadcasting and scalar names.
 
     `da` and `db` give the gradient of the first and the second input from
     `(g, out, a, b)`; either may be `None`, and `b` may be a Python number.
+
+    neutral: the scalar on the right that changes nothing; no negative zero.
     """
     eager = Ufunc(ufunc)
     both = [lambda g, out, a, b, d=d: d and d(g, out, a, b) for d in (da, db)]
@@ -96,7 +101,7 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
         return broadcast(f"broadcast_{name}", specs)
 
     call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')"
-    family = {"doc": doc, "expr": expr, "numpy": call}
+    family = {"doc": doc, "expr": expr, "numpy": call, "rises": rises}
     register(elemwise, *aliases, **family, inputs=("lhs", "rhs"), eager=eager,
              infer=infer_same, grad=elemwise_grad)
     register(f"broadcast_{name}", **family, inputs=("lhs", "rhs"), eager=eager,
@@ -106,6 +111,7 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
     register(scalar, **one, eager=scalar_eager, pair=(f"broadcast_{name}", False),
              numpy=call.replace("{b}", "{scalar}"),
              expr=lambda scalar: expr.replace("{b}", literal(scalar)),
+             keeps=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
              grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),))
     if rscalar:
         swapped = expr.replace("{b}", "{swap}").replace("{a}", "{b}")
@@ -117,10 +123,11 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
 
 
 binary("add", np.add, "{a} + {b}", lambda g, y, a, b: g, lambda g, y, a, b: g,
-       "y = a + b.", "elemwise_add", "_plus_scalar", aliases=("_plus", "_add"))
+       "y = a + b.", "elemwise_add", "_plus_scalar", aliases=("_plus", "_add"),
+       rises=True)
 binary("sub", np.subtract, "{a} - {b}", lambda g, y, a, b: g, lambda g, y, a, b: -g,
        "y = a - b.", "elemwise_sub", "_minus_scalar", "_rminus_scalar",
-       ("_minus", "_sub"))
+       ("_minus", "_sub"), neutral=0)
 binary(
     "mul",
     np.multiply,
@@ -131,10 +138,11 @@ binary(
     "elemwise_mul",
     "_mul_scalar",
     aliases=("_mul",),
+    neutral=1,
 )
 binary("div", np.divide, "{a} / {b}", lambda g, y, a, b: g / b,
        lambda g, y, a, b: -g * y / b, "y = a / b; whole numbers are cut towards zero.",
-       "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",))
+       "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",), neutral=1)
 binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
        lambda g, y, a, b: -g * ((a - y) / b), "The remainder of a / b, with b's sign.",
        "_mod", "_mod_scalar", "_rmod_scalar")
@@ -142,7 +150,7 @@ binary("power", np.power, "power({a}, {b})",
        lambda g, y, a, b: g * b * a ** (b - 1),
        lambda g, y, a, b: g * y * (log(a) if hasattr(a, "level") else float(np.log(a))),
        "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar",
-       ("_Power",))
+       ("_Power",), neutral=1)
 binary("maximum", np.maximum, "{a} if {a} >= {b} or {a} != {a} else {b}",
        lambda g, y, a, b: g * (a >= b), lambda g, y, a, b: g * (b > a),
        "The larger of a and b; NaN if either is.", "_maximum", "_maximum_scalar")
@@ -160,7 +168,8 @@ for _name, _ufunc, _sign in (
 
 
 # -- one input -------------------------------------------------------------------------
-def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None):
+def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None,
+          rises=False):
     """Enter a function of one number; `floats` turn whole numbers to float32."""
     def infer(specs):
         specs, (out,) = same_shape(name, specs)
@@ -171,7 +180,7 @@ def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None):
                     eager=Ufunc(ufunc, floats) if is_ufunc else ufunc,
                     numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')"
                     if is_ufunc else numpy,
-                    grad=lambda g, out, a: (grad(g, out, a),), doc=doc)
+                    grad=lambda g, out, a: (grad(g, out, a),), doc=doc, rises=rises)
 
 
 def _relu_eager(data):
@@ -230,7 +239,7 @@ sigmoid = unary("sigmoid", _sigmoid_eager, "sigmoid(T({a}))",
                 lambda g, y, a: g * y * (1.0 - y), "y = 1 / (1 + exp(-a)).")
 relu = unary("relu", _relu_eager, "T(0) if {a} <= 0 else {a}",
              lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False,
-             numpy="np.maximum({a}, 0, out={out})")
+             numpy="np.maximum({a}, 0, out={out})", rises=True)
 softrelu = unary(
     "softrelu",
     _softrelu_eager,
@@ -344,6 +353,7 @@ cast = register(
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
     eager=_cast_eager,
     expr=lambda dtype: "T({a})",
+    keeps=lambda dtype: True,  # if it had that dtype before
     grad=lambda g, out, a, dtype: (cast_like(g, a),),
     doc="The same numbers in a dtype.",
 )
@@ -360,7 +370,7 @@ identity = register(
     grad=lambda g, out, a: (g,), doc="The same values in memory of their own.")
 
 block_grad = register(
-    "BlockGrad", "stop_gradient", inputs=("data",), view=True,
+    "BlockGrad", "stop_gradient", inputs=("data",), view=True, wall=True,
     infer=lambda specs: same_shape("BlockGrad", specs), eager=np.copy,
     grad=lambda g, out, a: (None,), doc="The same values; no gradient passes.")
 
@@ -370,6 +380,8 @@ def _like(name, value):
         name, inputs=("data",), infer=lambda specs: same_shape(name, specs),
         eager=np.zeros_like if value == 0 else np.ones_like, expr=f"T({value})",
         grad=lambda g, out, a: (None,),
+        from_nothing=lambda spec: (OPS["_ones" if value else "_zeros"], {
+            "shape": spec.shape, "dtype": spec.dtype}),
         doc=f"An array of {value} in the shape and dtype of the input.")
 
 

@@ -234,7 +234,8 @@ def _put_along_gpu(k, data, index, like, out, *, axis, mode):
 def _one_a_line(specs, shape, index, axis, mode):
     """(1 at the picked place of each line, else 0; the shape of one number a line).
 
-    A loop that goes over whole lines anyway finds the places by looking at all of them.
+    A loop that goes over whole lines anyway finds the places by looking at all of them;
+    elsewhere (`pays`) one place is found without looking.
     `None` if several places of a line are picked, or an index may wrap around.
     """
     axis = axis_of("pick", axis, len(shape))
@@ -271,6 +272,7 @@ put_along = register(
     infer=adds_back("_put_along", _along_rule),
     eager=_put_along_eager, cpu=_put_along_cpu, gpu=_put_along_gpu,
     lower=_put_along_lower,
+    pays=lambda source, readers: any(r.reduce for r in readers),
     grad=lambda g, out, data, index, like, **a: (
         reshape_like(take_along(g, index, **a), data), None, None),
     doc="Zeros in the shape of `like`, to which the data is added at the picked "
@@ -279,6 +281,7 @@ put_along = register(
 take_along = register(
     "_take_along", inputs=("data", "index"), attrs=ALONG, infer=forward(_along_rule),
     eager=_along_eager, cpu=_along_cpu, stores=True, lower=_along_lower,
+    pays=lambda source, readers: source is not None and source.lower is not None,
     grad=lambda g, out, data, index, **a: (put_along(g, index, data, **a), None),
     doc="Elements of each line along an axis: data[i, index[i, j]].")
 

@@ -139,6 +139,11 @@ def _reshaped_like(old, like, lhs_begin, lhs_end, rhs_begin, rhs_end):
     return infer_length("reshape_like", old, list(new))
 
 
+def view_as(shape, inputs):
+    """(operator, inputs, attributes) that give the memory of an input any shape."""
+    return reshape, inputs, {"shape": as_codes(shape), "reverse": False}
+
+
 reshape_like = register(
     "reshape_like", inputs=("lhs", "rhs"), attrs=RANGES,
     infer=lambda specs, **a: (specs, [Spec(

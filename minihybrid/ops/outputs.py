@@ -227,7 +227,7 @@ def _loss_grad(g, out, data, scale, above):
 
 
 loss_head = register(
-    "_loss_head", inputs=("data",), view=True, grad=_loss_grad,
+    "_loss_head", inputs=("data",), view=True, wall=True, grad=_loss_grad,
     eager=lambda data, **_: np.copy(data),
     attrs={"scale": (number, 1.0), "above": (optional(number), None)},
     infer=lambda specs, **_: (specs, specs),

@@ -390,6 +390,7 @@ unpool_sum = register(
 pool_max = register(
     "_pool_max", inputs=("data",), attrs=GEOMETRY, infer=forward(_forward),
     eager=_max_eager, cpu=_max_cpu, stores=True,
+    peak=lambda before, attrs: _with_conv(before, attrs),
     grad=lambda g, out, data, **a: (unpool_max(g, data, **a),),
     doc="The largest number of each window.")
 unpool_max = register(
@@ -410,13 +411,18 @@ def _shapes(data, weight, conv):
     return Shapes(*data.shape[:2], weight.shape[0], **conv)
 
 
-def pools_on_the_way(data, weight, conv, pool):
-    """Whether the loops of a convolution can take the maxima of its output."""
-    s = _shapes(data, weight, conv)
-    return lanes_fit(s, data.dtype.itemsize) and not any(pool["pad"]) and \
+def _with_conv(node, pool):
+    """The operator whose loops take the maxima of a convolution's output, if they can.
+    """
+    if node.op is not conv:
+        return None
+    data, weight = (n.specs[i] for n, i in node.inputs)
+    s = _shapes(data, weight, node.attrs)
+    fits = lanes_fit(s, data.dtype.itemsize) and not any(pool["pad"]) and \
         prod(pool["kernel"]) <= 16 and all(n <= step and (m - 1) * step + n <= size
             for n, step, m, size in zip(pool["kernel"], pool["stride"], pool["outs"],
                                         s.out, strict=True))
+    return (conv_pool, {"conv": node.attrs, "pool": pool}) if fits else None
 
 
 def _conv_pool_cpu(k, data, weight, out, conv, pool):

@@ -111,6 +111,13 @@ def row_major(shape):
     return tuple(reversed(strides))
 
 
+def same_steps(read, shape):
+    """Whether (offset, strides) tell the places of a contiguous array in order."""
+    offset, strides = read
+    return offset == 0 and all(n == 1 or a == b for n, a, b in zip(
+        shape, strides, row_major(shape), strict=True))
+
+
 def as_codes(shape):
     """A known shape for Reshape, where 0 means another thing: -1 for an empty axis."""
     return tuple(-1 if n == 0 else n for n in shape)

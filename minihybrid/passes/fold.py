@@ -8,16 +8,12 @@ What is left out: x + 0, which is not x for negative zero, and the reordering of
 """
 
 from minihybrid.graph import apply, evaluate_node
-from minihybrid.op import OPS, Node
-from minihybrid.ops.shapes import as_codes
+from minihybrid.op import Node
+from minihybrid.ops.layout import view_as
+from minihybrid.ops.shapes import same_steps
 from minihybrid.passes.rewrite import rewrite
 
 LARGEST = 2**20  # bytes: a larger result is cheaper to compute again than to keep
-
-NEUTRAL = {"_mul_scalar": 1, "_div_scalar": 1, "_power_scalar": 1, "_minus_scalar": 0}
-SAME_SHAPE = {"Reshape", "Flatten", "expand_dims", "squeeze", "broadcast_to"}
-COPIES = {"_copy", "BlockGrad"}
-WALLS = {"BlockGrad", "_loss_head"}  # views whose gradient is not that of a view
 
 
 def fold(graph, walls=False):
@@ -32,7 +28,7 @@ def fold(graph, walls=False):
             if node.values is not None:
                 made_now[node] = node.values
             return None
-        if walls and node.op.name in WALLS:
+        if walls and node.op.wall:
             return None
         if inputs and changes_nothing(node, inputs):
             return [inputs[0]]
@@ -59,25 +55,24 @@ def fold(graph, walls=False):
 
 def simpler(node, inputs):
     """A node that does the same with less; `None` if there is none."""
-    name, spec = node.op.name, node.specs[0]
-    if name in ("zeros_like", "ones_like"):
-        filled = OPS["_zeros" if name == "zeros_like" else "_ones"]
-        return apply(filled, (), {"shape": spec.shape, "dtype": spec.dtype}, node.name)
+    spec = node.specs[0]
+    if node.op.from_nothing:
+        operator, attrs = node.op.from_nothing(spec)
+        return apply(operator, (), attrs, node.name)
     if node.op.reduce and spec.size == inputs[0][0].specs[inputs[0][1]].size:
-        return apply(OPS["Reshape"], inputs, {"shape": as_codes(spec.shape),
-                                              "reverse": False}, node.name)
+        return apply(*view_as(spec.shape, inputs), node.name)
     source = inputs[0][0].op if inputs else None
-    if node.op.view and source and source.view and source.name not in WALLS:
+    if node.op.view and source and source.view and not source.wall:
         first = inputs[0][0].inputs[0]  # the view of a view is one view
-        return apply(OPS["Reshape"], [first], {"shape": as_codes(spec.shape),
-                                               "reverse": False}, node.name)
+        return apply(*view_as(spec.shape, [first]), node.name)
     return None
 
 
 def changes_nothing(node, inputs):
     """Whether the output is the first input, number by number."""
-    name, source = node.op.name, inputs[0][0].specs[inputs[0][1]]
-    return (name in COPIES
-            or name in SAME_SHAPE and source.shape == node.specs[0].shape
-            or name == "Cast" and source.dtype == node.specs[0].dtype
-            or name in NEUTRAL and node.attrs["scalar"] == NEUTRAL[name])
+    spec, op = inputs[0][0].specs[inputs[0][1]], node.op
+    if spec != node.specs[0]:
+        return False
+    if op.strides:
+        return same_steps(op.strides(spec.shape, **node.attrs), spec.shape)
+    return op.view or op.keeps is not None and op.keeps(**node.attrs)

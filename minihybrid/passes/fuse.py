@@ -22,7 +22,9 @@ from minihybrid.passes.lower import lower
 from minihybrid.passes.pool_early import pool_early
 from minihybrid.passes.rows import frames, is_literal, is_map
 
-LARGEST = 64  # operators of one kernel: beyond, a compiler takes longer for each
+# More in one kernel gain little, since a row is read from the cache anyway; and kernels
+# of one length are more often the same text, which is compiled once.
+LARGEST, PASSES = 64, 8  # operators of one kernel, and reductions
 
 
 class Group:
@@ -37,6 +39,12 @@ class Group:
         self.shape = frame.shape if frame else node.specs[0].shape
         self.dtype = node.specs[0].dtype
         self.add(node, frame)
+
+    def has_room(self, *nodes):
+        """Whether these may be part of the kernel, too."""
+        nodes = [*self.nodes, *nodes]
+        return len(nodes) <= LARGEST and \
+            sum(n.op.reduce is not None for n in nodes) <= PASSES
 
     def add(self, node, frame):
         """Take one node more; loops of its own, or its reduction's, become all's."""
@@ -152,7 +160,7 @@ def _merged(groups, node, frame, place, uses, group_of):
 def _are_one(groups, first, place, uses, group_of):
     """Whether groups of one frame may share its loops."""
     nodes = [n for group in groups for n in group.nodes]
-    if len(nodes) > LARGEST:
+    if not first.has_room(*(n for n in nodes if group_of[n] is not first)):
         return False
     last = max(map(place.get, nodes))
     for node in nodes:
@@ -167,7 +175,7 @@ def _are_one(groups, first, place, uses, group_of):
 
 def _joins(node, frame, group, readers, is_head):
     """Whether a node may become part of its only readers' group."""
-    if node.n_outputs != 1 or len(group.nodes) >= LARGEST or \
+    if node.n_outputs != 1 or not group.has_room(node) or \
             is_head and (is_literal(node) or node.op.view):
         return False
     if group.frame or frame and frame.shape == group.shape and not group.core:

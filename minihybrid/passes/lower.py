@@ -21,7 +21,10 @@ def lower(graph):
     uses = graph.uses()
 
     def rule(node, inputs, emit):
-        if node.op is None or node.op.lower is None or not _pays(node, uses):
+        if node.op is None or node.op.lower is None:
+            return None
+        readers = [r.op for r in uses.get((node, 0), ())]
+        if node.op.pays and not node.op.pays(node.inputs[0][0].op, readers):
             return None
         specs = [n.specs[i] for n, i in inputs]
         with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
@@ -36,13 +39,3 @@ def lower(graph):
     if all(n.op is None or n.op.lower is None for n in graph.nodes):
         return graph
     return dce(fold(rewrite(graph, rule)))
-
-
-def _pays(node, uses):
-    """Whether loops over rows are there; else one place is found without looking."""
-    if node.op.name == "_take_along":
-        source = node.inputs[0][0].op
-        return source is not None and source.lower is not None
-    if node.op.name == "_put_along":
-        return any(r.op.reduce for r in uses.get((node, 0), ()))
-    return True

@@ -16,33 +16,30 @@ gives NaN, which a larger number in the window now hides.
 """
 
 from minihybrid.graph import apply
-from minihybrid.op import OPS
-from minihybrid.ops.convolution import conv
-from minihybrid.ops.pooling import conv_pool, pool_max, pools_on_the_way
 from minihybrid.passes.dce import dce
 from minihybrid.passes.rewrite import rewrite
 
 
 def pool_early(graph):
     """Move maxima over windows to the convolutions whose outputs only they read."""
-    if not any(node.op is pool_max for node in graph.nodes):
+    if not any(node.op and node.op.peak for node in graph.nodes):
         return graph
     uses, heads = graph.uses(), set(graph.heads)
 
     def rule(node, inputs, emit):
-        if node.op is not pool_max:
+        if node.op is None or not node.op.peak:
             return None
         (old, _), (new, _) = node.inputs[0], inputs[0]
         between = []
         while len(uses[old, 0]) == 1 and (old, 0) not in heads and _keeps_order(old):
             between.append(new)
             (old, _), (new, _) = old.inputs[0], new.inputs[0]
-        if old.op is not conv or len(uses[old, 0]) > 1 or (old, 0) in heads or \
-                not pools_on_the_way(*(n.specs[i] for n, i in new.inputs), new.attrs,
-                                     node.attrs):
+        both = len(uses[old, 0]) == 1 and (old, 0) not in heads and \
+            node.op.peak(new, node.attrs)
+        if not both:
             return None
-        now = emit(apply(conv_pool, new.inputs,
-                         {"conv": new.attrs, "pool": node.attrs}, node.name))
+        operator, attrs = both
+        now = emit(apply(operator, new.inputs, attrs, node.name))
         for n in reversed(between):
             now = emit(apply(n.op, ((now, 0), *n.inputs[1:]), n.attrs, n.name))
         return [(now, 0)]
@@ -52,8 +49,9 @@ def pool_early(graph):
 
 def _keeps_order(node):
     """Whether a node maps numbers one by one, none past another of its channel."""
-    if node.op is OPS["broadcast_add"]:
-        (n, i), shape = node.inputs[1], node.specs[0].shape
-        return n.specs[i].shape == (1, shape[1], *[1] * (len(shape) - 2)) and \
-            node.inputs[0][0].specs[node.inputs[0][1]].shape == shape
-    return node.op is OPS["relu"]
+    if node.op is None or not node.op.rises:
+        return False
+    shape, (first, *others) = node.specs[0].shape, [
+        n.specs[i].shape for n, i in node.inputs]
+    return first == shape and all(
+        s == (1, shape[1], *[1] * (len(shape) - 2)) for s in others)
