@@ -51,10 +51,12 @@ def auxiliary(nodes):
 
 
 def apply(op, inputs, attrs, name=""):
-    """A node whose specs are known because its inputs' are.
+    """A node whose specs are known because its inputs' are; defaults are filled in.
 
     Raises:  the operator's ShapeError; GraphError if a shape stays unknown.
     """
+    if attrs.keys() != op.attrs.keys():
+        attrs = op.normalize(dict(attrs))
     specs = [n.specs[i] for n, i in inputs]
     _, outs = op.specs_of(specs, attrs)
     if not all(s.known for s in outs):

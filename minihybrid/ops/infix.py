@@ -224,7 +224,6 @@ FUNCTIONS = {
 }
 
 
-@cache
 def namespace(name, base, module):
     """The function that `nd.name` or `sym.name` is: the operator, read by `base`.
 
@@ -235,7 +234,12 @@ def namespace(name, base, module):
     if name.startswith("__") or name not in OPS:
         raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
                              "all")
-    op = OPS[name]
+    return reading(OPS[name], name, base)
+
+
+@cache
+def reading(op, name, base):
+    """The operator as a function, which `base` reads where no input does."""
 
     def call(*args, name=None, out=None, ctx=None, attr=None, **kwargs):
         if attr or not KNOWN.isdisjoint(kwargs):

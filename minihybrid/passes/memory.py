@@ -54,6 +54,9 @@ class Memory:
         self.steps = steps              # (name, nbytes, first step, last step, offset)
         self.scratch = scratch
 
+    def __repr__(self):
+        return self.show()
+
     def show(self):
         """The plan as text: a line a buffer, with a bar from birth to death."""
         lines = [f"arena {self.nbytes} bytes, outputs {self.outs_nbytes} bytes"]

@@ -4,7 +4,8 @@ Takes:   a graph and a rule for one node.
 Gives:   the new graph; the old one is untouched, and unchanged nodes are shared.
 """
 
-from minihybrid.op import Node
+from minihybrid.graph import GraphError
+from minihybrid.op import Node, described
 
 
 def rewrite(graph, rule):
@@ -13,11 +14,16 @@ def rewrite(graph, rule):
     rule:    (node, new inputs, emit) -> references that take the place of the node's
              outputs, or `None` to keep the node. `emit(node)` puts a new node before
              it.
+    Raises:  GraphError if the rule gives anything else.
     """
-    mapped, nodes = {}, []
+    mapped, nodes, emitted = {}, [], set()
 
     def emit(node):
+        if not isinstance(node, Node):
+            raise GraphError(f"rewrite: emit({described(node)}) is no node; make one "
+                             "with apply(op, inputs, attrs)")
         nodes.append(node)
+        emitted.add(node)
         return node
 
     for node in graph.nodes:
@@ -30,6 +36,21 @@ def rewrite(graph, rule):
                 node_now = node
             emit(node_now)
             refs = [(node_now, i) for i in range(node.n_outputs)]
+        else:
+            check_places(node, refs, emitted)
         for i, ref in enumerate(refs):
             mapped[node, i] = ref
     return graph.rebuilt(nodes, [mapped[ref] for ref in graph.heads])
+
+
+def check_places(node, refs, emitted):
+    """Refuse what cannot take the place of a node's outputs."""
+    fits = isinstance(refs, (list, tuple)) and len(refs) == node.n_outputs and all(
+        isinstance(ref, tuple) and len(ref) == 2 and ref[0] in emitted
+        and ref[1] in range(ref[0].n_outputs) for ref in refs)
+    if not fits:
+        n = node.n_outputs
+        raise GraphError(f"rewrite: in place of {node!r} the rule gave "
+                         f"{described(refs)}, but a list of {n} (node, output index) "
+                         "of nodes that were emitted is needed, one for each output; "
+                         "None keeps the node")

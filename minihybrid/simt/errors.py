@@ -34,6 +34,11 @@ class BoundsError(KernelError, IndexError):
     """An element that the array does not have."""
 
 
+class WholeError(TypeError):
+    """An array where an element is needed; the simulator adds the line and the thread.
+    """
+
+
 class UninitialisedError(KernelError):
     """A read of shared memory that no thread of the block has written."""
 

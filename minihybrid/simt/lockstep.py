@@ -14,7 +14,7 @@ import traceback
 
 import numpy as np
 
-from minihybrid.simt.errors import BarrierError, KernelError, LaunchError
+from minihybrid.simt.errors import BarrierError, KernelError, LaunchError, WholeError
 
 MAX_THREADS, MAX_SHARED, MAX_GRID = 1024, 48 * 1024, 65535
 WARP = 32
@@ -157,7 +157,8 @@ def in_words(run, error):
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
         if frame.f_code.co_filename == f"<kernel {run.name}>":
             t = frame.f_locals["_t"]
+            kind = f"{type(error).__name__}: " * (type(error) is not WholeError)
             return KernelError(f"kernel '{run.name}', {run.line(number)}: "
-                               f"{type(error).__name__}: {error} ({run.who(t)})",
+                               f"{kind}{error} ({run.who(t)})",
                                run.name, number, (run.thread(t),))
     raise error

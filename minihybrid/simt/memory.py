@@ -16,6 +16,7 @@ from minihybrid.simt.errors import (
     KernelError,
     RaceError,
     UninitialisedError,
+    WholeError,
 )
 from minihybrid.simt.numbers import CONSTRUCTORS, load_as, store_as
 
@@ -62,9 +63,14 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, _):
-        raise TypeError(f"array {self.name} is used under another name or by another "
+        raise WholeError(f"array {self.name} is used under another name or by another "
                           "function; inside a kernel, use elements of its arguments "
                           "and shared arrays by their own names")
+
+    def whole(self, *_):
+        """Raise: arithmetic on all elements at once is none of a kernel."""
+        raise WholeError(f"array {self.name} is used as a whole, but a thread computes "
+                         "with elements; write out[i] = a[i] + 10, not out = a + 10")
 
     # -- where -------------------------------------------------------------------------
     def place(self, index, t, line):
@@ -84,8 +90,11 @@ class Array:
                 self.fail(KernelError, index, t, line,
                           f"needs whole numbers, not {type(i).__name__}")
             if not 0 <= i < n:
-                self.fail(BoundsError, index, t, line, "is out of bounds: "
-                          f"{self.extent()}; guard it, as in `if i < {n}:`")
+                self.fail(BoundsError, index, t, line, f"is out of bounds: "
+                          f"{self.extent()}; guard it, " + (
+                              f"as in `if i < {n}:`" if i >= n else
+                              "as in `if i >= 1:` for an index i - 1; a negative one "
+                              "does not count from the end"))
             flat = flat * n + int(i)
         return flat
 
@@ -214,3 +223,11 @@ class Array:
 
 
 COMBINE = {"add": lambda a, b: a + b, "max": max, "min": min}
+
+
+for _sign in """add sub mul truediv floordiv mod pow and or xor lshift rshift
+        matmul""".split():
+    for _form in (f"__{_sign}__", f"__r{_sign}__", f"__i{_sign}__"):
+        setattr(Array, _form, Array.whole)
+for _sign in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "bool", "float"):
+    setattr(Array, f"__{_sign}__", Array.whole)
