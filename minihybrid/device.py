@@ -10,18 +10,18 @@ asked for earlier, and comes first.
 What is left out: copies beside kernels, for which a second stream would be needed.
 """
 
-import threading
 from contextlib import suppress
 
 import numpy as np
 
+from minihybrid.locked import Locked
 from minihybrid.op import HybridError
 
 ALIGNED = 256  # bytes: what cuMemAlloc promises; vector loads need 16
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
-DEVICES, LOCK = {}, threading.Lock()
+DEVICES, STARTING = {}, Locked()
 
 
 def device_of(context):
@@ -31,7 +31,7 @@ def device_of(context):
     >>> device_of(simulated_gpu()) is device_of(simulated_gpu())
     True
     """
-    with LOCK:
+    with STARTING.lock:
         if context not in DEVICES:
             DEVICES[context] = Device(context, driver_of(context))
         return DEVICES[context]

@@ -13,12 +13,12 @@ What is left out: kernels that run side by side.
 """
 
 import contextlib
-import threading
 from itertools import zip_longest
 
 import numpy as np
 
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
+from minihybrid.locked import Locked
 
 
 class Launch:
@@ -53,7 +53,7 @@ class Launch:
         return params
 
 
-class Recorded:
+class Recorded(Locked):
     """The launches of a plan, each call one launch of the driver.
 
     device:    the `Device` where it runs.
@@ -63,7 +63,8 @@ class Recorded:
     """
 
     def __init__(self, device, steps, nbytes):
-        self.device, self.lock, self.n_changed = device, threading.Lock(), 0
+        super().__init__()
+        self.device, self.n_changed = device, 0
         self.arena = device.alloc(nbytes) if nbytes else None
         start = self.arena.address if nbytes else 0  # of arrays without elements
         self.launches, self.users = [], {}  # word -> [(number of a launch, argument)]

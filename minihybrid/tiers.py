@@ -60,7 +60,8 @@ class Tiers:
             self.plan.target_note = FIRST
 
     def _make(self, target):
-        return Plan(*self.given, target=target, **self.options)
+        with STILL:  # it may import
+            return Plan(*self.given, target=target, **self.options)
 
     def bind(self, arrays):
         """The plan in force, tied to its parameters.
@@ -73,8 +74,7 @@ class Tiers:
         """The plan that is in force in the end; not yet compiled, perhaps."""
         with PREPARER.lock:
             if self.made is None:
-                with STILL:
-                    self.made = self._make(self.target)
+                self.made = self._make(self.target)
                 self.made.target_note = self.made.target_note or LAST
             return self.made
 

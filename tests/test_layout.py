@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
-    op mistake given
+    op mistake given locked
     base machine attribute context
     ops.shapes
     ops.elementwise

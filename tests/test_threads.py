@@ -20,6 +20,7 @@ from minihybrid.codegen.program import ARRAY, NUMBER, Step, numbers_of
 from minihybrid.codegen.team import together
 
 ROOT = Path(mx.__file__).parent.parent
+PACKAGE = ROOT / "minihybrid"
 MARK = """
 from numba import int64
 from minihybrid.codegen.flat import kernel
@@ -192,6 +193,111 @@ if pid:
                           capture_output=True, text=True, check=True, timeout=120,
                           env={**os.environ, "MINIHYBRID_NUM_THREADS": "2"})
     assert done.stdout.strip() == "both"
+
+
+FORKS = """
+import os, random, signal, sys, threading, time
+import minihybrid as mx
+from minihybrid import autograd, gluon, locked, nd
+from minihybrid.gluon import nn
+
+def made():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(8, activation="tanh"), nn.Dropout(0.5), nn.Dense(8))
+    net.initialize()
+    net.hybridize()
+    return net
+
+def use(net, batch):
+    with autograd.record():
+        y = net(nd.ones((batch, 8))).sum()
+    y.backward()
+    net(nd.random.normal(shape=(batch, 8)))
+
+def is_fine(child):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status == 0
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+
+nets = [made()]
+use(nets[0], 1)
+stop = threading.Event()
+
+def busy(seed):
+    batch = 0
+    while not stop.is_set():
+        batch += 1
+        nets[0] = net = made()
+        use(net, batch % 50 + 1)
+
+class Held(gluon.HybridBlock):  # a trace that lasts until the forks are over
+    def hybrid_forward(self, F, x):
+        if threading.current_thread().name == "slow":
+            begun.set()
+            stop.wait()
+        return x * 2
+
+held, begun = Held(), threading.Event()
+held.hybridize()
+slow = threading.Thread(target=held, args=(nd.ones(3),), name="slow")
+slow.start()
+begun.wait()
+others = [threading.Thread(target=busy, args=(i,)) for i in range(2)]
+for other in others:
+    other.start()
+rng, fine = random.Random(0), []
+for k in range(12):
+    time.sleep(rng.random() * 0.02)
+    if k == 11:  # and once with every lock held
+        for each in list(locked.EVERY):
+            threading.Thread(target=each.lock.acquire, daemon=True).start()
+            time.sleep(0.001)
+    child = os.fork()
+    if not child:
+        try:
+            assert held(nd.ones(3)).asnumpy().tolist() == [2, 2, 2]
+            use(nets[0], k + 1)
+            use(made(), 3)
+        finally:
+            os._exit(sys.exc_info()[0] is not None)
+    fine.append(is_fine(child))
+print(fine == [True] * 12 or fine, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_fork_at_any_moment_leaves_a_child_that_works():
+    """Other threads trace, compile, initialise and draw, and hold what locks there are.
+    """
+    if not hasattr(os, "fork"):
+        pytest.skip("this system does not fork")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], cwd=ROOT,
+                          capture_output=True, text=True, check=True, timeout=900,
+                          env={**os.environ, "MINIHYBRID_WAIT": "0"})
+    assert done.stdout == "True\n", done.stderr[-2000:]
+
+
+def test_no_lock_but_those_that_a_fork_opens():
+    """Each lock or queue between threads is a `Locked`, or made anew after a fork."""
+    made = {(path.relative_to(PACKAGE).as_posix(), node.func.attr)
+            for path in PACKAGE.rglob("*.py") for node in ast.walk(
+                ast.parse(path.read_text())) if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and getattr(node.func.value, "id", "") in ("threading", "queue")}
+    assert made - {(file, "Thread") for file, _ in made} == {
+        ("attribute.py", "local"), ("name.py", "local"),
+        ("locked.py", "RLock"),
+        ("tiers.py", "Lock"), ("tiers.py", "SimpleQueue"),       # a new Preparer
+        ("codegen/objects.py", "RLock"),                         # STILL: a fork waits
+        ("codegen/objects.py", "SimpleQueue"),                   # of idle compilers
+        ("codegen/objects.py", "current_thread"),
+        ("codegen/team.py", "SimpleQueue"),                      # of new helpers
+    }
+    assert "register_at_fork" in (PACKAGE / "codegen/team.py").read_text()
 
 
 @pytest.mark.parametrize("found", ["two", "0", "-1", "1.5"])

@@ -28,6 +28,7 @@ from minihybrid.codegen.cache import (
     versions,
     write,
 )
+from minihybrid.locked import Locked
 from minihybrid.machine import cores
 from minihybrid.op import HybridError
 
@@ -137,19 +138,19 @@ def end_compilers():
 
 
 # -- in this process -------------------------------------------------------------------
-LOCK = threading.RLock()  # one thread loads; others wait for what it made
-STILL = threading.Lock()  # a fork waits for a thread that imports or links, for
-                          # milliseconds: in the child it would never come to an end
+LOADING = Locked()         # one thread loads; others wait for what it made
+STILL = threading.RLock()  # a fork waits for a thread that imports or links, for
+                           # milliseconds: in the child it would never come to an end
 ADDRESSES = {}            # symbol -> where its machine code begins
 KEPT = []                 # what must live as long as the machine code
 
 
 def _after_fork():
-    """A child has no compilers of its own, and nobody in it holds the lock."""
-    global IDLE, LOCK, RUNNING
+    """A child has no compilers of its own."""
+    global IDLE, RUNNING
     STILL.release()
     KEPT.append(RUNNING)  # the parent's: not to be closed here
-    IDLE, LOCK, RUNNING = queue.SimpleQueue(), threading.RLock(), set()
+    IDLE, RUNNING = queue.SimpleQueue(), set()
 
 
 if hasattr(os, "register_at_fork"):
@@ -174,7 +175,7 @@ def load_kernels(names):
     """
     with STILL:
         symbols = {text: symbol_of(text) for text in names}
-    with LOCK:
+    with LOADING.lock:
         wanted = {s: text for text, s in symbols.items() if s not in ADDRESSES}
         codes = {symbol: read(symbol) for symbol in wanted}
         missing = [symbol for symbol, code in codes.items() if code is None]
@@ -203,26 +204,38 @@ def _compile(wanted):
 
     for _ in range(min(cores(), -(-len(wanted) // 2))):
         threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
-    with _progress_bar(len(wanted)) as bar:
+    with _progress_bar(len(wanted)) as advance:
         while len(codes) < len(wanted):
             symbol, code = done.get()
             if isinstance(code, Exception):
                 raise code
             write(symbol, code)
             codes[symbol] = code
-            if bar is not None:
-                bar.set_postfix_str(wanted[symbol][1], refresh=False)
-                bar.update()
+            advance(wanted[symbol][1])
     return codes
 
 
+@contextlib.contextmanager
 def _progress_bar(n_kernels):
-    """A bar for those who wait; nobody waits for what a daemon does."""
+    """Gives what says that a kernel is done; nobody waits for what a daemon does."""
     if threading.current_thread().daemon:
-        return contextlib.nullcontext()
-    from tqdm import tqdm
-    return tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S,
-                leave=False)
+        yield lambda name: None
+        return
+    with STILL:  # a bar has a lock of its own
+        from tqdm import tqdm
+        bar = tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S,
+                   leave=False)
+
+    def advance(name):
+        with STILL:
+            bar.set_postfix_str(name, refresh=False)
+            bar.update()
+
+    try:
+        yield advance
+    finally:
+        with STILL:
+            bar.close()
 
 
 def _link(codes):

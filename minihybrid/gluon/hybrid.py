@@ -10,7 +10,6 @@ code.
 What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
-import threading
 from contextlib import contextmanager
 from itertools import repeat
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from minihybrid import np
 from minihybrid.array import STATE, NDArray
 from minihybrid.compiled import CompiledOp
 from minihybrid.gluon.parameter import Version
+from minihybrid.locked import Locked
 from minihybrid.op import AttrError, HybridError, Spec, described
 from minihybrid.passes import expand
 from minihybrid.plan import best_target, target_of, write_states
@@ -158,7 +158,7 @@ def off_the_tape():
         STATE.recording = recording
 
 
-class Hybrid:
+class Hybrid(Locked):
     """Traces `function(*args)` for each signature and runs the compiled plan.
 
     params:  () -> name -> Parameter, those that the function may read.
@@ -168,9 +168,10 @@ class Hybrid:
     """
 
     def __init__(self, function, params, title, target=None, wait=None):
+        super().__init__()
         self.function, self.params, self.title = function, params, title
         self.target, self.wait = target or best_target(), wait
-        self.entries, self.lock = {}, threading.RLock()
+        self.entries = {}
         self.call = self._caller()
 
     def _caller(self):

@@ -155,8 +155,8 @@ class Parameter(metaclass=Signed):
                 init.init_array(self.name, array, chosen)
         finally:
             STATE.recording = recording
-        self._waiting = None
         self._replace(array.as_in_context(self._context))
+        self._waiting = None  # last: at any moment, one of both is there
 
     def _replace(self, array):
         self._array = array

@@ -11,11 +11,11 @@ cryptographically safe.
 """
 
 import math
-import threading
 from contextlib import contextmanager
 
 import numpy as np
 
+from minihybrid.locked import Locked
 from minihybrid.op import (
     OPS,
     REQUIRED,
@@ -41,7 +41,7 @@ from minihybrid.ops.ordering import order, running_sum
 from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
 
 
-class Stream:
+class Stream(Locked):
     """The global sequence of keys; `seed` starts it anew.
 
     >>> stream = Stream(); stream.seed(7); first = stream.take(2)
@@ -50,7 +50,7 @@ class Stream:
     """
 
     def __init__(self):
-        self.lock = threading.Lock()
+        super().__init__()
         self.seed(int(np.random.SeedSequence().entropy % 2**63))
 
     def seed(self, seed):
