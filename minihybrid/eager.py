@@ -17,7 +17,7 @@ from minihybrid.array import NDArray
 from minihybrid.devicearray import placed
 from minihybrid.graph import Graph
 from minihybrid.op import OPS, Node, Spec
-from minihybrid.ops.elementwise import scalar_like
+from minihybrid.ops.whole import scalar_like
 from minihybrid.plan import Plan
 
 PLANS = {}    # signature -> plan, and the constants that it reads

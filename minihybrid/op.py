@@ -335,6 +335,8 @@ class Op:
     grad: Callable | None = None    # (g, out, *inputs, **attrs) -> input grads
     attrs: dict = field(default_factory=dict)   # name -> (kind, default)
     expr: str | Callable | None = None          # elementwise: one scalar of the output
+    whole: str | Callable | None = None         # the same of whole numbers, if it is
+                                    # another; a function is given their dtype, too
     reduce: tuple | None = None     # (start, combine, finish) over {a} and {acc}
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
     cpu: Callable | None = None     # loops, where the three above are not enough
@@ -480,9 +482,18 @@ class Op:
         """Whether its loops compute what follows, too."""
         return self.stores(**attrs) if callable(self.stores) else self.stores
 
-    def scalar(self, attrs):
-        """The scalar expression under these attributes, or `None`."""
+    def scalar(self, attrs, dtype=None):
+        """The scalar expression under these attributes, or `None`.
+
+        dtype:   of the output: whole numbers may have an expression of their own.
+        """
+        if self.is_apart(dtype):
+            return self.whole(dtype, **attrs) if callable(self.whole) else self.whole
         return self.expr(**attrs) if callable(self.expr) else self.expr
+
+    def is_apart(self, dtype):
+        """Whether numbers of a dtype are computed in another way than floats."""
+        return self.whole is not None and dtype is not None and dtype.kind != "f"
 
 
 OPS = {}  # every name, aliases included -> Op

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 READING_ORDER = """
     op mistake given locked
     base machine attribute context
-    ops.shapes
+    ops.shapes ops.whole
     ops.elementwise
     ops.gpuorder ops.reduce
     ops.layout

@@ -31,6 +31,7 @@ SIMPLE = {"root": "sqrt", "np.floor": "floor", "np.ceil": "ceil", "cbrt": "cbrt"
 OURS = {"sigmoid": "sigmoid", "sigmoid32": "sigmoid", "rank_up": "rank_up",
         "rank_down": "rank_down", "unrank": "unrank"}  # one for each dtype
 SPECIAL = {"gamma": "tgamma", "erfinv": "erfinv", "polygamma": "polygamma"}
+WHOLE = {"whole_div": "cut", "whole_mod": "mod", "whole_power": "power"}
 CASTS = {name: name for name in ("float32", "float64", "int8", "int16", "int32",
                                  "int64", "uint8", "uint16", "uint32", "uint64")}
 CASTS |= {"bool": "bool", "bool_": "bool", "boolean": "bool", "int": "int64",
@@ -79,6 +80,8 @@ def call(k, node, *values):
         return smallest(k, name, values)
     if name in ("np.mod", "np.power"):
         return whole_or_float(k, name.removeprefix("np."), values)
+    if name in WHOLE:
+        return whole_or_float(k, WHOLE[name], values, common(*[values[1].type] * 2))
     kinds = {v.type for v in values}
     if name in SIMPLE:
         kind = "float32" if kinds == {"float32"} else "float64"
@@ -132,9 +135,9 @@ def smallest(k, name, values):
                  natural)
 
 
-def whole_or_float(k, name, values):
-    """np.mod or np.power."""
-    kind = common(*(v.type for v in values))
+def whole_or_float(k, name, values, kind=None):
+    """np.mod or np.power, or what stands for them of whole numbers."""
+    kind = kind or common(*(v.type for v in values))
     args = ", ".join(cast(k, v, kind).text for v in values)
     if kind in FLOATS and name == "power":
         return Value(f"pow{FLOATS[kind]}({args})", kind)

@@ -21,6 +21,15 @@ DIV = """static inline int64_t div_int64(int64_t a, int64_t b)
         return b ? (int64_t) (0 - (uint64_t) a) : 0;
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }"""
+CUT = {"int64": """static inline int64_t cut_int64(int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return b ? (int64_t) (0 - (uint64_t) a) : 0;
+    return a / b;
+}""", "uint64": """static inline uint64_t cut_uint64(uint64_t a, uint64_t b)
+{
+    return b ? a / b : 0;
+}"""}
 MOD = {"int64": """static inline int64_t mod_int64(int64_t a, int64_t b)
 {
     if (b == 0 || b == -1)
@@ -153,8 +162,8 @@ def definitions(name):
               "f": "f" * (kind == "float32")}
     if what == "whole":
         return whole(kind)
-    if what in ("mod", "div", "abs", "power"):
-        return [{"mod": MOD.get(kind), "div": DIV, "abs": ABS,
+    if what in ("mod", "div", "cut", "abs", "power"):
+        return [{"mod": MOD.get(kind), "div": DIV, "cut": CUT.get(kind), "abs": ABS,
                  "power": POWER.get(kind)}[what]]
     if what in ("min", "max"):
         return [EXTREME.format(**fields, sign="<" if what == "min" else ">")]

@@ -192,6 +192,8 @@ def compared(node, a, b):
         if one.number is not None and other.type == "float32" and \
                 float(np.float32(one.number)) == one.number:
             kind = "float32"
+        if other.type == "uint64" and one.number is not None and one.number >= 0:
+            kind = "uint64"
     sign = OPERATORS[type(node.ops[0])]
     return operation(sign, a, b, kind)._replace(type="bool")
 

@@ -132,29 +132,48 @@ def polygamma(order, x):
 
 
 # -- whole numbers ---------------------------------------------------------------------
+# A processor traps a division by 0, and of the smallest number by -1. No literal is
+# added or multiplied: of uint64 and a literal Numba makes a float.
+def whole_div(a, b):
+    """a / b cut towards zero; 0 if b is 0.
+
+    >>> whole_div(-7, 2), whole_div(-7, 0)
+    (-3, 0)
+    """
+    if b == 0 or b == -1:
+        return a * b
+    rest = a % b
+    if rest != 0 and (a < 0) != (b < 0):
+        return (a - rest + b) // b
+    return a // b
+
+
 def whole_mod(a, b):
     """The remainder of a / b, with the sign of b; 0 if b is 0.
 
     >>> whole_mod(-7, 4)
     1
     """
-    return a % b if b != 0 else b
+    return a % b if b != 0 and b != -1 else b - b
 
 
 def whole_power(a, b):
     """a to the power b, by squaring; a negative power of whole numbers is 0, 1 or -1.
 
-    >>> whole_power(3, 4)
-    81
+    a:  as uint64, whose products wrap around wherever this function runs.
+
+    >>> int(whole_power(np.uint64(3), 4)), int(whole_power(np.uint64(3), -1))
+    (81, 0)
     """
+    one = np.uint64(1)
     if b < 0:
-        return 0 if a * a > 1 else a if b % 2 else a * a
-    out = 1
-    while b > 0:
-        if b % 2:
+        is_one = a == one or a == np.uint64(2**64 - 1)
+        return a if is_one and b % 2 else np.uint64(is_one)
+    out, left = one, np.uint64(b)
+    while left > np.uint64(0):
+        if left & one:
             out = out * a
-        a = a * a
-        b = b // 2
+        a, left = a * a, left >> one
     return out
 
 
@@ -191,6 +210,32 @@ def unit(key, i, lane):
     12104898.0
     """
     return np.float64(np.int32(bits24(key, i, lane))) * 2.0**-24
+
+
+def upper(a, b):
+    """The upper 64 bits of the product of two whole numbers of 64 bits.
+
+    >>> int(upper(np.uint64(2**63), np.uint64(6)))
+    3
+    """
+    half, mask = np.uint64(32), np.uint64(2**32 - 1)
+    middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
+    return (a >> half) * (b >> half) + (middle >> half) + (
+        (a & mask) * (b >> half) + (middle & mask) >> half)
+
+
+def below(key, i, count):
+    """The whole number from 0 to count - 1 at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     int(below(np.uint64(7), 0, np.uint64(1000)))
+    721
+    """
+    start, place = mix(key), np.uint64(2) * np.uint64(i)
+    high, low = mix(start + place), mix(start + place + np.uint64(1))
+    carry = upper(low, count)
+    rest = high * count + carry
+    return upper(high, count) + np.uint64(rest < carry)
 
 
 def gauss(key, i):
@@ -257,8 +302,8 @@ def draw_poisson(key, i, lam):
 
 # -- their names in texts --------------------------------------------------------------
 PLAIN = {f.__name__: f for f in (
-    sigmoid, mod, power, cbrt, erfinv, gamma, polygamma, whole_mod, whole_power, mix,
-    bits24, unit, gauss, draw_gamma, draw_poisson)}
+    sigmoid, mod, power, cbrt, erfinv, gamma, polygamma, whole_div, whole_mod,
+    whole_power, mix, bits24, unit, upper, below, gauss, draw_gamma, draw_poisson)}
 TYPED = "sigmoid mod power cbrt erfinv".split()
 
 
@@ -289,11 +334,9 @@ FUNCTIONS = {name: f"math.{name}" for name in SAME}
 def functions(dtype):
     """What the functions of expressions are called in a GPU's text.
 
-    >>> functions(np.dtype("float32"))["sigmoid"], functions(np.dtype("int8"))["mod"]
-    ('sigmoid32', 'whole_mod')
+    >>> functions(np.dtype("float32"))["sigmoid"], functions(np.dtype("int8"))["exp"]
+    ('sigmoid32', 'math.exp')
     """
-    if dtype.kind != "f":
-        return FUNCTIONS | {"mod": "whole_mod", "power": "whole_power"}
     return FUNCTIONS | {name: f"{name}32" for name in TYPED if dtype.name == "float32"}
 
 
@@ -304,7 +347,7 @@ IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
              "uint64",
     "minihybrid.codegen.cuda": "atomic_add load4 store4",
     "minihybrid.codegen.device":
-        "INF NAN bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 gamma "
-        "gauss mod mod32 polygamma power power32 sigmoid sigmoid32 unit whole_mod "
-        "whole_power",
+        "INF NAN below bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 "
+        "gamma gauss mod mod32 polygamma power power32 sigmoid sigmoid32 unit "
+        "whole_div whole_mod whole_power",
 }

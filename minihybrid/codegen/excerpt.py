@@ -75,8 +75,10 @@ class Excerpt:
             self.modules[value.__name__] = None
             return PUBLIC[value]
         if isinstance(value, Ufunc):
-            floats = ", True" if value.floats else ""
-            return f"{self.text_of(Ufunc)}({self.text_of(value.ufunc)}{floats})"
+            more = ", True" if value.floats else ""
+            if value.whole is not value.ufunc:
+                more += f", whole={self.text_of(value.whole, wanted)}"
+            return f"{self.text_of(Ufunc)}({self.text_of(value.ufunc)}{more})"
         for module, prefix in PUBLIC.items():
             name = getattr(value, "__name__", None)
             if name and getattr(module, name, None) is value:

@@ -16,7 +16,7 @@ import numpy as np
 from minihybrid.codegen.alone import NAMES
 from minihybrid.codegen.cpu import Table
 from minihybrid.codegen.excerpt import Excerpt, NoExcerpt, name_of
-from minihybrid.ops.elementwise import scalar_like
+from minihybrid.ops.whole import scalar_like
 from minihybrid.passes.memory import places
 
 scratch_of = None  # NumPy's calls need nothing that the plan knows of
@@ -122,10 +122,8 @@ def _step(node, ins, outs, functions):
     op, attrs = node.op, node.attrs
     if callable(op.numpy):
         return op.numpy(*ins, out=outs[0], **attrs).split("\n")
-    if (
-        op.numpy
-        and len(set(s.dtype for n, i in node.inputs for s in [n.specs[i]])) <= 1
-    ):
+    dtypes = {n.specs[i].dtype for n, i in (*node.inputs, (node, 0))}
+    if op.numpy and len(dtypes) == 1 and not op.is_apart(*dtypes):
         letters = dict(zip("abcdefgh", ins, strict=False))
         numbers = {k: _number(v, node.specs[0]) for k, v in attrs.items()}
         return op.numpy.format(**letters, **numbers, out=outs[0]).split("\n")

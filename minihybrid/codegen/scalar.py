@@ -164,5 +164,7 @@ def gamma(x):
 sigmoid = compiled(njit(**INLINE))["sigmoid"]
 _CALLED = compiled(njit(**EXACT), gamma=gamma)
 cbrt, erfinv, polygamma = map(_CALLED.get, ("cbrt", "erfinv", "polygamma"))
-bits24, draw_gamma, draw_poisson, gauss, unit = map(
-    _CALLED.get, ("bits24", "draw_gamma", "draw_poisson", "gauss", "unit"))
+whole_div, whole_mod, whole_power = map(
+    _CALLED.get, ("whole_div", "whole_mod", "whole_power"))
+below, bits24, draw_gamma, draw_poisson, gauss, unit = map(
+    _CALLED.get, ("below", "bits24", "draw_gamma", "draw_poisson", "gauss", "unit"))

@@ -263,7 +263,7 @@ class Kernel:
                 values[node, 0] = operands["a"]
                 continue
             dtype = node.specs[0].dtype
-            expr = node.op.scalar(node.attrs).format(**operands, i=index)
+            expr = node.op.scalar(node.attrs, dtype).format(**operands, i=index)
             expr = self.translate(expr, dtype)
             if dtype.kind != "f":  # whole numbers grow to 64 bits in an expression
                 expr = f"{dtype.name}({expr})"

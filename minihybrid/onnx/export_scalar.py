@@ -23,7 +23,8 @@ FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "C
              "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
              "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
              "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
-             "abs": "Abs", "power": "Pow", "min": "Min", "max": "Max"}
+             "abs": "Abs", "power": "Pow", "min": "Min", "max": "Max",
+             "whole_div": "Div", "whole_mod": "Mod", "whole_power": "Pow"}
 # Expressions for which ONNX has one operator of all inputs.
 IDIOMS = {"T(0) if {a} <= 0 else {a}": "Relu", "T(1) / T({a})": "Reciprocal",
           "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})": "Sign",
@@ -37,7 +38,8 @@ FLOAT64 = np.dtype("float64")
 
 def elementwise(draft, node, inputs):
     """The value of an elementwise node."""
-    text, dtype = node.op.scalar(node.attrs), node.specs[0].dtype
+    dtype = node.specs[0].dtype
+    text = node.op.scalar(node.attrs, dtype)
     if "{a}" not in text:  # the same number at all places
         number = np.full(1, Builder(draft, {}, dtype).read(text), dtype)
         shape = draft.add("Shape", inputs[0], dtype="int64")
@@ -113,6 +115,10 @@ class Builder:
         """The value of a function."""
         if name == "T":
             return self.typed(args[0])
+        if name in ("int64", "float64"):
+            return self.typed(args[0], np.dtype(name))
+        if name == "U":
+            return args[0]
         if name == "F":  # the same, but for whole numbers
             is_float = self.dtype.kind == "f"
             return self.typed(args[0], self.dtype if is_float else FLOAT64)

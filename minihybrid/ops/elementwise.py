@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from minihybrid.op import OPS, REQUIRED, Spec, dtype, number, register
+from minihybrid.op import OPS, REQUIRED, AttrError, Spec, dtype, number, register
 from minihybrid.ops.shapes import (
     as_codes,
     broadcast,
@@ -23,22 +23,38 @@ from minihybrid.ops.shapes import (
     merge,
     same_shape,
 )
+from minihybrid.ops.whole import (
+    EXACT,
+    as_floats,
+    fits,
+    held,
+    scalar_like,
+    scalar_number,
+    whole_div,
+    whole_power,
+)
 
 
 class Ufunc:
     """A NumPy function whose result keeps the first input's dtype, or becomes a float.
 
+    floats:  whether whole numbers become float32 first.
+    whole:   the function of whole numbers, if that is another.
+
     >>> Ufunc(np.greater)(np.float32([1, 3]), np.float32([2, 2]))
     array([0., 1.], dtype=float32)
     """
 
-    def __init__(self, ufunc, floats=False):
-        self.ufunc, self.floats = ufunc, floats
+    def __init__(self, ufunc, floats=False, whole=None):
+        self.ufunc, self.floats, self.whole = ufunc, floats, whole or ufunc
 
     def __call__(self, *arrays):
         """The result on NumPy arrays."""
-        out = self.ufunc(*arrays)
-        wanted = floating(arrays[0].dtype) if self.floats else arrays[0].dtype
+        first, function = arrays[0], self.ufunc
+        if first.dtype.kind != "f":
+            arrays = [as_floats(first)] if self.floats else arrays
+            function = self.whole
+        out, wanted = function(*arrays), arrays[0].dtype
         return out if out.dtype == wanted else out.astype(wanted)
 
 
@@ -48,35 +64,25 @@ def literal(value):
         return "T(NAN)"
     if value in (np.inf, -np.inf):
         return "T(INF)" if value > 0 else "T(-INF)"
-    is_whole = abs(value) < 2**53 and value == int(value)
+    is_whole = isinstance(value, int) or abs(value) < EXACT and value == int(value)
     return f"T({int(value)})" if is_whole and str(value) != "-0.0" else \
         f"T({float(value)!r})"
 
 
-def scalar_like(array, scalar):
-    """The scalar in the array's dtype; whole-number arrays cut the fraction off.
-
-    By way of int64, because a negative number as an unsigned one is then the same on
-    every processor.
-    """
-    return (
-        scalar
-        if array.dtype.kind == "f" or not np.isfinite(scalar)
-        else np.asarray(scalar).astype(np.int64).astype(array.dtype)[()]
-    )
-
-
 # -- two inputs ------------------------------------------------------------------------
 def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=(),
-           neutral=None, rises=False):
+           neutral=None, rises=False, whole=None, **rule):
     """Enter one operation under its elementwise, broadcasting and scalar names.
 
     `da` and `db` give the gradient of the first and the second input from
     `(g, out, a, b)`; either may be `None`, and `b` may be a Python number.
 
     neutral: the scalar on the right that changes nothing; no negative zero.
+    whole:   (expression, NumPy's function) of whole numbers, if these are others.
+    rule:    what `fits` asks of dtypes and scalars.
     """
-    eager = Ufunc(ufunc)
+    whole_expr, function = whole or (expr, ufunc)
+    eager = Ufunc(ufunc, whole=function)
     both = [lambda g, out, a, b, d=d: d and d(g, out, a, b) for d in (da, db)]
 
     def elemwise_grad(g, out, a, b):
@@ -91,43 +97,62 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
         return eager(data, scalar_like(data, scalar))
 
     def rscalar_eager(data, *, scalar):
-        out = ufunc(scalar_like(data, scalar), data)
-        return out.astype(data.dtype, copy=False)
+        kept = ufunc if data.dtype.kind == "f" else function
+        return kept(scalar_like(data, scalar), data).astype(data.dtype, copy=False)
 
-    def infer_same(specs, **_):
-        return same_shape(elemwise, specs)
+    def infer_same(specs):
+        specs, outs = same_shape(elemwise, specs)
+        fits(elemwise, outs[0].dtype, **pair_rule)
+        return specs, outs
 
     def infer_broadcast(specs):
-        return broadcast(f"broadcast_{name}", specs)
+        specs, outs = broadcast(f"broadcast_{name}", specs)
+        fits(f"broadcast_{name}", outs[0].dtype, **pair_rule)
+        return specs, outs
 
+    def infer_scalar(op, **rule):
+        def infer(specs, scalar):
+            fits(op, specs[0].dtype, scalar, **rule)
+            return same_shape(op, specs)
+        return infer
+
+    pair_rule = rule | {"divisor": False}
     call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')"
-    family = {"doc": doc, "expr": expr, "numpy": call, "rises": rises}
+    family = {"doc": doc, "expr": expr, "numpy": call, "rises": rises,
+              "whole": whole and whole_expr}
     register(elemwise, *aliases, **family, inputs=("lhs", "rhs"), eager=eager,
              infer=infer_same, grad=elemwise_grad)
     register(f"broadcast_{name}", **family, inputs=("lhs", "rhs"), eager=eager,
              infer=infer_broadcast, grad=broadcast_grad)
-    one = {"inputs": ("data",), "attrs": {"scalar": (number, REQUIRED)},
-           "infer": infer_same, "doc": f"{doc} One side is a scalar."}
+    one = {"inputs": ("data",), "attrs": {"scalar": (scalar_number, REQUIRED)},
+           "doc": f"{doc} One side is a scalar."}
+
+    def with_number(text, first="{a}", second="{b}"):
+        text = text.replace(second, "{number}").replace(first, "{a}")
+        return lambda *_, scalar: text.replace("{number}", literal(scalar))
+
     register(scalar, **one, eager=scalar_eager, pair=(f"broadcast_{name}", False),
-             numpy=call.replace("{b}", "{scalar}"),
-             expr=lambda scalar: expr.replace("{b}", literal(scalar)),
+             infer=infer_scalar(scalar, **rule), numpy=call.replace("{b}", "{scalar}"),
+             expr=with_number(expr), whole=whole and with_number(whole_expr),
              keeps=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
              grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),))
     if rscalar:
-        swapped = expr.replace("{b}", "{swap}").replace("{a}", "{b}")
+        swap = "{b}", "{a}"
         register(rscalar, **one, eager=rscalar_eager, pair=(f"broadcast_{name}", True),
+                 infer=infer_scalar(rscalar, **pair_rule),
                  numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
-                 expr=lambda scalar: swapped.replace("{b}", literal(scalar))
-                                            .replace("{swap}", "{a}"),
+                 expr=with_number(expr, *swap),
+                 whole=whole and with_number(whole_expr, *swap),
                  grad=lambda g, out, a, scalar: (both[1](g, out, scalar, a),))
 
 
 binary("add", np.add, "{a} + {b}", lambda g, y, a, b: g, lambda g, y, a, b: g,
        "y = a + b.", "elemwise_add", "_plus_scalar", aliases=("_plus", "_add"),
-       rises=True)
+       rises=True, wraps=True)
 binary("sub", np.subtract, "{a} - {b}", lambda g, y, a, b: g, lambda g, y, a, b: -g,
        "y = a - b.", "elemwise_sub", "_minus_scalar", "_rminus_scalar",
-       ("_minus", "_sub"), neutral=0)
+       ("_minus", "_sub"), neutral=0, wraps=True,
+       bools=False)
 binary(
     "mul",
     np.multiply,
@@ -139,18 +164,22 @@ binary(
     "_mul_scalar",
     aliases=("_mul",),
     neutral=1,
+    wraps=True,
 )
 binary("div", np.divide, "{a} / {b}", lambda g, y, a, b: g / b,
-       lambda g, y, a, b: -g * y / b, "y = a / b; whole numbers are cut towards zero.",
-       "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",), neutral=1)
+       lambda g, y, a, b: -g * y / b,
+       "y = a / b; of whole numbers cut towards zero, and 0 where b is 0.",
+       "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",), neutral=1,
+       whole=("whole_div({a}, {b})", whole_div), divisor=True)
 binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
        lambda g, y, a, b: -g * ((a - y) / b), "The remainder of a / b, with b's sign.",
-       "_mod", "_mod_scalar", "_rmod_scalar")
+       "_mod", "_mod_scalar", "_rmod_scalar",
+       whole=("whole_mod({a}, {b})", np.mod), divisor=True)
 binary("power", np.power, "power({a}, {b})",
        lambda g, y, a, b: g * b * a ** (b - 1),
        lambda g, y, a, b: g * y * (log(a) if hasattr(a, "level") else float(np.log(a))),
        "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar",
-       ("_Power",), neutral=1)
+       ("_Power",), neutral=1, whole=("whole_power(U({a}), {b})", whole_power))
 binary("maximum", np.maximum, "{a} if {a} >= {b} or {a} != {a} else {b}",
        lambda g, y, a, b: g * (a >= b), lambda g, y, a, b: g * (b > a),
        "The larger of a and b; NaN if either is.", "_maximum", "_maximum_scalar")
@@ -168,48 +197,60 @@ for _name, _ufunc, _sign in (
 
 
 # -- one input -------------------------------------------------------------------------
-def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None,
-          rises=False):
-    """Enter a function of one number; `floats` turn whole numbers to float32."""
+def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None, whole=None,
+          bools=True, rises=False):
+    """Enter a function of one number; `floats` turn whole numbers to float32.
+
+    whole:   (expression, NumPy's function) of whole numbers, if these are others.
+    bools:   whether it knows them.
+    """
     def infer(specs):
         specs, (out,) = same_shape(name, specs)
+        fits(name, out.dtype, bools=bools)
         return specs, [Spec(out.shape, floating(out.dtype) if floats else out.dtype)]
 
+    whole_expr, function = whole or (None, None)
     is_ufunc = isinstance(ufunc, np.ufunc)
     return register(name, *aliases, inputs=("data",), infer=infer, expr=expr,
-                    eager=Ufunc(ufunc, floats) if is_ufunc else ufunc,
+                    whole=whole_expr,
+                    eager=Ufunc(ufunc, floats, function)
+                    if is_ufunc or whole else ufunc, rises=rises,
                     numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')"
                     if is_ufunc else numpy,
-                    grad=lambda g, out, a: (grad(g, out, a),), doc=doc, rises=rises)
+                    grad=lambda g, out, a: (grad(g, out, a),), doc=doc)
+
+
+ITSELF = "{a}", np.copy  # what rounding does to whole numbers
 
 
 def _relu_eager(data):
-    return np.maximum(data, 0)
+    return np.maximum(data, 0).astype(data.dtype, copy=False)
 
 
+# The last cast is for arrays without axes, from which NumPy makes numbers.
 def _reciprocal_eager(data):
-    return (1 / data).astype(data.dtype if data.dtype.kind == "f" else np.float32,
-                             copy=False)
+    data = as_floats(data)
+    return (1 / data).astype(data.dtype, copy=False)
 
 
 def _sigmoid_eager(data):
-    data = data if data.dtype.kind == "f" else data.astype(np.float32)
-    return (1 / (1 + np.exp(-data))).astype(data.dtype, copy=False)  # keeps 0 axes
+    data = as_floats(data)
+    return (1 / (1 + np.exp(-data))).astype(data.dtype, copy=False)
 
 
 def _softrelu_eager(data):
-    return np.logaddexp(data, 0).astype(
-        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+    data = as_floats(data)
+    return np.logaddexp(data, 0).astype(data.dtype, copy=False)
 
 
 def _softsign_eager(data):
-    return (data / (1 + np.abs(data))).astype(
-        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+    data = as_floats(data)
+    return (data / (1 + np.abs(data))).astype(data.dtype, copy=False)
 
 
 def _rsqrt_eager(data):
-    return (1 / np.sqrt(data)).astype(
-        data.dtype if data.dtype.kind == "f" else np.float32, copy=False)
+    data = as_floats(data)
+    return (1 / np.sqrt(data)).astype(data.dtype, copy=False)
 
 
 exp = unary(
@@ -239,7 +280,7 @@ sigmoid = unary("sigmoid", _sigmoid_eager, "sigmoid(T({a}))",
                 lambda g, y, a: g * y * (1.0 - y), "y = 1 / (1 + exp(-a)).")
 relu = unary("relu", _relu_eager, "T(0) if {a} <= 0 else {a}",
              lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False,
-             numpy="np.maximum({a}, 0, out={out})", rises=True)
+             numpy="np.maximum({a}, 0, out={out}, casting='unsafe')", rises=True)
 softrelu = unary(
     "softrelu",
     _softrelu_eager,
@@ -252,13 +293,14 @@ softsign = unary("softsign", _softsign_eager, "T({a}) / (T(1) + abs(T({a})))",
 abs_ = unary("abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a),
              "The absolute value.", floats=False)
 sign = unary("sign", np.sign, "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})",
-             lambda g, y, a: None, "-1, 0 or 1; NaN stays NaN.", floats=False)
+             lambda g, y, a: None, "-1, 0 or 1; NaN stays NaN.", floats=False,
+             bools=False)
 negative = unary("negative", np.negative, "-{a}", lambda g, y, a: -g, "y = -a.",
-                 floats=False, aliases=("_np_negative",))
+                 floats=False, aliases=("_np_negative",), bools=False)
 floor = unary("floor", np.floor, "floor({a})", lambda g, y, a: None,
-              "The next whole number below.", floats=False)
+              "The next whole number below.", floats=False, whole=ITSELF)
 ceil = unary("ceil", np.ceil, "ceil({a})", lambda g, y, a: None,
-             "The next whole number above.", floats=False)
+             "The next whole number above.", floats=False, whole=ITSELF)
 logical_not = unary("logical_not", np.logical_not, "T(1) if {a} == 0 else T(0)",
                     lambda g, y, a: None, "1 where a is 0, else 0.", floats=False)
 
@@ -274,7 +316,16 @@ for _name, _rule, _doc in (  # a - a is 0, unless a is infinite or NaN
 
 
 # -- with attributes, or more inputs ---------------------------------------------------
+def _clip_infer(specs, a_min, a_max):
+    if not a_min <= a_max:
+        raise AttrError(f"clip: a_min={a_min} and a_max={a_max} are given, but two "
+                        "numbers in this order are needed")
+    return same_shape("clip", specs)
+
+
 def _clip_eager(data, *, a_min, a_max):
+    if data.dtype.kind != "f":
+        a_min, a_max = held(a_min, data.dtype), held(a_max, data.dtype)
     return np.clip(data, a_min, a_max).astype(data.dtype, copy=False)
 
 
@@ -287,9 +338,11 @@ clip = register(
     "clip",
     inputs=("data",),
     attrs={"a_min": (number, REQUIRED), "a_max": (number, REQUIRED)},
-    infer=lambda specs, **_: same_shape("clip", specs),
+    infer=_clip_infer,
     eager=_clip_eager,
     expr=_clip_expr,
+    whole=lambda dtype, a_min, a_max: _clip_expr(held(a_min, dtype),
+                                                 held(a_max, dtype)),
     grad=lambda g, out, a, a_min, a_max: (g * (a >= a_min) * (a <= a_max),),
     doc="a, but not below a_min and not above a_max.",
 )

@@ -28,6 +28,7 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import (
+    ITSELF,
     Ufunc,
     binary,
     cast,
@@ -42,6 +43,7 @@ from minihybrid.ops.elementwise import (
 )
 from minihybrid.ops.neural import softmax
 from minihybrid.ops.shapes import floating, same_shape
+from minihybrid.ops.whole import whole_function
 
 # -- trigonometry and its inverse ------------------------------------------------------
 tan = unary("tan", np.tan, "tan(T({a}))", lambda g, y, a: g * (y * y + 1.0),
@@ -83,7 +85,7 @@ log10 = unary("log10", np.log10, "log10(T({a}))",
 def rounding(name, function, expr, doc, aliases=()):
     """Enter a function that gives whole numbers."""
     return unary(name, function, expr, lambda g, y, a: None, doc, floats=False,
-                 aliases=aliases)
+                 aliases=aliases, whole=ITSELF)
 
 
 def _round_eager(data):
@@ -124,7 +126,7 @@ erf = unary("erf", special("erf"), "erf(T({a}))",
 erfinv = unary("erfinv", special("erfinv"), "T(erfinv(T({a})))",
                lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
                "The inverse of erf, for numbers between -1 and 1.")
-gamma = unary("gamma", special("gamma"), "T(gamma({a}))",
+gamma = unary("gamma", special("gamma"), "T(gamma(T({a})))",
               lambda g, y, a: g * y * polygamma(a),
               "The gamma function: (a - 1)! for whole numbers.")
 def _gammaln_eager(data):
@@ -155,19 +157,21 @@ def _polygamma_eager(data, *, order):
 polygamma = register(
     "_polygamma", inputs=("data",), attrs={"order": (integer, 0)},
     infer=_polygamma_infer, eager=_polygamma_eager,
-    expr=lambda order: f"T(polygamma({order}, float({{a}})))",
+    expr=lambda order: f"T(polygamma({order}, float(T({{a}}))))",
     grad=lambda g, y, a, order: (g * polygamma(a, order=order + 1),),
     doc="The derivative of log gamma (digamma), differentiated `order` times more.")
 
 
 # -- two numbers -----------------------------------------------------------------------
+WHOLE = "int64({}(float64({{a}}), float64({{b}})))"  # of whole numbers
 binary("hypot", np.hypot, "hypot({a}, {b})", lambda g, y, a, b: g * a / y,
        lambda g, y, a, b: g * b / y, "sqrt(a * a + b * b), without overflow.", "_hypot",
-       "_hypot_scalar")
+       "_hypot_scalar", whole=(WHOLE.format("hypot"), whole_function(np.hypot)))
 binary("arctan2", np.arctan2, "atan2({a}, {b})",
        lambda g, y, a, b: g * b / (a * a + b * b),
        lambda g, y, a, b: -g * a / (a * a + b * b), "The angle of the point (b, a).",
-       "_arctan2", "_arctan2_scalar", "_rarctan2_scalar")
+       "_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
+       whole=(WHOLE.format("atan2"), whole_function(np.arctan2)))
 for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} != 0"),
                      ("xor", "({a} != 0) != ({b} != 0)")):
     binary(f"logical_{_name}", getattr(np, f"logical_{_name}"),
@@ -197,8 +201,9 @@ hard_sigmoid = register(
 
 
 def _smooth_l1_eager(data, *, scalar):
-    size, sigma = np.abs(data), np.float64(scalar * scalar)
-    out = np.where(size < 1 / sigma, 0.5 * sigma * data * data, size - 0.5 / sigma)
+    wide = data if data.dtype.kind == "f" else data.astype(np.float64)
+    size, sigma = np.abs(wide), np.float64(scalar * scalar)
+    out = np.where(size < 1 / sigma, 0.5 * sigma * wide * wide, size - 0.5 / sigma)
     return out.astype(data.dtype)
 
 

@@ -39,6 +39,7 @@ from minihybrid.ops.indexing import take, take_along
 from minihybrid.ops.layout import created, made, zeros
 from minihybrid.ops.ordering import order, running_sum
 from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
+from minihybrid.ops.whole import held
 
 
 class Stream(Locked):
@@ -51,27 +52,40 @@ class Stream(Locked):
 
     def __init__(self):
         super().__init__()
+        self.own = threading.local()
         self.seed(int(np.random.SeedSequence().entropy % 2**63))
 
     def seed(self, seed):
         """Start the sequence that belongs to a whole number."""
-        self.next = int(mix(np.uint64([seed % 2**64]))[0])
+        with self.lock:
+            self.next = _first_key(seed)
 
     @contextmanager
     def branch(self, key):
-        """Inside this `with` block, draw from a sequence that a key begins."""
-        before = self.next
-        self.seed(key)
+        """Inside this `with` block, draw from a sequence that a key begins.
+
+        The branch is this thread's own: others go on with the sequence of all.
+        """
+        before = getattr(self.own, "next", None)
+        self.own.next = _first_key(key)
         try:
             yield
         finally:
-            self.next = before
+            self.own.next = before
 
     def take(self, count):
         """The first of `count` keys that nobody else will get."""
+        key = getattr(self.own, "next", None)
+        if key is not None:
+            self.own.next = (key + count) % 2**64
+            return key
         with self.lock:
             key, self.next = self.next, (self.next + count) % 2**64
         return key
+
+
+def _first_key(seed):
+    return int(mix(np.uint64([seed % 2**64]))[0])
 
 
 def mix(x):
@@ -91,6 +105,28 @@ def unit(key, size, lane=0):
     start = mix(np.uint64([key % 2**64]))
     bits = mix(start + np.arange(2 * size, dtype=np.uint64)[lane::2])
     return (bits >> np.uint64(40)) * 2.0**-24
+
+
+def below(key, size, count):
+    """`size` whole numbers from 0 to count - 1, which all are equally likely.
+
+    The upper half of count times a number of 128 random bits: what it is more likely
+    to be than another is less than one part in 2**64.
+    """
+    start = mix(np.uint64([key % 2**64]))
+    places = np.arange(2 * size, dtype=np.uint64)
+    high, low = mix(start + places[::2]), mix(start + places[1::2])
+    count, carry = np.uint64(count), _upper(low, np.uint64(count))
+    rest = high * count + carry
+    return _upper(high, count) + (rest < carry)
+
+
+def _upper(a, b):
+    """The upper 64 bits of the product of two whole numbers of 64 bits."""
+    half, mask = np.uint64(32), np.uint64(2**32 - 1)
+    middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
+    return (a >> half) * (b >> half) + (middle >> half) + (
+        (a & mask) * (b >> half) + (middle & mask) >> half)
 
 
 STREAM = Stream()
@@ -295,17 +331,29 @@ distribution(
     "Counts with mean mu and variance mu + alpha mu^2.")
 
 
+def _randint_infer(specs, low, high, shape, dtype, **_):
+    if not low < high:
+        raise AttrError(f"random.randint: low={low} and high={high} are given, but low "
+                        "must be smaller: numbers are drawn from [low, high)")
+    if dtype.kind in "iub" and not held(low, dtype) == low <= high - 1 == held(
+            high - 1, dtype):
+        raise AttrError(f"random.randint: {dtype} cannot hold all numbers in [{low}, "
+                        f"{high}); pass dtype='int64'")
+    return created(specs, shape=shape, dtype=dtype)
+
+
 def _randint_eager(*, low, high, shape, dtype, stream, key):
-    out = low + np.floor((high - low) * unit(key + stream, int(np.prod(shape))))
-    return out.astype(dtype).reshape(shape)
+    found = np.uint64(low % 2**64) + below(key + stream, math.prod(shape), high - low)
+    return found.astype(np.int64).astype(dtype).reshape(shape)
 
 
 randint = register(
-    "_random_randint", "random_randint", inputs=(), random=True, infer=created,
+    "_random_randint", "random_randint", inputs=(), random=True, infer=_randint_infer,
     attrs={"low": (integer, REQUIRED), "high": (integer, REQUIRED), **SHAPED,
            "dtype": (dtype, np.dtype("int32")), **STREAMED}, eager=_randint_eager,
     expr=lambda low, high, stream, **_:
-        f"T({low} + floor({high - low} * unit(key + U({stream}), {{i}}, 0)))",
+        f"T(int64(U({low % 2**64}) + "
+        f"below(key + U({stream}), {{i}}, U({high - low}))))",
     doc="Whole numbers that are equally likely in [low, high).")
 
 

@@ -1,0 +1,86 @@
+"""Random whole numbers from any range, and keys that are given once."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from minihybrid import simulated_gpu
+from minihybrid.device import device_of
+from minihybrid.nd import NDArray, random
+from minihybrid.op import OPS, AttrError
+from minihybrid.ops.random import Stream
+from minihybrid.plan import Plan
+from minihybrid.sym import Symbol, trace
+
+WIDE = [(0, 2**31, "int64"), (-2**63, 2**63 - 1, "int64"), (-2**31, 2**31, "int32"),
+        (5, 2**40 + 7, "int64"), (-3, 200_000, "int32"), (0, 256, "uint8")]
+
+
+@pytest.mark.parametrize("low, high, dtype", WIDE)
+def test_whole_numbers_are_drawn_from_all_of_a_wide_range(low, high, dtype):
+    """24 random bits would leave out most of them, and most of their last bits."""
+    random.seed(3)
+    x = random.randint(low, high, shape=40_000, dtype=dtype).asnumpy()
+    assert low <= x.min() and x.max() < high and x.dtype == dtype
+    counts = np.bincount(x.astype("i8") % 128, minlength=128)
+    assert abs(counts - 40_000 / 128).max() < 6 * (40_000 / 128) ** 0.5
+    place = (x.astype("f8") - low) / (high - low)  # even, from 0 to 1
+    assert abs(place.mean() - 0.5) < 0.01 and abs(place.var() - 1 / 12) < 0.005
+
+
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_compiled_draws_of_whole_numbers_are_those_of_eager_to_the_bit(target):
+    drawn = [OPS["_random_randint"].normalize(
+        {"low": low, "high": high, "shape": (50,), "dtype": dtype})
+        for low, high, dtype in WIDE]
+
+    def draw(*base):
+        made = NDArray if base else Symbol
+        return [made.interpret(OPS["_random_randint"], [], dict(a)) for a in drawn]
+
+    graph, _ = trace(draw, {})
+    plan = Plan(graph, [], target=device_of(simulated_gpu()) if target == "gpu" else
+                target)
+    random.seed(11)
+    got = plan([], plan.bind([]))
+    random.seed(11)
+    for one, wanted in zip(got, draw(NDArray), strict=True):
+        assert np.asarray(one).tolist() == wanted.asnumpy().tolist()
+
+
+@pytest.mark.parametrize("low, high, dtype, words", [
+    (4, 3, "int32", "low=4 and high=3 are given, but low must be smaller"),
+    (3, 3, "int32", "low=3 and high=3 are given, but low must be smaller"),
+    (0, 2**31 + 1, "int32", "int32 cannot hold all numbers .*; pass dtype='int64'"),
+    (-1, 5, "uint8", "uint8 cannot hold all numbers in .-1, 5")])
+def test_ranges_without_whole_numbers_are_refused(low, high, dtype, words):
+    with pytest.raises(AttrError, match=words):
+        random.randint(low, high, dtype=dtype)
+
+
+def test_a_branch_of_the_random_stream_is_its_own_threads():
+    """Nobody else draws from it, and no key is given twice."""
+    stream, found, begin = Stream(), [], threading.Barrier(2)
+    stream.seed(7)
+    wanted = [stream.take(1) for _ in range(300)]
+    stream.seed(7)
+
+    def other():
+        begin.wait()
+        found.extend(stream.take(1) for _ in range(100))
+        begin.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    found += [stream.take(1) for _ in range(100)]
+    with stream.branch(5):
+        inside = [stream.take(1) for _ in range(3)]
+        begin.wait()  # the other thread draws while this one is in a branch
+        begin.wait()
+        inside += [stream.take(1) for _ in range(3)]
+    thread.join()
+    found += [stream.take(1) for _ in range(100)]
+    assert sorted(found) == sorted(wanted)
+    assert inside == [(inside[0] + i) % 2**64 for i in range(6)]
+    assert not set(inside) & set(found)
