@@ -139,7 +139,8 @@ def _number(value, spec):
     """A scalar attribute as NumPy must see it: whole for whole-number arrays."""
     if spec.dtype.kind == "f" or not isinstance(value, float) or not np.isfinite(value):
         return _literal(value)
-    return repr(int(scalar_like(spec, value)))
+    name = "bool_" if spec.dtype.kind == "b" else spec.dtype.name
+    return f"np.{name}({int(scalar_like(spec, value))})"
 
 
 def _literal(value):
