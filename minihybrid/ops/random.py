@@ -11,6 +11,7 @@ cryptographically safe.
 """
 
 import math
+import threading
 from contextlib import contextmanager
 
 import numpy as np
