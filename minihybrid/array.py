@@ -318,6 +318,15 @@ class NDArray(Value):
         """The same numbers in memory of their own."""
         return OPS["_copy"](self)
 
+    def __reduce__(self):
+        """Pickles, and copies of Python's: the numbers, off the tape; and the gradient.
+
+        What a variable's gradient is and whether it is added belong to the array.
+        """
+        leaf = self.node.info if self.node is not None else None
+        grad = leaf and (leaf.req, leaf.fresh, leaf._grad)
+        return restored, (type(self), np.array(self.data), self.context, grad)
+
     def copyto(self, other):
         """Write the numbers into another array, or into a new one on a device."""
         if isinstance(other, NDArray):
@@ -352,6 +361,15 @@ class NDArray(Value):
     def detach(self):
         """The same memory, cut off from the tape."""
         return NDArray(self.data)
+
+
+def restored(kind, numbers, context, leaf=None):
+    """The array that `__reduce__` took apart."""
+    array = kind(placed(numbers, context))
+    if leaf:
+        array.attach_grad(leaf[0])
+        array.node.info.fresh, array.node.info._grad = leaf[1:]
+    return array
 
 
 COPY_TO = Op(name="_copyto", inputs=("data",), anywhere=True,

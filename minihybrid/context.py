@@ -49,6 +49,9 @@ class Context:
     def __repr__(self):
         return f"{self.device_type}({self.device_id}{', fast=True' * self.fast})"
 
+    def __reduce__(self):
+        return restored, self._key
+
     def __enter__(self):
         STACK.contexts.append(self)
         return self
@@ -58,6 +61,11 @@ class Context:
 
 
 CPU = Context()
+
+
+def restored(*key):
+    """The device that was pickled or copied; of the processor there is one."""
+    return CPU if key == CPU._key else Context(*key)
 
 
 class Stack(threading.local):

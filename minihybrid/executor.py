@@ -65,6 +65,11 @@ class Executor:
         self._plans, self._ops = {}, {}  # training or not -> what runs
         self._mode, self._kept = None, None
 
+    def __reduce__(self):
+        given = (self._symbol, self._ctx, self.arg_dict, self.grad_dict, self._reqs,
+                 self.aux_dict)
+        return Executor, given, {"outputs": self.outputs}
+
     # -- running
     def forward(self, is_train=False, **kwargs):
         """Compute the outputs; arrays given by name are copied in first.

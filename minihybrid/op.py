@@ -461,6 +461,12 @@ class Op:
         return kind(f"{self.name}: {', '.join(given)} do not go together "
                     f"({type(error).__name__}: {_short(str(error))})")
 
+    def __reduce__(self):
+        """Pickles have an operator's name, as files do; a copy is the operator itself.
+        """
+        return (called, (self.name,)) if OPS.get(self.name) is self else \
+            super().__reduce__()
+
     def input_names(self, attrs, count=None):
         """The argument names under these attributes, in order."""
         if self.variadic:
@@ -499,6 +505,11 @@ class Op:
 OPS = {}  # every name, aliases included -> Op
 PLACES = {}  # Op -> file and line of the statement that entered it
 HERE = str(pathlib.Path(__file__).parent)
+
+
+def called(name):
+    """The operator of a name."""
+    return OPS[name]
 
 
 def register(name, *aliases, **fields):

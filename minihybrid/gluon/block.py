@@ -439,6 +439,14 @@ class HybridBlock(Block):
         hybrid.key(args)  # raises if there are no arrays
         hybrid.trace(args)
 
+    def __getstate__(self):
+        """For pickles and copies: all but the plans, which are made anew."""
+        return vars(self) | {"_hybrid": None, "_compiled": None}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._choose_call()
+
     def _new_hybrid(self):
         function = self._run if self._direct else self.forward
         return Hybrid(function, self.collect_params, self.name, **self._options)

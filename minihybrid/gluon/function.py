@@ -8,6 +8,7 @@ What is left out: functions that read arrays from outside; pass them as argument
 """
 
 import functools
+import sys
 
 from minihybrid import nd
 from minihybrid.gluon.hybrid import Hybrid
@@ -29,6 +30,13 @@ class HybridFunction:
 
     def __repr__(self):
         return f"<HybridFunction {self.__name__}>"
+
+    def __reduce__(self):
+        """Pickles have a function's name, if it is found there, and no plans."""
+        if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
+            return self.__qualname__
+        return HybridFunction, (self.hybrid.function, self.hybrid.target,
+                                self.hybrid.wait)
 
     @property
     def plans(self):
@@ -67,7 +75,7 @@ class CachedOp:
     """
 
     def __init__(self, sym, flags=()):
-        self._names, refs = sym.list_inputs(), sym.refs
+        self._symbol, self._names, refs = sym, sym.list_inputs(), sym.refs
         nodes = [n for part in sym._variables() for n in part]
 
         def run(*values):
@@ -75,6 +83,9 @@ class CachedOp:
             return outs if len(outs) > 1 else outs[0]
 
         self.hybrid = Hybrid(run, dict, "CachedOp")
+
+    def __reduce__(self):
+        return CachedOp, (self._symbol,)
 
     def __call__(self, *args, out=None):
         """One array, or a list of all outputs; `out` takes the result."""

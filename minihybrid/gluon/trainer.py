@@ -149,6 +149,10 @@ class Trainer(metaclass=Signed):
         self._updater = Updater(self._optimizer)
         self._compiled = {}  # (indices, settings) -> CompiledUpdate
 
+    def __getstate__(self):
+        """For pickles and copies: all but the compiled updates, which are made anew."""
+        return vars(self) | {"_compiled": {}}
+
     @property
     def optimizer(self):
         """The optimiser."""
