@@ -19,8 +19,11 @@ from minihybrid.op import (
     Node,
     ShapeError,
     Spec,
+    legible,
 )
 from minihybrid.ops.shapes import agree
+
+LINE = 2**13  # letters of a node's line: some hundred inputs
 
 
 class GraphError(HybridError):
@@ -118,7 +121,7 @@ class Graph:
         """node -> a name that is unique in this graph."""
         names, taken = {}, {}
         for node in self.nodes:
-            base = node.name or (node.op.name.lower() if node.op else "v")
+            base = legible(node.name) or (node.op.name.lower() if node.op else "v")
             count = taken.get(base, 0)
             taken[base] = count + 1
             names[node] = base if count == 0 else f"{base}.{count}"
@@ -140,9 +143,9 @@ class Graph:
                 args = ", ".join(ref(*r) for r in node.inputs)
                 what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
             spec = " ".join(map(str, node.specs or (UNKNOWN,)))
-            lines.append(f"{names[node]:<15} = {what:<24} {spec}")
+            lines.append(legible(f"{names[node]:<15} = {what:<24} {spec}", LINE))
         news = self.heads[len(self.outputs):]
-        lines += [f"{name} := {ref(*r)}"
+        lines += [f"{legible(name)} := {ref(*r)}"
                   for name, r in zip(self.states, news, strict=True)]
         return "\n".join([*lines, "return " + ", ".join(ref(*r) for r in self.outputs)])
 

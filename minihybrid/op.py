@@ -27,8 +27,27 @@ LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bit
 DEEPEST = 32     # its axes
 
 
+def legible(text, most=200):
+    r"""A text from anywhere, as it may stand in a line on somebody's screen.
+
+    Names in files are anything: here codes that move the cursor, signs that turn the
+    order of letters round, and new lines are written out, and a long text is cut.
+
+    >>> legible("a\x1b[2J\nb\u202ec"), legible("x" * 1000, 9)
+    ('a\\x1b[2J\\nb\\u202ec', 'xxx...xxx')
+    """
+    if len(text) > most:
+        half = (most - 3) // 2
+        text = f"{text[:half]}...{text[-half:]}"
+    return text if text.isprintable() else "".join(
+        c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class HybridError(RuntimeError):
-    """The parent of every error that minihybrid raises on purpose."""
+    """The parent of every error that minihybrid raises on purpose: one line."""
+
+    def __init__(self, *args):
+        super().__init__(*(legible(a, 2000) if isinstance(a, str) else a for a in args))
 
 
 class ShapeError(HybridError, ValueError):

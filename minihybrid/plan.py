@@ -16,7 +16,7 @@ from minihybrid.codegen import TARGETS
 from minihybrid.codegen.team import together
 from minihybrid.devicearray import DeviceArray, aligned, placed
 from minihybrid.launch import Recorded
-from minihybrid.op import HybridError, Spec
+from minihybrid.op import HybridError, Spec, legible
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import expand, fuse, lower, merge, optimise, plan_memory
 from minihybrid.reuse import LARGE, Reuse
@@ -70,7 +70,7 @@ class Plan:
         if reason and self.device:
             raise HybridError(f"{title}: {reason}; move its arrays to mx.cpu()")
         self.target = "numpy" if reason else target
-        self.target_note = reason or ""
+        self.target_note = legible(reason or "", 500)
         self.stages += optimise(self.stages[-1][1], LOOPS[self.target])
         graph = self.stages[-1][1]
         given, read = set(self.inputs), set(graph.variables)

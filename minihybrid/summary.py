@@ -7,7 +7,7 @@ Gives:   `print_summary`, which programs call as `mx.viz.print_summary`.
 import numpy as np
 
 from minihybrid.graph import topological
-from minihybrid.op import AttrError, ShapeError
+from minihybrid.op import AttrError, ShapeError, legible
 from minihybrid.sym import Symbol
 
 TRAINED = ("weight", "bias", "gamma", "beta")  # inputs that are parameters
@@ -91,5 +91,5 @@ def _line(fields, ends):
     """Each field cut or filled so that it ends at its place."""
     line = ""
     for field, end in zip(fields, ends, strict=True):
-        line = (line + ("" if field is None else str(field)))[:end].ljust(end)
+        line = (line + ("" if field is None else legible(str(field))))[:end].ljust(end)
     return line

@@ -15,7 +15,16 @@ from minihybrid.attribute import FLAGS, AttrScope, shown, written
 from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
 from minihybrid.name import NameManager, Prefix, hint
 from minihybrid.nd import Random
-from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, PlaceError, Spec
+from minihybrid.op import (
+    OPS,
+    UNKNOWN,
+    AttrError,
+    HybridError,
+    Node,
+    PlaceError,
+    Spec,
+    legible,
+)
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 from minihybrid.util import is_np_shape
@@ -216,7 +225,8 @@ class Symbol(Value):
 
     @property
     def _label(self):
-        return self.name or f"group [{', '.join(n.name for n, _ in self.refs)}]"
+        return legible(self.name or
+                     f"group [{', '.join(n.name for n, _ in self.refs)}]")
 
     def __repr__(self):
         return f"<Symbol {self._label}>"
@@ -400,17 +410,20 @@ class Symbol(Value):
     def debug_str(self):
         """The nodes as text, in the form of MXNet."""
         lines = ["Symbol Outputs:"]
-        lines += [f"\toutput[{k}]={n.name}({i})" for k, (n, i) in enumerate(self.refs)]
+        lines += [f"\toutput[{k}]={legible(n.name)}({i})"
+                  for k, (n, i) in enumerate(self.refs)]
         for node in topological(self.refs):
             if node.op is None:
-                lines.append(f"Variable:{node.name}")
+                lines.append(f"Variable:{legible(node.name)}")
                 continue
-            lines += ["-" * 20, f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
-            lines += [f"\targ[{k}]={n.name}({i})" + " version=0" * (n.op is None)
+            kind, name = legible(node.op.name), legible(node.name)
+            lines += ["-" * 20, f"Op:{kind}, Name={name}", "Inputs:"]
+            lines += [f"\targ[{k}]={legible(n.name)}({i}){' version=0' * (not n.op)}"
                       for k, (n, i) in enumerate(node.inputs)]
             attrs = Symbol([(node, 0)]).list_attr()
             lines += ["Attrs:"] * bool(attrs)
-            lines += [f"\t{key}={value}" for key, value in sorted(attrs.items())]
+            lines += [f"\t{legible(key)}={legible(str(value))}"
+                      for key, value in sorted(attrs.items())]
         return "\n".join(lines) + "\n"
 
 

@@ -21,7 +21,7 @@ import warnings
 import weakref
 
 from minihybrid.codegen.objects import STILL
-from minihybrid.op import AttrError
+from minihybrid.op import AttrError, legible
 from minihybrid.plan import Plan
 
 PAUSE_S = 0.1  # so long nothing is prepared: a short loop has the machine for itself
@@ -86,8 +86,9 @@ class Tiers:
         if self.settled:  # as another thread has just found
             return True
         if self.error is not None:
-            self.plan.target_note, self.settled = str(self.error), True
-            warnings.warn(f"{self.title}: {self.error}; NumPy goes on answering",
+            why = legible(str(self.error), 2000)
+            self.plan.target_note, self.settled = why, True
+            warnings.warn(f"{legible(self.title)}: {why}; NumPy goes on answering",
                           RuntimeWarning, stacklevel=5)  # last: it may be raised
         elif self.ready:
             self.plan, self.settled = self.made, True

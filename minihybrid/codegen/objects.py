@@ -77,7 +77,8 @@ class Compiler:
         good, size = struct.unpack("<BQ", head)
         found = self.process.stdout.read(size)
         if not good:
-            raise HybridError(f"a kernel did not compile: {found.decode()}")
+            raise HybridError("a kernel did not compile: "
+                              f"{' '.join(found.decode().split())}")
         return found
 
     def end(self):

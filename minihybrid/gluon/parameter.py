@@ -21,7 +21,14 @@ from minihybrid.given import dtype_of
 from minihybrid.graph import refine
 from minihybrid.mistake import Signed
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError, HybridError, ShapeError, Spec, described
+from minihybrid.op import (
+    AttrError,
+    HybridError,
+    ShapeError,
+    Spec,
+    described,
+    legible,
+)
 from minihybrid.ops.random import STREAM
 from minihybrid.params import load, save
 from minihybrid.tracing import is_direct, is_tracing
@@ -82,7 +89,7 @@ class Parameter(metaclass=Signed):
         self.grad_req = grad_req
 
     def __repr__(self):
-        return f"{type(self).__name__} {self.name} (shape={self.shape}, " \
+        return f"{type(self).__name__} {legible(self.name)} (shape={self.shape}, " \
                f"dtype={self.dtype.__name__})"
 
     # -- shape
@@ -302,14 +309,14 @@ class ParameterDict:
 
     def __repr__(self):
         lines = "\n".join(f"  {p}" for p in self.values())
-        return f"{self._prefix} (\n{lines}\n)"
+        return f"{legible(self._prefix)} (\n{lines}\n)"
 
     prefix = property(lambda self: self._prefix, doc="What every name begins with.")
 
     def __getitem__(self, key):
         if key not in self._params:
-            raise KeyError(f"there is no parameter '{key}'; there are "
-                           f"{', '.join(self._params) or 'none'}")
+            raise KeyError(legible(f"there is no parameter '{key}'; there are "
+                                 f"{', '.join(self._params) or 'none'}", 2000))
         return self._params[key]
 
     def __iter__(self):
