@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 import numpy as np
+import poison
 import pytest
 
 
@@ -12,6 +13,13 @@ def private_cache(tmp_path_factory):
         patch.setenv("MINIHYBRID_WAIT", "1")  # for kernels: NumPy might answer first
         patch.setenv("TQDM_DISABLE", "1")  # whether bars show depends on the time
         yield path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def poisoned_memory():
+    """What a plan does not write is NaN, or -1."""
+    with poison.plans():
+        yield
 
 
 @pytest.fixture

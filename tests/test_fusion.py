@@ -1,0 +1,304 @@
+"""What may share a kernel: values that are read where they are computed, and no others.
+"""
+
+import ast
+import functools
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+
+import minihybrid
+from minihybrid import autograd, nd, simulated_gpu, sym
+from minihybrid.device import device_of
+from minihybrid.devicearray import placed
+from minihybrid.gluon import loss, nn
+from minihybrid.op import OPS, HybridError, Op, Spec
+from minihybrid.ops.reduce import sum_
+from minihybrid.passes import PASSES, expand, fuse, optimise
+from minihybrid.passes.fuse import LARGEST
+from minihybrid.passes.fuse import PASSES as REDUCTIONS
+from minihybrid.passes.gradient import joint_graph
+from minihybrid.plan import Plan
+from minihybrid.sym import trace
+from minihybrid.tracing import direct
+
+TARGETS = ("numpy", "plain", "gpu")
+
+
+def outputs(graph, given, target, **more):
+    """A graph's outputs by a target."""
+    place = device_of(simulated_gpu()) if target == "gpu" else target
+    with plain.target():
+        plan = Plan(graph, list(given), target=place, **more)
+        assert plan.target == target, plan.target_note
+        arrays = [placed(a, plan.device.context) if plan.device else a
+                  for a in given.values()]
+        return [np.asarray(out) for out in plan(arrays, plan.bind([]))]
+
+
+def assert_same(function, *arrays, targets=TARGETS):
+    """All targets give the outputs and gradients of the graph as it was traced."""
+    given = {f"x{i}": np.asarray(a, "f4") for i, a in enumerate(arrays)}
+
+    def traced(*xs):
+        with direct():
+            return function(sym, *xs)
+
+    graph, _ = trace(traced, {n: Spec(a.shape, a.dtype) for n, a in given.items()})
+    graph = expand(graph)
+    joint = joint_graph(graph, list(given))
+    seeds = {n.name: np.linspace(0.5, 1.5, n.specs[0].size, dtype="f4").reshape(
+        n.specs[0].shape) for n in joint.variables if n.name not in given}
+    for target in targets:
+        for each, values in (graph, given), (joint, given | seeds):
+            got = outputs(each, values, target, expanded=True)
+            for a, b in zip(got, each.evaluate(values), strict=True):
+                np.testing.assert_allclose(a, b, 1e-3, 1e-4, err_msg=target)
+
+
+# -- a row is read at its own places only ----------------------------------------------
+SQUARE = np.array([[1, 2, 3], [3, 1, 2], [0, 5, -1]])
+ELSEWHERE = {
+    "flipped and summed": lambda F, x: F.sum(
+        x * F.reverse(F.softmax(x), axis=1), axis=1),
+    "turned round": lambda F, x: F.softmax(x) * F.softmax(x.T),
+    "turned before": lambda F, x: F.softmax(x + F.LayerNorm(
+        x, F.ones((3,)), F.zeros((3,))).T),
+    "sliced": lambda F, x: F.sum(
+        F.softmax(x) * F.slice_axis(F.softmax(x), axis=1, begin=0, end=1), axis=1),
+    "moved on": lambda F, x: F.sum(F.slice_axis(x, axis=1, begin=0, end=2) *
+                                   F.slice_axis(F.softmax(x), axis=1, begin=1, end=3)),
+    "one row's number beside another's elements": lambda F, x: F.softmax(
+        x + F.sum(x, axis=1)),
+    "one number of each row, meeting columns": lambda F, x: F.broadcast_mul(
+        F.softmax(x), F.max(x, axis=1)).sum(axis=1),
+    "a line turned round": lambda F, x: F.softmax(x.reshape((-1,))).T * 2,
+    "a line flipped": lambda F, x: F.sum(F.softmax(x.reshape((-1,))) * F.reverse(
+        F.softmax(x.reshape((-1,))), axis=0)),
+    "columns and rows": lambda F, x: F.softmax(x, axis=0) * F.softmax(x, axis=1),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_row_that_is_read_elsewhere_is_in_memory_before(name):
+    assert_same(ELSEWHERE[name], SQUARE)
+
+
+def test_divergence_of_transposed_predictions():
+    def run(F, p, q):
+        return loss.KLDivLoss(from_logits=False)(p.T, F.softmax(q))
+
+    with plain.target():
+        net = loss.KLDivLoss(from_logits=False)
+        p, q = nd.array(SQUARE), nd.softmax(nd.array(SQUARE + 1))
+        wanted = net(p.T, q).asnumpy()
+        net.hybridize(backend="plain")
+        np.testing.assert_allclose(net(p.T, q).asnumpy(), wanted, 1e-5)
+    assert_same(run, SQUARE, SQUARE + 1)
+
+
+def test_two_places_of_one_array_are_read_as_two():
+    """Numbers of rows, in two shapes, each with its own part of one array."""
+    def run(F, x, y):
+        kept = F.mean(x, axis=2) + y
+        wide = F.max(x, axis=2, keepdims=True) + y
+        return F.broadcast_add(F.broadcast_add(x, wide), kept.reshape((3, 3, 1)))
+
+    x = np.random.default_rng(0).standard_normal((3, 3, 4))
+    assert_same(run, x, np.arange(3).reshape(3, 1))
+
+
+# -- axes of length 1 ------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(1, 4, 7), (4, 1, 7), (1, 1, 5), (3, 1, 1)])
+@pytest.mark.parametrize("axes", [(0, 2), (0, 1), (1, 2), (0,), (2,)], ids=str)
+def test_an_axis_of_length_1_is_gone_or_not(shape, axes):
+    x = np.random.default_rng(0).standard_normal(shape)
+    for axis in (1, 2):
+        assert_same(lambda F, x, axis=axis: F.mean(
+            F.softmax(x, axis=axis), axis=axes) * 2, x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_statistics_of_a_batch_of_one(target):
+    """One normalisation goes along the batch, the other does not."""
+    context = simulated_gpu() if target == "gpu" else minihybrid.cpu()
+    x = nd.array(np.arange(24).reshape(1, 3, 4, 2) ** 1.5, ctx=context)
+
+    def trained(**how):
+        net = nn.HybridSequential()
+        net.add(nn.InstanceNorm(in_channels=3), nn.BatchNorm(in_channels=3))
+        net.initialize(ctx=context)
+        if how:
+            net.hybridize(**how)
+        for _ in range(2):
+            with autograd.record():
+                y = net(x)
+            y.backward()
+        return [y.asnumpy(), *(p.data().asnumpy() for p in
+                               net.collect_params().values())]
+
+    with plain.target():
+        got = trained(active=True, backend=None if target == "gpu" else target)
+        for a, b in zip(got, trained(), strict=True):
+            np.testing.assert_allclose(a, b, 1e-4, 1e-5)
+
+
+# -- random programs of rows -----------------------------------------------------------
+SHAPES = [(3, 3), (4,), (1, 4), (3, 1), (2, 3, 3), (3, 3, 3), (1, 4, 4), (3, 1, 3),
+          (4, 4, 1)]
+
+
+ONE = [
+    lambda F, x, at, chance: F.softmax(x, axis=at),
+    lambda F, x, at, chance: F.tanh(x),
+    lambda F, x, at, chance: x * 0.5,
+    lambda F, x, at, chance: F.reverse(x, axis=at),
+    lambda F, x, at, chance: x.T,
+    lambda F, x, at, chance: x.transpose(chance.permutation(len(x.shape)).tolist()),
+    lambda F, x, at, chance: x.reshape((-1,)),
+    lambda F, x, at, chance: x.reshape((*x.shape, 1)),
+    lambda F, x, at, chance: F.slice_axis(x, axis=at, begin=-1, end=None),
+    lambda F, x, at, chance: F.sum(x, axis=at),
+    lambda F, x, at, chance: F.max(x, axis=at, keepdims=True),
+    lambda F, x, at, chance: F.mean(x, axis=(0, at) if at else 0),
+    lambda F, x, at, chance: F.norm(x, axis=at)]
+TWO = [lambda F, x, y: F.broadcast_add(x, y), lambda F, x, y: F.broadcast_mul(x, y),
+       lambda F, x, y: F.broadcast_sub(x, y)]
+
+
+def program(seed):
+    """(shapes of the inputs, the function): mostly along one axis, with few values, so
+    that much is read twice, and elsewhere."""
+    chance = np.random.default_rng(seed)
+    shape = SHAPES[chance.integers(len(SHAPES))]
+    shapes = [shape, tuple(1 if chance.random() < 0.4 else n for n in shape)]
+    axis = int(chance.integers(len(shape)))
+
+    def run(F, *xs):
+        chance, values = np.random.default_rng(seed), list(xs)
+        for _ in range(9):
+            x, y = (values[chance.integers(len(values))] for _ in "xy")
+            if chance.random() < 0.3 and fits(x, y):
+                values.append(TWO[chance.integers(len(TWO))](F, x, y))
+            else:
+                made = ONE[chance.integers(len(ONE))]
+                values.append(made(F, x, axis % len(x.shape), chance))
+        found = values[-1]
+        for x in values[2:-1]:
+            found = F.broadcast_add(found, x) if fits(found, x) else found
+        return [found, values[len(values) // 2 + 1]]
+
+    return shapes, run
+
+
+def fits(x, y, most=150):
+    """Whether two values broadcast to something small."""
+    try:
+        return np.prod(np.broadcast_shapes(x.shape, y.shape)) <= most
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("target, seeds", [
+    ("plain", 60), ("numpy", 20), ("gpu", 8)])
+def test_random_programs_of_rows_agree(target, seeds):
+    for seed in range(seeds):
+        shapes, run = program(seed)
+        chance = np.random.default_rng(seed)
+        try:
+            assert_same(run, *(chance.uniform(-1, 1, s) for s in shapes),
+                        targets=[target])
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+# -- operators with loops of their own -------------------------------------------------
+def flipped_loops(k, data, out):
+    n = data.size
+    with k.each(("i", n)):
+        k(f"{out}[{n - 1} - i] = {data}[i]")
+
+
+def stored_loops(k, data, out):
+    n = data.size
+    with k.each(("i", n)):
+        k.store("i", f"{data}[{n - 1} - i]")
+
+
+def flipped(cpu, **more):
+    """An operator as CONTRIBUTING teaches it: the numbers of a vector backwards."""
+    return Op("_flipped", inputs=("data",), infer=lambda specs: (specs, specs), doc="",
+              eager=lambda data: data[::-1], grad=lambda g, out, data: (None,),
+              cpu=cpu, **more)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("op, together", [
+    (flipped(flipped_loops), False), (flipped(stored_loops), False),
+    (flipped(stored_loops, stores=True), True)], ids=["writes", "stores", "says so"])
+def test_what_follows_loops_is_computed(op, together, target):
+    x = np.float32([1, 3, 5])
+    graph, _ = trace(lambda x: sym.relu(op(x) - 1) + op(x * 2),
+                     {"x": Spec(x.shape, x.dtype)})
+    (got,) = outputs(graph, {"x": x}, target)
+    np.testing.assert_array_equal(got, [14, 8, 2])
+    found = [repr(n.attrs["graph"]) for n in optimise(graph, (*PASSES, fuse))[-1][1]
+             .nodes if n.op and "graph" in n.attrs]
+    assert any("_flipped" in group for group in found) == together
+
+
+@pytest.mark.parametrize("target", ["plain", "gpu"])
+def test_loops_that_say_they_store_and_do_not_are_refused(target):
+    op = flipped(flipped_loops, stores=True)
+    graph, _ = trace(lambda x: sym.relu(op(x)), {"x": Spec((3,), np.dtype("f4"))})
+    with pytest.raises(HybridError, match="_flipped: .* did not call k.store"):
+        outputs(graph, {"x": np.ones(3, "f4")}, target)
+
+
+# -- how much is one kernel ------------------------------------------------------------
+@pytest.mark.parametrize("step", [lambda x: sym.softmax(x), lambda x: sym.tanh(x) * 2],
+                         ids=["softmax", "tanh"])
+def test_kernels_do_not_grow_without_end(step):
+    graph, _ = trace(lambda x: functools.reduce(lambda y, _: step(y), range(200), x),
+                     {"x": Spec((4, 7), np.dtype("f4"))})
+    groups = [[n.op for n in node.attrs["graph"].nodes if n.op] for node in
+              optimise(graph, (*PASSES, fuse))[-1][1].nodes if "graph" in node.attrs]
+    sums = max(sum(op.reduce is not None for op in ops) for ops in groups)
+    assert 4 < len(groups) < 100 and LARGEST // 4 < max(map(len, groups)) <= LARGEST
+    assert sums in (0, REDUCTIONS)
+    with plain.target():
+        assert len(set(Plan(graph, ["x"], target="plain").kernels)) <= 6
+
+
+# -- passes know what a record says, and no operator -----------------------------------
+def operators_named(text, scope):
+    """The operators that a pass's text names: in strings, or as what it imports."""
+    tree = ast.parse(text)
+    docs = {id(node.body[0].value) for node in ast.walk(tree)
+            if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef))
+            and isinstance(node.body[0], ast.Expr)}
+    strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
+               and isinstance(node.value, str) and id(node) not in docs}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return strings & OPS.keys() | {
+        name for name in names if scope.get(name) is OPS
+        or isinstance(scope.get(name), Op) and scope[name].name in OPS}
+
+
+FOLDER = Path(minihybrid.__file__).parent / "passes"
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.py")), ids=lambda f: f.stem)
+def test_passes_name_no_operator(file):
+    module = __import__(f"minihybrid.passes.{file.stem}", fromlist=["_"])
+    assert not operators_named(file.read_text(encoding="utf8"), vars(module))
+
+
+def test_a_planted_name_is_found():
+    scope = {"sum_": sum_, "OPS": OPS}
+    assert operators_named('"""sum."""\nif node.op.name in {"relu", "x"}: 1', scope) \
+        == {"relu"}
+    assert operators_named("node.op is sum_ or OPS[name]", scope) == {"sum_", "OPS"}
