@@ -53,7 +53,7 @@ class Excerpt:
     '_relu_eager'
     >>> print(excerpt.definitions[0])
     def _relu_eager(data):
-        return np.maximum(data, 0)
+        return np.maximum(data, 0).astype(data.dtype, copy=False)
     """
 
     def __init__(self, taken=()):
