@@ -46,17 +46,7 @@ class State(threading.local):
     training = False
 
 
-class Checked(set):
-    """Calls whose shapes were found to fit; starts anew when it has grown large."""
-
-    def add(self, signature):
-        """Remember a call: its operator, specs and attributes."""
-        if len(self) >= 10_000:
-            self.clear()
-        super().add(signature)
-
-
-STATE, CHECKED = State(), Checked()
+STATE = State()
 
 
 # -- the array -------------------------------------------------------------------------
@@ -100,10 +90,10 @@ class NDArray(Value):
         except AttributeError:
             raise _missing(op, inputs, attrs) from None
         specs = tuple([Spec(d.shape, d.dtype) for d in datas])
-        signature = (op, specs, *attrs.values())
-        if signature not in CHECKED:  # the shape rule has the better error messages
+        signature = (specs, *attrs.values())
+        if signature not in op.checked:  # the shape rule has the better error messages
             op.specs_of(specs, attrs)
-            CHECKED.add(signature)
+            op.checked.add(signature)
         device = None
         if DeviceArray in map(type, datas) or not datas:
             device = _device_for(op, datas, attrs)

@@ -337,6 +337,16 @@ channels, strides"
 
 
 # -- the record ------------------------------------------------------------------------
+class Checked(set):
+    """Calls whose shapes were found to fit; starts anew when it has grown large."""
+
+    def add(self, signature):
+        """Remember a call: its specs and attributes."""
+        if len(self) >= 1_000:
+            self.clear()
+        super().add(signature)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Op:
     """All that is known of one operator; each field has its readers.
@@ -391,6 +401,8 @@ class Op:
     random: bool = False       # reads the random stream: `key` is passed to `eager`
     modal: bool = False        # depends on `training`, which is passed to `expand`
     anywhere: bool = False     # `eager` takes arrays of any device: a plan, a copy
+    checked: Checked = field(default_factory=Checked, init=False)  # here, not in one
+                               # table of all: what knows a net must go with it
 
     def __repr__(self):
         return f"<Op {self.name}>"

@@ -39,7 +39,8 @@ BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
 
 def renamed(name, op, *aliases, **changes):
     """Enter the same record under the name that np programs use."""
-    kept = {f.name: getattr(op, f.name) for f in fields(Op) if f.name != "name"}
+    kept = {f.name: getattr(op, f.name) for f in fields(Op)
+            if f.init and f.name != "name"}
     return register(name, *aliases, **kept | changes)
 
 
