@@ -115,12 +115,15 @@ class NDArray(Value):
         outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
         node = None
         if STATE.recording and op.grad and any(v.node is not None for v in inputs):
-            refs = tuple(
-                (v.node or Node(None, values=(v.data,)), v.index) for v in inputs
-            )
-            node = Node(op, refs, attrs, values=outs)
+            node = Node(op, tuple(v.ref() for v in inputs), attrs, values=outs)
         arrays = tuple(NDArray(o, node, i) for i, o in enumerate(outs))
         return arrays if isinstance(out, tuple) else arrays[0]
+
+    def ref(self):
+        """Its place on the tape; what has none is a constant there."""
+        if self.node is None:  # also one of several outputs: its index says nothing
+            return Node(None, values=(self.data,)), 0
+        return self.node, self.index
 
     def lines_up(self, other):
         """Whether an elementwise operator fits without broadcasting."""

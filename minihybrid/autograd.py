@@ -152,8 +152,11 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
     with _mode(recording=create_graph, training=train_mode):
         grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], _array)
         result = [grads.get((v.node, v.index)) for v in variables]
-        result = [zeros_like(v) if g is None else type(v)(g.data, g.node, g.index)
-                  for g, v in zip(result, variables, strict=True)]
+        for k, (g, v) in enumerate(zip(result, variables, strict=True)):
+            if g is None or create_graph and g.node is None:
+                zeros = zeros_like(v)  # a constant can be differentiated, too: it is 0
+                g = zeros if g is None else zeros + g
+            result[k] = type(v)(g.data, g.node, g.index)
     if not (create_graph if retain_graph is None else retain_graph):
         _free(refs)
     return result
@@ -262,7 +265,7 @@ class Function:
         outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
         op = Op(name=name, inputs=("data",), variadic=True, infer=None, grad=self._grad,
                 n_outputs=len(outs), doc=f"The Function {name}.")
-        refs = tuple((v.node or Node(None, values=(v.data,)), v.index) for v in inputs)
+        refs = tuple(v.ref() for v in inputs)
         node = Node(op, refs, values=tuple(v.data for v in outs))
         outs = [type(v)(v.data, node, i) for i, v in enumerate(outs)]
         return type(result)(outs) if isinstance(result, (list, tuple)) else outs[0]

@@ -7,17 +7,15 @@ So the tape, nesting and second derivatives need no special case.
 What is left out: one forward plan for several sets of wanted gradients.
 """
 
-from minihybrid.graph import Graph
 from minihybrid.nd import NDArray
-from minihybrid.op import HybridError, Op
-from minihybrid.passes import dce
-from minihybrid.passes.gradient import differentiate, joint_graph, seed_names
+from minihybrid.op import Checked, Op
+from minihybrid.passes.gradient import forward_backward, gradient_of, seed_names
 from minihybrid.plan import write_states
 from minihybrid.sym import constant, replay
 from minihybrid.tiers import Tiers
 
 
-class CompiledOp:
+class CompiledOp(Op):
     """A traced graph as one operator: its forward pass is a plan, its gradient another.
 
     inputs:  the names of the variables that are passed as arrays; the others, `params`,
@@ -25,44 +23,54 @@ class CompiledOp:
     keep:    the forward plan keeps what the backward plan will read. Without, the
              backward plan computes it again (so for the gradient of a gradient).
     taped:   the variables whose gradient somebody may ask for; all unless given.
+
+    The record's fields that run something are methods here, so that nothing refers to
+    itself: a net that is dropped is gone, with its weights, at once.
     """
+
+    name, inputs, variadic, anywhere, attrs = "_plan", ("data",), True, True, {}
+    __setattr__ = object.__setattr__  # unlike other records, it learns
 
     def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
                  keep=True, taped=None, wait=None):
         self.options = {"training": training, "target": target, "wait": wait}
-        self.graph, self.inputs, self.title = graph, list(inputs), title
+        self.graph, self.given, self.title = graph, list(inputs), title
+        self.doc = f"The compiled plan of {title}."
         variables = {n.name: n for n in graph.variables}
-        self.params = [name for name in variables if name not in set(self.inputs)]
-        self.names, self.taped = self.inputs + self.params, taped
+        self.params = [name for name in variables if name not in set(self.given)]
+        self.names, self.taped = self.given + self.params, taped
         self.wanted = [name for name in self.names if name in variables
                        and variables[name].specs[0].dtype.kind == "f"
                        and (taped is None or name in taped)
                        and name not in graph.states]
-        self.forward, self.backward = (
-            differentiate(graph, self.wanted) if keep else (graph, None)
-        )
+        self.n_heads, self.gradients = len(graph.outputs), {}
+        self.forward, self.backward, self.backward_op = graph, None, None
+        self.kept, self.checked, self.bound = (), Checked(), None
+        if keep:
+            self.forward, self.backward, self.reached = forward_backward(
+                graph, self.wanted)
+            self.kept = range(len(self.forward.outputs))
         self.tiers = Tiers(self.forward, inputs, title=title, expanded=True,
                            **self.options)
-        self.n_heads, self.backward_op, self.second = len(graph.outputs), None, None
-        self.bound = None
-        specs = [n.specs[i] for n, i in self.forward.outputs]
-        self.op = Op(name="_plan", inputs=("data",), variadic=True, eager=self.run,
-                     infer=lambda ins: (ins, specs), grad=self.grad,
-                     n_outputs=len(specs), doc=f"The compiled plan of {title}.",
-                     expand=self.expand, anywhere=True)
+        self.specs = [n.specs[i] for n, i in self.forward.outputs]
+        self.n_outputs = len(self.specs)
 
     @property
     def plan(self):
         """The forward plan in force."""
         return self.tiers.plan
 
-    def run(self, *arrays):
+    def infer(self, ins):
+        """The shapes were checked when the graph was traced."""
+        return ins, self.specs
+
+    def eager(self, *arrays):
         """The forward plan: the graph's outputs, then what the backward plan needs."""
         given = dict(zip(self.names, arrays, strict=True))
         if self.bound is None or any(given[name] is not array for name, array
                                      in self.bound.arrays.items()):
             self.bound = self.tiers.bind({name: given[name] for name in self.params})
-        outs, states = self.bound(arrays[:len(self.inputs)]), self.tiers.states
+        outs, states = self.bound(arrays[:len(self.given)]), self.tiers.states
         write_states(states, outs, given)
         outs = outs[:len(outs) - len(states)]
         return tuple(outs) if len(outs) > 1 else outs[0]
@@ -79,43 +87,36 @@ class CompiledOp:
     def grad(self, g, out, *inputs):
         """The backward plan, applied as an operator: it can be differentiated, too."""
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        present = tuple(i for i, v in enumerate(gs) if v is not None)
+        if present not in self.gradients:
+            self.gradients[present] = self._gradient(present)
+        op, reached = self.gradients[present]
+        if not reached:
+            return (None,) * len(self.names)
+        if present[-1] < self.n_heads:
+            self.backward_op = op
+        seeds = seed_names(self.forward)
         given = dict(zip(self.names, inputs, strict=True))
-        if self.backward is None or any(v is not None for v in gs[self.n_heads:]):
-            op = self.second = self.second or self._make(
-                self._whole_gradient(), "again"
-            )
-        else:
-            op = self.backward_op = self.backward_op or self._make(
-                self.backward, "backward"
-            )
-            gs = gs[:self.n_heads]
-            given |= {f"kept{i}": v for i, v in enumerate(outs)}
-        seeds = zip(seed_names(self.forward), gs, outs, strict=False)
-        given |= {name: o.zeros_like() if v is None else v for name, v, o in seeds}
-        found = dict(zip(self.wanted, op.apply(given), strict=True))
+        given |= {f"kept{i}": outs[i] for i in self.kept}
+        given |= {seeds[i]: gs[i] for i in present}
+        found = dict(zip(reached, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 
-    def _make(self, graph, what):
-        """The operator of a gradient graph; parameters still go by address."""
+    def _gradient(self, present):
+        """(operator, names): the gradients of these outputs, of what gets one."""
+        if self.backward is not None and present == tuple(range(self.n_heads)):
+            graph, reached = self.backward, self.reached
+        else:
+            graph, reached = gradient_of(self.forward, self.wanted, present, self.kept)
+        assert not any(n.op is not None and n.op.random for n in graph.nodes), \
+            "random numbers are kept: drawn again, they would be others"
         inputs = [n.name for n in graph.variables if n.name not in self.params]
-        return CompiledOp(graph, inputs, title=f"{self.title}, {what}", keep=False,
-                          **self.options)
-
-    def _whole_gradient(self):
-        """The gradient of every output of the forward plan, from the inputs alone.
-
-        Raises:  HybridError for random operators, which would draw other numbers.
-        """
-        joint = joint_graph(self.forward, self.wanted)
-        graph = dce(Graph(joint.nodes, joint.heads[len(self.forward.heads):]))
-        if any(n.op is not None and n.op.random for n in graph.nodes):
-            raise HybridError(f"{self.title}: the gradient of a gradient through "
-                              "random operators (Dropout) is not compiled; take it "
-                              "without hybridize()")
-        return graph
+        what = "backward" if present[-1] < self.n_heads else "again"
+        return reached and CompiledOp(graph, inputs, title=f"{self.title}, {what}",
+                                      keep=False, **self.options), reached
 
     def apply(self, given):
         """The operator on named arrays; the graph's own outputs as a list."""
-        out = NDArray.interpret(self.op, [given[name] for name in self.names], {})
+        out = NDArray.interpret(self, [given[name] for name in self.names], {})
         outs = list(out) if isinstance(out, tuple) else [out]
         return outs[:self.n_heads]

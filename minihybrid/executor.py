@@ -112,7 +112,7 @@ class Executor:
 
     def _run_and_keep(self):
         op = self._op()
-        outs = op.run(*(self._arrays[name] for name in op.names))
+        outs = op.eager(*(self._arrays[name] for name in op.names))
         outs = outs if isinstance(outs, tuple) else (outs,)
         self._kept = [NDArray(out) for out in outs]
         return outs
@@ -133,11 +133,12 @@ class Executor:
         if self._kept is None:  # the last call did not expect this one
             self._run_and_keep()
         op = self._op()
-        gs = self._out_grads(out_grads, op) + [None] * (
-            len(self._kept) - len(self.outputs))
+        kept = [None] * (len(self._kept) - len(self.outputs))
         with autograd.pause():
+            gs = [out.zeros_like() if g is None else g for g, out in  # a loss reads none
+                  zip(self._out_grads(out_grads, op), self.outputs, strict=True)]
             inputs = [NDArray(self._arrays[name]) for name in op.names]
-            found = dict(zip(op.names, op.grad(tuple(gs), tuple(self._kept), *inputs),
+            found = dict(zip(op.names, op.grad((*gs, *kept), tuple(self._kept), *inputs),
                              strict=True))
         for name in self._wanted:
             _write(self.grad_dict[name], self._reqs[name], found.get(name))

@@ -905,14 +905,3 @@ def test_a_mistake_does_not_load_the_compiler():
         text=True,
     )
     assert out.stdout == "False\n", out.stderr
-
-
-def test_a_second_derivative_through_a_compiled_mask_is_refused():
-    f = mx.function(lambda x: nd.Dropout(x * x * x, p=0.5), target="numpy")
-    x = nd.ones((4,))
-    x.attach_grad()
-    with autograd.record():
-        (first,) = autograd.grad(f(x), [x], create_graph=True)
-        total = (first * first).sum()
-    with pytest.raises(mx.HybridError, match=r"\(Dropout\) is not compiled"):
-        total.backward()

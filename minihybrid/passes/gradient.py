@@ -8,11 +8,12 @@ What is left out: computing a value again instead of keeping it.
 """
 
 from minihybrid.autograd import gradient
-from minihybrid.graph import Graph, topological
+from minihybrid.graph import Graph, apply, topological
 from minihybrid.name import NameManager
-from minihybrid.op import Node
+from minihybrid.op import OPS, Node
 from minihybrid.passes.cse import cse
-from minihybrid.passes.fold import fold
+from minihybrid.passes.dce import dce
+from minihybrid.passes.fold import WALLS, fold
 from minihybrid.sym import Symbol, var
 from minihybrid.tracing import Trace, tracing
 
@@ -28,23 +29,67 @@ def seed_names(graph):
     return [f"{prefix}{i}" for i in range(len(graph.outputs))]
 
 
+def _gradients(graph, wanted, present=None):
+    """(all nodes, name -> where its gradient is): those of `wanted` that get one.
+
+    present:  the numbers of the outputs whose gradients come in; all unless given. One
+              that does not come in is not a gradient of zeros: it reaches nothing, no
+              infinity that would make it NaN, and no loss, whose gradient is its own.
+    """
+    names = {n.name: n for n in graph.variables}
+    chosen = range(len(graph.outputs)) if present is None else present
+    with tracing(Trace(lower=True)) as trace, NameManager():
+        trace.nodes += graph.nodes
+        trace.known.update(graph.nodes)
+        seeds, heads = seed_names(graph), [graph.outputs[i] for i in chosen]
+        seeds = [var(seeds[i], spec=n.specs[j])
+                 for i, (n, j) in zip(chosen, heads, strict=True)]
+        refs = {name: (names[name], 0) for name in wanted}
+        grads = gradient(heads, seeds, refs.values(), lambda ref: Symbol([ref]))
+    return trace.nodes, {name: grads[ref].refs[0] for name, ref in refs.items()
+                         if ref in grads}
+
+
 def joint_graph(graph, wanted):
     """One graph whose heads are the graph's own, then the gradients of `wanted`.
 
     The incoming gradients are new variables, named by `seed_names`; a state's new value
-    has none.
+    has none. What gets no gradient has zeros.
     """
+    nodes, found = _gradients(graph, wanted)
     names = {n.name: n for n in graph.variables}
-    with tracing(Trace(lower=True)) as trace, NameManager():
-        trace.nodes += graph.nodes
-        trace.known.update(graph.nodes)
-        seeds = [var(name, spec=n.specs[j]) for name, (n, j)
-                 in zip(seed_names(graph), graph.outputs, strict=True)]
-        refs = [(names[name], 0) for name in wanted]
-        grads = gradient(graph.outputs, seeds, refs, lambda ref: Symbol([ref]))
-        outs = [grads[r] if r in grads else Symbol([r]).zeros_like() for r in refs]
-    heads = [*graph.heads, *(s.refs[0] for s in outs)]
-    return Graph(trace.nodes, heads, graph.n_streams)
+    for name in wanted:
+        if name not in found:
+            nodes.append(apply(OPS["zeros_like"], [(names[name], 0)], {}, f"no_{name}"))
+            found[name] = nodes[-1], 0
+    return Graph(nodes, [*graph.heads, *(found[name] for name in wanted)],
+                 graph.n_streams)
+
+
+def gradient_of(graph, wanted, present, kept):
+    """(graph, names): the gradients of some outputs, of those wanted that get one.
+
+    present:  the numbers of the outputs whose gradients come in.
+    kept:     the numbers of outputs whose values are given, too, as `kept0`, ...; what
+              else is needed is computed again.
+    """
+    nodes, found = _gradients(graph, wanted, present)
+    given = {}
+    for i in kept:
+        ref = graph.outputs[i]
+        if ref[0].op is not None and ref not in given:
+            given[ref] = Node(None, name=f"kept{i}", specs=(ref[0].specs[ref[1]],))
+    again = [*given.values()]
+    mapped = {ref: (node, 0) for ref, node in given.items()}
+    for node in nodes:
+        inputs = tuple(mapped.get(ref, ref) for ref in node.inputs)
+        now = node if inputs == node.inputs else \
+            Node(node.op, inputs, node.attrs, node.name, node.specs)
+        again.append(now)
+        for i in range(node.n_outputs if now is not node else 0):
+            mapped.setdefault((node, i), (now, i))
+    heads = [mapped.get(ref, ref) for ref in found.values()]
+    return cse(fold(dce(Graph(again, heads)), walls=True)), list(found)
 
 
 def differentiate(graph, wanted):
@@ -55,8 +100,21 @@ def differentiate(graph, wanted):
               `kept1`, ..., the outputs of `forward` by number; outputs are the
               gradients of `wanted`.
     """
+    return split(graph, joint_graph(graph, wanted))
+
+
+def forward_backward(graph, wanted):
+    """(forward, backward, names) like `differentiate`, for those that get a gradient.
+    """
+    nodes, found = _gradients(graph, wanted)
+    joint = Graph(nodes, [*graph.heads, *found.values()], graph.n_streams)
+    return *split(graph, joint), list(found)
+
+
+def split(graph, joint):
+    """(forward, backward) of a graph and of its joint graph."""
     n_heads = len(graph.heads)
-    joint = cse(fold(joint_graph(graph, wanted), walls=True))
+    joint = cse(fold(joint, walls=True))
     heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
     forward_nodes = set(topological(heads)) | set(graph.variables)
     n_outputs, kept, inside = len(graph.outputs), {}, {}
@@ -68,7 +126,7 @@ def differentiate(graph, wanted):
         node, i = ref
         if node not in forward_nodes or node.op is None:
             return inside.get(ref, ref)
-        if node.op.view:  # a view costs nothing: make it again of what is kept
+        if node.op.view and node.op.name not in WALLS:  # costs nothing: made again
             if ref not in inside:
                 base = source(node.inputs[0])
                 again = Node(node.op, (base,), node.attrs, node.name, node.specs)
