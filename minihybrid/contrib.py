@@ -13,7 +13,7 @@ reaches the gradient.
 """
 
 from minihybrid import nd, sym
-from minihybrid.gluon.hybrid import arrays_in, restore
+from minihybrid.gluon.arguments import arrays_in, restore
 from minihybrid.graph import topological
 from minihybrid.op import OPS, AttrError, HybridError
 from minihybrid.sym import Symbol

@@ -6,7 +6,7 @@ Gives:   the operator's outputs, in new memory of the device.
 So eager and hybridized calls run the same kernels. Plans are remembered by what they
 were made for: operator, shapes, dtypes, attributes, device. A scalar is an array here:
 `x * rate` shall not be compiled again for each rate.
-What is left out: forgetting plans that are not used any more.
+What is left out: forgetting plans before there are a thousand.
 """
 
 import math
@@ -16,13 +16,13 @@ import numpy as np
 from minihybrid.array import NDArray
 from minihybrid.devicearray import placed
 from minihybrid.graph import Graph
+from minihybrid.newest import Newest
 from minihybrid.op import OPS, Node, Spec
 from minihybrid.ops.whole import scalar_like
 from minihybrid.plan import Plan
 
-PLANS = {}    # signature -> plan, and the constants that it reads
-NUMBERS = {}  # (device, dtype, number) -> the array of it
-KEPT = 1000   # of these at most
+PLANS = Newest(1000)    # signature -> plan, and the constants that it reads
+NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
 
 
 def run_on_device(device, op, datas, attrs, key):
@@ -40,7 +40,7 @@ def run_on_device(device, op, datas, attrs, key):
     if found is None:
         plan = plan_of(device, op, specs, attrs)
         plan.load()
-        found = PLANS[signature] = plan, plan.bind([])
+        found = PLANS.enter(signature, (plan, plan.bind([])))
     plan, bound = found
     outs = plan.launch(datas, bound, key.get("key", 0))
     return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
@@ -49,13 +49,12 @@ def run_on_device(device, op, datas, attrs, key):
 def number_on(device, dtype, number):
     """A number as an array without axes on a device."""
     signature = device, dtype, repr(number)
-    if signature not in NUMBERS:
-        if len(NUMBERS) >= KEPT:
-            NUMBERS.clear()
+    found = NUMBERS.get(signature)
+    if found is None:
         array = np.empty((), dtype)
         array[()] = scalar_like(array, number)
-        NUMBERS[signature] = placed(array, device.context)
-    return NUMBERS[signature]
+        found = NUMBERS.enter(signature, placed(array, device.context))
+    return found
 
 
 def plan_of(device, op, specs, attrs):

@@ -135,11 +135,12 @@ class Executor:
         op = self._op()
         kept = [None] * (len(self._kept) - len(self.outputs))
         with autograd.pause():
-            gs = [out.zeros_like() if g is None else g for g, out in  # a loss reads none
-                  zip(self._out_grads(out_grads, op), self.outputs, strict=True)]
+            gs = [out.zeros_like() if g is None else g  # a loss reads none
+                  for g, out in zip(self._out_grads(out_grads, op), self.outputs,
+                                    strict=True)]
             inputs = [NDArray(self._arrays[name]) for name in op.names]
-            found = dict(zip(op.names, op.grad((*gs, *kept), tuple(self._kept), *inputs),
-                             strict=True))
+            found = op.grad((*gs, *kept), tuple(self._kept), *inputs)
+            found = dict(zip(op.names, found, strict=True))
         for name in self._wanted:
             _write(self.grad_dict[name], self._reqs[name], found.get(name))
 

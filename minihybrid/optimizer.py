@@ -102,11 +102,28 @@ class Optimizer(Settings):
             grad = clip(grad, -self.clip_gradient, self.clip_gradient)
         return self.rule(weight, grad, *states, **numbers)
 
-    def settings(self):
-        """The numbers that a compiled program contains: others need another one."""
-        return tuple((k, v) for k, v in vars(self).items()
-                     if k not in ("lr", "wd", "rescale_grad", "num_update")
-                     and isinstance(v, (int, float, bool, type(None))))
+    def settings(self, names):
+        """The values of these attributes now, to be compared with those of later."""
+        own = vars(self)
+        return tuple([frozen(own.get(name)) for name in names])
+
+    def watched(self):
+        """(the same optimiser, a set): it notes which of its attributes are read.
+
+        A traced rule contains their values: others, and it must be traced again.
+        """
+        class Watched(type(self)):
+            __slots__ = ("read",)  # in the object: a class is dropped late
+
+            def __getattribute__(self, name):
+                if name in object.__getattribute__(self, "__dict__"):
+                    object.__getattribute__(self, "read").add(name)
+                return super().__getattribute__(name)
+
+        twin = object.__new__(Watched)
+        object.__setattr__(twin, "__dict__", vars(self))
+        object.__setattr__(twin, "read", set())
+        return twin, twin.read
 
     # -- one weight
     def create_state(self, index, weight):
@@ -218,6 +235,22 @@ class Optimizer(Settings):
 
 
 register, create = Optimizer.register, Optimizer.create_optimizer
+
+
+def frozen(value):
+    """A setting as it is now: equal to a later one only if that says the same.
+
+    >>> frozen([1, 2.5]), frozen(0.0) == frozen(-0.0)
+    ((<class 'list'>, 1, 2.5), False)
+    """
+    if isinstance(value, (list, tuple)):
+        return (type(value), *map(frozen, value))
+    if isinstance(value, dict):
+        return (type(value), *map(frozen, value.items()))
+    if isinstance(value, (NDArray, np.ndarray, np.generic)):
+        array = np.asarray(value.asnumpy() if isinstance(value, NDArray) else value)
+        return type(value), array.dtype, array.shape, array.tobytes()
+    return value or repr(value)  # 0.0 is not -0.0
 
 
 def states_in(state):

@@ -9,6 +9,7 @@ What is left out: plans for shapes that are not known.
 import importlib.util
 import statistics
 import time
+from functools import partial
 
 import numpy as np
 
@@ -139,7 +140,7 @@ class Plan:
             scope |= {f"shape{k}": shape, f"dtype{k}": dtype,
                       f"reuse{k}": Reuse(shape, dtype)}
         exec(self.caller, scope)
-        return scope["run"]
+        return scope.pop("run")  # what refers to itself outlives its last user
 
     @property
     def caller(self):
@@ -190,8 +191,12 @@ class Plan:
             return arrays, arrays
         return np.array([a.ctypes.data for a in arrays], np.uint64), arrays
 
+    @property
     def _new_arena(self):
-        return aligned((self.memory.nbytes + self.made.nbytes_helpers,), np.uint8)
+        """What makes an arena; it does not refer to the plan, which keeps its caller.
+        """
+        nbytes = self.memory.nbytes + self.made.nbytes_helpers
+        return partial(aligned, (nbytes,), np.uint8)
 
     # -- looking at it
     @property

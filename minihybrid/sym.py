@@ -15,6 +15,7 @@ from minihybrid.attribute import FLAGS, AttrScope, shown, written
 from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
 from minihybrid.name import NameManager, Prefix, hint
 from minihybrid.nd import Random
+from minihybrid.nested import parts_of, rebuilt
 from minihybrid.op import (
     OPS,
     UNKNOWN,
@@ -40,27 +41,34 @@ def trace(function, inputs, training=False):
     with tracing(Trace(training=training)) as current, NameManager():
         result = opened(function(*(var(n, spec=spec) for n, spec in inputs.items())))
         heads = [ref for s in symbols_in(result) for ref in s.refs]
+    if not heads:
+        raise _no_symbols(result)
     return Graph(current.nodes, heads), result
 
 
 def opened(result):
     """The result with a tuple in place of each symbol of several outputs."""
-    if isinstance(result, Symbol) and len(result.refs) > 1:
-        return tuple(type(result)([ref]) for ref in result.refs)
-    if isinstance(result, (list, tuple)):
-        return type(result)(map(opened, result))
-    return result
+    if isinstance(result, Symbol):
+        return result if len(result.refs) == 1 else \
+            tuple(type(result)([ref]) for ref in result.refs)
+    parts = parts_of(result)
+    return result if parts is None else rebuilt(result, map(opened, parts))
 
 
 def symbols_in(result):
-    """The symbols of a nested result, in order."""
+    """The symbols of a nested result, in order; `None` may stand between them."""
     if isinstance(result, Symbol):
         return [result]
-    if isinstance(result, (list, tuple)):
-        return [s for part in result for s in symbols_in(part)]
-    raise TraceError(f"a traced function returned {result!r} (a "
-                     f"{type(result).__name__}); it must return what its operators "
-                     "gave, or a list or tuple of that")
+    parts = [] if result is None else parts_of(result)
+    if parts is not None:
+        return [s for part in parts for s in symbols_in(part)]
+    raise _no_symbols(result)
+
+
+def _no_symbols(result):
+    return TraceError(f"a traced function returned {result!r} (a "
+                      f"{type(result).__name__}); it must return what its operators "
+                      "gave; also lists, tuples and dicts of that, and None between")
 
 
 def replay(refs, values):

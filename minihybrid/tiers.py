@@ -105,6 +105,12 @@ class Tiers:
             self.error = error
 
 
+def tied(plan, arrays):
+    """(function, table) of a plan: its outputs are `function(inputs, table)`."""
+    table = plan.bind([arrays[name] for name in plan.params])
+    return plan.load(), table
+
+
 class Bound:
     """A plan tied to its parameters, and to the next plan when that is ready.
 
@@ -114,24 +120,24 @@ class Bound:
 
     def __init__(self, tiers, arrays):
         self.tiers, self.arrays = tiers, arrays
-        self._use(tiers.plan)
+        self.call = tied(tiers.plan, arrays)
         if not tiers.settled:
-            self.first, table = self.call
-            self.call = self._answer, table
+            self.call = self._until_settled(*self.call)
 
-    def _use(self, plan):
-        table = plan.bind([self.arrays[name] for name in plan.params])
-        self.call = plan.load(), table
+    def _until_settled(self, first, table):
+        """The same call, which looks for the next plan; it keeps no plan that is not
+        used, nor this object, which keeps it."""
+        tiers, arrays, this = self.tiers, self.arrays, weakref.ref(self)
 
-    def _answer(self, arrays, table):
-        """A call of the first plan, if it is still in force."""
-        first = self.first
-        if first and not self.tiers.ask():
-            return first(arrays, table)
-        if first:
-            self._use(self.tiers.plan)
-            self.first = None  # and with it goes the memory of the first plan
-        return self(arrays)
+        def answer(inputs, table):
+            if not tiers.ask():
+                return first(inputs, table)
+            function, table = call = tied(tiers.plan, arrays)
+            if bound := this():
+                bound.call = call
+            return function(inputs, table)
+
+        return answer, table
 
     def __call__(self, arrays):
         """The outputs, in fresh memory, of the input arrays."""

@@ -91,7 +91,7 @@ def test_a_recurrent_net_by_foreach(length, tmp_path):
                                        ["data0", "data1"],
                                        str(tmp_path / "rnn-0000.params"))
     for a, b in zip(net(x, h), loaded(x, h), strict=True):
-        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6, atol=1e-7)
 
 
 def test_foreach_takes_nested_lists_and_rows_of_single_numbers():

@@ -42,9 +42,10 @@ READING_ORDER = """
     interop
     graph
     autograd
-    name util tracing sym
+    name util nested newest tracing sym
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
-    passes.lower passes.rows passes.pool_early passes.fuse passes.memory passes
+    passes.numbers passes.lower passes.rows passes.pool_early passes.fuse
+    passes.memory passes
     codegen.rows codegen.source codegen.program
     codegen.scalar codegen.polynomial codegen.angle
     codegen.flat codegen.vector codegen.driver codegen.compiler
@@ -57,8 +58,8 @@ READING_ORDER = """
     files params legacy serial model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer
-    gluon.parameter gluon.hybrid gluon.inputs gluon.outline gluon.formats gluon.block
-    gluon.function
+    gluon.parameter gluon.arguments gluon.entry gluon.hybrid gluon.inputs
+    gluon.outline gluon.formats gluon.block gluon.function
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
     gluon.model_zoo.vision gluon.model_zoo gluon contrib

@@ -103,7 +103,7 @@ def test_the_compiled_update_is_one_call_with_one_kernel_a_weight():
             np.testing.assert_allclose(p.data().asnumpy(), w.asnumpy(), rtol=1e-6)
         trainer.set_learning_rate(0.1 / (step + 2))
         eager.optimizer.set_learning_rate(0.1 / (step + 2))
-    (compiled,) = trainer._compiled.values()  # new rates were no new program
+    ((compiled,),) = trainer._compiled.values()  # new rates were no new program
     assert compiled.plan.target == "cpu" and compiled.plan.n_kernels == 3
 
 
@@ -119,7 +119,7 @@ def test_on_a_device_weights_and_states_are_written_in_place():
         before = device.n_launches
         trainer.step(1)
         counts.append(device.n_launches - before)
-    (compiled,) = trainer._compiled.values()
+    ((compiled,),) = trainer._compiled.values()
     assert len(compiled.plan.into) == 3  # the weight and its two states
     assert counts[1:] == [1, 1]
 

@@ -10,13 +10,15 @@ What is left out: copies of a block on several devices.
 """
 
 import threading
+import weakref
 from contextlib import contextmanager
 
 from minihybrid import init as initializers
 from minihybrid import nd, np, sym
 from minihybrid.given import dtype_of
+from minihybrid.gluon.arguments import arrays_in
 from minihybrid.gluon.formats import FORMATS
-from minihybrid.gluon.hybrid import Hybrid, Plans, arrays_in
+from minihybrid.gluon.hybrid import Hybrid, Plans
 from minihybrid.gluon.inputs import check_names, no_array, refuse_inputs
 from minihybrid.gluon.outline import load_outline, save_outline
 from minihybrid.gluon.parameter import (
@@ -24,6 +26,7 @@ from minihybrid.gluon.parameter import (
     DeferredInitializationError,
     Parameter,
     ParameterDict,
+    Version,
     _named,
     _some,
     fill,
@@ -79,6 +82,32 @@ class HookHandle:
             self._block._choose_call()
 
 
+class Children(dict):
+    """A block's children by name. What is traced already must hear of another one."""
+
+    def __setitem__(self, name, block):
+        super().__setitem__(name, block)
+        Version.count += 1
+
+    def __delitem__(self, name):
+        super().__delitem__(name)
+        Version.count += 1
+
+    def pop(self, *args):
+        """Take a child away."""
+        Version.count += 1
+        return super().pop(*args)
+
+    def clear(self):
+        """Take all children away."""
+        super().clear()
+        Version.count += 1
+
+
+# Attributes that are about plans; all others may be read by the code that is traced.
+PLANS_OWN = {"_active", "_compiled", "_hybrid", "_options", "_op_hook", "_seen"}
+
+
 class Block(metaclass=Signed):
     """A piece of a network: parameters, children, and `forward`.
 
@@ -86,11 +115,12 @@ class Block(metaclass=Signed):
     """
 
     _direct = False  # whether a HybridBlock's `forward` is written without F
+    _seen = None     # the `Version` of its attributes, once they have been traced
 
     def __init__(self, prefix=None, params=None):
         check_names(type(self).__name__, prefix, params)
-        vars(self).update(_children={}, _reg_params={}, _counts={}, _forward_hooks=[],
-                          _forward_pre_hooks=[], _op_hook=None)
+        vars(self).update(_children=Children(), _reg_params={}, _counts={},
+                          _forward_hooks=[], _forward_pre_hooks=[], _op_hook=None)
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
         self._name, self._unnamed = self._prefix.removesuffix("_"), prefix == ""
 
@@ -111,7 +141,12 @@ class Block(metaclass=Signed):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
             self._reg_params[name] = value
+            if isinstance(old, Parameter) and old not in self._reg_params.values():
+                self._params.drop(old)
             self._params.place(value.name or name, value)
+        if old is not value and self._seen is not None and name not in PLANS_OWN:
+            Version.count += 1  # traced code may have read the old value
+            vars(self)["_seen"] = Version.count
         super().__setattr__(name, value)
 
     def __repr__(self):
@@ -202,6 +237,15 @@ class Block(metaclass=Signed):
                 seen[id(block)] = block
                 stack.extend(reversed(block._children.values()))
         return list(seen.values())
+
+    def _state(self):
+        """What traced code has seen: equal as long as no block has changed."""
+        found = []
+        for block in self._walk():
+            if block._seen is None:
+                block._seen = Version.count
+            found.append((weakref.ref(block), block._seen))
+        return found
 
     def _collect_params_with_prefix(self, prefix=""):
         """Parameters under their structural names: `0.weight`, `output.bias`."""
@@ -400,7 +444,7 @@ class HybridBlock(Block):
     def _choose_call(self):
         """A hybridized block without hooks runs its plans at once."""
         hooks = self._forward_hooks or self._forward_pre_hooks or self._op_hook
-        self._compiled = self.hybrid.call if self._active and not hooks else None
+        self._compiled = self.hybrid.caller() if self._active and not hooks else None
 
     def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
                   static_shape=False, wait=None, **kwargs):
@@ -448,8 +492,15 @@ class HybridBlock(Block):
         self._choose_call()
 
     def _new_hybrid(self):
-        function = self._run if self._direct else self.forward
-        return Hybrid(function, self.collect_params, self.name, **self._options)
+        this = weakref.ref(self)  # a block keeps its plans, which call the block
+
+        def find():
+            block = this()
+            return block._run if block._direct else block.forward
+
+        return Hybrid(find, lambda: this().collect_params(), self.name,
+                      parts=lambda: this()._state(),
+                      **self._options)
 
     @property
     def hybrid(self):
@@ -498,7 +549,7 @@ class HybridBlock(Block):
         """Run the plan, or operator by operator; reached when there are hooks."""
         if self._op_hook:
             return self.hybrid.watched(args, *self._op_hook)
-        return self.hybrid.call(*args)
+        return self.hybrid.caller()(*args)
 
     def _tell_shapes(self, args):
         """Ask the subclass's own `infer_shape` for shapes that are still unknown."""

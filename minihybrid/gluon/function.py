@@ -21,12 +21,13 @@ class HybridFunction:
 
     def __init__(self, f, target=None, wait=None):
         functools.update_wrapper(self, f)
-        self.hybrid = Hybrid(f, dict, getattr(f, "__name__", "function"), target,
-                             wait)
+        title = getattr(f, "__name__", "function")
+        self.hybrid = Hybrid(lambda: f, dict, title, target, wait)
+        self._call = self.hybrid.caller()
 
     def __call__(self, *args):
         """The function's result: compiled for arrays, symbolic for symbols."""
-        return self.hybrid.call(*args)
+        return self._call(*args)
 
     def __repr__(self):
         return f"<HybridFunction {self.__name__}>"
@@ -35,7 +36,7 @@ class HybridFunction:
         """Pickles have a function's name, if it is found there, and no plans."""
         if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
             return self.__qualname__
-        return HybridFunction, (self.hybrid.function, self.hybrid.target,
+        return HybridFunction, (self.hybrid.find(), self.hybrid.target,
                                 self.hybrid.wait)
 
     @property
@@ -82,7 +83,8 @@ class CachedOp:
             outs = replay(refs, dict(zip(nodes, values, strict=True)))
             return outs if len(outs) > 1 else outs[0]
 
-        self.hybrid = Hybrid(run, dict, "CachedOp")
+        self.hybrid = Hybrid(lambda: run, dict, "CachedOp")
+        self._call = self.hybrid.caller()
 
     def __reduce__(self):
         return CachedOp, (self._symbol,)
@@ -92,7 +94,7 @@ class CachedOp:
         if len(args) != len(self._names):
             raise AttrError(f"CachedOp: {len(self._names)} arrays are needed "
                             f"({', '.join(self._names)}), found {len(args)}")
-        result = self.hybrid.call(*args)
+        result = self._call(*args)
         return result if out is None else out.copy_from(result)
 
 

@@ -10,20 +10,21 @@ code.
 What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
+import warnings
 from contextlib import contextmanager
 from itertools import repeat
 from typing import NamedTuple
 
 from minihybrid import np
 from minihybrid.array import STATE, NDArray
-from minihybrid.compiled import CompiledOp
+from minihybrid.gluon.arguments import SLOT, arrays_in, restore, seen, slots, static
+from minihybrid.gluon.entry import FEW, KEPT, Entry, Program
 from minihybrid.gluon.parameter import Version
 from minihybrid.locked import Locked
+from minihybrid.newest import Newest
 from minihybrid.op import AttrError, HybridError, Spec, described
-from minihybrid.passes import expand
 from minihybrid.plan import best_target, target_of, write_states
 from minihybrid.sym import Symbol, replay, trace
-from minihybrid.tiers import Tiers
 from minihybrid.tracing import TraceError
 
 
@@ -51,52 +52,6 @@ class Plans(dict):
         return "\n".join(lines) or "no plans yet: hybridize, then call with data"
 
 
-class Entry:
-    """A traced signature: its graph, and what runs it."""
-
-    def __init__(self, graph, names, structure, params, kind, again, device, target):
-        self.graph, self.names, self.structure = graph, names, structure
-        self.device = device   # of the inputs; the parameters must be there, too
-        self.target = target   # of its plans
-        self.params = params   # the Parameters that the graph reads, by name
-        self.tiers = None      # for calls off the tape
-        self.op, self.ops = None, {}  # for calls on the tape: the last, and all
-        self.bound, self.version = None, -1
-        self.kind = kind       # the class of the arrays that it takes and gives
-        self.again = again     # name -> Spec of the inputs to a graph, for other specs
-
-    def places(self, arrays):
-        """name -> ndarray, of the inputs and the parameters: where states lie."""
-        return dict(zip(self.names, arrays, strict=True)) | {
-            name: p.data().data for name, p in self.params.items()}
-
-    def fits(self):
-        """Whether every parameter still has the shape, dtype and device of the trace.
-        """
-        specs = {n.name: n.specs[0] for n in self.graph.variables}
-        arrays = {name: p.data().data for name, p in self.params.items()}
-        return all(specs[name] == (a.shape, a.dtype) and a.device == self.device
-                   for name, a in arrays.items())
-
-
-def arrays_in(args):
-    """The arrays (or symbols) of nested arguments, in order."""
-    found = []
-    for arg in args:
-        if isinstance(arg, (list, tuple)):
-            found += arrays_in(arg)
-        elif isinstance(arg, (NDArray, Symbol)):
-            found.append(arg)
-    return found
-
-
-def restore(structure, values):
-    """The nested structure with each placeholder taken from an iterator of values."""
-    if isinstance(structure, (list, tuple)):
-        return type(structure)(restore(part, values) for part in structure)
-    return next(values) if isinstance(structure, (NDArray, Symbol, Slot)) else structure
-
-
 def check_places(title, entry, arrays):
     """Raise an error if an input or a parameter is not where the first input is."""
     for name, other in zip(entry.names, arrays, strict=True):
@@ -111,36 +66,6 @@ def check_places(title, entry, arrays):
                 f"{title}: the input lives on {arrays[0].context}, but the parameter "
                 f"'{name}' on {param.data().context}; move the input by "
                 "x.as_in_context(...) or the net by net.reset_ctx(...)")
-
-
-class Slot:
-    """The place of an array in nested arguments."""
-
-    def __repr__(self):
-        return "array"
-
-
-SLOT = Slot()
-
-
-def slots(args):
-    """The same nesting with slots for arrays: what else than arrays was passed."""
-    if isinstance(args, (list, tuple)):
-        return tuple(slots(a) for a in args)
-    return SLOT if isinstance(args, (NDArray, Symbol)) else args
-
-
-def static(args):
-    """What the arguments are apart from arrays; 1, 1.0 and True are not the same."""
-    if isinstance(args, (list, tuple)):
-        return (type(args), *map(static, args))
-    return SLOT if isinstance(args, NDArray) else (type(args), args)
-
-
-def seen(array):
-    """What a plan knows of an array."""
-    data = array.data
-    return type(array), data.shape, data.dtype, data.device
 
 
 def alike(symbol, kind):
@@ -159,22 +84,29 @@ def off_the_tape():
 
 
 class Hybrid(Locked):
-    """Traces `function(*args)` for each signature and runs the compiled plan.
+    """Traces a function of arrays for each signature and runs the compiled plan.
 
+    find:    () -> the function; whoever owns both does not want to be kept by it.
     params:  () -> name -> Parameter, those that the function may read.
     title:   what plans and errors call the function.
     target:  "cpu" (Numba), "numpy", or None: the first that is installed.
     wait:    whether calls wait for compiled kernels (minihybrid/tiers.py).
+    parts:   () -> what the function is made of: others, and it is traced again.
+
+    Whoever makes one keeps `caller()`, which keeps this; nothing refers back, so a net
+    that is dropped is gone at once.
     """
 
-    def __init__(self, function, params, title, target=None, wait=None):
+    def __init__(self, find, params, title, target=None, wait=None, parts=tuple):
         super().__init__()
-        self.function, self.params, self.title = function, params, title
-        self.target, self.wait = target or best_target(), wait
-        self.entries = {}
-        self.call = self._caller()
+        self.find, self.params, self.title = find, params, title
+        self.target, self.wait, self.parts = target or best_target(), wait, parts
+        self.entries = Newest(KEPT)
+        self.values = Newest(KEPT)  # signature without numbers -> how many were traced
+        self.programs = Newest(KEPT)  # of graphs whose numbers are inputs
+        self.told = False
 
-    def _caller(self):
+    def caller(self):
         """The function that runs plans; a closure finds names faster than an object."""
         entries, state, version = self.entries, STATE, Version
 
@@ -189,15 +121,16 @@ class Hybrid(Locked):
                 entry = None
             if entry is None or entry.version != version.count:
                 if any(isinstance(a, Symbol) for a in arrays_in(args)):
-                    return self.function(*args)
+                    return self.find()(*args)
                 entry = self.entry_for(args)
                 arrays = [a.data for a in arrays_in(args)]
             if state.recording:
-                return self.recorded(entry, args)
-            run, table = (entry.bound or self.bind(entry)).call
+                return entry.recorded(arrays_in(args))
+            bound = entry.bound or entry.bind()
+            run, table = bound.call
             outs = run(arrays, table)
-            if entry.tiers.states:
-                write_states(entry.tiers.states, outs, entry.places(arrays))
+            if bound.tiers.states:
+                write_states(bound.tiers.states, outs, entry.places(arrays))
             if entry.structure is SLOT:
                 return entry.kind(outs[0])
             return restore(entry.structure, map(entry.kind, outs))
@@ -208,18 +141,41 @@ class Hybrid(Locked):
         """The entry for these arguments; traced if it is new or fits no more."""
         key = self.key(args)
         with self.lock:
-            entry = self.entries.get(key)
+            entry = self.entries.met(key)
+            if entry is not None and entry.version != Version.count and \
+                    entry.parts != self.parts():  # the code of all the others, too
+                self.entries.clear()
+                entry = None
             if entry is None or not entry.fits():
                 entry = self.trace(args)
                 entry.fits()  # raises if initialize() was forgotten
                 check_places(self.title, entry, arrays_in(args))
-                self.entries[key] = entry
+                self.count(entry, args)
+                self.entries.enter(key, entry)
             if entry.version != Version.count:
                 entry.bound, entry.version = None, Version.count
         return entry
 
-    def key(self, args):
-        """What must be equal for a plan to fit."""
+    def count(self, entry, args):
+        """Let numbers of which many values come be inputs; say so once."""
+        group = self.key(args, numbers=False)
+        if group == self.key(args):
+            return  # there are none
+        count = self.values.enter(group, self.values.get(group, 0) + 1)
+        if count <= FEW:
+            return
+        shared = entry.share(self.programs, arrays_in(args)[0].context)
+        if count > FEW + 1 and not self.told:
+            self.told = True
+            what = "they are inputs of its plan from now on" if shared else \
+                "each set of them has a plan of its own, of which the newest " \
+                f"{KEPT} are kept"
+            warnings.warn(f"{self.title}: {count} sets of numbers were passed beside "
+                          f"the arrays, and {what}; as arrays, nd.array(...), they "
+                          "would not even be traced", RuntimeWarning, stacklevel=5)
+
+    def key(self, args, numbers=True):
+        """What must be equal for a plan to fit; without numbers, for its kind."""
         arrays = arrays_in(args)
         if not arrays or not all(isinstance(a, NDArray) for a in arrays):
             found = ", ".join(map(described, args)) or "none"
@@ -228,7 +184,7 @@ class Hybrid(Locked):
         if len(args) == 1 and isinstance(args[0], NDArray):
             return (*seen(arrays[0]), STATE.training)
         try:
-            key = (*map(seen, arrays), static(args), STATE.training)
+            key = (*map(seen, arrays), static(args, numbers), STATE.training)
             hash(key)
         except TypeError:
             raise AttrError(f"{self.title}: arguments other than arrays must be plain "
@@ -249,16 +205,17 @@ class Hybrid(Locked):
                  for n, a in zip(names, arrays, strict=True)}
         kinds = [np.ndarray if isinstance(a, np.ndarray) else NDArray for a in arrays]
         places = restore(args, repeat(SLOT))  # keeps no array alive
+        find, training = self.find, STATE.training
 
         def run(*symbols):
-            return self.function(*restore(places, map(alike, symbols, kinds)))
+            return find()(*restore(places, map(alike, symbols, kinds)))
 
         def again(specs):
             with off_the_tape():
-                return trace(run, specs, STATE.training)[0]
+                return trace(run, specs, training)[0]
 
         with off_the_tape():  # not by `again`: errors show few frames of ours
-            graph, result = trace(run, specs, STATE.training)
+            graph, result = trace(run, specs, training)
         params = self.params()
         used = {}
         for node in graph.variables:
@@ -270,9 +227,12 @@ class Hybrid(Locked):
             used[node.name] = params[node.name]
         self.finish(graph, used)
         kind = np.ndarray if np.ndarray in kinds else NDArray
-        device = arrays[0].data.device
-        return Entry(graph, names, slots(result), used, kind, again, device,
-                     target_of(arrays[0].data, self.target))
+        program = Program(graph, training, target_of(arrays[0].data, self.target),
+                          self.title, self.wait)
+        entry = Entry(graph, names, slots(result), used, kind, again,
+                      arrays[0].data.device, program)
+        entry.parts = self.parts()
+        return entry
 
     def finish(self, graph, params):
         """Give the parameters the shapes that the trace found."""
@@ -294,42 +254,10 @@ class Hybrid(Locked):
                 "(0 is unknown); tell them when the layer is made (in_units), or use "
                 "the parameter in an operator that fixes its shape")
 
-    def bind(self, entry):
-        """The plan tied to where the parameters lie; the first call makes it."""
-        entry.bound = self.tiers(entry).bind(
-            {name: p.data().data for name, p in entry.params.items()})
-        return entry.bound
-
-    def tiers(self, entry):
-        """The plans of an entry for calls off the tape."""
-        if entry.tiers is None:
-            entry.tiers = Tiers(entry.graph, entry.names, STATE.training, entry.target,
-                                self.title, wait=self.wait)
-        return entry.tiers
-
-    def recorded(self, entry, args):
-        """The same on the tape: the compiled net is one operator."""
-        given = dict(zip(entry.names, arrays_in(args), strict=True))
-        given |= {name: param.data() for name, param in entry.params.items()}
-        taped = tuple(name for name, value in given.items() if value.node is not None)
-        if taped not in entry.ops:
-            graph = expand(entry.graph, STATE.training).check("expand")
-            entry.ops[taped] = CompiledOp(graph, entry.names, STATE.training,
-                                          entry.target, self.title, taped=taped,
-                                          wait=self.wait)
-        entry.op = entry.ops[taped]
-        outs = entry.op.apply(given)
-        if entry.kind is np.ndarray:
-            outs = [out.as_np_ndarray() for out in outs]
-        return (
-            outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
-        )
-
     def watched(self, args, callback, monitor_all):
         """Run the graph operator by operator, showing each value to `callback`."""
         entry = self.entry_for(args)
-        given = dict(zip(entry.names, arrays_in(args), strict=True))
-        given |= {name: param.data() for name, param in entry.params.items()}
+        given = entry.given(arrays_in(args))
         inside = Symbol(entry.graph.outputs).get_internals()
         outs = replay([*inside.refs, *entry.graph.outputs],
                       {n: given[n.name] for n in entry.graph.variables})
@@ -339,10 +267,7 @@ class Hybrid(Locked):
                                         strict=False):
             if monitor_all or node.op is not None:
                 callback(name, "null" if node.op is None else node.op.name, out)
-        outs = outs[len(inside.refs):]
-        return (
-            outs[0] if entry.structure is SLOT else restore(entry.structure, iter(outs))
-        )
+        return entry.result(outs[len(inside.refs):])
 
     @property
     def plans(self):
@@ -351,10 +276,10 @@ class Hybrid(Locked):
         for key, entry in self.entries.items():
             inputs = tuple(n.specs[0] for n in entry.graph.variables
                            if n.name in entry.names)
-            for plan, recording in ((entry.tiers and entry.tiers.plan, False),
-                                    (entry.op and entry.op.plan, True),
-                                    (entry.op and entry.op.backward_op
-                                     and entry.op.backward_op.plan, True)):
+            now, op = entry.program.now, entry.program.op
+            for plan, recording in ((now and now.plan, False), (op and op.plan, True),
+                                    (op and op.backward_op and op.backward_op.plan,
+                                     True)):
                 if plan:
                     what = (*inputs, "backward") if plan.title.endswith("backward") \
                         else inputs
@@ -365,6 +290,6 @@ class Hybrid(Locked):
         """(plan, input arrays, bound parameters) for these arguments: the plan that
         stays."""
         entry = self.entry_for(args)
-        plan = self.tiers(entry).last()
-        bound = plan.bind([entry.params[name].data().data for name in plan.params])
+        plan, read = entry.tiers.last(), entry.arrays
+        bound = plan.bind([read[name] for name in plan.params])
         return plan, [a.data for a in arrays_in(args)], bound

@@ -40,8 +40,9 @@ def load_outline(block, fname):
                         "written by Block.save, or it is damaged") from None
     for part, told in matched:
         part._name = told["name"]
-        part._children = dict(zip(told["children"], part._children.values(),
-                                  strict=True))
+        children = list(part._children.values())
+        part._children.clear()
+        part._children.update(zip(told["children"], children, strict=True))
     return active
 
 

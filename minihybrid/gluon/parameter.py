@@ -383,6 +383,10 @@ class ParameterDict:
             param.name, param.placed = self._prefix + name, True
         self.update({param.name: param})
 
+    def drop(self, param):
+        """Let go of a parameter that another one has replaced."""
+        self._params = {n: p for n, p in self.items() if p is not param}
+
     def select(self, pattern):
         """The parameters whose names match a regular expression."""
         found = ParameterDict(self._prefix, self._shared)

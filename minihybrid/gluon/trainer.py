@@ -17,11 +17,15 @@ from minihybrid import nd
 from minihybrid.context import CPU
 from minihybrid.devicearray import placed
 from minihybrid.files import FileError
+from minihybrid.gluon.entry import FEW, KEPT
 from minihybrid.gluon.parameter import Parameter
 from minihybrid.mistake import Signed, signed
+from minihybrid.newest import Newest
 from minihybrid.op import AttrError, HybridError, Spec, checked, described, positive
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.params import load, save
+from minihybrid.passes import expand
+from minihybrid.passes.numbers import lift, same
 from minihybrid.plan import WIDE, target_of
 from minihybrid.sym import trace
 from minihybrid.tiers import Tiers
@@ -32,12 +36,15 @@ class CompiledUpdate:
 
     weights:  [(weight, gradient, states)], NDArrays that are read and overwritten.
     numbers:  [name -> number] of each weight: learning rate, weight decay, ...
+    programs: key of a graph -> Tiers that others use, too: settings such as momentum
+              are their inputs. Without, the program contains them.
 
     In loops:   for each weight: for each element: weight, states = rule(...)
     """
 
-    def __init__(self, optimizer, weights, numbers):
-        self.optimizer, self.given = optimizer, memory(weights)
+    def __init__(self, optimizer, weights, numbers, programs=None):
+        self.given, self.n_states = memory(weights), [len(w[2]) for w in weights]
+        self.rule, names = optimizer.watched()
         self._gather(weights, numbers)
         self.targets, arrays = {}, {}  # arrays: what the plan reads, by name
         for i, ((weight, grad, states), own) in enumerate(
@@ -50,10 +57,20 @@ class CompiledUpdate:
             arrays |= {f"{name}{i}": number for name, number in own.items()}
         graph, _ = trace(self.steps, {name: Spec(a.shape, a.dtype)
                                       for name, a in arrays.items()}, False)
-        name = type(optimizer).__name__
-        self.bound = Tiers(graph, [], target=target_of(weights[0][0].data),
-                           into=dict(enumerate(self.targets)),
-                           title=f"{name} of {len(weights)} parameters").bind(arrays)
+        self.names = tuple(sorted(names))  # of the settings that the program contains
+        self.settings, self.rule = optimizer.settings(self.names), None
+        title = f"{type(optimizer).__name__} of {len(weights)} parameters"
+        options = {"target": target_of(weights[0][0].data), "title": title,
+                   "into": dict(enumerate(self.targets))}
+        if programs is None:
+            tiers = Tiers(graph, [], **options)
+        else:
+            graph, inside = lift(expand(graph))
+            key, context = same(graph), weights[0][0].context
+            tiers = programs.met(key) or programs.enter(
+                key, Tiers(graph, [], expanded=True, **options))
+            arrays |= {name: placed(a, context) for name, a in inside.items()}
+        self.bound = tiers.bind(arrays)
 
     def _gather(self, weights, numbers):
         """Put all numbers of a step side by side: a device gets them in one copy.
@@ -80,12 +97,11 @@ class CompiledUpdate:
     def steps(self, *symbols):
         """The optimiser's rule on the symbols of every weight in turn."""
         rest, news = list(symbols), []
-        for own in self.numbers:
-            n_states = self.optimizer.n_states
+        for own, n_states in zip(self.numbers, self.n_states, strict=True):
             weight, grad, *states = rest[:2 + n_states]
             numbers = dict(zip(own, rest[2 + n_states:], strict=False))
             rest = rest[2 + n_states + len(own):]
-            news += self.optimizer.apply(weight, grad, states, numbers)
+            news += self.rule.apply(weight, grad, states, numbers)
         return news
 
     def __call__(self, numbers):
@@ -100,9 +116,9 @@ class CompiledUpdate:
             if new is not old:  # on a device most are written in place
                 old[...] = new
 
-    def fits(self, weights):
-        """Whether the memory that the plan reads is still that of the weights."""
-        return all(a is b for a, b in zip(self.given, memory(weights), strict=True))
+    def reads(self, arrays):
+        """Whether the memory that the plan reads is that of these ndarrays."""
+        return all(a is b for a, b in zip(self.given, arrays, strict=True))
 
 
 def memory(weights):
@@ -147,11 +163,12 @@ class Trainer(metaclass=Signed):
         self._optimizer.param_dict = dict(enumerate(self._params))
         self._scale = self._optimizer.rescale_grad
         self._updater = Updater(self._optimizer)
-        self._compiled = {}  # (indices, settings) -> CompiledUpdate
+        self._compiled = Newest(KEPT)  # indices -> the newest CompiledUpdates
+        self._programs = Newest(KEPT)  # of graphs whose settings are inputs
 
     def __getstate__(self):
         """For pickles and copies: all but the compiled updates, which are made anew."""
-        return vars(self) | {"_compiled": {}}
+        return vars(self) | {"_compiled": Newest(KEPT), "_programs": Newest(KEPT)}
 
     @property
     def optimizer(self):
@@ -218,11 +235,21 @@ class Trainer(metaclass=Signed):
             return self._updater(indices, gs, ws)
         opt._update_count(indices)
         numbers = [opt.numbers(i) for i in indices]
-        key = (*indices, opt.settings())
-        found = self._compiled.get(key)
-        if found is None or not found.fits(weights):
-            found = self._compiled[key] = CompiledUpdate(opt, weights, numbers)
-        found(numbers)
+        self._update_for(indices, weights, numbers)(numbers)
+
+    def _update_for(self, indices, weights, numbers):
+        """The compiled update for these weights and the settings of now."""
+        key, opt, now = tuple(indices), self._optimizer, memory(weights)
+        made = self._compiled.met(key)
+        if made is None or made and not made[0].reads(now):
+            made = self._compiled.enter(key, [])
+        for found in made:
+            if found.settings == opt.settings(found.names):
+                return found
+        programs = self._programs if len(made) >= FEW else None
+        made.append(CompiledUpdate(opt, weights, numbers, programs))
+        del made[:-2 * FEW]
+        return made[-1]
 
     # -- files
     def save_states(self, fname):

@@ -1,0 +1,37 @@
+"""Chapter 03. The newest of many: what is kept for calls to come has a limit.
+
+Takes:   keys, and values that can be made again.
+Gives:   `Newest`, a dict of so many at most.
+
+What is left out: a limit by bytes.
+"""
+
+
+class Newest(dict):
+    """key -> value; beyond `limit`, the one that was asked for longest ago goes.
+
+    >>> squares = Newest(2)
+    >>> [squares.enter(n, n * n) for n in (2, 3)], squares.met(2), squares.enter(4, 16)
+    ([4, 9], 4, 16)
+    >>> squares
+    {2: 4, 4: 16}
+    """
+
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+
+    def met(self, key):
+        """The value, which is new again if space is short; `None` if there is none."""
+        found = self.get(key)
+        if found is not None and len(self) >= self.limit:
+            self[key] = self.pop(key)
+        return found
+
+    def enter(self, key, value):
+        """Keep a value; returns it."""
+        self.pop(key, None)
+        while len(self) >= self.limit:
+            del self[next(iter(self))]
+        self[key] = value
+        return value
