@@ -27,7 +27,14 @@ from minihybrid.op import (
     rate,
     share,
 )
-from minihybrid.ops.elementwise import abs_, clip, sqrt, square
+from minihybrid.ops.elementwise import (
+    abs_,
+    clip,
+    sqrt,
+    square,
+    where,
+    zeros_like,
+)
 from minihybrid.ops.infix import FUNCTIONS
 
 maximum = FUNCTIONS["maximum"]
@@ -399,7 +406,8 @@ class RMSProp(Optimizer):
         n = self.mean(n, square(grad))
         if rest:
             g = self.mean(rest[0], grad)
-            spread = sqrt(n - square(g) + self.epsilon)
+            # Of equal gradients both squares are the same, but for their last digits.
+            spread = sqrt(maximum(n - square(g), 0.0) + self.epsilon)
             step = rest[1] * self.gamma2 - grad * lr / spread
             weight, rest = weight + step, (g, step)
         else:
@@ -481,7 +489,9 @@ class Adamax(Optimizer):
         """One step."""
         mean = mean * self.beta1 + grad * (1 - self.beta1)
         top = maximum(top * self.beta2, abs_(grad))
-        return weight - mean * lr / top, mean, top
+        # Where no gradient was yet, both are 0; their quotient would stay NaN for ever.
+        step = where(top, mean * lr / top, zeros_like(top))
+        return weight - step, mean, top
 
 
 class Updater:

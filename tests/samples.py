@@ -45,6 +45,8 @@ SAMPLES = {
     "max": reductions(), "min": reductions(),
     "argmax": [of((2, 3, 4), axis=1), of((2, 3), axis=-1, keepdims=True), of((2, 3)),
                of((0, 3), axis=1)],
+    "_long_argmax": [of((2, 3, 4), axis=1), of((2, 3))],
+    "_long_argmin": [of((2, 3, 4), axis=1), of((2, 3))],
     "argmin": [of((2, 3, 4), axis=1), of((2, 3), axis=-1, keepdims=True), of((2, 3)),
                of((0, 3), axis=1)],
     "_unreduce": [of((2, 4), like(2, 3, 4), axis=(1,)), of((1,), like(2, 3)),

@@ -77,7 +77,8 @@ ABS = """static inline int64_t abs_int64(int64_t a)
 }"""
 SIGMOID = """static inline {c} sigmoid_{dtype}({c} x)
 {{
-    return 1 / (1 + exp{f}(-x));
+    {c} small = exp{f}(-fabs{f}(x));
+    return (x < 0 ? small : 1) / (1 + small);
 }}"""
 # Among all floats: whole numbers in the same order. NaN is beyond the others.
 RANK = """static inline int{n}_t {name}_float{n}({c} x)
@@ -136,7 +137,8 @@ def helpers(names):
     >>> print("\\n".join(helpers([("sigmoid", "float32")])))
     static inline float sigmoid_float32(float x)
     {
-        return 1 / (1 + expf(-x));
+        float small = expf(-fabsf(x));
+        return (x < 0 ? small : 1) / (1 + small);
     }
     """
     found = {}

@@ -31,7 +31,8 @@ def sigmoid(x):
     >>> sigmoid(0.0).item()
     0.5
     """
-    return T(1) / (T(1) + math.exp(-x))
+    small = math.exp(-abs(x))  # never infinite
+    return (small if x < T(0) else T(1)) / (T(1) + small)
 
 
 def mod(a, b):

@@ -181,7 +181,8 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
     from_sigmoid:  `pred` is p already; 1e-12 keeps its logarithm finite.
     pos_weight:    an array that the first term is multiplied by, for rare positives.
 
-    Without `from_sigmoid` no sigmoid is computed: log(p) = pred - softrelu(pred).
+    Without `from_sigmoid` no sigmoid is computed: -log(p) = softrelu(-pred), which has
+    a derivative at 0, too; MXNet's form with relu and |pred| is off by 0.5 there.
     """
 
     def __init__(self, from_sigmoid=False, weight=None, batch_axis=0, **kwargs):
@@ -197,10 +198,10 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
                 hit = F.broadcast_mul(hit, pos_weight)
             loss = -(hit + F.log(1 - pred + 1e-12) * (1 - label))
         else:
-            tail = F.softrelu(-F.abs(pred)) + F.relu(-pred)
+            hit = F.Activation(-pred, act_type="softrelu") * label
             if pos_weight is not None:
-                tail = tail * (F.broadcast_mul(label, pos_weight - 1) + 1)
-            loss = pred - pred * label + tail
+                hit = F.broadcast_mul(hit, pos_weight)
+            loss = hit + F.Activation(pred, act_type="softrelu") * (1 - label)
         return self.per_sample(F, loss, sample_weight)
 
 
@@ -266,7 +267,8 @@ class LogisticLoss(Loss):
         label = F.reshape_like(label, pred)
         if self._label_format == "signed":
             label = (label + 1) / 2
-        loss = F.relu(pred) - pred * label + F.softrelu(-F.abs(pred))
+        loss = F.Activation(-pred, act_type="softrelu") * label + \
+            F.Activation(pred, act_type="softrelu") * (1 - label)
         return self.per_sample(F, loss, sample_weight)
 
 

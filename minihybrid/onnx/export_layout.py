@@ -261,6 +261,7 @@ LAYOUT = {
     "sum": reduction("ReduceSum"), "prod": reduction("ReduceProd"),
     "max": reduction("ReduceMax"), "min": reduction("ReduceMin"),
     "mean": reduction("ReduceMean"), "argmax": place("ArgMax"),
+    "_long_argmax": place("ArgMax"), "_long_argmin": place("ArgMin"),
     "argmin": place("ArgMin"), "_running_sum": running_sum, "_order": order,
     "take": take, "_put_take": put_take, "_take_along": take_along,
     "_put_along": put_along, "_flat_places": flat_places, "one_hot": one_hot,

@@ -175,9 +175,24 @@ binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
        lambda g, y, a, b: -g * ((a - y) / b), "The remainder of a / b, with b's sign.",
        "_mod", "_mod_scalar", "_rmod_scalar",
        whole=("whole_mod({a}, {b})", np.mod), divisor=True)
+
+def _power_by_base(g, y, a, b):
+    """b a^(b - 1); 0 where b is 0, also where a is."""
+    if not hasattr(b, "level"):
+        return g * b * a ** (b - 1) if b else None
+    return g * choose(b, b * a ** (b - 1), zeros_like(b))
+
+
+def _power_by_exponent(g, y, a, b):
+    """y log(a); 0 where y is 0, also where the logarithm is infinite."""
+    if hasattr(a, "level"):
+        return g * choose(y, y * log(a), zeros_like(y))
+    rate = math.log(a) if a > 0 else -math.inf if a == 0 else math.nan
+    return g * choose(y, y * rate, zeros_like(y))
+
+
 binary("power", np.power, "power({a}, {b})",
-       lambda g, y, a, b: g * b * a ** (b - 1),
-       lambda g, y, a, b: g * y * (log(a) if hasattr(a, "level") else float(np.log(a))),
+       _power_by_base, _power_by_exponent,
        "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar",
        ("_Power",), neutral=1, whole=("whole_power(U({a}), {b})", whole_power))
 binary("maximum", np.maximum, "{a} if {a} >= {b} or {a} != {a} else {b}",
@@ -235,7 +250,8 @@ def _reciprocal_eager(data):
 
 def _sigmoid_eager(data):
     data = as_floats(data)
-    return (1 / (1 + np.exp(-data))).astype(data.dtype, copy=False)
+    small = np.exp(-np.abs(data))  # never infinite: what is left of 0 counts in a log
+    return (np.where(data < 0, small, 1) / (1 + small)).astype(data.dtype, copy=False)
 
 
 def _softrelu_eager(data):

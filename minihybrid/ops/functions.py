@@ -32,6 +32,7 @@ from minihybrid.ops.elementwise import (
     Ufunc,
     binary,
     cast,
+    choose,
     clip,
     exp,
     expm1,
@@ -40,6 +41,7 @@ from minihybrid.ops.elementwise import (
     square,
     unary,
     where,
+    zeros_like,
 )
 from minihybrid.ops.neural import softmax
 from minihybrid.ops.shapes import floating, same_shape
@@ -164,8 +166,10 @@ polygamma = register(
 
 # -- two numbers -----------------------------------------------------------------------
 WHOLE = "int64({}(float64({{a}}), float64({{b}})))"  # of whole numbers
-binary("hypot", np.hypot, "hypot({a}, {b})", lambda g, y, a, b: g * a / y,
-       lambda g, y, a, b: g * b / y, "sqrt(a * a + b * b), without overflow.", "_hypot",
+binary("hypot", np.hypot, "hypot({a}, {b})",
+       lambda g, y, a, b: g * choose(y, a / y, zeros_like(y)),
+       lambda g, y, a, b: g * choose(y, b / y, zeros_like(y)),
+       "sqrt(a * a + b * b), without overflow.", "_hypot",
        "_hypot_scalar", whole=(WHOLE.format("hypot"), whole_function(np.hypot)))
 binary("arctan2", np.arctan2, "atan2({a}, {b})",
        lambda g, y, a, b: g * b / (a * a + b * b),

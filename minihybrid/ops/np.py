@@ -292,7 +292,7 @@ def _places(name):
         return specs, [Spec(new, LONG)]
 
     def expand(specs, data, axis, keepdims):
-        out = cast(OPS[name](data, axis=axis, keepdims=keepdims), dtype=LONG)
+        out = OPS[f"_long_{name}"](data, axis=axis, keepdims=keepdims)
         new = left_over(name, specs[0].shape, axis, keepdims)
         return reshape(out, shape=as_codes(new))
 

@@ -31,6 +31,7 @@ from minihybrid.ops.layout import created, made, reshape, slice_axis, zeros
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, known
 from minihybrid.ops.tiling import reverse
+from minihybrid.ops.whole import limits
 
 INT64, FLOAT32 = np.dtype("int64"), np.dtype("float32")
 
@@ -112,6 +113,22 @@ def _sort_expand(specs, data, axis, is_ascend):
     return take_along(data, order(data, axis=axis, is_ascend=is_ascend), axis=axis)
 
 
+def _places_fit(op, specs, axis, dtype):
+    """Refuse a dtype that cannot hold the places along an axis."""
+    if not known(specs) or dtype is None:
+        return
+    last = split_at(specs[0].shape, axis)[1] - 1
+    if (last > 2 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else
+            last > limits(dtype)[1]):
+        raise ShapeError(f"{op}: {dtype} cannot hold the places of {last + 1} numbers; "
+                         "pass dtype='int64'")
+
+
+def _argsort_infer(specs, axis, dtype, is_ascend):
+    _places_fit("argsort", specs, axis, dtype)
+    return forward(lambda old: Spec(_ordered_shape(old, axis), dtype))(specs)
+
+
 def _argsort_expand(specs, data, axis, is_ascend, dtype):
     data, axis = _lined_up(specs, data, axis)
     return cast(order(data, axis=axis, is_ascend=is_ascend), dtype=dtype)
@@ -125,7 +142,7 @@ sort = register(
 argsort = register(
     "argsort", inputs=("data",), expand=_argsort_expand,
     attrs={**AXIS, "is_ascend": (boolean, True), "dtype": (dtype, FLOAT32)},
-    infer=forward(lambda old, axis, dtype, **_: Spec(_ordered_shape(old, axis), dtype)),
+    infer=_argsort_infer,
     doc="The places of the numbers of each line in order, as float32 unless told.")
 
 
@@ -142,6 +159,8 @@ def _top_shape(old, axis, k, ret_typ, **_):
 
 def _top_infer(specs, dtype, **a):
     kind = specs[0].dtype
+    if a["ret_typ"] in ("indices", "both"):
+        _places_fit("topk", specs, a["axis"], dtype)
     new = _top_shape(specs[0].shape, **a) if known(specs) else None
     values, places = Spec(new, kind), Spec(new, dtype)
     return specs, {"value": [values], "indices": [places], "mask": [values],
@@ -214,9 +233,15 @@ running_sum = register(
     doc="The sum of all numbers up to each one, along an axis.")
 
 
+def _sums_in(kind, dtype):
+    """The dtype of running sums: as asked for; bools are counted."""
+    return dtype or (INT64 if kind is not None and kind.kind == "b" else kind)
+
+
 def _cumsum_expand(specs, a, axis, dtype):
     a, axis = _lined_up(specs, a, axis)
-    return running_sum(a if dtype is None else cast(a, dtype=dtype), axis=axis)
+    kind = _sums_in(specs[0].dtype, dtype)
+    return running_sum(a if kind == specs[0].dtype else cast(a, dtype=kind), axis=axis)
 
 
 cumsum = register(
@@ -224,7 +249,7 @@ cumsum = register(
     attrs={"axis": (optional(integer), None), "dtype": (dtype, None)},
     infer=lambda specs, axis, dtype: (specs, [Spec(
         _ordered_shape(specs[0].shape, axis) if known(specs) else None,
-        dtype or specs[0].dtype)]),
+        _sums_in(specs[0].dtype, dtype))]),
     doc="The sum of all numbers up to each one; without an axis, of the flattened "
         "array.")
 

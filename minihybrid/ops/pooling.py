@@ -41,6 +41,7 @@ from minihybrid.ops.gpupooling import over_windows
 from minihybrid.ops.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.shapes import floating, forward, known, row_major
+from minihybrid.ops.tiling import pad
 
 GEOMETRY = {name: (shape, ()) for name in ("size", "kernel", "stride", "pad", "outs")}
 
@@ -477,12 +478,28 @@ def _pool_infer(specs, pool_type, p_value, cudnn_off, count_include_pad, **attrs
     return specs, [Spec((*data[:2], *_geometry(data, **attrs)["outs"]), kind)]
 
 
+def _with_outside(pool_max, data, dtype, g):
+    """Maxima; of windows that lie outside of the data, the lowest number, as MXNet's.
+
+    Such are the last ones of the convention "full", if they begin behind the data.
+    """
+    inside = tuple(min(out, -(-(n + p) // s)) for out, n, s, p in
+                   zip(*(g[name] for name in ("outs", "size", "stride", "pad")),
+                       strict=True))
+    if inside == g["outs"]:
+        return pool_max(data, **g)
+    lowest = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
+    more = [(0, out - n) for out, n in zip(g["outs"], inside, strict=True)]
+    return pad(pool_max(data, **g | {"outs": inside}), mode="constant",
+               pad_width=(0, 0, 0, 0, *sum(more, ())), constant_value=float(lowest))
+
+
 def _pool_expand(specs, data, pool_type, p_value, cudnn_off, count_include_pad,
                  global_pool, **attrs):
     shape, dtype = specs[0]
     g = _geometry(shape, global_pool=global_pool, **attrs)
     if pool_type == "max":
-        return pool_max(data, **g)
+        return _with_outside(pool_max, data, dtype, g)
     if global_pool and dtype.kind == "f":  # sums over whole axes have faster loops
         def total(data):
             return sum_(data, axis=tuple(range(2, len(shape))), keepdims=True)

@@ -77,7 +77,15 @@ def _sum_grad(g, out, data, axis, keepdims, exclude):
 
 
 def _prod_grad(g, out, data, axis, keepdims, exclude):
-    return (unreduce(g * out, data, axis, exclude) / data,)
+    """Each number's derivative is the product of the others: the product over itself;
+    but of a 0, the product of all that are not 0, if no other is."""
+    zero = data == 0
+    others = where(zero, ones_like(data), data)
+    over = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
+    alone = prod(others, **over) * (sum_(zero, **over) == 1)
+    grad = where(zero, unreduce(alone, data, axis, exclude),
+                 unreduce(out, data, axis, exclude) / others)
+    return (unreduce(g, data, axis, exclude) * grad,)
 
 
 def _extreme_grad(g, out, data, axis, keepdims, exclude):
@@ -154,7 +162,10 @@ def unreduce(data, like, axis, exclude=False):
 
 
 # -- places ----------------------------------------------------------------------------
-def _arg(name, ufunc, sign):
+EXACT32 = 2**24  # beyond it, float32 leaves whole numbers out
+
+
+def _arg(name, ufunc, sign, kind, words):
     def infer(specs, axis, keepdims):
         def rule(shape, axis, keepdims):
             if axis is not None and not isinstance(axis, int):
@@ -163,10 +174,15 @@ def _arg(name, ufunc, sign):
                 refuse_empty(name, shape, axes_of(name, axis, len(shape)))
             return reduced_shape(name, shape, axis, keepdims)
         specs, (out,) = forward(rule)(specs, axis=axis, keepdims=keepdims)
-        return specs, [Spec(out.shape, np.dtype("float32"))]
+        if kind.kind == "f" and known(specs) and \
+                split_at(specs[0].shape, axis)[1] > EXACT32:
+            raise ShapeError(f"{name}: the axis has more than 2**24 numbers, whose "
+                             f"places float32 cannot hold; use mx.np.{name}, which "
+                             "gives int64")
+        return specs, [Spec(out.shape, kind)]
 
     def eager(data, *, axis, keepdims):
-        out = np.float32(ufunc(data, axis=axis, keepdims=keepdims))
+        out = kind.type(ufunc(data, axis=axis, keepdims=keepdims))
         return np.asarray(out).reshape(np.shape(out) or (1,))
 
     def cpu(k, data, out, *, axis, keepdims):
@@ -196,7 +212,7 @@ def _arg(name, ufunc, sign):
         gpu=gpu,
         stores=True,
         attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
-        doc=f"The place of the {name[3:]}imum along one axis, as float32.",
+        doc=f"The place of the {words} along one axis, as {kind}.",
     )
 
 
@@ -213,8 +229,9 @@ def split_at(shape, axis):
             int(np.prod(shape[axis + 1:], dtype=int)))
 
 
-argmax = _arg("argmax", np.argmax, ">")
-argmin = _arg("argmin", np.argmin, "<")
+for _name, _kind in (("", "float32"), ("_long_", "int64")):
+    _arg(f"{_name}argmax", np.argmax, ">", np.dtype(_kind), "maximum")
+    _arg(f"{_name}argmin", np.argmin, "<", np.dtype(_kind), "minimum")
 
 
 def _norm_dtype(kind, out_dtype):
