@@ -570,6 +570,19 @@ def test_a_relative_path_for_modules_does_not_lead_a_compiler_astray(tmp_path):
     assert run(tmp_path, PYTHONPATH=os.pathsep.join(paths)) == f"{ANSWER} compiled"
 
 
+@posix
+@pytest.mark.parametrize("channels", ["<&- >&- 2>&-", "2> /dev/full"])
+def test_without_channels_kernels_are_compiled(tmp_path, channels):
+    """As under a daemon or pythonw: nobody can be shown how far it is."""
+    code = PROGRAM.replace("print(", "print(file=open('said', 'w'), *(").rstrip() + ")"
+    done = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -c \"$CODE\" {channels}"], cwd=tmp_path,
+        env={**os.environ, "CODE": f"{code}\n", "PYTHONPATH": str(ROOT),
+             "MINIHYBRID_CACHE_DIR": str(tmp_path / "cache")})
+    assert done.returncode == 0
+    assert (tmp_path / "said").read_text() == f"{ANSWER} compiled\n"
+
+
 def test_a_compiler_with_other_packages_is_not_believed(monkeypatch):
     monkeypatch.setattr(objects, "versions", lambda: ["numba 0.1", "llvmlite 0.1"])
     compiler = objects.Compiler()

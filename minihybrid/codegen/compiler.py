@@ -122,7 +122,10 @@ def serve(wanted):
     strange = sorted(set(versions()) - set(wanted))
     binding.set_option("", UNROLL)
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever prints must not disturb the answers
+    try:
+        os.dup2(2, 1)  # whatever prints must not disturb the answers
+    except OSError:  # the channel of errors is closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     seen = [time.monotonic(), False]  # when the last answer went, whether one is due
 
     def watch():

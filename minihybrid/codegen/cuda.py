@@ -19,6 +19,7 @@ import functools
 import importlib.util
 import linecache
 import math
+import os
 import re
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -264,10 +265,11 @@ def link(ptx, capability):
 
 @functools.cache
 def _makers():
-    """The versions of what makes machine code here."""
+    """The versions of what makes machine code here, and what it is told outside."""
     _, nvjitlink = load_toolchain()
     packages = ("numba", "numba-cuda", "llvmlite", "cuda-bindings")
-    return *map(version, packages), *nvjitlink.version()
+    told = sorted(pair for pair in os.environ.items() if pair[0].startswith("NUMBA_"))
+    return *map(version, packages), *nvjitlink.version(), *told
 
 
 def build(text, capability):

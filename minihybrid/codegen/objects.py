@@ -218,24 +218,28 @@ def _compile(wanted):
 
 @contextlib.contextmanager
 def _progress_bar(n_kernels):
-    """Gives what says that a kernel is done; nobody waits for what a daemon does."""
-    if threading.current_thread().daemon:
+    """Gives what says that a kernel is done; nobody waits for what a daemon does.
+
+    Where there is nobody to read it, or no more, there is no bar.
+    """
+    if threading.current_thread().daemon or sys.stderr is None:
         yield lambda name: None
         return
+    unread = contextlib.suppress(OSError, ValueError)  # a broken pipe, a closed file
     with STILL:  # a bar has a lock of its own
         from tqdm import tqdm
         bar = tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S,
                    leave=False)
 
     def advance(name):
-        with STILL:
+        with STILL, unread:
             bar.set_postfix_str(name, refresh=False)
             bar.update()
 
     try:
         yield advance
     finally:
-        with STILL:
+        with STILL, unread:
             bar.close()
 
 
