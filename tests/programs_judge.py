@@ -242,38 +242,49 @@ MODES = {"numpy": by_plan("numpy"), "plain": by_plain, "cpu": by_plan("cpu"),
          "gpu": on_gpu, "file": by_file}
 
 
+def eagerly(program):
+    """The program, perhaps without gradients, and its eager answers."""
+    try:
+        return program, answers(Net(program), program)
+    except HybridError as error:
+        if "not on the tape" not in str(error):
+            raise
+        program = program.but(train=False)  # nothing leads back to its inputs
+        return program, answers(Net(program), program)
+
+
+def compared(program, wanted, found, noisy):
+    """(answer, words) of the first that is wrong, or `None`.
+
+    noisy:   noisy runs so far; more are made where answers are far apart.
+    """
+    for name, want in wanted.items():
+        exact = program.exact and "gradient" not in name
+        for enough in (0, 3, 16):  # is it as ill-conditioned as that?
+            noisy += disturbed(program, range(len(noisy), enough * (not exact)))
+            words = difference(found[name], want,
+                               [o[name] for o in noisy if name in o and not exact],
+                               exact)
+            if not words or exact:
+                break
+        if words:
+            return name, words
+    return None
+
+
 def check(program, modes=("numpy", "plain")):
     """The first fault of a program, or `None`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        mode, noisy = "eager", []
         try:
-            try:
-                wanted = answers(Net(program), program)
-            except HybridError as error:
-                if "not on the tape" not in str(error):
-                    raise
-                program = program.but(train=False)  # nothing leads to its inputs
-                wanted = answers(Net(program), program)
+            program, wanted = eagerly(program)
+            for mode in modes:
+                wrong = compared(program, wanted, MODES[mode](program), noisy)
+                if wrong:
+                    return Fault(mode, *wrong)
         except Exception as error:
-            return Fault("eager", "itself", said(error))
-        others = None
-        for mode in modes:
-            try:
-                found = MODES[mode](program)
-            except Exception as error:
-                return Fault(mode, "itself", said(error))
-            for name, want in wanted.items():
-                exact = program.exact and "gradient" not in name
-                if others is None and not exact:
-                    others = disturbed(program, range(3))
-                some = [o[name] for o in others or () if name in o]
-                words = difference(found[name], want, some, exact)
-                if words and not exact:  # is it as ill-conditioned as that?
-                    more = disturbed(program, range(3, 16))
-                    some += [o[name] for o in more if name in o]
-                    words = difference(found[name], want, some, exact)
-                if words:
-                    return Fault(mode, name, words)
+            return Fault(mode, "itself", said(error))
     return None
 
 

@@ -81,11 +81,16 @@ def reshaped(old, codes, reverse=False):
 
 
 def infer_length(op, old, new):
-    """Replace the one -1 by the length that keeps the number of elements."""
+    """Replace the one -1 by the length that keeps the number of elements.
+
+    Where there are none, several may stand for 0, for which Reshape has no code.
+    """
     size = int(np.prod(old, dtype=np.int64))
     rest = int(np.prod([n for n in new if n != -1], dtype=np.int64))
-    if new.count(-1) > 1:
+    if new.count(-1) > 1 and size:
         raise ShapeError(f"{op}: {tuple(new)} has more than one -1")
+    if new.count(-1) > 1:
+        new = [max(n, 0) for n in new]
     if -1 in new and rest and size % rest == 0:
         new = [size // rest if n == -1 else n for n in new]
     if -1 in new or int(np.prod(new, dtype=np.int64)) != size:
