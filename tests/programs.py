@@ -12,7 +12,7 @@ What is left out: operators in `LEFT_OUT`, with the reasons; arrays without axes
 """
 
 from programs_draft import Draft
-from programs_rules import BY_NAME, NAMES, infix, is_exact, rule_of
+from programs_rules import BY_NAME, MOVES, NAMES, ROWS, infix, is_exact, rule_of
 from programs_run import INFIX, Program, Step, trimmed
 
 from minihybrid.op import HybridError
@@ -42,7 +42,8 @@ def draw(seed, n_steps=None):
     n_steps = n_steps or d.rng.choice((1, 2, 3, 4, 5, 6, 8, 10, 14))
     d.new(d.shape(), role="data")
     for _ in range(40 * n_steps):
-        name = d.rng.choice(list(INFIX) if d.flag(0.25) else NAMES)
+        kinds = d.rng.choices((list(INFIX), NAMES, ROWS, MOVES), (5, 7, 4, 4))
+        name = d.rng.choice(kinds[0])
         n_steps -= add_step(d, name)
         if not n_steps:
             break

@@ -41,7 +41,7 @@ class Draft:
         self.steps = []    # (Step, number of its first output)
         self.exact, self.wild = rng.random() < 0.25, rng.random() < 0.15
         self.mood = rng.choice(("float32",) * 5 + ("float64",) * 2 + ("whole", "mixed"))
-        self.lengths = rng.sample(LENGTHS, 3)
+        self.lengths = rng.sample(LENGTHS, rng.choice((1, 2, 2, 3)))
         self.empty = rng.random() < 0.04
         self.refused = []  # what operators did not take
 

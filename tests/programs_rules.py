@@ -653,6 +653,14 @@ def is_drawn(op):
 OPERATORS = list({op.name: op for op in OPS.values()}.values())
 BY_NAME = {name: op for op in OPERATORS if is_drawn(op) for name in public_names(op)}
 NAMES = sorted(BY_NAME)
+# What meets in one loop, so that it has to be drawn often: what goes over rows, and
+# what reads at other places.
+ROWS = sorted(set(NAMES) & set(
+    "softmax softmax log_softmax softmin LayerNorm InstanceNorm BatchNorm "
+    "L2Normalization norm sum sum mean mean max min prod argmax moments".split()))
+MOVES = sorted(set(NAMES) & set(
+    "transpose transpose reverse flip swapaxes slice slice_axis reshape expand_dims "
+    "tile broadcast_to take split concat".split()))
 
 
 # -- which of them round ---------------------------------------------------------------

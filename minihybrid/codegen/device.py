@@ -110,7 +110,8 @@ def polygamma(order, x):
     >>> round(float(polygamma(1, 1.0)), 6)
     1.644934
     """
-    x, sign, total = T(x), (1.0 if order % 2 else -1.0), 0.0  # its power may be infinite
+    x = T(x)  # whose powers may be infinite
+    sign, total = (1.0 if order % 2 else -1.0), 0.0
     if not x > -INF:
         return NAN
     if x <= 0 and x == floor(x):  # a pole, whose side is known at 0 only
