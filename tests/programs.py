@@ -18,6 +18,9 @@ from programs_run import INFIX, Program, Step, trimmed
 from minihybrid.op import HybridError
 
 
+SIGNS = [*INFIX, *"+-*/" * 3]
+
+
 def add_step(d, name):
     """One more step, of an operator; whether it takes what was drawn."""
     op = BY_NAME.get(name)
@@ -39,10 +42,11 @@ def add_step(d, name):
 def draw(seed, n_steps=None):
     """The program of a seed."""
     d = Draft(seed)
-    n_steps = n_steps or d.rng.choice((1, 2, 3, 4, 5, 6, 8, 10, 14))
+    some = (4, 5, 6, 7, 8, 10) if d.chain else (1, 2, 3, 4, 5, 6, 8, 10, 14)
+    n_steps = n_steps or d.rng.choice(some)
     d.new(d.shape(), role="data")
     for _ in range(40 * n_steps):
-        kinds = d.rng.choices((list(INFIX), NAMES, ROWS, MOVES), (5, 7, 4, 4))
+        kinds = d.rng.choices((SIGNS, NAMES, ROWS, MOVES), (5, 7 - 5 * d.chain, 4, 4))
         name = d.rng.choice(kinds[0])
         n_steps -= add_step(d, name)
         if not n_steps:

@@ -42,6 +42,8 @@ class Draft:
         self.exact, self.wild = rng.random() < 0.25, rng.random() < 0.15
         self.mood = rng.choice(("float32",) * 5 + ("float64",) * 2 + ("whole", "mixed"))
         self.lengths = rng.sample(LENGTHS, rng.choice((1, 2, 2, 3)))
+        self.chain = rng.random() < 0.5  # each step reads the last one, and an early one
+        self.favourite = rng.choice((-1, -1, 0, 1))  # the axis of such a chain
         self.empty = rng.random() < 0.04
         self.refused = []  # what operators did not take
 
@@ -54,16 +56,17 @@ class Draft:
         """The length of an axis; few different ones, so that values fit together."""
         if self.empty and self.flag(0.15):
             return 0
-        return self.rng.choice(self.lengths) if self.flag(0.8) else \
+        return self.rng.choice(self.lengths) if self.chain or self.flag(0.8) else \
             self.rng.choice(LENGTHS)
 
     def shape(self, ndim=None):
         """A shape of a few elements."""
-        ndim = ndim or self.rng.choice((1, 1, 2, 2, 2, 2, 3, 3, 3, 4))
-        while True:
-            found = tuple(self.length() for _ in range(ndim))
-            if math.prod(found) <= LARGEST / 2:
-                return found
+        some = (2, 2, 2, 3) if self.chain else (1, 1, 2, 2, 2, 2, 3, 3, 3, 4)
+        ndim = ndim or self.rng.choice(some)
+        found = [self.length() for _ in range(ndim)]
+        while math.prod(found) > LARGEST / 2:
+            found[self.rng.randrange(ndim)] = self.rng.choice((1, 2))
+        return tuple(found)
 
     def dtype(self):
         """The dtype of an input."""
@@ -74,11 +77,13 @@ class Draft:
 
     def axis(self, ndim):
         """One axis, from the front or from the back."""
+        if self.chain and self.flag(0.8) and self.favourite < ndim:
+            return self.favourite
         return self.rng.randrange(-ndim, ndim)
 
     def axes(self, ndim):
         """All axes, one, or some, in any order."""
-        kind = self.rng.randrange(4)
+        kind = self.rng.choice((1, 1, 1, 1, 0) if self.chain else (0, 1, 2, 3))
         if kind < 2:
             return self.axis(ndim) if kind else None
         some = self.rng.sample(range(ndim), self.rng.randint(1, ndim))
@@ -137,11 +142,18 @@ class Draft:
         self.inputs = {v: i for v, i in self.inputs.items() if v < n_values}
         self.steps = [(s, first) for s, first in self.steps if first < n_values]
 
-    def any(self, fits=lambda value: True):
-        """A value that fits, the later the likelier; `None` if there is none."""
+    def any(self, fits=lambda value: True, second=False):
+        """A value that fits, the later the likelier; `None` if there is none.
+
+        second:  it stands beside another one, and may be any.
+        """
         some = [v for v in range(len(self.values)) if fits(v) and not self.is_state(v)]
         if not some:
             return None
+        if second:
+            return self.rng.choice(some)
+        if self.chain and self.flag(0.85):
+            return some[-1]
         return self.rng.choice(some[-3:] if self.flag(0.6) else some)
 
     def value(self, **which):
@@ -185,7 +197,7 @@ class Draft:
         """A value of a shape, of the dtype of another; or a new one."""
         dtype = dtype or (str(self.values[like].dtype) if like is not None else None)
         found = self.any(lambda v: self.shape_of(v) == tuple(shape) and
-                         dtype in (None, str(self.values[v].dtype)))
+                         dtype in (None, str(self.values[v].dtype)), second=True)
         if found is not None and self.flag(0.75):
             return found
         return self.new(shape, dtype, kind)
@@ -195,7 +207,7 @@ class Draft:
         """
         shape, dtype = self.shape_of(value), self.values[value].dtype
         found = self.any(lambda v: self.values[v].dtype == dtype and
-                         self.stretches(shape, self.shape_of(v)))
+                         self.stretches(shape, self.shape_of(v)), second=True)
         if found is not None and self.flag(0.7):
             return found
         short = shape[self.rng.randint(0, len(shape) - 1):] if self.flag(0.3) else shape

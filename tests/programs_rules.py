@@ -659,8 +659,7 @@ ROWS = sorted(set(NAMES) & set(
     "softmax softmax log_softmax softmin LayerNorm InstanceNorm BatchNorm "
     "L2Normalization norm sum sum mean mean max min prod argmax moments".split()))
 MOVES = sorted(set(NAMES) & set(
-    "transpose transpose reverse flip swapaxes slice slice_axis reshape expand_dims "
-    "tile broadcast_to take split concat".split()))
+    "transpose reverse swapaxes slice slice_axis reshape tile broadcast_to".split()))
 
 
 # -- which of them round ---------------------------------------------------------------
