@@ -17,7 +17,6 @@ from programs_run import INFIX, Program, Step, trimmed
 
 from minihybrid.op import HybridError
 
-
 SIGNS = [*INFIX, *"+-*/" * 3]
 
 

@@ -42,7 +42,7 @@ class Draft:
         self.exact, self.wild = rng.random() < 0.25, rng.random() < 0.15
         self.mood = rng.choice(("float32",) * 5 + ("float64",) * 2 + ("whole", "mixed"))
         self.lengths = rng.sample(LENGTHS, rng.choice((1, 2, 2, 3)))
-        self.chain = rng.random() < 0.5  # each step reads the last one, and an early one
+        self.chain = rng.random() < 0.5  # each step reads the last one, too
         self.favourite = rng.choice((-1, -1, 0, 1))  # the axis of such a chain
         self.empty = rng.random() < 0.04
         self.refused = []  # what operators did not take

@@ -21,12 +21,11 @@ from minihybrid import nd
 FOUND = Path(__file__).parent / "programs_found.jsonl"  # name, modes, program
 FINDS = [json.loads(line) for line in FOUND.read_text().splitlines()]
 PLANS, FEW, MANY = ("numpy", "plain"), 15, 75
-WAITING = {1, 8, 52}  # whole numbers beside 0 and NaN
 
 
 @pytest.mark.parametrize("first", range(0, MANY, FEW))
 def test_random_programs(first):
-    for seed in {*range(first, first + FEW)} - WAITING:
+    for seed in range(first, first + FEW):
         program = draw(seed)
         fault = check(program, PLANS)
         assert fault is None, f"{fault}\n{source(program)}"
