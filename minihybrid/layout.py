@@ -14,7 +14,8 @@ import bisect
 
 from minihybrid.graph import shown_attrs
 from minihybrid.op import UNKNOWN
-from minihybrid.passes.fuse import is_core, is_map
+from minihybrid.passes.fuse import is_core
+from minihybrid.passes.rows import is_map
 
 # kind -> (colour of Okabe and Ito, its meaning). The boxes say the same in words.
 KINDS = {
@@ -35,7 +36,10 @@ def kind_of(node):
         return "variable"
     if "graph" in node.attrs:
         return "fused"
-    return "elementwise" if is_map(node) else "core" if is_core(node) else "other"
+    if is_map(node):
+        return "elementwise"
+    loops = node.op.reduce or node.op.lower or is_core(node)
+    return "core" if loops else "other"
 
 
 def what(node):
