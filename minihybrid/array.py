@@ -34,6 +34,7 @@ from minihybrid.op import (
     PlaceError,
     ShapeError,
     Spec,
+    described,
 )
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
@@ -372,6 +373,27 @@ COPY_TO = Op(name="_copyto", inputs=("data",), anywhere=True,
              grad=lambda g, out, x, context: [g.as_in_context(x.context)])
 
 
+def arrays(owner, values):
+    """One array, or several, as a list.
+
+    Raises:  AttrError for what is no NDArray.
+    """
+    found = list(values) if isinstance(values, (list, tuple)) else [values]
+    for value in found:
+        if not isinstance(value, NDArray):
+            raise AttrError(f"{owner}: {described(value)} is given, but an NDArray is "
+                            "needed; make one with nd.array(...)")
+    return found
+
+
+def put(owner, result, out):
+    """A result, or the array `out` with its numbers, if one is given."""
+    if out is None:
+        return result
+    arrays(f"{owner}: out", [out])
+    return out.copy_from(result)
+
+
 def _missing(op, inputs, attrs):
     """The error that an input was not given."""
     place = next(i for i, value in enumerate(inputs) if value is None)
@@ -446,7 +468,7 @@ def _shown(key):
 
 def dense(stype):
     """Refuse storage types other than the default."""
-    if stype not in (None, "default"):
+    if stype is not None and not (isinstance(stype, str) and stype == "default"):
         raise HybridError(f"storage type '{stype}' (sparse) is not supported; every "
                           "array is dense, which stype='default' says")
 

@@ -12,9 +12,9 @@ What is left out: gradients through in-place writes.
 
 from contextlib import contextmanager
 
-from minihybrid.array import STATE, Leaf, NDArray
+from minihybrid.array import STATE, Leaf, NDArray, arrays
 from minihybrid.graph import topological
-from minihybrid.op import AttrError, HybridError, Node, Op
+from minihybrid.op import AttrError, HybridError, Node, Op, boolean, checked
 from minihybrid.ops.elementwise import ones_like, zeros_like
 
 
@@ -60,13 +60,15 @@ def is_training():
 
 def set_training(train):
     """Set the mode; returns the one before."""
-    before, STATE.training = STATE.training, bool(train)
+    train = checked("set_training", "train", train, boolean)
+    before, STATE.training = STATE.training, train
     return before
 
 
 def set_recording(recording):
     """Keep the tape or not; returns what held before."""
-    before, STATE.recording = STATE.recording, bool(recording)
+    recording = checked("set_recording", "recording", recording, boolean)
+    before, STATE.recording = STATE.recording, recording
     return before
 
 
@@ -139,7 +141,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
     `create_graph` records the gradient's own operators, so that it can be
     differentiated again.
     """
-    variables = [variables] if isinstance(variables, NDArray) else list(variables)
+    variables = arrays("autograd.grad", variables)
     if not variables:
         raise AttrError("autograd.grad: the list of variables is empty; name the "
                         "arrays whose gradients you want")
@@ -163,7 +165,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
 
 
 def _seed(heads, head_grads):
-    for head in heads:
+    for head in arrays("backward", heads):
         if head.node is None:
             raise HybridError(
                 "backward: the array is not on the tape; compute it inside "
@@ -174,6 +176,7 @@ def _seed(heads, head_grads):
     if len(head_grads) != len(heads):
         raise AttrError(f"backward: {len(head_grads)} head gradients are given for "
                         f"{len(heads)} heads; give one for each, or None")
+    arrays("backward: head gradients", [g for g in head_grads if g is not None])
     seeds = [(ones_like(h.detach()) if g is None else g).as_nd_ndarray()
              for h, g in zip(heads, head_grads, strict=True)]
     return [(h.node, h.index) for h in heads], seeds
@@ -193,8 +196,8 @@ def _free(refs):
 
 def mark_variables(variables, gradients, grad_reqs="write"):
     """Make arrays variables whose gradients go to given arrays."""
-    variables = variables if isinstance(variables, (list, tuple)) else [variables]
-    gradients = gradients if isinstance(gradients, (list, tuple)) else [gradients]
+    variables = arrays("mark_variables", variables)
+    gradients = arrays("mark_variables", gradients)
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
     if not len(variables) == len(gradients) == len(reqs):
         raise AttrError("mark_variables: as many gradients and grad_reqs as variables "

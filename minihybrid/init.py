@@ -20,6 +20,7 @@ from minihybrid.op import (
     AttrError,
     ShapeError,
     checked,
+    choice,
     described,
     finite,
     not_negative,
@@ -130,12 +131,10 @@ class Xavier(Initializer):
     def __init__(self, rnd_type="uniform", factor_type="avg", magnitude=3):
         super().__init__(rnd_type=rnd_type, factor_type=factor_type,
                          magnitude=magnitude)
-        if rnd_type not in ("uniform", "gaussian") or \
-                factor_type not in ("avg", "in", "out"):
-            raise AttrError(f"Xavier: rnd_type={rnd_type!r}, "
-                            f"factor_type={factor_type!r}; needed: uniform or "
-                            "gaussian, and avg, in or out")
-        self.rnd_type, self.factor_type = rnd_type, factor_type
+        self.rnd_type = checked("Xavier", "rnd_type", rnd_type,
+                                choice("uniform", "gaussian"))
+        self.factor_type = checked("Xavier", "factor_type", factor_type,
+                                   choice("avg", "in", "out"))
         self.magnitude = magnitude
 
     def _init_weight(self, name, array):
@@ -173,10 +172,8 @@ class Orthogonal(Initializer):
 
     def __init__(self, scale=1.414, rand_type="uniform"):
         super().__init__(scale=scale, rand_type=rand_type)
-        if rand_type not in ("uniform", "normal"):
-            raise AttrError(f"Orthogonal: rand_type={rand_type!r}, but 'uniform' or "
-                            "'normal' is needed")
-        self.scale, self.rand_type = scale, rand_type
+        self.scale, self.rand_type = scale, checked(
+            "Orthogonal", "rand_type", rand_type, choice("uniform", "normal"))
 
     def _init_weight(self, name, array):
         shape = (array.shape[0], array.size // array.shape[0])
@@ -275,6 +272,8 @@ def register(klass):
     >>> create("halves")
     Halves(value=0.5)
     """
+    if not isinstance(klass, type):
+        raise AttrError(f"init.register: {described(klass)} is no class")
     NAMES[klass.__name__.lower()] = klass
     return klass
 

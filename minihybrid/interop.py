@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from minihybrid import nd
-from minihybrid.array import NDArray
+from minihybrid.array import NDArray, arrays
 from minihybrid.context import Context
 from minihybrid.device import device_of
 from minihybrid.devicearray import DeviceArray, strides_of
@@ -283,12 +283,12 @@ def _check_dense(shape, strides, dtype):
 
 def to_dlpack_for_read(data):
     """A DLPack capsule over an array's memory, whose numbers are there."""
-    return data.__dlpack__()
+    return arrays("to_dlpack_for_read", [data])[0].__dlpack__()
 
 
 def to_dlpack_for_write(data):
     """A DLPack capsule over an array's memory, to be written."""
-    return data.__dlpack__(max_version=(1, 0))
+    return arrays("to_dlpack_for_write", [data])[0].__dlpack__(max_version=(1, 0))
 
 
 # Arrays come before their neighbours in the reading order; their methods come here.

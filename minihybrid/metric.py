@@ -18,7 +18,9 @@ from minihybrid.op import (
     AttrError,
     HybridError,
     ShapeError,
+    checked,
     described,
+    integer,
 )
 
 REGISTRY = {}  # name in lower case -> class
@@ -153,7 +155,11 @@ class CompositeEvalMetric(EvalMetric):
 
     def __init__(self, metrics=None, name="composite", output_names=None,
                  label_names=None):
-        self.metrics = [create(m) for m in metrics or []]
+        metrics = [] if metrics is None else metrics
+        if not isinstance(metrics, (list, tuple)):
+            raise AttrError(f"CompositeEvalMetric: metrics={described(metrics)}, but a "
+                            "list of metrics or of their names is needed")
+        self.metrics = [create(m) for m in metrics]
         super().__init__(name, output_names, label_names)
 
     def add(self, metric):
@@ -209,7 +215,7 @@ class TopKAccuracy(EvalMetric):
 
     def __init__(self, top_k=1, name="top_k_accuracy", output_names=None,
                  label_names=None):
-        if top_k <= 1:
+        if checked("TopKAccuracy", "top_k", top_k, integer) <= 1:
             raise AttrError(f"TopKAccuracy: top_k={top_k}, but more than 1 is needed; "
                             "use Accuracy for 1")
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
@@ -422,7 +428,11 @@ class CustomMetric(EvalMetric):
 
     def __init__(self, feval, name=None, allow_extra_outputs=False, output_names=None,
                  label_names=None):
-        name = name or f"custom({getattr(feval, '__name__', 'function')})"
+        if not callable(feval):
+            raise AttrError(f"CustomMetric: feval={described(feval)}, but a function "
+                            "of labels and predictions is needed")
+        if name is None:
+            name = f"custom({getattr(feval, '__name__', 'function')})"
         super().__init__(name, output_names, label_names)
         self._feval, self._extra = feval, allow_extra_outputs
 

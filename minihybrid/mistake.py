@@ -74,11 +74,16 @@ height
         except TypeError as error:
             said = None
             if not isinstance(error, HybridError):
-                said = misfit(cls.__name__, functools.partial(cls.__init__, None), args,
-                              kwargs, cls._parents())
+                said = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents())
             if said is None:
                 raise
         raise AttrError(said)
+
+    def _init(cls):
+        """The `__init__` without self; where nobody wrote one, it takes nothing."""
+        if cls.__init__ is object.__init__:
+            return lambda: None
+        return functools.partial(cls.__init__, None)
 
     def _parents(cls):
         """The `__init__` of all classes that **kwargs are handed on to."""
@@ -91,7 +96,7 @@ height
     @property
     def __signature__(cls):
         """What `help` and notebooks show: the arguments of `__init__`."""
-        return inspect.signature(functools.partial(cls.__init__, None))
+        return inspect.signature(cls._init())
 
 
 class Settings(metaclass=Signed):

@@ -10,13 +10,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from minihybrid.array import NDArray, dense
+from minihybrid.array import NDArray, dense, put
+from minihybrid.array import arrays as given_arrays
 from minihybrid.context import check_context
 from minihybrid.device import DEVICES
 from minihybrid.devicearray import new_array, placed
 from minihybrid.given import fitted
 from minihybrid.mistake import signed
-from minihybrid.op import OPS, AttrError, checked, positive
+from minihybrid.op import OPS, AttrError, checked, described, positive
 from minihybrid.ops.infix import FUNCTIONS, Part, namespace
 from minihybrid.ops.random import seed
 
@@ -68,6 +69,9 @@ sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
 
 def from_numpy(ndarray, zero_copy=True):
     """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
+    if type(ndarray) is not np.ndarray or ndarray.dtype.kind not in "biuf":
+        raise AttrError(f"nd.from_numpy: {described(ndarray)} is given, but a NumPy "
+                        "array of numbers is needed")
     if zero_copy and not ndarray.flags.c_contiguous:
         raise AttrError("nd.from_numpy: the memory has gaps; pass zero_copy=False")
     return NDArray(ndarray if zero_copy else ndarray.copy())
@@ -85,21 +89,21 @@ def _created(op, ctx, stype=None, **attrs):
 def zeros(shape, ctx=None, dtype="float32", stype=None, out=None):
     """An array of zeros."""
     result = _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
-    return result if out is None else out.copy_from(result)
+    return put("nd.zeros", result, out)
 
 
 @signed
 def ones(shape, ctx=None, dtype="float32", stype=None, out=None):
     """An array of ones."""
     result = _created("_ones", ctx, stype, shape=shape, dtype=dtype)
-    return result if out is None else out.copy_from(result)
+    return put("nd.ones", result, out)
 
 
 @signed
 def full(shape, val, ctx=None, dtype="float32", out=None):
     """An array of one value."""
     result = _created("_full", ctx, shape=shape, value=val, dtype=dtype)
-    return result if out is None else out.copy_from(result)
+    return put("nd.full", result, out)
 
 
 @signed
@@ -128,9 +132,10 @@ def eye(N, M=0, k=0, ctx=None, dtype="float32"):
 
 def concatenate(arrays, axis=0, always_copy=True):
     """Join arrays along an axis; a single one is copied unless told not to."""
-    if len(arrays) == 1 and not always_copy:
-        return arrays[0]
-    return OPS["Concat"](*arrays, dim=axis)
+    parts = given_arrays("nd.concatenate", arrays)
+    if len(parts) == 1 and not always_copy:
+        return parts[0]
+    return OPS["Concat"](*parts, dim=axis)
 
 
 def histogram(a, bins=10, range=None):
@@ -143,6 +148,7 @@ def histogram(a, bins=10, range=None):
     >>> histogram(array([0, 1, 2, 2, 3]), bins=3, range=(0, 3))[0].asnumpy()
     array([1, 1, 3])
     """
+    given_arrays("nd.histogram", [a])
     if isinstance(bins, NDArray):
         return OPS["_histogram"](a, bins)
     if range is None:
@@ -153,12 +159,13 @@ def histogram(a, bins=10, range=None):
 
 def onehot_encode(indices, out):
     """Write a one-hot line for each index into the rows of `out`."""
+    given_arrays("nd.onehot_encode", [indices, out])
     return out.copy_from(OPS["one_hot"](indices, depth=out.shape[1], dtype=out.dtype))
 
 
 def reset_arrays(*arrays, num_arrays=None):
     """Write zeros into arrays."""
-    for each in arrays:
+    for each in given_arrays("nd.reset_arrays", arrays):
         each[...] = 0
 
 
@@ -182,7 +189,12 @@ class Random:
     def _draw(self, name, params, shape, dtype, ctx, out):
         shape = out.shape if out is not None and shape is None else shape
         attrs = {k: v for k, v in (("shape", shape), ("dtype", dtype)) if v is not None}
+        if out is not None:
+            given_arrays(f"random.{name}: out", [out])
         if any(hasattr(v, "level") for v in params.values()):
+            if f"_sample_{name}" not in OPS:
+                raise AttrError(f"random.{name}: {', '.join(params)} must be numbers, "
+                                "found an array")
             if not all(hasattr(v, "level") for v in params.values()):
                 raise AttrError(f"random.{name}: {', '.join(params)} must all be "
                                 "arrays or all be numbers")
@@ -191,7 +203,7 @@ class Random:
             op = OPS[f"_random_{name}"]
             with check_context(ctx):
                 result = self._interpret(op, [], op.normalize(params | attrs))
-        return result if out is None else out.copy_from(result)
+        return put(f"random.{name}", result, out)
 
     def uniform(self, low=0.0, high=1.0, shape=None, dtype=None, ctx=None, out=None):
         """Numbers that are equally likely anywhere in [low, high)."""
@@ -242,12 +254,12 @@ class Random:
         """
         result = OPS["_sample_multinomial"](data, shape=shape, get_prob=get_prob,
                                             dtype=dtype)
-        return result if out is None else out.copy_from(result)
+        return put("random.multinomial", result, out)
 
     def shuffle(self, data, out=None):
         """The rows (axis 0) in random order, as a new array."""
         result = OPS["_shuffle"](data)
-        return result if out is None else out.copy_from(result)
+        return put("random.shuffle", result, out)
 
     def __getattr__(self, name):
         """`uniform_like(data, low, high)` and the other forms that take a shape."""

@@ -49,6 +49,9 @@ class HybridError(RuntimeError):
     def __init__(self, *args):
         super().__init__(*(legible(a, 2000) if isinstance(a, str) else a for a in args))
 
+    def __str__(self):  # a sentence is one line, also with an array's text in it
+        return re.sub(r"\s*\n\s*", " ", super().__str__())
+
 
 class ShapeError(HybridError, ValueError):
     """Shapes that an operator cannot combine."""
@@ -99,15 +102,16 @@ class Spec(NamedTuple):
             self.shape is not None and self.dtype is not None and -1 not in self.shape
         )
 
-    def possible(self):
+    def possible(self, owner="shape"):
         """Itself, if an array can have this shape, as far as it is known.
 
         Raises:  ShapeError if no memory holds it.
         """
         shape = self.shape or ()
         if math.prod(n for n in shape if n > 0) > LARGEST or len(shape) > DEEPEST:
-            raise ShapeError(f"an array of shape {_short(shape)} is too large; at most "
-                             f"{LARGEST} elements and {DEEPEST} axes are possible")
+            raise ShapeError(f"{owner}: an array of shape {_short(shape)} is too "
+                             f"large; at most {LARGEST} elements and {DEEPEST} axes "
+                             "are possible")
         return self
 
     def __str__(self):
@@ -476,8 +480,8 @@ class Op:
                  no memory holds.
         """
         try:
-            ins, outs = self.infer([s.possible() for s in ins], **attrs)
-            return list(ins), [s.possible() for s in outs]
+            ins, outs = self.infer([s.possible(self.name) for s in ins], **attrs)
+            return list(ins), [s.possible(self.name) for s in outs]
         except HybridError:
             raise
         except UNEXPECTED as error:

@@ -19,6 +19,7 @@ from minihybrid.mistake import Settings
 from minihybrid.nd import NDArray
 from minihybrid.op import (
     AttrError,
+    described,
     finite,
     length,
     not_negative,
@@ -225,6 +226,8 @@ class Optimizer(Settings):
     @staticmethod
     def register(klass):
         """Enter a class under its name in lower case; usable as a decorator."""
+        if not isinstance(klass, type):
+            raise AttrError(f"optimizer.register: {described(klass)} is no class")
         Optimizer.opt_registry[klass.__name__.lower()] = klass
         return klass
 
@@ -264,6 +267,9 @@ def states_in(state):
     """The arrays of what `create_state` gave: of None, an array, or nested tuples."""
     if state is None or isinstance(state, NDArray):
         return () if state is None else (state,)
+    if not isinstance(state, (list, tuple)):
+        raise AttrError(f"an optimiser's state is {described(state)}, but None, an "
+                        "NDArray or a tuple of them is needed")
     return tuple(array for part in state for array in states_in(part))
 
 

@@ -21,7 +21,7 @@ from minihybrid.context import check_context
 from minihybrid.devicearray import placed
 from minihybrid.files import FileError, read_whole, write_whole
 from minihybrid.nd import NDArray
-from minihybrid.op import DEEPEST, LARGEST, AttrError
+from minihybrid.op import DEEPEST, LARGEST, AttrError, described
 from minihybrid.util import is_np_shape
 
 LIST_MAGIC = 0x112
@@ -225,6 +225,9 @@ def save(fname, data):
     """Write an array, a list of arrays, or a dict of names and arrays to a file."""
     data = [data] if isinstance(data, NDArray) else data
     names = list(data) if isinstance(data, dict) else []
+    if not isinstance(data, (list, tuple, dict)):
+        raise AttrError(f"save: {described(data)} is given, but an NDArray, or a list "
+                        "or dict of NDArrays is needed")
     arrays = list(data.values()) if isinstance(data, dict) else list(data)
     if not all(isinstance(a, NDArray) for a in arrays):
         raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
@@ -238,6 +241,9 @@ def load(fname):
 
 def load_frombuffer(buf, source="the buffer"):
     """The arrays in the bytes of a file: a dict if they have names, else a list."""
+    if not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise AttrError(f"load_frombuffer: {described(buf)} is given, but the bytes "
+                        "of a file are needed")
     arrays, names = unpack_arrays(bytes(buf), source)
     context = check_context(None)
     made = [NDArray(placed(a if is_np_shape() else np.atleast_1d(a), context))

@@ -646,7 +646,7 @@ def test_a_forgotten_forward():
         (lambda: nn.Dense(0),
          "units=0 does not fit; needed: a whole number of at least 1"),
         (lambda: nn.Dense(2.5), "units=2.5"),
-        (lambda: nn.Dense(2, activation="gelu"), "act_type='gelu' does not fit"),
+        (lambda: nn.Dense(2, activation="gelu"), "activation='gelu' does not fit"),
         (lambda: nn.Dropout(1.5),
          "rate=1.5 does not fit; needed: a probability in [0, 1)"),
         (lambda: nn.HybridLambda("gelu"), "'gelu' is neither a function nor the name"),

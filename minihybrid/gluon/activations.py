@@ -9,9 +9,15 @@ What is left out: activations that later releases of MXNet added (SiLU is Swish)
 from minihybrid import init as initializers
 from minihybrid import sym
 from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import checked, count, finite, not_negative
+from minihybrid.op import OPS, checked, count, finite, not_negative, optional
 
 QUARTER = initializers.Constant(0.25)
+
+
+def activation_of(layer, name):
+    """The name of a layer's activation, checked, or `None`."""
+    return checked(layer, "activation", name,
+                   optional(OPS["Activation"].attrs["act_type"][0]))
 
 
 class Activation(HybridBlock):

@@ -11,9 +11,9 @@ What is left out: layouts with channels last.
 
 from numbers import Integral
 
-from minihybrid.gluon.activations import Activation
+from minihybrid.gluon.activations import Activation, activation_of
 from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import AttrError, checked, length
+from minihybrid.op import LARGEST, AttrError, boolean, checked, length
 from minihybrid.ops.convolution import LAYOUTS
 
 
@@ -21,7 +21,7 @@ def _lengths(layer, name, value, n, lowest):
     """One number an axis, of one number or of several."""
     given = (value,) * n if isinstance(value, Integral) else value
     if not isinstance(given, (tuple, list)) or len(given) != n or any(
-            not isinstance(v, Integral) or v < lowest for v in given):
+            not isinstance(v, Integral) or not lowest <= v < LARGEST for v in given):
         raise AttrError(f"{layer}: {name}={value!r} does not fit; needed: a whole "
                         f"number of at least {lowest}, or {n} of them")
     return tuple(map(int, given))
@@ -29,7 +29,7 @@ def _lengths(layer, name, value, n, lowest):
 
 def _layout(layer, layout, n):
     """The layout, checked: channels come before the other axes."""
-    if layout not in (None, LAYOUTS[n]):
+    if layout is not None and not (isinstance(layout, str) and layout == LAYOUTS[n]):
         raise AttrError(f"{layer}: layout={layout!r} does not fit; needed: "
                         f"{LAYOUTS[n]!r}, so move the channels with transpose")
     return LAYOUTS[n]
@@ -47,6 +47,8 @@ class _Conv(HybridBlock):
         super().__init__(prefix, params)
         layer = type(self).__name__
         checked(layer, "in_channels", in_channels, length)
+        activation = activation_of(layer, activation)
+        use_bias = checked(layer, "use_bias", use_bias, boolean)
         for name, value in (("channels", channels), ("groups", groups)):
             _lengths(layer, name, value, 1, 1)
         if channels % groups or in_channels % groups:
@@ -166,6 +168,9 @@ class _Pooling(HybridBlock):
                  params=None, global_pool=False, **more):
         super().__init__(prefix, params)
         layer = type(self).__name__
+        ceil_mode = checked(layer, "ceil_mode", ceil_mode, boolean)
+        for name, value in more.items():
+            checked(layer, name, value, boolean)
         kernel = _lengths(layer, "pool_size", pool_size, self._n, 1)
         self._kwargs = {
             "kernel": kernel,

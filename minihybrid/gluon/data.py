@@ -144,6 +144,9 @@ class _Transformed(Dataset):
     """A dataset whose samples pass through a function."""
 
     def __init__(self, dataset, fn):
+        if not callable(fn):
+            raise AttrError(f"transform: fn={described(fn)}, but a function of a "
+                            "sample is needed")
         self._dataset, self._fn = dataset, fn
 
     def __len__(self):
@@ -221,6 +224,10 @@ class FilterSampler(Sampler):
     """The indices of the samples for which `fn(sample)` is true."""
 
     def __init__(self, fn, dataset):
+        if not callable(fn):
+            raise AttrError(f"FilterSampler: fn={described(fn)}, but a function of a "
+                            "sample is needed")
+        indexed("FilterSampler", dataset)
         self._indices = [i for i, sample in enumerate(_each(dataset)) if fn(sample)]
 
     def __iter__(self):
@@ -276,6 +283,9 @@ def default_batchify_fn(data):
     >>> [part.shape for part in default_batchify_fn([(nd.zeros((2,)), 1)] * 3)]
     [(3, 2), (3,)]
     """
+    if not isinstance(data, (list, tuple)) or not data:
+        raise AttrError(f"default_batchify_fn: {described(data)} is given, but a list "
+                        "of samples is needed")
     if isinstance(data[0], NDArray):
         return in_world(nd.stack(*data))
     if isinstance(data[0], tuple):

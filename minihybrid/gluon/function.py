@@ -12,8 +12,8 @@ import sys
 
 from minihybrid import nd
 from minihybrid.gluon.hybrid import Hybrid
-from minihybrid.op import AttrError
-from minihybrid.sym import replay
+from minihybrid.op import AttrError, described
+from minihybrid.sym import Symbol, replay
 
 
 class HybridFunction:
@@ -76,6 +76,9 @@ class CachedOp:
     """
 
     def __init__(self, sym, flags=()):
+        if not isinstance(sym, Symbol):
+            raise AttrError(f"CachedOp: {described(sym)} is given, but a Symbol is "
+                            "needed")
         self._symbol, self._names, refs = sym, sym.list_inputs(), sym.refs
         nodes = [n for part in sym._variables() for n in part]
 

@@ -16,6 +16,7 @@ from minihybrid.gluon.activations import (
     LeakyReLU,
     PReLU,
     Swish,
+    activation_of,
 )
 from minihybrid.gluon.block import Block, HybridBlock
 from minihybrid.gluon.conv_layers import (
@@ -46,6 +47,7 @@ from minihybrid.gluon.norm_layers import (
     InstanceNorm,
     LayerNorm,
 )
+from minihybrid.mistake import misfit
 from minihybrid.op import AttrError, boolean, checked, count, length, shape
 from minihybrid.op import rate as probability
 
@@ -93,7 +95,7 @@ class Sequential(_Stack, Block):
         """The output of the last block."""
         for block in self._children.values():
             x = block(x, *args)
-            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) else (x, ())
+            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) and x else (x, ())
         return (x, *args) if args else x
 
 
@@ -104,7 +106,7 @@ class HybridSequential(_Stack, HybridBlock):
         """The output of the last block."""
         for block in self._children.values():
             x = block(x, *args)
-            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) else (x, ())
+            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) and x else (x, ())
         return (x, *args) if args else x
 
 
@@ -121,6 +123,8 @@ class Dense(HybridBlock):
         super().__init__(prefix, params)
         units = checked("Dense", "units", units, count)
         in_units = checked("Dense", "in_units", in_units, length)
+        activation = activation_of("Dense", activation)
+        use_bias = checked("Dense", "use_bias", use_bias, boolean)
         self._units = units
         self._flatten = checked("Dense", "flatten", flatten, boolean)
         with self.name_scope():
@@ -221,7 +225,7 @@ class Lambda(Block):
     def __init__(self, function, prefix=None):
         super().__init__(prefix)
         found, self._func_name = _named_function(function, nd)
-        self._func = found or getattr(nd, function)
+        self._func = getattr(nd, function) if found is None else found
 
     def forward(self, *args):
         """Call the function."""
@@ -237,7 +241,12 @@ class HybridLambda(HybridBlock):
     def __init__(self, function, prefix=None):
         super().__init__(prefix)
         found, self._func_name = _named_function(function, nd, sym)
-        self._func = found or (lambda F, *args: getattr(F, function)(*args))
+        said = found is not None and misfit("HybridLambda", found, ("F", "x"), {})
+        if said and "at most" in said:
+            raise AttrError(f"{said}; the function is called with F and the input, so "
+                            "write f(F, x)")
+        self._func = (lambda F, *args: getattr(F, function)(*args)) \
+            if found is None else found
 
     def hybrid_forward(self, F, x, *args):
         """Call the function with F."""

@@ -61,6 +61,8 @@ use_global_stats=False, in_channels=3)
                  running_variance_initializer="ones", in_channels=0, prefix=None,
                  params=None):
         super().__init__(prefix, params)
+        scale = checked(type(self).__name__, "scale", scale, boolean)
+        center = checked(type(self).__name__, "center", center, boolean)
         self._settle("BatchNorm", axis=axis, epsilon=epsilon, momentum=momentum,
                      fix_gamma=not scale, use_global_stats=use_global_stats)
         self._scale_and_shift(in_channels, scale, center, gamma_initializer,

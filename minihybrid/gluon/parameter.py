@@ -27,6 +27,7 @@ from minihybrid.op import (
     ShapeError,
     Spec,
     described,
+    items,
     legible,
 )
 from minihybrid.ops.random import STREAM
@@ -49,7 +50,7 @@ def unknown_lengths(shape):
 def lengths(name, shape):
     """A parameter's shape, checked: whole numbers, and -1 where one is unknown."""
     try:
-        found = unknown_lengths(shape)
+        found = unknown_lengths(None if shape is None else tuple(items(shape)))
     except (TypeError, ValueError):
         found = (-2,)
     if found and min(found) < -1:
@@ -77,6 +78,7 @@ class Parameter(metaclass=Signed):
         shape = (shape,) if isinstance(shape, int) else shape
         kind = dtype_of(f"Parameter '{name}'", dtype)
         self.name, self.dtype, self.init = name, kind.type, init
+        initializers.create(init)  # raises now, not when the net is initialised
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
@@ -119,7 +121,7 @@ class Parameter(metaclass=Signed):
 
     @grad_req.setter
     def grad_req(self, req):
-        if req not in ("write", "add", "null"):
+        if not isinstance(req, str) or req not in ("write", "add", "null"):
             raise AttrError(f"Parameter '{self.name}': grad_req={req!r} is unknown; "
                             "needed: write, add or null")
         self._grad_req = req if self._differentiable else "null"

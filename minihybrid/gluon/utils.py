@@ -12,10 +12,12 @@ import warnings
 import numpy as np
 
 from minihybrid import nd
+from minihybrid.array import arrays
 from minihybrid.gluon.block import HookHandle as HookHandle
 from minihybrid.gluon.parameter import in_world
 from minihybrid.nd import NDArray
-from minihybrid.op import AttrError, ShapeError
+from minihybrid.op import AttrError, ShapeError, checked, count, described, integer
+from minihybrid.ops.shapes import axis_of
 
 
 def split_data(data, num_slice, batch_axis=0, even_split=True):
@@ -27,6 +29,10 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
     >>> [part.shape for part in split_data(nd.zeros((5, 2)), 2, even_split=False)]
     [(3, 2), (2, 2)]
     """
+    num_slice = checked("split_data", "num_slice", num_slice, count)
+    arrays("split_data", data)
+    axis_of("split_data", checked("split_data", "batch_axis", batch_axis, integer),
+            data.ndim)
     size = data.shape[batch_axis]
     if even_split and size % num_slice:
         raise ShapeError(f"split_data: {size} samples of shape {data.shape} do not "
@@ -46,6 +52,9 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
     (2, 2)
     """
     data = data if isinstance(data, NDArray) else in_world(nd.array(data))
+    if not isinstance(ctx_list, (list, tuple)) or not ctx_list:
+        raise AttrError(f"split_and_load: ctx_list={described(ctx_list)}, but a list "
+                        "of devices is needed, such as [mx.cpu()]")
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
