@@ -45,7 +45,11 @@ class NumPy:
 @contextmanager
 def plans():
     """Inside this `with` block all memory of plans is poisoned before each call."""
-    new_arena = plan.Plan._new_arena
+    new_arena = plan.Plan._new_arena.fget
+
+    def poisoned_arena(self):
+        make = new_arena(self)
+        return lambda: poisoned(make())
 
     def runner(self, function, make=plan.Plan._runner):
         self.pool = Pool(self.pool)
@@ -55,5 +59,5 @@ def plans():
             mock.patch.object(plan, "Reuse", Reuse), \
             mock.patch.object(plan.Plan, "_runner", runner), \
             mock.patch.object(plan.Plan, "_new_arena",
-                              lambda self: poisoned(new_arena(self))):
+                              property(poisoned_arena)):
         yield

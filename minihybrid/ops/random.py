@@ -332,6 +332,11 @@ distribution(
     "Counts with mean mu and variance mu + alpha mu^2.")
 
 
+def _drawn_dtype(value):
+    """A NumPy element type of numbers, or its name; `None` is int32."""
+    return dtype(value) or np.dtype("int32")
+
+
 def _randint_infer(specs, low, high, shape, dtype, **_):
     if not low < high:
         raise AttrError(f"random.randint: low={low} and high={high} are given, but low "
@@ -351,7 +356,8 @@ def _randint_eager(*, low, high, shape, dtype, stream, key):
 randint = register(
     "_random_randint", "random_randint", inputs=(), random=True, infer=_randint_infer,
     attrs={"low": (integer, REQUIRED), "high": (integer, REQUIRED), **SHAPED,
-           "dtype": (dtype, np.dtype("int32")), **STREAMED}, eager=_randint_eager,
+           "dtype": (_drawn_dtype, np.dtype("int32")), **STREAMED},
+    eager=_randint_eager,
     expr=lambda low, high, stream, **_:
         f"T(int64(U({low % 2**64}) + "
         f"below(key + U({stream}), {{i}}, U({high - low}))))",
