@@ -370,7 +370,7 @@ class Op:
     expr: str | Callable | None = None          # elementwise: one scalar of the output
     whole: str | Callable | None = None         # the same of whole numbers, if it is
                                     # another; a function is given their dtype, too
-    reduce: tuple | None = None     # (start, combine, finish) over {a} and {acc}
+    reduce: tuple | None = None     # many numbers to one, as `ops.reduce.Steps` says
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
     cpu: Callable | None = None     # loops, where the three above are not enough
     scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many

@@ -259,7 +259,7 @@ PLAIN = device.compiled(lambda f: f, math=c_math) | VECTORS | {
     **{f"{name}32": of_float32(function) for name, function in NAMES32.items()},
     **{name: np.dtype(name).type for name in ("float32", "float64")},
     "bool_": bool, "boolean": bool, "INF": device.INF, "NAN": device.NAN,
-    "settled": lambda x: x, "root": np.sqrt,
+    "add_up": operator.add, "multiply_up": operator.mul, "root": np.sqrt,
     "rank_up": ranked(0), "rank_down": ranked(-1), "unrank": unrank, "kernel": None}
 
 

@@ -18,7 +18,9 @@ from minihybrid.codegen.c_values import (
     Vector,
     c_type,
     common,
+    joined,
     literal,
+    operation,
     truth,
     within,
 )
@@ -29,7 +31,8 @@ SIMPLE = {"root": "sqrt", "np.floor": "floor", "np.ceil": "ceil", "cbrt": "cbrt"
           **{f"math.{name}": name for name in MATH}, "power32": "pow",
           **{f"{name}{'_' * name[-1].isdigit()}32": name for name in MATH}}
 OURS = {"sigmoid": "sigmoid", "sigmoid32": "sigmoid", "rank_up": "rank_up",
-        "rank_down": "rank_down", "unrank": "unrank"}  # one for each dtype
+        "rank_down": "rank_down", "unrank": "unrank", "lost": "lost",
+        "lost32": "lost", "mod": "mod"}  # one for each dtype
 SPECIAL = {"gamma": "tgamma", "erfinv": "erfinv", "polygamma": "polygamma"}
 WHOLE = {"whole_div": "cut", "whole_mod": "mod", "whole_power": "power"}
 CASTS = {name: name for name in ("float32", "float64", "int8", "int16", "int32",
@@ -74,12 +77,12 @@ def call(k, node, *values):
         return cast(k, values[0], CASTS[name])
     if name in VECTORS:
         return VECTORS[name](k, *values)
-    if name == "settled":
-        return values[0]
+    if name in ("add_up", "multiply_up"):
+        return taken(k, name, *values)
     if name in ("abs", "min", "max"):
         return smallest(k, name, values)
-    if name in ("np.mod", "np.power"):
-        return whole_or_float(k, name.removeprefix("np."), values)
+    if name == "np.power":
+        return whole_or_float(k, "power", values)
     if name in WHOLE:
         return whole_or_float(k, WHOLE[name], values, common(*[values[1].type] * 2))
     kinds = {v.type for v in values}
@@ -88,16 +91,27 @@ def call(k, node, *values):
         args = ", ".join(cast(k, v, kind).text for v in values)
         return Value(f"{SIMPLE[name]}{FLOATS[kind]}({args})", kind)
     if name in OURS:
-        (kind,) = kinds
+        kind = joined(values[0].type, values[-1].type)
         helper = k.help((OURS[name], kind))
         kind = RANKS.get(kind, kind) if "rank" in name else kind
-        return Value(f"{'_'.join(helper)}({values[0].text})", kind)
+        args = ", ".join(v.text for v in values)
+        return Value(f"{'_'.join(helper)}({args})", kind)
     if name in SPECIAL:
         if name != "gamma":
             k.help(SPECIAL[name])
         args = ", ".join(v.text for v in values)
         return Value(f"{SPECIAL[name]}({args})", "float64")
     return k.fail(node)
+
+
+def taken(k, name, result, value):
+    """One number more of a sum or product, which C makes in one order: of floats with
+    the digits of a double."""
+    sign, kind = {"add_up": "+", "multiply_up": "*"}[name], result.type
+    if kind in FLOATS:
+        return operation(sign, result, value, "float64")
+    return Value(f"{k.help({'+': 'wrap_add', '*': 'wrap_mul'}[sign])}({result.text}, "
+                 f"{value.text})", "int64")
 
 
 def cast(k, value, kind):
@@ -136,7 +150,7 @@ def smallest(k, name, values):
 
 
 def whole_or_float(k, name, values, kind=None):
-    """np.mod or np.power, or what stands for them of whole numbers."""
+    """np.power, or what stands for them of whole numbers."""
     kind = kind or common(*(v.type for v in values))
     args = ", ".join(cast(k, v, kind).text for v in values)
     if kind in FLOATS and name == "power":

@@ -94,6 +94,13 @@ UNRANK = """static inline {c} unrank_int{n}(int{n}_t rank)
     memcpy(&x, &rank, sizeof x);
     return x;
 }}"""
+# What rounding loses of a sum; 0 of what is not finite.
+LOST = """static inline {c} lost_{dtype}({c} total, {c} x)
+{{
+    const {c} rounded = total + x, taken = rounded - total;
+    const {c} rest = (total - (rounded - taken)) + (x - taken);
+    return rest == rest ? rest : 0;
+}}"""
 ERFINV = """static double erfinv(double x)
 {
     const double pi = 3.141592653589793;
@@ -173,7 +180,7 @@ def definitions(name):
         return [UNRANK.format(n=kind[-2:], c="float" if kind == "int32" else "double")]
     if what in ("rank_up", "rank_down"):
         return [RANK.format(**fields, nan="MAX" if what == "rank_up" else "MIN")]
-    return [SIGMOID.format(**fields)]
+    return [{"lost": LOST, "sigmoid": SIGMOID}[what].format(**fields)]
 
 
 def whole(kind):

@@ -32,7 +32,9 @@ from minihybrid.codegen.c_values import (
     OPERATORS,
     UNARY,
     Array,
+    Tile,
     Value,
+    Vector,
     c_type,
     chosen,
     common,
@@ -221,7 +223,8 @@ class Function:
     def lines(self):
         """The whole definition, line by line."""
         args = ", ".join(self.declared(arg) for arg in self.args)
-        yield f"static void {self.name}("
+        products = any(isinstance(name[0], (Vector, Tile)) for name in self.helpers)
+        yield f"{'PRODUCTS ' * products}static void {self.name}("
         yield from textwrap.wrap(f"{args})", 84, initial_indent="    ",
                                  subsequent_indent="    ")
         yield "{"

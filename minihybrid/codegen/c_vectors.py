@@ -42,6 +42,9 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
 }}"""),
     "fma": ([], """INLINE {v} {v}_fma({v} a, {v} b, {v} c)
 {{
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
 #ifdef __GNUC__
     c.v = a.v * b.v + c.v;
 #else

@@ -18,7 +18,7 @@ import time
 
 from llvmlite import binding, ir
 from numba import types
-from numba.core import compiler, compiler_lock, cpu, registry
+from numba.core import compiler, compiler_lock, registry
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_machinery import PassManager
@@ -26,7 +26,7 @@ from numba.core.compiler_machinery import PassManager
 from minihybrid.codegen.cache import versions
 from minihybrid.codegen.driver import ARGUMENTS, drive, enter
 from minihybrid.codegen.flat import Flat
-from minihybrid.codegen.scalar import FAST
+from minihybrid.codegen.scalar import OPTIONS
 
 # A loop of more turns stays a loop. One instruction that reads a row, turn after turn,
 # shows the processor what to fetch ahead; a hundred in a line, each once a row, do not.
@@ -60,7 +60,7 @@ def compile_function(function, arguments, symbol, finish):
     context = registry.cpu_target.target_context
     flags = compiler.Flags()
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-    flags.error_model, flags.fastmath = "numpy", cpu.FastMathOptions(FAST)
+    flags.error_model = OPTIONS["error_model"]
     library = context.codegen().create_library(symbol)
     library.enable_object_caching()
     made = compiler.compile_extra(

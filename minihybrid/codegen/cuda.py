@@ -175,6 +175,19 @@ def _arguments(text):
     return kernel.name, kinds
 
 
+def adds_products(text):
+    """Whether a kernel adds up products, as `s += x * y`: these may be rounded once.
+
+    Elsewhere a product is rounded before anything is added, as in NumPy.
+
+    >>> adds_products("s += x * y"), adds_products("s = s + x * y; i += 1")
+    (True, False)
+    """
+    sums = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.AugAssign)]
+    return any(isinstance(s.target, ast.Name) and isinstance(s.value, ast.BinOp)
+               and isinstance(s.value.op, ast.Mult) for s in sums)
+
+
 def compile_ptx(text, capability):
     """The PTX of a kernel, under the kernel's own name.
 
@@ -183,6 +196,7 @@ def compile_ptx(text, capability):
     cuda, _ = load_toolchain()
     from numba.core.errors import NumbaError
     from numba.cuda import dispatcher, types
+    from numba.cuda.cudadrv import nvvm
     name, kinds = _arguments(text)
     signature = types.void(*(types.CPointer(getattr(types, kind[1:]))
                              if kind[0] == "*" else getattr(types, kind)
@@ -200,8 +214,10 @@ def compile_ptx(text, capability):
             scope[word] = function
     # Numba compiles functions that a kernel calls for the GPU in this machine, if any.
     wanted = SimpleNamespace(compute_capability=capability)
+    compile_ir = functools.partial(nvvm.compile_ir, fma=int(adds_products(text)))
     try:
-        with mock.patch.object(dispatcher, "get_current_device", lambda: wanted):
+        with mock.patch.object(dispatcher, "get_current_device", lambda: wanted), \
+                mock.patch.object(nvvm, "compile_ir", compile_ir):
             ptx, _ = cuda.compile(scope[name], signature, cc=capability, device=False,
                                   output="ptx", abi="numba")
     except NumbaError as error:

@@ -35,6 +35,20 @@ def sigmoid(x):
     return (small if x < T(0) else T(1)) / (T(1) + small)
 
 
+def lost(total, x):
+    """What rounding loses of total + x; 0 of what is not finite.
+
+    Source:  Knuth, The Art of Computer Programming, volume 2, 4.2.2.
+
+    >>> float(lost(1.0, 1e-20)), float(lost(2.0, 1.0)), float(lost(INF, 1.0))
+    (1e-20, 0.0, 0.0)
+    """
+    rounded = total + x
+    taken = rounded - total
+    rest = (total - (rounded - taken)) + (x - taken)
+    return rest if rest == rest else T(0)
+
+
 def mod(a, b):
     """The remainder of a / b, with the sign of b; NaN if b is 0.
 
@@ -304,9 +318,9 @@ def draw_poisson(key, i, lam):
 
 # -- their names in texts --------------------------------------------------------------
 PLAIN = {f.__name__: f for f in (
-    sigmoid, mod, power, cbrt, erfinv, gamma, polygamma, whole_div, whole_mod,
+    sigmoid, lost, mod, power, cbrt, erfinv, gamma, polygamma, whole_div, whole_mod,
     whole_power, mix, bits24, unit, upper, below, gauss, draw_gamma, draw_poisson)}
-TYPED = "sigmoid mod power cbrt erfinv".split()
+TYPED = "sigmoid lost mod power cbrt erfinv".split()
 
 
 def compiled(jit, **names):
@@ -342,7 +356,7 @@ def functions(dtype):
     return FUNCTIONS | {name: f"{name}32" for name in TYPED if dtype.name == "float32"}
 
 
-sigmoid32, mod32, power32, cbrt32, erfinv32 = map(
+sigmoid32, lost32, mod32, power32, cbrt32, erfinv32 = map(
     compiled(lambda f: f).get, (f"{name}32" for name in TYPED))
 IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
     "numba": "boolean cuda float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 "
@@ -350,6 +364,6 @@ IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
     "minihybrid.codegen.cuda": "atomic_add load4 store4",
     "minihybrid.codegen.device":
         "INF NAN below bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 "
-        "gamma gauss mod mod32 polygamma power power32 sigmoid sigmoid32 unit "
-        "whole_div whole_mod whole_power",
+        "gamma gauss lost lost32 mod mod32 polygamma power power32 sigmoid sigmoid32 "
+        "unit whole_div whole_mod whole_power",
 }

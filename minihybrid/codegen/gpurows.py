@@ -18,6 +18,7 @@ from minihybrid.codegen.gputeam import reductions, team_of
 from minihybrid.codegen.rows import RowWriter
 from minihybrid.passes.rows import is_literal, size_of
 
+BLOCK = 128  # floats that a thread adds up before the sum is added to that of others
 SUMS = 4  # results that go through a tree together, for lack of shared memory
 
 
@@ -148,7 +149,7 @@ class GpuRows(RowWriter):
             if not sums and not outs:
                 return
             self.read_once([*needed, *sums])
-            with self.elements():
+            with self.elements(sums):
                 values = dict(self.known)
                 self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
                 for node in sums:
@@ -184,8 +185,8 @@ class GpuRows(RowWriter):
         return f"{self.k.outs[node, 0]}[{self.flat(node)}]"
 
     @contextmanager
-    def elements(self):
-        """A loop of each thread over its elements of the row."""
+    def elements(self, sums):
+        """A loop of each thread over its elements of the row; over many, in blocks."""
         k, gone, along = self.k, sorted(self.gone), self.team.along
         if along == 1:
             with k.loops([(f"k{i}", self.shape[i]) for i in gone]):
@@ -195,14 +196,31 @@ class GpuRows(RowWriter):
         if self.parts > 1:
             start = f"part * {along} + t"
         if len(gone) == 1:
-            with self.strides(f"k{gone[0]}", start, self.frame.n, step):
+            with self.blocks_of(f"k{gone[0]}", start, step, sums):
                 yield
             return
         k(f"j = {start}")
         self.split("j", gone)
-        with self.strides("j", "j", self.frame.n, step):
+        with self.blocks_of("j", "j", step, sums):
             yield
             self.advance(gone, step)
+
+    @contextmanager
+    def blocks_of(self, name, start, step, sums):
+        """The loop; where a thread has many elements, one in another."""
+        n = self.frame.n
+        long = [node for node in sums if node in self.rows.blocks]
+        if not long or n <= BLOCK * step:
+            with self.strides(name, start, n, step):
+                yield
+            return
+        if name != start:
+            self.k(f"{name} = {start}")
+        with self.in_blocks(long), self.k.block(f"while {name} < {n}:"), \
+                self.one_block(long):
+            self.k(f"stop = min({name} + {BLOCK * step}, {n})")
+            with self.strides(name, name, "stop", step):
+                yield
 
     @contextmanager
     def strides(self, name, start, stop, step):

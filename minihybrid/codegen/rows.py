@@ -38,6 +38,7 @@ class RowWriter:
         self.kept = [i for i in range(len(self.shape)) if i not in self.gone]
         self.n_gone = [self.shape[i] for i in sorted(self.gone)]
         self.known = {}  # literals, and what is one number of the row -> name
+        self.partial = {}  # reduction -> where the sum of a block is, inside of it
         self.write()
 
     # -- places
@@ -97,10 +98,54 @@ class RowWriter:
                         self.k(f"{name} = {text}")
                         self.known[text] = name
 
+    # -- sums of many numbers: the sum of a block is added to that of the row, and what
+    # rounding loses there is added up beside
+    @contextmanager
+    def in_blocks(self, long):
+        """Around the loop over blocks."""
+        self.lost = {node: self.beside(node, 0) for node in long}
+        with self.columns():
+            self.zero(self.lost)
+        yield
+        with self.columns():
+            for node in long:
+                self.k(f"{self.accumulator(node)} += {self.lost[node]}")
+
+    @contextmanager
+    def one_block(self, long):
+        """Around the loop over the numbers of a block."""
+        wholes = {node: self.accumulator(node) for node in long}
+        self.partial = {node: self.beside(node, 1) for node in long}
+        partial = self.partial
+        with self.columns():
+            self.zero(partial)
+        yield
+        self.partial = {}
+        with self.columns():
+            for node, whole in wholes.items():
+                text = f"{self.lost[node]} += lost({whole}, {partial[node]})"
+                self.k(self.k.translate(text, node.specs[0].dtype))
+                self.k(f"{whole} += {partial[node]}")
+
+    def zero(self, sums):
+        """Begin to add up."""
+        for node, name in sums.items():
+            self.k(f"{name} = {self.k.translate('T(0)', node.specs[0].dtype)}")
+
+    def beside(self, node, i):
+        """Where what is lost of a sum is, or the sum of a block: i is 0 or 1."""
+        if not self.across or self.in_registers:
+            return self.k.name(("lost", "part")[i])
+        return self.in_work(len(self.rows.slots) + 2 * self.rows.blocks.index(node) + i)
+
+    def columns(self):
+        """The rows that are computed at once: here one."""
+        return nullcontext()
+
     # -- one reduction
     def start(self, node):
         """The first value of a reduction's accumulator."""
-        start, _, _ = node.op.reduce
+        start = node.op.reduce.start
         text = self.k.translate(
             f"T({start})" if start in RANKS else start, node.specs[0].dtype)
         if self.in_registers:
@@ -109,7 +154,7 @@ class RowWriter:
 
     def accumulator(self, node):
         """Where a reduction adds up."""
-        return self.known[node]
+        return self.partial.get(node) or self.known[node]
 
     def ranked(self, node, text):
         """What is compared or added up of an element."""
@@ -117,13 +162,16 @@ class RowWriter:
 
     def add(self, node, value):
         """One element more."""
-        _, combine, _ = node.op.reduce
         acc, x = self.accumulator(node), self.ranked(node, value)
         if not x.isidentifier():
             x = self.k.name("x")
             self.k(f"{x} = {self.ranked(node, value)}")
-        text = combine.format(a=x, acc=acc)
+        text = self.combined(node, acc, x)
         self.k(f"{acc} = {self.k.translate(text, node.specs[0].dtype)}")
+
+    def combined(self, node, acc, x):
+        """The text of a reduction's result so far, with one element more."""
+        return node.op.reduce.combine.format(a=x, acc=acc)
 
 
 class RowLoops(RowWriter):
@@ -154,15 +202,18 @@ class RowLoops(RowWriter):
             return f"{self.k.outs[out]}[{self.flat(node)}]"
         n, tile = self.frame.n, self.rows.tile
         if node in self.stats:
-            at = (len(self.rows.saved) * n + self.rows.slots.index(node)) * tile
-        else:
-            inside = iter(row_major(self.n_gone))
-            at = self.place(self.rows.saved.index(node) * n, [
-                next(inside) if i in self.gone else 0 for i in range(len(self.shape))])
-            if self.across:
-                at = f"({at}) * {tile}" if " " in at else f"{at} * {tile}"
-        across = f"{at} + {self.column}" if at else self.column
-        return f"work[{across if self.across else at}]"
+            return self.in_work(self.rows.slots.index(node))
+        inside = iter(row_major(self.n_gone))
+        at = self.place(self.rows.saved.index(node) * n, [
+            next(inside) if i in self.gone else 0 for i in range(len(self.shape))])
+        if self.across:
+            at = f"({at}) * {tile}" if " " in at else f"{at} * {tile}"
+        return f"work[{at} + {self.column}]" if self.across else f"work[{at}]"
+
+    def in_work(self, slot):
+        """A number for each row of a tile, behind the elements that wait."""
+        at = (len(self.rows.saved) * self.frame.n + slot) * self.rows.tile
+        return f"work[{f'{at} + ' * (at > 0)}{self.column}]"
 
     # -- loops
     @contextmanager
@@ -196,11 +247,6 @@ class RowLoops(RowWriter):
                     values[node, 0] = self.found(values, node.inputs[0], node)
                 else:
                     self.k.scalars([node], values, f"({self.flat(node)})", self.read)
-                    if node.specs[0].dtype.kind == "f" and not self.across:
-                        # One division a row must not become one for each element.
-                        name = self.k.name("v")
-                        self.k(f"{name} = settled({values[node, 0]})")
-                        values[node, 0] = name
                 waits = (node, 0) in self.k.outs or node in self.rows.slots
                 if waits and not (node.op.reduce and self.across):  # it is there
                     self.k(f"{self.waits_at(node)} = {values[node, 0]}")
@@ -220,14 +266,31 @@ class RowLoops(RowWriter):
         with self.columns() if sums else nullcontext():
             for node in sums:
                 self.start(node)
-        with self.k.loops([(f"k{i}", self.shape[i]) for i in sorted(self.gone)]), \
-                self.columns():
+        with self.elements([n for n in sums if n in rows.blocks]):
             values = dict(self.known)
             self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
             for node in sums:
                 self.add(node, self.found(values, node.inputs[0], node))
             for node in outs:  # last: what has waited there is read
                 self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+
+    @contextmanager
+    def elements(self, long):
+        """The loops over the row; where sums are long, over its blocks, and over each.
+        """
+        k, ranges = self.k, [(f"k{i}", self.shape[i]) for i in sorted(self.gone)]
+        if not long:
+            with k.loops(ranges), self.columns():
+                yield
+            return
+        axis, step = cut(self.n_gone, self.frame.block)
+        name, stop = ranges[axis]
+        end = f"b + {step}" if stop % step == 0 else f"min(b + {step}, {stop})"
+        with self.in_blocks(long), k.loops(ranges[:axis]), \
+                k.block(f"for b in range(0, {stop}, {step}):"), self.one_block(long):
+            with k.block(f"for {name} in range(b, {end}):"), \
+                    k.loops(ranges[axis + 1:]), self.columns():
+                yield
 
     def is_kept(self, node):
         """Whether an element of the row is written to memory."""
@@ -237,11 +300,22 @@ class RowLoops(RowWriter):
     # -- one reduction
     def accumulator(self, node):
         """Where a reduction adds up: a scalar, or one number for each row of a tile."""
-        return self.waits_at(node) if self.across else super().accumulator(node)
+        return super().accumulator(node) if not self.across else \
+            self.partial.get(node) or self.waits_at(node)
+
+    def combined(self, node, acc, x):
+        """In any order, where the compiler chooses how a row in one piece is cut."""
+        return f"{node.op.reduce.free}({acc}, {x})" if self.is_free(node) else \
+            super().combined(node, acc, x)
+
+    def is_free(self, node):
+        """Whether the compiler may choose the order of a row's numbers."""
+        return node.op.reduce.free and node.specs[0].dtype.kind == "f" \
+            and not self.across
 
     def ranked(self, node, text):
         """A float whose largest or smallest is wanted, as a number that compares."""
-        rank = RANKS.get(node.op.reduce[0])
+        rank = RANKS.get(node.op.reduce.start)
         float_ = node.specs[0].dtype.kind == "f"
         return f"{rank}({text})" if rank and float_ and not self.across else text
 
@@ -250,11 +324,28 @@ class RowLoops(RowWriter):
         acc = self.accumulator(node)
         if self.ranked(node, acc) != acc:
             acc = f"unrank({acc})"
+        elif self.is_free(node):  # in C it has more digits
+            acc = self.k.translate(f"T({acc})", node.specs[0].dtype)
         if not acc.isidentifier():
             name = self.k.name("v")
             self.k(f"{name} = {acc}")
             return name
         return acc
+
+
+def cut(lengths, most):
+    """Which of some loops, one in another, to cut into pieces, and of how many turns,
+    so that a piece has no more turns in all than `most`.
+
+    >>> cut((10, 100, 30), 128), cut((5, 1000), 128), cut((7, 200), 7)
+    ((1, 4), (1, 128), (1, 7))
+    """
+    inner = 1
+    for axis in reversed(range(len(lengths))):
+        if inner * lengths[axis] > most:
+            return axis, max(most // inner, 1)
+        inner *= lengths[axis]
+    return None
 
 
 def joined(shape, gone, reads):

@@ -15,15 +15,13 @@ from numba.extending import intrinsic
 
 from minihybrid.codegen.device import compiled
 
-# Never nnan or ninf: they are numbers. Nor arcp: 1 / sqrt(0) would be NaN. Nor afn: the
-# power of a whole number would be a call that no library has, which ends the process.
-FAST = {"reassoc", "contract", "nsz"}
-OPTIONS = {"error_model": "numpy", "fastmath": FAST}
-# For functions whose rounding errors cancel on purpose: (u - 1) - x must not be
-# simplified.
-EXACT = {"error_model": "numpy", "fastmath": {"contract"}}
+# A kernel computes what NumPy does, bit for bit: each operation is rounded, in the
+# order that is written. What may have another order says so: `add_up`, `multiply_up`.
+OPTIONS = {"error_model": "numpy"}
+# Our own functions, whose last digit is ours, may round a product and a sum together.
+CONTRACT = OPTIONS | {"fastmath": {"contract"}}
 # For functions that become part of a loop, which only then is computed in vectors.
-INLINE = EXACT | {"forceinline": True}
+INLINE = CONTRACT | {"forceinline": True}
 
 
 @intrinsic
@@ -119,19 +117,26 @@ def root(typing, number):
     return number(number), codegen
 
 
-@intrinsic
-def settled(typing, number):
-    """The number itself, computed where it stands.
+def _in_any_order(operation):
+    """A function that takes one number more into a sum or product of many.
 
-    Without this, LLVM makes x / y of x * (1 / y), a division for each x.
+    The compiler may use several registers, each for a part of them; and a product that
+    a sum takes in need not be rounded before.
     """
-    def codegen(context, builder, signature, args):
-        kind = args[0].type
-        name = f"llvm.arithmetic.fence.{kind.intrinsic_name}"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind]), name)
-        return builder.call(function, args)
-    return number(number), codegen
+    @intrinsic
+    def take(typing, sum, x):
+        def codegen(context, builder, signature, args):
+            if isinstance(sum, types.Integer):
+                return getattr(builder, operation)(*args)
+            if getattr(args[1], "opname", "") == "fmul":
+                args[1].flags.append("contract")
+            return getattr(builder, f"f{operation}")(
+                *args, flags=("reassoc", "contract"))
+        return sum(sum, sum), codegen
+    return take
+
+
+add_up, multiply_up = _in_any_order("add"), _in_any_order("mul")
 
 
 def polynomial(*coefficients):
@@ -151,18 +156,26 @@ def polynomial(*coefficients):
     return horner
 
 
+@njit(**INLINE)
+def mod(a, b):
+    """The remainder of a / b with the sign of b, also of 0."""
+    rest = np.mod(a, b)
+    return signed(rest, b) if rest == 0 else rest
+
+
 tgamma = types.ExternalFunction("tgamma", types.float64(types.float64))
 
 
-@njit(**EXACT)
+@njit(**CONTRACT)
 def gamma(x):
     """The gamma function, from the C library; Numba's own lives in Numba."""
     return tgamma(float(x))
 
 
-# A sigmoid becomes part of a loop; the others stay calls.
-sigmoid = compiled(njit(**INLINE))["sigmoid"]
-_CALLED = compiled(njit(**EXACT), gamma=gamma)
+# These become part of a loop; the others stay calls.
+_INSIDE = compiled(njit(**INLINE))
+sigmoid, lost, lost32 = map(_INSIDE.get, ("sigmoid", "lost", "lost32"))
+_CALLED = compiled(njit(**CONTRACT), gamma=gamma)
 cbrt, erfinv, polygamma = map(_CALLED.get, ("cbrt", "erfinv", "polygamma"))
 whole_div, whole_mod, whole_power = map(
     _CALLED.get, ("whole_div", "whole_mod", "whole_power"))

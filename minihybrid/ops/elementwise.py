@@ -117,7 +117,8 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
         return infer
 
     pair_rule = rule | {"divisor": False}
-    call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')"
+    call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')" \
+        * isinstance(ufunc, np.ufunc)
     family = {"doc": doc, "expr": expr, "numpy": call, "rises": rises,
               "whole": whole and whole_expr}
     register(elemwise, *aliases, **family, inputs=("lhs", "rhs"), eager=eager,
@@ -191,7 +192,17 @@ def _power_by_exponent(g, y, a, b):
     return g * choose(y, y * rate, zeros_like(y))
 
 
-binary("power", np.power, "power({a}, {b})",
+def _power_eager(a, b):
+    """NumPy's power; of one exponent 0.5 it takes roots, which know no minus infinity.
+    """
+    out = np.power(a, b)
+    if out.dtype.kind == "f" and np.any(np.equal(b, 0.5)):
+        root = np.where(np.equal(a, -np.inf), np.inf, out + 0)  # -0 has the root 0
+        out = np.where(np.equal(b, 0.5), root, out).astype(out.dtype)
+    return out
+
+
+binary("power", _power_eager, "power({a}, {b})",
        _power_by_base, _power_by_exponent,
        "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar",
        ("_Power",), neutral=1, whole=("whole_power(U({a}), {b})", whole_power))

@@ -365,6 +365,6 @@ def _exact_sums(k, planes, s, out):
             k.depth += 1
             at.append(f"i{d} * {step}")
         k(f"at = {' + '.join(at)}")
-        k("sum_ += work[x + at] * rows[row + at]")
+        k("sum_ = add_up(sum_, work[x + at] * rows[row + at])")
         k.depth = depth
         k(f"{out}[((g * {n_rows} + o) * {n_channels} + c) * {n_taps} + t] += sum_")

@@ -66,9 +66,9 @@ arccosh = unary("arccosh", np.arccosh, "acosh(T({a}))",
                 lambda g, y, a: g * rsqrt(a * a - 1.0), "The inverse of cosh.")
 arctanh = unary("arctanh", np.arctanh, "atanh(T({a}))",
                 lambda g, y, a: g / (1.0 - a * a), "The inverse of tanh.")
-degrees = unary("degrees", np.degrees, f"T({{a}}) * T({180 / math.pi!r})",
+degrees = unary("degrees", np.degrees, f"T({{a}}) * (T(180) / T({math.pi!r}))",
                 lambda g, y, a: g * (180 / math.pi), "An angle in degrees.")
-radians = unary("radians", np.radians, f"T({{a}}) * T({math.pi / 180!r})",
+radians = unary("radians", np.radians, f"T({{a}}) * (T({math.pi!r}) / T(180))",
                 lambda g, y, a: g * (math.pi / 180), "An angle in radians.")
 
 # -- roots and logarithms --------------------------------------------------------------
@@ -205,16 +205,21 @@ hard_sigmoid = register(
 
 
 def _smooth_l1_eager(data, *, scalar):
-    wide = data if data.dtype.kind == "f" else data.astype(np.float64)
-    size, sigma = np.abs(wide), np.float64(scalar * scalar)
-    out = np.where(size < 1 / sigma, 0.5 * sigma * wide * wide, size - 0.5 / sigma)
-    return out.astype(data.dtype)
+    kind = data.dtype.type if data.dtype.kind == "f" else np.float64
+    (half, end, less), x = map(kind, _parabola(scalar)), data.astype(kind)
+    size = np.abs(x)
+    return np.where(size < end, half * x * x, size - less).astype(data.dtype)
+
+
+def _parabola(scalar):
+    """s^2 / 2, where the parabola ends, and what is taken off behind it."""
+    with np.errstate(all="ignore"):  # of 0 all numbers are on the parabola
+        sigma = np.float64(scalar * scalar)
+        return float(0.5 * sigma), float(1 / sigma), float(0.5 / sigma)
 
 
 def _smooth_l1_expr(scalar):
-    with np.errstate(all="ignore"):  # of 0 all numbers are on the parabola
-        sigma = np.float64(scalar * scalar)
-        half, end, less = (float(n) for n in (0.5 * sigma, 1 / sigma, 0.5 / sigma))
+    half, end, less = _parabola(scalar)
     return (f"T(F({half!r}) * F({{a}}) * F({{a}})) if abs(F({{a}})) < F({end!r}) "
             f"else T(abs(F({{a}})) - F({less!r}))")
 

@@ -276,9 +276,11 @@ def _cholesky_cpu(k, data, out):
     n = data.shape[-1]
     with k.loop("batch", data.size // max(n * n, 1)), k.loop("r", n), k.loop("c", n):
         at = f"batch * {n * n}"
-        k(f"total = T({data}[{at} + r * {n} + c]) if c <= r else T(0)")
+        k("total = T(0)")
         with k.block("for p in range(c if c <= r else 0):"):
-            k(f"total -= {out}[{at} + r * {n} + p] * {out}[{at} + c * {n} + p]")
+            k(f"total = add_up(total, {out}[{at} + r * {n} + p] * "
+              f"{out}[{at} + c * {n} + p])")
+        k(f"total = T({data}[{at} + r * {n} + c] - total) if c <= r else T(0)")
         k(f"{out}[{at} + r * {n} + c] = (total if c > r else sqrt(total) if c == r "
           f"else total / {out}[{at} + c * {n} + c])")
 

@@ -19,6 +19,9 @@ from minihybrid.ops.shapes import axes_of, row_major
 
 ROW_NBYTES = 2**18  # so much stays in the second-level cache until it is read again
 ACROSS = 256  # so many rows that lie across at least, for long runs through memory
+# So many numbers are added up before the sum is added to that of others. Of a row in
+# one piece each lane of a register takes a few of them; of rows that lie across, all.
+BLOCK, BLOCK_ACROSS = 1024, 128
 
 
 def is_map(node):
@@ -87,6 +90,11 @@ class Frame:
         loop can be cut in pieces.
         """
         return size_of(self.kept) == 1 and 4 * self.n > ROW_NBYTES
+
+    @property
+    def block(self):
+        """How many numbers of a row are added up to one sum, at most."""
+        return BLOCK_ACROSS if self.across else BLOCK
 
     def is_stat(self, shape):
         """Whether an array may hold one number a row."""
@@ -164,6 +172,8 @@ class Rows:
     depth:   node -> how many passes over the row must be done before.
     stats:   nodes that are one number a row.
     slots:   those that wait in `work`, one for each row of a tile that lies across.
+    blocks:  sums of so many floats that they are added up in blocks; across, a block's
+             sum, and what rounding has lost of the whole, are in `work`, too.
     waiting: nodes that are an element of the row, and are read again in a later pass.
     lent:    those of them that wait in an output, until it is written -> the output.
     saved:   those that wait in `work`; others are outputs, or computed again.
@@ -190,8 +200,11 @@ class Rows:
         self.slots = [n for n in self.stats if frame.across and (n, 0) not in heads
                       and (n.op.reduce or n in again)]
         self.tile = self._tile() if frame.across else 1
-        self.scratch = ((len(self.saved) * frame.n + len(self.slots)) * self.tile,
-                        self.dtype)
+        self.blocks = [n for n in self.stats if frame.n > frame.block
+                       and n.op.reduce and n.op.reduce.rounds
+                       and n.specs[0].dtype.kind == "f"]
+        self.scratch = ((len(self.saved) * frame.n + len(self.slots)
+                         + 2 * len(self.blocks) * frame.across) * self.tile, self.dtype)
 
     def _as_late_as_possible(self, nodes, heads):
         """node -> the passes that read it; its own becomes the first of them."""

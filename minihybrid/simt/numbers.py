@@ -143,7 +143,7 @@ math = SimpleNamespace(
        for name in SOMETIMES},
     gamma=keeping(exact.gamma, gamma_beyond),
     lgamma=keeping(exact.lgamma, lambda x: exact.inf),
-    # On a GPU, Numba gives floats here.
-    floor=keeping(exact.floor, lambda x: x), ceil=keeping(exact.ceil, lambda x: x),
+    # On a GPU, Numba gives floats here, also -0.0.
+    floor=keeping(np.floor, lambda x: x), ceil=keeping(np.ceil, lambda x: x),
     isnan=exact.isnan, isinf=exact.isinf, isfinite=exact.isfinite,
     pi=exact.pi, e=exact.e, inf=exact.inf, nan=exact.nan)
