@@ -146,7 +146,8 @@ def answers(function, arrays, target):
 def test_the_exact_operators_are_most():
     names = {op.name for op, *_ in CHOSEN}
     assert {"elemwise_add", "_div_scalar", "sqrt", "_where", "floor", "clip", "_mod",
-            "_squared_distance", "rsqrt", "softsign", "Cast"} <= names and len(names) > 60
+            "_squared_distance", "rsqrt", "softsign", "Cast"} <= names
+    assert len(names) > 60
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
@@ -193,7 +194,7 @@ def composition(seed, n_steps=60):
     return function
 
 
-@pytest.mark.parametrize("seed, dtype", enumerate(("float32", "float64")))
+@pytest.mark.parametrize("seed, dtype", [(0, "float32"), (1, "float64")])
 def test_a_composition_gives_the_bits_of_numpy(seed, dtype):
     program, arrays = composition(seed), pairs(dtype)
     wanted = run(program, arrays)

@@ -53,9 +53,9 @@ IMPORTS = {  # module -> what generated text may use of it
         "acosh32 asinh32 atanh32 cbrt32 cosh32 erf32 exp32 expm1_32 log10_32 log1p32 "
         "log2_32 log32 power32 sigmoid32 sinh32 tanh32",
     "minihybrid.codegen.scalar":
-        "add_up below bits24 cbrt draw_gamma draw_poisson erfinv gamma gauss lost lost32 "
-        "mod multiply_up polygamma rank_down rank_up root sigmoid unit unrank whole_div "
-        "whole_mod whole_power",
+        "add_up below bits24 cbrt draw_gamma draw_poisson erfinv gamma gauss lost "
+        "lost32 mod multiply_up polygamma rank_down rank_up root sigmoid unit unrank "
+        "whole_div whole_mod whole_power",
     "minihybrid.codegen.vector":
         "fma get inner load outer put put_totals splat store tile total transpose",
 }

@@ -318,7 +318,8 @@ def _scale(data, axis, kind):
     top = max_(abs_(block_grad(data)), axis=axis, keepdims=True)
     one = ones_like(top)
     large, small = 2.0 ** (half - half // 3), 2.0 ** (half // 3 - half)
-    return where(top > large, one * small ** 2, where(top < small, one * large ** 2, one))
+    upwards = where(top < small, one * large ** 2, one)
+    return where(top > large, one * small ** 2, upwards)
 
 
 norm = register(
