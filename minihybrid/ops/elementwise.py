@@ -177,6 +177,7 @@ binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
        "_mod", "_mod_scalar", "_rmod_scalar",
        whole=("whole_mod({a}, {b})", np.mod), divisor=True)
 
+
 def _power_by_base(g, y, a, b):
     """b a^(b - 1); 0 where b is 0, also where a is."""
     if not hasattr(b, "level"):
