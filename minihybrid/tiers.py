@@ -159,8 +159,12 @@ class Preparer:
         """Let the thread make a plan, if it is still wanted then."""
         self.jobs.put((time.monotonic(), weakref.ref(tiers)))
         if self.start.acquire(blocking=False):  # once
-            threading.Thread(target=self._work, daemon=True,
-                             name="minihybrid compiles plans").start()
+            try:
+                threading.Thread(target=self._work, daemon=True,
+                                 name="minihybrid compiles plans").start()
+            except RuntimeError as error:  # there are as many as the system allows
+                self.start.release()
+                tiers.error = error
 
     def _work(self):
         while True:

@@ -195,6 +195,28 @@ if pid:
     assert done.stdout.strip() == "both"
 
 
+@pytest.mark.parametrize("wait", ["0", "1"])
+def test_where_no_thread_can_be_started_the_answer_comes_all_the_same(wait, tmp_path):
+    code = """
+import threading, minihybrid as mx
+
+def refuse(_):
+    raise RuntimeError("can't start new thread")
+
+threading.Thread.start = refuse
+f = mx.function(lambda a: mx.nd.tanh(a) * 3 + 1)
+print([float(f(mx.nd.zeros(1 << 20)).asnumpy().max()) for _ in range(3)],
+      *(p.target for p in f.plans.values()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "MINIHYBRID_WAIT": wait, "MINIHYBRID_NUM_THREADS": "2",
+             "MINIHYBRID_CACHE_DIR": str(tmp_path)})
+    target, n_warnings = ("numpy", 1) if wait == "0" else ("cpu", 0)
+    assert done.stdout == f"[1.0, 1.0, 1.0] {target}\n", done.stderr
+    assert done.stderr.count("can't start new thread; NumPy goes on") == n_warnings
+
+
 FORKS = """
 import os, random, signal, sys, threading, time
 import minihybrid as mx

@@ -203,8 +203,12 @@ def _compile(wanted):
                 except Exception as error:
                     done.put((symbol, error))
 
-    for _ in range(min(cores(), -(-len(wanted) // 2))):
-        threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
+    try:
+        for _ in range(min(cores(), -(-len(wanted) // 2))):
+            threading.Thread(target=work, daemon=True,
+                             name="minihybrid compiles").start()
+    except RuntimeError:  # there are as many as the system allows
+        work()
     with _progress_bar(len(wanted)) as advance:
         while len(codes) < len(wanted):
             symbol, code = done.get()

@@ -8,6 +8,7 @@ for a helper to wake up: one that comes too late finds nothing left to do.
 What is left out: choosing the processors on which threads run.
 """
 
+import contextlib
 import functools
 import os
 import queue
@@ -36,10 +37,13 @@ def together(function, args, n_steps):
 @functools.cache
 def _helpers():
     """The queues of threads that wait for jobs; made when first needed."""
-    queues = [queue.SimpleQueue() for _ in range(threads() - 1)]
-    for number, jobs in enumerate(queues, 1):
-        threading.Thread(target=_help, args=(jobs, number), daemon=True,
-                         name=f"minihybrid helper {number}").start()
+    queues = []
+    with contextlib.suppress(RuntimeError):  # there are as many as the system allows
+        for number in range(1, threads()):
+            jobs = queue.SimpleQueue()
+            threading.Thread(target=_help, args=(jobs, number), daemon=True,
+                             name=f"minihybrid helper {number}").start()
+            queues.append(jobs)
     return queues
 
 
