@@ -135,8 +135,8 @@ class Builder:
                               "outside of the net")
         if name != "mod":  # these leave the whole numbers
             wide = np.dtype("f4" if name == "atan2" else "f8")  # as ONNX Runtime can
-            args = [v if v.dtype.kind == "f" else self.draft.cast(v, wide)
-                    for v in args]
+            args = [v if v.dtype.kind == "f" == self.dtype.kind else
+                    self.draft.cast(v, wide) for v in args]
         return COMPOSED[name](Math(self.draft), *args)
 
 
