@@ -370,6 +370,8 @@ class Op:
     expr: str | Callable | None = None          # elementwise: one scalar of the output
     whole: str | Callable | None = None         # the same of whole numbers, if it is
                                     # another; a function is given their dtype, too
+    file: tuple | None = None       # (name, attributes) in files, if MXNet's operator
+                                    # that does this is called otherwise
     reduce: tuple | None = None     # many numbers to one, as `ops.reduce.Steps` says
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
     cpu: Callable | None = None     # loops, where the three above are not enough

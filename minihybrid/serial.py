@@ -44,7 +44,7 @@ def tojson(symbol):
         if node.op is None and node.values is not None:
             raise FileError(f"tojson: '{node.name}' is a constant array, which has no "
                             "place in a graph file; make it a parameter")
-        entry = {"op": node.op.name if node.op else "null",
+        entry = {"op": node.op and called(node.op)[0] or "null",
                  "name": node.name or names[node] * (node.op is not None)}
         attrs = file_attrs(node)
         if attrs:
@@ -72,7 +72,12 @@ def file_attrs(node):
     if node.op.variadic:
         key = "num_arrays" if "num_arrays" in node.op.attrs else "num_args"
         attrs[key] = str(len(node.inputs))
-    return attrs | (node.info or {})
+    return attrs | called(node.op)[1] | (node.info or {})
+
+
+def called(op):
+    """(name, attributes) by which MXNet knows an operator."""
+    return op.file or (op.name, {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -386,7 +386,8 @@ def test_json_round_trip_keeps_graph_and_answer(op):
         symbol = sym.Group(apply(case, inputs) if inputs else
                            [Symbol.interpret(op, [], op.normalize(dict(case.attrs)))])
         again = fromjson(tojson(symbol))
-        assert Graph.of(again).show() == Graph.of(symbol).show(), case
+        if not op.file:  # it comes back as that operator of MXNet
+            assert Graph.of(again).show() == Graph.of(symbol).show(), case
         answers = []
         for s in (symbol, again):
             answers.append(expand(Graph.of(s), True).evaluate(

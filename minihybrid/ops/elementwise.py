@@ -71,7 +71,7 @@ def literal(value):
 
 # -- two inputs ------------------------------------------------------------------------
 def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=(),
-           neutral=None, rises=False, whole=None, **rule):
+           neutral=None, rises=False, whole=None, files=(), **rule):
     """Enter one operation under its elementwise, broadcasting and scalar names.
 
     `da` and `db` give the gradient of the first and the second input from
@@ -79,6 +79,8 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
 
     neutral: the scalar on the right that changes nothing; no negative zero.
     whole:   (expression, NumPy's function) of whole numbers, if these are others.
+    files:   what MXNet calls it with two arrays, with a scalar, and with one first, if
+             those names are others.
     rule:    what `fits` asks of dtypes and scalars.
     """
     whole_expr, function = whole or (expr, ufunc)
@@ -117,10 +119,11 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
         return infer
 
     pair_rule = rule | {"divisor": False}
+    file, by_scalar, from_scalar = [(n, {}) for n in files] or [None] * 3
     call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')" \
         * isinstance(ufunc, np.ufunc)
     family = {"doc": doc, "expr": expr, "numpy": call, "rises": rises,
-              "whole": whole and whole_expr}
+              "whole": whole and whole_expr, "file": file}
     register(elemwise, *aliases, **family, inputs=("lhs", "rhs"), eager=eager,
              infer=infer_same, grad=elemwise_grad)
     register(f"broadcast_{name}", **family, inputs=("lhs", "rhs"), eager=eager,
@@ -132,14 +135,16 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
         text = text.replace(second, "{number}").replace(first, "{a}")
         return lambda *_, scalar: text.replace("{number}", literal(scalar))
 
-    register(scalar, **one, eager=scalar_eager, pair=(f"broadcast_{name}", False),
+    register(scalar, **one, file=by_scalar, eager=scalar_eager,
+             pair=(f"broadcast_{name}", False),
              infer=infer_scalar(scalar, **rule), numpy=call.replace("{b}", "{scalar}"),
              expr=with_number(expr), whole=whole and with_number(whole_expr),
              keeps=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
              grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),))
     if rscalar:
         swap = "{b}", "{a}"
-        register(rscalar, **one, eager=rscalar_eager, pair=(f"broadcast_{name}", True),
+        register(rscalar, **one, file=from_scalar, eager=rscalar_eager,
+                 pair=(f"broadcast_{name}", True),
                  infer=infer_scalar(rscalar, **pair_rule),
                  numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
                  expr=with_number(expr, *swap),
@@ -225,7 +230,7 @@ for _name, _ufunc, _sign in (
 
 # -- one input -------------------------------------------------------------------------
 def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None, whole=None,
-          bools=True, rises=False):
+          bools=True, rises=False, file=None):
     """Enter a function of one number; `floats` turn whole numbers to float32.
 
     whole:   (expression, NumPy's function) of whole numbers, if these are others.
@@ -239,7 +244,7 @@ def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None, who
     whole_expr, function = whole or (None, None)
     is_ufunc = isinstance(ufunc, np.ufunc)
     return register(name, *aliases, inputs=("data",), infer=infer, expr=expr,
-                    whole=whole_expr,
+                    whole=whole_expr, file=file,
                     eager=Ufunc(ufunc, floats, function)
                     if is_ufunc or whole else ufunc, rises=rises,
                     numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')"
@@ -315,6 +320,7 @@ softrelu = unary(
     "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))",
     lambda g, y, a: g * sigmoid(a),
     "y = log(1 + exp(a)), without overflow.",
+    file=("Activation", {"act_type": "softrelu"}),
 )
 softsign = unary("softsign", _softsign_eager, "T({a}) / (T(1) + abs(T({a})))",
                  lambda g, y, a: g / square(abs_(a) + 1.0), "y = a / (1 + |a|).")

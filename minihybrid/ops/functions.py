@@ -175,6 +175,7 @@ binary("arctan2", np.arctan2, "atan2({a}, {b})",
        lambda g, y, a, b: g * b / (a * a + b * b),
        lambda g, y, a, b: -g * a / (a * a + b * b), "The angle of the point (b, a).",
        "_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
+       files=("_npi_arctan2", "_npi_arctan2_scalar", "_npi_rarctan2_scalar"),
        whole=(WHOLE.format("atan2"), whole_function(np.arctan2)))
 for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} != 0"),
                      ("xor", "({a} != 0) != ({b} != 0)")):
