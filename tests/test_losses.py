@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minihybrid import AttrError, autograd, gluon, nd
+from minihybrid import AttrError, autograd, gluon, nd, sym
 from minihybrid.gluon import loss as losses
 
 CASES = json.loads((Path(__file__).parent / "golden/training/losses.json").read_text())
@@ -125,3 +125,12 @@ def test_short_names():
 def test_an_unknown_label_format_is_an_error():
     with pytest.raises(AttrError, match="label_format='ternary', but 'signed' or"):
         gluon.loss.LogisticLoss(label_format="ternary")
+
+
+@pytest.mark.parametrize("loss", [gluon.loss.SigmoidBCELoss(),
+                                  gluon.loss.LogisticLoss()])
+def test_files_of_losses_have_mxnets_name_of_softrelu(loss):
+    text = loss(sym.var("pred"), sym.var("label")).tojson()
+    assert '"op": "Activation"' in text and '"act_type": "softrelu"' in text
+    assert '"op": "Activation"' in sym.softrelu(sym.var("x")).tojson()
+    assert "_npi_arctan2" in sym.broadcast_arctan2(sym.var("x"), sym.var("y")).tojson()
