@@ -5,7 +5,8 @@ Gives:   the records; `reduce` in a record says how a loop starts, goes on and e
 
 The rule of Gluon's legacy arrays is kept: there are no arrays without axes, so the sum
 of everything has shape (1,).
-What is left out: pairwise summation in compiled loops.
+Long sums are added up in blocks: eagerly here, in loops as `codegen.rows` writes them.
+What is left out: the same for products of many numbers.
 """
 
 import math
