@@ -26,6 +26,7 @@ from importlib.metadata import version
 from minihybrid.op import HybridError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+CLOSED = set()  # folders whose way was found closed: nobody else can open it again
 
 
 def cache_dir():
@@ -82,8 +83,10 @@ def _folder():
         _warn("this user has no home folder; set MINIHYBRID_CACHE_DIR")
         raise FileNotFoundError
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if not (_trusted(os.stat(folder)) and _reached(os.path.normpath(folder))
-            and _reached(os.path.realpath(folder))):
+    if folder not in CLOSED and _reached(os.path.normpath(folder)) \
+            and _reached(os.path.realpath(folder)):
+        CLOSED.add(folder)
+    if not _trusted(os.stat(folder)) or folder not in CLOSED:
         _warn(f"the folder {folder!r}, or one above it, belongs to another user, or "
               "others may write there; say `chmod go-w` or set MINIHYBRID_CACHE_DIR")
         raise PermissionError(folder)
