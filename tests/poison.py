@@ -9,13 +9,18 @@ from unittest import mock
 
 import numpy as np
 
-from minihybrid import plan, reuse
+from minihybrid import devicearray, plan, reuse
 
 
 def poisoned(array):
     """The array, all bits set."""
     array.reshape(-1).view(np.uint8)[...] = 255
     return array
+
+
+def aligned(shape, dtype):
+    """A new arena."""
+    return poisoned(devicearray.aligned(shape, dtype))
 
 
 class Pool(list):
@@ -45,12 +50,6 @@ class NumPy:
 @contextmanager
 def plans():
     """Inside this `with` block all memory of plans is poisoned before each call."""
-    new_arena = plan.Plan._new_arena.fget
-
-    def poisoned_arena(self):
-        make = new_arena(self)
-        return lambda: poisoned(make())
-
     def runner(self, function, make=plan.Plan._runner):
         self.pool = Pool(self.pool)
         return make(self, function)
@@ -58,6 +57,5 @@ def plans():
     with mock.patch.object(plan, "np", NumPy()), \
             mock.patch.object(plan, "Reuse", Reuse), \
             mock.patch.object(plan.Plan, "_runner", runner), \
-            mock.patch.object(plan.Plan, "_new_arena",
-                              property(poisoned_arena)):
+            mock.patch.object(plan, "aligned", aligned):
         yield

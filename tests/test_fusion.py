@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import plain
 import pytest
+from test_standalone import answers, build, needs_cc
 
 import minihybrid
 from minihybrid import autograd, nd, simulated_gpu, sym
+from minihybrid.codegen.c import c_file, weights_file
 from minihybrid.device import device_of
 from minihybrid.devicearray import placed
 from minihybrid.gluon import loss, nn
@@ -84,6 +86,24 @@ ELSEWHERE = {
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_a_row_that_is_read_elsewhere_is_in_memory_before(name):
     assert_same(ELSEWHERE[name], SQUARE)
+
+
+@needs_cc
+def test_rows_that_are_read_elsewhere_in_c(tmp_path):
+    def run(x):
+        with direct():
+            return [function(sym, x) for function in ELSEWHERE.values()]
+
+    graph, _ = trace(run, {"x": Spec((3, 3), np.dtype("f4"))})
+    plan, graph = Plan(graph, []), expand(graph)
+    outs = [Spec(*spec) for spec in plan.out_specs]
+    weights = [np.float32(SQUARE), *(n.values[0] for n in plan.table.constants)]
+    (tmp_path / "net.weights").write_bytes(weights_file(weights))
+    (tmp_path / "net.c").write_text(c_file(plan, [], outs, weights))
+    build(tmp_path, "-O1")
+    wanted = graph.evaluate({"x": weights[0]})
+    for got, array in zip(answers(tmp_path, [], wanted), wanted, strict=True):
+        np.testing.assert_allclose(got, array, 1e-4, 1e-5)
 
 
 def test_divergence_of_transposed_predictions():

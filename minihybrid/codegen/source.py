@@ -255,7 +255,8 @@ class Kernel:
             operands = {}
             for letter, ref in zip("abcdefgh", node.inputs, strict=False):
                 text = values.get(ref) or load(ref, node)
-                if not (text.isidentifier() or text in values or node.op.strides):
+                if not (ref in values or text in values or text.isidentifier() or
+                        node.op.strides):
                     values[text] = self.name("v")  # two nodes may read two places
                     self(f"{values[text]} = {text}")
                 operands[letter] = values.get(text, text)
