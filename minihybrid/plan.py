@@ -10,6 +10,7 @@ import importlib.util
 import statistics
 import time
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -133,8 +134,10 @@ class Plan:
 
     def _runner(self, function):
         """What a call does around the compiled function: `caller`, names filled in."""
+        sizes = SimpleNamespace(memory=self.memory, made=self.made)  # not the plan,
+        new_arena = partial(Plan._new_arena, sizes)  # which keeps what calls this
         scope = {"function": function, "together": together, "pool": self.pool,
-                 "new_arena": self._new_arena, "empty": np.empty, "take": STREAM.take,
+                 "new_arena": new_arena, "empty": np.empty, "take": STREAM.take,
                  "contiguous": _contiguous}
         for k, (shape, dtype) in enumerate(self.out_specs):
             scope |= {f"shape{k}": shape, f"dtype{k}": dtype,
@@ -191,12 +194,8 @@ class Plan:
             return arrays, arrays
         return np.array([a.ctypes.data for a in arrays], np.uint64), arrays
 
-    @property
     def _new_arena(self):
-        """What makes an arena; it does not refer to the plan, which keeps its caller.
-        """
-        nbytes = self.memory.nbytes + self.made.nbytes_helpers
-        return partial(aligned, (nbytes,), np.uint8)
+        return aligned((self.memory.nbytes + self.made.nbytes_helpers,), np.uint8)
 
     # -- looking at it
     @property

@@ -62,7 +62,7 @@ class Entry:
         self.params, self.kind, self.again = params, kind, again
         self.device, self.program = device, program
         self.numbers, self.parts = {}, None
-        self.bound, self.version = None, -1
+        self.bound, self.version, self.states = None, -1, ()
 
     def share(self, programs, context):
         """Read the scalars as inputs, by a program that others have, too, if they may.
@@ -98,6 +98,7 @@ class Entry:
 
     def bind(self):
         """The plan tied to where the parameters lie; the first call makes it."""
+        self.states = self.tiers.states
         self.bound = self.tiers.bind(self.arrays)
         return self.bound
 

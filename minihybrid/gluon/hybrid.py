@@ -126,11 +126,10 @@ class Hybrid(Locked):
                 arrays = [a.data for a in arrays_in(args)]
             if state.recording:
                 return entry.recorded(arrays_in(args))
-            bound = entry.bound or entry.bind()
-            run, table = bound.call
+            run, table = (entry.bound or entry.bind()).call
             outs = run(arrays, table)
-            if bound.tiers.states:
-                write_states(bound.tiers.states, outs, entry.places(arrays))
+            if entry.states:
+                write_states(entry.states, outs, entry.places(arrays))
             if entry.structure is SLOT:
                 return entry.kind(outs[0])
             return restore(entry.structure, map(entry.kind, outs))
