@@ -12,7 +12,17 @@ What is left out: operators in `LEFT_OUT`, with the reasons; arrays without axes
 """
 
 from programs_draft import Draft
-from programs_rules import BY_NAME, MOVES, NAMES, ROWS, infix, is_exact, rule_of
+from programs_rules import (
+    BY_NAME,
+    MOVES,
+    NAMES,
+    ROWS,
+    SAME_SHAPE,
+    infix,
+    is_exact,
+    is_loose,
+    rule_of,
+)
 from programs_run import INFIX, Program, Step, trimmed
 
 from minihybrid.op import HybridError
@@ -40,17 +50,23 @@ def add_step(d, name):
 
 def draw(seed, n_steps=None):
     """The program of a seed."""
-    d = Draft(seed)
+    d = Draft(seed, is_loose)
     some = (4, 5, 6, 7, 8, 10) if d.chain else (1, 2, 3, 4, 5, 6, 8, 10, 14)
     n_steps = n_steps or d.rng.choice(some)
     d.new(d.shape(), role="data")
     for _ in range(40 * n_steps):
-        kinds = d.rng.choices((SIGNS, NAMES, ROWS, MOVES), (5, 7 - 5 * d.chain, 4, 4))
-        name = d.rng.choice(kinds[0])
-        n_steps -= add_step(d, name)
-        if not n_steps:
+        for kind in kinds(d):
+            n_steps -= add_step(d, d.rng.choice(kind))
+        if n_steps <= 0:
             break
     return finished(d, seed)
+
+
+def kinds(d):
+    """Of which kinds the next operators are: one of any, or several that loops join."""
+    if d.chain and d.flag(0.3):
+        return SAME_SHAPE, MOVES, [*"+-*/"], ROWS
+    return d.rng.choices((SIGNS, NAMES, ROWS, MOVES), (5, 7 - 5 * d.chain, 4, 4))
 
 
 def finished(d, seed):

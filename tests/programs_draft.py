@@ -34,7 +34,8 @@ WHOLE = ("int32", "int32", "int64", "int8", "uint8")
 class Draft:
     """A program that is being drawn."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, is_loose):
+        self.is_loose = is_loose  # whether a step adds up
         self.rng = rng = random.Random(seed)
         self.values = []   # NumPy arrays
         self.inputs = {}   # number of a value -> Input
@@ -281,6 +282,8 @@ class Draft:
         """
         step = Step(name, tuple(inputs), attrs, n_outputs)
         given = [NDArray(self.values[i]) for i in inputs]
+        if self.is_loose(step) and any(map(self.is_huge, inputs)):
+            raise ValueError("products would be infinite, except in one instruction")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outs = [out.asnumpy() for out in apply(nd, step, given)]
@@ -298,6 +301,10 @@ class Draft:
         self.steps.append((step, len(self.values)))
         self.values += outs
         return len(self.values) - len(outs)
+
+    def is_huge(self, value):
+        array = np.abs(self.values[value].astype(np.float64))
+        return array[np.isfinite(array)].max(initial=0) > 1e18
 
     def attribute(self, name, kind, value):
         """A drawn value of an attribute, by its kind; `None` where there is no rule.

@@ -80,7 +80,7 @@ def is_public(op):
 def infix(d, op):
     """An infix sign between two values, or a value and a number."""
     first = d.value()
-    if d.flag(0.6):
+    if d.flag(0.3 if d.chain else 0.6):
         attrs = {"scalar": d.scalar()}
         if d.flag(0.3):
             attrs["reversed"] = True
@@ -595,6 +595,8 @@ def batch_norm(d, op):
     v = d.float(lambda v: d.ndim(v) > 1, shape=d.shape(d.rng.choice((2, 3, 4))))
     axis = d.rng.choice((1, 1, 1, -1))
     n, kind = d.shape_of(v)[axis], str(d.values[v].dtype)
+    if not n:
+        raise ValueError("a parameter without elements")
     mean = d.new((n,), kind, role="state")
     var = d.new((n,), kind, "positive", role="state")
     return [v, d.shaped((n,), v), d.shaped((n,), v), mean, var], {
@@ -658,6 +660,7 @@ NAMES = sorted(BY_NAME)
 ROWS = sorted(set(NAMES) & set(
     "softmax softmax log_softmax softmin LayerNorm InstanceNorm BatchNorm "
     "L2Normalization norm sum sum mean mean max min prod argmax moments".split()))
+SAME_SHAPE = "softmax log_softmax softmin L2Normalization LayerNorm".split()
 MOVES = sorted(set(NAMES) & set(
     "transpose reverse swapaxes slice slice_axis reshape tile broadcast_to".split()))
 

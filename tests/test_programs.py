@@ -12,7 +12,14 @@ import pytest
 from programs import add_step, draw
 from programs_draft import Draft
 from programs_judge import Fault, check, difference
-from programs_rules import LEFT_OUT, NAMES, OPERATORS, public_names, rule_of
+from programs_rules import (
+    LEFT_OUT,
+    NAMES,
+    OPERATORS,
+    is_loose,
+    public_names,
+    rule_of,
+)
 from programs_run import Input, Program, Step, arrays_of, run, source
 from programs_shrink import shrunk
 
@@ -60,7 +67,7 @@ def test_every_operator_is_drawn_or_there_is_a_reason():
 
 def taken(name, seed):
     """Whether an operator takes what its rule draws behind two others."""
-    d = Draft(seed)
+    d = Draft(seed, is_loose)
     d.exact = False
     d.new(d.shape(), role="data")
     return add_step(d, "+") and add_step(d, "reshape") and add_step(d, name)
