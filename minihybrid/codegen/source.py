@@ -36,11 +36,14 @@ class Buf(str):
 def typed(text, dtype):
     """Fill the placeholders of one dtype: T, LOWEST, HIGHEST, and whole-number keys.
 
-    F is the float that its numbers are computed in: whole numbers have no halves.
+    F is the float that its numbers are computed in: whole numbers have no halves, and
+    a literal among them is cut here, since C does not say what (uint8_t) -1.5 is.
     Infinity and NaN are numbers, too, which Python writes as names that it has not.
 
     >>> typed("T(inf) * a if F(-nan) < b else np.inf", np.dtype("float32"))
     'float32(INF) * a if float32(-NAN) < b else np.inf'
+    >>> typed("T(-1.5) * a", np.dtype("uint8"))
+    'uint8(-1) * a'
     """
     if dtype.kind == "f":
         low, high = "-INF", "INF"
@@ -52,6 +55,10 @@ def typed(text, dtype):
     text = text.replace("LOWEST", low).replace("HIGHEST", high)
     wide = dtype.name if dtype.kind == "f" else "float64"
     text = re.sub(r"\bF\(", f"{wide}(", text)
+    if dtype.kind in "iu":
+        text = re.sub(r"\bT\((-?[0-9][0-9.e+-]*)\)",
+                      lambda found: f"T({int(float(found[1]))})"
+                      if {*found[1]} & {*".e"} else found[0], text)
     return re.sub(r"\bU\(", "uint64(", re.sub(r"\bT\(", f"{dtype.name}(", text))
 
 
