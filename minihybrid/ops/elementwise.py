@@ -267,8 +267,9 @@ def _reciprocal_eager(data):
 
 def _sigmoid_eager(data):
     data = as_floats(data)
-    small = np.exp(-np.abs(data))  # never infinite: what is left of 0 counts in a log
-    return (np.where(data < 0, small, 1) / (1 + small)).astype(data.dtype, copy=False)
+    # Beyond the limit it is 1; far below 0, what is left of it counts in a logarithm.
+    power = np.exp(np.minimum(data, 11 if data.itemsize == 2 else 40))
+    return (power / (1 + power)).astype(data.dtype, copy=False)
 
 
 def _softrelu_eager(data):
