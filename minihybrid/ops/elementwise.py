@@ -476,6 +476,11 @@ def _like(name, value):
 zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
 
 
+def nothing_like(ref):
+    """(operator, inputs, attributes) of zeros in the shape and dtype of a value."""
+    return zeros_like, [ref], {}
+
+
 # -- the gradient of broadcasting ------------------------------------------------------
 def _unbroadcast_infer(specs):
     (shape, kind), (wanted, _) = specs

@@ -11,7 +11,7 @@ from minihybrid.autograd import gradient
 from minihybrid.graph import Graph, apply, topological
 from minihybrid.name import NameManager
 from minihybrid.op import Node
-from minihybrid.ops.elementwise import zeros_like
+from minihybrid.ops.elementwise import nothing_like
 from minihybrid.passes.cse import cse
 from minihybrid.passes.dce import dce
 from minihybrid.passes.fold import fold
@@ -61,7 +61,7 @@ def joint_graph(graph, wanted):
     names = {n.name: n for n in graph.variables}
     for name in wanted:
         if name not in found:
-            nodes.append(apply(zeros_like, [(names[name], 0)], {}, f"no_{name}"))
+            nodes.append(apply(*nothing_like((names[name], 0)), f"no_{name}"))
             found[name] = nodes[-1], 0
     return Graph(nodes, [*graph.heads, *(found[name] for name in wanted)],
                  graph.n_streams)
