@@ -666,17 +666,18 @@ MOVES = sorted(set(NAMES) & set(
 
 
 # -- which of them round ---------------------------------------------------------------
+# Not max and min: which of 0 and -0 is the larger, NumPy leaves to its loops.
 EXACT = set(INFIX) - {"**", "%"} | set(
     "abs sign negative floor ceil rint round trunc relu square reciprocal sqrt "
     "logical_not _copy BlockGrad zeros_like ones_like _contrib_isnan _contrib_isinf "
-    "_contrib_isfinite clip where max min transpose SwapAxis Reshape Flatten "
+    "_contrib_isfinite clip where transpose SwapAxis Reshape Flatten "
     "expand_dims squeeze slice slice_axis slice_like Concat stack SliceChannel take "
     "pick gather_nd one_hot sort argsort topk argmax argmin argmax_channel Cast "
     "Embedding repeat tile reverse Pad broadcast_to broadcast_like broadcast_axis "
     "batch_take diag SequenceMask SequenceLast SequenceReverse depth_to_space "
     "space_to_depth reshape_like elemwise_add elemwise_sub elemwise_mul elemwise_div "
-    "broadcast_add broadcast_sub broadcast_mul broadcast_div broadcast_maximum "
-    "broadcast_minimum broadcast_equal broadcast_not_equal broadcast_greater "
+    "broadcast_add broadcast_sub broadcast_mul broadcast_div broadcast_equal "
+    "broadcast_not_equal broadcast_greater "
     "broadcast_greater_equal broadcast_lesser broadcast_lesser_equal "
     "broadcast_logical_and broadcast_logical_or broadcast_logical_xor Crop _zeros "
     "_ones _full _arange _eye shape_array size_array UpSampling _linalg_extractdiag "
