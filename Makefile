@@ -7,7 +7,8 @@
 #   make lines       lines of code per module, in reading order
 #   make bench       minihybrid beside its rivals
 #   make fuzz        ten minutes of damaged files (Linux)
-#   make soak        thousands of random programs and nets
+#   make soak        thousands of random programs and nets; MXNET=1: beside MXNet
+#   make matrix      the wheel beside other versions of Python, NumPy and Numba
 #   make mutants     small faults planted in the engine, and whether a test fails
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book test site-test lab notebooks lines bench cubins fuzz soak mutants clean
+.PHONY: book test site-test lab notebooks lines bench cubins fuzz soak matrix mutants clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
@@ -62,8 +63,13 @@ fuzz: $(READY)
 	cd tests && nice -n 10 ../$(BIN)/python -m fuzz.run $(FUZZ)
 
 # Two hours of one core; `SOAK="--programs 500 --nets 50 --seed 7"` says otherwise.
+# MXNET=1: random programs beside MXNet 1.9.1, which wants a Python 3.11 of its own.
 soak: $(READY)
-	cd tests && nice -n 10 ../$(BIN)/python -m soak $(SOAK)
+	cd tests && nice -n 10 ../$(BIN)/python -m $(if $(MXNET),beside,soak) $(SOAK)
+
+# The wheel beside other versions of Python, NumPy and Numba; `MATRIX="-s newest-313"`.
+matrix: $(READY)
+	$(BIN)/python -m nox $(MATRIX)
 
 # Hours of one core; `MUTANTS="--room passes --count 20"` says otherwise.
 mutants: $(READY)

@@ -61,7 +61,7 @@ def python_of(rival):
         if not stamp.exists() or stamp.read_text() != wanted:
             print(f"{rival}: installing {', '.join(requirements)} ...", file=sys.stderr)
             shutil.rmtree(env, ignore_errors=True)
-            _run(_base_python(version), "-m", "venv", env)
+            _run(base_python(version), "-m", "venv", env)
             _run(python, "-m", "pip", "install", "--quiet", *requirements)
             stamp.write_text(wanted)
     return python
@@ -77,7 +77,8 @@ def _alone(rival):
         yield
 
 
-def _base_python(version):
+def base_python(version):
+    """Path of a Python of `version`, such as "3.11"; raises NotAvailable."""
     running = "{}.{}".format(*sys.version_info)
     if version in (None, running):
         return sys.executable
