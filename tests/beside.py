@@ -238,8 +238,8 @@ def main():
     print(f"{args.programs} programs: {dict(verdicts)}")
     if args.save:
         RESULTS.write_text(json.dumps({
-            "date": datetime.date.today().isoformat(), "seed": args.seed,
-            "programs": args.programs, "numpy": np.__version__,
+            "date": datetime.date.today().isoformat(),
+            "programs": args.programs,
             "verdicts": dict(sorted(verdicts.items())),
             "entries": dict(sorted(entries.items()))}, indent=1) + "\n")
     return verdicts["unknown"] > 0
