@@ -6,8 +6,9 @@
 Kernels get addresses and no lengths, so a compiled one reads whatever lies beside its
 arrays. Here every index is checked; an element that nobody wrote cannot be read; what a
 step has to write it must write whole; and the pieces of a loop that threads share run
-last piece first and must not meet in one element. Vectors are four numbers long and all
-loops are shared, so that small arrays see the loops of large ones.
+last piece first and must not meet in one element, unless all write the same bits there.
+Vectors are four numbers long and all loops are shared, so that small arrays see the
+loops of large ones.
 
 What is left out: the last digits of `exp` and others, which are NumPy's here; and
 whatever LLVM makes of the text.
@@ -117,12 +118,14 @@ class Flat:
         i = self.place(index, "writes")
         if self.memory.fixed:
             raise PlainError(f"a kernel writes into {self.memory.name}")
-        if {int(self.writer[i]), int(self.reader[i])} - {NOBODY, self.part}:
-            raise PlainError(f"two parts of a shared loop meet in element {i} of "
-                             f"{self.memory.name}")
         if self.dtype.kind in "iu":
             value = CONSTRUCTORS[self.dtype.name](value)
+        alone, old = {NOBODY, self.part}, self.values[i:i + 1].tobytes()
         self.values[i] = value
+        if self.reader[i] not in alone or self.writer[i] not in alone and \
+                self.values[i:i + 1].tobytes() != old:
+            raise PlainError(f"two parts of a shared loop meet in element {i} of "
+                             f"{self.memory.name}")
         self.writer[i], self.written[i], self.fresh[i] = self.part, True, True
 
 

@@ -65,7 +65,7 @@ def over_the_input(k, a, out):
 def both_write(k, a, out):
     with k.each(("i", 6), work=6):
         k(f"{out}[i] = {a}[i]")
-        k(f"{out}[0] = T(0)")
+        k(f"{out}[0] = {a}[i]")
 
 
 def reads_of_others(k, a, out):
