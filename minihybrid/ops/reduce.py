@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minihybrid.op import (
+    REQUIRED,
     AttrError,
     ShapeError,
     Spec,
@@ -22,12 +23,12 @@ from minihybrid.op import (
     boolean,
     dtype,
     integer,
+    number,
     optional,
     register,
 )
 from minihybrid.ops.elementwise import (
     abs_,
-    block_grad,
     cast,
     exp,
     log,
@@ -299,28 +300,36 @@ def _norm_infer(specs, ord, axis, out_dtype, keepdims):
 
 def _norm_expand(specs, data, ord, axis, out_dtype, keepdims):
     kind = _norm_dtype(specs[0].dtype, out_dtype)
-    data = cast(data, dtype=kind)
+    wide = kind if ord == 1 else \
+        np.promote_types(kind, "float32")  # in half precision, 256 has no square
+    data = data if specs[0].dtype == wide else cast(data, dtype=wide)
     if ord == 1:
         return sum_(abs_(data), axis=axis, keepdims=keepdims)
-    wide = np.promote_types(kind, "float32")  # in half precision, 256 has no square
-    data = cast(data, dtype=wide)
-    scale = _scale(data, axis, wide) if 0 not in specs[0].shape else 1.0
+    if 0 in specs[0].shape:
+        return sum_(data, axis=axis, keepdims=keepdims)
+    half = np.finfo(wide).maxexp // 2  # a square of 2**half is infinite
+    scale = square_scale(max_(abs_(data), axis=axis, keepdims=True),
+                         limit=2.0 ** (half - half // 3))
     root = sqrt(sum_(square(data * scale), axis=axis, keepdims=True)) / scale
-    kept = reduced_shape("norm", specs[0].shape, axis, keepdims)
-    return cast(root.reshape(as_codes(kept)), dtype=kind)
+    if not keepdims:
+        kept = reduced_shape("norm", specs[0].shape, axis, keepdims)
+        root = root.reshape(as_codes(kept))
+    return root if kind == wide else cast(root, dtype=kind)
 
 
-def _scale(data, axis, kind):
-    """One number a row, a power of two: its largest number times that has a square.
+def _square_scale_eager(data, *, limit):
+    with np.errstate(invalid="ignore"):  # NaN is on neither side
+        found = np.where(data < 1 / limit, limit ** 2, 1)
+        return np.where(data > limit, limit ** -2, found).astype(data.dtype)
 
-    It is 1 unless squares become infinite, or lose their digits.
-    """
-    half = np.finfo(kind).maxexp // 2  # a square of 2**half is infinite
-    top = max_(abs_(block_grad(data)), axis=axis, keepdims=True)
-    one = ones_like(top)
-    large, small = 2.0 ** (half - half // 3), 2.0 ** (half // 3 - half)
-    upwards = where(top < small, one * large ** 2, one)
-    return where(top > large, one * small ** 2, upwards)
+
+square_scale = register(
+    "_square_scale", inputs=("data",), attrs={"limit": (number, REQUIRED)},
+    infer=lambda specs, limit: (specs, specs), eager=_square_scale_eager,
+    expr=lambda limit: f"T({limit ** -2}) if {{a}} > T({limit}) else T({limit ** 2}) "
+                       f"if {{a}} < T({1 / limit}) else T(1)",
+    doc="What numbers of this size are multiplied by before they are squared: 1, or a "
+        "power of two where the square would be infinite, or lose its digits.")
 
 
 norm = register(
