@@ -23,6 +23,7 @@ from minihybrid import nd
 from minihybrid.codegen.cpu import IMPORTS, functions
 from minihybrid.codegen.scalar import OPTIONS
 from minihybrid.codegen.source import Kernel
+from minihybrid.machine import registers
 from minihybrid.op import OPS, AttrError, Spec, number
 from minihybrid.passes import expand, fuse, optimise
 from minihybrid.sym import Symbol, trace
@@ -263,6 +264,9 @@ ONE_BY_ONE = {
     "a place is compared, nothing is computed": "_eye _npi_eye _npi_identity",
     "memory is filled": "_zeros zeros_like _npi_zeros",
 }
+if registers() in ((32, 16), (16, 16)):  # an x86 processor without AVX-512
+    ONE_BY_ONE["no instruction makes whole numbers of a vector of float64"] = \
+        "sin cos tan _npi_sin _npi_cos _npi_tan"
 EXPRESSIONS = [op for op in UNIQUE if has_samples(op) and op.scalar(
     op.normalize(dict(cases_of(op)[0].attrs))) is not None
     and not op.name.startswith("_npi_bitwise")]  # of whole numbers only

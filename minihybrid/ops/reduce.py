@@ -23,8 +23,8 @@ from minihybrid.op import (
     boolean,
     dtype,
     integer,
-    number,
     optional,
+    positive,
     register,
 )
 from minihybrid.ops.elementwise import (
@@ -319,15 +319,15 @@ def _norm_expand(specs, data, ord, axis, out_dtype, keepdims):
 
 def _square_scale_eager(data, *, limit):
     with np.errstate(invalid="ignore"):  # NaN is on neither side
-        found = np.where(data < 1 / limit, limit ** 2, 1)
-        return np.where(data > limit, limit ** -2, found).astype(data.dtype)
+        found = np.where(data < 1 / limit, limit * limit, 1)
+        return np.where(data > limit, 1 / limit / limit, found).astype(data.dtype)
 
 
 square_scale = register(
-    "_square_scale", inputs=("data",), attrs={"limit": (number, REQUIRED)},
+    "_square_scale", inputs=("data",), attrs={"limit": (positive, REQUIRED)},
     infer=lambda specs, limit: (specs, specs), eager=_square_scale_eager,
-    expr=lambda limit: f"T({limit ** -2}) if {{a}} > T({limit}) else T({limit ** 2}) "
-                       f"if {{a}} < T({1 / limit}) else T(1)",
+    expr=lambda limit: f"T({1 / limit / limit}) if {{a}} > T({limit}) else "
+                       f"T({limit * limit}) if {{a}} < T({1 / limit}) else T(1)",
     doc="What numbers of this size are multiplied by before they are squared: 1, or a "
         "power of two where the square would be infinite, or lose its digits.")
 
