@@ -200,7 +200,7 @@ def sequences():
     both = [of((4, 3, 2), index(3), use_sequence_length=True),
             of((3, 4), index(3), use_sequence_length=True, axis=1), of((4, 3)),
             of((2, 4, 2), axis=1), of((3, 0), index(0), use_sequence_length=True)]
-    return {"SequenceMask": [*both[:-1], of((3, 2), index(2), value=-1,
+    return {"SequenceMask": [*both[:-1], of((3, 2), index(2), value=7,
                                             use_sequence_length=True)],
             "SequenceLast": both, "SequenceReverse": both}
 

@@ -216,7 +216,7 @@ def test_what_an_expression_gives_has_the_dtype_of_its_operator(dtype):
             registry.cpu_target.typing_context, registry.cpu_target.target_context,
             compiler.run_frontend(scope["value"]),
             (kind,) * len(letters) + (numba.int64, numba.uint64), None).return_type)
-    assert len(found) > 300
+    assert len(found) > 200
     assert {code: name for code, name in found.items() if name != dtype} == {}
 
 
@@ -263,6 +263,7 @@ ONE_BY_ONE = {
                   "generalized_negative_binomial")),
     "a place is compared, nothing is computed": "_eye _npi_eye _npi_identity",
     "memory is filled": "_zeros zeros_like _npi_zeros",
+    "the upper half of a product of 64 bits": "_random_randint",
 }
 if registers() in ((32, 16), (16, 16)):  # an x86 processor without AVX-512
     ONE_BY_ONE["no instruction makes whole numbers of a vector of float64"] = \

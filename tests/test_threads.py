@@ -311,7 +311,7 @@ def test_no_lock_but_those_that_a_fork_opens():
             and isinstance(node.func, ast.Attribute)
             and getattr(node.func.value, "id", "") in ("threading", "queue")}
     assert made - {(file, "Thread") for file, _ in made} == {
-        ("attribute.py", "local"), ("name.py", "local"),
+        ("attribute.py", "local"), ("name.py", "local"), ("ops/random.py", "local"),
         ("locked.py", "RLock"),
         ("tiers.py", "Lock"), ("tiers.py", "SimpleQueue"),       # a new Preparer
         ("codegen/objects.py", "RLock"),                         # STILL: a fork waits

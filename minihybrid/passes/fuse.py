@@ -32,23 +32,24 @@ class Group:
 
     core:   the node whose own loops the others join, if there is one.
     frame:  what the loops go over, if there are reductions.
+    sums:   how many reductions there are.
     """
 
     def __init__(self, node, frame):
-        self.nodes, self.core, self.frame = [], None, None
+        self.nodes, self.core, self.frame, self.sums = [], None, None, 0
         self.shape = frame.shape if frame else node.specs[0].shape
         self.dtype = node.specs[0].dtype
         self.add(node, frame)
 
     def has_room(self, *nodes):
         """Whether these may be part of the kernel, too."""
-        nodes = [*self.nodes, *nodes]
-        return len(nodes) <= LARGEST and \
-            sum(n.op.reduce is not None for n in nodes) <= PASSES
+        return len(self.nodes) + len(nodes) <= LARGEST and \
+            self.sums + sum([n.op.reduce is not None for n in nodes]) <= PASSES
 
     def add(self, node, frame):
         """Take one node more; loops of its own, or its reduction's, become all's."""
         self.nodes.append(node)
+        self.sums += node.op.reduce is not None
         if has_loops(node) and not frame:
             self.core = node
         elif frame and frame.shape == self.shape:
@@ -151,6 +152,7 @@ def _merged(groups, node, frame, place, uses, group_of):
         if others and _are_one({first, *others}, first, place, uses, group_of):
             for group in others:
                 first.nodes += group.nodes
+                first.sums += group.sums
                 group_of.update(dict.fromkeys(group.nodes, first))
             others = []
         found += [first, *others]
