@@ -16,11 +16,11 @@ from minihybrid.codegen.alone import alone
 from minihybrid.codegen.c import c_file, weights_file
 from minihybrid.codegen.c_kernels import Function as CFunction
 from minihybrid.codegen.c_values import common
-from minihybrid.codegen.excerpt import name_of
+from minihybrid.codegen.excerpt import Excerpt, name_of
 from minihybrid.codegen.numpy import Function
 from minihybrid.gluon import nn
 from minihybrid.nd import NDArray
-from minihybrid.op import OPS, HybridError, Op, Spec
+from minihybrid.op import OPS, HybridError, Op, ShapeError, Spec
 from minihybrid.plan import Plan
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
@@ -206,7 +206,16 @@ def test_the_code_of_every_operator_can_be_copied():
     imports = [n for n in ast.walk(ast.parse(made.text))
                if isinstance(n, (ast.Import, ast.ImportFrom))]
     assert {ast.unparse(n) for n in imports} <= {
-        "import numpy as np", "import math", "import ast"}
+        "import numpy as np", "import math", "import ast", "import re"}
+
+
+def test_a_copied_error_is_one_legible_line_too():
+    excerpt, scope = Excerpt(), {}
+    excerpt.text_of(ShapeError)
+    exec("\n\n".join(excerpt.parts), scope)
+    said = "a\n  b \x1b[2J"
+    assert str(scope["ShapeError"](said)) == str(ShapeError(said)) == r"a\n  b \x1b[2J"
+    assert issubclass(scope["ShapeError"], ValueError)
 
 
 def test_an_operator_without_text_is_named():

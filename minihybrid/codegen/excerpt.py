@@ -2,7 +2,7 @@
 
 Takes:   functions of NumPy arrays, as operators have them in `eager`.
 Gives:   `Excerpt`, which collects their definitions, each once, into text that needs
-         nothing but NumPy.
+         nothing but NumPy and Python's own modules.
 
 A definition is copied from the file where it stands. What a closure has taken from
 around it is written in its place, and a name that two things share is changed for the
@@ -15,6 +15,7 @@ import copy
 import functools
 import inspect
 import math
+import re
 import sys
 import textwrap
 import types
@@ -37,7 +38,7 @@ from minihybrid.ops.elementwise import Ufunc
 REPLACED = {OPS["erf"].eager: erf, OPS["erfinv"].eager: erfinv,
             OPS["gamma"].eager: gamma, OPS["gammaln"].eager: gammaln,
             OPS["_polygamma"].eager: polygamma, functions.special: special}
-PUBLIC = {np: "np", np.linalg: "np.linalg", math: "math", ast: "ast"}
+PUBLIC = {np: "np", np.linalg: "np.linalg", math: "math", ast: "ast", re: "re"}
 LITERALS = int, float, str, bool, tuple, types.NoneType
 
 
@@ -54,6 +55,8 @@ class Excerpt:
     >>> print(excerpt.definitions[0])
     def _relu_eager(data):
         return np.maximum(data, 0).astype(data.dtype, copy=False)
+    >>> excerpt.text_of(np.dtype("int64"))
+    "np.dtype('int64')"
     """
 
     def __init__(self, taken=()):
@@ -71,6 +74,8 @@ class Excerpt:
             value = REPLACED[value]
         if isinstance(value, LITERALS):
             return repr(value)
+        if isinstance(value, np.dtype) and value.isbuiltin == 1:  # not one of fields
+            return f"np.dtype({value.name!r})"
         if isinstance(value, types.ModuleType) and value in PUBLIC:
             self.modules[value.__name__] = None
             return PUBLIC[value]
