@@ -323,3 +323,24 @@ def test_a_copy_has_memory_of_its_own(array):
     y[:] = 5
     assert type(y) is type(x) and x.asnumpy().tolist() == [1, 2]
     assert y.asnumpy().tolist() == [5, 5]
+
+
+def test_what_traced_code_assigns_does_not_trace_it_again():
+    class Counts(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.times = 0, 2
+
+        def hybrid_forward(self, F, x):
+            self.calls += 1
+            return x * self.times
+
+    inner, net = Counts(), nn.HybridSequential()
+    net.add(inner)
+    net.hybridize(backend="numpy")
+    for _ in range(3):
+        for size in (1, 2):
+            assert net(nd.ones((size,))).asnumpy().tolist() == [2] * size
+    assert inner.calls == 2
+    inner.times = 3
+    assert net(nd.ones((1,))).asnumpy().tolist() == [3] and inner.calls == 3

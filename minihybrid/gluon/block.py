@@ -144,7 +144,8 @@ class Block(metaclass=Signed):
             if isinstance(old, Parameter) and old not in self._reg_params.values():
                 self._params.drop(old)
             self._params.place(value.name or name, value)
-        if old is not value and self._seen is not None and name not in PLANS_OWN:
+        if old is not value and self._seen is not None and name not in PLANS_OWN \
+                and not is_tracing():  # what traced code itself assigns is no news
             Version.count += 1  # traced code may have read the old value
             vars(self)["_seen"] = Version.count
         super().__setattr__(name, value)
