@@ -386,14 +386,6 @@ def arrays(owner, values):
     return found
 
 
-def put(owner, result, out):
-    """A result, or the array `out` with its numbers, if one is given."""
-    if out is None:
-        return result
-    arrays(f"{owner}: out", [out])
-    return out.copy_from(result)
-
-
 def _missing(op, inputs, attrs):
     """The error that an input was not given."""
     place = next(i for i, value in enumerate(inputs) if value is None)

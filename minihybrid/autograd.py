@@ -2,20 +2,20 @@
 
 Takes:   arrays that were computed under `record()`, or symbols.
 Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`, `grad`,
-         `Function`, and `gradient`, the one walk that both the tape and the graph
-         compiler use.
+         `get_symbol`, `Function`; and `gradient`, the walk over the tape.
 
-An operator's gradient is written with operators. On the tape they compute; on a graph
-they build, and what they build is optimised and compiled like everything else.
 What is left out: gradients through in-place writes.
 """
 
 from contextlib import contextmanager
 
 from minihybrid.array import STATE, Leaf, NDArray, arrays
+from minihybrid.backprop import gradient
 from minihybrid.graph import topological
-from minihybrid.op import AttrError, HybridError, Node, Op, boolean, checked
+from minihybrid.name import Prefix
+from minihybrid.op import OPS, AttrError, HybridError, Node, Op, boolean, checked
 from minihybrid.ops.elementwise import ones_like, zeros_like
+from minihybrid.sym import Symbol, as_symbol, var
 
 
 @contextmanager
@@ -70,45 +70,6 @@ def set_recording(recording):
     recording = checked("set_recording", "recording", recording, boolean)
     before, STATE.recording = STATE.recording, recording
     return before
-
-
-def gradient(heads, head_grads, wanted, value):
-    """(node, index) -> its gradient, for those `wanted`: the chain rule, outputs first.
-
-    heads, wanted:  (node, index) pairs;  head_grads: one value a head.
-    value:   (node, index) -> the NDArray or Symbol that stands for it.
-
-    An operator with several outputs gets a tuple, with `None` where nothing came back.
-
-    In loops:   for each node, last to first:
-                    for each input: grads[input] += node.op.grad(...)
-    """
-    order = topological(heads)
-    needed = {n for n, _ in wanted}  # the nodes on a path from something wanted
-    for node in order:
-        if node.inputs is None:
-            raise HybridError("backward: a part of this tape was freed by an earlier "
-                              "backward; pass retain_graph=True there to keep it")
-        if any(n in needed for n, _ in node.inputs):
-            needed.add(node)
-    grads = {}
-    for ref, g in zip(heads, head_grads, strict=True):
-        grads[ref] = grads[ref] + g if ref in grads else g
-    for node in reversed(order):
-        refs = [(node, i) for i in range(node.n_outputs)]
-        if node.op is None or node not in needed or not any(r in grads for r in refs):
-            continue
-        if node.op.grad is None:
-            continue
-        outs = [value(r) for r in refs]
-        gs = [grads.get(r) for r in refs]
-        g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
-        inputs = [value(r) for r in node.inputs]
-        for ref, g_in in zip(node.inputs, node.op.grad(g, out, *inputs, **node.attrs),
-                             strict=True):
-            if g_in is not None and ref[0] in needed:
-                grads[ref] = grads[ref] + g_in if ref in grads else g_in
-    return grads
 
 
 def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
@@ -208,6 +169,43 @@ def mark_variables(variables, gradients, grad_reqs="write"):
                             f"gradient of shape {g.shape} and grad_req={req!r}; needed:"
                             " one shape, and write, add or null")
         v.node, v.index = Node(None, values=(v.data,), info=Leaf(v.data, req, g)), 0
+
+
+def get_symbol(x):
+    """The symbol of what was computed under `record()` up to this array.
+
+    Variables and other arrays that it read are called var0, var1, ...
+    Raises:  HybridError if the array is not on the tape.
+
+    >>> from minihybrid import autograd, nd
+    >>> x = nd.ones((2,)); x.attach_grad()
+    >>> with autograd.record():
+    ...     y = (x * 2).relu()
+    >>> autograd.get_symbol(y).get_internals().list_outputs()
+    ['var0', 'node_0_output', 'node_1_output']
+    """
+    arrays("get_symbol", [x])
+    if x.node is None:
+        raise HybridError("get_symbol: the array is not on the tape; compute it inside "
+                          "`with autograd.record():` from arrays with attach_grad()")
+    made, counts = {}, [0, 0]
+    for node in topological([(x.node, x.index)]):
+        kind = node.op is not None
+        name, counts[kind] = f"{('var', 'node_')[kind]}{counts[kind]}", counts[kind] + 1
+        if not kind:
+            made[node] = var(name)
+            continue
+        if node.inputs is None or OPS.get(node.op.name) is not node.op \
+                and node.op.expand is None:
+            raise HybridError(f"get_symbol: the step {node.op.name} has no symbol: it "
+                              "is a Function, or an earlier backward freed the tape")
+        ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
+        if OPS.get(node.op.name) is node.op:
+            made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
+        else:  # a compiled net: write down what it was made of
+            with Prefix(f"{name}_"):
+                made[node] = as_symbol(node.op.expand(None, *ins))
+    return Symbol([made[x.node].refs[x.index]])
 
 
 class Function:

@@ -10,22 +10,20 @@ and leave no trace.
 
 import numpy as np
 
-from minihybrid import autograd
 from minihybrid.attribute import FLAGS, AttrScope, shown, written
 from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
-from minihybrid.name import NameManager, Prefix, hint
-from minihybrid.nd import Random
+from minihybrid.name import NameManager, hint
 from minihybrid.nested import parts_of, rebuilt
 from minihybrid.op import (
     OPS,
     UNKNOWN,
     AttrError,
-    HybridError,
     Node,
     PlaceError,
     Spec,
     legible,
 )
+from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
 from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 from minihybrid.util import is_np_shape
@@ -147,7 +145,7 @@ class Symbol(Value):
         if current and current.lower and op.eager is None:
             specs = [v.spec for v in inputs]
             mode = {"training": current.training} if op.modal else {}
-            return _as_symbol(op.expand(specs, *inputs, **attrs, **mode))
+            return as_symbol(op.expand(specs, *inputs, **attrs, **mode))
         name = NameManager.current().get(name, hint(op))
         if any(v is None for v in inputs):
             names = op.input_names(attrs)
@@ -435,46 +433,8 @@ class Symbol(Value):
         return "\n".join(lines) + "\n"
 
 
-def get_symbol(x):
-    """The symbol of what was computed under `record()` up to this array.
-
-    Variables and other arrays that it read are called var0, var1, ...
-    Raises:  HybridError if the array is not on the tape.
-
-    >>> from minihybrid import autograd, nd
-    >>> x = nd.ones((2,)); x.attach_grad()
-    >>> with autograd.record():
-    ...     y = (x * 2).relu()
-    >>> autograd.get_symbol(y).get_internals().list_outputs()
-    ['var0', 'node_0_output', 'node_1_output']
-    """
-    if x.node is None:
-        raise HybridError("get_symbol: the array is not on the tape; compute it inside "
-                          "`with autograd.record():` from arrays with attach_grad()")
-    made, counts = {}, [0, 0]
-    for node in topological([(x.node, x.index)]):
-        kind = node.op is not None
-        name, counts[kind] = f"{('var', 'node_')[kind]}{counts[kind]}", counts[kind] + 1
-        if not kind:
-            made[node] = var(name)
-            continue
-        if node.inputs is None or OPS.get(node.op.name) is not node.op \
-                and node.op.expand is None:
-            raise HybridError(f"get_symbol: the step {node.op.name} has no symbol: it "
-                              "is a Function, or an earlier backward freed the tape")
-        ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
-        if OPS.get(node.op.name) is node.op:
-            made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
-        else:  # a compiled net: write down what it was made of
-            with Prefix(f"{name}_"):
-                made[node] = _as_symbol(node.op.expand(None, *ins))
-    return Symbol([made[x.node].refs[x.index]])
-
-
-autograd.get_symbol = get_symbol  # arrays' tapes come before symbols
-
-
-def _as_symbol(result):
+def as_symbol(result):
+    """One symbol of what an operator's expansion gave, also of several outputs."""
     return Group(list(result)) if isinstance(result, tuple) else result
 
 

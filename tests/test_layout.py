@@ -31,7 +31,7 @@ READING_ORDER = """
     ops.gpulinalg ops.linalg
     ops.np
     ops.np_shapes
-    ops.infix
+    ops.infix ops.distributions
     ops
     codegen.cache codegen.device codegen.cuda
     simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.watcher
@@ -40,9 +40,9 @@ READING_ORDER = """
     simt
     device devicearray array nd
     interop
-    graph
-    autograd
+    graph backprop
     name util nested newest tracing sym
+    autograd
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.numbers passes.lower passes.rows passes.pool_early passes.fuse
     passes.memory passes
@@ -140,6 +140,48 @@ def test_every_module_has_its_place_in_the_reading_order():
 @pytest.mark.parametrize("module", READING_ORDER)
 def test_module_imports_only_what_was_read_before(module):
     assert wrong_arrows(module, path_of(module).read_text(encoding="utf-8")) == []
+
+
+# What writes programs down and compiles them, and what it must not need for that.
+SYMBOLIC = re.compile(r"graph|backprop|sym|(passes|codegen)(\.\w+)?")
+CONCRETE = re.compile(r"device|devicearray|array|nd|autograd|(simt)(\.\w+)?")
+
+
+def below(module, arrows):
+    """All modules that `module` needs; arrows: module -> those that it imports."""
+    found, todo = set(), [module]
+    while todo:
+        new = arrows[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
+
+
+def concrete_below(arrows):
+    """(module of the symbolic half, what it needs of the other), all of them."""
+    return [(m, used) for m in arrows if SYMBOLIC.fullmatch(m)
+            for used in below(m, arrows) if CONCRETE.fullmatch(used)]
+
+
+@pytest.fixture(scope="module")
+def arrows():
+    """module -> the modules of ours that it imports, those of its name included."""
+    found = {}
+    for module in READING_ORDER:
+        names = imports(ast.parse(path_of(module).read_text(encoding="utf-8")))
+        found[module] = {name.removeprefix("minihybrid.") for name in names
+                         } & set(READING_ORDER)
+    return found
+
+
+def test_the_symbolic_half_needs_no_arrays(arrows):
+    assert sum(bool(SYMBOLIC.fullmatch(m)) for m in arrows) > 40
+    assert concrete_below(arrows) == []
+
+
+def test_a_planted_array_below_the_symbolic_half_is_found(arrows):
+    found = concrete_below(arrows | {"nested": {"array"}})
+    assert ("sym", "array") in found and ("passes.gradient", "device") in found
 
 
 @pytest.mark.parametrize("planted", [

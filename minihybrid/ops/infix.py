@@ -14,7 +14,7 @@ from numbers import Integral, Number
 
 from minihybrid.attribute import KNOWN, AttrScope
 from minihybrid.context import check_context
-from minihybrid.op import OPS, AttrError, PlaceError, ShapeError
+from minihybrid.op import OPS, AttrError, PlaceError, ShapeError, described
 from minihybrid.ops.tiling import split_v2
 
 
@@ -237,6 +237,22 @@ def namespace(name, base, module):
     return reading(OPS[name], name, base)
 
 
+def writable(owner, out):
+    """The array that a result goes to.
+
+    Raises:  AttrError for what is none.
+    """
+    if not hasattr(out, "copy_from"):
+        raise AttrError(f"{owner}: out= must be an NDArray, found {described(out)}; "
+                        "make one with nd.array(...)")
+    return out
+
+
+def put(owner, result, out):
+    """A result, or the array `out` with its numbers, if one is given."""
+    return result if out is None else writable(owner, out).copy_from(result)
+
+
 @cache
 def reading(op, name, base):
     """The operator as a function, which `base` reads where no input does."""
@@ -253,11 +269,7 @@ def reading(op, name, base):
         reader = max((v for v in inputs if v is not None), key=lambda v: v.level,
                      default=base)
         result = reader.interpret(op, inputs, attrs, name)
-        if out is None:
-            return result
-        if not hasattr(out, "copy_from"):
-            raise AttrError(f"{op.name}: out= must be an NDArray, found {out!r}")
-        return out.copy_from(result)
+        return put(op.name, result, out)
 
     call.__name__ = call.__qualname__ = name
     attrs = ", ".join(f"{k}=..." for k in op.attrs)

@@ -3,11 +3,11 @@
 Takes:   an expanded graph, and the inputs whose gradients are wanted.
 Gives:   the forward graph with what must be kept, and the backward graph that reads it.
 
-The gradient is built by `autograd.gradient`, the same walk that reads the tape.
+The gradient is built by `backprop.gradient`, the same walk that reads the tape.
 What is left out: computing a value again instead of keeping it.
 """
 
-from minihybrid.autograd import gradient
+from minihybrid.backprop import gradient
 from minihybrid.graph import Graph, apply, topological
 from minihybrid.name import NameManager
 from minihybrid.op import Node
