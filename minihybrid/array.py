@@ -14,6 +14,7 @@ import warnings
 
 import numpy as np
 
+from minihybrid import hooks, params
 from minihybrid.context import CPU, check_context
 from minihybrid.device import device_of
 from minihybrid.devicearray import (
@@ -112,7 +113,7 @@ class NDArray(Value):
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs, attrs, error) from None
         if device is not None:
-            out = NDArray.run_on_device(device, op, datas, attrs, key)
+            out = hooks.run_on_device(device, op, datas, attrs, key)
         outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
         node = None
         if STATE.recording and op.grad and any(v.node is not None for v in inputs):
@@ -337,6 +338,52 @@ class NDArray(Value):
 
     as_in_ctx = to_device = as_in_context
 
+    def as_np_ndarray(self):
+        """The np.ndarray with the same memory and place on the tape."""
+        return hooks.np_array(self.data, self.node, self.index)
+
+    def save(self, fname):
+        """Write this array to a file."""
+        params.write_arrays(fname, [np.asarray(self.data)])
+
+    # -- the same memory for other libraries
+    def __dlpack_device__(self):
+        """Where the numbers are, in DLPack's terms: (type, number)."""
+        return self.data.__dlpack_device__()
+
+    def __dlpack__(self, stream=None, max_version=None, dl_device=None, copy=None):
+        """The same memory as a DLPack capsule; with copy=True, a copy's.
+
+        stream:  the consumer's; all work is done when this returns, unless it is -1.
+        Raises:  BufferError for another device than the array's.
+        """
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"__dlpack__: the array is on {self.context}, but the "
+                              f"device {tuple(dl_device)} is asked for; move it there "
+                              "first, by x.as_in_context(...)")
+        data = self.detach().copy().data if copy else self.data
+        known = {} if max_version is None else {"max_version": max_version}
+        if type(data) is DeviceArray:
+            known["stream"] = stream
+        return data.__dlpack__(**known)
+
+    def to_dlpack_for_read(self):
+        """A DLPack capsule over the memory, whose numbers are there."""
+        return self.__dlpack__()
+
+    def to_dlpack_for_write(self):
+        """A DLPack capsule over the memory, to be written."""
+        return self.__dlpack__(max_version=(1, 0))
+
+    @property
+    def __cuda_array_interface__(self):
+        """The address of the numbers, as CUDA libraries ask for it; on real GPUs only.
+        """
+        if type(self.data) is DeviceArray:
+            return self.data.__cuda_array_interface__
+        raise AttributeError(f"__cuda_array_interface__: the array is on {CPU}, not on "
+                             "a GPU")
+
     # -- gradients
     def attach_grad(self, grad_req="write", stype=None):
         """Make this array a variable: `backward` will write its gradient to `.grad`."""
@@ -351,6 +398,10 @@ class NDArray(Value):
         """The gradient's buffer; `None` without `attach_grad`."""
         leaf = self.node.info if self.node is not None else None
         return leaf.grad if leaf else None
+
+    def backward(self, out_grad=None, retain_graph=False, train_mode=True):
+        """Write the gradients of this array's sum into the variables behind it."""
+        hooks.backward(self, out_grad, retain_graph, train_mode)
 
     def detach(self):
         """The same memory, cut off from the tape."""

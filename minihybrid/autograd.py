@@ -9,6 +9,7 @@ What is left out: gradients through in-place writes.
 
 from contextlib import contextmanager
 
+from minihybrid import hooks
 from minihybrid.array import STATE, Leaf, NDArray, arrays
 from minihybrid.backprop import gradient
 from minihybrid.graph import topological
@@ -72,6 +73,7 @@ def set_recording(recording):
     return before
 
 
+@hooks.backward.brought
 def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     """Write the gradient of the heads' sum into `.grad` of every variable behind them.
 
@@ -291,13 +293,3 @@ class Function:
                                   f"({what}), but an NDArray of shape {x.shape} is "
                                   "needed")
         return found
-
-
-def _array_backward(self, out_grad=None, retain_graph=False, train_mode=True):
-    """Write the gradients of this array's sum into the variables behind it."""
-    backward(self, out_grad, retain_graph, train_mode)
-
-
-NDArray.backward = (
-    _array_backward  # arrays come before gradients; their method comes here
-)

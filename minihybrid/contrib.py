@@ -12,9 +12,10 @@ branches that are not run: what the other one computes costs time, and a NaN in 
 reaches the gradient.
 """
 
-from minihybrid import nd, sym
+from minihybrid import onnx as onnx  # where MXNet has it, too
 from minihybrid.gluon.arguments import arrays_in, restore
 from minihybrid.graph import topological
+from minihybrid.hooks import FACES
 from minihybrid.op import OPS, AttrError, HybridError
 from minihybrid.sym import Symbol
 from minihybrid.tracing import TraceError, is_tracing
@@ -28,6 +29,7 @@ def foreach(body, data, init_states, name=None):
     name:    accepted as in MXNet; the steps are written down, so no node carries it.
     Returns: (outputs, with a new first axis that counts the steps; the last states).
 
+    >>> from minihybrid import nd
     >>> outs, total = foreach(lambda x, s: (x + s, x + s), nd.arange(4), nd.zeros(1))
     >>> outs.asnumpy().ravel(), total.asnumpy()
     (array([0., 1., 3., 6.], dtype=float32), array([6.], dtype=float32))
@@ -54,6 +56,7 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
              in memory. Arrays that never take a step give no outputs, `[]`; symbols
              give zeros.
 
+    >>> from minihybrid import nd
     >>> powers, last = while_loop(lambda x: x < 5, lambda x: (x, x * 2), nd.ones(1), 5)
     >>> powers.asnumpy().ravel(), last.asnumpy()
     (array([1., 2., 4., 0., 0.], dtype=float32), array([8.], dtype=float32))
@@ -100,6 +103,7 @@ def cond(pred, then_func, else_func, name=None):
     pred:    a single number.
     Symbols: both branches are computed; their results must agree in shape.
 
+    >>> from minihybrid import nd
     >>> x = nd.array([-3]); cond(x < 0, lambda: -x, lambda: x).asnumpy()
     array([3.], dtype=float32)
     """
@@ -165,5 +169,5 @@ def _same_variables(what, step, seen, *results):
     return variables
 
 
-for _space in (nd, sym):  # beside them, the operators whose names begin with _contrib_
-    vars(_space.contrib).update(foreach=foreach, while_loop=while_loop, cond=cond)
+for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib_box_nms
+    FACES[_face].update(foreach=foreach, while_loop=while_loop, cond=cond)

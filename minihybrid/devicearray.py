@@ -17,6 +17,7 @@ import numpy as np
 
 from minihybrid.context import CPU
 from minihybrid.device import device_of
+from minihybrid.dlpack import Managed, Versioned, capsule_of, dlpack_device, strides_of
 from minihybrid.op import HybridError
 
 
@@ -138,6 +139,32 @@ class DeviceArray:
     def __reduce__(self):
         return placed, (np.asarray(self), self.context)
 
+    # -- to other libraries
+    def __dlpack_device__(self):
+        return dlpack_device(self.context)
+
+    def __dlpack__(self, stream=None, max_version=None):
+        """The same memory as a DLPack capsule.
+
+        stream:  the consumer's; all work is done when this returns, unless it is -1.
+        """
+        if stream == -1:  # they wait themselves
+            stream = None
+        else:
+            self.device.synchronize()
+        kind = Versioned if max_version and max_version[0] > 0 else Managed
+        return capsule_of(self, kind, stream)
+
+    @property
+    def __cuda_array_interface__(self):
+        """The address of the numbers, as CUDA libraries ask for it."""
+        if self.context.device_type != "gpu":
+            raise AttributeError("__cuda_array_interface__: the array is on "
+                                 f"{self.context}, not on a GPU")
+        return {"shape": self.shape, "typestr": self.dtype.str, "strides": None,
+                "data": (self.address if self.size else 0, False), "version": 3,
+                "stream": int(self.device.stream)}
+
     def __setitem__(self, key, value):
         """Write numbers, a NumPy array, or another array, as NumPy would broadcast."""
         part = self if key is Ellipsis else self.part(key)
@@ -173,15 +200,6 @@ def is_basic(key):
     keys = key if isinstance(key, tuple) else (key,)
     return all(isinstance(k, (Integral, slice)) and not isinstance(k, bool)
                or k is Ellipsis for k in keys)
-
-
-def strides_of(shape, dtype):
-    """The bytes from one element of each axis to the next, without gaps.
-
-    >>> strides_of((2, 3), np.dtype("float32"))
-    (12, 4)
-    """
-    return tuple(math.prod(shape[i + 1:]) * dtype.itemsize for i in range(len(shape)))
 
 
 def new_array(shape, dtype, context):

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from minihybrid.array import NDArray
+from minihybrid import hooks
 from minihybrid.devicearray import placed
 from minihybrid.graph import Graph
 from minihybrid.newest import Newest
@@ -25,6 +25,7 @@ PLANS = Newest(1000)    # signature -> plan, and the constants that it reads
 NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
 
 
+@hooks.run_on_device.brought
 def run_on_device(device, op, datas, attrs, key):
     """What `op.eager` gives on the processor: a DeviceArray, or a tuple of them."""
     if op.pair and math.isfinite(attrs["scalar"]):
@@ -66,6 +67,3 @@ def plan_of(device, op, specs, attrs):
                 tuple(op.specs_of(specs, attrs)[1]))
     graph = Graph([*nodes, node], [(node, i) for i in range(node.n_outputs)])
     return Plan(graph, names, target=device, title=op.name, expanded=True)
-
-
-NDArray.run_on_device = staticmethod(run_on_device)  # arrays come before plans

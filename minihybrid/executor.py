@@ -1,7 +1,7 @@
 """Chapter 01. Executor: a symbol bound to arrays, to be run again and again.
 
 Takes:   a symbol, and an array for each of its variables.
-Gives:   `Executor`; the methods `bind`, `simple_bind` and `eval` of Symbol.
+Gives:   `Executor`, which `Symbol.bind`, `simple_bind` and `eval` make.
 
 The symbolic style: first the whole program, then the memory that it works on, then the
 runs. A symbol goes through the passes and the code generation of a hybridized block;
@@ -12,10 +12,10 @@ Source:  MXNet's mxnet.executor.Executor; here without devices for parts of a gr
 
 import numpy as np
 
-from minihybrid import autograd, nd
+from minihybrid import autograd, hooks, nd
+from minihybrid.array import NDArray
 from minihybrid.compiled import CompiledOp
 from minihybrid.context import check_context
-from minihybrid.nd import NDArray
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import seed_names
@@ -331,24 +331,10 @@ def _requests(names, grad_req):
     return {name: grad_req.get(name, "null") for name in names}
 
 
-def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
-         group2ctx=None, shared_exec=None):
-    """An Executor of this symbol on arrays of yours.
-
-    args, args_grad, aux_states: lists in the order of `list_arguments()` and
-             `list_auxiliary_states()`, or dicts by name; without a place for its
-             gradient, an argument gets none.
-    grad_req: write, add or null, for all, as a list, or as a dict (else null).
-    group2ctx, shared_exec: taken as in MXNet; there is one device, and each executor
-             plans its memory by itself.
-
-    >>> from minihybrid import cpu, sym
-    >>> a, g = nd.array([3]), nd.zeros((1,))
-    >>> e = (sym.var("a") ** 2).bind(cpu(), [a], [g])
-    >>> _ = e.forward(is_train=True); e.backward(nd.ones((1,))); g.item()
-    6.0
-    """
-    names, states = self.list_arguments(), self.list_auxiliary_states()
+@hooks.bind.brought
+def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
+    """An Executor of a symbol on given arrays, as `Symbol.bind` says."""
+    names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     twice = {name for name in names if (names + states).count(name) > 1}
     if twice:
         raise AttrError(f"bind: two variables are called '{min(twice)}'; give each a "
@@ -365,28 +351,15 @@ def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
         if g is not None and g.shape != arrays[name].shape:
             raise ShapeError(f"bind: args_grad['{name}'] has shape {g.shape}, but "
                              f"args['{name}'] has {arrays[name].shape}")
-    return Executor(self, ctx, arrays, grads, _requests(names, grad_req), aux)
+    return Executor(symbol, ctx, arrays, grads, _requests(names, grad_req), aux)
 
 
-def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
-                group2ctx=None, shared_arg_names=None, shared_exec=None,
-                shared_buffer=None, **kwargs):
-    """An Executor of this symbol on new arrays of zeros, of the shapes that follow.
-
-    kwargs:  argument name -> shape; type_dict: argument name -> dtype, else float32.
-    shared_arg_names: arguments whose arrays are those of the executor `shared_exec`.
-    stype_dict, group2ctx, shared_buffer: taken as in MXNet; storage is dense, there is
-             one device, and each executor plans its memory by itself.
-    Raises:  ShapeError naming the arguments whose shapes do not follow.
-
-    >>> from minihybrid import cpu, sym
-    >>> net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
-    >>> net.simple_bind(cpu(), data=(2, 5)).arg_dict["fc_weight"].shape
-    (3, 5)
-    """
-    names, states = self.list_arguments(), self.list_auxiliary_states()
-    known = {name: shape for name, shape in kwargs.items() if name in names + states}
-    arguments, _, aux = self._infer_shape((), known)
+@hooks.simple_bind.brought
+def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec, given):
+    """An Executor of a symbol on new arrays, as `Symbol.simple_bind` says."""
+    names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
+    known = {name: shape for name, shape in given.items() if name in names + states}
+    arguments, _, aux = symbol._infer_shape((), known)
     shapes = {name: spec.shape for name, spec
               in zip(names + states, arguments + aux, strict=True)}
     unknown = [name for name, shape in shapes.items() if shape is None or -1 in shape]
@@ -394,7 +367,7 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
         raise ShapeError(f"simple_bind: the shapes of {', '.join(unknown)} do not "
                          f"follow from {', '.join(known) or 'nothing'}; pass them, as "
                          f"in {unknown[0]}=(2, 3)")
-    arguments, _, aux = self.infer_type_partial(**(type_dict or {}))
+    arguments, _, aux = symbol.infer_type_partial(**(type_dict or {}))
     types = dict(zip(names + states, arguments + aux, strict=True))
     reqs = _requests(names, grad_req)
     shared = set(shared_arg_names or ()) if shared_exec else ()
@@ -406,20 +379,4 @@ def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
 
     args = {name: made(name, "arg_dict") for name in names}
     grads = {n: None if reqs[n] == "null" else made(n, "grad_dict") for n in names}
-    return self.bind(ctx, args, grads, reqs, {n: made(n, "aux_dict") for n in states})
-
-
-def evaluate(self, ctx=None, **kwargs):
-    """The outputs for arrays given by name; binds and runs once, where they are.
-
-    >>> from minihybrid import cpu, sym
-    >>> (sym.var("a") + sym.var("b")).eval(a=nd.array([1]), b=nd.array([2]))[0].item()
-    3.0
-    """
-    if ctx is None:
-        ctx = next((a.context for a in kwargs.values() if isinstance(a, NDArray)), None)
-    return self.bind(ctx, kwargs, aux_states=kwargs).forward()
-
-
-# Symbols come before plans in the reading order; their methods come here.
-Symbol.bind, Symbol.simple_bind, Symbol.eval = bind, simple_bind, evaluate
+    return symbol.bind(ctx, args, grads, reqs, {n: made(n, "aux_dict") for n in states})

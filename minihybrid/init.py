@@ -15,7 +15,7 @@ import numpy as np
 from minihybrid import nd
 from minihybrid.given import fitted
 from minihybrid.mistake import Settings
-from minihybrid.nd import NDArray
+from minihybrid.nd import NDArray, load
 from minihybrid.op import (
     AttrError,
     ShapeError,
@@ -26,7 +26,6 @@ from minihybrid.op import (
     not_negative,
     positive,
 )
-from minihybrid.params import load
 
 
 class Initializer(Settings):

@@ -8,8 +8,8 @@ What is left out: the class FeedForward, which trained such models before Gluon.
 """
 
 from minihybrid.files import FileError
-from minihybrid.params import load, save
-from minihybrid.serial import load_symbol, save_symbol
+from minihybrid.nd import load, save
+from minihybrid.sym import load as load_symbol
 
 KINDS = ("arg", "aux")
 
@@ -21,7 +21,7 @@ def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params,
     arg_params, aux_params: name -> array, of parameters and of states.
     """
     if symbol is not None:
-        save_symbol(symbol, f"{prefix}-symbol.json")
+        symbol.save(f"{prefix}-symbol.json")
     named = zip(KINDS, (arg_params, aux_params), strict=True)
     save(f"{prefix}-{epoch:04d}.params", {
         f"{kind}:{name}": array for kind, params in named

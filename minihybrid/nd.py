@@ -1,14 +1,15 @@
 """Chapter 07. `nd`: the functions that make arrays; and one for every operator.
 
 Takes:   shapes, NumPy arrays, lists and numbers, and the device to put them on.
-Gives:   `array`, `zeros`, `arange`, ..., `random`, and the functions of all operators.
+Gives:   `array`, `zeros`, `arange`, ..., `random`, and the functions of all operators;
+         `save` and `load`; and what later modules enter into `hooks.FACES`.
 
 What is left out: sparse storage.
 """
 
 from types import SimpleNamespace
 
-import numpy as np
+import numpy as onp  # `nd.np` is our own
 
 from minihybrid.array import NDArray, dense
 from minihybrid.array import arrays as given_arrays
@@ -16,12 +17,18 @@ from minihybrid.context import check_context
 from minihybrid.device import DEVICES
 from minihybrid.devicearray import new_array, placed
 from minihybrid.given import fitted
+from minihybrid.hooks import FACES
+from minihybrid.interop import from_dlpack as from_dlpack
+from minihybrid.interop import to_dlpack_for_read as to_dlpack_for_read
+from minihybrid.interop import to_dlpack_for_write as to_dlpack_for_write
 from minihybrid.mistake import signed
 from minihybrid.op import OPS, AttrError, described
 from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import FUNCTIONS, Part, namespace, put
+from minihybrid.params import read_arrays, unpack_arrays, write_arrays
+from minihybrid.util import is_np_shape
 
-FLOAT = np.dtype("float32")
+FLOAT = onp.dtype("float32")
 
 
 # -- making arrays ---------------------------------------------------------------------
@@ -41,7 +48,7 @@ def array(source_array, ctx=None, dtype=None):
         source_array = source_array.data
     elif isinstance(source_array, (list, tuple)) and source_array and \
             all(isinstance(v, NDArray) for v in source_array):
-        source_array = [np.asarray(v.data) for v in source_array]
+        source_array = [onp.asarray(v.data) for v in source_array]
     source = fitted("nd.array", source_array, dtype)
     return NDArray(placed(source.reshape(source.shape or (1,)), context))
 
@@ -69,7 +76,7 @@ sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
 
 def from_numpy(ndarray, zero_copy=True):
     """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
-    if type(ndarray) is not np.ndarray or ndarray.dtype.kind not in "biuf":
+    if type(ndarray) is not onp.ndarray or ndarray.dtype.kind not in "biuf":
         raise AttrError(f"nd.from_numpy: {described(ndarray)} is given, but a NumPy "
                         "array of numbers is needed")
     if zero_copy and not ndarray.flags.c_contiguous:
@@ -169,6 +176,40 @@ def reset_arrays(*arrays, num_arrays=None):
         each[...] = 0
 
 
+# -- files ----------------------------------------------------------------------------
+def save(fname, data):
+    """Write an array, a list of arrays, or a dict of names and arrays to a file."""
+    data = [data] if isinstance(data, NDArray) else data
+    names = list(data) if isinstance(data, dict) else []
+    if not isinstance(data, (list, tuple, dict)):
+        raise AttrError(f"save: {described(data)} is given, but an NDArray, or a list "
+                        "or dict of NDArrays is needed")
+    arrays = list(data.values()) if isinstance(data, dict) else list(data)
+    if not all(isinstance(a, NDArray) for a in arrays):
+        raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
+    write_arrays(fname, [onp.asarray(a.data) for a in arrays], names)
+
+
+def load(fname):
+    """The arrays in a file: a dict if they have names, else a list."""
+    return _made(*read_arrays(fname))
+
+
+def load_frombuffer(buf, source="the buffer"):
+    """The arrays in the bytes of a file: a dict if they have names, else a list."""
+    if not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise AttrError(f"load_frombuffer: {described(buf)} is given, but the bytes "
+                        "of a file are needed")
+    return _made(*unpack_arrays(bytes(buf), source))
+
+
+def _made(arrays, names):
+    context = check_context(None)
+    made = [NDArray(placed(a if is_np_shape() else onp.atleast_1d(a), context))
+            for a in arrays]
+    return dict(zip(names, made, strict=True)) if names else made
+
+
 def waitall():
     """Return when all work of all devices is done; the processor's always is."""
     for device in DEVICES.values():
@@ -186,4 +227,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *OPS, *FUNCTIONS})
+    return sorted({*globals(), *OPS, *FUNCTIONS, *FACES["nd"]})

@@ -14,8 +14,6 @@ What is left out: image and bounding box operators.
 import sys
 
 from minihybrid import nd as _nd
-from minihybrid import params as _params
-from minihybrid import sym as _sym
 from minihybrid.context import (
     Context,
     cpu,
@@ -24,6 +22,7 @@ from minihybrid.context import (
     num_gpus,
     simulated_gpu,
 )
+from minihybrid.hooks import FACES as _FACES
 from minihybrid.nd import waitall
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.ops import OPS as _OPS
@@ -74,13 +73,13 @@ random = _RandomSeed()
 
 def save(file, arr):
     """Write an array, a list of arrays or a dict of them to a file."""
-    _params.save(file, arr)
+    _nd.save(file, arr)
 
 
 def load(file):
     """The arrays of a file, as `save` got them."""
     with np_shape():
-        found = _params.load(file)
+        found = _nd.load(file)
     if isinstance(found, dict):
         return {name: value.as_np_ndarray() for name, value in found.items()}
     return [value.as_np_ndarray() for value in found]
@@ -111,4 +110,4 @@ class _Symbols:
         return sorted(n for n, op in NAMES.items() if op in _OPS)
 
 
-_nd.npx, _sym.npx = sys.modules[__name__], _Symbols()
+_FACES["nd"]["npx"], _FACES["sym"]["npx"] = sys.modules[__name__], _Symbols()

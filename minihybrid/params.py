@@ -1,7 +1,7 @@
 """Chapter 14. Arrays as bytes, in MXNet's format.
 
-Takes:   arrays and their names, or files.
-Gives:   `nd.save`, `nd.load`, `nd.load_frombuffer`, and `NDArray.save`.
+Takes:   NumPy arrays and their names, or files.
+Gives:   `pack_arrays`, `unpack_arrays`; `write_arrays`, `read_arrays` for files.
 
 Arrays of all four versions of the format are read, sparse ones as dense ones; version 2
 is written, or 3 where only np's rules know the shapes. Sizes are checked before memory
@@ -15,13 +15,9 @@ import struct
 
 import numpy as np
 
-from minihybrid import nd
 from minihybrid.attribute import DTYPES, FLAGS
-from minihybrid.context import check_context
-from minihybrid.devicearray import placed
 from minihybrid.files import FileError, read_whole, write_whole
-from minihybrid.nd import NDArray
-from minihybrid.op import DEEPEST, LARGEST, AttrError, described
+from minihybrid.op import DEEPEST, LARGEST
 from minihybrid.util import is_np_shape
 
 LIST_MAGIC = 0x112
@@ -221,37 +217,11 @@ def _unpack_sparse(reader, kind, stored, shape, flag):
     return dense
 
 
-def save(fname, data):
-    """Write an array, a list of arrays, or a dict of names and arrays to a file."""
-    data = [data] if isinstance(data, NDArray) else data
-    names = list(data) if isinstance(data, dict) else []
-    if not isinstance(data, (list, tuple, dict)):
-        raise AttrError(f"save: {described(data)} is given, but an NDArray, or a list "
-                        "or dict of NDArrays is needed")
-    arrays = list(data.values()) if isinstance(data, dict) else list(data)
-    if not all(isinstance(a, NDArray) for a in arrays):
-        raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
-    write_whole(fname, pack_arrays([np.asarray(a.data) for a in arrays], names))
+def write_arrays(fname, arrays, names=()):
+    """Write arrays, with names or without, to a file."""
+    write_whole(fname, pack_arrays(arrays, names))
 
 
-def load(fname):
-    """The arrays in a file: a dict if they have names, else a list."""
-    return load_frombuffer(read_whole(fname), fname)
-
-
-def load_frombuffer(buf, source="the buffer"):
-    """The arrays in the bytes of a file: a dict if they have names, else a list."""
-    if not isinstance(buf, (bytes, bytearray, memoryview)):
-        raise AttrError(f"load_frombuffer: {described(buf)} is given, but the bytes "
-                        "of a file are needed")
-    arrays, names = unpack_arrays(bytes(buf), source)
-    context = check_context(None)
-    made = [NDArray(placed(a if is_np_shape() else np.atleast_1d(a), context))
-            for a in arrays]
-    return dict(zip(names, made, strict=True)) if names else made
-
-
-# Arrays come before files in the reading order; their methods come here.
-nd.save, nd.load, nd.load_frombuffer = save, load, load_frombuffer
-NDArray.save = lambda self, fname: save(fname, self)
-NDArray.save.__doc__ = "Write this array to a file."
+def read_arrays(fname):
+    """(arrays, names) in a file; names may be empty."""
+    return unpack_arrays(read_whole(fname), fname)

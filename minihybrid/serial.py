@@ -1,7 +1,7 @@
 """Chapter 14. Graphs as JSON, in MXNet's form.
 
-Takes:   symbols, or files.
-Gives:   `tojson`, `fromjson`, `sym.load`; the methods `Symbol.save`, `Symbol.tojson`.
+Takes:   symbols, or texts.
+Gives:   `tojson`, and `refs_of_json`, of which `sym.fromjson` makes a symbol.
 
 A file is data: names are looked up among the operators, attributes are parsed as
 literals, and nothing in a file is run. An operator that is not here gets a record that
@@ -16,13 +16,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from minihybrid import sym
 from minihybrid.attribute import DTYPES, FLAGS
-from minihybrid.files import FileError, parsed_json, read_whole, write_whole
+from minihybrid.files import FileError, parsed_json
 from minihybrid.graph import Graph, shown_attrs, topological
 from minihybrid.legacy import NOW, completed, operator_of, pinned, upgraded, version_of
 from minihybrid.op import OPS, UNKNOWN, AttrError, HybridError, Node, Op, Spec
-from minihybrid.sym import Symbol, unknown_lengths
+from minihybrid.util import told_shape
 
 # Attributes that MXNet wants to be told, though they have defaults here.
 NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
@@ -33,6 +32,7 @@ MAX_NODES, MAX_INPUTS, MAX_OUTPUTS = 1 << 16, 1 << 18, 1 << 16  # of a whole gra
 def tojson(symbol):
     """A symbol's graph as JSON text in MXNet's form.
 
+    >>> from minihybrid import sym
     >>> json.loads(tojson(sym.relu(sym.var("x"), name="y")))["arg_nodes"]
     [0]
     """
@@ -104,8 +104,8 @@ def missing(kind, name, n_inputs, n_outputs, more):
                    n_outputs=n_outputs, more=more)
 
 
-def fromjson(text, source="the JSON text"):
-    """The symbol that JSON text describes.
+def refs_of_json(text, source="the JSON text"):
+    """The outputs of the graph that JSON text describes, as (node, index) pairs.
 
     Raises:  FileError naming the node and what is wrong with it.
     """
@@ -123,7 +123,7 @@ def fromjson(text, source="the JSON text"):
                         f"for; needed: 1 to {MAX_OUTPUTS}")
     refs = _refs(heads, made, f"{source}, heads")
     _check_names(refs, source)
-    return Symbol(refs)
+    return refs
 
 
 def _nodes(data, version, source):
@@ -242,24 +242,8 @@ def _spec(info, where):
             raise KeyError
         shape = None if shape is None else OPS["Reshape"].read(
             {"shape": shape})["shape"]
-        return Spec(unknown_lengths(shape) if shape else None,
+        return Spec(told_shape(shape) if shape else None,
                     dtype and np.dtype(dtype)).possible()
     except (ValueError, KeyError, AttrError):
         raise FileError(f"{where}: the shape or dtype is not readable: "
                         f"{info!r:.80}") from None
-
-
-def save_symbol(symbol, fname, remove_amp_cast=True):
-    """Write a symbol's graph to a JSON file."""
-    write_whole(fname, tojson(symbol).encode())
-
-
-def load_symbol(fname):
-    """The symbol in a JSON file."""
-    return fromjson(read_whole(fname), fname)
-
-
-# Symbols come before files in the reading order; their methods come here.
-sym.load, sym.fromjson, sym.load_json = load_symbol, fromjson, fromjson
-Symbol.tojson, Symbol.save = tojson, save_symbol
-Symbol.__reduce__ = lambda self: (fromjson, (tojson(self),))

@@ -8,9 +8,11 @@ What is left out: Python's own branches and loops over values; they happen while
 and leave no trace.
 """
 
-import numpy as np
+import numpy as onp  # `sym.np` is our own
 
+from minihybrid import hooks
 from minihybrid.attribute import FLAGS, AttrScope, shown, written
+from minihybrid.files import read_whole, write_whole
 from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
 from minihybrid.name import NameManager, hint
 from minihybrid.nested import parts_of, rebuilt
@@ -25,8 +27,9 @@ from minihybrid.op import (
 )
 from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
+from minihybrid.serial import refs_of_json, tojson
 from minihybrid.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
-from minihybrid.util import is_np_shape
+from minihybrid.util import is_np_shape, shown_shape, told_shape
 
 
 def trace(function, inputs, training=False):
@@ -375,7 +378,7 @@ class Symbol(Value):
                 raise AttrError(f"infer_shape: a shape is {shape!r:.60} (a "
                                 f"{type(shape).__name__}), but a tuple is needed")
             known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
-            return Spec(unknown_lengths(shape) if known else None, None)
+            return Spec(told_shape(shape) if known else None, None)
 
         return self._infer(args, kwargs, spec_of)
 
@@ -383,7 +386,7 @@ class Symbol(Value):
         """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
         under `np_shape` -1 and `None`.
         """
-        return tuple([_as_user(spec.shape) for spec in group]
+        return tuple([shown_shape(spec.shape) for spec in group]
                      for group in self._infer_shape(args, kwargs))
 
     def infer_shape(self, *args, **kwargs):
@@ -399,7 +402,7 @@ class Symbol(Value):
 
     def infer_type_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
-        found = self._infer(args, kwargs, lambda dtype: Spec(None, np.dtype(dtype)))
+        found = self._infer(args, kwargs, lambda dtype: Spec(None, onp.dtype(dtype)))
         return tuple([spec.dtype and spec.dtype.type for spec in group]
                      for group in found)
 
@@ -412,6 +415,75 @@ class Symbol(Value):
         found = self.infer_type_partial(*args, **kwargs)
         complete = all(t is not None for group in found for t in group)
         return found if complete else (None, None, None)
+
+    # -- files
+    def tojson(self):
+        """The graph as JSON text in MXNet's form."""
+        return tojson(self)
+
+    def save(self, fname, remove_amp_cast=True):
+        """Write the graph to a JSON file."""
+        write_whole(fname, tojson(self).encode())
+
+    def __reduce__(self):
+        return fromjson, (tojson(self),)
+
+    # -- running
+    def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
+             group2ctx=None, shared_exec=None):
+        """An Executor of this symbol on arrays of yours.
+
+        args, args_grad, aux_states: lists in the order of `list_arguments()` and
+                 `list_auxiliary_states()`, or dicts by name; without a place for its
+                 gradient, an argument gets none.
+        grad_req: write, add or null, for all, as a list, or as a dict (else null).
+        group2ctx, shared_exec: taken as in MXNet; there is one device, and each
+                 executor plans its memory by itself.
+
+        >>> from minihybrid import cpu, nd, sym
+        >>> a, g = nd.array([3]), nd.zeros((1,))
+        >>> e = (sym.var("a") ** 2).bind(cpu(), [a], [g])
+        >>> _ = e.forward(is_train=True); e.backward(nd.ones((1,))); g.item()
+        6.0
+        """
+        return hooks.bind(self, ctx, args, args_grad, grad_req, aux_states)
+
+    def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
+                    group2ctx=None, shared_arg_names=None, shared_exec=None,
+                    shared_buffer=None, **kwargs):
+        """An Executor of this symbol on new arrays of zeros, of shapes that follow.
+
+        kwargs:  argument name -> shape.
+        type_dict: argument name -> dtype, else float32.
+        shared_arg_names: arguments whose arrays are those of `shared_exec`.
+        stype_dict, group2ctx, shared_buffer: taken as in MXNet; storage is dense, there
+                 is one device, and each executor plans its memory by itself.
+        Raises:  ShapeError naming the arguments whose shapes do not follow.
+
+        >>> from minihybrid import cpu, sym
+        >>> net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
+        >>> net.simple_bind(cpu(), data=(2, 5)).arg_dict["fc_weight"].shape
+        (3, 5)
+        """
+        return hooks.simple_bind(self, ctx, grad_req, type_dict, shared_arg_names,
+                                 shared_exec, kwargs)
+
+    def eval(self, ctx=None, **kwargs):
+        """The outputs for arrays given by name; binds and runs once, where they are.
+
+        >>> from minihybrid import nd, sym
+        >>> a, b = nd.array([1]), nd.array([2])
+        >>> (sym.var("a") + sym.var("b")).eval(a=a, b=b)[0].item()
+        3.0
+        """
+        if ctx is None:
+            ctx = next((a.context for a in kwargs.values() if hasattr(a, "context")),
+                       None)
+        return self.bind(ctx, kwargs, aux_states=kwargs).forward()
+
+    def as_np_ndarray(self):
+        """The np symbol of the same value."""
+        return hooks.np_symbol(self.refs)
 
     def debug_str(self):
         """The nodes as text, in the form of MXNet."""
@@ -438,20 +510,6 @@ def as_symbol(result):
     return Group(list(result)) if isinstance(result, tuple) else result
 
 
-def unknown_lengths(shape):
-    """A shape in which the user's 0 for "unknown" is -1, as it is under `np_shape`."""
-    unknown = (-1, None) if is_np_shape() else (0, -1, None)
-    return None if shape is None else \
-        tuple(-1 if n in unknown else int(n) for n in shape)
-
-
-def _as_user(shape):
-    """The shape as programs see it: in the legacy world, 0 and () are unknown."""
-    if is_np_shape():
-        return shape
-    return tuple(max(n, 0) for n in shape or ())
-
-
 def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, init=None,
         stype=None, spec=None, **kwargs):
     """A named input; shape and dtype may be told now, or later, or inferred.
@@ -473,7 +531,7 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
                             f"are text; write '{value}'")
     told = {
         "__shape__": shape and tuple(shape),
-        "__dtype__": dtype and FLAGS[np.dtype(dtype).name],
+        "__dtype__": dtype and FLAGS[onp.dtype(dtype).name],
         "__lr_mult__": lr_mult,
         "__wd_mult__": wd_mult,
         "__init__": init.dumps() if hasattr(init, "dumps") else init,
@@ -482,7 +540,7 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
     }
     info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()})
     info |= {key: str(v) for key, v in told.items() if v is not None}
-    spec = spec or Spec(unknown_lengths(shape), np.dtype(dtype) if dtype else None)
+    spec = spec or Spec(told_shape(shape), onp.dtype(dtype) if dtype else None)
     node = Node(None, name=name, specs=(spec,), info=info or None)
     if CURRENT.trace:
         CURRENT.trace.add(node)
@@ -570,6 +628,22 @@ def histogram(a, bins=10, range=None, name=None):
     return OPS["_histogram"](a, bin_cnt=bins, range=range, name=name)
 
 
+def fromjson(text, source="the JSON text"):
+    """The symbol that JSON text describes.
+
+    Raises:  FileError naming the node and what is wrong with it.
+    """
+    return Symbol(refs_of_json(text, source))
+
+
+load_json = fromjson
+
+
+def load(fname):
+    """The symbol in a JSON file."""
+    return fromjson(read_whole(fname), fname)
+
+
 random = Random(Symbol.interpret)
 linalg = Part("_linalg_", Symbol, "sym.linalg")
 contrib = Part("_contrib_", Symbol, "sym.contrib")
@@ -581,5 +655,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *OPS, *FUNCTIONS})
+    return sorted({*globals(), *OPS, *FUNCTIONS, *hooks.FACES["sym"]})
 

@@ -59,6 +59,20 @@ def set_np_shape(active):
     return before
 
 
+def told_shape(shape):
+    """A shape in which the user's 0 for "unknown" is -1, as it is under `np_shape`."""
+    unknown = (-1, None) if is_np_shape() else (0, -1, None)
+    return None if shape is None else \
+        tuple(-1 if n in unknown else int(n) for n in shape)
+
+
+def shown_shape(shape):
+    """The shape as programs see it: in the legacy world, 0 and () are unknown."""
+    if is_np_shape():
+        return shape
+    return tuple(max(n, 0) for n in shape or ())
+
+
 class _Scope(ContextDecorator):
     """Switches that hold inside a `with` block, or while a function runs."""
 

@@ -15,7 +15,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import nd
 from minihybrid.device import DEVICES, Device
-from minihybrid.interop import LENT, Given, Managed, Versioned, opened
+from minihybrid.dlpack import LENT, Given, Managed, Versioned, opened
 from minihybrid.op import AttrError, HybridError, ShapeError
 from minihybrid.simt.driver import SimulatedDriver
 

@@ -9,8 +9,8 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
-    op mistake given locked
-    base machine attribute context
+    op mistake given locked hooks
+    base machine attribute context util
     ops.shapes ops.whole
     ops.elementwise
     ops.gpuorder ops.reduce
@@ -38,10 +38,9 @@ READING_ORDER = """
     simt.memory simt.record simt.counts simt.checked simt.plain simt.device
     simt.program simt.fast simt.cuda simt.picture simt.traffic simt.heap simt.driver
     simt
-    device devicearray array nd
-    interop
+    device dlpack devicearray files params array interop nd
     graph backprop
-    name util nested newest tracing sym
+    name nested newest tracing legacy serial sym
     autograd
     passes.rewrite passes.expand passes.fold passes.cse passes.dce passes.gradient
     passes.numbers passes.lower passes.rows passes.pool_early passes.fuse
@@ -55,19 +54,19 @@ READING_ORDER = """
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
     launch reuse plan tiers compiled executor eager
-    files params legacy serial model
+    model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer
     gluon.parameter gluon.arguments gluon.entry gluon.hybrid gluon.inputs
     gluon.outline gluon.formats gluon.block gluon.function
     gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn gluon.loss
     gluon.trainer gluon.data gluon.utils gluon.contrib.nn gluon.contrib
-    gluon.model_zoo.vision gluon.model_zoo gluon contrib
+    gluon.model_zoo.vision gluon.model_zoo gluon
     onnx.export_draft onnx.export_scalar onnx.export_layout onnx.export_layers
     onnx.export_nodes onnx.export
     onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
     onnx.load_shapes onnx.load_parts onnx.load_images onnx.load_layers
-    onnx.load onnx
+    onnx.load onnx contrib
     metric summary layout viz bench explain datasets show puzzles
     __init__
     """.split()

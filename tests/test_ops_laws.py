@@ -19,8 +19,8 @@ from minihybrid.op import OPS, REQUIRED, UNKNOWN, HybridError, Op, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import joint_graph
 from minihybrid.plan import Plan
-from minihybrid.serial import fromjson, tojson
-from minihybrid.sym import Symbol, trace
+from minihybrid.serial import tojson
+from minihybrid.sym import Symbol, fromjson, trace
 
 DTYPES = ("float32", "float64", "int32", "int64")
 NUMPY_ONLY = ("float16", "int8", "uint8")   # too many kernels to compile for "cpu"

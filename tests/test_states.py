@@ -9,8 +9,8 @@ from minihybrid.op import OPS, Op, Spec, number
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import differentiate
 from minihybrid.plan import Plan
-from minihybrid.serial import fromjson, tojson
-from minihybrid.sym import trace
+from minihybrid.serial import tojson
+from minihybrid.sym import fromjson, trace
 
 RATE, F32 = 0.25, np.dtype("float32")
 

@@ -479,7 +479,7 @@ def test_no_word_of_a_file_is_in_what_is_generated(tmp_path):
 MEASURE = """
 import json, resource, struct, sys, time
 import minihybrid as mx
-from minihybrid import nd, params, serial, sym
+from minihybrid import nd, params, sym
 from minihybrid.op import HybridError
 import numpy as np
 
@@ -492,7 +492,7 @@ def node(op, *inputs, name="y", **attrs):
             "attrs": attrs}
 
 def run(text, **given):
-    symbol = serial.fromjson(text)
+    symbol = sym.fromjson(text)
     symbol.debug_str()
     symbol.infer_shape()
     return symbol.eval(**{k: nd.ones(v) for k, v in given.items()})

@@ -34,9 +34,8 @@ from minihybrid.gluon.parameter import (
 from minihybrid.graph import topological
 from minihybrid.mistake import Signed
 from minihybrid.name import Prefix
+from minihybrid.nd import save
 from minihybrid.op import AttrError, HybridError, described
-from minihybrid.params import save
-from minihybrid.serial import load_symbol
 from minihybrid.sym import Group, Symbol, replay
 from minihybrid.tracing import direct, is_tracing
 
@@ -679,7 +678,7 @@ class SymbolBlock(HybridBlock):
         allow_missing, ignore_extra: go on without an array, or with one too many.
         """
         names = [input_names] if isinstance(input_names, str) else list(input_names)
-        net = SymbolBlock(load_symbol(symbol_file), [sym.var(n) for n in names])
+        net = SymbolBlock(sym.load(symbol_file), [sym.var(n) for n in names])
         if param_file is not None:
             net._params.load(param_file, ctx, allow_missing, ignore_extra,
                              cast_dtype=True, dtype_source="saved")

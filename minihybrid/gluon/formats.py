@@ -15,10 +15,9 @@ import numpy as np
 from minihybrid.codegen.alone import alone
 from minihybrid.codegen.c import c_file, weights_file
 from minihybrid.files import write_whole
+from minihybrid.nd import save
 from minihybrid.op import HybridError, Spec
-from minihybrid.params import save
 from minihybrid.plan import Plan
-from minihybrid.serial import save_symbol
 from minihybrid.sym import Symbol
 
 
@@ -28,7 +27,7 @@ def write_mxnet(entry, path, epoch):
     symbol = Symbol(entry.graph.heads)
     kinds = dict.fromkeys(symbol.list_arguments(), "arg")
     kinds |= dict.fromkeys(symbol.list_auxiliary_states(), "aux")
-    save_symbol(symbol, symbol_file)
+    symbol.save(symbol_file)
     save(params_file, {f"{kinds[name]}:{name}": p.data()
                        for name, p in entry.params.items() if name in kinds})
     return symbol_file, params_file

@@ -20,7 +20,7 @@ from minihybrid.files import FileError
 from minihybrid.given import dtype_of
 from minihybrid.graph import refine
 from minihybrid.mistake import Signed
-from minihybrid.nd import NDArray
+from minihybrid.nd import NDArray, load, save
 from minihybrid.op import (
     AttrError,
     HybridError,
@@ -31,7 +31,6 @@ from minihybrid.op import (
     legible,
 )
 from minihybrid.ops.random import STREAM
-from minihybrid.params import load, save
 from minihybrid.tracing import is_direct, is_tracing
 from minihybrid.util import is_np_array, is_np_shape
 

@@ -20,10 +20,10 @@ from minihybrid.files import FileError
 from minihybrid.gluon.entry import FEW, KEPT
 from minihybrid.gluon.parameter import Parameter
 from minihybrid.mistake import Signed, signed
+from minihybrid.nd import load, save
 from minihybrid.newest import Newest
 from minihybrid.op import AttrError, HybridError, Spec, checked, described, positive
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
-from minihybrid.params import load, save
 from minihybrid.passes import expand
 from minihybrid.passes.numbers import lift, same
 from minihybrid.plan import WIDE, target_of

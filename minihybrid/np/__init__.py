@@ -12,14 +12,12 @@ What is left out: functions that MXNet itself hands to NumPy.
 """
 
 import sys
-import types
 from builtins import bool  # np.bool is Python's
 from math import e, inf, nan, pi
 
 import numpy as _onp
 
-from minihybrid import nd as _nd
-from minihybrid import sym as _sym
+from minihybrid.hooks import FACES
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.compound import FUNCTIONS
 from minihybrid.np.creation import Creation, Random, array, reader
@@ -72,14 +70,4 @@ def __getattr__(name):
 def __dir__():
     return dir(_ARRAYS)
 
-
-class _Front(types.ModuleType):
-    """A module whose `np`, asked for from outside, is this one and not NumPy."""
-
-    @property
-    def np(self):
-        """`F.np`: the NumPy-like functions, for arrays or for symbols."""
-        return sys.modules[__name__] if self is _nd else _SYMBOLS
-
-
-_nd.__class__ = _sym.__class__ = _Front
+FACES["nd"]["np"], FACES["sym"]["np"] = sys.modules[__name__], _SYMBOLS

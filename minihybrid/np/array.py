@@ -13,6 +13,7 @@ import re
 
 import numpy as onp
 
+from minihybrid import hooks
 from minihybrid.array import STATE, NDArray, look_up, places
 from minihybrid.devicearray import placed
 from minihybrid.np.functions import pair
@@ -177,6 +178,10 @@ class ndarray(Numpy, NDArray):
         """One number as Python's: of a flat place or places, or of an array of one."""
         return onp.asarray(self.data).item(*args) if args else super().item()
 
+    def nonzero(self):
+        """Where the numbers are not 0: for each axis, an array of places."""
+        return FUNCTIONS["nonzero"](self)
+
     def tolist(self):
         """The numbers as nested lists."""
         return onp.asarray(self.data).tolist()
@@ -226,14 +231,5 @@ class _Symbol(Numpy, Symbol):
     beside = constant
 
 
-def _array_as_np(self):
-    """The np.ndarray with the same memory and place on the tape."""
-    return ndarray(self.data, self.node, self.index)
-
-
-def _symbol_as_np(self):
-    """The np symbol of the same value."""
-    return _Symbol(self.refs)
-
-
-NDArray.as_np_ndarray, Symbol.as_np_ndarray = _array_as_np, _symbol_as_np
+hooks.np_array.brought(ndarray)
+hooks.np_symbol.brought(_Symbol)

@@ -15,7 +15,7 @@ from minihybrid.array import NDArray
 from minihybrid.context import CPU
 from minihybrid.devicearray import placed
 from minihybrid.np.array import ndarray
-from minihybrid.np.functions import FUNCTIONS, public
+from minihybrid.np.functions import public
 from minihybrid.op import HybridError
 from minihybrid.ops.infix import Value
 
@@ -67,7 +67,6 @@ def computed_by_numpy(name, function):
 
 for _name in NAMES:
     public(computed_by_numpy(_name, getattr(onp, _name)))
-ndarray.nonzero = FUNCTIONS["nonzero"]
 
 
 class Linalg:

@@ -8,9 +8,6 @@ The library `onnx` is needed only when one of them is called:
 `pip install "minihybrid[onnx]"`.
 """
 
-import sys
-
-from minihybrid import contrib
 from minihybrid.gluon.formats import FORMATS
 from minihybrid.onnx.export import export_model, write_onnx
 from minihybrid.onnx.load import get_model_metadata, import_model, import_to_gluon
@@ -31,4 +28,3 @@ def write_net(entry, path, _):
 
 # Blocks come before ONNX in the reading order; their format comes here.
 FORMATS["onnx"] = write_net
-contrib.onnx = sys.modules[__name__]  # where MXNet has it, too

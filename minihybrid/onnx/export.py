@@ -16,8 +16,8 @@ from minihybrid.nd import NDArray
 from minihybrid.onnx.export_draft import Draft, ExportError
 from minihybrid.onnx.export_nodes import drafted, with_length
 from minihybrid.op import AttrError, HybridError, Spec
-from minihybrid.serial import load_symbol
 from minihybrid.sym import Symbol
+from minihybrid.sym import load as load_symbol
 
 OPSET, IR_VERSION = 18, 8  # of ONNX 1.13: what engines since 2023 read
 LIMIT = 2**31 - 1  # bytes of a protobuf message

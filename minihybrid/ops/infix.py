@@ -14,6 +14,7 @@ from numbers import Integral, Number
 
 from minihybrid.attribute import KNOWN, AttrScope
 from minihybrid.context import check_context
+from minihybrid.hooks import FACES
 from minihybrid.op import OPS, AttrError, PlaceError, ShapeError, described
 from minihybrid.ops.tiling import split_v2
 
@@ -224,14 +225,17 @@ FUNCTIONS = {
 }
 
 
-def namespace(name, base, module):
-    """The function that `nd.name` or `sym.name` is: the operator, read by `base`.
+def namespace(name, base, module, prefix=""):
+    """What `nd.name` or `sym.name` is: the operator, read by `base`, with few others.
 
-    Raises:  AttributeError naming the module, if no operator has the name.
+    Raises:  AttributeError naming the module, if nothing has the name.
     """
+    known, name = name, prefix + name
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     if name.startswith("__") or name not in OPS:
+        if known in FACES.get(module, ()):
+            return FACES[module][known]
         raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
                              "all")
     return reading(OPS[name], name, base)
@@ -284,8 +288,9 @@ class Part:
         self._prefix, self._base, self._module = prefix, base, module
 
     def __getattr__(self, name):
-        return namespace(self._prefix + name, self._base, self._module)
+        return namespace(name, self._base, self._module, self._prefix)
 
     def __dir__(self):
-        return sorted(key.removeprefix(self._prefix) for key in OPS
-                      if key.startswith(self._prefix))
+        names = {key.removeprefix(self._prefix) for key in OPS
+                 if key.startswith(self._prefix)}
+        return sorted({*names, *FACES.get(self._module, ())})

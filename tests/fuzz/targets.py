@@ -12,7 +12,7 @@ import zlib
 
 import numpy as np
 
-from minihybrid import nd, params, serial
+from minihybrid import nd, params, sym
 from minihybrid.graph import Graph
 from minihybrid.op import HybridError, Spec
 from minihybrid.plan import Plan
@@ -39,7 +39,7 @@ def read_params(data):
 
 def read_graph(data):
     """A symbol file: look at it, write it again, type it, and run it if it is small."""
-    symbol = serial.fromjson(data, "file")
+    symbol = sym.fromjson(data, "file")
     look(symbol)
     choice = zlib.crc32(data)
     types = symbol.infer_type_partial()
@@ -85,7 +85,7 @@ def read_onnx(data):
 def look(symbol):
     """Print a symbol, and write it twice: the second must be the first."""
     text = symbol.tojson()
-    if serial.fromjson(text).tojson() != text:
+    if sym.fromjson(text).tojson() != text:
         raise Finding(f"written, read and written again, it is another: {text}")
     Graph.of(symbol).show()
     symbol.debug_str(), symbol.list_outputs(), symbol.attr_dict()
