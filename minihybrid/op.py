@@ -374,7 +374,8 @@ class Op:
                                     # that does this is called otherwise
     reduce: tuple | None = None     # many numbers to one, as `ops.reduce.Steps` says
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
-    cpu: Callable | None = None     # loops, where the three above are not enough
+    cpu: Callable | None = None     # loops, where the three above are not enough:
+                                    # a function (`ops.loops`), or what writes its text
     scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
                                      # numbers these loops need beside, as `work`
     stores: bool | Callable = False  # or attrs -> bool: whether these loops end each

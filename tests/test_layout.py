@@ -11,11 +11,11 @@ PACKAGE = Path(__file__).parent.parent / "minihybrid"
 READING_ORDER = """
     op mistake given locked hooks
     base machine attribute context util
-    ops.shapes ops.whole
+    ops.shapes ops.whole ops.loops
     ops.elementwise
     ops.gpuorder ops.reduce
     ops.layout
-    ops.gpuscatter ops.indexing
+    ops.indexing
     ops.tiling
     ops.ordering
     ops.sequence

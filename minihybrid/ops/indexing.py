@@ -24,7 +24,6 @@ from minihybrid.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast, choose, ones_like, where
-from minihybrid.ops.gpuscatter import add_at_places
 from minihybrid.ops.layout import (
     arange,
     expand_dims,
@@ -36,6 +35,7 @@ from minihybrid.ops.layout import (
     squeeze,
     zeros,
 )
+from minihybrid.ops.loops import T, atomic_add, each, loops, store, then
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import (
     adds_back,
@@ -66,17 +66,66 @@ def places(op, index, length, mode):
     return index % max(length, 1)
 
 
-def place_text(index, length, mode):
-    """The same for one index, as it stands in a kernel."""
-    if mode in ("clip", "raise"):
-        return f"min(max(int64({index}), 0), {max(length - 1, 0)})"
-    return f"int64({index}) % {max(length, 1)}"
+def place(index, length, wraps):
+    """The same for one index, as loops find it."""
+    return np.int64(index) % max(length, 1) if wraps else \
+        min(max(np.int64(index), 0), max(length - 1, 0))
 
 
 def _not_empty(op, old, axis, picked):
     if old[axis] == 0 and 0 not in picked:
         raise ShapeError(f"{op}: axis {axis} of {old} is empty, so there is nothing to "
                          "take from it")
+
+
+# -- adding to places ------------------------------------------------------------------
+def _put(data, index, like, out, outer, n, inner, m, wraps, alike):
+    """Add numbers (outer, m, inner) up at their places in zeros (outer, n, inner).
+
+    alike:   whether all lines have the same m places, or a place for each number.
+    """
+    for i in range(outer * n * inner):
+        out[i] = T(0)
+    for i in range(outer):
+        for p in range(m):
+            if alike:
+                at = place(index[p], n, wraps)
+            for j in range(inner):
+                if not alike:
+                    at = place(index[(i * m + p) * inner + j], n, wraps)
+                out[(i * n + at) * inner + j] += data[(i * m + p) * inner + j]
+
+
+ATOMIC = 4  # bytes of the smallest number that a GPU adds in one step
+
+
+def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike,
+             in_one_step):
+    """The same, where many threads add at the same places.
+
+    Two threads that read a sum, add, and write it back would lose one of the two
+    numbers. An atomic addition does all three in one step, in the order in which
+    threads come: sums of floats can differ in their last digits from call to call.
+    """
+    for i in each(outer * n * inner):
+        out[i] = T(0)
+    then()
+    if in_one_step:
+        for i, p, j in each(outer, m, inner):
+            at = place(index[p if alike else (i * m + p) * inner + j], n, wraps)
+            atomic_add(out, (i * n + at) * inner + j, data[(i * m + p) * inner + j])
+    else:  # a thread a line: nobody else is there
+        for i, j in each(outer, inner):
+            for p in range(m):
+                at = place(index[p if alike else (i * m + p) * inner + j], n, wraps)
+                out[(i * n + at) * inner + j] += data[(i * m + p) * inner + j]
+
+
+def _for_gpu(lengths):
+    """The same lengths, and whether a GPU adds such numbers in one step."""
+    def more(data, index, like, out, **attrs):
+        return *lengths(data, index, like, out, **attrs), out.dtype.itemsize >= ATOMIC
+    return more
 
 
 # -- the same places for all lines -----------------------------------------------------
@@ -91,23 +140,25 @@ def _take_eager(a, indices, *, axis, mode):
     return np.take(a, places("take", indices, a.shape[axis], mode), axis=axis)
 
 
-def _take_cpu(k, a, indices, out, *, axis, mode):
-    outer, n, inner = split_at(a.shape, axis)
-    m = indices.size
-    with k.loop("i", outer), k.loop("m", m):
-        k(f"at = {place_text(f'{indices}[m]', n, mode)}")
-        with k.loop("j", inner):
-            k.store(f"(i * {m} + m) * {inner} + j",
-                    f"{a}[(i * {n} + at) * {inner} + j]")
+def _take_lengths(a, indices, out, axis, mode):
+    return *split_at(a.shape, axis), indices.size, mode == "wrap"
 
 
-def _take_gpu(k, a, indices, out, *, axis, mode):
+@loops(_take_lengths)
+def _take_cpu(a, indices, out, outer, n, inner, m, wraps):
+    for i in range(outer):
+        for p in range(m):
+            at = place(indices[p], n, wraps)
+            for j in range(inner):
+                store(out, (i * m + p) * inner + j, a[(i * n + at) * inner + j])
+
+
+@loops(_take_lengths)
+def _take_gpu(a, indices, out, outer, n, inner, m, wraps):
     """A thread an element, so that neighbours read neighbours."""
-    outer, n, inner = split_at(a.shape, axis)
-    m = indices.size
-    with k.each(("i", outer), ("m", m), ("j", inner)):
-        k(f"at = {place_text(f'{indices}[m]', n, mode)}")
-        k.store(f"(i * {m} + m) * {inner} + j", f"{a}[(i * {n} + at) * {inner} + j]")
+    for i, p, j in each(outer, m, inner):
+        at = place(indices[p], n, wraps)
+        store(out, (i * m + p) * inner + j, a[(i * n + at) * inner + j])
 
 
 def _put_take_eager(data, indices, like, *, axis, mode):
@@ -118,22 +169,9 @@ def _put_take_eager(data, indices, like, *, axis, mode):
     return out.reshape(like.shape)
 
 
-def _put_take_cpu(k, data, indices, like, out, *, axis, mode):
+def _put_take_lengths(data, indices, like, out, axis, mode):
     outer, n, inner = split_at(out.shape, axis)
-    m = indices.size
-    with k.loop("i", out.size):
-        k(f"{out}[i] = T(0)")
-    with k.loop("i", outer), k.loop("m", m):
-        k(f"at = {place_text(f'{indices}[m]', n, mode)}")
-        with k.loop("j", inner):
-            k(f"{out}[(i * {n} + at) * {inner} + j] += "
-              f"{data}[(i * {m} + m) * {inner} + j]")
-
-
-def _put_take_gpu(k, data, indices, like, out, *, axis, mode):
-    outer, n, inner = split_at(out.shape, axis)
-    add_at_places(k, data, out, (outer, n, indices.size, inner),
-                  place_text(f"{indices}[m]", n, mode))
+    return outer, n, inner, indices.size, mode == "wrap", True
 
 
 MODE = {"mode": (choice("clip", "wrap", "raise"), "clip")}
@@ -141,7 +179,8 @@ put_take = register(
     "_put_take", inputs=("data", "indices", "like"),
     attrs={"axis": (integer, 0), **MODE},
     infer=adds_back("_put_take", _take_rule),
-    eager=_put_take_eager, cpu=_put_take_cpu, gpu=_put_take_gpu,
+    eager=_put_take_eager, cpu=loops(_put_take_lengths)(_put),
+    gpu=loops(_for_gpu(_put_take_lengths))(_put_gpu),
     grad=lambda g, out, data, indices, like, **a: (take(g, indices, **a), None, None),
     doc="Zeros in the shape of `like`, to which the data is added where take reads.")
 
@@ -198,12 +237,12 @@ def _along_eager(data, index, *, axis, mode):
     return np.take_along_axis(data.reshape(lines), at, 1).reshape(index.shape)
 
 
-def _along_cpu(k, data, index, out, *, axis, mode):
-    (outer, n, inner), (_, m, _) = _lines(data, index, axis)
-    with k.each(("i", outer), ("m", m), ("j", inner)):
-        to = f"(i * {m} + m) * {inner} + j"
-        k(f"at = {place_text(f'{index}[{to}]', n, mode)}")
-        k.store(to, f"{data}[(i * {n} + at) * {inner} + j]")
+@loops(lambda data, index, out, axis, mode: (
+    *_lines(data, index, axis)[0], _lines(data, index, axis)[1][1], mode == "wrap"))
+def _along_cpu(data, index, out, outer, n, inner, m, wraps):
+    for i, p, j in each(outer, m, inner):
+        at = place(index[(i * m + p) * inner + j], n, wraps)
+        store(out, (i * m + p) * inner + j, data[(i * n + at) * inner + j])
 
 
 def _put_along_eager(data, index, like, *, axis, mode):
@@ -215,20 +254,9 @@ def _put_along_eager(data, index, like, *, axis, mode):
     return out.reshape(like.shape)
 
 
-def _put_along_cpu(k, data, index, like, out, *, axis, mode):
+def _put_along_lengths(data, index, like, out, axis, mode):
     (outer, n, inner), (_, m, _) = _lines(out, index, axis)
-    with k.loop("i", out.size):
-        k(f"{out}[i] = T(0)")
-    with k.loop("i", outer), k.loop("m", m), k.loop("j", inner):
-        at = f"(i * {m} + m) * {inner} + j"
-        k(f"at = {place_text(f'{index}[{at}]', n, mode)}")
-        k(f"{out}[(i * {n} + at) * {inner} + j] += {data}[{at}]")
-
-
-def _put_along_gpu(k, data, index, like, out, *, axis, mode):
-    (outer, n, inner), (_, m, _) = _lines(out, index, axis)
-    add_at_places(k, data, out, (outer, n, m, inner),
-                  place_text(f"{index}[(i * {m} + m) * {inner} + j]", n, mode))
+    return outer, n, inner, m, mode == "wrap", False
 
 
 def _one_a_line(specs, shape, index, axis, mode):
@@ -270,7 +298,8 @@ ALONG = {"axis": (integer, -1), **MODE}
 put_along = register(
     "_put_along", inputs=("data", "index", "like"), attrs=ALONG,
     infer=adds_back("_put_along", _along_rule),
-    eager=_put_along_eager, cpu=_put_along_cpu, gpu=_put_along_gpu,
+    eager=_put_along_eager, cpu=loops(_put_along_lengths)(_put),
+    gpu=loops(_for_gpu(_put_along_lengths))(_put_gpu),
     lower=_put_along_lower,
     pays=lambda source, readers: any(r.reduce for r in readers),
     grad=lambda g, out, data, index, like, **a: (
@@ -337,13 +366,18 @@ def _flat_eager(indices, *, shape):
                np.zeros(indices.shape[1:], np.int64))
 
 
-def _flat_cpu(k, indices, out, *, shape):
-    lengths = shape[:indices.shape[0]]
-    with k.each(("i", out.size)):
-        terms = [f"{place_text(f'{indices}[{d * out.size} + i]', n, 'wrap')} * {step}"
-                 for d, (n, step) in
-                 enumerate(zip(lengths, row_major(lengths), strict=True))]
-        k.store("i", " + ".join(terms) or "0")
+def _flat_lengths(indices, out, shape):
+    shape = shape[:indices.shape[0]]
+    return out.size, len(shape), tuple(max(n, 1) for n in shape), row_major(shape)
+
+
+@loops(_flat_lengths)
+def _flat_cpu(indices, out, n, axes, lengths, steps):
+    for i in each(n):
+        at = 0
+        for d in range(axes):
+            at += np.int64(indices[d * n + i]) % lengths[d] * steps[d]
+        store(out, i, at)
 
 
 flat_places = register(
@@ -455,10 +489,12 @@ def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
     return np.where(hit, on_value, off_value).astype(dtype or np.float32)
 
 
-def _one_hot_cpu(k, indices, out, *, depth, on_value, off_value, dtype):
-    with k.each(("i", indices.size), ("n", depth)):
-        k.store(f"i * {depth} + n",
-                f"T({on_value!r}) if n == int({indices}[i]) else T({off_value!r})")
+@loops(lambda indices, out, depth, on_value, off_value, dtype: (
+    indices.size, depth, on_value, off_value))
+def _one_hot_cpu(indices, out, n, depth, on_value, off_value):
+    for i, c in each(n, depth):
+        store(out, i * depth + c,
+              T(on_value) if c == int(indices[i]) else T(off_value))
 
 
 one_hot = register(

@@ -28,6 +28,7 @@ from minihybrid.op import (
     shape,
 )
 from minihybrid.ops.elementwise import literal, unbroadcast
+from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.reduce import split_at
 from minihybrid.ops.shapes import (
     adds_back,
@@ -545,10 +546,11 @@ def _arange_infer(specs, start, stop, step, repeat, dtype):
     return specs, [Spec((length * repeat,), np.dtype(dtype or np.float32))]
 
 
-def _arange_cpu(k, out, *, start, stop, step, repeat, dtype):
-    first = 0.0 if stop is None else start
-    with k.each(("i", out.size)):
-        k.store("i", f"T({first!r} + (i // {repeat}) * {step!r})")
+@loops(lambda out, start, stop, step, repeat, dtype: (
+    out.size, 0.0 if stop is None else start, step, repeat))
+def _arange_cpu(out, n, first, step, repeat):
+    for i in each(n):
+        store(out, i, T(first + (i // repeat) * step))
 
 
 arange = register(

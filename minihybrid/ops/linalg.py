@@ -22,6 +22,7 @@ from minihybrid.op import (
 from minihybrid.ops.elementwise import exp, log, where
 from minihybrid.ops.gpulinalg import cholesky_gpu, inverse_gpu, slogdet_gpu
 from minihybrid.ops.layout import arange, expand_dims, made, reshape, swapaxes
+from minihybrid.ops.loops import T, add_up, each, loops, store
 from minihybrid.ops.neural import batch_dot, matmul
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.reduce import sum_
@@ -186,37 +187,43 @@ def _solve_eager(a, b, *, lower, transpose):
     return out
 
 
-def _solve_cpu(k, a, b, out, *, lower, transpose):
+def _solve_lengths(a, b, out, lower, transpose):
     n, m = b.shape[-2:]
-    with k.loop("batch", b.size // max(n * m, 1)), k.loop("step", n):
-        k(_row(n, lower != transpose))
-        with k.loop("j", m):
-            _solve_one(k, a, b, out, lower, transpose)
+    return b.size // max(n * m, 1), n, m, lower != transpose, transpose
 
 
-def _solve_gpu(k, a, b, out, *, lower, transpose):
+@loops(_solve_lengths)
+def _solve_cpu(a, b, out, count, n, m, forwards, transpose):
+    """Row after row: what is known of it goes off, and its diagonal is divided by."""
+    for batch in range(count):
+        for step in range(n):
+            r = step if forwards else n - 1 - step
+            for j in range(m):
+                total = T(b[(batch * n + r) * m + j])
+                for c in range(0 if forwards else r + 1, r if forwards else n):
+                    total -= T(a[_entry(batch, r, c, n, transpose)]) * \
+                        out[(batch * n + c) * m + j]
+                out[(batch * n + r) * m + j] = total / \
+                    T(a[_entry(batch, r, r, n, transpose)])
+
+
+@loops(_solve_lengths)
+def _solve_gpu(a, b, out, count, n, m, forwards, transpose):
     """A thread a column, whose numbers concern no other."""
-    n, m = b.shape[-2:]
-    with k.each(("batch", b.size // (n * m)), ("j", m)), k.loop("step", n):
-        k(_row(n, lower != transpose))
-        _solve_one(k, a, b, out, lower, transpose)
+    for batch, j in each(count, m):
+        for step in range(n):
+            r = step if forwards else n - 1 - step
+            total = T(b[(batch * n + r) * m + j])
+            for c in range(0 if forwards else r + 1, r if forwards else n):
+                total -= T(a[_entry(batch, r, c, n, transpose)]) * \
+                    out[(batch * n + c) * m + j]
+            out[(batch * n + r) * m + j] = total / \
+                T(a[_entry(batch, r, r, n, transpose)])
 
 
-def _row(n, forwards):
-    return "r = step" if forwards else f"r = {n - 1} - step"
-
-
-def _solve_one(k, a, b, out, lower, transpose):
-    """Row r of column j, once those before it are known."""
-    n, m = b.shape[-2:]
-    at = f"batch * {n * m} + r * {m} + j"
-    k(f"total = T({b}[{at}])")
-    with k.block("for c in range(r):" if lower != transpose
-                 else f"for c in range(r + 1, {n}):"):
-        entry = f"c * {n} + r" if transpose else f"r * {n} + c"
-        k(f"total -= T({a}[batch * {n * n} + {entry}]) * "
-          f"{out}[batch * {n * m} + c * {m} + j]")
-    k(f"{out}[{at}] = total / T({a}[batch * {n * n} + r * {n} + r])")
+def _entry(batch, r, c, n, transpose):
+    """Where row r and column c of a matrix lie, or of its transpose."""
+    return batch * (n * n) + (c * n + r if transpose else r * n + c)
 
 
 def _solve_grad(g, out, a, b, lower, transpose):
@@ -272,17 +279,19 @@ def _cholesky_eager(data):
                           "no Cholesky factor; add a little to its diagonal") from None
 
 
-def _cholesky_cpu(k, data, out):
-    n = data.shape[-1]
-    with k.loop("batch", data.size // max(n * n, 1)), k.loop("r", n), k.loop("c", n):
-        at = f"batch * {n * n}"
-        k("total = T(0)")
-        with k.block("for p in range(c if c <= r else 0):"):
-            k(f"total = add_up(total, {out}[{at} + r * {n} + p] * "
-              f"{out}[{at} + c * {n} + p])")
-        k(f"total = T({data}[{at} + r * {n} + c] - total) if c <= r else T(0)")
-        k(f"{out}[{at} + r * {n} + c] = (total if c > r else sqrt(total) if c == r "
-          f"else total / {out}[{at} + c * {n} + c])")
+@loops(lambda data, out: (data.size // max(data.shape[-1] ** 2, 1), data.shape[-1]))
+def _cholesky_cpu(data, out, count, n):
+    for batch in range(count):
+        at = batch * (n * n)
+        for r in range(n):
+            for c in range(n):
+                total = T(0)
+                for p in range(c if c <= r else 0):
+                    total = add_up(total, out[at + r * n + p] * out[at + c * n + p])
+                total = T(data[at + r * n + c] - total) if c <= r else T(0)
+                out[at + r * n + c] = (
+                    total if c > r else np.sqrt(total) if c == r
+                    else total / out[at + c * n + c])
 
 
 def _cholesky_grad(g, out, data):
@@ -337,45 +346,42 @@ def _inverse_eager(data):
                           "inverse") from None
 
 
-def _eliminate(k, n, wide, each_row):
-    """Rows of `work`, the largest number of a column first; `each_row` clears them."""
-    with k.block(f"for c in range({n}):"):
-        k("top = c")
-        with k.block(f"for r in range(c + 1, {n}):"):
-            with k.block(f"if abs(work[r * {wide} + c]) > "
-                         f"abs(work[top * {wide} + c]):"):
-                k("top = r")
-        with k.block("if top != c:"):
-            k("sign = -sign")
-            with k.block(f"for j in range({wide}):"):
-                k(f"x = work[c * {wide} + j]")
-                k(f"work[c * {wide} + j] = work[top * {wide} + j]")
-                k(f"work[top * {wide} + j] = x")
-        each_row()
+def _pivot(work, c, n, wide):
+    """Bring the row with the largest number of column c up to row c; from where."""
+    top = c
+    for r in range(c + 1, n):
+        if abs(work[r * wide + c]) > abs(work[top * wide + c]):
+            top = r
+    if top != c:
+        for j in range(wide):
+            x = work[c * wide + j]
+            work[c * wide + j] = work[top * wide + j]
+            work[top * wide + j] = x
+    return top
 
 
-def _inverse_cpu(k, data, out):
+@loops(lambda data, out: (
+    data.size // max(data.shape[-1] ** 2, 1), data.shape[-1], 2 * data.shape[-1]))
+def _inverse_cpu(data, out, work, count, n, wide):
     """Gauss and Jordan: what makes A the identity makes the identity its inverse."""
-    n, wide = data.shape[-1], 2 * data.shape[-1]
-    k("sign = T(1)")
-
-    def clear():
-        k(f"scale = T(1) / work[c * {wide} + c]")
-        with k.block(f"for j in range({wide}):"):
-            k(f"work[c * {wide} + j] *= scale")
-        with k.block(f"for r in range({n}):"):
-            with k.block("if r != c:"):
-                k(f"scale = work[r * {wide} + c]")
-                with k.block(f"for j in range({wide}):"):
-                    k(f"work[r * {wide} + j] -= scale * work[c * {wide} + j]")
-
-    with k.loop("batch", data.size // max(n * n, 1)):
-        with k.loop("r", n), k.loop("j", n):
-            k(f"work[r * {wide} + j] = {data}[batch * {n * n} + r * {n} + j]")
-            k(f"work[r * {wide} + {n} + j] = T(1) if r == j else T(0)")
-        _eliminate(k, n, wide, clear)
-        with k.loop("r", n), k.loop("j", n):
-            k.store(f"batch * {n * n} + r * {n} + j", f"work[r * {wide} + {n} + j]")
+    for batch in range(count):
+        for r in range(n):
+            for j in range(n):
+                work[r * wide + j] = data[(batch * n + r) * n + j]
+                work[r * wide + n + j] = T(1) if r == j else T(0)
+        for c in range(n):
+            _pivot(work, c, n, wide)
+            scale = T(1) / work[c * wide + c]
+            for j in range(wide):
+                work[c * wide + j] *= scale
+            for r in range(n):
+                if r != c:
+                    scale = work[r * wide + c]
+                    for j in range(wide):
+                        work[r * wide + j] -= scale * work[c * wide + j]
+        for r in range(n):
+            for j in range(n):
+                store(out, (batch * n + r) * n + j, work[r * wide + n + j])
 
 
 def _inverse_grad(g, out, data):
@@ -394,27 +400,26 @@ inverse = register(
     infer=_square_infer("linalg_inverse"), doc="The inverse of square matrices.")
 
 
-def _slogdet_cpu(k, data, sign, logarithm):
-    n = data.shape[-1]
-
-    def clear():
-        k(f"total += log(abs(work[c * {n} + c]))")
-        k(f"sign = -sign if work[c * {n} + c] < T(0) else sign")
-        k(f"sign = T(0) if work[c * {n} + c] == T(0) else sign")
-        with k.block(f"for r in range(c + 1, {n}):"):
-            k(f"scale = work[r * {n} + c] / work[c * {n} + c] "
-              f"if work[c * {n} + c] != T(0) else T(0)")
-            with k.block(f"for j in range(c, {n}):"):
-                k(f"work[r * {n} + j] -= scale * work[c * {n} + j]")
-
-    with k.loop("batch", sign.size):
-        with k.loop("i", n * n):
-            k(f"work[i] = {data}[batch * {n * n} + i]")
-        k("sign = T(1)")
-        k("total = T(0)")
-        _eliminate(k, n, n, clear)
-        k(f"{sign}[batch] = sign")
-        k(f"{logarithm}[batch] = total")
+@loops(lambda data, sign, logarithm: (sign.size, data.shape[-1]))
+def _slogdet_cpu(data, sign, logarithm, work, count, n):
+    for batch in range(count):
+        for i in range(n * n):
+            work[i] = data[batch * (n * n) + i]
+        side = T(1)
+        total = T(0)
+        for c in range(n):
+            top = _pivot(work, c, n, n)
+            side = -side if top != c else side
+            total += np.log(abs(work[c * n + c]))
+            side = -side if work[c * n + c] < T(0) else side
+            side = T(0) if work[c * n + c] == T(0) else side
+            for r in range(c + 1, n):
+                scale = work[r * n + c] / work[c * n + c] \
+                    if work[c * n + c] != T(0) else T(0)
+                for j in range(c, n):
+                    work[r * n + j] -= scale * work[c * n + j]
+        sign[batch] = side
+        logarithm[batch] = total
 
 
 def _slogdet_grad(g, out, data):

@@ -37,6 +37,7 @@ from minihybrid.ops.elementwise import (
     unbroadcast,
     zeros_like,
 )
+from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.reduce import mean as mean_of
 from minihybrid.ops.reduce import reduced_shape, split_at, sum_
 from minihybrid.ops.shapes import (
@@ -329,14 +330,13 @@ def _window_eager(data, *, size):
     return sum(wide[:, i:i + n] for i in range(2 * reach + 1)).astype(data.dtype)
 
 
-def _window_cpu(k, data, out, *, size):
-    outer, n, inner = split_at(data.shape, 1)
-    with k.each(("i", outer), ("c", n), ("j", inner)):
-        k("s = T(0)")
-        with k.block(f"for d in range(max(c - {size // 2}, 0), "
-                     f"min(c + {size // 2 + 1}, {n})):"):
-            k(f"s += {data}[(i * {n} + d) * {inner} + j]")
-        k.store(f"(i * {n} + c) * {inner} + j", "s")
+@loops(lambda data, out, size: (*split_at(data.shape, 1), size // 2))
+def _window_cpu(data, out, outer, n, inner, half):
+    for i, c, j in each(outer, n, inner):
+        total = T(0)
+        for d in range(max(c - half, 0), min(c + half + 1, n)):
+            total += data[(i * n + d) * inner + j]
+        store(out, (i * n + c) * inner + j, total)
 
 
 def _window_rule(old, size):

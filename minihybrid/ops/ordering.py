@@ -28,6 +28,7 @@ from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
 from minihybrid.ops.gpuorder import is_long, running_sums, sorted_places
 from minihybrid.ops.indexing import put_along, put_take, take_along
 from minihybrid.ops.layout import created, made, reshape, slice_axis, zeros
+from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, known
 from minihybrid.ops.tiling import reverse
@@ -44,35 +45,39 @@ def _order_eager(data, *, axis, is_ascend):
     return data.shape[axis] - 1 - back
 
 
-def _order_cpu(k, data, out, *, axis, is_ascend):
+@loops(lambda data, out, axis, is_ascend: (*split_at(data.shape, axis), is_ascend))
+def _order_cpu(data, out, work, outer, n, inner, is_ascend):
     """A merge sort of places: runs of one, two, four, ... are merged, from below."""
-    outer, n, inner = split_at(data.shape, axis)
-    first, second = ("y", "x") if is_ascend else ("x", "y")
-    with k.loop("i", outer), k.loop("j", inner):
-        k(f"at = i * {n * inner} + j")
-        with k.block(f"for p in range({n}):"):
-            k("work[p] = p")
-        k("old, new, run = 0, " + f"{n}, 1")
-        with k.block(f"while run < {n}:"):
-            with k.block(f"for start in range(0, {n}, 2 * run):"):
-                k(f"a, b = start, min(start + run, {n})")
-                k(f"a_end, b_end = b, min(start + 2 * run, {n})")
-                with k.block("for p in range(start, b_end):"):
-                    k("left = b >= b_end")
-                    with k.block("if a < a_end and b < b_end:"):
-                        k(f"x = {data}[at + work[old + a] * {inner}]")
-                        k(f"y = {data}[at + work[old + b] * {inner}]")
-                        k(f"left = not ({first} < {second} or "
-                          f"({second} != {second} and {first} == {first}))")
-                    with k.block("if left:"):
-                        k("work[new + p] = work[old + a]")
-                        k("a += 1")
-                    with k.block("else:"):
-                        k("work[new + p] = work[old + b]")
-                        k("b += 1")
-            k("old, new, run = new, old, 2 * run")
-        with k.block(f"for p in range({n}):"):
-            k.store(f"at + p * {inner}", "work[old + p]")
+    for i in range(outer):
+        for j in range(inner):
+            at = i * (n * inner) + j
+            for p in range(n):
+                work[p] = p
+            old, new, run = 0, n, 1
+            while run < n:
+                for start in range(0, n, 2 * run):
+                    a, b = start, min(start + run, n)
+                    a_end, b_end = b, min(start + 2 * run, n)
+                    for p in range(start, b_end):
+                        left = b >= b_end
+                        if a < a_end and b < b_end:
+                            x = data[at + work[old + a] * inner]
+                            y = data[at + work[old + b] * inner]
+                            left = not (_before(y, x) if is_ascend else _before(x, y))
+                        if left:
+                            work[new + p] = work[old + a]
+                            a += 1
+                        else:
+                            work[new + p] = work[old + b]
+                            b += 1
+                old, new, run = new, old, 2 * run
+            for p in range(n):
+                store(out, at + p * inner, work[old + p])
+
+
+def _before(x, y):
+    """Whether x is less than y; NaN is more than all numbers."""
+    return x < y or (y != y and x == x)
 
 
 def _order_gpu(k, data, out, *, axis, is_ascend):
@@ -201,14 +206,13 @@ argmax_channel = register(
 
 
 # -- running sums ----------------------------------------------------------------------
-def _running_cpu(k, data, out, *, axis):
-    outer, n, inner = split_at(data.shape, axis)
-    with k.each(("i", outer), ("j", inner)):
-        k("total = T(0)")
-        with k.loop("n", n):
-            at = f"(i * {n} + n) * {inner} + j"
-            k(f"total += {data}[{at}]")
-            k.store(at, "total")
+@loops(lambda data, out, axis: split_at(data.shape, axis))
+def _running_cpu(data, out, outer, n, inner):
+    for i, j in each(outer, inner):
+        total = T(0)
+        for p in range(n):
+            total += data[(i * n + p) * inner + j]
+            store(out, (i * n + p) * inner + j, total)
 
 
 def _running_gpu(k, data, out, *, axis):

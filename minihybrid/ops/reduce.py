@@ -39,6 +39,7 @@ from minihybrid.ops.elementwise import (
     zeros_like,
 )
 from minihybrid.ops.gpuorder import best_place, is_long
+from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward, known
 
 AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean, False)}
@@ -216,6 +217,18 @@ def unreduce(data, like, axis, exclude=False):
 EXACT32 = 2**24  # beyond it, float32 leaves whole numbers out
 
 
+def _places(data, out, outer, n, inner, is_largest):
+    for i, j in each(outer, inner):
+        best = data[i * (n * inner) + j]
+        at = 0
+        for p in range(1, n):
+            v = data[i * (n * inner) + p * inner + j]
+            if (v > best if is_largest else v < best) or (v != v and best == best):
+                best = v
+                at = p
+        store(out, i * inner + j, T(at))
+
+
 def _arg(name, ufunc, sign, kind, words):
     def infer(specs, axis, keepdims):
         def rule(shape, axis, keepdims):
@@ -236,17 +249,8 @@ def _arg(name, ufunc, sign, kind, words):
         out = kind.type(ufunc(data, axis=axis, keepdims=keepdims))
         return np.asarray(out).reshape(np.shape(out) or (1,))
 
-    def cpu(k, data, out, *, axis, keepdims):
-        outer, n, inner = split_at(data.shape, axis)
-        with k.each(("i", outer), ("j", inner)):
-            k(f"best = {data}[i * {n * inner} + j]")
-            k("at = 0")
-            with k.loop("n", n, 1):
-                k(f"v = {data}[i * {n * inner} + n * {inner} + j]")
-                with k.block(f"if v {sign} best or (v != v and best == best):"):
-                    k("best = v")
-                    k("at = n")
-            k.store(f"i * {inner} + j", "T(at)")
+    cpu = loops(lambda data, out, axis, keepdims: (
+        *split_at(data.shape, axis), sign == ">"))(_places)
 
     def gpu(k, data, out, *, axis, keepdims):
         lengths = split_at(data.shape, axis)

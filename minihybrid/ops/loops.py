@@ -1,0 +1,317 @@
+"""Chapter 08. Loops as Python functions: run as they stand, or written into kernels.
+
+Takes:   a function of flat arrays and lengths, and what computes those lengths.
+Gives:   `loops`, a decorator that makes of it the `cpu` of a record, and the words that
+         such functions have besides Python's: `each`, `store`, `then`, `T`, `add_up`.
+
+The function is plain Python: it can be called with NumPy arrays, stepped through, and
+tested. A kernel is written from its syntax tree: arrays get the kernel's names, lengths
+become numbers, what numbers alone decide is decided, and other functions of one
+`return` are written out where they are called.
+What is left out: loops whose text depends on registers; those are written line by line.
+"""
+
+import ast
+import copy
+import functools
+import inspect
+import itertools
+import math
+import operator
+import textwrap
+
+from minihybrid.op import HybridError
+
+CALLED = {"min": min, "max": max}
+SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+         ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+         ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
+         ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+         ast.USub: operator.neg, ast.Not: operator.not_}
+
+
+# -- words -----------------------------------------------------------------------------
+def each(*stops):
+    """Turns that are independent of each other: threads may share them.
+
+    >>> list(each(2, 2))
+    [(0, 0), (0, 1), (1, 0), (1, 1)]
+    >>> list(each(2))
+    [0, 1]
+    """
+    if len(stops) == 1:
+        return range(*stops)
+    return itertools.product(*map(range, stops))
+
+
+def store(out, index, value):
+    """End one element of the result: in a kernel, what follows is computed there."""
+    out[index] = value
+
+
+def then():
+    """What follows reads what other turns of the `each` before have written."""
+
+
+def T(number):
+    """A number of the dtype that the kernel computes in."""
+    return number
+
+
+def add_up(total, number):
+    """A step of a sum whose order is free, so that a compiler may do several at once.
+    """
+    return total + number
+
+
+def atomic_add(out, index, number):
+    """Add to an element in one step, which no other thread can interrupt."""
+    out[index] += number
+
+
+# -- the decorator ---------------------------------------------------------------------
+def loops(lengths):
+    """Make of a function of flat arrays the loops of a record.
+
+    lengths: (arrays, **attrs) -> the values of the parameters that come after the
+             arrays: whole numbers, numbers or truth values. Of the arrays it sees
+             shapes and dtypes only. A parameter called `work` is the record's scratch.
+
+    >>> @loops(lambda data, out, by: (out.shape[0], by))
+    ... def shifted(data, out, n, by):
+    ...     for i in each(n):
+    ...         store(out, i, data[(i + by) % n])
+    >>> import numpy as np
+    >>> out = np.zeros(3)
+    >>> shifted.run(np.array([1., 2., 3.]), out, by=1)
+    >>> out.tolist()
+    [2.0, 3.0, 1.0]
+    """
+    return functools.partial(Loops, lengths)
+
+
+class Loops:
+    """Loops that Python can run (`run`), and that a kernel is written from (a call)."""
+
+    def __init__(self, lengths, function):
+        self.lengths, self.function = lengths, function
+        functools.update_wrapper(self, function)
+
+    def run(self, *arrays, work=None, **attrs):
+        """Run the function on NumPy arrays, the results last; it fills them.
+
+        Raises:  ValueError for an array whose numbers do not lie side by side.
+        """
+        flat = [a.reshape(-1, copy=False) for a in arrays]
+        if "work" in inspect.signature(self.function).parameters:
+            flat.append(work)
+        self.function(*flat, *self.lengths(*arrays, **attrs))
+
+    def __call__(self, k, *arrays, **attrs):
+        """Write the loops into a kernel."""
+        values = [*arrays]
+        names, body = definition(self.function)
+        if "work" in names:
+            values.append("work")
+        values += self.lengths(*arrays, **attrs)
+        if len(names) != len(values):
+            raise HybridError(
+                f"{self.__name__}: its parameters are {', '.join(names)}, but "
+                f"{len(values)} values were given: the arrays, then the lengths")
+        known = {name: ast.Name(value) if isinstance(value, str) else number(value)
+                 for name, value in zip(names, values, strict=True)}
+        Writer(k, self.function, known).write(body)
+
+
+@functools.cache
+def definition(function):
+    """(names of the parameters, statements) of a function, from its text."""
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        raise HybridError(
+            f"{function.__qualname__}: its text is not known, but loops are written "
+            "from it; define it in a file or in a notebook's cell") from None
+    tree = ast.parse(text).body[0]
+    first = ast.get_docstring(tree, clean=False) is not None
+    return [a.arg for a in tree.args.args], tree.body[first:]
+
+
+def number(value):
+    """The expression of a number; Python writes infinity as a number too large."""
+    if isinstance(value, tuple):
+        return ast.Tuple([number(v) for v in value])
+    if isinstance(value, float) and not math.isfinite(value):
+        sign, name = math.copysign(1, value) < 0, "nan" if value != value else "inf"
+        return ast.UnaryOp(ast.USub(), ast.Name(name)) if sign else ast.Name(name)
+    return ast.Constant(value)
+
+
+class Filled(ast.NodeTransformer):
+    """Puts what is known into an expression, and computes what it decides."""
+
+    def __init__(self, scope, known):
+        self.scope, self.known = scope, known
+
+    def visit_Name(self, node):
+        """What a name is known to be."""
+        return self.known.get(node.id, node)
+
+    def visit_Attribute(self, node):
+        """`np.sqrt` is `sqrt` in a kernel."""
+        return ast.Name(node.attr) if ast.unparse(node.value) == "np" else node
+
+    def visit_IfExp(self, node):
+        """One of two, if numbers decide."""
+        test = self.visit(node.test)
+        if isinstance(test, ast.Constant):
+            return self.visit(node.body if test.value else node.orelse)
+        return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
+
+    def visit_Call(self, node):
+        """Functions of one `return`, written out; the least and largest of numbers."""
+        args = [self.visit(a) for a in node.args]
+        name = ast.unparse(node.func)
+        called = self.scope.get(name)
+        if inspect.isfunction(called) and called.__module__ != __name__:
+            names, (*_, last) = definition(called)
+            inner = Filled(called.__globals__, dict(zip(names, args, strict=True)))
+            return inner.visit(copy.deepcopy(last.value))
+        if name in CALLED and all(isinstance(a, ast.Constant) for a in args):
+            return ast.Constant(CALLED[name](a.value for a in args))
+        return ast.Call(self.visit(node.func), args, [])
+
+    def visit_BinOp(self, node):
+        """Arithmetic of numbers; and what 0 and 1 do not change."""
+        node = self.generic_visit(node)
+        match node:
+            case ast.BinOp(ast.Constant(a), sign, ast.Constant(b)) if \
+                    type(sign) in SIGNS:
+                return ast.Constant(SIGNS[type(sign)](a, b))
+            case ast.BinOp(kept, ast.Mult(), ast.Constant(1)) | \
+                    ast.BinOp(ast.Constant(1), ast.Mult(), kept) | \
+                    ast.BinOp(kept, ast.Add(), ast.Constant(0)) | \
+                    ast.BinOp(ast.Constant(0), ast.Add(), kept):
+                return kept
+        return node
+
+    def visit_Compare(self, node):
+        """A comparison of numbers."""
+        node = self.generic_visit(node)
+        match node:
+            case ast.Compare(ast.Constant(a), [sign], [ast.Constant(b)]) if \
+                    type(sign) in SIGNS:
+                return ast.Constant(SIGNS[type(sign)](a, b))
+        return node
+
+    def visit_BoolOp(self, node):
+        """`and` and `or`: the parts that numbers do not decide, or the answer."""
+        node, decides = self.generic_visit(node), isinstance(node.op, ast.Or)
+        known = [bool(p.value) for p in node.values if isinstance(p, ast.Constant)]
+        open_ = [p for p in node.values if not isinstance(p, ast.Constant)]
+        if decides in known or not open_:
+            return ast.Constant(decides == (decides in known))
+        return open_[0] if len(open_) == 1 else ast.BoolOp(node.op, open_)
+
+    def visit_UnaryOp(self, node):
+        """Minus, and not."""
+        node = self.generic_visit(node)
+        match node:
+            case ast.UnaryOp((ast.USub() | ast.Not()) as sign, ast.Constant(a)):
+                return ast.Constant(SIGNS[type(sign)](a))
+        return node
+
+
+class Writer:
+    """Writes statements into a kernel."""
+
+    def __init__(self, k, function, known):
+        self.k, self.function, self.known = k, function, known
+
+    def filled(self, node):
+        """An expression with what is known."""
+        filler = Filled(self.function.__globals__, self.known)
+        return filler.visit(copy.deepcopy(node))
+
+    def text(self, node):
+        """The text of an expression; of several values, without parentheses."""
+        text = ast.unparse(self.filled(node))
+        return text[1:-1] if isinstance(node, ast.Tuple) else text
+
+    def write(self, body):
+        """Write statements, one after the other."""
+        for node in body:
+            match node:
+                case ast.For(target, ast.Call(ast.Name("each"), stops), inner):
+                    names = target.elts if isinstance(target, ast.Tuple) else [target]
+                    with self.k.each(*((n.id, self.filled(stop).value) for n, stop in
+                                       zip(names, stops, strict=True))):
+                        self.write(inner)
+                case ast.For(counter, ast.Call(ast.Name("range"), ends), inner):
+                    self.count(self.text(counter), map(self.filled, ends), inner)
+                case ast.While(test, inner):
+                    with self.k.block(f"while {self.text(test)}:"):
+                        self.write(inner)
+                case ast.If(test, inner, otherwise):
+                    self.choose(self.filled(test), inner, otherwise)
+                case ast.Expr(ast.Call(ast.Name("store"), [_, index, value])):
+                    self.k.store(self.text(index), self.text(value))
+                case ast.Expr(ast.Call(ast.Name("then"), [])):
+                    self.k.then()
+                case ast.Expr(ast.Call(ast.Name("atomic_add"))):
+                    self.k(self.text(node.value))
+                case ast.Assign([target], ast.Call(ast.Name(name), args)) if \
+                        self.is_long(name):
+                    self.k(f"{self.text(target)} = {self.inline(name, args)}")
+                case ast.Expr(ast.Call(ast.Name(name), args)) if self.is_long(name):
+                    self.inline(name, args)
+                case ast.Assign([target], value):
+                    self.k(f"{self.text(target)} = {self.text(value)}")
+                case ast.AugAssign(target, sign, value):
+                    self.k(ast.unparse(ast.AugAssign(
+                        self.filled(target), sign, self.filled(value))))
+                case _:
+                    raise HybridError(
+                        f"{self.function.__qualname__}: loops have no statement "
+                        f"`{ast.unparse(node).splitlines()[0]}`; needed: for, while, "
+                        "if, assignments, store and then")
+
+    def count(self, name, ends, inner):
+        """A loop over `range`; its ends may be known."""
+        ends = [*ends]
+        if not all(isinstance(end, ast.Constant) for end in ends):
+            ends = ", ".join(map(ast.unparse, ends))
+            with self.k.block(f"for {name} in range({ends}):"):
+                return self.write(inner)
+        turns = range(*(end.value for end in ends))
+        if turns:
+            with self.k.loop(name, turns.stop, turns.start, turns.step):
+                self.write(inner)
+
+    def is_long(self, name):
+        """Whether a name is that of a function with statements before its `return`."""
+        called = self.function.__globals__.get(name)
+        return inspect.isfunction(called) and called.__module__ != __name__ and \
+            len(definition(called)[1]) > 1
+
+    def inline(self, name, args):
+        """Write another function's statements; gives the text of what it returns."""
+        called = self.function.__globals__[name]
+        names, (*body, last) = definition(called)
+        own = {n.id for statement in body for n in ast.walk(statement)
+               if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        known = {n: ast.Name(f"{n}_{name.strip('_')}") for n in own}
+        known |= dict(zip(names, map(self.filled, args), strict=True))
+        inner = Writer(self.k, called, known)
+        inner.write(body)
+        return inner.text(last.value)
+
+    def choose(self, test, inner, otherwise):
+        """A branch: one of the two, if numbers decide."""
+        if isinstance(test, ast.Constant):
+            return self.write(inner if test.value else otherwise)
+        with self.k.block(f"if {ast.unparse(test)}:"):
+            self.write(inner)
+        if otherwise:
+            with self.k.block("else:"):
+                self.write(otherwise)
