@@ -23,10 +23,10 @@ from minihybrid.gluon.inputs import check_names, no_array, refuse_inputs
 from minihybrid.gluon.outline import load_outline, save_outline
 from minihybrid.gluon.parameter import (
     UNIFORM,
+    VERSION,
     DeferredInitializationError,
     Parameter,
     ParameterDict,
-    Version,
     _named,
     _some,
     fill,
@@ -86,21 +86,21 @@ class Children(dict):
 
     def __setitem__(self, name, block):
         super().__setitem__(name, block)
-        Version.count += 1
+        VERSION.count += 1
 
     def __delitem__(self, name):
         super().__delitem__(name)
-        Version.count += 1
+        VERSION.count += 1
 
     def pop(self, *args):
         """Take a child away."""
-        Version.count += 1
+        VERSION.count += 1
         return super().pop(*args)
 
     def clear(self):
         """Take all children away."""
         super().clear()
-        Version.count += 1
+        VERSION.count += 1
 
 
 # Attributes that are about plans; all others may be read by the code that is traced.
@@ -114,7 +114,7 @@ class Block(metaclass=Signed):
     """
 
     _direct = False  # whether a HybridBlock's `forward` is written without F
-    _seen = None     # the `Version` of its attributes, once they have been traced
+    _seen = None     # the VERSION.count of its attributes, once they have been traced
 
     def __init__(self, prefix=None, params=None):
         check_names(type(self).__name__, prefix, params)
@@ -145,8 +145,8 @@ class Block(metaclass=Signed):
             self._params.place(value.name or name, value)
         if old is not value and self._seen is not None and name not in PLANS_OWN \
                 and not is_tracing():  # what traced code itself assigns is no news
-            Version.count += 1  # traced code may have read the old value
-            vars(self)["_seen"] = Version.count
+            VERSION.count += 1  # traced code may have read the old value
+            vars(self)["_seen"] = VERSION.count
         super().__setattr__(name, value)
 
     def __repr__(self):
@@ -243,7 +243,7 @@ class Block(metaclass=Signed):
         found = []
         for block in self._walk():
             if block._seen is None:
-                block._seen = Version.count
+                block._seen = VERSION.count
             found.append((weakref.ref(block), block._seen))
         return found
 

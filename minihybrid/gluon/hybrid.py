@@ -19,7 +19,7 @@ from minihybrid import np
 from minihybrid.array import STATE, NDArray
 from minihybrid.gluon.arguments import SLOT, arrays_in, restore, seen, slots, static
 from minihybrid.gluon.entry import FEW, KEPT, Entry, Program
-from minihybrid.gluon.parameter import Version
+from minihybrid.gluon.parameter import VERSION
 from minihybrid.locked import Locked
 from minihybrid.newest import Newest
 from minihybrid.op import AttrError, HybridError, Spec, described
@@ -108,7 +108,7 @@ class Hybrid(Locked):
 
     def caller(self):
         """The function that runs plans; a closure finds names faster than an object."""
-        entries, state, version = self.entries, STATE, Version
+        entries, state, version = self.entries, STATE, VERSION
 
         def call(*args):
             try:  # the usual case looks at nothing else: one array, met before
@@ -141,7 +141,7 @@ class Hybrid(Locked):
         key = self.key(args)
         with self.lock:
             entry = self.entries.met(key)
-            if entry is not None and entry.version != Version.count and \
+            if entry is not None and entry.version != VERSION.count and \
                     entry.parts != self.parts():  # the code of all the others, too
                 self.entries.clear()
                 entry = None
@@ -151,8 +151,8 @@ class Hybrid(Locked):
                 check_places(self.title, entry, arrays_in(args))
                 self.count(entry, args)
                 self.entries.enter(key, entry)
-            if entry.version != Version.count:
-                entry.bound, entry.version = None, Version.count
+            if entry.version != VERSION.count:
+                entry.bound, entry.version = None, VERSION.count
         return entry
 
     def count(self, entry, args):

@@ -61,7 +61,11 @@ def lengths(name, shape):
 class Version:
     """Counts how often a parameter got another array; plans hold addresses."""
 
-    count = 0
+    def __init__(self):
+        self.count = 0
+
+
+VERSION = Version()
 
 
 class Parameter(metaclass=Signed):
@@ -168,7 +172,7 @@ class Parameter(metaclass=Signed):
 
     def _replace(self, array):
         self._array = array
-        Version.count += 1
+        VERSION.count += 1
         self._attach()
 
     def _attach(self):

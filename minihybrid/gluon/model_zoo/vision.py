@@ -433,8 +433,18 @@ MODELS = {
     **{f"squeezenet{v}": partial(get_squeezenet, v) for v in SQUEEZENETS},
 }
 # Python's names of the same: resnet18_v1, mobilenet0_5, mobilenet_v2_0_5, ...
-globals().update({name.replace("tv2_", "t_v2_").replace(".", "_"): make
-                  for name, make in MODELS.items()})
+NAMES = {name.replace("tv2_", "t_v2_").replace(".", "_"): make
+         for name, make in MODELS.items()}
+
+
+def __getattr__(name):
+    if name in NAMES:
+        return NAMES[name]
+    raise AttributeError(f"model_zoo.vision has no net '{name}'; dir(vision) lists all")
+
+
+def __dir__():
+    return sorted({*globals(), *NAMES})
 
 
 def get_model(name, **kwargs):
