@@ -9,7 +9,7 @@ What is left out: models over 2 GB, which one message of protobuf cannot hold.
 
 import numpy as np
 
-from minihybrid import params as param_files
+from minihybrid import nd
 from minihybrid.base import __version__
 from minihybrid.files import write_whole
 from minihybrid.nd import NDArray
@@ -203,7 +203,7 @@ def export_model(sym, params, in_shapes, in_types=np.float32,
     """
     symbol = sym if isinstance(sym, Symbol) else load_symbol(sym)
     if not isinstance(params, (dict, list, tuple)):
-        params = param_files.load(params)
+        params = nd.load(params)
     parts = [params] if isinstance(params, dict) else params
     arrays = {name.removeprefix("arg:").removeprefix("aux:"): array
               for part in parts for name, array in part.items()}
