@@ -1,6 +1,8 @@
 # Everything starts here; README.md lists the same commands without make.
 #   make book        build the book and serve it
 #   make test        lint, tests, every notebook re-run and compared, strict book build
+#   make test-all    the same, and what needs more than requirements.txt: two CUDA
+#                    toolchains and MXNet, 3 GB in benchmarks/envs
 #   make site-test   open every built page in a headless browser
 #   make lab         open the notebooks in JupyterLab
 #   make notebooks   run every notebook from top to bottom and save it
@@ -16,7 +18,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book test site-test lab notebooks lines bench cubins fuzz soak matrix mutants clean
+.PHONY: book test test-all site-test lab notebooks lines bench cubins fuzz soak matrix mutants clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
@@ -36,11 +38,14 @@ book: $(READY)
 # Plain `-n 2` would deal the cells of one notebook to two kernels; hence loadfile.
 test: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not elsewhere"
 	$(BIN)/python -m pytest notebooks --nbval \
 	    --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 120 \
 	    -n 2 --dist loadfile
 	$(BUILD_BOOK)
+
+test-all: test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m elsewhere
 
 site-test: $(READY)
 	$(BUILD_BOOK)

@@ -292,6 +292,7 @@ BUILT = {  # name -> (function, shapes, what is promised of its first kernel)
 }
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_large_tiles_stay_in_registers(environment):
     """No float64, nothing in the slow memory of a thread, at least two blocks at once.

@@ -431,6 +431,7 @@ def compiled_ones():
     ]
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_machine_code_has_no_float64_and_fits_a_multiprocessor(environment):
     """A multiprocessor has 65536 registers and 48 KB of shared memory for a block."""
