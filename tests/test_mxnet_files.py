@@ -208,6 +208,41 @@ def test_arrays_of_all_versions_and_dtypes(version, device):
         np.testing.assert_array_equal(array.asnumpy(), ARRAYS.astype(dtype))
 
 
+@pytest.mark.parametrize(("attrs", "shape"), [
+    ({"target_shape": "(2, 0)"}, (2, 12)),
+    ({"target_shape": "(0, 6)", "shape": "()"}, (4, 6)),
+    ({"target_shape": "(9, 0)", "keep_highest": "True"}, (4, 6)),
+    ({"target_shape": "(9, 3, 2)", "keep_highest": "1"}, (4, 3, 2)),
+    ({"target_shape": "(2, 12)", "shape": "(3, -1)"}, (3, 8)),
+])
+def test_a_reshape_that_names_its_target(attrs, shape):
+    """Of 2015: in it 0 is the length to be found; the first one may be kept."""
+    symbol = sym.fromjson(old_graph("Reshape", attrs, 800))
+    x = np.arange(24, dtype="float32").reshape(4, 3, 2)
+    found = symbol.eval(x=nd.array(x))[0].asnumpy()
+    assert found.shape == shape and (found.ravel() == x.ravel()).all()
+
+
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+def test_the_last_axis_was_all_axes_before_0_9_5(kind):
+    """MXNet's own upgrade (src/nnvm/legacy_json_util.cc) says so of files."""
+    x = nd.array([[1, 5, 3], [9, 0, 6]])
+    for version, wanted in ((904, getattr(nd, kind)(x)),
+                            (905, getattr(nd, kind)(x, axis=-1))):
+        found = sym.fromjson(old_graph(kind, {"axis": "-1"}, version)).eval(x=x)[0]
+        assert found.shape == wanted.shape
+        assert (found.asnumpy() == wanted.asnumpy()).all()
+
+
+def old_graph(kind, attrs, version):
+    """A file of one operator."""
+    return json.dumps({
+        "nodes": [{"op": "null", "name": "x", "inputs": []},
+                  {"op": kind, "name": "y", "attrs": attrs, "inputs": [[0, 0, 0]]}],
+        "arg_nodes": [0], "heads": [[1, 0, 0]],
+        "attrs": {"mxnet_version": ["int", version]}})
+
+
 # np's operators mix dtypes; in MXNet 1.9 these few are still the legacy ones.
 MIXED = {"_npi_hypot_scalar", "_npi_maximum", "_npi_maximum_scalar", "_npi_minimum",
          "_npi_minimum_scalar", "_npi_reshape"}
@@ -256,6 +291,21 @@ def test_a_graph_with_an_unknown_operator_is_shown_and_written_as_it_was():
     assert "_foreach(x, s)" in repr(viz.draw(symbol))
     assert symbol.infer_shape_partial(x=(2, 3), s=(3,))[1] == [()]
     assert json.loads(symbol.tojson()) == json.loads(FOREACH)
+
+
+@pytest.mark.parametrize("rows", [{}, {"node_row_ptr": [0, 1, 4, 5, 6]}])
+def test_who_reads_an_unknown_operator_tells_how_many_outputs_it_has(rows):
+    """A file does not say it, but for the rows of its nodes, which it need not have."""
+    graph = {"nodes": [
+        {"op": "null", "name": "x", "inputs": []},
+        {"op": "Strange", "name": "s", "inputs": [[0, 0, 0]]},
+        {"op": "relu", "name": "a", "inputs": [[1, 1, 0]]},
+        {"op": "relu", "name": "b", "inputs": [[1, 0, 0]]}],
+        "arg_nodes": [0], "heads": [[2, 0, 0], [3, 0, 0]], **rows}
+    symbol = sym.fromjson(json.dumps(graph))
+    n_outputs = 3 if rows else 2
+    assert symbol.get_internals().list_outputs() == [
+        "x", *(f"s_output{i}" for i in range(n_outputs)), "a_output", "b_output"]
 
 
 def block(symbol):

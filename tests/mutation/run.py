@@ -5,11 +5,14 @@
 A mutant is one small change (`mutants.py`). The tests that run the changed line are
 tried on it, the quickest of each kind first, until one fails or `BUDGET_S` is spent. A
 mutant that lives is printed; `judged.toml` has those that mean the same, with the
-reason, and they are not counted.
-What is left out: two changes at once; tests of built pages and of other toolchains.
+reason, and they are not counted. Which test runs which line is kept in a file, and
+found again for files of tests that have changed; delete it when the engine has.
+What is left out: two changes at once, and the tests in `NOT_ASKED`.
 """
 
 import argparse
+import compileall
+import hashlib
 import json
 import os
 import re
@@ -23,86 +26,137 @@ from itertools import zip_longest
 from pathlib import Path
 
 from mutation.mutants import ROOMS, draw
+from mutation.watch import kind
+
+from minihybrid.codegen.cache import _makers
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-BUDGET_S = 60     # processor time of the tests of one mutant, as they take without it
-TIMEOUT_S = 600   # a mutant that takes longer hangs: that is seen, too
-LAWS = ("test_ops_laws", "test_graph_laws", "test_programs", "test_reductions",
-        "test_convolution", "test_products", "test_indexing", "test_norms", "test_np",
-        "test_ieee", "test_whole_numbers", "test_plain", "test_random_nets",
-        "test_memory", "test_states", "test_serial", "test_mxnet_files",
-        "test_onnx_import", "test_onnx_export", "test_onnx_round_trip",
-        "test_harmful_files", "test_fuzz_corpus", "test_trust", "test_nd", "test_sym",
-        "test_errors", "test_mistakes", "test_losses", "test_optimizers",
-        "test_autograd", "test_standalone", "test_explain", "test_gpu_laws",
-        "test_gpu_loops", "test_gpu_rows", "test_gpu_products", "test_gluon",
-        "test_gluon2", "test_lenet", "test_fused_convolution", "test_cache",
-        "test_scalar", "test_rows", "test_behind_and_before")
+BUDGET_S = 20     # of the tests of one mutant, as they take without it
+TIMEOUT_S = 300   # a mutant that takes longer hangs: that is seen, too
+NOT_ASKED = {     # tests that have no say, and why
+    "they compare texts of the package, which every mutant changes":
+        "layout lines matrix notebooks_static ptx_of_the_book readme sanitize show",
+    "they are about what stands beside the engine":
+        "api_names bench benchmarks datasets gpu_benchmark",
+    "they need other frameworks or compilers, or change the folder of kernels":
+        "beside cache gpu_compile torch_oracle",
+}
+COMPILER = ("op.py", *(f"codegen/{name}.py" for name in (
+    "angle", "cache", "compiler", "device", "driver", "flat", "objects", "polynomial",
+    "program", "scalar", "special", "team", "vector")))  # what machine code depends on
+
+
+def files():
+    """The files of tests that are asked."""
+    silent = {f"test_{name}" for names in NOT_ASKED.values() for name in names.split()}
+    found = {path.stem: path for path in sorted((ROOT / "tests").glob("test_*.py"))}
+    if strange := silent - found.keys():
+        raise SystemExit(f"NOT_ASKED has files that are not there: {sorted(strange)}")
+    return [path for name, path in found.items() if name not in silent]
 
 
 def watched(path):
-    """Which test runs which line; found once by running the tests that look."""
-    if not Path(path).exists():
-        files = [f"tests/{name}.py" for name in LAWS
-                 if (ROOT / "tests" / f"{name}.py").exists()]
-        _pytest(ROOT, ["-p", "mutation.watch", "--watch", path, *files], None)
-    return json.loads(Path(path).read_text())
+    """Which test runs which line: found by running the tests of files that changed."""
+    seen = json.loads(path.read_text()) if path.exists() else {}
+    for file in files():
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        if seen.get(file.stem, {}).get("digest") != digest:
+            new = path.with_suffix(".new")
+            failed(ROOT, ["-p", "mutation.watch", "--watch", new,
+                          f"tests/{file.name}"], kernels_of(path))
+            seen[file.stem] = json.loads(new.read_text()) | {"digest": digest}
+            path.write_text(json.dumps(seen))
+    return merged(seen.values())
+
+
+def kernels_of(path):
+    """The folder of compiled kernels beside the file of lines."""
+    return path.with_suffix(".kernels")
+
+
+def merged(parts):
+    """The answers of several files as one."""
+    times, lines = {}, {}
+    for part in parts:
+        times |= part["times"]
+        for module, numbers in part["lines"].items():
+            for line, tests in numbers.items():
+                lines.setdefault(module, {}).setdefault(line, []).extend(tests)
+    return {"times": times, "lines": lines}
 
 
 def tests_of(mutant, seen):
     """The tests that run the changed line, one of each kind in turn, within the budget.
 
     A line of a record is run when the package is imported; then it is the tests that
-    name the operator.
+    name the operator. What only the compiler's process runs is tried by all kernels.
     """
-    found = seen["lines"].get(mutant.module, {}).get(str(mutant.line), [])
-    if not found:
+    times, lines = seen["times"], seen["lines"]
+    found = lines.get(mutant.module, {}).get(str(mutant.line), [])
+    if not found and mutant.room == "records":
         names = re.findall(r'register\("(\w+)"|unary\("(\w+)"|binary\("(\w+)"',
                            "\n".join(mutant.source.splitlines()[:mutant.line]))
         name = next(filter(None, names[-1]), None) if names else None
         word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(name or '?')}(?![A-Za-z0-9])")
-        found = [t for t in seen["times"] if word.search(t)]
+        found = [t for t in times if word.search(t)]
     if not found:
-        anywhere = seen["lines"].get(mutant.module, {}).values()
-        found = list(dict.fromkeys(t for tests in anywhere for t in tests))
+        anywhere = (lines.get(mutant.module) or lines["codegen/objects.py"]).values()
+        found = {t for tests in anywhere for t in tests}
     kinds = {}
-    for test in sorted(found, key=seen["times"].get):
-        kinds.setdefault(test.partition("[")[0], []).append(test)
+    for test in sorted(times.keys() & set(found), key=lambda test: (times[test], test)):
+        kinds.setdefault(kind(test), []).append(test)
     turns = [t for turn in zip_longest(*kinds.values()) for t in turn if t]
-    chosen, spent = [], 0.0
-    for test in turns:
-        spent += seen["times"][test]
-        if spent > BUDGET_S:
-            break
-        chosen.append(test)
-    return chosen[:400] or turns[:1]
+    chosen, spent = turns[:1], 0.0
+    for test in turns[:300]:
+        spent += times[test]
+        if spent < BUDGET_S:
+            chosen.append(test)
+    return list(dict.fromkeys(chosen))
 
 
-def tried(mutant, tests, folder):
-    """What became of a mutant: "killed" by a test, or it "lives"."""
+def tried(mutant, tests, folder, kernels):
+    """Which test killed a mutant, or what else went wrong; None if it lives."""
     target = folder / "minihybrid" / mutant.module
     good = target.read_text("utf-8")
     target.write_text(mutant.source, "utf-8")
+    makers = [] if mutant.module in COMPILER else ["--makers", _makers().hex()]
     try:
-        code = _pytest(folder, ["-x", *tests], TIMEOUT_S)
+        found = failed(folder, ["-x", *makers, *tests], kernels)
     finally:
         target.write_text(good, "utf-8")
-    return "lives" if code == 0 else "killed"
+    return found[0] if found else None
 
 
-def _pytest(folder, args, timeout):
-    """The exit code of pytest; 1 where it hangs."""
+def failed(folder, args, kernels):
+    """The tests that fail."""
+    with tempfile.TemporaryDirectory() as name:
+        note = Path(name) / "failed"
+        code = _pytest(folder, ["--failed", note, *args], kernels)
+        if note.exists():
+            return note.read_text().splitlines()
+    if code == 4 and subprocess.run([sys.executable, "-c", "import minihybrid"],
+                                    cwd=folder, stderr=subprocess.DEVNULL).returncode:
+        return ["the package cannot be imported"]
+    if code in (2, 4, 5):  # no test was run, and none is to blame
+        raise SystemExit(f"pytest gave {code} for {args}")
+    return [f"pytest gave {code}"] if code else []
+
+
+def _pytest(folder, args, kernels):
+    """The exit code of pytest. No plugins but ours: they take longer than the tests."""
     paths = [str(folder), str(folder / "tests")]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-               "-p", "no:xdist", *args]
+    command = [sys.executable, "-m", "pytest", "-q", "--assert=plain", "-p",
+               "no:cacheprovider", "-p", "mutation.asked", "--kernels", kernels]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0",
-                        "PYTHONDONTWRITEBYTECODE": "1"}
+                        "PYTHONDONTWRITEBYTECODE": "1",
+                        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     try:
-        return subprocess.run(command, cwd=folder, env=env, timeout=timeout,
-                              stdout=subprocess.DEVNULL).returncode
+        return subprocess.run([*command, *args], cwd=folder, env=env,
+                              stdout=subprocess.DEVNULL,
+                              timeout=TIMEOUT_S if "-x" in args else None).returncode
     except subprocess.TimeoutExpired:
-        return 1
+        return "no answer: it hangs"
 
 
 def judged():
@@ -117,9 +171,10 @@ def main():
     parser.add_argument("--count", type=int, default=60, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--room", action="append", choices=[*ROOMS])
-    parser.add_argument("--watch", default="mutation-lines.json",
+    parser.add_argument("--watch", default="mutation-lines.json", type=Path,
                         help="which test runs which line; made if it is not there")
     given = parser.parse_args()
+    given.watch = given.watch.absolute()
     seen, same, scores = watched(given.watch), judged(), {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -128,16 +183,21 @@ def main():
                 "__pycache__", "envs", "results"))
         for file in (*ROOT.glob("*.*"), ROOT / "Makefile"):
             shutil.copy(file, folder)
+        compileall.compile_dir(folder, quiet=2)  # pytest is told to write nothing
         for room in given.room or ROOMS:
-            score = scores[room] = Counter()
+            score, killers = Counter(), set()
             for mutant in draw(room, given.count, given.seed):
-                known = same.get((mutant.module, mutant.before, mutant.after))
-                found = "same" if known else tried(
-                    mutant, tests_of(mutant, seen), folder)
-                score[found] += 1
-                if found == "lives":
-                    print(f"LIVES {mutant}", flush=True)
+                known = (mutant.module, mutant.before, mutant.after) in same
+                killer = None if known else tried(
+                    mutant, tests_of(mutant, seen), folder, kernels_of(given.watch))
+                score["same" if known else "killed" if killer else "lives"] += 1
+                killers |= {killer} & seen["times"].keys()
+                if not known:
+                    print(f"{killer or 'LIVES'}: {mutant}", flush=True)
                 print(f"{room}: {dict(score)}", file=sys.stderr, flush=True)
+            scores[room] = score
+            if wrong := failed(folder, sorted(killers), kernels_of(given.watch)):
+                raise SystemExit(f"these fail without a mutant, too: {wrong}")
     print(f"\nseed {given.seed}\n{'room':18}{'mutants':>8}{'same':>6}{'killed':>8}"
           f"{'live':>6}{'score':>8}")
     for room, score in [*scores.items(), ("all", sum(scores.values(), Counter()))]:
