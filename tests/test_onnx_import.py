@@ -278,6 +278,8 @@ FORMS = {  # one way to write it, and the constants beside x; in each opset that
     "one slope": (node("PRelu", "x,s"), {"s": np.float32([0.1])}),
     "slopes of columns": (node("PRelu", "x,s"), {
         "s": np.float32([0.1, 0.2, 0.3, 0.4, 0.5])}),
+    "slopes of columns in two axes": (node("PRelu", "x,s"), {
+        "s": np.float32([[0.1, 0.2, 0.3, 0.4, 0.5]])}),
     "hard swish": (node("HardSwish", "x"), {}),
     "the sum of one": (node("Sum", "x"), {}),
     "the greatest of three": (node("Max", "x,a,b"), {

@@ -5,6 +5,7 @@ made again. Their names tell the compiler from others by the modules that it may
 with `--makers` it is the compiler of the tree without the mutant.
 """
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -23,11 +24,13 @@ def pytest_configure(config):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kernels(private_cache, pytestconfig):
+def kernels(request):
     """Instead of the folder that the tests have of their own."""
+    with contextlib.suppress(pytest.FixtureLookupError):
+        request.getfixturevalue("private_cache")  # examples of docstrings have none
     from minihybrid.codegen import cache  # not before its lines are watched
-    os.environ["MINIHYBRID_CACHE_DIR"] = pytestconfig.getoption("--kernels")
-    if makers := pytestconfig.getoption("--makers"):
+    os.environ["MINIHYBRID_CACHE_DIR"] = request.config.getoption("--kernels")
+    if makers := request.config.getoption("--makers"):
         cache._makers = lambda: bytes.fromhex(makers)
 
 

@@ -25,7 +25,7 @@ from collections import Counter
 from itertools import zip_longest
 from pathlib import Path
 
-from mutation.mutants import ROOMS, draw
+from mutation.mutants import PACKAGE, ROOMS, draw
 from mutation.watch import kind
 
 from minihybrid.codegen.cache import _makers
@@ -48,24 +48,26 @@ COMPILER = ("op.py", *(f"codegen/{name}.py" for name in (
 
 
 def files():
-    """The files of tests that are asked."""
+    """Name -> the files of tests that are asked; the examples of docstrings are one."""
     silent = {f"test_{name}" for names in NOT_ASKED.values() for name in names.split()}
-    found = {path.stem: path for path in sorted((ROOT / "tests").glob("test_*.py"))}
+    found = {path.stem: [path] for path in sorted((ROOT / "tests").glob("test_*.py"))}
     if strange := silent - found.keys():
         raise SystemExit(f"NOT_ASKED has files that are not there: {sorted(strange)}")
-    return [path for name, path in found.items() if name not in silent]
+    found["docstrings"] = [path for patterns in ROOMS.values() for pattern in patterns
+                           for path in sorted(PACKAGE.glob(pattern))]
+    return {name: paths for name, paths in found.items() if name not in silent}
 
 
 def watched(path):
     """Which test runs which line: found by running the tests of files that changed."""
     seen = json.loads(path.read_text()) if path.exists() else {}
-    for file in files():
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        if seen.get(file.stem, {}).get("digest") != digest:
+    for name, paths in files().items():
+        digest = hashlib.sha256(b"".join(p.read_bytes() for p in paths)).hexdigest()
+        if seen.get(name, {}).get("digest") != digest:
             new = path.with_suffix(".new")
-            failed(ROOT, ["-p", "mutation.watch", "--watch", new,
-                          f"tests/{file.name}"], kernels_of(path))
-            seen[file.stem] = json.loads(new.read_text()) | {"digest": digest}
+            failed(ROOT, ["-p", "mutation.watch", "--watch", new, *paths],
+                   kernels_of(path))
+            seen[name] = json.loads(new.read_text()) | {"digest": digest}
             path.write_text(json.dumps(seen))
     return merged(seen.values())
 
@@ -100,9 +102,9 @@ def tests_of(mutant, seen):
         name = next(filter(None, names[-1]), None) if names else None
         word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(name or '?')}(?![A-Za-z0-9])")
         found = [t for t in times if word.search(t)]
-    if not found:
-        anywhere = (lines.get(mutant.module) or lines["codegen/objects.py"]).values()
-        found = {t for tests in anywhere for t in tests}
+    for module in (mutant.module, "codegen/objects.py"):
+        anywhere = lines.get(module, {}).values()
+        found = found or {test for tests in anywhere for test in tests}
     kinds = {}
     for test in sorted(times.keys() & set(found), key=lambda test: (times[test], test)):
         kinds.setdefault(kind(test), []).append(test)
