@@ -18,7 +18,7 @@ KNOWN = frozenset(("ctx_group", "force_mirroring", "lr_mult", "mirror_stage",
 # How files number the types of elements.
 DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8",
           6: "int64", 7: "bool"}
-FLAGS = {name: flag for flag, name in DTYPES.items()}
+TYPE_FLAGS = {name: flag for flag, name in DTYPES.items()}
 
 
 class AttrScope:

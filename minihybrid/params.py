@@ -15,7 +15,7 @@ import struct
 
 import numpy as np
 
-from minihybrid.attribute import DTYPES, FLAGS
+from minihybrid.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.files import FileError, read_whole, write_whole
 from minihybrid.op import DEEPEST, LARGEST
 from minihybrid.util import is_np_shape
@@ -40,12 +40,13 @@ def pack_arrays(arrays, names=()):
     np_shapes = is_np_shape() or not all(a.shape and a.size for a in arrays)
     for array in arrays:
         data = np.asarray(array, order="C")
-        if data.dtype.name not in FLAGS:
+        if data.dtype.name not in TYPE_FLAGS:
             raise FileError(f"save: dtype {data.dtype} has no place in the file "
-                            f"format; there are {', '.join(FLAGS)}")
+                            f"format; there are {', '.join(TYPE_FLAGS)}")
         parts += [struct.pack("<IiI", V3 if np_shapes else V2, DENSE, data.ndim),
                   struct.pack(f"<{data.ndim}q", *data.shape),
-                  struct.pack("<iii", 1, 0, FLAGS[data.dtype.name]), data.tobytes()]
+                  struct.pack("<iii", 1, 0, TYPE_FLAGS[data.dtype.name]),
+                  data.tobytes()]
     parts.append(struct.pack("<Q", len(names)))
     for name in names:
         raw = name.encode()

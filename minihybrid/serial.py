@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from minihybrid.attribute import DTYPES, FLAGS
+from minihybrid.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.files import FileError, parsed_json
 from minihybrid.graph import Graph, shown_attrs, topological
 from minihybrid.legacy import NOW, completed, operator_of, pinned, upgraded, version_of
@@ -238,7 +238,7 @@ def _spec(info, where):
     try:
         if dtype is not None and dtype.lstrip("-").isdigit():
             dtype = None if int(dtype) < 0 else DTYPES[int(dtype)]
-        if dtype is not None and dtype not in FLAGS:
+        if dtype is not None and dtype not in TYPE_FLAGS:
             raise KeyError
         shape = None if shape is None else OPS["Reshape"].read(
             {"shape": shape})["shape"]

@@ -11,7 +11,7 @@ and leave no trace.
 import numpy as onp  # `sym.np` is our own
 
 from minihybrid import hooks
-from minihybrid.attribute import FLAGS, AttrScope, shown, written
+from minihybrid.attribute import TYPE_FLAGS, AttrScope, shown, written
 from minihybrid.files import read_whole, write_whole
 from minihybrid.graph import Graph, auxiliary, infer, shown_attrs, topological
 from minihybrid.name import NameManager, hint
@@ -531,7 +531,7 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
                             f"are text; write '{value}'")
     told = {
         "__shape__": shape and tuple(shape),
-        "__dtype__": dtype and FLAGS[onp.dtype(dtype).name],
+        "__dtype__": dtype and TYPE_FLAGS[onp.dtype(dtype).name],
         "__lr_mult__": lr_mult,
         "__wd_mult__": wd_mult,
         "__init__": init.dumps() if hasattr(init, "dumps") else init,

@@ -15,14 +15,14 @@ from contextlib import ContextDecorator
 from minihybrid.op import AttrError
 
 
-class Flags(threading.local):
+class Switches(threading.local):
     """The switches; `set_np` sets them for all threads, a scope for its own."""
 
     shape = False
     array = False
 
 
-FLAGS = Flags()
+SWITCHES = Switches()
 
 
 def set_np(shape=True, array=True, dtype=False):
@@ -33,8 +33,8 @@ def set_np(shape=True, array=True, dtype=False):
     if array and not shape:
         raise AttrError("set_np: array=True needs shape=True, because np arrays have "
                         "shapes such as () and (0, 3)")
-    Flags.shape, Flags.array = bool(shape), bool(array)
-    vars(FLAGS).clear()  # what a scope of this thread said holds no more
+    Switches.shape, Switches.array = bool(shape), bool(array)
+    vars(SWITCHES).clear()  # what a scope of this thread said holds no more
 
 
 def reset_np():
@@ -44,18 +44,18 @@ def reset_np():
 
 def is_np_shape():
     """Whether 0 is a length and -1 an unknown one."""
-    return FLAGS.shape
+    return SWITCHES.shape
 
 
 def is_np_array():
     """Whether parameters and data loaders give `mx.np` arrays."""
-    return FLAGS.array
+    return SWITCHES.array
 
 
 def set_np_shape(active):
     """Set the shape switch; returns what it was."""
-    before, Flags.shape = FLAGS.shape, bool(active)
-    vars(FLAGS).pop("shape", None)
+    before, Switches.shape = SWITCHES.shape, bool(active)
+    vars(SWITCHES).pop("shape", None)
     return before
 
 
@@ -83,13 +83,13 @@ class _Scope(ContextDecorator):
         return _Scope(**self.wanted)
 
     def __enter__(self):
-        self.before.append(dict(vars(FLAGS)))
-        vars(FLAGS).update(self.wanted)
+        self.before.append(dict(vars(SWITCHES)))
+        vars(SWITCHES).update(self.wanted)
         return self
 
     def __exit__(self, *_):
-        vars(FLAGS).clear()
-        vars(FLAGS).update(self.before.pop())
+        vars(SWITCHES).clear()
+        vars(SWITCHES).update(self.before.pop())
 
 
 def np_shape(active=True):

@@ -11,9 +11,9 @@ writes a file for them).
 from html import escape
 from pathlib import Path
 
+from minihybrid.drawing import KINDS, LETTER, LINE, PAD, boxes_of, layout, short, what
 from minihybrid.files import write_whole
 from minihybrid.graph import Graph
-from minihybrid.layout import KINDS, LETTER, LINE, PAD, boxes_of, layout, short, what
 from minihybrid.op import UNKNOWN, HybridError
 from minihybrid.summary import print_summary
 from minihybrid.sym import Symbol

@@ -202,7 +202,7 @@ def test_sparse_arrays_are_read_as_dense_ones():
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_arrays_of_all_versions_and_dtypes(version, device):
     found = nd.load(file(f"old/v{version}_{device}.params"))
-    assert list(found) == list(params.FLAGS)
+    assert list(found) == list(params.TYPE_FLAGS)
     for dtype, array in found.items():
         assert array.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(array.asnumpy(), ARRAYS.astype(dtype))

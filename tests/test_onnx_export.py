@@ -19,7 +19,8 @@ from minihybrid.gluon.model_zoo import vision
 from minihybrid.nd import NDArray
 from minihybrid.onnx import export, export_model, write_onnx
 from minihybrid.onnx.export_draft import Draft, ExportError, Value, agreed
-from minihybrid.op import ShapeError, Spec
+from minihybrid.onnx.export_scalar import IDIOMS
+from minihybrid.op import OPS, ShapeError, Spec
 from minihybrid.sym import Symbol
 
 onnx = pytest.importorskip("onnx", reason="the library onnx is not installed: no model "
@@ -609,3 +610,8 @@ def test_wrong_calls_are_sentences(more, words, tmp_path):
     with pytest.raises(AttrError, match=words):
         export_model(sym.var("x") + sym.var("y"), {}, **more,
                      onnx_file_path=str(tmp_path / "net.onnx"))
+
+
+@pytest.mark.parametrize("idiom", IDIOMS)
+def test_each_idiom_is_the_expression_of_an_operator(idiom):
+    assert any(idiom == op.expr for op in OPS.values())

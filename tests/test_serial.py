@@ -210,7 +210,7 @@ def test_what_a_variable_says_of_itself_is_kept(tmp_path):
     assert (again + again).infer_shape_partial()[0] == [(0, 3)]
 
 
-dtypes = st.sampled_from(sorted(params.FLAGS))
+dtypes = st.sampled_from(sorted(params.TYPE_FLAGS))
 shapes = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
 
 

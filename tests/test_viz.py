@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from minihybrid import nd, sym
-from minihybrid.graph import Graph
-from minihybrid.layout import (
+from minihybrid.drawing import (
     KINDS,
     boxes_of,
     columns,
@@ -21,6 +20,7 @@ from minihybrid.layout import (
     place,
     rows,
 )
+from minihybrid.graph import Graph
 from minihybrid.op import HybridError, Spec
 from minihybrid.passes import fuse, plan_memory
 from minihybrid.viz import draw, memory_map

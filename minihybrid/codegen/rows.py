@@ -197,7 +197,7 @@ class RowLoops(RowWriter):
 
     def waits_at(self, node):
         """Where in `work` or in an output a value waits for later passes."""
-        out = self.rows.lent.get(node, node), 0
+        out = self.rows.shared.get(node, node), 0
         if out in self.k.outs:
             return f"{self.k.outs[out]}[{self.flat(node)}]"
         n, tile = self.frame.n, self.rows.tile
@@ -295,7 +295,7 @@ class RowLoops(RowWriter):
     def is_kept(self, node):
         """Whether an element of the row is written to memory."""
         rows = self.rows
-        return super().is_kept(node) or node in rows.lent or node in rows.saved
+        return super().is_kept(node) or node in rows.shared or node in rows.saved
 
     # -- one reduction
     def accumulator(self, node):

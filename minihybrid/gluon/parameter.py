@@ -13,7 +13,7 @@ import numpy as np
 from minihybrid import init as initializers
 from minihybrid import nd, sym
 from minihybrid.array import STATE
-from minihybrid.attribute import FLAGS
+from minihybrid.attribute import TYPE_FLAGS
 from minihybrid.context import CPU, check_context
 from minihybrid.devicearray import aligned, new_array, placed
 from minihybrid.files import FileError
@@ -281,7 +281,7 @@ class Parameter(metaclass=Signed):
 
     def _new_var(self):
         return sym.parameter(self.name, self._spec, {
-            "__dtype__": str(FLAGS.get(self._spec.dtype.name, 0)),
+            "__dtype__": str(TYPE_FLAGS.get(self._spec.dtype.name, 0)),
             "__shape__": str(self.shape), "__lr_mult__": str(self.lr_mult),
             "__wd_mult__": str(self.wd_mult), "__storage_type__": "0"})
 

@@ -29,7 +29,6 @@ FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "C
 IDIOMS = {"T(0) if {a} <= 0 else {a}": "Relu", "T(1) / T({a})": "Reciprocal",
           "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})": "Sign",
           "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))": "Softplus",
-          "{a} / (T(1) + abs(T({a})))": "Softsign",
           "{a} if {a} >= {b} or {a} != {a} else {b}": "Max",
           "{a} if {a} <= {b} or {a} != {a} else {b}": "Min"}
 NAMES = "abcde"

@@ -88,7 +88,7 @@ def read_model(data, source="the bytes", folder=None):
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
-        return _model(proto, source, Beside(folder))
+        return _model(proto, source, ExternalData(folder))
     except DecodeError:
         raise FileError(f"{source}: its {len(data)} bytes are no ONNX model; the file "
                         "is cut off, damaged or of another kind") from None
@@ -102,7 +102,7 @@ def _text(value, where):
         raise FileError(f"{where}: {value[:40]!r} is not UTF-8 text") from None
 
 
-def _model(proto, source, beside):
+def _model(proto, source, external):
     opsets = {_text(o.domain, source) or "ai.onnx": o.version
               for o in proto.opset_import}
     opset = opsets.get("ai.onnx")
@@ -127,9 +127,9 @@ def _model(proto, source, beside):
         if not name or name in arrays:
             raise FileError(f"{source}: the initializer {name!r:.60} has no name, or "
                             "that of another")
-        arrays[name] = _array(tensor, f"{source}, initializer {name!r:.60}", beside)
+        arrays[name] = _array(tensor, f"{source}, initializer {name!r:.60}", external)
     inputs = [_declared(v, source) for v in graph.input if v.name not in arrays]
-    nodes = [_node(n, i, source, beside) for i, n in enumerate(graph.node)]
+    nodes = [_node(n, i, source, external) for i, n in enumerate(graph.node)]
     outputs = [_declared(v, source) for v in graph.output]
     return _checked(Model(source, opset, inputs, outputs, arrays, nodes))
 
@@ -184,7 +184,7 @@ def _checked(model):
 
 
 # -- nodes -----------------------------------------------------------------------------
-def _node(proto, number, source, beside):
+def _node(proto, number, source, external):
     where = f"{source}, node {number}"
     op, domain, name = (_text(t, where) for t in (proto.op_type, proto.domain,
                                                   proto.name))
@@ -198,14 +198,14 @@ def _node(proto, number, source, beside):
         key = _text(attr.name, where)
         if key in attrs:
             raise FileError(f"{where}: the attribute {key!r:.40} is given twice")
-        attrs[key] = _attribute(attr, f"{where}, {key!r:.40}", beside)
+        attrs[key] = _attribute(attr, f"{where}, {key!r:.40}", external)
     return OnnxNode(where, op, domain, name, inputs, outputs, attrs)
 
 
-def _attribute(attr, where, beside):
+def _attribute(attr, where, external):
     kinds = type(attr)
     if attr.type == kinds.TENSOR:
-        return _array(attr.t, where, beside)
+        return _array(attr.t, where, external)
     field = {kinds.FLOAT: "f", kinds.INT: "i", kinds.STRING: "s", kinds.INTS: "ints",
              kinds.FLOATS: "floats", kinds.STRINGS: "strings"}.get(attr.type)
     value = field and getattr(attr, field)
@@ -222,7 +222,7 @@ def _type_name(number):
     return f"type {names.get(number, number)}"
 
 
-def _array(tensor, where, beside):
+def _array(tensor, where, external):
     """A tensor as a NumPy array; its numbers are counted before they are read."""
     dtype = ELEMENTS.get(tensor.data_type)
     if dtype is None:
@@ -239,7 +239,7 @@ def _array(tensor, where, beside):
     if tensor.data_location == tensor.EXTERNAL:
         told = {_text(entry.key, where): _text(entry.value, where)
                 for entry in tensor.external_data}
-        raw = beside.read(told, count * dtype.itemsize, where)
+        raw = external.read(told, count * dtype.itemsize, where)
     elif tensor.HasField("raw_data"):
         raw = tensor.raw_data
     else:
@@ -265,8 +265,8 @@ def _listed(tensor, shape, dtype, where):
     return np.array(numbers, wide).astype(dtype).reshape(shape)
 
 
-class Beside:
-    """The files beside a model, which may hold the numbers of its tensors.
+class ExternalData:
+    """ONNX's "external data": files beside a model with the numbers of its tensors.
 
     Only a plain name is followed, to a regular file, never a path or a link: a model
     cannot ask for a file that its folder does not hold, nor for more than it holds.

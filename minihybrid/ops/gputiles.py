@@ -72,10 +72,10 @@ def number(k, operand, place, depth, inside=(), wide=False):
     return f"{text} if {conditions} else {zero}" if conditions else text
 
 
-class Bring:
-    """How threads bring one operand's tile from global to shared memory.
+class TileLoader:
+    """How threads load one operand's tile from global to shared memory.
 
-    Each brings four numbers: neighbours along K, or four neighbours of one depth at
+    Each loads four numbers: neighbours along K, or four neighbours of one depth at
     once, or one place at four depths. Behind the last place the last one is repeated:
     what comes of it is not stored.
     """
@@ -133,23 +133,24 @@ def blocked(k, lengths, a, b, end, batch, side, ends):
     k(f"tx, ty = t % {SIDE} * 4, t // {SIDE} * 4")
     k(f"row0 = cuda.blockIdx.y * {side}")
     k(f"col0 = {block_of(k, n, side, batch)} * {side}")
-    brings = [Bring(k, a, "a", "row0", m, side), Bring(k, b, "b", "col0", n, side)]
+    loaders = [TileLoader(k, a, "a", "row0", m, side),
+               TileLoader(k, b, "b", "col0", n, side)]
     for i in each:
         k(f"{' = '.join(f'c{i}_{j}' for j in each)} = T(0)")
-    for bring in brings:
-        bring.fetch(first, depth)
-        bring.put("0")
+    for loader in loaders:
+        loader.fetch(first, depth)
+        loader.put("0")
     k("cuda.syncthreads()")
     k("half = 0")
     with k.block(f"for k in range({added(first, deep)}, {ends[1]} + {deep}, {deep}):"):
         with k.block(f"if k < {ends[1]}:"):
-            for bring in brings:
-                bring.fetch("k", depth)
+            for loader in loaders:
+                loader.fetch("k", depth)
         multiply(k, side)
         with k.block(f"if k < {ends[1]}:"):
             k(f"half = {deep * pitch} - half")
-            for bring in brings:
-                bring.put("half")
+            for loader in loaders:
+                loader.put("half")
         k("cuda.syncthreads()")
     finish(k, m, n, side, end)
 

@@ -30,8 +30,6 @@ from minihybrid.op import (
 from minihybrid.ops.elementwise import (
     abs_,
     cast,
-    exp,
-    log,
     ones_like,
     sqrt,
     square,
@@ -390,10 +388,3 @@ multi_sum_sq = register(
     infer=lambda specs, num_arrays: (specs, [Spec((len(specs),),
                                                   np.dtype("float32"))]),
     doc="The sum of squares of each array, as float32.")
-
-
-def logsumexp(data, axis):
-    """log(sum(exp(a))) along an axis, kept with length 1, without overflow."""
-    top = max_(data, axis=axis, keepdims=True)
-    total = sum_(exp(data.broadcast_sub(top)), axis=axis, keepdims=True)
-    return log(total) + top

@@ -117,7 +117,7 @@ def plan_memory(graph, scratch=scratch_of, into=None):
     spans = _lifetimes(birth, death, chain)
     found = {chain.get(ref, ref): k for ref, k in outs.items()}
     into = _written_over(graph, steps, root, outs, chain, into or {})
-    found |= lend(spans, {ref: k for ref, k in found.items() if k not in into})
+    found |= share_outputs(spans, {ref: k for ref, k in found.items() if k not in into})
     offsets, nbytes = arrange({first: span for first, span in spans.items()
                                if first not in found})
     names = graph.names() | {n: n.name for n, _ in scratch.values()}
@@ -184,11 +184,12 @@ def _lifetimes(birth, death, chain):
     return spans
 
 
-def lend(spans, outs):
+def share_outputs(spans, outs):
     """value -> an output of its size and dtype, for values that die before that begins.
 
-    An output's memory is ours while the call runs. Who lives through the busiest steps
-    chooses first. Scratch stays in the arena, where each kernel looks for it.
+    An output's memory is free until its value is computed. Values are placed greedily,
+    first those that are alive while the arena is fullest. Scratch stays in the arena,
+    where each kernel looks for it.
     """
     def kind(ref):
         return ref[0].specs[ref[1]].size, ref[0].specs[ref[1]].dtype
@@ -205,7 +206,7 @@ def lend(spans, outs):
         first, last, _ = spans[ref]
         return pressure[last + 1] - pressure[first], last
 
-    idle, lent = {}, {}  # kind -> [(output, the steps in which it is used)]
+    idle, shared = {}, {}  # kind -> [(output, the steps in which it is used)]
     for ref, k in sorted(outs.items(), key=lambda out: -spans[out[0]][0]):
         idle.setdefault(kind(ref), []).append((k, [(spans[ref][0], math.inf)]))
     fitting = [ref for ref in spans
@@ -216,9 +217,9 @@ def lend(spans, outs):
             at = bisect.bisect(used, (first, last))
             if (at == 0 or used[at - 1][1] < first) and last < used[at][0]:
                 used.insert(at, (first, last))
-                lent[ref] = k
+                shared[ref] = k
                 break
-    return lent
+    return shared
 
 
 # -- places in the arena ---------------------------------------------------------------

@@ -175,7 +175,7 @@ class Rows:
     blocks:  sums of so many floats that they are added up in blocks; across, a block's
              sum, and what rounding has lost of the whole, are in `work`, too.
     waiting: nodes that are an element of the row, and are read again in a later pass.
-    lent:    those of them that wait in an output, until it is written -> the output.
+    shared:  those of them that wait in an output, until it is written -> the output.
     saved:   those that wait in `work`; others are outputs, or computed again.
     tile:    how many rows that lie across are computed at once.
     scratch: how many numbers wait in `work`, and their dtype.
@@ -192,9 +192,9 @@ class Rows:
         read_in = self._as_late_as_possible(nodes, heads)
         self.waiting = {n for n, passes in read_in.items()
                         if max(passes) > self.depth[n]}
-        self.lent = self._lend(nodes, heads, read_in)
+        self.shared = self._share_outputs(nodes, heads, read_in)
         self.saved = [n for n in nodes if n in self.waiting and (n, 0) not in heads
-                      and n not in self.lent and n.specs[0].dtype == self.dtype]
+                      and n not in self.shared and n.specs[0].dtype == self.dtype]
         again = {m for n in nodes for m, _ in n.inputs if m in self.stats and
                  (n not in self.stats or self.depth[m] < self.depth[n])}
         self.slots = [n for n in self.stats if frame.across and (n, 0) not in heads
@@ -220,19 +220,19 @@ class Rows:
                         read_in[n].add(now)
         return read_in
 
-    def _lend(self, nodes, heads, read_in):
+    def _share_outputs(self, nodes, heads, read_in):
         """waiting node -> the output of the last pass that it waits in, one in each.
 
         In that pass an element is read before its place is written.
         """
         end = max((max(passes) for passes in read_in.values()), default=0)
         idle = [n for n in nodes if (n, 0) in heads and read_in.get(n) == {end}]
-        lent = {}
+        shared = {}
         for node in nodes:
             if node in self.waiting and (node, 0) not in heads:
-                lent[node] = next((n for n in idle if n.specs == node.specs), None)
-                idle = [n for n in idle if n is not lent[node]]
-        return {node: out for node, out in lent.items() if out}
+                shared[node] = next((n for n in idle if n.specs == node.specs), None)
+                idle = [n for n in idle if n is not shared[node]]
+        return {node: out for node, out in shared.items() if out}
 
     def _tile(self):
         """As many rows as stay in the cache while they are read again."""

@@ -19,7 +19,7 @@ def seeds(target):
 
 def param_seeds():
     made = [params.pack_arrays([np.zeros(s, d)], ["a"]) for s in ((), (0,), (2, 1))
-            for d in params.FLAGS]
+            for d in params.TYPE_FLAGS]
     made += [params.pack_arrays([np.ones(3, "f4")] * n) for n in (0, 2, 3)]
     files = ("dict.nd", "list.nd", "np_shape.nd", "mlp-0000.params", "mlp.parameters")
     return made + [(GOLDEN / name).read_bytes() for name in files]
