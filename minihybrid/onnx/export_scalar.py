@@ -167,29 +167,57 @@ def _mod(m, a, b):
         return m.Mod(a, b)
     rest = m.draft.add("Mod", a, b, fmod=1)
     other = m.test("Less", m.Mul(m.Sign(rest), m.Sign(b)), 0)
-    return m.choose(other, m.Add(rest, b), rest)
+    none = m.test("Equal", rest, 0)
+    return m.choose(none, m.Mul(m.Sign(b), 0), m.choose(other, m.Add(rest, b), rest))
+
+
+def _below(m, a):
+    """Whether a has a minus; 1 / -0 tells, and -infinity, of which it does not."""
+    return m.draft.add("Or", m.test("Less", a, 0), m.test("Less", m.Reciprocal(a), 0),
+                       dtype=bool)
 
 
 def _atan2(m, y, x):
-    angle = m.Atan(m.Div(y, x))
-    left = m.choose(m.test("Less", y, 0), m.Sub(angle, math.pi), m.Add(angle, math.pi))
-    angle = m.choose(m.test("Less", x, 0), left, angle)
+    far = m.test("Equal", m.Min(m.Abs(x), m.Abs(y)), math.inf)  # both are infinite
+    y, x = m.choose(far, m.Sign(y), y), m.choose(far, m.Sign(x), x)
     none = m.test("Equal", m.Add(m.Abs(x), m.Abs(y)), 0)
-    return m.choose(none, m.Mul(y, 0), angle)
+    angle = m.choose(none, y, m.Atan(m.Div(y, x)))
+    left = m.choose(_below(m, y), m.Sub(angle, math.pi), m.Add(angle, math.pi))
+    return m.choose(_below(m, x), left, angle)
+
+
+def _expm1(m, a):
+    """(e^a + 1) tanh(a / 2), which keeps the digits of small numbers."""
+    return m.Mul(m.Add(m.Exp(a), 1), m.Tanh(m.Mul(a, 0.5)))
+
+
+def _log1p(m, a):
+    """Source: W. Kahan: log(u) a / (u - 1) of u = 1 + a, whose errors cancel."""
+    u = m.Add(a, 1)
+    step = m.Sub(u, 1)
+    near = m.Mul(m.Log(u), m.Div(a, step))
+    far = m.choose(m.test("Equal", u, a), m.Log(u), near)
+    return m.choose(m.test("Equal", step, 0), a, far)
 
 
 def _hypot(m, a, b):
     a, b = m.Abs(a), m.Abs(b)
     high, low = m.Max(a, b), m.Min(a, b)
     ratio = m.Div(low, m.choose(m.test("Equal", high, 0), m.Add(high, 1), high))
-    return m.Mul(high, m.Sqrt(m.Add(m.Mul(ratio, ratio), 1)))
+    out = m.Mul(high, m.Sqrt(m.Add(m.Mul(ratio, ratio), 1)))
+    for side in (a, b):
+        out = m.choose(m.test("Equal", side, math.inf), side, out)
+    return out
+
+
+def _cbrt(m, a):
+    root = m.Mul(m.Sign(a), m.Pow(m.Abs(a), 1 / 3))
+    return m.choose(m.test("Equal", a, 0), a, root)  # also -0
 
 
 COMPOSED = {
-    "expm1": lambda m, a: m.Sub(m.Exp(a), 1),
-    "log1p": lambda m, a: m.Log(m.Add(a, 1)),
+    "expm1": _expm1, "log1p": _log1p,
     "log2": lambda m, a: m.Div(m.Log(a), math.log(2)),
     "log10": lambda m, a: m.Div(m.Log(a), math.log(10)),
-    "cbrt": lambda m, a: m.Mul(m.Sign(a), m.Pow(m.Abs(a), 1 / 3)),
-    "mod": _mod, "atan2": _atan2, "hypot": _hypot,
+    "cbrt": _cbrt, "mod": _mod, "atan2": _atan2, "hypot": _hypot,
 }

@@ -57,16 +57,6 @@ _divided = binary("broadcast_div", "_div_scalar", "_rdiv_scalar")
 _raised = binary("broadcast_power", "_power_scalar", "_rpower_scalar")
 
 
-def _div(call):
-    """Whole numbers are divided towards 0, by way of real ones."""
-    kind = call.dtype(0)
-    if kind is None or kind.kind == "f":
-        return _divided(call)
-    left, right = (OPS["Cast"](call.sym(i), dtype="float64") for i in (0, 1))
-    return OPS["Cast"](OPS["trunc"](OPS["broadcast_div"](left, right)), dtype=kind,
-                       name=label(call))
-
-
 def _pow(call):
     same = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
     name = same.get(single(call, 1))
@@ -76,9 +66,9 @@ def _pow(call):
 def _mod(call):
     """The remainder has the sign of b, or with `fmod` that of a."""
     if call.integer("fmod", 0):
-        whole = OPS["broadcast_mul"](call.sym(1), OPS["trunc"](
-            OPS["broadcast_div"](call.sym(0), call.sym(1))))
-        return OPS["broadcast_sub"](call.sym(0), whole, name=label(call))
+        left, right = call.sym(0), call.sym(1)
+        size = OPS["broadcast_mod"](OPS["abs"](left), OPS["abs"](right))
+        return OPS["broadcast_mul"](OPS["sign"](left), size, name=label(call))
     return binary("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")(call)
 
 
@@ -282,7 +272,7 @@ ELEMENTWISE = {
     "Add": binary("broadcast_add", "_plus_scalar"),
     "Sub": binary("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
     "Mul": binary("broadcast_mul", "_mul_scalar"),
-    "Div": _div, "Pow": _pow, "Mod": _mod,
+    "Div": _divided, "Pow": _pow, "Mod": _mod,
     "Equal": binary("_npi_equal", "_npi_equal_scalar"),
     "Greater": binary("_npi_greater", "_npi_greater_scalar", "_npi_less_scalar"),
     "Less": binary("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
