@@ -14,7 +14,16 @@ from minihybrid.array import STATE, Leaf, NDArray, arrays
 from minihybrid.backprop import gradient
 from minihybrid.graph import topological
 from minihybrid.name import Prefix
-from minihybrid.op import OPS, AttrError, HybridError, Node, Op, boolean, checked
+from minihybrid.op import (
+    OPS,
+    AttrError,
+    HybridError,
+    Node,
+    Op,
+    ShapeError,
+    boolean,
+    checked,
+)
 from minihybrid.ops.elementwise import ones_like, zeros_like
 from minihybrid.sym import Symbol, as_symbol, var
 
@@ -140,6 +149,10 @@ def _seed(heads, head_grads):
         raise AttrError(f"backward: {len(head_grads)} head gradients are given for "
                         f"{len(heads)} heads; give one for each, or None")
     arrays("backward: head gradients", [g for g in head_grads if g is not None])
+    for k, (h, g) in enumerate(zip(heads, head_grads, strict=True)):
+        if g is not None and g.shape != h.shape:
+            raise ShapeError(f"backward: head gradient {k} has shape {g.shape}, but "
+                             f"that of its head, {h.shape}, is needed")
     seeds = [(ones_like(h.detach()) if g is None else g).as_nd_ndarray()
              for h, g in zip(heads, head_grads, strict=True)]
     return [(h.node, h.index) for h in heads], seeds

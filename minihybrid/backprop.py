@@ -41,6 +41,8 @@ def gradient(heads, head_grads, wanted, value):
         if node.op.grad is None:
             continue
         outs = [value(r) for r in refs]
+        if all(map(_is_bool, outs)):  # no small change of an input changes them
+            continue
         gs = [grads.get(r) for r in refs]
         g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
         inputs = [value(r) for r in node.inputs]
@@ -49,3 +51,8 @@ def gradient(heads, head_grads, wanted, value):
             if g_in is not None and ref[0] in needed:
                 grads[ref] = grads[ref] + g_in if ref in grads else g_in
     return grads
+
+
+def _is_bool(value):
+    kind = value.spec.dtype if value.level else value.data.dtype
+    return kind is not None and kind.kind == "b"

@@ -6,6 +6,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
 from minihybrid.gluon import nn
+from minihybrid.op import ShapeError
 
 
 def gradients(f, *values):
@@ -304,3 +305,15 @@ def test_losses_and_a_trainer_with_the_numbers_of_mxnet():
     np.testing.assert_allclose(net.bias.data().asnumpy(), [-0.14285126], rtol=1e-5)
     trainer.set_learning_rate(0.01)
     assert trainer.learning_rate == 0.01
+
+
+def test_a_head_gradient_of_another_shape_is_named():
+    """Not stretched in silence: neither to more rows, nor to another number of axes."""
+    for shape in ((3,), (1, 3), (2, 3, 1)):
+        x = nd.ones((2, 3))
+        x.attach_grad()
+        with autograd.record():
+            y = x * x
+        with pytest.raises(ShapeError, match="head gradient 0 has shape .* that of its "
+                                             r"head, \(2, 3\), is needed"):
+            y.backward(nd.ones(shape))
