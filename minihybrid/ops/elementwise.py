@@ -52,7 +52,7 @@ class Ufunc:
         """The result on NumPy arrays."""
         first, function = arrays[0], self.ufunc
         if first.dtype.kind != "f":
-            arrays = [as_floats(first)] if self.floats else arrays
+            arrays = list(map(as_floats, arrays)) if self.floats else arrays
             function = self.whole
         out, wanted = function(*arrays), arrays[0].dtype
         return out if out.dtype == wanted else out.astype(wanted)
@@ -71,7 +71,7 @@ def literal(value):
 
 # -- two inputs ------------------------------------------------------------------------
 def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=(),
-           neutral=None, rises=False, whole=None, files=(), **rule):
+           neutral=None, rises=False, whole=None, files=(), floats=False, **rule):
     """Enter one operation under its elementwise, broadcasting and scalar names.
 
     `da` and `db` give the gradient of the first and the second input from
@@ -81,11 +81,17 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
     whole:   (expression, NumPy's function) of whole numbers, if these are others.
     files:   what MXNet calls it with two arrays, with a scalar, and with one first, if
              those names are others.
+    floats:  whether whole numbers become float32 first.
     rule:    what `fits` asks of dtypes and scalars.
     """
     whole_expr, function = whole or (expr, ufunc)
-    eager = Ufunc(ufunc, whole=function)
-    both = [lambda g, out, a, b, d=d: d and d(g, out, a, b) for d in (da, db)]
+    eager = Ufunc(ufunc, floats, function)
+
+    def given(out, v):
+        return beside(out, v) if floats and hasattr(v, "level") else v
+
+    both = [lambda g, out, a, b, d=d: d and d(g, out, given(out, a), given(out, b))
+            for d in (da, db)]
 
     def elemwise_grad(g, out, a, b):
         return both[0](g, out, a, b), both[1](g, out, a, b)
@@ -96,26 +102,33 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
                      for d, v in zip(grads, (a, b), strict=True))
 
     def scalar_eager(data, *, scalar):
+        data = as_floats(data) if floats else data
         return eager(data, scalar_like(data, scalar))
 
     def rscalar_eager(data, *, scalar):
+        data = as_floats(data) if floats else data
         kept = ufunc if data.dtype.kind == "f" else function
         return kept(scalar_like(data, scalar), data).astype(data.dtype, copy=False)
+
+    def result(outs):
+        return [Spec(o.shape, floating(o.dtype)) for o in outs] if floats else outs
 
     def infer_same(specs):
         specs, outs = same_shape(elemwise, specs)
         fits(elemwise, outs[0].dtype, **pair_rule)
-        return specs, outs
+        return specs, result(outs)
 
     def infer_broadcast(specs):
         specs, outs = broadcast(f"broadcast_{name}", specs)
         fits(f"broadcast_{name}", outs[0].dtype, **pair_rule)
-        return specs, outs
+        return specs, result(outs)
 
     def infer_scalar(op, **rule):
         def infer(specs, scalar):
-            fits(op, specs[0].dtype, scalar, **rule)
-            return same_shape(op, specs)
+            if not floats:
+                fits(op, specs[0].dtype, scalar, **rule)
+            specs, outs = same_shape(op, specs)
+            return specs, result(outs)
         return infer
 
     pair_rule = rule | {"divisor": False}
@@ -136,7 +149,7 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
         return lambda *_, scalar: text.replace("{number}", literal(scalar))
 
     register(scalar, **one, file=by_scalar, eager=scalar_eager,
-             pair=(f"broadcast_{name}", False),
+             pair=None if floats else (f"broadcast_{name}", False),
              infer=infer_scalar(scalar, **rule), numpy=call.replace("{b}", "{scalar}"),
              expr=with_number(expr), whole=whole and with_number(whole_expr),
              keeps=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
@@ -144,7 +157,7 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
     if rscalar:
         swap = "{b}", "{a}"
         register(rscalar, **one, file=from_scalar, eager=rscalar_eager,
-                 pair=(f"broadcast_{name}", True),
+                 pair=None if floats else (f"broadcast_{name}", True),
                  infer=infer_scalar(rscalar, **pair_rule),
                  numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
                  expr=with_number(expr, *swap),
@@ -249,7 +262,16 @@ def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None, who
                     if is_ufunc or whole else ufunc, rises=rises,
                     numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')"
                     if is_ufunc else numpy,
-                    grad=lambda g, out, a: (grad(g, out, a),), doc=doc)
+                    grad=lambda g, out, a: (
+                        grad(g, out, beside(out, a) if floats else a),), doc=doc)
+
+
+def beside(out, a):
+    """The input in the dtype of what was made of it: a gradient has formulas of both.
+    """
+    kind = out.spec.dtype if out.level else out.data.dtype
+    old = a.spec.dtype if a.level else a.data.dtype
+    return a if kind == old else a.astype(kind)
 
 
 ITSELF = "{a}", np.copy  # what rounding does to whole numbers

@@ -93,12 +93,12 @@ def rounding(name, function, expr, doc, aliases=()):
 def _round_eager(data):
     low = np.floor(data)
     up = np.where(data >= 0, data - low >= 0.5, data - low > 0.5)
-    return (low + up).astype(data.dtype)
+    return np.where(up, low + 1, low).astype(data.dtype)  # -0 stays what it is
 
 
 def _rint_eager(data):
     low = np.floor(data)
-    return (low + (data - low > 0.5)).astype(data.dtype)
+    return np.where(data - low > 0.5, low + 1, low).astype(data.dtype)
 
 
 rounding("round", _round_eager,
@@ -171,12 +171,12 @@ binary("hypot", np.hypot, "hypot({a}, {b})",
        lambda g, y, a, b: g * choose(y, b / y, zeros_like(y)),
        "sqrt(a * a + b * b), without overflow.", "_hypot",
        "_hypot_scalar", whole=(WHOLE.format("hypot"), whole_function(np.hypot)))
-binary("arctan2", np.arctan2, "atan2({a}, {b})",
+binary("arctan2", np.arctan2, "atan2(T({a}), T({b}))",
        lambda g, y, a, b: g * b / (a * a + b * b),
        lambda g, y, a, b: -g * a / (a * a + b * b), "The angle of the point (b, a).",
        "_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
        files=("_npi_arctan2", "_npi_arctan2_scalar", "_npi_rarctan2_scalar"),
-       whole=(WHOLE.format("atan2"), whole_function(np.arctan2)))
+       floats=True)
 for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} != 0"),
                      ("xor", "({a} != 0) != ({b} != 0)")):
     binary(f"logical_{_name}", getattr(np, f"logical_{_name}"),
