@@ -8,9 +8,12 @@ dtypes of all values are known; what an operator refuses is drawn again. The arg
 of an operator come from its record wherever its inputs are any numbers of one or of
 matching shapes; the others have a rule in `programs_rules`. Nothing comes from the
 samples of the other tests.
-What is left out: operators in `LEFT_OUT`, with the reasons; arrays without axes.
+A program of the world "np" has arrays of `mx.np`, its functions between the others,
+arrays without axes, and more axes of length 0.
+What is left out: operators in `LEFT_OUT`, with the reasons.
 """
 
+import programs_np
 from programs_draft import Draft
 from programs_rules import (
     BY_NAME,
@@ -33,10 +36,10 @@ SIGNS = [*INFIX, *"+-*/" * 3]
 def add_step(d, name):
     """One more step, of an operator; whether it takes what was drawn."""
     op = BY_NAME.get(name)
-    how = rule_of(op) if op else infix
+    how = programs_np.RULES.get(name) or (rule_of(op) if op else infix)
     before = len(d.values)
     try:
-        values, attrs, *n_outputs = how(d, op)
+        values, attrs, *n_outputs = how(d, op or name)
         first = d.step(name, values, attrs, *n_outputs)
         dtypes = [a.dtype for a in d.values[first:]]
         if d.exact and not is_exact(d.steps[-1][0], dtypes):
@@ -48,9 +51,9 @@ def add_step(d, name):
         return False
 
 
-def draw(seed, n_steps=None):
+def draw(seed, n_steps=None, world="nd"):
     """The program of a seed."""
-    d = Draft(seed, is_loose)
+    d = Draft(seed, is_loose, world)
     some = (4, 5, 6, 7, 8, 10) if d.chain else (1, 2, 3, 4, 5, 6, 8, 10, 14)
     n_steps = n_steps or d.rng.choice(some)
     d.new(d.shape(), role="data")
@@ -66,6 +69,8 @@ def kinds(d):
     """Of which kinds the next operators are: one of any, or several that loops join."""
     if d.chain and d.flag(0.3):
         return SAME_SHAPE, MOVES, [*"+-*/"], ROWS
+    if d.world == "np":
+        return d.rng.choices((SIGNS, programs_np.NAMES, NAMES, ROWS), (3, 10, 4, 2))
     return d.rng.choices((SIGNS, NAMES, ROWS, MOVES), (5, 7 - 5 * d.chain, 4, 4))
 
 
@@ -77,6 +82,8 @@ def finished(d, seed):
              for s, _ in d.steps]
     read = {i for step, _ in d.steps for i in step.inputs}
     outs = [i for i in made if i not in read or d.flag(0.15)][-8:] or [0]
+    train = d.flag(0.6)
     return trimmed(Program(
         tuple(d.inputs.values()), tuple(steps), tuple(places[i] for i in outs),
-        train=d.flag(0.6), exact=d.exact, seed=seed))
+        train, d.exact, seed, world=d.world,
+        second=train and d.flag(0.4) and not any(s.op == "Dropout" for s in steps)))

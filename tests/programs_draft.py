@@ -13,6 +13,7 @@ import numpy as np
 from programs_run import Input, Step, apply
 
 from minihybrid import nd
+from minihybrid import np as mx_np
 from minihybrid.nd import NDArray
 from minihybrid.op import (
     REQUIRED,
@@ -30,12 +31,14 @@ LARGEST = 120  # elements of a value
 SCALARS = (2.0, 0.5, -1.5, 3.0, 1.0, -1.0, 0.0, -0.0, 0.1, 2, 3, -2, 0)
 WILD = (math.inf, -math.inf, math.nan, 1e30, -1e30, 1e-30, 16777217.0, 1e-45, 3e38)
 WHOLE = ("int32", "int32", "int64", "int8", "uint8")
+ARRAYS = {"nd": NDArray, "np": mx_np.ndarray}  # world -> its arrays, of NumPy's
 
 class Draft:
     """A program that is being drawn."""
 
-    def __init__(self, seed, is_loose):
+    def __init__(self, seed, is_loose, world="nd"):
         self.is_loose = is_loose  # whether a step adds up
+        self.world = world
         self.rng = rng = random.Random(seed)
         self.values = []   # NumPy arrays
         self.inputs = {}   # number of a value -> Input
@@ -45,7 +48,7 @@ class Draft:
         self.lengths = rng.sample(LENGTHS, rng.choice((1, 2, 2, 3)))
         self.chain = rng.random() < 0.5  # each step reads the last one, too
         self.favourite = rng.choice((-1, -1, 0, 1))  # the axis of such a chain
-        self.empty = rng.random() < 0.04
+        self.empty = rng.random() < (0.04 if world == "nd" else 0.15)
         self.refused = []  # what operators did not take
 
     # -- choices
@@ -63,6 +66,8 @@ class Draft:
     def shape(self, ndim=None):
         """A shape of a few elements."""
         some = (2, 2, 2, 3) if self.chain else (1, 1, 2, 2, 2, 2, 3, 3, 3, 4)
+        if ndim is None and self.world == "np" and self.flag(0.12):
+            return ()
         ndim = ndim or self.rng.choice(some)
         found = [self.length() for _ in range(ndim)]
         while math.prod(found) > LARGEST / 2:
@@ -131,7 +136,7 @@ class Draft:
         if values is None:
             values = self.numbers(math.prod(shape), dtype, kind)
         role = role or ("param" if self.flag(0.25) and dtype[0] == "f"
-                        and 0 not in shape else "data")
+                        and shape and 0 not in shape else "data")
         made = Input(tuple(shape), dtype, tuple(values), role)
         self.inputs[len(self.values)] = made
         self.values.append(made.array())
@@ -211,7 +216,8 @@ class Draft:
                          self.stretches(shape, self.shape_of(v)), second=True)
         if found is not None and self.flag(0.7):
             return found
-        short = shape[self.rng.randint(0, len(shape) - 1):] if self.flag(0.3) else shape
+        short = shape[self.rng.randint(0, max(len(shape) - 1, 0)):] \
+            if self.flag(0.3) else shape
         return self.new([1 if self.flag(0.3) else n for n in short], str(dtype))
 
     @staticmethod
@@ -281,7 +287,7 @@ class Draft:
                  or are no numbers any more.
         """
         step = Step(name, tuple(inputs), attrs, n_outputs)
-        given = [NDArray(self.values[i]) for i in inputs]
+        given = [ARRAYS[self.world](self.values[i]) for i in inputs]
         if self.is_loose(step) and any(map(self.is_huge, inputs)):
             raise ValueError("products would be infinite, except in one instruction")
         with warnings.catch_warnings():

@@ -6,6 +6,7 @@ whose attributes are of kinds that say what fits, needs no rule; nor does a new 
 
 import math
 
+import programs_np
 from programs_draft import made_by
 from programs_run import INFIX
 
@@ -694,11 +695,12 @@ def is_exact(step, dtypes):
     name = BY_NAME[step.op].name if step.op in BY_NAME else step.op
     if name == "Pooling":
         return step.attrs["pool_type"] == "max"
-    return name in EXACT or name not in ROUND_WHOLE_NUMBERS and all(
-        d.kind in "iub" for d in dtypes)
+    return name in EXACT | programs_np.EXACT or \
+        name not in ROUND_WHOLE_NUMBERS and all(d.kind in "iub" for d in dtypes)
 
 
 def is_loose(step):
     """Whether rounding inside a step can change its results by more than their last
     digits: it adds up, or applies functions in turn."""
-    return step.op in BY_NAME and BY_NAME[step.op].expr is None
+    return step.op in programs_np.LOOSE or \
+        step.op in BY_NAME and BY_NAME[step.op].expr is None

@@ -10,7 +10,8 @@ Python that has the one and not the other can run the same file.
 A value is a number: first come the inputs, then the outputs of each step in order. The
 operator of a step is a name in `F`, such as "softmax" or "linalg.gemm2", or an infix
 sign, "+", which takes two values, or one and the attribute `scalar` (`reversed` says
-that the number stands on the left).
+that the number stands on the left). In the world of `mx.np` it may be "np.sum" or
+"npx.relu", too, or "[]", whose `key` is spelled in words.
 """
 
 import json
@@ -26,6 +27,8 @@ INFIX = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.
 NO_GRADIENT = set("argmax argmin argmax_channel argsort one_hot shape_array size_array "
                   "BlockGrad stop_gradient zeros_like ones_like contrib.isnan "
                   "contrib.isinf contrib.isfinite multi_all_finite all_finite".split())
+LISTS = {f"np.{name}" for name in  # of functions that take their arrays as a list
+         ("concatenate", "stack", "vstack", "hstack", "dstack", "column_stack")}
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class Program:
 
     train:   whether it is also run with gradients recorded, in training mode.
     exact:   all its operators are exact, so that every answer has the same bits.
+    world:   "nd", or "np" where inputs are arrays of `mx.np`.
+    second:  whether the gradient's gradient is asked for, too.
     """
 
     inputs: tuple
@@ -72,6 +77,8 @@ class Program:
     exact: bool = False
     seed: int | None = None
     title: str = ""
+    world: str = "nd"
+    second: bool = False
 
     def to_json(self):
         """One line of text."""
@@ -108,11 +115,15 @@ def arrays_of(program):
 
 def apply(F, step, given):
     """The outputs of one step, as a list."""
-    if step.op not in INFIX:
-        function = F
+    if step.op == "[]":
+        out = given[0][index_of(step.attrs["key"])]
+    elif step.op not in INFIX:
+        function, attrs = F, dict(step.attrs)
         for name in step.op.split("."):
             function = getattr(function, name)
-        out = function(*given, **step.attrs)
+        given = [given] if step.op in LISTS else given
+        given = [attrs.pop("subscripts"), *given] if "subscripts" in attrs else given
+        out = function(*given, **attrs)
     elif len(given) == 2:
         out = INFIX[step.op](*given)
     elif step.attrs.get("reversed"):
@@ -121,6 +132,13 @@ def apply(F, step, given):
         out = INFIX[step.op](given[0], step.attrs["scalar"])
     return [out[i] for i in range(step.n_outputs)] if step.n_outputs > 1 else \
         [out[0] if isinstance(out, (list, tuple)) else out]
+
+
+def index_of(key):
+    """What stands between the brackets, from its words."""
+    kinds = {"int": lambda i: i, "slice": slice, "new": lambda: None,
+             "...": lambda: Ellipsis}
+    return tuple(kinds[kind](*rest) for kind, *rest in key)
 
 
 def run(F, program, values, before=None, after=None):
@@ -198,7 +216,12 @@ def line(step, names, outs):
         if step.attrs.get("reversed"):
             given.reverse()
         return f"{outs[0]} = {given[0]} {step.op} {given[1]}"
-    given += [f"{k}={number(v)}" for k, v in step.attrs.items()]
+    if step.op == "[]":
+        return f"{outs[0]} = {given[0]}[{index_of(step.attrs['key'])}]"
+    attrs = dict(step.attrs)
+    given = [f"[{', '.join(given)}]"] if step.op in LISTS else given
+    given = [repr(attrs.pop("subscripts")), *given] if "subscripts" in attrs else given
+    given += [f"{k}={number(v)}" for k, v in attrs.items()]
     return f"{', '.join(outs)} = F.{step.op}({', '.join(given)})"
 
 
@@ -219,4 +242,5 @@ def source(program):
         *arrays, "]\n", f"def f(F, {', '.join(inputs)}):",
         *(f"    {text}" for text in lines),
         f"    return [{', '.join(names[i] for i in program.outputs)}]",
-        f"# train={program.train} exact={program.exact}"])
+        f"# train={program.train} exact={program.exact} world={program.world} "
+        f"second={program.second}"])

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+from programs_draft import ARRAYS
 from programs_run import Input, apply, arrays_of, first_of, trimmed
 
 from minihybrid import nd
-from minihybrid.nd import NDArray
 
 
 def shrunk(program, has_fault, most=400):
@@ -40,7 +40,7 @@ def works(program):
 
 def values_of(program):
     """Every value of a program, eagerly."""
-    values = [NDArray(a) for a in arrays_of(program)]
+    values = [ARRAYS[program.world](a) for a in arrays_of(program)]
     for step in program.steps:
         values += apply(nd, step, [values[i] for i in step.inputs])
     return [v.asnumpy() for v in values]
@@ -59,8 +59,10 @@ def candidates(program):
         if len(program.outputs) > 1:
             outs = program.outputs[:k] + program.outputs[k + 1:]
             yield trimmed(program.but(outputs=outs))
+    if program.second:
+        yield program.but(second=False)
     if program.train:
-        yield program.but(train=False)
+        yield program.but(train=False, second=False)
     yield from shorter(program)
     yield from simpler(program)
 

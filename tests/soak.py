@@ -4,7 +4,8 @@
     python -m soak --programs 500 --nets 0 --seed 7  # in the folder tests/
 
 Each program is run eagerly, by NumPy's plan, and by the kernels in plain Python; one in
-ten also on the simulated GPU, from an exported file; one in fifty compiled. The first
+ten also on the simulated GPU, from exported files, and by ONNX Runtime; one in fifty
+compiled, here and by a C compiler. One in three is of the world of `mx.np`. The first
 fault of a kind is shrunk and printed as Python. A run depends on its seed alone; exits
 with 1 if there was any fault.
 """
@@ -23,17 +24,23 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 
 import test_random_nets as nets  # noqa: E402
 from programs import draw  # noqa: E402
-from programs_judge import check  # noqa: E402
+from programs_judge import REFUSALS, check  # noqa: E402
 from programs_run import source  # noqa: E402
 from programs_shrink import shrunk  # noqa: E402
 
-ALWAYS, OFTEN, SELDOM = ("numpy", "plain"), ("gpu", "file"), ("cpu",)
+ALWAYS, SELDOM = ("numpy", "plain"), ("cpu", "c")
+OFTEN = ("gpu", "file", "alone", "onnx", "runtime")
 SHRUNK = 40  # faults that are shrunk
 
 
 def modes_of(number):
     """Who answers the program of this number."""
     return ALWAYS + OFTEN * (number % 10 == 0) + SELDOM * (number % 50 == 0)
+
+
+def world_of(number):
+    """Of which arrays the program of this number is."""
+    return "np" if number % 3 == 2 else "nd"
 
 
 def kind_of(fault):
@@ -52,10 +59,11 @@ def small(program, fault):
 
 def programs(first, number):
     """Run programs; gives the number of faults of each kind."""
-    faults, start = collections.Counter(), time.time()
+    faults, ran, start = collections.Counter(), collections.Counter(), time.time()
     for k in range(number):
-        program = draw(first + k)
+        program = draw(first + k, world=world_of(k))
         fault = check(program, modes_of(k))
+        ran.update([*modes_of(k), program.world, *["second"] * program.second])
         if fault:
             kind = kind_of(fault)
             faults[kind] += 1
@@ -67,6 +75,9 @@ def programs(first, number):
             print(f"{k + 1} programs, seeds {first} to {first + k}, "
                   f"{sum(faults.values())} faults, {time.time() - start:.0f} s",
                   flush=True)
+    for mode, n in ran.items():
+        refused = sum(n for (m, _), n in REFUSALS.items() if m == mode)
+        print(f"{n:>6}  {mode}{f', of which {refused} were refused' * (refused > 0)}")
     return faults
 
 
