@@ -21,7 +21,7 @@ from minihybrid.gluon import SymbolBlock
 from minihybrid.onnx import export_model, import_to_gluon
 from minihybrid.onnx.export_draft import ExportError
 from minihybrid.op import HybridError
-from minihybrid.serial import load_symbol
+from minihybrid.sym import load as load_symbol
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 NOT_BACK = ("no output depends on an input", "its output .* is not supported",
