@@ -7,7 +7,9 @@ So the tape, nesting and second derivatives need no special case.
 What is left out: one forward plan for several sets of wanted gradients.
 """
 
-from minihybrid.nd import NDArray
+from dataclasses import replace
+
+from minihybrid.array import NDArray
 from minihybrid.op import Checked, Op
 from minihybrid.passes.gradient import forward_backward, gradient_of, seed_names
 from minihybrid.plan import write_states
@@ -18,8 +20,8 @@ from minihybrid.tiers import Tiers
 class CompiledOp(Op):
     """A traced graph as one operator: its forward pass is a plan, its gradient another.
 
-    inputs:  the names of the variables that are passed as arrays; the others, `params`,
-             come after them and go by address.
+    job:     of the expanded graph. The variables that are passed as arrays are its
+             inputs; the others, `params`, come after them and go by address.
     keep:    the forward plan keeps what the backward plan will read. Without, the
              backward plan computes it again (so for the gradient of a gradient).
     taped:   the variables whose gradient somebody may ask for; all unless given.
@@ -31,11 +33,11 @@ class CompiledOp(Op):
     name, inputs, variadic, anywhere, attrs = "_plan", ("data",), True, True, {}
     __setattr__ = object.__setattr__  # unlike other records, it learns
 
-    def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 keep=True, taped=None, wait=None):
-        self.options = {"training": training, "target": target, "wait": wait}
-        self.graph, self.given, self.title = graph, list(inputs), title
-        self.doc = f"The compiled plan of {title}."
+    def __init__(self, job, keep=True, taped=None, wait=None):
+        self.job, self.wait = job, wait
+        self.graph = graph = job.graph
+        self.given, self.title = list(job.inputs), job.title
+        self.doc = f"The compiled plan of {job.title}."
         variables = {n.name: n for n in graph.variables}
         self.params = [name for name in variables if name not in set(self.given)]
         self.names, self.taped = self.given + self.params, taped
@@ -50,8 +52,7 @@ class CompiledOp(Op):
             self.forward, self.backward, self.reached = forward_backward(
                 graph, self.wanted)
             self.kept = range(len(self.forward.outputs))
-        self.tiers = Tiers(self.forward, inputs, title=title, expanded=True,
-                           **self.options)
+        self.tiers = Tiers(replace(job, graph=self.forward, expanded=True), wait)
         self.specs = [n.specs[i] for n, i in self.forward.outputs]
         self.n_outputs = len(self.specs)
 
@@ -112,8 +113,9 @@ class CompiledOp(Op):
             "random numbers are kept: drawn again, they would be others"
         inputs = [n.name for n in graph.variables if n.name not in self.params]
         what = "backward" if present[-1] < self.n_heads else "again"
-        return reached and CompiledOp(graph, inputs, title=f"{self.title}, {what}",
-                                      keep=False, **self.options), reached
+        job = replace(self.job, graph=graph, inputs=tuple(inputs),
+                      title=f"{self.job.title}, {what}")
+        return reached and CompiledOp(job, keep=False, wait=self.wait), reached
 
     def apply(self, given):
         """The operator on named arrays; the graph's own outputs as a list."""

@@ -19,6 +19,7 @@ from minihybrid.context import check_context
 from minihybrid.op import AttrError, HybridError, ShapeError, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import seed_names
+from minihybrid.pipeline import Job
 from minihybrid.plan import best_target, target_of, write_states
 from minihybrid.sym import Symbol, replay, trace
 from minihybrid.tiers import Tiers
@@ -96,9 +97,12 @@ class Executor:
             self._report(outs)
         return self.outputs
 
+    def _job(self, graph, training):
+        return Job(graph, (), training, self._target, self._title)
+
     def _plan(self, training):
         """The plan of calls that keep nothing for `backward`."""
-        tiers = Tiers(self._graph, [], training, self._target, self._title)
+        tiers = Tiers(self._job(self._graph, training))
         self._plans[training] = bound = tiers.bind(self._arrays)
         return bound
 
@@ -106,8 +110,8 @@ class Executor:
         """The same with a backward plan, which reads what the forward plan keeps."""
         if self._mode not in self._ops:
             graph = expand(self._graph, self._mode).check("expand")
-            self._ops[self._mode] = CompiledOp(
-                graph, [], self._mode, self._target, self._title, taped=self._wanted)
+            self._ops[self._mode] = CompiledOp(self._job(graph, self._mode),
+                                               taped=self._wanted)
         return self._ops[self._mode]
 
     def _run_and_keep(self):

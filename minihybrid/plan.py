@@ -1,6 +1,6 @@
-"""Chapter 12. Plan: the spine, the only place where the stages meet.
+"""Chapter 12. Plan: what the pipeline built, around which a call is written.
 
-Takes:   a traced graph with known shapes, the mode, a target.
+Takes:   a traced graph with known shapes, and what else a `Job` says.
 Gives:   `Plan`, which runs.
 
 What is left out: plans for shapes that are not known.
@@ -14,13 +14,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from minihybrid.codegen import TARGETS
 from minihybrid.codegen.team import together
 from minihybrid.devicearray import DeviceArray, aligned, placed
-from minihybrid.launch import Recorded
-from minihybrid.op import HybridError, Spec, legible
+from minihybrid.op import HybridError, Spec
 from minihybrid.ops.random import STREAM
-from minihybrid.passes import expand, fuse, lower, merge, optimise, plan_memory
+from minihybrid.pipeline import Job, build, load
 from minihybrid.reuse import LARGE, Reuse
 
 
@@ -38,11 +36,12 @@ def target_of(array, target=None):
 
 
 WIDE = 16  # bytes that one thread of a GPU can load at once, from a multiple of them
-LOOPS = {"cpu": (fuse,), "gpu": (lower, merge), "numpy": ()}  # passes of each target
 
 
 class Plan:
     """A graph, optimised, placed in memory, written as source and compiled.
+
+    wanted:      the other fields of a `Job`: training, target, title, ...
 
     stages:      [(name, graph)] from the trace to what was compiled.
     source:      the generated text;  kernels: its kernels, one by one.
@@ -51,41 +50,18 @@ class Plan:
     device:      where arrays and arena are, for the target "gpu"; else `None`.
     target_note: why the target is not the one asked for, or "".
     into:        output number -> which of `params` it is written over on a device, of
-                 those that the argument `into` (of `plan_memory`) names.
+                 those that the job names.
     states:      names of variables whose new values are the last outputs of a call.
     """
 
-    def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 expanded=False, into=None):
-        self.device = None if isinstance(target, str) else target
-        target = "gpu" if self.device else target
-        if target not in TARGETS or target == "gpu" and not self.device:
-            raise HybridError(f"target '{target}' is unknown; there are cpu and numpy, "
-                              "and for arrays on a GPU that device")
-        self.inputs, self.training, self.title = list(inputs), training, title
-        self.stages = [("trace", graph.check("trace"))]
-        if not expanded:
-            graph = expand(graph, training)
-            self.stages.append(("expand", graph.check("expand")))
-        self.stages += optimise(graph)
-        reason = TARGETS[target].unsupported(self.stages[-1][1])
-        if reason and self.device:
-            raise HybridError(f"{title}: {reason}; move its arrays to mx.cpu()")
-        self.target = "numpy" if reason else target
-        self.target_note = legible(reason or "", 500)
-        self.stages += optimise(self.stages[-1][1], LOOPS[self.target])
-        graph = self.stages[-1][1]
-        given, read = set(self.inputs), set(graph.variables)
-        unread = [n for n in self.stages[0][1].variables
-                  if n.name in given and n not in read]
-        self.graph = graph.rebuilt([*unread, *graph.nodes], graph.heads)
-        self.states = graph.states
-        # On the CPU a copy costs less: a loop that writes over what it reads is not
-        # turned into vectors, since LLVM cannot see that each turn reads its own.
-        self.memory = plan_memory(self.graph, TARGETS[self.target].scratch_of,
-                                  into if self.device else None)
-        self.made = TARGETS[self.target].generate(
-            self.graph, self.memory, self.inputs)
+    def __init__(self, graph, inputs, **wanted):
+        job = Job(graph, tuple(inputs), **wanted)
+        self.built = built = build(job)
+        self.inputs, self.training, self.title = [*inputs], job.training, job.title
+        self.device, self.target = job.device, built.target
+        self.target_note = built.note
+        self.stages, self.graph, self.memory = built.stages, built.graph, built.memory
+        self.states, self.made = built.graph.states, built.code
         self.kernels, self.table = self.made.kernels, self.made.table
         self.n_kernels = self.made.n_kernels
         self.params = [n.name for n in self.table.params]
@@ -97,6 +73,11 @@ class Plan:
         self.pool = []  # arenas that no thread is using
         self.run = None
 
+    @classmethod
+    def of(cls, job):
+        """The plan of a job."""
+        return cls(**vars(job))
+
     def load(self):
         """The function that runs the plan; compiled, or loaded from the cache, once.
 
@@ -105,13 +86,8 @@ class Plan:
         """
         if self.run is None:
             start = time.perf_counter()
-            if self.device:
-                self.function = Recorded(self.device, self.made.steps,
-                                         self.memory.nbytes)
-                run = self._run_on_device
-            else:
-                self.function = TARGETS[self.target].load(self.made)
-                run = self._runner(self.function)
+            self.function = load(self.built, self.device)
+            run = self._run_on_device if self.device else self._runner(self.function)
             self.compile_s = time.perf_counter() - start
             self.run = run
         return self.run

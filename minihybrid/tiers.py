@@ -19,6 +19,7 @@ import threading
 import time
 import warnings
 import weakref
+from dataclasses import replace
 
 from minihybrid.codegen.objects import STILL
 from minihybrid.op import AttrError, legible
@@ -32,27 +33,26 @@ LAST = "NumPy answers until its kernels are ready"
 class Tiers:
     """Two plans of one graph, of which one is in force.
 
-    target:  a Plan's; only "cpu" has two plans, others have their own from the start.
+    job:     a Plan's; only the target "cpu" has two plans, others have their own from
+             the start.
     wait:    the compiled plan is in force from the start; `None` leaves it to the
              environment's MINIHYBRID_WAIT.
     plan:    the plan in force.
 
     >>> from minihybrid import sym
     >>> from minihybrid.graph import Graph
+    >>> from minihybrid.pipeline import Job
     >>> graph = Graph.of(sym.relu(sym.var("x", shape=(2,), dtype="float32")))
-    >>> Tiers(graph, ["x"], target="cpu", wait=False).plan.target
+    >>> Tiers(Job(graph, ("x",)), wait=False).plan.target
     'numpy'
     """
 
-    def __init__(self, graph, inputs, training=False, target="cpu", title="a graph",
-                 expanded=False, wait=None, into=None):
-        self.given = graph, inputs, training
-        self.options = {"title": title, "expanded": expanded, "into": into}
-        self.title, self.target = title, target
+    def __init__(self, job, wait=None):
+        self.job, self.title = job, job.title
         self.preparer = None  # who was asked for the compiled plan
         self.ready, self.error = False, None
-        at_once = target != "cpu" or (waiting() if wait is None else wait)
-        self.plan = self._make(target if at_once else "numpy")
+        at_once = job.target != "cpu" or (waiting() if wait is None else wait)
+        self.plan = self._make(job.target if at_once else "numpy")
         self.made = self.plan if at_once else None
         self.states = self.plan.states
         self.settled = at_once  # the plan in force stays
@@ -61,7 +61,7 @@ class Tiers:
 
     def _make(self, target):
         with STILL:  # it may import
-            return Plan(*self.given, target=target, **self.options)
+            return Plan.of(replace(self.job, target=target))
 
     def bind(self, arrays):
         """The plan in force, tied to its parameters.
@@ -74,7 +74,7 @@ class Tiers:
         """The plan that is in force in the end; not yet compiled, perhaps."""
         with PREPARER.lock:
             if self.made is None:
-                self.made = self._make(self.target)
+                self.made = self._make(self.job.target)
                 self.made.target_note = self.made.target_note or LAST
             return self.made
 

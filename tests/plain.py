@@ -25,7 +25,7 @@ from unittest import mock
 import numpy as np
 from scipy import special
 
-from minihybrid import machine, plan
+from minihybrid import machine, pipeline
 from minihybrid.codegen import TARGETS, cpu, device, source
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK
 from minihybrid.op import Spec
@@ -440,5 +440,5 @@ TARGET = SimpleNamespace(SUPPORTED=cpu.SUPPORTED, unsupported=cpu.unsupported,
 def target():
     """`backend="plain"` is known inside this `with` block."""
     with mock.patch.dict(TARGETS, {"plain": TARGET}), \
-            mock.patch.dict(plan.LOOPS, {"plain": plan.LOOPS["cpu"]}):
+            mock.patch.dict(pipeline.LOOPS, {"plain": pipeline.LOOPS["cpu"]}):
         yield

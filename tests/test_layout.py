@@ -58,7 +58,7 @@ READING_ORDER = """
     codegen.special codegen.excerpt codegen.alone codegen.numpy
     codegen.c_values codegen.c_names codegen.c_calls codegen.c_kernels
     codegen.c_vectors codegen.c_helpers codegen.c codegen
-    launch reuse plan tiers compiled executor eager
+    launch reuse pipeline plan tiers compiled executor eager
     model
     np.functions np.rearrange np.array np.creation np.host np.compound np npx
     init lr_scheduler optimizer

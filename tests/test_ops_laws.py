@@ -18,6 +18,7 @@ from minihybrid.nd import NDArray
 from minihybrid.op import OPS, REQUIRED, UNKNOWN, HybridError, Op, Spec
 from minihybrid.passes import expand
 from minihybrid.passes.gradient import joint_graph
+from minihybrid.pipeline import Job
 from minihybrid.plan import Plan
 from minihybrid.serial import tojson
 from minihybrid.sym import Symbol, fromjson, trace
@@ -566,7 +567,7 @@ def test_second_derivative_agrees_with_central_difference(op):
 
 def compiled_operator(made, target):
     """Variables -> the outputs of a program on the tape, as one compiled operator."""
-    op = CompiledOp(expand(made.graph, True), [], training=True, target=target)
+    op = CompiledOp(Job(expand(made.graph, True), (), True, target))
     backward = Plan(op.backward, [], target=target, expanded=True)
     for plan in (op.plan, backward):
         assert plan.target == target, plan.target_note

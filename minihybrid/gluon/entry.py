@@ -6,6 +6,8 @@ Gives:   `Entry`; `Program`, the plans of a graph, which several entries may sha
 What is left out: sharing between functions.
 """
 
+from dataclasses import replace
+
 from minihybrid.array import NDArray
 from minihybrid.compiled import CompiledOp
 from minihybrid.devicearray import placed
@@ -21,27 +23,27 @@ FEW = 4     # so many values may a number among the arguments have, each with a 
 class Program:
     """A graph and all that runs it."""
 
-    def __init__(self, graph, training, target, title, wait, expanded=False):
-        self.graph, self.training, self.expanded = graph, training, expanded
-        self.options = {"target": target, "title": title, "wait": wait}
+    def __init__(self, job, wait):
+        self.job, self.wait = job, wait  # whose inputs each caller says
         self.now = None               # for calls off the tape
         self.op, self.ops = None, {}  # for calls on the tape: the last, and all
 
     def tiers(self, inputs):
         """The plans of calls off the tape."""
         if self.now is None:
-            self.now = Tiers(self.graph, inputs, self.training,
-                             expanded=self.expanded, **self.options)
+            self.now = Tiers(replace(self.job, inputs=tuple(inputs)), self.wait)
         return self.now
 
     def operator(self, inputs, given):
         """The same on the tape: one operator, for those inputs that are on it."""
         taped = tuple(name for name, value in given.items() if value.node is not None)
         if taped not in self.ops:
-            graph = self.graph if self.expanded else \
-                expand(self.graph, self.training).check("expand")
-            self.ops[taped] = CompiledOp(graph, inputs, self.training, taped=taped,
-                                         **self.options)
+            job = self.job
+            graph = job.graph if job.expanded else \
+                expand(job.graph, job.training).check("expand")
+            self.ops[taped] = CompiledOp(
+                replace(job, graph=graph, inputs=tuple(inputs), expanded=True),
+                taped=taped, wait=self.wait)
         self.op = self.ops[taped]
         return self.op
 
@@ -71,14 +73,14 @@ class Entry:
         Returns:   whether there was such a program.
         """
         mine = self.program
-        graph, numbers = lift(expand(self.graph, mine.training))
+        graph, numbers = lift(expand(self.graph, mine.job.training))
         key, found = same(graph), None
         if numbers:
             found = programs.met(key)
             self.numbers = {name: NDArray(placed(a, context))
                             for name, a in numbers.items()}
             self.program = found or programs.enter(key, Program(
-                graph, mine.training, expanded=True, **mine.options))
+                replace(mine.job, graph=graph, expanded=True), mine.wait))
         return found is not None
 
     def places(self, arrays):

@@ -23,6 +23,7 @@ from minihybrid.gluon.parameter import VERSION
 from minihybrid.locked import Locked
 from minihybrid.newest import Newest
 from minihybrid.op import AttrError, HybridError, Spec, described
+from minihybrid.pipeline import Job
 from minihybrid.plan import best_target, target_of, write_states
 from minihybrid.sym import Symbol, replay, trace
 from minihybrid.tracing import TraceError
@@ -226,8 +227,8 @@ class Hybrid(Locked):
             used[node.name] = params[node.name]
         self.finish(graph, used)
         kind = np.ndarray if np.ndarray in kinds else NDArray
-        program = Program(graph, training, target_of(arrays[0].data, self.target),
-                          self.title, self.wait)
+        target = target_of(arrays[0].data, self.target)
+        program = Program(Job(graph, (), training, target, self.title), self.wait)
         entry = Entry(graph, names, slots(result), used, kind, again,
                       arrays[0].data.device, program)
         entry.parts = self.parts()

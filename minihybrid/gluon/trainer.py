@@ -10,6 +10,7 @@ added up.
 """
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from minihybrid.op import AttrError, HybridError, Spec, checked, described, posi
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.passes import expand
 from minihybrid.passes.numbers import lift, same
+from minihybrid.pipeline import Job
 from minihybrid.plan import WIDE, target_of
 from minihybrid.sym import trace
 from minihybrid.tiers import Tiers
@@ -60,15 +62,15 @@ class CompiledUpdate:
         self.names = tuple(sorted(names))  # of the settings that the program contains
         self.settings, self.rule = optimizer.settings(self.names), None
         title = f"{type(optimizer).__name__} of {len(weights)} parameters"
-        options = {"target": target_of(weights[0][0].data), "title": title,
-                   "into": dict(enumerate(self.targets))}
+        job = Job(graph, (), target=target_of(weights[0][0].data), title=title,
+                  into=dict(enumerate(self.targets)))
         if programs is None:
-            tiers = Tiers(graph, [], **options)
+            tiers = Tiers(job)
         else:
             graph, inside = lift(expand(graph))
             key, context = same(graph), weights[0][0].context
             tiers = programs.met(key) or programs.enter(
-                key, Tiers(graph, [], expanded=True, **options))
+                key, Tiers(replace(job, graph=graph, expanded=True)))
             arrays |= {name: placed(a, context) for name, a in inside.items()}
         self.bound = tiers.bind(arrays)
 
