@@ -4,8 +4,9 @@ import threading
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from minihybrid import simulated_gpu
+from minihybrid import nd, simulated_gpu
 from minihybrid.device import device_of
 from minihybrid.nd import NDArray, random
 from minihybrid.op import OPS, AttrError
@@ -31,22 +32,65 @@ def test_whole_numbers_are_drawn_from_all_of_a_wide_range(low, high, dtype):
 
 @pytest.mark.parametrize("target", ["cpu", "gpu"])
 def test_compiled_draws_of_whole_numbers_are_those_of_eager_to_the_bit(target):
-    drawn = [OPS["_random_randint"].normalize(
-        {"low": low, "high": high, "shape": (50,), "dtype": dtype})
-        for low, high, dtype in WIDE]
+    drawn = [("_random_randint", {"low": low, "high": high, "dtype": dtype})
+             for low, high, dtype in WIDE]
+    for one, wanted in zip(*both(drawn, target), strict=True):
+        assert one.tolist() == wanted.tolist()
 
-    def draw(*base):
-        made = NDArray if base else Symbol
-        return [made.interpret(OPS["_random_randint"], [], dict(a)) for a in drawn]
 
-    graph, _ = trace(draw, {})
+def both(drawn, target, n=50):
+    """What a plan draws, and what eager operators do: of (operator, attributes)."""
+    drawn = [(OPS[name], OPS[name].normalize(attrs | {"shape": (n,)}))
+             for name, attrs in drawn]
+
+    def draw(made):
+        return [made.interpret(op, [], dict(attrs)) for op, attrs in drawn]
+
+    graph, _ = trace(lambda: draw(Symbol), {})
     plan = Plan(graph, [], target=device_of(simulated_gpu()) if target == "gpu" else
                 target)
     random.seed(11)
     got = plan([], plan.bind([]))
     random.seed(11)
-    for one, wanted in zip(got, draw(NDArray), strict=True):
-        assert np.asarray(one).tolist() == wanted.asnumpy().tolist()
+    return [np.asarray(one) for one in got], [a.asnumpy() for a in draw(NDArray)]
+
+
+# -- distributions ---------------------------------------------------------------------
+DRAWS = {  # what is drawn -> attributes, and the distribution that it shall have
+    "uniform": ({"low": -1, "high": 2.5}, stats.uniform(-1, 3.5)),
+    "normal": ({"loc": 1, "scale": 2}, stats.norm(1, 2)),
+    "exponential": ({"lam": 3}, stats.expon(scale=1 / 3)),
+    "gamma": ({"alpha": 2.5, "beta": 3}, stats.gamma(2.5, scale=3)),
+    "gamma of a small alpha": ({"alpha": 0.3}, stats.gamma(0.3)),
+    "poisson": ({"lam": 2.5}, stats.poisson(2.5)),
+    "poisson of a large mean": ({"lam": 14}, stats.poisson(14)),
+    "negative_binomial": ({"k": 4, "p": 0.3}, stats.nbinom(4, 0.3)),
+    "generalized_negative_binomial": (
+        {"mu": 3, "alpha": 0.5}, stats.nbinom(2, 1 / 2.5)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_have_the_distribution_that_they_say(name):
+    """The distance of the two distributions is below the bound of Dvoretzky, Kiefer and
+    Wolfowitz, which one seed of a thousand exceeds; neighbours know nothing of
+    each other."""
+    attrs, law = DRAWS[name]
+    n = 40_000
+    random.seed(5)
+    x = getattr(nd, f"random_{name.partition(' ')[0]}")(**attrs, shape=n).asnumpy()
+    values, counts = np.unique(x, return_counts=True)
+    distance = abs(np.cumsum(counts) / n - law.cdf(values)).max()
+    assert distance < (np.log(2000) / 2 / n) ** 0.5
+    assert abs(np.corrcoef(x[1:], x[:-1])[0, 1]) < 4 / n**0.5
+
+
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_compiled_draws_are_those_of_eager(target):
+    drawn = [(f"_random_{name.partition(' ')[0]}", attrs)
+             for name, (attrs, _) in DRAWS.items()]
+    for one, wanted, name in zip(*both(drawn, target, 400), DRAWS, strict=True):
+        np.testing.assert_allclose(one, wanted, 1e-4, 1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("low, high, dtype, words", [

@@ -34,6 +34,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BUDGET_S = 20     # of the tests of one mutant, as they take without it
 TIMEOUT_S = 300   # a mutant that takes longer hangs: that is seen, too
+NOT_RUN = "tests cannot be collected"  # with a mutant: it is seen
 NOT_ASKED = {     # tests that have no say, and why
     "they compare texts of the package, which every mutant changes":
         "layout lines matrix notebooks_static ptx_of_the_book readme sanitize show",
@@ -127,6 +128,8 @@ def tried(mutant, tests, folder, kernels):
         found = failed(folder, ["-x", *makers, *tests], kernels)
     finally:
         target.write_text(good, "utf-8")
+    if found == [NOT_RUN] and failed(folder, ["--collect-only", *tests], kernels):
+        raise SystemExit(f"{NOT_RUN} of {tests}: delete the file of --watch")
     return found[0] if found else None
 
 
@@ -137,12 +140,7 @@ def failed(folder, args, kernels):
         code = _pytest(folder, ["--failed", note, *args], kernels)
         if note.exists():
             return note.read_text().splitlines()
-    if code == 4 and subprocess.run([sys.executable, "-c", "import minihybrid"],
-                                    cwd=folder, stderr=subprocess.DEVNULL).returncode:
-        return ["the package cannot be imported"]
-    if code in (2, 4, 5):  # no test was run, and none is to blame
-        raise SystemExit(f"pytest gave {code} for {args}")
-    return [f"pytest gave {code}"] if code else []
+    return [NOT_RUN] if code in (2, 4, 5) else [f"pytest gave {code}"] if code else []
 
 
 def _pytest(folder, args, kernels):
