@@ -271,3 +271,26 @@ def test_files_in_c_give_the_bits_of_numpy(tmp_path):
         return composition(0)(F, a, b) + [f(F, a, b) for f in FOUND.values()]
     found = run_c(program, arrays, tmp_path / "net")
     assert_same_bits(found, run(program, arrays), arrays, "C")
+
+
+# -- a name that NumPy has, too --------------------------------------------------------
+PREFIX = re.compile("^(_contrib_|_npi_|_np_|broadcast_|elemwise_|_)")
+NAMESAKES = {name: getattr(np, PREFIX.sub("", name)) for name, op in OPS.items()
+             if isinstance(getattr(np, PREFIX.sub("", name), None), np.ufunc)
+             and len(op.inputs) == getattr(np, PREFIX.sub("", name)).nin
+             and not re.search("bitwise|matmul|rint", name)}  # rint: ties as in MXNet
+
+
+def test_an_operator_that_numpy_has_too_gives_its_numbers():
+    """Operators that are written with others have no other reference."""
+    values = np.array([0., -0., 1, -1, .5, -.5, 1.5, -1.5, 2.5, 2, -2, 3.7, -3.7,
+                       np.inf, -np.inf, np.nan])
+    assert len(NAMESAKES) > 100
+    for name, function in NAMESAKES.items():
+        args = [values] if function.nin == 1 else \
+            [a.ravel() for a in np.meshgrid(values, values)]
+        with np.errstate(all="ignore"):
+            wanted = function(*args)
+        found = nd.NDArray.interpret(
+            OPS[name], [nd.array(a, dtype="float64") for a in args], {}).asnumpy()
+        np.testing.assert_allclose(found, wanted, 1e-9, 1e-12, err_msg=name)

@@ -266,8 +266,8 @@ FORMS = {  # one way to write it, and the constants beside x; in each opset that
     "resize, old": (node("Resize", "x,s", mode="nearest"),
                     {"s": np.float32([1, 1, 2, 2])}),
     "same, strides beyond the kernel": (
-        node("Conv", "x,w", strides=[3, 4], auto_pad="SAME_UPPER"),
-        {"w": np.ones((2, 3, 1, 2), "float32")}),
+        node("Conv", "x,w", strides=[2, 3], auto_pad="SAME_UPPER"),
+        {"w": np.ones((2, 3, 1, 1), "float32")}),
     "flatten from the end": (node("Flatten", "x", axis=-1), {}),
     "layer norm": (node("LayerNormalization", "x,g", axis=2, epsilon=0.1), {
         "g": np.float32(np.arange(20).reshape(4, 5))}),

@@ -103,11 +103,14 @@ def tests_of(mutant, seen):
         name = next(filter(None, names[-1]), None) if names else None
         word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(name or '?')}(?![A-Za-z0-9])")
         found = [t for t in times if word.search(t)]
-    for module in (mutant.module, "codegen/objects.py"):
-        anywhere = lines.get(module, {}).values()
-        found = found or {test for tests in anywhere for test in tests}
+    def runs(module):
+        return {test for tests in lines.get(module, {}).values() for test in tests}
+
+    found = set(found) or runs(mutant.module)
+    if not found or mutant.module in COMPILER:  # which runs in a process of its own
+        found |= runs("codegen/objects.py")
     kinds = {}
-    for test in sorted(times.keys() & set(found), key=lambda test: (times[test], test)):
+    for test in sorted(times.keys() & found, key=lambda test: (times[test], test)):
         kinds.setdefault(kind(test), []).append(test)
     turns = [t for turn in zip_longest(*kinds.values()) for t in turn if t]
     chosen, spent = turns[:1], 0.0
