@@ -7,12 +7,13 @@ import pytest
 from samples import UNIQUE, cases_of
 from test_onnx_export import LAYERS, NETS, Sample, as_list, parts_of, specs_of
 
-from minihybrid import nd
+from minihybrid import nd, sym
 from minihybrid.files import FileError
 from minihybrid.nd import NDArray
 from minihybrid.onnx import import_to_gluon
 from minihybrid.onnx.export import write_onnx
 from minihybrid.onnx.export_draft import ExportError
+from minihybrid.op import Spec
 
 pytest.importorskip("onnx", reason="the library onnx is not installed: no graph goes "
                     "there and back")
@@ -72,3 +73,20 @@ def test_operators_come_back(tmp_path):
                                            err_msg=str(case))
             back += 1
     assert back > 1300 and not_back < 100
+
+
+@pytest.mark.parametrize("name", "expm1 log1p cbrt rint round broadcast_mod "
+                         "broadcast_hypot broadcast_arctan2".split())
+def test_small_numbers_keep_their_digits_and_zeros_their_signs(name, tmp_path):
+    """Of a function that ONNX has not, what comes back is the function itself."""
+    x = np.float32([0, -0.0, 1e-30, 1e-10, -1e-10, 1e-4, .3, -.6, 1, -1, 5, -5, 3e4, 80,
+                    -80, np.inf, -np.inf, np.nan])
+    given = [x] if "broadcast" not in name else list(map(np.ravel, np.meshgrid(x, x)))
+    function = getattr(sym, name)(*map(sym.var, "ab"[:len(given)]))
+    specs = {n: Spec(x.shape, x.dtype) for n, x in zip("ab", given, strict=False)}
+    path = write_onnx(function, {}, specs, tmp_path / "net.onnx", dynamic=False)
+    got = import_to_gluon(path)(*map(NDArray, given)).asnumpy()
+    wanted = getattr(nd, name)(*map(NDArray, given)).asnumpy()
+    np.testing.assert_allclose(got, wanted, 2e-6, 0)
+    zeros = wanted == 0
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(wanted[zeros]))
