@@ -31,7 +31,7 @@ from minihybrid import nd
 
 FOUND = Path(__file__).parent / "programs_found.jsonl"  # name, modes, program
 FINDS = [json.loads(line) for line in FOUND.read_text().splitlines()]
-PLANS, FEW, MANY = ("numpy", "plain"), 15, 75
+PLANS, FEW, MANY = ("numpy", "plain"), 15, 45
 
 
 @pytest.mark.parametrize("world, first", [
