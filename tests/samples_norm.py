@@ -36,7 +36,6 @@ SAMPLES = {
     "log2": [of(pos(2, 3))], "log10": [of(pos(2, 3))],
     "_polygamma": [of(pos(2, 3)), of((2, 3), order=1), of(pos(1), order=3)],
     "hard_sigmoid": [of((2, 3)), of((2, 3), alpha=1, beta=0.25)],
-    "_square_scale": [of((2, 3), limit=1.0), of((2, 3), limit=2.0)],
     "smooth_l1": [of((2, 3)), of((2, 3), scalar=3), of((2, 3), scalar=0.5)],
     "LeakyReLU": [
         of((2, 3, 2), (3,), act_type="prelu"), of((2, 3), act_type="leaky"),

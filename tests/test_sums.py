@@ -17,7 +17,7 @@ from minihybrid.codegen import gpurows
 from minihybrid.device import device_of
 from minihybrid.gluon import nn
 from minihybrid.op import Spec
-from minihybrid.ops.reduce import PART, total
+from minihybrid.ops.reduce import LONG, PART, total
 
 # A sum of n numbers in blocks is wrong by no more than so many units of the sum of
 # their sizes; numbers that are added up one after the other, by up to n.
@@ -157,6 +157,32 @@ def test_a_norm_is_finite_where_squares_are_not(target, dtype):
     wide = x.astype(np.longdouble)
     np.testing.assert_allclose(rows, np.sqrt((wide * wide).sum(1)).astype(dtype),
                                rtol=4 * info.eps)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_norm_has_its_digits_at_any_size(target, dtype):
+    """Also where one way to add up squares gives way to another."""
+    info = np.finfo(dtype)
+    least = round(np.log2(np.longdouble(info.smallest_subnormal)))
+    powers = np.arange(least, info.maxexp - 3, (info.maxexp - least) // 90)
+    x = np.random.default_rng(0).uniform(1, 2, (len(powers), 7))
+    x[:, 3] /= 1000  # squares that are lost in one row and count in none
+    x = np.ldexp(x, powers[:, None]).astype(dtype)
+    (found,) = found_on(target, lambda F, x: (F.norm(x, axis=1),), [x])
+    wanted = np.sqrt((x.astype(np.longdouble)**2).sum(1))
+    assert (abs(found - wanted) <= 2 * info.eps * wanted + info.smallest_subnormal
+            ).all() and len(powers) > 80
+
+
+@pytest.mark.parametrize("n", (PART, PART + 1, PART**2 - 1, PART**2 + PART, LONG + 7))
+def test_each_number_is_in_a_folded_sum_once(n):
+    for shape, axes in (((n,), (0,)), ((n, 2), (0,)), ((2, n, 3), (1,)),
+                        ((2, n), (1,)), ((n, 3, 2), (0, 2)), ((3, n, 2), (0, 1))):
+        x = np.random.default_rng(n).integers(0, 9, shape).astype("float32")
+        for keepdims in (False, True):
+            np.testing.assert_array_equal(total(x, axes, keepdims),
+                                          x.sum(axes, "float64", keepdims=keepdims))
 
 
 @pytest.mark.parametrize("hybrid", (False, True))

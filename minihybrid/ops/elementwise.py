@@ -78,7 +78,8 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
     `(g, out, a, b)`; either may be `None`, and `b` may be a Python number.
 
     neutral: the scalar on the right that changes nothing; no negative zero.
-    whole:   (expression, NumPy's function) of whole numbers, if these are others.
+    whole:   (expression, or function of a dtype that gives it; NumPy's function) of
+             whole numbers, if these are others.
     files:   what MXNet calls it with two arrays, with a scalar, and with one first, if
              those names are others.
     floats:  whether whole numbers become float32 first.
@@ -145,8 +146,11 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
            "doc": f"{doc} One side is a scalar."}
 
     def with_number(text, first="{a}", second="{b}"):
-        text = text.replace(second, "{number}").replace(first, "{a}")
-        return lambda *_, scalar: text.replace("{number}", literal(scalar))
+        def expr(*dtype, scalar):
+            found = text(*dtype) if callable(text) else text
+            found = found.replace(second, "{number}").replace(first, "{a}")
+            return found.replace("{number}", literal(scalar))
+        return expr
 
     register(scalar, **one, file=by_scalar, eager=scalar_eager,
              pair=None if floats else (f"broadcast_{name}", False),
@@ -185,11 +189,20 @@ binary(
     neutral=1,
     wraps=True,
 )
+
+
+def _whole_div_expr(dtype):
+    """Of 32 bits at most, the quotient as float64 is never rounded up to a whole one;
+    processors divide several floats at once."""
+    return "whole_div({a}, {b})" if dtype.itemsize > 4 else \
+        "int64(F({a}) / F({b}) if {b} != 0 else F(0))"
+
+
 binary("div", np.divide, "{a} / {b}", lambda g, y, a, b: g / b,
        lambda g, y, a, b: -g * y / b,
        "y = a / b; of whole numbers cut towards zero, and 0 where b is 0.",
        "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",), neutral=1,
-       whole=("whole_div({a}, {b})", whole_div), divisor=True)
+       whole=(_whole_div_expr, whole_div), divisor=True)
 binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
        lambda g, y, a, b: -g * ((a - y) / b), "The remainder of a / b, with b's sign.",
        "_mod", "_mod_scalar", "_rmod_scalar",
@@ -215,6 +228,8 @@ def _power_eager(a, b):
     """NumPy's power; of one exponent 0.5 it takes roots, which know no minus infinity.
     """
     out = np.power(a, b)
+    if isinstance(b, float) and b != 0.5:
+        return out
     if out.dtype.kind == "f" and np.any(np.equal(b, 0.5)):
         root = np.where(np.equal(a, -np.inf), np.inf, out + 0)  # -0 has the root 0
         out = np.where(np.equal(b, 0.5), root, out).astype(out.dtype)
@@ -289,14 +304,17 @@ def _reciprocal_eager(data):
 
 def _sigmoid_eager(data):
     data = as_floats(data)
-    # Beyond the limit it is 1; far below 0, what is left of it counts in a logarithm.
-    power = np.exp(np.minimum(data, 11 if data.itemsize == 2 else 40))
-    return (power / (1 + power)).astype(data.dtype, copy=False)
+    limit = 11 if data.itemsize == 2 else 40
+    # Beyond it, it is 1; far below 0, what is left of it counts in a logarithm.
+    usual = data.size > 4096 and data.max() < limit  # faster than another array
+    power = np.asarray(np.exp(data if usual else np.minimum(data, limit)))
+    return np.divide(power, power + 1, out=power)
 
 
 def _softrelu_eager(data):
     data = as_floats(data)
-    return np.logaddexp(data, 0).astype(data.dtype, copy=False)
+    tail = np.log1p(np.exp(-np.abs(data)))  # logaddexp takes twice as long
+    return (np.maximum(data, 0) + tail).astype(data.dtype, copy=False)
 
 
 def _softsign_eager(data):

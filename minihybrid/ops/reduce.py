@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from minihybrid.op import (
-    REQUIRED,
     AttrError,
     ShapeError,
     Spec,
@@ -24,13 +23,15 @@ from minihybrid.op import (
     dtype,
     integer,
     optional,
-    positive,
     register,
 )
 from minihybrid.ops.elementwise import (
     abs_,
     cast,
+    cast_like,
+    choose,
     ones_like,
+    sign,
     sqrt,
     square,
     where,
@@ -109,13 +110,15 @@ def _extreme_grad(g, out, data, axis, keepdims, exclude):
     return (unreduce(g, data, axis, exclude) * hit,)
 
 
-PART = 32  # floats that are added up one after the other
+PART = 32    # floats that are added up one after the other
+LONG = 2**16  # more neighbours than these are folded before NumPy adds them pairwise
 
 
 def total(data, axis, keepdims=False):
     """The sum over some axes, whose error grows with the logarithm of their lengths.
 
-    NumPy adds pairwise along the last axis; along others here, part by part.
+    NumPy adds pairwise along the last axis. Others are folded: part on part, which are
+    long pieces of memory and so are added faster than number after number.
 
     axis:    a tuple of axes, counted from the front.
 
@@ -123,24 +126,35 @@ def total(data, axis, keepdims=False):
     >>> bool(tenths.sum(0)[0] < 9999), bool(abs(total(tenths, (0,)) - 1e4).max() < 0.01)
     (True, True)
     """
-    n = math.prod(data.shape[i] for i in axis)
-    if data.dtype.kind != "f" or n <= PART or not data.size:
-        return data.sum(axis=axis, keepdims=keepdims)
-    out, end = np.ascontiguousarray(data), data.ndim
+    shape, end = data.shape, data.ndim
     while end - 1 in axis:
         end -= 1
+    n, others = math.prod(shape[end:]), [i for i in axis if i < end]
+    if data.dtype.kind != "f" or not data.size or \
+            n * math.prod([shape[i] for i in others]) <= PART:
+        return data.sum(axis=axis, keepdims=keepdims)
+    out = np.ascontiguousarray(data)
     if end < data.ndim:
-        out = out.reshape(*data.shape[:end], -1).sum(-1).reshape(
-            *data.shape[:end], *[1] * (data.ndim - end))
-    for i in axis:
-        while (n := out.shape[i]) > PART:
-            most = n - n % PART
-            parts, rest = np.split(out, [most], axis=i)
-            parts = parts.reshape(*out.shape[:i], -1, PART, *out.shape[i + 1:])
-            sums = [parts.sum(i + 1), rest.sum(i, keepdims=True)]
-            out = np.concatenate(sums[:1 + (most < n)], axis=i)
-        out = out.sum(i, keepdims=True)
-    return out if keepdims else out.squeeze(axis)
+        out = out.reshape(*shape[:end], n)
+        out = (_folded(out, end) if n > LONG else out).sum(-1)
+    for i in reversed(others):
+        while out.shape[i] > PART:
+            out = _folded(out, i)
+        out = out.sum(i)
+    if keepdims:
+        return out.reshape([1 if i in axis else n for i, n in enumerate(shape)])
+    return out
+
+
+def _folded(data, axis):
+    """As many numbers along an axis as a PART of them; each is the sum of a PART."""
+    m, rest = divmod(data.shape[axis], PART)
+    front = (slice(None),) * axis
+    parts = data[(*front, slice(m * PART))]
+    out = parts.reshape(*data.shape[:axis], PART, m, *data.shape[axis + 1:]).sum(axis)
+    if rest:
+        out[(*front, 0)] += data[(*front, slice(-rest, None))].sum(axis)
+    return out
 
 
 sum_ = reduction("sum", total, Steps("T(0)", "{acc} + {a}", "add_up", rounds=True),
@@ -157,7 +171,7 @@ min_ = reduction("min", np.min,
 
 def _mean_expand(specs, data, axis, keepdims, exclude):
     shape, dtype = specs[0]
-    count = np.prod([shape[a] for a in axes_of("mean", axis, len(shape), exclude)])
+    count = math.prod([shape[a] for a in axes_of("mean", axis, len(shape), exclude)])
     data = data if dtype.kind == "f" else cast(data, dtype="float32")
     return sum_(data, axis=axis, keepdims=keepdims, exclude=exclude) * (
         1 / count if count else np.nan)
@@ -299,42 +313,73 @@ def _norm_infer(specs, ord, axis, out_dtype, keepdims):
     return specs, [Spec(out.shape, _norm_dtype(out.dtype, out_dtype))]
 
 
-def _norm_expand(specs, data, ord, axis, out_dtype, keepdims):
-    kind = _norm_dtype(specs[0].dtype, out_dtype)
-    wide = kind if ord == 1 else \
-        np.promote_types(kind, "float32")  # in half precision, 256 has no square
-    data = data if specs[0].dtype == wide else cast(data, dtype=wide)
+def _norm_wide(kind, ord):
+    """The dtype that is computed in: in half precision, 256 has no square."""
+    return kind if ord == 1 else np.promote_types(kind, "float32")
+
+
+def _norm_eager(data, *, ord, axis, out_dtype, keepdims):
+    kind, gone = _norm_dtype(data.dtype, out_dtype), axes_of("norm", axis, data.ndim)
+    data = data.astype(_norm_wide(kind, ord), copy=False)
     if ord == 1:
-        return sum_(abs_(data), axis=axis, keepdims=keepdims)
-    if 0 in specs[0].shape:
-        return sum_(data, axis=axis, keepdims=keepdims)
-    half = np.finfo(wide).maxexp // 2  # a square of 2**half is infinite
-    scale = square_scale(max_(abs_(data), axis=axis, keepdims=True),
-                         limit=2.0 ** (half - half // 3))
-    root = sqrt(sum_(square(data * scale), axis=axis, keepdims=True)) / scale
-    if not keepdims:
-        kept = reduced_shape("norm", specs[0].shape, axis, keepdims)
-        root = root.reshape(as_codes(kept))
-    return root if kind == wide else cast(root, dtype=kind)
+        out = total(np.abs(data), gone, keepdims)
+    else:
+        squares = total(np.square(data), gone, keepdims)
+        out, least = np.sqrt(squares), _least_sum(data.size, data.dtype)
+        if not np.logical_and(squares > least, squares < np.inf).all():
+            out = _norm_of_any(data, gone, keepdims)
+    return np.asarray(out, kind).reshape(np.shape(out) or (1,))
 
 
-def _square_scale_eager(data, *, limit):
-    with np.errstate(invalid="ignore"):  # NaN is on neither side
-        found = np.where(data < 1 / limit, limit * limit, 1)
-        return np.where(data > limit, 1 / limit / limit, found).astype(data.dtype)
+def _least_sum(count, kind):
+    """The sum of so many squares that has its digits, even if some became 0."""
+    info = np.finfo(kind)
+    return float(count * info.tiny / info.eps)
 
 
-square_scale = register(
-    "_square_scale", inputs=("data",), attrs={"limit": (positive, REQUIRED)},
-    infer=lambda specs, limit: (specs, specs), eager=_square_scale_eager,
-    expr=lambda limit: f"T({1 / limit / limit}) if {{a}} > T({limit}) else "
-                       f"T({limit * limit}) if {{a}} < T({1 / limit}) else T(1)",
-    doc="What numbers of this size are multiplied by before they are squared: 1, or a "
-        "power of two where the square would be infinite, or lose its digits.")
+def _norm_of_any(data, gone, keepdims):
+    """The root of the sum of squares that may be infinite, or lose their digits."""
+    _, power = np.frexp(np.abs(data).max(axis=gone, keepdims=True, initial=0))
+    root = np.sqrt(total(np.square(np.ldexp(data, -power)), gone, keepdims))
+    return np.ldexp(root, power.reshape(root.shape))
+
+
+def _norm_lower(specs, data, ord, axis, out_dtype, keepdims):
+    """One loop for all numbers: their squares are added up as they are, and times two
+    powers of two, one of which suits numbers whose own squares are too large or small.
+    """
+    kind = _norm_dtype(specs[0].dtype, out_dtype)
+    wide = _norm_wide(kind, ord)
+    data = data if specs[0].dtype == wide else cast(data, dtype=wide)
+
+    def root(scale):
+        return sqrt(added(square(data * scale))) * (1 / scale)
+
+    def added(numbers):
+        return sum_(numbers, axis=axis, keepdims=keepdims)
+
+    if ord == 1:
+        out = added(abs_(data))
+    elif specs[0].dtype.itemsize < 4:  # whose squares are numbers of 32 bits
+        out = sqrt(added(square(data)))
+    else:
+        info, squares = np.finfo(wide), added(square(data))
+        scale = 2.0 ** (info.maxexp * 3 // 4)
+        least = _least_sum(math.prod(specs[0].shape), wide)
+        out = choose(squares > least, sqrt(squares), root(scale))
+        out = choose(squares == np.inf, root(1 / scale), out)
+    return out if kind == wide else cast(out, dtype=kind)
+
+
+def _norm_grad(g, out, data, ord, axis, out_dtype, keepdims):
+    numbers = cast_like(data, out)
+    way = sign(numbers) if ord == 1 else numbers / unreduce(out, data, axis)
+    return (cast_like(unreduce(g, data, axis) * way, data),)
 
 
 norm = register(
-    "norm", inputs=("data",), infer=_norm_infer, expand=_norm_expand,
+    "norm", inputs=("data",), infer=_norm_infer, eager=_norm_eager,
+    lower=_norm_lower, grad=_norm_grad,
     attrs={"ord": (integer, 2), "axis": (axes, None), "out_dtype": (optional(dtype),
                                                                     None),
            "keepdims": (boolean, False)},

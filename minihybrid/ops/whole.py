@@ -92,8 +92,13 @@ def whole_div(a, b):
     >>> whole_div(np.int8([-7, 7, -6]), np.int8([2, 2, 2]))
     array([-3,  3, -3], dtype=int8)
     """
-    below = (np.mod(a, b) != 0) & ((a < 0) != (b < 0))
-    return np.floor_divide(a, b) + below
+    zero = b == 0
+    if max(a.itemsize, b.itemsize) > 4:
+        below = (np.mod(a, b) != 0) & ((a < 0) != (b < 0))
+        return np.floor_divide(a, b) + below
+    if not zero.any():  # a float64 is never rounded up to a whole quotient
+        return np.divide(a, b, dtype=np.float64).astype(np.int64).astype(a.dtype)
+    return np.where(zero, 0, whole_div(a, np.where(zero, 1, b).astype(b.dtype)))
 
 
 def whole_power(a, b):
