@@ -118,8 +118,9 @@ class NDArray(Value):
         node = None
         if STATE.recording and op.grad and any(v.node is not None for v in inputs):
             node = Node(op, tuple(v.ref() for v in inputs), attrs, values=outs)
-        arrays = tuple(NDArray(o, node, i) for i, o in enumerate(outs))
-        return arrays if isinstance(out, tuple) else arrays[0]
+        if not isinstance(out, tuple):
+            return NDArray(outs[0], node)
+        return tuple([NDArray(o, node, i) for i, o in enumerate(outs)])
 
     def ref(self):
         """Its place on the tape; what has none is a constant there."""
@@ -245,13 +246,14 @@ class NDArray(Value):
         self._writable("x[...] = y")
         if isinstance(key, NDArray):
             self._warn_of_mask(key)
-        key = places(key)
+        if type(key) is not slice:
+            key = places(key)
         value = value.data if isinstance(value, NDArray) else value
-        kind = type(value)
+        kind, own = type(value), self.data.dtype
         if kind is not DeviceArray and not (
-                kind is float and self.data.dtype.kind == "f"
-                or fits(value, self.data.dtype)):
-            value = fitted("x[...] = y", value, self.data.dtype)
+                kind is float and own.kind == "f"
+                or kind is np.ndarray and value.dtype is own or fits(value, own)):
+            value = fitted("x[...] = y", value, own)
         if type(self.data) is np.ndarray and isinstance(value, DeviceArray):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:

@@ -29,7 +29,7 @@ def aligned(shape, dtype, raw=None):
     raw:     bytes to use, 64 more than needed; new ones if not given.
     """
     dtype = np.dtype(dtype)
-    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    nbytes = math.prod(shape) * dtype.itemsize
     raw = np.empty(nbytes + 64, np.uint8) if raw is None else raw
     start = -raw.ctypes.data % 64
     return raw[start:start + nbytes].view(dtype).reshape(shape)

@@ -417,7 +417,7 @@ class Op:
     def __call__(self, *args, name=None, **kwargs):
         """Apply the operator: the highest level among the inputs interprets it."""
         inputs, attrs = self.bind(args, kwargs)
-        reader = max((v for v in inputs if v is not None), key=_level, default=None)
+        reader = highest(inputs)
         if reader is None:
             raise AttrError(f"{self.name}: no input was given; call it as "
                             f"nd.{self.name} or sym.{self.name}, which know what to "
@@ -426,6 +426,10 @@ class Op:
 
     def bind(self, args, kwargs):
         """Sort a call's arguments into inputs (in order) and complete attributes."""
+        if not (kwargs or self.attrs) and type(self.inputs) is tuple and \
+                len(args) == len(self.inputs) and \
+                all([hasattr(v, "level") for v in args]):
+            return list(args), {}  # as below, in the usual case
         if self.variadic:
             if len(args) == 1 and isinstance(args[0], (list, tuple)):
                 args = tuple(args[0])
@@ -605,6 +609,13 @@ class Node:
 
 def _level(value):
     return value.level
+
+
+def highest(inputs, default=None):
+    """The input that interprets an operator; of equal levels the first."""
+    if len(inputs) == 1 and inputs[0] is not None:
+        return inputs[0]
+    return max([v for v in inputs if v is not None], key=_level, default=default)
 
 
 def checked(owner, name, value, kind):

@@ -22,7 +22,7 @@ def _holders(array):
     return getrefcount(array.base)
 
 
-NOBODY = _holders(aligned(1, "uint8"))  # how many hold memory that no result lies in
+NOBODY = _holders(aligned((1,), "uint8"))  # how many hold memory that no result lies in
 
 
 class Reuse:

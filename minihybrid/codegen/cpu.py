@@ -89,15 +89,15 @@ FUNCTIONS |= {
     "power": "np.power",
     "sqrt": "root",
 }
-FAST = {name: f"{name}{'_' * name[-1].isdigit()}32" for name in
-        ("exp", "log", "log2", "log10", "log1p", "expm1", "tanh", "sigmoid", "sin",
-         "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
-         "atanh", "erf", "hypot", "atan2", "cbrt", "power", "lost")}
+FUNCTIONS32 = FUNCTIONS | {name: f"{name}{'_' * name[-1].isdigit()}32" for name in (
+    "exp", "log", "log2", "log10", "log1p", "expm1", "tanh", "sigmoid", "sin", "cos",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
+    "hypot", "atan2", "cbrt", "power", "lost")}
 
 
 def functions(dtype):
     """The compiled names of the functions that expressions call."""
-    return FUNCTIONS | FAST if dtype.name == "float32" else FUNCTIONS
+    return FUNCTIONS32 if dtype == "float32" else FUNCTIONS
 
 
 def unsupported(graph):

@@ -10,16 +10,19 @@ What is left out: loops inside others that threads share.
 
 import re
 from contextlib import ExitStack, contextmanager
+from functools import cache
 
 import numpy as np
 
 from minihybrid.codegen.rows import RowLoops
 from minihybrid.op import HybridError
 from minihybrid.ops.shapes import row_major
+from minihybrid.ops.whole import limits
 from minihybrid.passes.memory import scratch_of
 from minihybrid.passes.rows import rows_of, steps_of
 
 WORTH_SHARING = 2**21  # sums and products: some 50 microseconds of one thread
+CALLED = re.compile(r"(?<![\w.])[^\W\d]\w*(?=\()")  # functions of expressions
 
 
 class Buf(str):
@@ -45,21 +48,24 @@ def typed(text, dtype):
     >>> typed("T(-1.5) * a", np.dtype("uint8"))
     'uint8(-1) * a'
     """
-    if dtype.kind == "f":
-        low, high = "-INF", "INF"
-    elif dtype.kind == "b":
-        low, high = "False", "True"
-    else:
-        low, high = str(np.iinfo(dtype).min), str(np.iinfo(dtype).max)
+    low, high, wide, own = _words(dtype)
     text = re.sub(r"(?<![\w.])(inf|nan)\b", lambda found: found[0].upper(), text)
     text = text.replace("LOWEST", low).replace("HIGHEST", high)
-    wide = dtype.name if dtype.kind == "f" else "float64"
-    text = re.sub(r"\bF\(", f"{wide}(", text)
     if dtype.kind in "iu":
         text = re.sub(r"\bT\((-?[0-9][0-9.e+-]*)\)",
                       lambda found: f"T({int(float(found[1]))})"
                       if {*found[1]} & {*".e"} else found[0], text)
-    return re.sub(r"\bU\(", "uint64(", re.sub(r"\bT\(", f"{dtype.name}(", text))
+    names = {"F": wide, "U": "uint64", "T": own}
+    return re.sub(r"\b[FUT](?=\()", lambda found: names[found[0]], text)
+
+
+@cache
+def _words(dtype):
+    """What stands for LOWEST, HIGHEST, F and T."""
+    if dtype.kind == "f":
+        return "-INF", "INF", dtype.name, dtype.name
+    low, high = (False, True) if dtype.kind == "b" else limits(dtype)
+    return str(low), str(high), "float64", dtype.name
 
 
 def type_name(dtype):
@@ -125,10 +131,9 @@ class Kernel:
 
     def translate(self, text, dtype):
         """Fill in the dtype, and the target's functions for those of expressions."""
-        text = typed(text, dtype)
-        for name, function in self.functions(dtype).items():
-            text = re.sub(rf"(?<![\w.]){name}\(", f"{function}(", text)
-        return text
+        names = self.functions(dtype)
+        return CALLED.sub(lambda found: names.get(found[0], found[0]),
+                          typed(text, dtype))
 
     @contextmanager
     def block(self, header):

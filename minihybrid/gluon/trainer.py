@@ -207,28 +207,30 @@ class Trainer(metaclass=Signed):
         """The second half of `step`: what comes after `allreduce_grads`."""
         batch_size = checked("Trainer.step", "batch_size", batch_size, positive)
         self._optimizer.rescale_grad = self._scale / batch_size
-        indices = []
+        found = {}  # place in the list -> array
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
                 continue
-            if param.data().node.info.fresh:
-                indices.append(i)
+            array = param.data()
+            if array.node.info.fresh:
+                found[i] = array
             elif not ignore_stale_grad:
                 raise HybridError(
                     f"Trainer.step: backward has not written the gradient of "
                     f"'{param.name}' since the last step; is the parameter part of the "
                     "loss? step(..., ignore_stale_grad=True) leaves it as it is")
-        places = [self._params[i].data().data.device for i in indices]
-        for place in dict.fromkeys(places):  # one compiled call a device
-            self._step([i for i, p in zip(indices, places, strict=True) if p == place])
-        for i in indices:
-            self._params[i].data().node.info.fresh = False
+        places = {i: array.data.device for i, array in found.items()}
+        for place in dict.fromkeys(places.values()):  # one compiled call a device
+            self._step({i: array for i, array in found.items() if places[i] == place})
+        for array in found.values():
+            array.node.info.fresh = False
 
-    def _step(self, indices):
+    def _step(self, found):
         """Update these parameters: by one compiled call, if the optimiser is a rule."""
-        opt, params = self._optimizer, [self._params[i] for i in indices]
-        weights = [(p.data(), p.grad(), states_in(self._updater.state(i, p.data())))
-                   for i, p in zip(indices, params, strict=True)]
+        opt, indices = self._optimizer, list(found)
+        weights = [(array, self._params[i].grad(),
+                    states_in(self._updater.state(i, array)))
+                   for i, array in found.items()]
         own = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
         is_rule = own == (Optimizer.update, Optimizer.update_multi_precision,
                           Optimizer.create_state) and not opt.multi_precision

@@ -15,7 +15,14 @@ from numbers import Integral, Number
 from minihybrid.attribute import KNOWN, AttrScope
 from minihybrid.context import check_context
 from minihybrid.hooks import FACES
-from minihybrid.op import OPS, AttrError, PlaceError, ShapeError, described
+from minihybrid.op import (
+    OPS,
+    AttrError,
+    PlaceError,
+    ShapeError,
+    described,
+    highest,
+)
 from minihybrid.ops.tiling import split_v2
 
 
@@ -233,12 +240,13 @@ def namespace(name, base, module, prefix=""):
     known, name = name, prefix + name
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    if name.startswith("__") or name not in OPS:
+    op = OPS.get(name)
+    if op is None or name.startswith("__"):
         if known in FACES.get(module, ()):
             return FACES[module][known]
         raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
                              "all")
-    return reading(OPS[name], name, base)
+    return reading(op, name, base)
 
 
 def writable(owner, out):
@@ -270,8 +278,7 @@ def reading(op, name, base):
             with check_context(ctx):
                 return call(*args, name=name, out=out, **kwargs)
         inputs, attrs = op.bind(args, kwargs)
-        reader = max((v for v in inputs if v is not None), key=lambda v: v.level,
-                     default=base)
+        reader = highest(inputs, base)
         result = reader.interpret(op, inputs, attrs, name)
         return put(op.name, result, out)
 
