@@ -24,6 +24,7 @@ from minihybrid.passes import (
     plan_memory,
 )
 from minihybrid.passes.gradient import differentiate, joint_graph
+from minihybrid.passes.numbers import lift
 from minihybrid.plan import Plan
 from minihybrid.sym import trace
 
@@ -279,6 +280,17 @@ def test_steps_that_change_nothing_are_folded():
 
     graph, _ = trace(nothing, {"x": Spec((2, 3), F32)})
     assert dce(fold(graph)).n_ops == 0
+
+
+def test_numbers_become_inputs_with_names_of_their_own():
+    """Also where a variable has the name that the first of them would get."""
+    graph, _ = trace(lambda x, y: (x * 3 + y) / 2,
+                     {"number0": Spec((2,), F32), "_number0": Spec((2,), F32)})
+    lifted, numbers = lift(graph)
+    assert len(numbers) == 2 and not {"number0", "_number0"} & numbers.keys()
+    given = {"number0": np.float32([1, 2]), "_number0": np.float32([5, -7])}
+    (wanted,), (found,) = graph.evaluate(given), lifted.evaluate(given | numbers)
+    assert found.tolist() == wanted.tolist() == [4, -0.5]
 
 
 # -- broken passes are named -----------------------------------------------------------

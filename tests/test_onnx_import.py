@@ -406,6 +406,15 @@ def test_numbers_of_the_graph_are_not_trained(tmp_path):
     assert outputs(net, np.float32([[2, 2, 2]]))[0].tolist() == [[1, 2, 4]]
 
 
+def test_a_length_of_0_is_the_one_that_was_there_also_for_constants(tmp_path):
+    net = mx.onnx.import_to_gluon(save(tmp_path, model_of(
+        [node("Reshape", "w,to", "v"), node("Add", "x,v")], {"x": ("n", 2, 3)},
+        weights={"w": np.float32([[1, 2, 3, 4, 5, 6]]).reshape(2, 3, 1),
+                 "to": np.array([0, -1])})))
+    assert outputs(net, np.zeros((1, 2, 3), "float32"))[0].tolist() == [
+        [[1, 2, 3], [4, 5, 6]]]
+
+
 def test_a_weight_that_is_read_twice_is_one_parameter(tmp_path):
     net = mx.onnx.import_to_gluon(save(tmp_path, model_of(
         [node("MatMul", "x,w", "a"), node("MatMul", "a,w", "b"), node("Add", "b,x")],

@@ -184,7 +184,7 @@ def main():
         for part in ("minihybrid", "tests", "benchmarks", "book", "notebooks"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns(
                 "__pycache__", "envs", "results"))
-        for file in (*ROOT.glob("*.*"), ROOT / "Makefile"):
+        for file in filter(Path.is_file, ROOT.iterdir()):
             shutil.copy(file, folder)
         compileall.compile_dir(folder, quiet=2)  # pytest is told to write nothing
         for room in given.room or ROOMS:
