@@ -232,18 +232,17 @@ FUNCTIONS = {
 }
 
 
-def namespace(name, base, module, prefix=""):
+def namespace(name, base, module):
     """What `nd.name` or `sym.name` is: the operator, read by `base`, with few others.
 
     Raises:  AttributeError naming the module, if nothing has the name.
     """
-    known, name = name, prefix + name
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     op = OPS.get(name)
     if op is None or name.startswith("__"):
-        if known in FACES.get(module, ()):
-            return FACES[module][known]
+        if name in FACES.get(module, ()):
+            return FACES[module][name]
         raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
                              "all")
     return reading(op, name, base)
@@ -280,7 +279,7 @@ def reading(op, name, base):
         inputs, attrs = op.bind(args, kwargs)
         reader = highest(inputs, base)
         result = reader.interpret(op, inputs, attrs, name)
-        return put(op.name, result, out)
+        return result if out is None else put(op.name, result, out)
 
     call.__name__ = call.__qualname__ = name
     attrs = ", ".join(f"{k}=..." for k in op.attrs)
@@ -295,7 +294,9 @@ class Part:
         self._prefix, self._base, self._module = prefix, base, module
 
     def __getattr__(self, name):
-        return namespace(name, self._base, self._module, self._prefix)
+        if name in FACES.get(self._module, ()):
+            return FACES[self._module][name]
+        return namespace(self._prefix + name, self._base, self._module)
 
     def __dir__(self):
         names = {key.removeprefix(self._prefix) for key in OPS
