@@ -20,6 +20,7 @@ from scipy import special
 
 import minihybrid as mx
 from minihybrid import nd
+from minihybrid.codegen import special as eager
 from minihybrid.codegen.cpu import IMPORTS, functions
 from minihybrid.codegen.scalar import OPTIONS
 from minihybrid.codegen.source import Kernel
@@ -148,6 +149,28 @@ def test_a_function_is_exact_to_4_units_over_the_whole_range(name):
     assert_exact(found, REFERENCES[name](x.astype(float)), x)
     if name in ("tanh", "erf", "sin", "cos", "sigmoid", "softsign"):
         assert not (np.abs(found) > 1).any()
+
+
+SPECIAL = {  # SciPy has other limits at -inf for these two: C's, and none
+    "gamma": (eager.gamma, special.gamma, ()), "erf": (eager.erf, special.erf, ()),
+    "erfinv": (eager.erfinv, special.erfinv, ()),
+    "gammaln": (eager.gammaln, special.gammaln, (-np.inf,)),
+    **{f"polygamma {n}": (functools.partial(eager.polygamma, order=n),
+                          functools.partial(special.polygamma, n), (-np.inf,))
+       for n in (1, 2, 3)},
+    "polygamma 0": (functools.partial(eager.polygamma, order=0), special.digamma, ()),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", SPECIAL)
+def test_functions_that_numpy_does_not_have_are_scipys(name):
+    """Eager answers, to which all targets are compared: also at and between poles."""
+    found, wanted, left_out = SPECIAL[name]
+    x = np.array([-170.5, -20.5, -3.5, -2.5, -1.5, -1.25, -0.3, -1e-3, -3, -2, -1, -0.,
+                  0., 1e-3, 0.25, 0.5, 0.75, 0.999, 1, 1.5, 2, 10.5, 30, 170, np.inf,
+                  np.nan, *{-np.inf}.difference(left_out)])
+    np.testing.assert_allclose(found(x), wanted(x), 1e-9, 1e-12)
 
 
 PAIRS = {"_power": np.power, "_hypot": np.hypot, "_arctan2": np.arctan2}
