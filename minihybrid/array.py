@@ -267,7 +267,7 @@ class NDArray(Value):
 
     def _warn_of_mask(self, key):
         """Say that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1."""
-        if key.shape != self.shape or key.data.dtype.kind != "f" or \
+        if key.data.shape != self.data.shape or key.data.dtype.kind != "f" or \
                 len(key.shape) == 1 and key.size < 3:
             return
         numbers = np.asarray(key.data)

@@ -91,14 +91,20 @@ def rounding(name, function, expr, doc, aliases=()):
 
 
 def _round_eager(data):
-    low = np.floor(data)
-    up = np.where(data >= 0, data - low >= 0.5, data - low > 0.5)
-    return np.where(up, low + 1, low).astype(data.dtype)  # -0 stays what it is
+    low = np.asarray(np.floor(data))
+    rest = data - low
+    return _raised(low, (rest > 0.5) | (rest == 0.5) & (data >= 0))
 
 
 def _rint_eager(data):
-    low = np.floor(data)
-    return np.where(data - low > 0.5, low + 1, low).astype(data.dtype)
+    low = np.asarray(np.floor(data))
+    return _raised(low, data - low > 0.5)
+
+
+def _raised(low, where):
+    """One more at some places; at the others -0 stays what it is."""
+    np.copyto(low, low + 1, where=where)
+    return low
 
 
 rounding("round", _round_eager,
