@@ -82,6 +82,8 @@ SAMPLES = {
     "_npi_pad": [of((2, 3), pad_width=((1, 0), (0, 2)), constant_value=1.5),
                  of((2, 3), pad_width=((1, 1), (2, 0)), mode="reflect"),
                  of((2, 3), pad_width=((1, 1), (2, 0)), mode="edge")],
+    "_npi_broadcast_to": [of((2, 1), shape=(2, 3)), of((), shape=(2,)),
+                          of((1, 3), shape=(2, 4, 3)), of((2, 1), shape=(2, 0))],
     "_npi_full_like": [of((2, 3), fill_value=1.5), of((), fill_value=2,
                                                       dtype="float64")],
     "_npi_around": [of((2, 3), decimals=1, smooth=False), of((), smooth=False)],

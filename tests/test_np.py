@@ -284,3 +284,17 @@ def test_every_name_that_is_listed_is_there_and_explained(space):
     for name in dir(space):
         found = getattr(space, name)
         assert not callable(found) or found.__doc__, name
+
+
+def test_an_axis_of_length_0_is_no_word_for_another():
+    """The older broadcast_to keeps an axis for which 0 is said; NumPy's does not."""
+    one, none = np.array([1.0]), np.ones((0,))
+    assert np.broadcast_to(one, (2, 0)).shape == (2, 0)
+    for given in ((one, none), (none, one)):
+        for indexing in ("xy", "ij"):
+            arrays = [x.asnumpy() for x in given]
+            wanted = onp.meshgrid(*arrays, indexing=indexing)
+            found = np.meshgrid(*given, indexing=indexing)
+            assert [x.shape for x in found] == [x.shape for x in wanted]
+    with pytest.raises(ShapeError, match=r"\(2,\) does not stretch to \(0,\)"):
+        np.broadcast_to(np.ones((2,)), (0,))

@@ -214,16 +214,21 @@ swapaxes = register(
     expand=_swap_expand, doc="Exchange two axes.")
 
 
-def _stretched(old, shape):
-    wanted = tuple(o if n == 0 else n for o, n in zip(old, shape, strict=True)) \
-        if len(old) == len(shape) else shape
+def stretched(old, shape):
+    """The shape itself, after checking that an array stretches to it."""
     try:
-        fits = np.broadcast_shapes(old, wanted) == tuple(wanted)
+        fits = np.broadcast_shapes(old, shape) == tuple(shape)
     except ValueError:
         fits = False
     if not fits:
         raise ShapeError(f"broadcast_to: {old} does not stretch to {tuple(shape)}")
-    return wanted
+    return tuple(shape)
+
+
+def _stretched(old, shape):
+    """As MXNet says it: 0 is the length that there is."""
+    return stretched(old, tuple(o if n == 0 else n for o, n in zip(
+        old, shape, strict=True)) if len(old) == len(shape) else shape)
 
 
 def _stretch_strides(old, shape):

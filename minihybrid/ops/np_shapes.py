@@ -35,6 +35,7 @@ from minihybrid.ops.layout import (
     made,
     reshape,
     slice_axis,
+    stretched,
     transpose,
     view,
 )
@@ -184,7 +185,14 @@ register("_np_transpose", inputs=("a",), attrs={"axes": (optional(shape), None)}
          infer=lambda specs, axes: transpose.infer(specs, axes=axes or ()),
          expand=lambda specs, a, axes: transpose(a, axes=axes or ()),
          doc=transpose.doc)
-renamed("_npi_broadcast_to", OPS["broadcast_to"])
+
+
+def _broadcast_to_eager(data, *, shape):
+    return np.broadcast_to(data, stretched(data.shape, shape))
+
+
+renamed("_npi_broadcast_to", OPS["broadcast_to"], infer=forward(stretched),
+        eager=_broadcast_to_eager)  # here 0 is a length
 
 
 # -- einsum ----------------------------------------------------------------------------
