@@ -115,6 +115,8 @@ class Draft:
     def numbers(self, size, dtype, kind):
         """What an input holds."""
         rng = self.rng
+        if dtype == "bool":
+            return [rng.randint(0, 1) for _ in range(size)]
         if dtype[0] in "iu":
             low, high = (0, 9) if dtype[0] == "u" else (-5, 5)
             some = [rng.randint(low, high) for _ in range(size)]

@@ -98,7 +98,7 @@ class Builder:
         dtype = dtype or self.dtype
         if hasattr(value, "dtype"):
             return self.draft.cast(value, dtype)
-        return np.asarray(value, dtype)
+        return np.asarray(value).astype(dtype)  # -2 of uint8 is 254, as in kernels
 
     def alike(self, a, b):
         """Two values, or one and a number, in one dtype."""
