@@ -1,7 +1,8 @@
 """Chapter 10. Control flow: loops and branches that arrays and symbols both read.
 
 Takes:   Python functions of arrays, or of symbols.
-Gives:   `foreach`, `while_loop`, `cond`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
+Gives:   `foreach`, `while_loop`, `cond`, and `isnan`, `isinf`, `isfinite`, as
+         `nd.contrib`, `sym.contrib`, `F.contrib`.
 
 With arrays they are Python's own loop and branch, which the tape follows. A graph has
 no loops: with symbols, `foreach` and `while_loop` write each step down, one after the
@@ -169,5 +170,36 @@ def _same_variables(what, step, seen, *results):
     return variables
 
 
+def isnan(data):
+    """1 where it is not a number, else 0.
+
+    >>> from minihybrid import nd
+    >>> isnan(nd.array([1, float("nan"), float("inf")])).asnumpy()
+    array([0., 1., 0.], dtype=float32)
+    """
+    return data != data
+
+
+def isinf(data):
+    """1 where it is infinite, else 0.
+
+    >>> from minihybrid import nd
+    >>> isinf(nd.array([1, float("nan"), float("inf")])).asnumpy()
+    array([0., 0., 1.], dtype=float32)
+    """
+    return (data - data != 0) * (data == data)  # inf - inf is NaN
+
+
+def isfinite(data):
+    """1 where it is neither infinite nor NaN, else 0.
+
+    >>> from minihybrid import nd
+    >>> isfinite(nd.array([1, float("nan"), float("inf")])).asnumpy()
+    array([1., 0., 0.], dtype=float32)
+    """
+    return data - data == 0
+
+
 for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib_box_nms
-    FACES[_face].update(foreach=foreach, while_loop=while_loop, cond=cond)
+    FACES[_face].update(foreach=foreach, while_loop=while_loop, cond=cond,
+                        isnan=isnan, isinf=isinf, isfinite=isfinite)

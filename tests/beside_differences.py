@@ -5,12 +5,36 @@ One table: `beside` asks it about every difference that random programs find, an
 said: these operators, this kind of difference, on such numbers.
 """
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from beside_child import answers
-
-import minihybrid as mh
+from beside_child import seed
+from beside_reasons import (
+    arrays,
+    attribute,
+    both,
+    by,
+    dies,
+    double,
+    empty,
+    first_is,
+    gradient,
+    in_gradients,
+    less_exact,
+    mxnet_says,
+    near,
+    not_finite,
+    one_off,
+    only_in_rows,
+    only_where,
+    scalars,
+    slope,
+    stops_gradients,
+    told_in_float32,
+    twice,
+    we_say,
+    whole,
+)
 
 ANY = "any operator"
 
@@ -23,7 +47,8 @@ class Known:
     ops:    names of operators, or ANY.
     kind:   "error" (one of the two raises), "shape", "dtype", "value", or "elsewhere":
             what the step does is seen where others share its arrays.
-    when:   Difference -> whether it is this one; for "elsewhere", of the Step.
+    when:   Difference -> whether it is this one; for "elsewhere", of the Step and all
+            Differences of a program.
     """
 
     title: str
@@ -44,104 +69,14 @@ def reason(d):
     return next((i for i, known in enumerate(KNOWN) if known.fits(d)), None)
 
 
-def disturbance(step):
-    """The entry for a step whose harm is seen in others, or `None`."""
+def disturbance(step, found):
+    """The entry for a step whose harm is seen in others, or `None`.
+
+    found:  what differs in the program that the step belongs to.
+    """
     return next((i for i, known in enumerate(KNOWN) if known.kind == "elsewhere" and
-                 step.op in known.ops and known.when(step)), None)
-
-
-# -- what entries ask about a difference -----------------------------------------------
-def mxnet_says(*texts):
-    """MXNet raises, and its message has one of these parts; we do not raise."""
-    return lambda d: d.ours is None and any(t in d.theirs for t in texts)
-
-
-def we_say(text):
-    return lambda d: d.theirs is None and text in d.ours
-
-
-def arrays(d):
-    return [i.array() for i in d.program.inputs]
-
-
-def scalars(d):
-    return [v for step in d.program.steps for v in step.attrs.values()
-            if isinstance(v, (int, float))]
-
-
-def empty(d):
-    return any(0 in i.shape for i in d.program.inputs)
-
-
-def whole(d):
-    """The first input is of whole numbers."""
-    return d.program.inputs[0].dtype[0] in "iu"
-
-
-def double(d):
-    return d.program.inputs[0].dtype == "float64"
-
-
-def has_nan(d):
-    return any(np.isnan(a).any() for a in arrays(d) if a.dtype.kind == "f")
-
-
-def not_finite(d):
-    """There is infinity or NaN among the inputs or the attributes."""
-    return any(not np.isfinite(a).all() for a in arrays(d)) or \
-        any(not np.isfinite(v) for v in scalars(d))
-
-
-def gradient(d):
-    return d.name.startswith("gradient")
-
-
-def state(d):
-    return d.name.startswith("state")
-
-
-def near(share):
-    """Where both are finite they differ by at most this share of the largest."""
-    def when(d):
-        a, b = np.float64(d.ours), np.float64(d.theirs)
-        good = np.isfinite(a) & np.isfinite(b)
-        size = np.abs(a[good]).max(initial=0.01)
-        return np.array_equal(np.isfinite(a), np.isfinite(b)) and \
-            np.abs(a[good] - b[good]).max(initial=0) <= share * size
-    return when
-
-
-def less_exact(d):
-    """Rounding, and MXNet's answer is the farther one from the answer in float64."""
-    if not near(1e-3)(d):
-        return False
-    inputs = tuple(replace(i, dtype="float64") if i.dtype[0] == "f" else i
-                   for i in d.program.inputs)
-    exact = answers(mh, d.program.but(inputs=inputs)).get(d.name)
-    if exact is None:
-        return False
-    good = np.isfinite(exact) & np.isfinite(d.ours)
-    ours, theirs = (np.abs(v[good] - exact[good]).max(initial=0)
-                    for v in (d.ours, d.theirs))
-    return ours <= theirs
-
-
-def ties(d):
-    """Numbers occur twice."""
-    data = arrays(d)[0]
-    return np.unique(data).size < data.size
-
-
-def gamma_is_one(d):
-    return d.name == "state 1" and (d.theirs == 1).all()
-
-
-def both(*conditions):
-    return lambda d: all(condition(d) for condition in conditions)
-
-
-def always(d):
-    return True
+                 (known.ops is ANY or step.op in known.ops) and
+                 known.when(step, found)), None)
 
 
 # -- the table -------------------------------------------------------------------------
@@ -164,6 +99,39 @@ FUNCTIONS = (
 
 REGRESSIONS = ("LinearRegressionOutput", "LogisticRegressionOutput",
                "MAERegressionOutput")
+
+
+def gamma_is_one(d):
+    return d.name == "state 1" and (d.theirs == 1).all()
+
+
+def rows_of_whole_steps(d):
+    """`arange` whose step has the dtype of the result."""
+    start, step = (np.trunc(d.step.attrs[name]) for name in ("start", "step"))
+    return (start + step * np.arange(d.ours.size)).astype(d.ours.dtype)
+
+
+def selu_gradient(d):
+    """What MXNet has instead of `l * a * exp(x)` below 0."""
+    x, a, s = arrays(d)[0].astype("float64"), 1.6732632423543772, 1.0507009873554805
+    return seed(x.shape) * np.where(x > 0, s, s * (s * a * np.expm1(x) + a))
+
+
+def bounded_cross_entropy(d):
+    """The loss with no probability below 1e-8."""
+    data, label = (v.astype("float64") for v in arrays(d))
+    p = np.exp(data - data.max(-1, keepdims=True))
+    p = (p / p.sum(-1, keepdims=True))[np.arange(len(data)), label.astype(int)]
+    return -np.log(np.maximum(p, 1e-8)).sum().reshape(d.ours.shape)
+
+
+def softmax_activation_gradient(d):
+    """Forward along the last axis, backward along axis 1."""
+    data = arrays(d)[0].astype("float64")
+    p = np.exp(data - data.max(-1, keepdims=True))
+    p, g = p / p.sum(-1, keepdims=True), seed(data.shape)
+    return p * (g - (g * p).sum(1, keepdims=True))
+
 
 KNOWN = (
     Known(FEWER, ANY, "error", mxnet_says("AttributeError: module 'mxnet"),
@@ -189,7 +157,7 @@ KNOWN = (
         "at least 3 dimensions", "must be a tensor of square matrices",
         "Cannot transpose vectors", "must be in range [0", "Invalid Parameter format",
         "Cannot find argument", "Out of range value",
-        "have a least"),
+        "have a least", "Too many reduction axes"),
         "Shapes, negative axes and attributes that are refused.",
         "Axes count from the back everywhere here, and an operator takes every shape "
         "for which it has a meaning."),
@@ -210,119 +178,253 @@ KNOWN = (
     Known(ZERO, ANY, "error", both(whole, mxnet_says("died with -8")),
         "A whole number divided by 0 ends the process (SIGFPE).",
         "The result here is that of the hardware-independent rule: 0."),
+    Known(ZERO, ("/",), "value", both(
+        whole, only_where(lambda a, b: b == 0), lambda d: (d.ours[d.apart] == 0).all()),
+        "A number divided by a whole 0 is the smallest whole number.",
+        "The result here is that of the hardware-independent rule: 0."),
+    Known(ZERO, ("**", "broadcast_power"), "value", both(
+        gradient, only_where(lambda a, b: (abs(a ** b) < 1e-38) | (a == 0) & (b == 0)),
+        lambda d: np.isfinite(d.ours[d.apart]).all() and
+        np.isnan(d.theirs[d.apart]).all()),
+        "The gradients of `x ** 0` at 0, and of y where `x ** y` is 0, are NaN.",
+        "They are the derivatives of constants here: 0."),
     Known(ZERO, ("/", "broadcast_div", "elemwise_div"), "value",
-        lambda d: gradient(d) and (0.0 in scalars(d) or any(
-              (abs(a) < 1e-18).any() or not np.isfinite(a).all() for a in arrays(d))),
+        both(gradient, only_where(
+            lambda a, b: (abs(b) < 1e-18) | (abs(a) > 1e37) | ~np.isfinite(a * b))),
         "Gradients of quotients by numbers near 0, and of infinity.",
         "Here they are what IEEE arithmetic makes of `-g * out / x`; MXNet divides by "
         "the square, which overflows."),
     Known(ZERO, ("%", "mod", "broadcast_mod", "broadcast_modulo"), "value",
-        lambda d: not whole(d) and (0.0 in scalars(d) or any(
-              (a == 0).any() or not np.isfinite(a).all() for a in arrays(d))),
+        both(first_is("f"), only_where(lambda a, b: (b == 0) | ~np.isfinite(a + b))),
         "`x % 0` is 0, with a gradient of infinity.",
         "Here it is NaN, as in NumPy and in IEEE arithmetic."),
-    Known(DTYPES, FUNCTIONS, "dtype", whole,
+    Known(ZERO, ("prod", "nanprod"), "value", both(
+        gradient, only_where(lambda a: a == 0)),
+        "The gradient of a product at a factor of 0 is NaN.",
+        "MXNet divides the product by the factor; here it is the product of the "
+        "others."),
+    Known(DTYPES, FUNCTIONS, "dtype", both(whole, one_off),
         "Functions and means of whole numbers are whole numbers again, cut off.",
         "Here they are float32: the square root of 2 is not 1."),
-    Known(DTYPES, ("argmax", "argmin", "argmax_channel"), "dtype", always,
+    Known(DTYPES, ("mean",), "dtype", both(whole, lambda d: abs(
+            arrays(d)[0].astype("float64")).sum() > np.iinfo(d.theirs.dtype).max),
+        "The sum inside a mean of whole numbers wraps around.",
+        "It is taken in floats here."),
+    Known(DTYPES, ("argmax", "argmin", "argmax_channel"), "dtype",
+        lambda d: d.ours.dtype == "float32" and np.array_equal(d.ours, d.theirs),
         "`argmax` has the dtype of its input.",
         "Here it is float32 for every input, as for float32 in MXNet."),
-    Known(DTYPES, ("amp_cast",), "dtype", always,
-        "`amp_cast` leaves whole numbers as they are.", "Here it is `cast`."),
-    Known(DTYPES, ("**", "broadcast_power", "_power"), "value", whole,
+    Known(DTYPES, ("abs", "ceil", "floor", "rint", "round", "trunc", "fix"), "value",
+        both(
+        whole, only_where(lambda a: abs(a) >= 2 ** 53)),
+        "Whole numbers go through float64, which has 53 bits.",
+        "Whole numbers are left as they are."),
+    Known(DTYPES, ("arange",), "value", by(rows_of_whole_steps),
+        "The step of an `arange` of whole numbers is cut off first.",
+        "Here the numbers are computed, then cut off."),
+    Known(DTYPES, ("**", "broadcast_power", "_power"), "value", both(
+        whole, only_where(
+            lambda a, b: (b < 0) | (abs(b) >= 2 ** 24) | (abs(a) ** b >= 2 ** 24))),
         "Powers of whole numbers are computed in floats.",
         "Here they are exact, and wrap around like products."),
     Known(DTYPES, SCALAR_SIGNS, "value", both(
-        whole, lambda d: any(isinstance(v, float) for v in scalars(d))),
+        whole, lambda d: any(not abs(v) < 2 ** 31 for v in scalars(d))),
         "A number beside whole numbers is made a whole number first, which has no "
         "meaning for infinity, NaN or 1e30.",
         "Here a number that the dtype cannot hold is compared as the number that it "
         "is."),
     Known(ROUNDS, (
-        "LeakyReLU", "radians", "degrees", "erf", "erfinv", "gamma", "gammaln",
-        "hard_sigmoid", "GroupNorm", "InstanceNorm", *REGRESSIONS, "SequenceMask",
-        "BatchNorm", "LayerNorm", "MakeLoss", "Softmax", "SoftmaxOutput",
-        "digamma", *SCALAR_SIGNS, "clip", "smooth_l1"),
+        "radians", "degrees", "erf", "erfinv", "gamma", "gammaln", "digamma"),
         "value", both(double, near(2e-6)),
-        "Constants and attributes of these operators are float32 in float64 programs.",
+        "Constants inside these operators are float32 in float64 programs.",
+        "Here they have all their digits."),
+    Known(ROUNDS, ("LeakyReLU",), "value", both(
+        double, near(2e-6), lambda d: d.step.attrs.get("act_type") == "gelu"),
+        "GELU of float64 has the digits of float32.", "Here it has all its digits."),
+    Known(ROUNDS, ANY, "value", both(double, told_in_float32),
+        "Attributes, and numbers beside an array, are rounded to float32 in float64 "
+        "programs: with rounded ones our answer is MXNet's.",
         "Here they are Python's numbers, with all their digits."),
-    Known(ROUNDS, SCALAR_SIGNS, "value", both(
-        double, lambda d: any(float(np.float32(v)) != v for v in scalars(d))),
-        "A number beside a float64 array is rounded to float32 first.",
-        "Here it is Python's number, with all its digits."),
     Known(ROUNDS, SCALAR_SIGNS, "value", lambda d: any(
         0 < abs(v) < 1.2e-38 for v in scalars(d)),
         "Numbers below the smallest normal float32, such as 1e-45, have few digits.",
         "Their logarithm is that of Python's number here."),
     Known(ROUNDS, ANY, "value", both(lambda d: not double(d), less_exact),
         "Differences of almost equal numbers lose digits.",
-        "The answer in float64 is nearer to ours."),
-    Known(OTHER, (
-        "Dropout", "sample_multinomial", "shuffle", "random_uniform", "uniform",
-        "normal"), "value", always,
+        "The answer in float64 is nearer to ours, or four times as far at most."),
+    Known(ROUNDS, ("moments",), "value", lambda d: d.name == "output 1" and (
+        abs(d.ours - d.theirs) <= 1e-28 * abs(arrays(d)[0]).max() ** 2).all(),
+        "The variance of equal numbers is 0.",
+        "Their mean is rounded here, which leaves a square of 1e-16 of it."),
+    Known(ROUNDS, ("LayerNorm", "InstanceNorm", "GroupNorm"), "value", lambda d:
+        np.ptp(arrays(d)[0]) <= 1e-5 * abs(arrays(d)[0]).max() and
+        (abs(d.ours - d.theirs) <= 1e-4 * abs(arrays(d)[0]).max()).all(),
+        "Equal numbers are their mean.",
+        "Their mean is rounded here, and what is left is divided by `sqrt(eps)`."),
+    Known(ROUNDS, ("L2Normalization",), "value", both(
+        gradient, lambda d: (abs(d.ours - d.theirs) <= 1e-6 / abs(arrays(d)[0])).all()),
+        "The gradient of a vector that is almost one number loses digits.",
+        "It loses other digits here: 1 minus a number that rounds to 1."),
+    Known(OTHER, ("shuffle",), "value", lambda d: np.array_equal(
+            np.sort(d.ours, axis=None), np.sort(d.theirs, axis=None), equal_nan=True),
+        "Random orders.",
+        "The same seed gives another stream; shapes, dtypes and distributions are "
+        "compared in tests of their own."),
+    Known(OTHER, ("sample_multinomial", "random_uniform", "uniform",
+                  "normal"), "value", lambda d: not gradient(d),
         "Random numbers.",
+        "The same seed gives another stream; shapes, dtypes and distributions are "
+        "compared in tests of their own."),
+    Known(OTHER, ("Dropout",), "value", both(
+        lambda d: d.program.train and attribute(d, "p") > 0,
+        only_where(lambda a: a == a)),
+        "Random masks.",
         "The same seed gives another stream; shapes, dtypes and distributions are "
         "compared in tests of their own."),
     Known(OTHER, ("BatchNorm", "BatchNorm_v1"), "value", gamma_is_one,
         "`BatchNorm(fix_gamma=True)` writes 1 into the array gamma.",
         "Here an input that is called fixed is taken as 1 and left alone."),
     Known(OTHER, ("BatchNorm", "BatchNorm_v1"), "elsewhere",
-        lambda step: step.attrs.get("fix_gamma", True),
+        lambda step, found: step.attrs.get("fix_gamma", True),
         "`BatchNorm(fix_gamma=True)` writes 1 into the array gamma.",
         "Here an input that is called fixed is taken as 1 and left alone."),
-    Known(OTHER, ("amp_cast", "cast", "Cast"), "value", always,
-        "A cast of float32 to whole numbers rounds to the nearest, one of float64 "
-        "cuts off.", "Here every cast cuts off, as in NumPy and in C."),
+    Known(OTHER, ("BatchNorm", "BatchNorm_v1"), "elsewhere",
+        lambda step, found: any(d.name.startswith("state") for d in found),
+        "`BatchNorm` writes its moving mean and variance in `backward`, and only if a "
+        "gradient passes.",
+        "They are written in the forward pass of training mode."),
+    Known(OTHER, ("%", "mod", "broadcast_mod", "broadcast_modulo"), "value", both(
+        gradient, only_where(
+            lambda a, b: abs(a / b - np.rint(a / b)) < 1e-6 * abs(a / b))),
+        "The gradient of a remainder takes a quotient next to a whole number as that "
+        "number.", "It is that of the remainder, which takes the smaller one."),
+    Known(OTHER, ("amp_cast",), "value", both(
+        first_is("float32"), only_where(lambda a: a != np.trunc(a)),
+        lambda d: (d.theirs == np.rint(arrays(d)[0])).all()),
+        "`amp_cast` of float32 to whole numbers rounds to the nearest (by oneDNN; with "
+        "`MXNET_MKLDNN_ENABLED=0` it cuts off, as `cast` does).",
+        "Here every cast cuts off, as in NumPy and in C."),
     Known(OTHER, ("Pooling", "Pooling_v1"), "value", both(
-        gradient, lambda d: d.step.attrs.get("pool_type", "max") == "max", ties),
+        gradient, lambda d: d.step.attrs.get("pool_type", "max") == "max",
+        only_where(twice)),
         "Where several numbers of a window are the largest, the gradient goes to all "
         "of them, or to none.", "Here it goes to the first."),
+    Known(OTHER, ("Pooling", "Pooling_v1"), "value", both(
+        gradient, lambda d: d.step.attrs.get("pool_type", "max") == "max", slope),
+        "The gradient of max pooling is lost: of global pooling along one axis behind "
+        "the first `kernel` elements, and with windows that reach beyond the data.",
+        "Central differences agree with ours."),
+    Known(OTHER, ("Convolution_v1",), "value", both(
+        gradient, lambda d: set(d.step.attrs.get("dilate", ())) - {1}, slope),
+        "The gradient of a dilated `Convolution_v1` goes to neighbours.",
+        "Central differences agree with ours."),
     Known(OTHER, ("LeakyReLU",), "value", both(
-        gradient, lambda d: d.step.attrs.get("act_type") == "selu"),
-        "The gradient of SELU below 0.",
-        "MXNet adds its factor once too often; central differences agree with ours."),
-    Known(OTHER, ("softmax_cross_entropy",), "value", always,
+        gradient, lambda d: d.step.attrs.get("act_type") == "selu",
+        by(selu_gradient)),
+        "The gradient of SELU below 0 is `l * (y + a)`, with a = 1.673, l = 1.051.",
+        "`y = l * a * (exp(x) - 1)` has the derivative `y + l * a`."),
+    Known(OTHER, ("softmax_cross_entropy",), "value", both(
+        lambda d: not gradient(d), by(bounded_cross_entropy)),
         "`softmax_cross_entropy` of a class with a probability below 1e-8 is 18.4.",
         "Here it is the logarithm itself, which goes on to any size."),
-    Known(OTHER, ("SoftmaxActivation",), "value", gradient,
-        "The gradient of `SoftmaxActivation` of more than two axes.",
-        "MXNet's forward pass normalises the last axis and its gradient all axes "
-        "together; central differences agree with ours."),
+    Known(OTHER, ("SoftmaxActivation",), "value", both(
+        gradient, lambda d: arrays(d)[0].ndim > 2 and
+        attribute(d, "mode") == "instance", by(softmax_activation_gradient)),
+        "The gradient of `SoftmaxActivation` of more than two axes sums along axis 1, "
+        "as that of `mode='channel'`.",
+        "The forward pass normalises the last axis, and here the gradient is that of "
+        "the forward pass."),
     Known(OTHER, ("MakeLoss",), "value", both(
-        gradient, lambda d: d.step.attrs.get("normalization") == "batch"),
+        gradient, lambda d: d.step.attrs.get("normalization") == "batch",
+        by(lambda d: d.ours * len(d.ours) / np.prod(d.ours.shape[:-1]))),
         "`MakeLoss(normalization='batch')` of more than two axes.",
         "MXNet divides by the lengths of all axes but the last; here by the first, "
         "as its text says."),
-    Known(NANS, ("abs", "relu", "LeakyReLU", "Activation", "clip", "softmax",
-                 "log_softmax", "softmin", "nansum", "nanprod",
-                 "norm", "Pooling", "max", "min", "sort", "argsort", "topk", "sign",
-                 "LayerNorm", "InstanceNorm", "BatchNorm", "L2Normalization",
-                 "smooth_l1"),
-        "value", not_finite,
-        "NaN and infinity in comparisons, in gradients of kinks, in norms.",
-        "A NaN stays one here, as in NumPy; MXNet loses some and finds others."),
-    Known(MEMORY, ("SequenceLast",), "error", mxnet_says("died"),
+    Known(NANS, ("norm",), "value", lambda d: not gradient(d) and
+        (np.isinf(d.ours) & np.isnan(d.theirs))[d.apart].all(),
+        "The norm of infinity is NaN.", "It is infinity here."),
+    Known(NANS, ("norm",), "value", both(gradient, only_where(np.isnan)),
+        "The gradient of a norm at NaN is 0.", "It is NaN here."),
+    Known(NANS, ("softmax", "log_softmax", "softmin"), "value", both(
+        only_in_rows(lambda a: ~np.isfinite(a)),
+        lambda d: not np.isfinite(d.ours[d.apart]).any()),
+        "The softmax of infinity and NaN, and its gradient, have places without NaN.",
+        "The whole row is NaN here, as its results are."),
+    Known(NANS, ("relu",), "value", both(gradient, only_where(np.isnan)),
+        "The gradient of `relu` at NaN is NaN.", "It is 0 here: NaN > 0 is false."),
+    Known(NANS, ("gammaln", "digamma"), "value", both(
+        gradient, only_where(lambda a: (a <= 0) & (a == np.rint(a)))),
+        "Gradients at the poles are large numbers.", "They are infinite here."),
+    Known(NANS, ("Convolution", "Convolution_v1", "Deconvolution"), "value", both(
+        not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
+        "A NaN or infinity reaches only the numbers that it is multiplied by.",
+        "Holes between the steps of a window are multiplied by 0 here, which makes a "
+        "NaN of infinity."),
+    Known(NANS, ANY, "elsewhere",
+        lambda step, found: stops_gradients(step) and any(
+            gradient(d) and d.kind == "value" and np.isnan(d.theirs[d.apart]).all()
+            and np.isfinite(d.ours[d.apart]).all() for d in found),
+        "What has no gradient, such as `x < y`, sends back zeros, and the gradient of "
+        "an operator before it makes a NaN of 0 times infinity.",
+        "Nothing is sent back here."),
+    Known(NANS, ("broadcast_hypot",), "value", both(
+        gradient, only_where(lambda a, b: (a == 0) & (b == 0)),
+        lambda d: (d.ours[d.apart] == 0).all()),
+        "The gradient of a hypotenuse of 0 is NaN.", "It is 0 here."),
+    Known(NANS, ("Pooling", "Pooling_v1"), "value", both(
+        not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
+        "The largest of some numbers and NaN may be a number.",
+        "It is NaN here, as in NumPy."),
+    Known(NANS, ("LayerNorm", "InstanceNorm", "BatchNorm", "GroupNorm", "moments"),
+        "value", both(
+        not_finite, lambda d: not np.isfinite(d.ours[d.apart]).any() and
+        not np.isfinite(d.theirs[d.apart]).any()),
+        "Infinity is NaN, and NaN infinity.",
+        "Sums of infinities are taken in another order."),
+    Known(NANS, ("SVMOutput",), "value", both(
+        gradient, lambda d: not np.isfinite(d.ours[d.apart]).any()),
+        "The gradient of a NaN is 0.", "It is NaN here."),
+    Known(MEMORY, ANY, "elsewhere",
+        lambda step, found: stops_gradients(step) and dies(found),
+        "`backward` ends the process (a segmentation fault) where only functions "
+        "without a gradient read a function of a result: `exp(LayerNorm(x)) > 0`.",
+        "The gradient is 0 here."),
+    Known(MEMORY, ("Deconvolution",), "elsewhere", lambda step, found: dies(found),
+        "`backward` ends the process where the gradient of the weight is added to "
+        "another one, because something else reads the weight, too.",
+        "The two are added here."),
+    Known(MEMORY, ("SequenceLast",), "error", both(
+        mxnet_says("died with 255"),
+        lambda d: not d.step.attrs.get("use_sequence_length")),
         "`SequenceLast` without lengths ends the process in `backward`.",
         "The last step gets its gradient here."),
     Known(MEMORY, ("SequenceLast", "SequenceMask", "SequenceReverse"), "elsewhere",
-        lambda step: step.attrs.get("use_sequence_length"),
+        lambda step, found: step.attrs.get("use_sequence_length") and
+        in_gradients(found),
         "The gradient of lengths is memory that nobody wrote.",
         "Lengths have a gradient of 0 here."),
-    Known(MEMORY, ("Crop",), "elsewhere", always,
+    Known(MEMORY, ("tile",), "value", lambda d: not gradient(d) and d.ours.ndim > 3 and
+        np.array_equal(d.ours, np.tile(arrays(d)[0], d.step.attrs["reps"])),
+        "`tile` to four axes and more has places that nobody wrote.",
+        "All are written here."),
+    Known(MEMORY, ("Crop",), "elsewhere", lambda step, found: in_gradients(found),
         "The gradient of what `Crop` leaves out is memory that nobody wrote.",
         "It is 0 here."),
     Known(MEMORY, ("SequenceLast",), "elsewhere",
-        lambda step: not step.attrs.get("use_sequence_length"),
+        lambda step, found: not step.attrs.get("use_sequence_length"),
         "`SequenceLast` without lengths writes a gradient where it should not.",
         "The last step gets its gradient here."),
-    Known(MEMORY, ("SequenceLast",), "value", gradient,
+    Known(MEMORY, ("SequenceLast",), "value", both(
+        gradient, lambda d: not d.step.attrs.get("use_sequence_length")),
         "`SequenceLast` without lengths has no gradient.",
         "The last step gets its gradient here."),
     Known(MEMORY, (*REGRESSIONS, "SVMOutput", "SoftmaxOutput", "Softmax"), "elsewhere",
-        always, "The gradient of a label is memory that nobody wrote; it is added to "
-        "that of an array which is also used elsewhere.",
+        lambda step, found: in_gradients(found),
+        "The gradient of a label is memory that nobody wrote; it is added to that of "
+        "an array which is also used elsewhere.",
         "A label has a gradient of 0 here."),
-    Known(OTHER, ("make_loss", "MakeLoss"), "elsewhere", always,
+    Known(OTHER, ("make_loss", "MakeLoss"), "elsewhere",
+        lambda step, found: in_gradients(found),
         "`make_loss` gives its gradient also where only functions without a gradient, "
         "such as `ones_like`, read it.",
         "What has no influence on the answer has a gradient of 0 here."),
@@ -330,11 +432,8 @@ KNOWN = (
         lambda d: gradient(d) and len(d.program.inputs) == 1,
         "Without a label the gradient comes from memory that nobody wrote.",
         "A label that is not given is 0 here."),
-    Known(MEMORY, ("all_finite", "multi_all_finite"), "value", always,
+    Known(MEMORY, ("all_finite", "multi_all_finite"), "value",
+        lambda d: not attribute(d, "init_output"),
         "`all_finite(init_output=False)` answers with memory that nobody wrote.",
         "The answer is always written here."),
-    Known(MEMORY, ("contrib.isfinite", "contrib.isnan", "contrib.isinf"),
-        "value", whole,
-        "`isfinite` of whole numbers is 0 or 1, changing from call to call.",
-        "Whole numbers are finite."),
 )

@@ -257,7 +257,7 @@ def crop(d, op):
     return [v], {"h_w": (h, w), "center_crop": d.flag(), "num_args": 1}
 
 
-@rule("Cast")
+@rule("Cast", "amp_cast")
 def cast(d, op):
     v = d.value()
     return [v], {"dtype": d.rng.choice(("float32", "float64", *d.castable(v)))}
@@ -670,10 +670,11 @@ MOVES = sorted(set(NAMES) & set(
 # Not max and min: which of 0 and -0 is the larger, NumPy leaves to its loops.
 EXACT = set(INFIX) - {"**", "%"} | set(
     "abs sign negative floor ceil rint round trunc relu square reciprocal sqrt "
-    "logical_not _copy BlockGrad zeros_like ones_like _contrib_isnan _contrib_isinf "
-    "_contrib_isfinite clip where transpose SwapAxis Reshape Flatten "
+    "logical_not _copy BlockGrad zeros_like ones_like "
+    "clip where transpose SwapAxis Reshape Flatten "
     "expand_dims squeeze slice slice_axis slice_like Concat stack SliceChannel take "
     "pick gather_nd one_hot sort argsort topk argmax argmin argmax_channel Cast "
+    "amp_cast "
     "Embedding repeat tile reverse Pad broadcast_to broadcast_like broadcast_axis "
     "batch_take diag SequenceMask SequenceLast SequenceReverse depth_to_space "
     "space_to_depth reshape_like elemwise_add elemwise_sub elemwise_mul elemwise_div "

@@ -25,8 +25,8 @@ INFIX = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.
          "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 NO_GRADIENT = set("argmax argmin argmax_channel argsort one_hot shape_array size_array "
-                  "BlockGrad stop_gradient zeros_like ones_like contrib.isnan "
-                  "contrib.isinf contrib.isfinite multi_all_finite all_finite".split())
+                  "BlockGrad stop_gradient zeros_like ones_like "
+                  "multi_all_finite all_finite".split())
 LISTS = {f"np.{name}" for name in  # of functions that take their arrays as a list
          ("concatenate", "stack", "vstack", "hstack", "dstack", "column_stack")}
 

@@ -37,6 +37,8 @@ SAMPLES = {
              of((0, 3), a_min=0, a_max=1), of((), a_min=0, a_max=1)],
     "Cast": [of((2, 3), dtype="float64"), of((2, 3), dtype="float32", smooth=False),
              of((2, 3), dtype="int32", smooth=False), of((0, 3), dtype="float64")],
+    "amp_cast": [of((2, 3), dtype="float64"), of((2, 3), dtype="int32", smooth=False),
+                 of((0, 3), dtype="float64")],
     "_cast_like": [of((2, 3), like(4)), of((2, 3), index(4), smooth=False)],
     "_unbroadcast": [of((2, 3), like(2, 1)), of((2, 3), like(3)),
                      of((2, 3), like(2, 3)), of((4, 2, 3), like(1, 3)),

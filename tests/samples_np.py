@@ -78,7 +78,6 @@ SAMPLES = {
     "_npi_eye": [of(N=3), of(N=2, M=3, k=1, dtype="float64")],
     "_npi_identity": [of(shape=(3, 3))],
     "_npi_tril": [of((2, 3)), of((2, 3, 3), k=-1)],
-    "_npi_triu": [of((2, 3)), of((2, 3, 3), k=1)],
     "_npi_pad": [of((2, 3), pad_width=((1, 0), (0, 2)), constant_value=1.5),
                  of((2, 3), pad_width=((1, 1), (2, 0)), mode="reflect"),
                  of((2, 3), pad_width=((1, 1), (2, 0)), mode="edge")],

@@ -19,7 +19,7 @@ from sampling import Case
 from test_ops_laws import FORMULAS, SIBLINGS, apply, assert_close
 from test_standalone import answers, build, needs_cc
 
-from minihybrid import nd, simulated_gpu
+from minihybrid import nd, simulated_gpu, sym
 from minihybrid.codegen.c import c_file, weights_file
 from minihybrid.codegen.cpu import IMPORTS, functions
 from minihybrid.codegen.scalar import OPTIONS
@@ -225,6 +225,19 @@ def test_functions_of_small_whole_numbers_are_computed_in_float32():
     np.testing.assert_allclose(x.exp().asnumpy()[0], np.exp(12), 1e-6)
     np.testing.assert_allclose(x.sqrt().asnumpy()[1], np.sqrt(200), 1e-6)
     assert {x.exp().dtype, x.sigmoid().dtype, x.rsqrt().dtype} == {np.float32}
+
+
+@pytest.mark.parametrize("kind", ["float64", "int32", "uint8"])
+def test_amp_cast_leaves_what_is_no_low_precision(kind):
+    """As MXNet: it only casts float16 and float32."""
+    x = nd.array([3, 1], dtype=kind)
+    for wanted in ("float16", "int8", "float32"):
+        assert nd.amp_cast(x, dtype=wanted).dtype == x.dtype
+        cast = nd.amp_cast(x.astype("float32"), dtype=wanted)
+        assert np.dtype(cast.dtype) == wanted
+    graph = sym.amp_cast(sym.var("x"), dtype="float16")
+    assert [graph.infer_type(x=k)[1][0] for k in (kind, "float32")] == \
+        [x.dtype, np.float16]
 
 
 def test_the_smallest_number_over_minus_one_does_not_end_the_process():

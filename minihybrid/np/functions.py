@@ -137,8 +137,25 @@ _binary("bitwise_and")
 _binary("bitwise_or")
 _binary("bitwise_xor")
 for _name in """maximum minimum equal not_equal greater greater_equal less less_equal
-        hypot arctan2 logical_and logical_or logical_xor""".split():
+        hypot arctan2""".split():
     _binary(_name)
+
+
+def _logical(name, bits):
+    """Of what is not 0; as an operation on bools, for MXNet 1.9.1 has no other."""
+    plain, unequal = getattr(onp, name), FUNCTIONS["not_equal"]
+
+    def call(x1, x2, **_):
+        if isinstance(x1, Value) or isinstance(x2, Value):
+            return bits(unequal(x1, 0), unequal(x2, 0))
+        return plain(x1, x2)
+
+    call.__name__, call.__doc__ = name, OPS[f"broadcast_{name}"].doc
+    public(call)
+
+
+for _name in ("and", "or", "xor"):
+    _logical(f"logical_{_name}", FUNCTIONS[f"bitwise_{_name}"])
 
 
 # -- many to one -----------------------------------------------------------------------

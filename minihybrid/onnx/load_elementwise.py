@@ -267,7 +267,7 @@ ELEMENTWISE = {
         "Not": "_npi_logical_not", "Where": "_npi_where",
         "BitwiseAnd": "_npi_bitwise_and", "BitwiseOr": "_npi_bitwise_or",
         "BitwiseXor": "_npi_bitwise_xor", "Det": "_linalg_det",
-        "And": "_npi_logical_and", "Or": "_npi_logical_or", "Xor": "_npi_logical_xor",
+        "And": "_npi_bitwise_and", "Or": "_npi_bitwise_or", "Xor": "_npi_bitwise_xor",
     }.items()},
     "Add": binary("broadcast_add", "_plus_scalar"),
     "Sub": binary("broadcast_sub", "_minus_scalar", "_rminus_scalar"),

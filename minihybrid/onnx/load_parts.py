@@ -7,6 +7,8 @@ What is left out: outputs whose shapes depend on values (NonZero, Unique), and i
 of several axes at once (GatherND).
 """
 
+from functools import partial
+
 from minihybrid.onnx.load_elementwise import label
 from minihybrid.op import OPS
 
@@ -137,9 +139,11 @@ def _running_sum(call):
 
 
 def _triangle(call):
-    name = "_npi_triu" if call.integer("upper", 1) else "_npi_tril"
     k = 0 if call.get(1) is None else call.numbers(1, "the diagonal")[0]
-    return OPS[name](call.sym(0), k=k, name=label(call))
+    tril, turned = OPS["_npi_tril"], partial(OPS["SwapAxis"], dim1=-1, dim2=-2)
+    if not call.integer("upper", 1):
+        return tril(call.sym(0), k=k, name=label(call))
+    return turned(tril(turned(call.sym(0)), k=-k), name=label(call))
 
 
 PARTS = {

@@ -380,16 +380,6 @@ logical_not = unary("logical_not", np.logical_not, "T(1) if {a} == 0 else T(0)",
                     lambda g, y, a: None, "1 where a is 0, else 0.", floats=False)
 
 
-for _name, _rule, _doc in (  # a - a is 0, unless a is infinite or NaN
-        ("isnan", lambda a: a != a, "1 where it is not a number, else 0."),
-        ("isinf", lambda a: (a - a != 0) * (a == a), "1 where it is infinite, else 0."),
-        ("isfinite", lambda a: a - a == 0,
-         "1 where it is neither infinite nor NaN, else 0.")):
-    register(f"_contrib_{_name}", inputs=("data",), doc=_doc,
-             infer=lambda specs: same_shape("isfinite", specs),
-             expand=lambda specs, data, rule=_rule: rule(data))
-
-
 # -- with attributes, or more inputs ---------------------------------------------------
 def _clip_infer(specs, a_min, a_max):
     if not a_min <= a_max:
@@ -475,7 +465,6 @@ def _cast_eager(data, *, dtype):
 cast = register(
     "Cast",
     "cast",
-    "amp_cast",
     inputs=("data",),
     attrs={"dtype": (dtype, REQUIRED)},
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
@@ -496,6 +485,20 @@ identity = register(
     "_copy", "identity", inputs=("data",), view=True,
     infer=lambda specs: same_shape("_copy", specs), eager=np.copy,
     grad=lambda g, out, a: (g,), doc="The same values in memory of their own.")
+
+LOW_PRECISION = (np.dtype("float16"), np.dtype("float32"))  # what amp_cast converts
+
+
+def _amp_infer(specs, dtype):
+    kind = specs[0].dtype
+    return specs, [Spec(specs[0].shape, dtype if kind in LOW_PRECISION else kind)]
+
+
+register(
+    "amp_cast", inputs=("data",), attrs={"dtype": (dtype, REQUIRED)}, infer=_amp_infer,
+    expand=lambda specs, data, dtype: cast(data, dtype=dtype)
+    if specs[0].dtype in LOW_PRECISION else identity(data),
+    doc="The same numbers in a dtype if they are float16 or float32; others stay.")
 
 block_grad = register(
     "BlockGrad", "stop_gradient", inputs=("data",), view=True, wall=True,

@@ -132,9 +132,6 @@ for _name, _old in (("equal", "equal"), ("not_equal", "not_equal"),
 pair("hypot", "broadcast_hypot", "_hypot_scalar", inside=floating)
 pair("arctan2", "broadcast_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
      inside=floating)
-for _name in ("and", "or", "xor"):
-    pair(f"logical_{_name}", f"broadcast_logical_{_name}", f"_logical_{_name}_scalar",
-         result=to_bool)
 
 
 def _bitwise(name, sign):

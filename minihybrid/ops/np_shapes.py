@@ -323,26 +323,23 @@ register("_np_diag", inputs=("data",), attrs={"k": (integer, 0)},
 renamed("_np_diagonal", diagonal)
 
 
-def _triangle(name, keep):
-    def expand(specs, data, k):
-        n, m = specs[0].shape[-2:]
-        rows = made(data, OPS["_arange"], start=n, dtype="int64").reshape((n, 1))
-        cols = made(data, OPS["_arange"], start=m, dtype="int64")
-        return choose(OPS[keep](rows + k, cols), data, zeros_like(data))
-
-    def rule(old, k):
-        if len(old) < 2:
-            raise ShapeError(f"{name}: a matrix is needed, found shape {old}")
-        return old
-
-    register(f"_npi_{name}", inputs=("data",), attrs={"k": (integer, 0)},
-             infer=forward(rule), expand=expand,
-             doc=f"The {'lower' if name == 'tril' else 'upper'} triangle of matrices, "
-                 "zeros elsewhere.")
+def _tril_expand(specs, data, k):
+    n, m = specs[0].shape[-2:]
+    rows = made(data, OPS["_arange"], start=n, dtype="int64").reshape((n, 1))
+    cols = made(data, OPS["_arange"], start=m, dtype="int64")
+    return choose(OPS["broadcast_greater_equal"](rows + k, cols), data,
+                  zeros_like(data))
 
 
-_triangle("tril", "broadcast_greater_equal")
-_triangle("triu", "broadcast_lesser_equal")
+def _tril_rule(old, k):
+    if len(old) < 2:
+        raise ShapeError(f"tril: a matrix is needed, found shape {old}")
+    return old
+
+
+register("_npi_tril", inputs=("data",), attrs={"k": (integer, 0)},
+         infer=forward(_tril_rule), expand=_tril_expand,
+         doc="The lower triangle of matrices, zeros elsewhere.")
 
 
 def widths(value):
