@@ -91,7 +91,7 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     """
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     refs, seeds = _seed(heads, head_grads)
-    leaves = [n for n in topological(refs) if isinstance(n.info, Leaf)]
+    leaves = [n for n in _behind(refs) if isinstance(n.info, Leaf)]
     with _mode(recording=False, training=train_mode):
         grads = gradient(refs, seeds, [(n, 0) for n in leaves], _array)
         for leaf in leaves:
@@ -161,6 +161,19 @@ def _seed(heads, head_grads):
 def _array(ref):
     node, i = ref
     return NDArray(node.values[i], node, i)
+
+
+def _behind(refs):
+    """The nodes that values on the tape were computed from, each once."""
+    found, nodes, ahead = set(refs), {}, [*refs]
+    while ahead:
+        node, i = ahead.pop()
+        nodes[node] = None
+        if node.inputs:
+            new = [r for r in node.op.behind(i, node.inputs) if r not in found]
+            found.update(new)
+            ahead += new
+    return nodes
 
 
 def _free(refs):

@@ -10,6 +10,7 @@ What is left out: one forward plan for several sets of wanted gradients.
 from dataclasses import replace
 
 from minihybrid.array import NDArray
+from minihybrid.graph import topological
 from minihybrid.op import Checked, Op
 from minihybrid.passes.gradient import forward_backward, gradient_of, seed_names
 from minihybrid.plan import write_states
@@ -45,7 +46,7 @@ class CompiledOp(Op):
                        and variables[name].specs[0].dtype.kind == "f"
                        and (taped is None or name in taped)
                        and name not in graph.states]
-        self.n_heads, self.gradients = len(graph.outputs), {}
+        self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
         self.forward, self.backward, self.backward_op = graph, None, None
         self.kept, self.checked, self.bound = (), Checked(), None
         if keep:
@@ -84,6 +85,15 @@ class CompiledOp(Op):
         values |= {n: constant(n.values[0], n.name) for n in graph.nodes
                    if n.op is None and n.values is not None}
         return tuple(replay(graph.outputs, values))
+
+    def behind(self, index, inputs):
+        """Line by line, an output would have nothing to do with what others read."""
+        if index not in self.readers:
+            variables = {n.name for n in topological([self.forward.outputs[index]])
+                         if n.op is None}
+            self.readers[index] = [k for k, name in enumerate(self.names)
+                                   if name in variables]
+        return [inputs[k] for k in self.readers[index]]
 
     def grad(self, g, out, *inputs):
         """The backward plan, applied as an operator: it can be differentiated, too."""

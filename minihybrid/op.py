@@ -424,6 +424,10 @@ class Op:
                             "make")
         return reader.interpret(self, inputs, attrs, name)
 
+    def behind(self, index, inputs):
+        """Those of a node's inputs from which its output `index` is computed: all."""
+        return inputs
+
     def bind(self, args, kwargs):
         """Sort a call's arguments into inputs (in order) and complete attributes."""
         if not (kwargs or self.attrs) and type(self.inputs) is tuple and \

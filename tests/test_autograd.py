@@ -317,3 +317,24 @@ def test_a_head_gradient_of_another_shape_is_named():
         with pytest.raises(ShapeError, match="head gradient 0 has shape .* that of its "
                                              r"head, \(2, 3\), is needed"):
             y.backward(nd.ones(shape))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_gradients_go_only_to_what_the_head_was_computed_from(hybrid):
+    """0 where nothing comes back, as of BlockGrad; what is not behind keeps its own."""
+    def four(F, x, y):
+        return x * 2, y * 3, F.BlockGrad(x) + y, x * 0
+
+    net = nn.HybridLambda(four)
+    net.hybridize(hybrid)
+    found = []
+    for k in range(4):
+        x, y = nd.ones((2,)), nd.ones((2,))
+        for v in (x, y):
+            v.attach_grad()
+            v.grad[:] = 7
+        with autograd.record():
+            outs = net(x, y)
+        outs[k].backward()
+        found.append((x.grad.asnumpy()[0], y.grad.asnumpy()[0]))
+    assert found == [(2, 7), (7, 3), (0, 1), (0, 7)]
