@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from minihybrid import nd, simulated_gpu
+from minihybrid import autograd, function, nd, simulated_gpu
 from minihybrid.device import device_of
 from minihybrid.nd import NDArray, random
 from minihybrid.op import OPS, AttrError
@@ -128,3 +128,24 @@ def test_a_branch_of_the_random_stream_is_its_own_threads():
     assert sorted(found) == sorted(wanted)
     assert inside == [(inside[0] + i) % 2**64 for i in range(6)]
     assert not set(inside) & set(found)
+
+
+
+@pytest.mark.parametrize("axes", [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("hybrid", [None, "numpy", "cpu"])
+def test_a_mask_with_shared_axes_is_the_same_everywhere(hybrid, axes):
+    """Along a shared axis all are kept or none; compiled, what eager calls keep."""
+    def drop(x):
+        return nd.Dropout(x, p=0.5, axes=axes)
+
+    run = drop if hybrid is None else function(drop, target=hybrid)
+    found = []
+    for f in (drop, run):
+        random.seed(5)
+        with autograd.train_mode():
+            found.append(f(nd.ones((3, 4, 5))).asnumpy())
+    eager, mask = found
+    first = tuple(slice(0, 1) if i in axes else slice(None) for i in range(3))
+    np.testing.assert_array_equal(mask, np.broadcast_to(mask[first], mask.shape))
+    np.testing.assert_array_equal(mask, eager)
+    assert set(np.unique(mask)) == {0, 2} or len(axes) == 3

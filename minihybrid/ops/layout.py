@@ -253,7 +253,7 @@ broadcast_to = strided(
 def _stretched_like(old, like, lhs_axes=None, rhs_axes=None):
     """The shape of `old` with some axes as long as some of `like`; else all of them."""
     if lhs_axes is None and rhs_axes is None:
-        return _stretched(old, like)
+        return stretched(old, like)
     if not lhs_axes or not rhs_axes or len(lhs_axes) != len(rhs_axes):
         raise AttrError(f"broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} "
                         "must name equally many axes")
@@ -261,7 +261,16 @@ def _stretched_like(old, like, lhs_axes=None, rhs_axes=None):
     for i, j in zip(lhs_axes, rhs_axes, strict=True):
         new[axis_of("broadcast_like", i, len(old))] = like[
             axis_of("broadcast_like", j, len(like))]
-    return _stretched(old, tuple(new))
+    return stretched(old, tuple(new))
+
+
+def _like_expand(specs, lhs, rhs, **a):
+    """For broadcast_to, 0 means to keep an axis: those that become empty go before."""
+    old, new = specs[0].shape, _stretched_like(specs[0].shape, specs[1].shape, **a)
+    for axis, n in enumerate(old):
+        if n != new[axis - len(old)] == 0:
+            lhs = slice_axis(lhs, axis=axis, begin=0, end=0)
+    return broadcast_to(lhs, shape=new)
 
 
 broadcast_like = register(
@@ -270,8 +279,7 @@ broadcast_like = register(
     infer=lambda specs, **a: (specs, [Spec(
         _stretched_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
         specs[0].dtype)]),
-    expand=lambda specs, lhs, rhs, **a: broadcast_to(
-        lhs, shape=_stretched_like(specs[0].shape, specs[1].shape, **a)),
+    expand=_like_expand,
     doc="Repeat axes of length 1 up to the shape of rhs, or only lhs_axes up to "
         "rhs_axes.")
 
