@@ -10,6 +10,7 @@ What is left out: computing a value again instead of keeping it.
 
 from minihybrid.graph import topological
 from minihybrid.op import HybridError
+from minihybrid.ops.elementwise import beside
 
 
 def gradient(heads, head_grads, wanted, value):
@@ -19,6 +20,8 @@ def gradient(heads, head_grads, wanted, value):
     value:   (node, index) -> the NDArray or Symbol that stands for it.
 
     An operator with several outputs gets a tuple, with `None` where nothing came back.
+    A gradient has the dtype of its value: that of whole numbers is cut to whole ones,
+    as in MXNet.
 
     In loops:   for each node, last to first:
                     for each input: grads[input] += node.op.grad(...)
@@ -33,6 +36,7 @@ def gradient(heads, head_grads, wanted, value):
             needed.add(node)
     grads = {}
     for ref, g in zip(heads, head_grads, strict=True):
+        g = beside(value(ref), g)
         grads[ref] = grads[ref] + g if ref in grads else g
     for node in reversed(order):
         refs = [(node, i) for i in range(node.n_outputs)]
@@ -46,9 +50,10 @@ def gradient(heads, head_grads, wanted, value):
         gs = [grads.get(r) for r in refs]
         g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
         inputs = [value(r) for r in node.inputs]
-        for ref, g_in in zip(node.inputs, node.op.grad(g, out, *inputs, **node.attrs),
-                             strict=True):
+        found = node.op.grad(g, out, *inputs, **node.attrs)
+        for ref, v, g_in in zip(node.inputs, inputs, found, strict=True):
             if g_in is not None and ref[0] in needed:
+                g_in = beside(v, g_in)
                 grads[ref] = grads[ref] + g_in if ref in grads else g_in
     return grads
 

@@ -43,7 +43,7 @@ class CompiledOp(Op):
         self.params = [name for name in variables if name not in set(self.given)]
         self.names, self.taped = self.given + self.params, taped
         self.wanted = [name for name in self.names if name in variables
-                       and variables[name].specs[0].dtype.kind == "f"
+                       and variables[name].specs[0].dtype.kind != "b"
                        and (taped is None or name in taped)
                        and name not in graph.states]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}

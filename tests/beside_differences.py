@@ -219,6 +219,15 @@ KNOWN = (
         whole, only_where(lambda a: abs(a) >= 2 ** 53)),
         "Whole numbers go through float64, which has 53 bits.",
         "Whole numbers are left as they are."),
+    Known(DTYPES, ("%", "mod", "broadcast_mod", "broadcast_modulo"), "value", both(
+        whole, only_where(lambda a, b: np.maximum(abs(a), abs(b)) >= 2 ** 53)),
+        "Remainders of whole numbers go through float64, which has 53 bits.",
+        "Here they are exact."),
+    Known(DTYPES, ("smooth_l1",), "value", both(
+        whole, lambda d: abs(attribute(d, "scalar")) < 1 and not d.theirs.any()),
+        "`smooth_l1` of whole numbers cuts the square of a `scalar` below 1 to 0, and "
+        "gives 0 for all.",
+        "Here the formula is computed, then cut off."),
     Known(DTYPES, ("arange",), "value", by(rows_of_whole_steps),
         "The step of an `arange` of whole numbers is cut off first.",
         "Here the numbers are computed, then cut off."),

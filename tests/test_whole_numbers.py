@@ -16,10 +16,10 @@ import numba
 import numpy as np
 import pytest
 from sampling import Case
-from test_ops_laws import FORMULAS, SIBLINGS, apply, assert_close
+from test_ops_laws import CASES, FORMULAS, SIBLINGS, apply, assert_close
 from test_standalone import answers, build, needs_cc
 
-from minihybrid import nd, simulated_gpu, sym
+from minihybrid import HybridError, autograd, function, nd, simulated_gpu, sym
 from minihybrid.codegen.c import c_file, weights_file
 from minihybrid.codegen.cpu import IMPORTS, functions
 from minihybrid.codegen.scalar import OPTIONS
@@ -245,3 +245,49 @@ def test_the_smallest_number_over_minus_one_does_not_end_the_process():
     assert ((x / y).asscalar(), (x % y).asscalar(), (x % -1).asscalar()) == \
         (-2**31, 0, 0)
     assert ((x / (y * 0)).asscalar(), (x % (y * 0)).asscalar()) == (0, 0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("behind", [lambda y: y.astype("float32"), lambda y: y.sqrt()],
+                         ids=["a cast", "sqrt"])
+def test_gradients_of_whole_numbers_are_whole(behind):
+    """What gives floats of whole numbers behind an operator hands whole ones back."""
+    tried, both = set(), 0
+    for i, case in enumerate(CASES):
+        def run(*x, case=case):
+            reader = type(x[0]) if x else NDArray
+            out = reader.interpret(case.op, [*x], case.op.normalize(dict(case.attrs)))
+            return behind(out[0] if isinstance(out, (tuple, list)) else out) * 1.5
+
+        x = [nd.array(a, dtype=a.dtype) for a in
+             case.arrays("int32", np.random.default_rng(0))]
+        found = []
+        forms = [run, function(run, target="numpy")][:1 + (i % 7 == 0)]
+        for form in forms:
+            for a in x:
+                a.attach_grad()
+            try:
+                with autograd.record():
+                    out = form(*x)
+            except HybridError:
+                continue  # an operator of floats
+            if out.node is not None:
+                out.backward()
+                found.append([a.grad.asnumpy().tolist() for a in x])
+                assert [a.grad.dtype for a in x] == [a.dtype for a in x], case
+                tried.add(case.op.name)
+        if len(found) == 2 and not case.op.random:
+            assert found[0] == found[1], case
+            both += 1
+    assert len(tried) > 250 and both > 100
+
+
+def test_a_float_function_of_whole_numbers_is_a_cast_and_the_function():
+    x = nd.array([1, 4, 9], dtype="int32")
+    for f in (nd.sqrt, lambda v: nd.sqrt(v.astype("float32"))):
+        for run in (f, function(f, target="numpy")):
+            x.attach_grad()
+            with autograd.record():
+                y = run(x)
+            y.backward(nd.array([10, 10, 10]))
+            assert x.grad.asnumpy().tolist() == [5, 2, 1]

@@ -67,7 +67,7 @@ class Builder:
         """The value of a part of the expression."""
         add, build = self.draft.add, self.build
         match tree:
-            case ast.Name(id="NAN" | "INF" as name):
+            case ast.Name(id="NAN" | "INF" | "nan" | "inf" as name):
                 return np.asarray(float(name), self.dtype)
             case ast.Name(id=name):
                 return self.given[name]

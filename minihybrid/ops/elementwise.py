@@ -219,7 +219,9 @@ def _power_by_base(g, y, a, b):
 def _power_by_exponent(g, y, a, b):
     """y log(a); 0 where y is 0, also where the logarithm is infinite."""
     if hasattr(a, "level"):
-        return g * choose(y, y * log(a), zeros_like(y))
+        rate = log(a)
+        g, y = beside(rate, g), beside(rate, y)
+        return g * choose(y, y * rate, zeros_like(y))
     rate = math.log(a) if a > 0 else -math.inf if a == 0 else math.nan
     return g * choose(y, y * rate, zeros_like(y))
 
@@ -282,11 +284,14 @@ def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None, who
 
 
 def beside(out, a):
-    """The input in the dtype of what was made of it: a gradient has formulas of both.
-    """
-    kind = out.spec.dtype if out.level else out.data.dtype
-    old = a.spec.dtype if a.level else a.data.dtype
-    return a if kind == old else a.astype(kind)
+    """An array in the dtype of another: a gradient has formulas of both."""
+    kind = dtype_of(out)
+    return a if kind == dtype_of(a) else a.astype(kind)
+
+
+def dtype_of(a):
+    """The dtype of an array or of a symbol with a shape."""
+    return a.spec.dtype if a.level else a.data.dtype
 
 
 ITSELF = "{a}", np.copy  # what rounding does to whole numbers
@@ -394,6 +399,13 @@ def _clip_eager(data, *, a_min, a_max):
     return np.clip(data, a_min, a_max).astype(data.dtype, copy=False)
 
 
+def _clip_grad(g, out, a, a_min, a_max):
+    kind = dtype_of(a)
+    if kind.kind != "f":
+        a_min, a_max = held(a_min, kind), held(a_max, kind)
+    return (g * (a >= a_min) * (a <= a_max),)
+
+
 def _clip_expr(a_min, a_max):
     low, high = literal(a_min), literal(a_max)
     return f"{low} if {{a}} < {low} else ({high} if {{a}} > {high} else {{a}})"
@@ -408,7 +420,7 @@ clip = register(
     expr=_clip_expr,
     whole=lambda dtype, a_min, a_max: _clip_expr(held(a_min, dtype),
                                                  held(a_max, dtype)),
-    grad=lambda g, out, a, a_min, a_max: (g * (a >= a_min) * (a <= a_max),),
+    grad=_clip_grad,
     doc="a, but not below a_min and not above a_max.",
 )
 

@@ -19,7 +19,7 @@ from minihybrid.op import (
     number,
     register,
 )
-from minihybrid.ops.elementwise import exp, log, where
+from minihybrid.ops.elementwise import beside, exp, log, where
 from minihybrid.ops.gpulinalg import cholesky_gpu, inverse_gpu, slogdet_gpu
 from minihybrid.ops.layout import arange, expand_dims, made, reshape, swapaxes
 from minihybrid.ops.loops import T, add_up, each, loops, store
@@ -227,6 +227,7 @@ def _entry(batch, r, c, n, transpose):
 
 
 def _solve_grad(g, out, a, b, lower, transpose):
+    a = beside(out, a)
     db = solve(a, g, lower=lower, transpose=not transpose)
     da = product(out, db, transpose_b=True) if transpose else \
         product(db, out, transpose_b=True)

@@ -40,7 +40,7 @@ def _gradients(graph, wanted, present=None):
     names = {n.name: n for n in graph.variables}
     chosen = range(len(graph.outputs)) if present is None else present
     dtypes = [n.specs[j].dtype for n, j in graph.outputs]
-    chosen = [i for i in chosen if dtypes[i].kind == "f"]  # others have no gradient
+    chosen = [i for i in chosen if dtypes[i].kind != "b"]  # bools have no gradient
     with tracing(Trace(lower=True)) as trace, NameManager():
         trace.nodes += graph.nodes
         trace.known.update(graph.nodes)
