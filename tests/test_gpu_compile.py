@@ -18,6 +18,8 @@ from gpu_texts import PROMISED
 from minihybrid.codegen.cuda import build
 from minihybrid.op import HybridError
 
+pytestmark = pytest.mark.elsewhere
+
 
 def broken(found, capability, **wanted):
     """What a kernel does not keep: spills, and the figures that it promised."""
@@ -41,7 +43,6 @@ def tried(function, environment, *args, **variables):
         pytest.skip(f"no kernel was compiled: the environment '{environment}' {reason}")
 
 
-@pytest.mark.elsewhere
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_kernels_by_hand_keep_their_promises(environment):
     promised = {text: (name, figures) for name, (text, figures) in PROMISED.items()}
@@ -53,7 +54,6 @@ def test_kernels_by_hand_keep_their_promises(environment):
     assert wrong == {}
 
 
-@pytest.mark.elsewhere
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_kernels_of_nets_compile(environment):
     """No hidden float64, no spilled register, nothing in local memory."""
@@ -115,7 +115,6 @@ def driver(tmp_path_factory):
     return folder
 
 
-@pytest.mark.elsewhere
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
     """Through the real bindings: kernels, graphs, and graphs with other arguments."""

@@ -71,7 +71,12 @@ def answers(dtype, cases):
 
 
 def has_holes(case):
-    """Whether it is, or has, the gradient of a convolution with a stride."""
+    """Whether it is, or has, the gradient of a convolution with a stride.
+
+    Or whether it cuts NaN to a whole number, which each processor does in its own way.
+    """
+    if case.op.name == "amp_cast" and case.attrs["dtype"] == "int32":
+        return True
     return case.op.name in HOLES and (
         max(case.attrs.get("stride", (1,))) > 1 or "scale" in case.attrs)
 
