@@ -69,6 +69,7 @@ def test_an_operator_hook_sees_what_each_operator_gives(monitor_all):
 
 
 def test_an_operator_hook_does_not_change_the_gradient():
+    nd.random.seed(0)
     net, x = two_layers(), nd.random.normal(shape=(2, 4))
     net.initialize(init.Normal(1))
     net.hybridize()
@@ -79,7 +80,7 @@ def test_an_operator_hook_does_not_change_the_gradient():
         grads.append([p.grad().asnumpy() for p in net.collect_params().values()])
         net.register_op_hook(lambda *what: None)
     for a, b in zip(*grads, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6)
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)  # of sums that cancel
 
 
 def test_the_gradients_of_a_parameter_are_listed():
