@@ -192,19 +192,22 @@ def _solve_lengths(a, b, out, lower, transpose):
     return b.size // max(n * m, 1), n, m, lower != transpose, transpose
 
 
+def _solve_one(a, b, out, batch, r, j, n, m, forwards, transpose):
+    """Row r of column j, once those before it are known."""
+    total = T(b[(batch * n + r) * m + j])
+    for c in range(0 if forwards else r + 1, r if forwards else n):
+        total -= T(a[_entry(batch, r, c, n, transpose)]) * out[(batch * n + c) * m + j]
+    return total / T(a[_entry(batch, r, r, n, transpose)])
+
+
 @loops(_solve_lengths)
 def _solve_cpu(a, b, out, count, n, m, forwards, transpose):
-    """Row after row: what is known of it goes off, and its diagonal is divided by."""
     for batch in range(count):
         for step in range(n):
             r = step if forwards else n - 1 - step
             for j in range(m):
-                total = T(b[(batch * n + r) * m + j])
-                for c in range(0 if forwards else r + 1, r if forwards else n):
-                    total -= T(a[_entry(batch, r, c, n, transpose)]) * \
-                        out[(batch * n + c) * m + j]
-                out[(batch * n + r) * m + j] = total / \
-                    T(a[_entry(batch, r, r, n, transpose)])
+                x = _solve_one(a, b, out, batch, r, j, n, m, forwards, transpose)
+                out[(batch * n + r) * m + j] = x
 
 
 @loops(_solve_lengths)
@@ -213,12 +216,8 @@ def _solve_gpu(a, b, out, count, n, m, forwards, transpose):
     for batch, j in each(count, m):
         for step in range(n):
             r = step if forwards else n - 1 - step
-            total = T(b[(batch * n + r) * m + j])
-            for c in range(0 if forwards else r + 1, r if forwards else n):
-                total -= T(a[_entry(batch, r, c, n, transpose)]) * \
-                    out[(batch * n + c) * m + j]
-            out[(batch * n + r) * m + j] = total / \
-                T(a[_entry(batch, r, r, n, transpose)])
+            x = _solve_one(a, b, out, batch, r, j, n, m, forwards, transpose)
+            out[(batch * n + r) * m + j] = x
 
 
 def _entry(batch, r, c, n, transpose):
