@@ -315,9 +315,10 @@ def scatter_nd(d, op):
 def one_hot(d, op):
     depth = d.rng.randint(1, 5)
     more = {"on_value": float(d.scalar())} if d.flag(0.3) else {}
-    return [d.index(d.shape(d.rng.choice((1, 2))), depth + 1)], {
-        "depth": depth, **more, **({"dtype": d.rng.choice(("float32", "int32"))}
-                                   if d.flag(0.3) else {})}
+    if d.flag(0.3):
+        whole = math.isfinite(more.get("on_value", 1)) and d.flag()
+        more["dtype"] = "int32" if whole else "float32"
+    return [d.index(d.shape(d.rng.choice((1, 2))), depth + 1)], {"depth": depth, **more}
 
 
 @rule("Embedding")

@@ -150,6 +150,8 @@ def run(F, program, values, before=None, after=None):
     for step in program.steps:
         given = [values[i] for i in step.inputs]
         outs = apply(F, step, before(step, given) if before else given)
+        if program.world == "np" and not given:  # F.zeros makes an array of mx.nd
+            outs = [out.as_np_ndarray() for out in outs]
         values += after(step, outs) if after else outs
     return [values[i] for i in program.outputs]
 

@@ -378,6 +378,19 @@ def test_an_array_says_what_it_cannot(ask, message):
         ask(nd.ones((2, 3)))
 
 
+@pytest.mark.parametrize("ask, message", [
+    (lambda: nd.full((2,), 300, dtype="uint8"), "full: 300.0 does not fit into uint8"),
+    (lambda: nd.arange(0, 200, dtype="int8"), "arange: 199.0 does not fit into int8"),
+    (lambda: nd.one_hot(nd.ones(1), 3, on_value=float("inf"), dtype="int32"),
+     "one_hot: inf does not fit into int32"),
+    (lambda: nd.one_hot(nd.ones(1), 3, off_value=-129, dtype="int8"),
+     "one_hot: -129.0 does not fit into int8"),
+])
+def test_a_number_that_a_dtype_cannot_hold(ask, message):
+    with pytest.raises(mx.HybridError, match=re.escape(message) + ", which holds"):
+        ask()
+
+
 def test_in_place_with_another_shape():
     x = nd.ones((1, 3))
     with pytest.raises(

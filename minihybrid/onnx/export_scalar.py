@@ -27,7 +27,7 @@ FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "C
              "whole_div": "Div", "whole_mod": "Mod", "whole_power": "Pow"}
 # Expressions for which ONNX has one operator of all inputs.
 IDIOMS = {"T(0) if {a} <= 0 else {a}": "Relu", "T(1) / T({a})": "Reciprocal",
-          "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})": "Sign",
+          "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))": "Sign",
           "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))": "Softplus",
           "{a} if {a} >= {b} or {a} != {a} else {b}": "Max",
           "{a} if {a} <= {b} or {a} != {a} else {b}": "Min"}

@@ -372,7 +372,7 @@ softsign = unary("softsign", _softsign_eager, "T({a}) / (T(1) + abs(T({a})))",
                  lambda g, y, a: g / square(abs_(a) + 1.0), "y = a / (1 + |a|).")
 abs_ = unary("abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a),
              "The absolute value.", floats=False)
-sign = unary("sign", np.sign, "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a})",
+sign = unary("sign", np.sign, "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))",
              lambda g, y, a: None, "-1, 0 or 1; NaN stays NaN.", floats=False,
              bools=False)
 negative = unary("negative", np.negative, "-{a}", lambda g, y, a: -g, "y = -a.",

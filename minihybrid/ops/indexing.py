@@ -11,6 +11,7 @@ What is left out: results whose shape depends on values.
 
 import numpy as np
 
+from minihybrid.given import holds
 from minihybrid.op import (
     REQUIRED,
     ShapeError,
@@ -497,6 +498,13 @@ def _one_hot_cpu(indices, out, n, depth, on_value, off_value):
               T(on_value) if c == int(indices[i]) else T(off_value))
 
 
+def _one_hot_rule(old, depth, on_value, off_value, dtype):
+    dtype = dtype or np.dtype("float32")
+    for value in (on_value, off_value):
+        holds("one_hot", value, dtype)
+    return Spec((*old, max(depth, 0)), dtype)
+
+
 one_hot = register(
     "one_hot",
     inputs=("indices",),
@@ -509,8 +517,7 @@ one_hot = register(
         "off_value": (number, 0.0),
         "dtype": (dtype, np.dtype("float32")),
     },
-    infer=forward(lambda old, depth, dtype, **_: Spec(
-        (*old, max(depth, 0)), dtype or np.dtype("float32"))),
+    infer=forward(_one_hot_rule),
     grad=lambda g, out, indices, **_: (None,),
     doc="A line of `depth` numbers for each index: on at the index, off elsewhere.",
 )
