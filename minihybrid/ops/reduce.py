@@ -345,11 +345,15 @@ def _norm_of_any(data, gone, keepdims):
 
 
 def _norm_lower(specs, data, ord, axis, out_dtype, keepdims):
-    """One loop for all numbers: their squares are added up as they are, and times two
-    powers of two, one of which suits numbers whose own squares are too large or small.
+    """The squares of numbers of 16 or 32 bits all fit into floats of twice the bits.
+
+    Those of float64 are added up as they are, and times two powers of two, one of which
+    suits numbers whose own squares are too large or too small: in one loop.
     """
     kind = _norm_dtype(specs[0].dtype, out_dtype)
     wide = _norm_wide(kind, ord)
+    if ord == 2 and wide == np.float32:
+        wide = np.dtype("float64" if specs[0].dtype.itemsize >= 4 else "float32")
     data = data if specs[0].dtype == wide else cast(data, dtype=wide)
 
     def root(scale):
@@ -360,11 +364,10 @@ def _norm_lower(specs, data, ord, axis, out_dtype, keepdims):
 
     if ord == 1:
         out = added(abs_(data))
-    elif specs[0].dtype.itemsize < 4:  # whose squares are numbers of 32 bits
+    elif specs[0].dtype != np.float64:
         out = sqrt(added(square(data)))
     else:
-        info, squares = np.finfo(wide), added(square(data))
-        scale = 2.0 ** (info.maxexp * 3 // 4)
+        squares, scale = added(square(data)), 2.0 ** (np.finfo(wide).maxexp * 3 // 4)
         least = _least_sum(math.prod(specs[0].shape), wide)
         out = choose(squares > least, sqrt(squares), root(scale))
         out = choose(squares == np.inf, root(1 / scale), out)
