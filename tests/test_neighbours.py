@@ -19,7 +19,7 @@ from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.device import device_of
 from minihybrid.devicearray import placed
 from minihybrid.nd import NDArray
-from minihybrid.op import OPS, Spec
+from minihybrid.op import OPS, HybridError, Spec
 from minihybrid.plan import Plan
 from minihybrid.sym import trace
 from minihybrid.tracing import direct
@@ -85,12 +85,34 @@ def has_numbers(x):
     return np.dtype(x.dtype).kind == "f" and x.shape and 0 not in x.shape
 
 
+def read_once(y):
+    return [OPS["_maximum_scalar"](y, scalar=3)]
+
+
+def read_often(y):
+    return [y, OPS["relu"](y), OPS["Cast"](y, dtype="int64")]
+
+
+def before_whole(case, behind, values):
+    """The outputs of an operator of whole numbers, as others read them."""
+    return [out for y in apply(case, values)
+            for out in (behind(y) if kind_of(y) in "iu" else [y])]
+
+
+def kind_of(x):
+    return np.dtype(x.dtype).kind
+
+
 class Company:
     """Cases with all their neighbours as outputs of one graph."""
 
     def __init__(self, cases):
         rng, self.cases = np.random.default_rng(0), cases
         self.values = [case.arrays("float32", rng) for case in cases for _ in PAIRS]
+        self.trace()
+
+    def trace(self):
+        """The graph of all values."""
         self.given = {f"x{i}_{j}": a for i, row in enumerate(self.values)
                       for j, a in enumerate(row)}
         specs = {name: Spec(a.shape, a.dtype) for name, a in self.given.items()}
@@ -120,6 +142,44 @@ class Company:
             assert plan.target == target, plan.target_note
         nd.random.seed(7)
         return map(np.asarray, plan(arrays, plan.bind([])))
+
+
+class Whole(Company):
+    """The same of whole numbers up to the ends of their dtype."""
+
+    def __init__(self, cases, dtype, behind):
+        self.cases, self.values, self.behind = [], [], behind
+        for case in cases:
+            if (values := whole_values(case, dtype, behind)) is not None:
+                self.cases.append(case)
+                self.values.append(values)
+        self.given = {}
+        if self.cases:
+            self.trace()
+
+    def run(self, *values):
+        """The outputs of each case, by arrays or symbols."""
+        values = iter(values)
+        with direct():
+            return [before_whole(case, self.behind, [next(values) for _ in row])
+                    for case, row in zip(self.cases, self.values, strict=True)]
+
+
+def whole_values(case, dtype, behind):
+    """Numbers up to the ends of the dtype, or if there are places among them, those of
+    the sample; `None` if eager arrays refuse both, or if floats come of them.
+    """
+    rng = np.random.default_rng(0)
+    given, ends = case.arrays(dtype, rng), np.iinfo(dtype)
+    wide = [rng.integers(ends.min, ends.max, a.shape, a.dtype, endpoint=True)
+            if a.dtype == ends.dtype else a for a in given]
+    for values in (wide, given):
+        try:
+            outs = before_whole(case, behind, list(map(NDArray, values)))
+        except HybridError:
+            continue
+        return values if any(kind_of(out) in "iu" for out in outs) else None
+    return None
 
 
 def answers(target, cases):
@@ -161,6 +221,27 @@ def samples(has_loops):
     found = [op for op in FIRST_OF if op not in SIBLINGS and bool(
         op.cpu or op.reduce or op.strides) == has_loops]
     return [c for op in found for c in cases_of(op)[:2 if op.cpu else 1]]
+
+
+@pytest.mark.parametrize("target, dtype, has_loops, least", [
+    (plain, "int8", True, 35), (plain, "int8", False, 100), (gpu, "int8", True, 35),
+    (plain, "int32", True, 35)])
+def test_what_stands_behind_whole_numbers_reads_what_their_dtype_keeps(
+        target, dtype, has_loops, least):
+    """720 is -48 in int8 also where sums and products have 64 bits on the way."""
+    tried = set()
+    for part, behind in itertools.product(batches(samples(has_loops), 30),
+                                          (read_once, read_often)):
+        company = Whole(part, dtype, behind)
+        tried |= {case.op for case in company.cases}
+        with plain_target():
+            got = company.by_plan(target()) if company.cases else iter(())
+        for case, row in zip(company.cases, company.eager(), strict=True):
+            for wanted in row:
+                one = next(got)
+                assert one.dtype == wanted.dtype
+                np.testing.assert_array_equal(one, wanted, str(case))
+    assert len(tried) >= least, len(tried)
 
 
 @pytest.mark.parametrize("target, cases", [

@@ -166,7 +166,7 @@ class GpuRows(RowWriter):
                  and n in self.live_nodes]
         for node in nodes:
             if node.op.reduce:
-                self.known[node, 0] = self.known[node]
+                self.known[node, 0] = self.kept_of(node, self.known[node])
                 continue
             self.read_once([node])
             values = dict(self.known)

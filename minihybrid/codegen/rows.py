@@ -173,6 +173,17 @@ class RowWriter:
         """The text of a reduction's result so far, with one element more."""
         return node.op.reduce.combine.format(a=x, acc=acc)
 
+    def kept_of(self, node, acc):
+        """The name of a result: whole numbers are added up in 64 bits."""
+        dtype = node.specs[0].dtype
+        if dtype.kind in "iu":
+            acc = self.k.translate(f"T({acc})", dtype)
+        if acc.isidentifier():
+            return acc
+        name = self.k.name("v")
+        self.k(f"{name} = {acc}")
+        return name
+
 
 class RowLoops(RowWriter):
     """Writes the kernel of reductions along the axes of one frame."""
@@ -326,11 +337,7 @@ class RowLoops(RowWriter):
             acc = f"unrank({acc})"
         elif self.is_free(node):  # in C it has more digits
             acc = self.k.translate(f"T({acc})", node.specs[0].dtype)
-        if not acc.isidentifier():
-            name = self.k.name("v")
-            self.k(f"{name} = {acc}")
-            return name
-        return acc
+        return self.kept_of(node, acc)
 
 
 def cut(lengths, most):

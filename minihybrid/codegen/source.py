@@ -293,8 +293,10 @@ class Kernel:
             return self(f"{out}[{index}] = {value}")
         self.stored = True
         values = {(self.core, 0): self.name("v")}
+        shape, dtype = self.core.specs[0]
+        if dtype.kind in "iu":  # in a kernel, sums of whole numbers have 64 bits
+            value = self.translate(f"T({value})", dtype)
         self(f"{values[self.core, 0]} = {value}")
-        shape = self.core.specs[0].shape
 
         def load(ref, node):
             buf = self.ins[ref]

@@ -119,8 +119,9 @@ def _divided(data, count, g):
 
 
 def _sum_eager(data, *, count, **g):
-    total = sum(_seen(data, **g))
-    return _divided(total, count, g)
+    small = data.dtype.kind in "iu" and data.dtype.itemsize < 8  # their sums are not
+    total = sum(_seen(data.astype(np.int64) if small else data, **g))
+    return _divided(total, count, g).astype(data.dtype, copy=False)
 
 
 def _unsum_eager(grad, *, count, **g):
@@ -275,6 +276,18 @@ def _lead(buf):
     return buf.shape[0] * buf.shape[1]
 
 
+def _mean(k, windows, count, total):
+    """The text of a window's sum, divided by how many numbers it has.
+
+    Whole numbers are divided as floats: their own dtype may not hold so large a number.
+    """
+    number = _count(k, windows, count)
+    if number is None:
+        return total
+    return f"T({total} / T({number}))" if k.dtype.kind == "f" else \
+        f"T({total} / {number})"
+
+
 def _count(k, windows, count):
     """The text of the number that a window's sum is divided by."""
     if count == "none":
@@ -296,8 +309,7 @@ def _sum_cpu(k, data, out, *, count, **g):
     def body():
         k("total = T(0)")
         windows.taps(lambda place: k(f"total += {data}[{place}]"))
-        number = _count(k, windows, count)
-        k.store("to", "total" if number is None else f"T(total / T({number}))")
+        k.store("to", _mean(k, windows, count, "total"))
     windows.each(body)
 
 
@@ -306,8 +318,7 @@ def _unsum_cpu(k, grad, out, *, count, **g):
     zero(k, out, out.size)
 
     def body():
-        number = _count(k, windows, count)
-        k(f"v = {grad}[to]" if number is None else f"v = T({grad}[to] / T({number}))")
+        k(f"v = {_mean(k, windows, count, f'{grad}[to]')}")
         windows.taps(lambda place: k(f"{out}[{place}] += v"))
     windows.each(body, apart=False)
 
@@ -316,9 +327,7 @@ def _unsum_gpu(k, grad, out, *, count, **g):
     windows = Windows(k, _lead(grad), **g)
 
     def body():
-        number = _count(k, windows, count)
-        k(f"total += {grad}[to]" if number is None else
-          f"total += T({grad}[to] / T({number}))")
+        k(f"total += {_mean(k, windows, count, f'{grad}[to]')}")
     over_windows(windows, body)
 
 
