@@ -24,7 +24,7 @@ FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "C
              "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
              "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
              "abs": "Abs", "power": "Pow", "min": "Min", "max": "Max",
-             "whole_div": "Div", "whole_mod": "Mod", "whole_power": "Pow"}
+             "whole_div": "Div", "whole_mod": "Mod"}
 # Expressions for which ONNX has one operator of all inputs.
 IDIOMS = {"T(0) if {a} <= 0 else {a}": "Relu", "T(1) / T({a})": "Reciprocal",
           "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))": "Sign",
@@ -132,7 +132,7 @@ class Builder:
         if name not in COMPOSED:
             self.draft.refuse(f"ONNX has no function '{name}'; compute this part "
                               "outside of the net")
-        if name != "mod":  # these leave the whole numbers
+        if name not in ("mod", "whole_power"):  # these leave the whole numbers
             wide = np.dtype("f4" if name == "atan2" else "f8")  # as ONNX Runtime can
             args = [v if v.dtype.kind == "f" == self.dtype.kind else
                     self.draft.cast(v, wide) for v in args]
@@ -169,6 +169,15 @@ def _mod(m, a, b):
     other = m.test("Less", m.Mul(m.Sign(rest), m.Sign(b)), 0)
     none = m.test("Equal", rest, 0)
     return m.choose(none, m.Mul(m.Sign(b), 0), m.choose(other, m.Add(rest, b), rest))
+
+
+def _whole_power(m, a, b):
+    """0 to a negative power is 0, of which ONNX Runtime makes the smallest number."""
+    out = m.Pow(a, b)
+    if isinstance(b, np.ndarray) and (b >= 0).all():
+        return out
+    none = m.draft.add("And", m.test("Equal", a, 0), m.test("Less", b, 0), dtype=bool)
+    return m.choose(none, np.zeros((), out.dtype), out)
 
 
 def _below(m, a):
@@ -220,4 +229,5 @@ COMPOSED = {
     "log2": lambda m, a: m.Div(m.Log(a), math.log(2)),
     "log10": lambda m, a: m.Div(m.Log(a), math.log(10)),
     "cbrt": _cbrt, "mod": _mod, "atan2": _atan2, "hypot": _hypot,
+    "whole_power": _whole_power,
 }

@@ -29,7 +29,7 @@ def plain(name):
 
 # -- two inputs ------------------------------------------------------------------------
 def single(call, i):
-    """An input that is one constant number, as a `float`; else `None`.
+    """An input that is one constant number; else `None`.
 
     Weights with axes stay arrays, so that they can be trained.
     """
@@ -38,7 +38,7 @@ def single(call, i):
     if array is None or array.size != 1 or other.arrays is not None or (
             array.ndim and (value.trained or array.ndim > call.ndim(1 - i))):
         return None
-    return float(array.ravel()[0])
+    return array.item()
 
 
 def binary(name, scalar, reverse=None):
@@ -59,7 +59,7 @@ _raised = binary("broadcast_power", "_power_scalar", "_rpower_scalar")
 
 def _pow(call):
     same = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
-    name = same.get(single(call, 1))
+    name = same.get(single(call, 1)) if call.dtype(0).kind == "f" else None
     return OPS[name](call.sym(0), name=label(call)) if name else _raised(call)
 
 
