@@ -119,6 +119,9 @@ def by_runtime(net, program):
     if any(v.dtype.kind in "iu" and v.dtype != np.int32 and v.dtype != np.int64
            for v in values_of(program)):
         raise Refused("runtime: small whole numbers")
+    if any("argm" in step.op for step in program.steps) and \
+            not all(v.size for v in values_of(program)):
+        raise Refused("runtime: it leaves a place of none with one axis too many")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     with folder() as home:

@@ -226,6 +226,7 @@ FORMS = {  # one way to write it, and the constants beside x; in each opset that
     "upsample by an attribute": (node("Upsample", "x", scales=[1., 1., 2., 2.]), {}),
     "dropout": (node("Dropout", "x", ratio=0.3), {}),
     "flatten": (node("Flatten", "x", axis=2), {}),
+    "flatten all": (node("Flatten", "x", axis=4), {}),
     "slope": (node("PRelu", "x,s"), {"s": np.float32([[[0.1]], [[0.2]], [[0.3]]])}),
     "batch norm": (node("BatchNormalization", "x,a,b,c,d", epsilon=0.1), {
         k: np.float32([1, 2, 3]) for k in "abcd"}),

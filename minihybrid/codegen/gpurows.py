@@ -120,11 +120,8 @@ class GpuRows(RowWriter):
         if not conditions:
             yield
             return
-        before = len(self.k.lines)
         with self.k.block(f"if {' and '.join(conditions)}:"):
             yield
-        if len(self.k.lines) == before + 1:  # nothing
-            self.k.lines.pop()
 
     def present(self, here):
         """What threads do whose row is there: the last block may have some without.

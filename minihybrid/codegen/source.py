@@ -137,11 +137,17 @@ class Kernel:
 
     @contextmanager
     def block(self, header):
-        """Indent what is written inside this `with` block under a header."""
+        """Indent what is written inside this `with` block under a header.
+
+        Without any lines, as where a loop inside has no turns, there is no header.
+        """
         self(header)
+        before = len(self.lines)
         self.depth += 1
         yield
         self.depth -= 1
+        if len(self.lines) == before:
+            self.lines.pop()
 
     @contextmanager
     def loop(self, name, stop, start=0, step=1):

@@ -17,11 +17,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
 from collections import Counter
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
@@ -154,12 +156,16 @@ def _pytest(folder, args, kernels):
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0",
                         "PYTHONDONTWRITEBYTECODE": "1",
                         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    run = subprocess.Popen([*command, *args], cwd=folder, env=env,
+                           stdout=subprocess.DEVNULL, start_new_session=True)
     try:
-        return subprocess.run([*command, *args], cwd=folder, env=env,
-                              stdout=subprocess.DEVNULL,
-                              timeout=TIMEOUT_S if "-x" in args else None).returncode
+        return run.wait(TIMEOUT_S if "-x" in args else None)
     except subprocess.TimeoutExpired:
         return "no answer: it hangs"
+    finally:  # a mutant's compilers may go on for ever
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
 
 
 def judged():
@@ -199,7 +205,8 @@ def main():
                     print(f"{killer or 'LIVES'}: {mutant}", flush=True)
                 print(f"{room}: {dict(score)}", file=sys.stderr, flush=True)
             scores[room] = score
-            if wrong := failed(folder, sorted(killers), kernels_of(given.watch)):
+            if killers and (wrong := failed(folder, sorted(killers),
+                                            kernels_of(given.watch))):
                 raise SystemExit(f"these fail without a mutant, too: {wrong}")
     print(f"\nseed {given.seed}\n{'room':18}{'mutants':>8}{'same':>6}{'killed':>8}"
           f"{'live':>6}{'score':>8}")
