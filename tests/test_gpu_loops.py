@@ -12,6 +12,7 @@ from samples import UNIQUE, cases_of
 from test_ops_laws import Program as Traced
 
 from minihybrid import simulated_gpu
+from minihybrid.codegen import gpukernel
 from minihybrid.codegen.gpukernel import GpuKernel
 from minihybrid.device import device_of
 from minihybrid.devicearray import placed
@@ -221,3 +222,26 @@ def test_threads_share_the_work(op):
             if node.op is op and node.specs[0].size and op.name not in FEW:
                 for text, _, block in GpuKernel(node).texts("k"):
                     assert math.prod(block) > 1, f"{case}:\n{text}"
+
+
+# -- very many elements: four neighbours a thread --------------------------------------
+@pytest.mark.parametrize("shape, other, kind, is_wide", [
+    ((4, 300), (1, 1), "float32", True), ((4, 301), (1, 1), "float32", True),
+    ((3, 301), (1, 1), "float32", False),   # no whole number of fours
+    ((4, 300), (4, 1), "float32", False),   # a number for each row
+    ((4, 300), (1, 1), "float64", False),   # of 64 bits
+    ((4, 256), (1, 1), "float32", False),   # too few
+])
+def test_very_many_elements_are_computed_by_fours(shape, other, kind, is_wide,
+                                                  monkeypatch):
+    assert gpukernel.WIDE_FROM == 1 << 18  # fewer would not keep a GPU busy
+    monkeypatch.setattr(gpukernel, "WIDE_FROM", 1025)
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(s).astype(kind) for s in (shape, shape, other))
+
+    plan, got, graph = on_gpu(
+        lambda a, b, c: apply("tanh", apply("broadcast_mul", a, c) + b), a, b, c)
+    wanted = graph.evaluate({"x0": a, "x1": b, "x2": c}, 0)
+    np.testing.assert_allclose(got[0], wanted[0], 1e-6, 1e-6)
+    counts = [plan.source.count(word) for word in ("load4(", "store4(")]
+    assert (plan.n_kernels, counts) == (1, [2, 1] if is_wide else [0, 0])

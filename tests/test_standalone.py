@@ -15,7 +15,7 @@ from minihybrid import autograd, gluon, nd
 from minihybrid.codegen.alone import alone
 from minihybrid.codegen.c import c_file, weights_file
 from minihybrid.codegen.c_kernels import Function as CFunction
-from minihybrid.codegen.c_values import common
+from minihybrid.codegen.c_values import common, literal
 from minihybrid.codegen.excerpt import Excerpt, name_of
 from minihybrid.codegen.numpy import Function
 from minihybrid.gluon import nn
@@ -394,6 +394,38 @@ def test_types_are_those_of_numba():
         for b, right in numba_s.items():
             found = context.resolve_function_type(operator.add, (left, right), {})
             assert common(a, b) == str(found.return_type), (a, b)
+
+
+@pytest.mark.parametrize("python, in_c", [
+    ("min(i - 5, 3) % 4", "mod_int64(min_int64(i - 5, 3), 4)"),  # may be negative
+    ("max(i - 5, 3) % 4", "max_int64(i - 5, 3) % 4"),            # is not
+    ("min(i, 3) % 4", "min_int64(i, 3) % 4"),
+    ("(i - 5) // 3", "div_int64(i - 5, 3)"),
+    ("i // 3", "i / 3"),
+    ("a[i] & 1", "a[i] & 1"),
+    ("a[i] & a[0]", "a[i] & a[0]"),
+    ("(a[i] > 1) & True", "(int64_t) (a[i] > 1)"),
+    ("a[i] * i", "wrap_mul(a[i], i)"),                           # may overflow
+    ("i * 3 + 1", "i * 3 + 1"),
+    ("int64(float32(INF))", "whole_int64((float) INFINITY)"),
+    ("int64(float32(-INF))", "whole_int64((float) (-INFINITY))"),
+    ("int64(float32(NAN))", "whole_int64((float) NAN)"),
+    ("int64(f[0] * 1e40)", "whole_int64(f[0] * 1e+40)"),
+    ("a[i] - 7 - i", "wrap_sub(wrap_sub(a[i], 7), i)"),
+])
+def test_python_keeps_its_meaning_in_c(python, in_c):
+    text = ("@kernel(int64[::1], float32[::1], int64[::1])\ndef k(a, f, out):\n"
+            f"    for i in range(8):\n        out[i] = {python}\n")
+    lines = map(str.strip, CFunction(text, "k0").text.splitlines())
+    assert [f"out[i] = {in_c};"] == [line for line in lines if line[:6] == "out[i]"]
+
+
+@pytest.mark.parametrize("number, kind, text", [
+    (np.inf, "float32", "INFINITY"), (-np.inf, "float64", "-INFINITY"),
+    (np.nan, "float32", "NAN"), (1.0, "float32", "1.0f"), (1e300, "float64", "1e+300"),
+    (-2**63, "int64", "INT64_MIN"), (3, "uint8", "3u"), (True, "bool", "true")])
+def test_a_number_in_c(number, kind, text):
+    assert literal(number, kind).text == text
 
 
 def test_python_that_no_kernel_has_is_refused():
