@@ -20,6 +20,7 @@ from minihybrid.device import device_of
 from minihybrid.devicearray import placed
 from minihybrid.nd import NDArray
 from minihybrid.op import OPS, HybridError, Spec
+from minihybrid.ops.whole import limits
 from minihybrid.plan import Plan
 from minihybrid.sym import trace
 from minihybrid.tracing import direct
@@ -86,17 +87,18 @@ def has_numbers(x):
 
 
 def read_once(y):
-    return [OPS["_maximum_scalar"](y, scalar=3)]
+    name = "_minus_scalar" if kind_of(y) == "b" else "_maximum_scalar"
+    return [OPS[name](y, scalar=3)]
 
 
 def read_often(y):
-    return [y, OPS["relu"](y), OPS["Cast"](y, dtype="int64")]
+    return [y, *[OPS["relu"](y)] * (kind_of(y) != "b"), OPS["Cast"](y, dtype="int64")]
 
 
 def before_whole(case, behind, values):
     """The outputs of an operator of whole numbers, as others read them."""
     return [out for y in apply(case, values)
-            for out in (behind(y) if kind_of(y) in "iu" else [y])]
+            for out in (behind(y) if kind_of(y) in "iub" else [y])]
 
 
 def kind_of(x):
@@ -170,15 +172,15 @@ def whole_values(case, dtype, behind):
     the sample; `None` if eager arrays refuse both, or if floats come of them.
     """
     rng = np.random.default_rng(0)
-    given, ends = case.arrays(dtype, rng), np.iinfo(dtype)
-    wide = [rng.integers(ends.min, ends.max, a.shape, a.dtype, endpoint=True)
-            if a.dtype == ends.dtype else a for a in given]
+    given, (low, high) = case.arrays(dtype, rng), limits(np.dtype(dtype))
+    wide = [rng.integers(low, high, a.shape, endpoint=True).astype(dtype)
+            if a.dtype == dtype else a for a in given]
     for values in (wide, given):
         try:
             outs = before_whole(case, behind, list(map(NDArray, values)))
         except HybridError:
             continue
-        return values if any(kind_of(out) in "iu" for out in outs) else None
+        return values if any(kind_of(out) in "iub" for out in outs) else None
     return None
 
 
@@ -225,7 +227,7 @@ def samples(has_loops):
 
 @pytest.mark.parametrize("target, dtype, has_loops, least", [
     (plain, "int8", True, 35), (plain, "int8", False, 100), (gpu, "int8", True, 35),
-    (plain, "int32", True, 35)])
+    (plain, "int32", True, 35), (plain, "bool", True, 30), (gpu, "bool", True, 30)])
 def test_what_stands_behind_whole_numbers_reads_what_their_dtype_keeps(
         target, dtype, has_loops, least):
     """720 is -48 in int8 also where sums and products have 64 bits on the way."""

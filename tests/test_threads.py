@@ -68,6 +68,7 @@ def test_one_thread_does_each_step_in_one_piece():
 
 
 def test_helpers_are_asked_and_forget_what_they_were_given():
+    assert len(team._helpers()) == machine.threads() - 1
     run = program_of([MARK], [1000], [8])
     for _ in range(50):
         out = np.zeros(1000, np.int64)

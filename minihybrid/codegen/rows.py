@@ -176,7 +176,7 @@ class RowWriter:
     def kept_of(self, node, acc):
         """The name of a result: whole numbers are added up in 64 bits."""
         dtype = node.specs[0].dtype
-        if dtype.kind in "iu":
+        if dtype.kind in "iub":
             acc = self.k.translate(f"T({acc})", dtype)
         if acc.isidentifier():
             return acc

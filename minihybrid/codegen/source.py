@@ -300,7 +300,7 @@ class Kernel:
         self.stored = True
         values = {(self.core, 0): self.name("v")}
         shape, dtype = self.core.specs[0]
-        if dtype.kind in "iu":  # in a kernel, sums of whole numbers have 64 bits
+        if dtype.kind in "iub":  # in a kernel, sums of whole numbers have 64 bits
             value = self.translate(f"T({value})", dtype)
         self(f"{values[self.core, 0]} = {value}")
 

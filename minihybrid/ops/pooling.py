@@ -112,20 +112,20 @@ def window_counts(count, size, kernel, stride, pad, outs):
     return np.maximum(total, 1)
 
 
-def _divided(data, count, g):
-    if count == "none":
-        return data
-    return (data / window_counts(count, **g)).astype(data.dtype)
+def _divided(data, count, g, dtype):
+    if count != "none":
+        data = data / window_counts(count, **g)
+    return data.astype(dtype, copy=False)
 
 
 def _sum_eager(data, *, count, **g):
-    small = data.dtype.kind in "iu" and data.dtype.itemsize < 8  # their sums are not
+    small = data.dtype.kind in "iub" and data.dtype.itemsize < 8  # their sums are not
     total = sum(_seen(data.astype(np.int64) if small else data, **g))
-    return _divided(total, count, g).astype(data.dtype, copy=False)
+    return _divided(total, count, g, data.dtype)
 
 
 def _unsum_eager(grad, *, count, **g):
-    grad = _divided(grad, count, g)
+    grad = _divided(grad, count, g, grad.dtype)
     return _spread([grad] * prod(g["kernel"]), grad.shape[:2], grad.dtype, **g)
 
 
