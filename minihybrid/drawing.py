@@ -60,8 +60,9 @@ def short(text, length=26):
 class Box:
     """A rectangle to be placed; without a kind it is where a long edge passes a row."""
 
-    def __init__(self, kind=None, bold=(), plain=(), tip=""):
+    def __init__(self, kind=None, bold=(), plain=(), tip="", node=None):
         self.kind, self.bold, self.tip = kind, [short(t) for t in bold], tip
+        self.node = node               # whose box it is
         self.lines = [*self.bold, *(short(t) for t in plain)]
         self.inputs = {}               # source Box -> its output numbers, as "[0]"
         self.ways = {}                 # source Box -> the points on the way from it
@@ -91,7 +92,7 @@ def boxes_of(graph, limit):
             plain = [f"{k}={v}" for k, v in list(shown_attrs(node).items())[:2]
                      if k != "num_hidden"]  # the shape says it
         box = boxes[node] = Box(kind_of(node), bold, [*plain, *specs],
-                                f"{names[node]}: {what(node)}")
+                                f"{names[node]}: {what(node)}", node)
         for source, i in node.inputs:
             box.reads(boxes[source], i, source.n_outputs)
     n, outputs = len(graph.outputs), []

@@ -1,7 +1,7 @@
 """All that happens in one call, stage by stage, to be looked at.
 
 Takes:   a net or a compiled function, and the inputs of a call.
-Gives:   `explain`, and `Explanation`: text, and in a notebook folded sections.
+Gives:   `explain`, and `Explanation`: text, and in a notebook the hybrid view.
 
 Counts are the same in every run; times are not, so they stand in a section of their own
 that can be left out.
@@ -10,50 +10,26 @@ What is left out: the backward plan; training changes what is recorded, not the 
 """
 
 import itertools
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
 
 from minihybrid.bench import Timing
 from minihybrid.graph import diff
+from minihybrid.look.view import STAGES, view
 from minihybrid.op import AttrError, HybridError
 from minihybrid.plan import nbytes_moved
 from minihybrid.simt import watch
-from minihybrid.viz import LIMIT, draw, html_table, memory_map, scrolling
+from minihybrid.viz import LIMIT
 
 LINES = 400  # of one text; more would drown a notebook
 
-STAGES = {  # what each stage does, for the headings
-    "trace": "the Python code ran once, on placeholders, and this is what it did",
-    "expand": "operators made of simpler ones are replaced by those",
-    "fold": "what does not depend on the inputs is computed once, now",
-    "cse": "what is computed twice is computed once",
-    "dce": "what nobody reads is not computed",
-    "fuse": "operators that can share a loop become one kernel",
-    "lower": "operators that are loops of others are written as these",
-    "merge": "operators that can share threads become one kernel",
-}
-
-STYLE = """<style>
-.mh-explain summary { cursor: pointer; padding: .25em 0; }
-.mh-explain pre { overflow-x: auto; padding: .6em; font-size: .85em; line-height: 1.4;
-  color: inherit; background: rgba(128, 128, 128, .12); border: 0; }
-.mh-explain ins, .mh-explain del { text-decoration: none; font-weight: 600; }
-.mh-explain ins { background: rgba(0, 158, 115, .25); }
-.mh-explain del { background: rgba(213, 94, 0, .25); }
-.mh-explain th, .mh-explain td { padding: .1em .8em .1em 0; }
-.mh-pair { display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start; }
-.mh-pair figure { flex: 1 1 18rem; min-width: 0; margin: .5em 0; }
-</style>"""
-
 
 class Section(NamedTuple):
-    """One stage: its heading, and what there is to see, as text and as HTML."""
+    """One stage: its heading, and what there is to see, as text."""
 
     title: str
     text: str
-    html: str
 
 
 class Explanation:
@@ -68,7 +44,7 @@ class Explanation:
     def __init__(self, plan, steps=None, launches=None, note=""):
         self.plan, self.stages = plan, plan.stages
         self.source, self.memory = plan.source, plan.memory
-        self.steps, self.launches, self._note = steps, launches, note
+        self.steps, self.launches, self.note = steps, launches, note
 
     @property
     def title(self):
@@ -95,21 +71,22 @@ class Explanation:
         plan = self.plan
         title = (f"memory: {plan.nbytes_planned:,} bytes planned; "
                  f"{plan.nbytes_eager:,} bytes if each result had its own")
-        text = cut(self.memory.show())
-        picture = scrolling(memory_map(plan.graph, self.memory), "memory over time")
-        found.append(Section(title, text, picture + _pre(text)))
+        found.append(Section(title, cut(self.memory.show())))
         title = f"source: one function, {plural(plan.n_kernels, 'kernel')}"
-        text = cut(self.source.rstrip())
-        found.append(Section(title, text, _pre(text)))
+        found.append(Section(title, cut(self.source.rstrip())))
         if self.launches:
-            found.append(self._accesses())
-        if self._note:
-            found.append(Section("times: not measured", self._note, _pre(self._note)))
+            title = "accesses: what the threads of each kernel read and wrote"
+            found.append(Section(title, columns_of(self.access_rows())))
+        if self.note:
+            found.append(Section("times: not measured", self.note))
         elif self.steps is not None:
-            found.append(self._times())
+            title = "times: medians of the compiled steps, on this machine"
+            text = columns_of([("step", "median"), *self.time_rows()], align="<")
+            found.append(Section(title, text))
         return found
 
-    def _accesses(self):
+    def access_rows(self):
+        """What a simulated GPU counted, a row a launch, the headings first."""
         rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers",
                  "bytes")]
         for label, (_, _, _, counts) in zip(self.plan.labels, self.launches,
@@ -118,22 +95,17 @@ class Explanation:
             rows.append((label, *(f"{n:,}" for n in (
                 counts.n_threads, counts.global_loads, counts.global_stores,
                 counts.shared_loads, counts.barriers, nbytes))))
-        return Section("accesses: what the threads of each kernel read and wrote",
-                       columns_of(rows), scrolling(html_table(rows),
-                                                   "table of accesses"))
+        return rows
 
-    def _times(self):
+    def time_rows(self):
+        """(step, median) as text cells: the steps, their sum, and what is done once."""
         def text(elapsed_s):
             return Timing((elapsed_s,), 1).cells()[0]
 
-        rows = [("step", "median")]
-        rows += [("call from Python" if name == "call" else name, text(elapsed_s))
+        rows = [("call from Python" if name == "call" else name, text(elapsed_s))
                  for name, elapsed_s in self.steps]
-        rows += [("total", text(sum(elapsed_s for _, elapsed_s in self.steps))),
-                 ("compiling once, or loading", text(self.plan.compile_s))]
-        return Section("times: medians of the compiled steps, on this machine",
-                       columns_of(rows, align="<"),
-                       scrolling(html_table(rows), "table of times"))
+        return [*rows, ("total", text(sum(elapsed_s for _, elapsed_s in self.steps))),
+                ("compiling once, or loading", text(self.plan.compile_s))]
 
     def __repr__(self):
         parts = [f"{self.title}\n\n{columns_of(self.counts())}"]
@@ -142,48 +114,26 @@ class Explanation:
         return "\n\n".join(parts)
 
     def _repr_html_(self):
-        parts = [STYLE, f"<p>{escape(self.title)}</p>",
-                 scrolling(html_table(self.counts()), "table of stages")]
-        for i, section in enumerate(self.sections(), 1):
-            name, _, rest = section.title.partition(":")
-            parts.append(f"<details><summary><strong>{i}. {escape(name)}</strong>:"
-                         f"{escape(rest)}</summary>\n{section.html}</details>")
-        return "\n".join(['<div class="mh-explain">', *parts, "</div>"])
+        return view(self)
 
 
 def _first(name, graph):
-    text = cut(graph.show())
-    return Section(f"{name}: {STAGES[name]}", text, draw(graph).figure() + _pre(text))
+    return Section(f"{name}: {STAGES[name]}", cut(graph.show()))
 
 
 def _change(name, before, after):
-    """The section of a pass: what it changed, with both graphs drawn."""
+    """The section of a pass: what it changed."""
     title = f"{name}: {STAGES[name]}"
     if before.show() == after.show():
-        return Section(f"{title} (nothing here)", "unchanged", "<p>Unchanged.</p>")
+        return Section(f"{title} (nothing here)", "unchanged")
     counts = (f"{plural(n_steps(before), 'kernel')} before, {n_steps(after)} after; "
               f"{nbytes_moved(before):,} bytes moved before, "
               f"{nbytes_moved(after):,} after")
-    figures = "".join(
-        f"<figure><figcaption>{when} {name}</figcaption>{draw(graph).figure()}</figure>"
-        for when, graph in (("Before", before), ("After", after)))
     if max(len(before.nodes), len(after.nodes)) > LIMIT:  # it would take too long
         text = f"more than {LIMIT} nodes, too many to compare line by line; see .stages"
     else:
         text = diff(before, after)
-    return Section(title, f"{counts}\n\n{text}",
-                   f'<p>{counts}</p><div class="mh-pair">{figures}</div>'
-                   + _pre(text, {"- ": "del", "+ ": "ins"}))
-
-
-def _pre(text, marks=()):
-    """Preformatted text; `marks`: how a line begins -> the element around it."""
-    lines = []
-    for line in text.split("\n"):
-        mark = line[:2] if line[:2] in marks else ""
-        lines.append(f"<{marks[mark]}>{escape(line)}</{marks[mark]}>" if mark
-                     else escape(line))
-    return '<pre tabindex="0">' + "\n".join(lines) + "</pre>"
+    return Section(title, f"{counts}\n\n{text}")
 
 
 def cut(text):

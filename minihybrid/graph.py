@@ -72,6 +72,8 @@ class Graph:
 
     states:  names of variables whose new values are the last heads, for whoever runs
              the graph to write into their places; an operator itself never writes.
+    origins: node -> the traced nodes in whose place it stands; see `origin`.
+    places:  traced node -> the lines of the program that made it (`Trace.places`).
 
     >>> from minihybrid import sym
     >>> print(Graph.of(sym.clip(sym.var("x"), 0, 6, name="y")).show())
@@ -80,18 +82,25 @@ class Graph:
     return y
     """
 
-    def __init__(self, nodes, heads, n_streams=0, states=()):
+    def __init__(self, nodes, heads, n_streams=0, states=(), origins=None,
+                 places=None):
         self.nodes, self.heads, self.n_streams = tuple(nodes), tuple(heads), n_streams
-        self.states = tuple(states)
+        self.states, self.origins, self.places = tuple(states), origins or {}, \
+            places or {}
 
     @classmethod
     def of(cls, symbol):
         """The graph of all that a symbol needs."""
         return cls(topological(symbol.refs), symbol.refs)
 
-    def rebuilt(self, nodes, heads):
+    def rebuilt(self, nodes, heads, origins=None):
         """The same program in other nodes: a pass changes nothing else."""
-        return Graph(nodes, heads, self.n_streams, self.states)
+        return Graph(nodes, heads, self.n_streams, self.states,
+                     self.origins if origins is None else origins)
+
+    def origin(self, node):
+        """The nodes of the trace that a node stands for; one of the trace, itself."""
+        return self.origins.get(node) or {node}
 
     @property
     def outputs(self):

@@ -44,7 +44,7 @@ def trace(function, inputs, training=False):
         heads = [ref for s in symbols_in(result) for ref in s.refs]
     if not heads:
         raise _no_symbols(result)
-    return Graph(current.nodes, heads), result
+    return Graph(current.nodes, heads, places=current.places), result
 
 
 def opened(result):

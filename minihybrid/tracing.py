@@ -19,12 +19,15 @@ class TraceError(HybridError, TypeError):
 class Trace:
     """The nodes that Python's operators append while a function is traced.
 
-    With `lower`, operators made of simpler ones are replaced by those at once.
+    With `lower`, operators made of simpler ones are replaced by those at once. Else it
+    is the user's program that runs, and `places` keeps which lines made a node:
+    node -> ((code object, line), ...), from the function that is traced inwards.
     """
 
     def __init__(self, lower=False, training=False):
-        self.nodes, self.known, self.named = [], set(), {}
+        self.nodes, self.known, self.named, self.places = [], set(), {}, {}
         self.lower, self.training, self.n_streams = lower, training, 0
+        self.below = sys._getframe(1).f_code  # whose frame ends the way outwards
 
     def add(self, node):
         """Append a node and find its specs, as far as its inputs' are known."""
@@ -40,6 +43,8 @@ class Trace:
                 if source.op is None and source.values is None:
                     source.specs = (refine(source.name, source.specs[0], spec),)
             node.specs = tuple(outs)
+            if not self.lower:
+                self.places[node] = lines_above(self.below)
         self.nodes.append(node)
         self.known.add(node)
 
@@ -91,10 +96,32 @@ def is_tracing():
 def user_line():
     """Where in the user's own code we are: ` (file.py, line 3)`."""
     frame = sys._getframe(1)
-    package = __name__.partition(".")[0]
-    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    while frame and is_ours(frame):
         frame = frame.f_back
     return f" ({file_of(frame)}, line {frame.f_lineno})" if frame else ""
+
+
+def lines_above(below):
+    """The lines of the traced program that are running, outermost first.
+
+    Those of the user's functions; if there are none, of the layer's own forward.
+    Returns: ((code object, line), ...);  below: the code of the frame to stop at.
+    """
+    users, layers, frame = [], [], sys._getframe(1)
+    while frame and frame.f_code is not below:
+        place = frame.f_code, frame.f_lineno
+        if not is_ours(frame):
+            users.append(place)
+        elif place[0].co_name in ("forward", "hybrid_forward"):
+            layers.append(place)
+        frame = frame.f_back
+    return tuple(reversed(users or layers[:1]))
+
+
+def is_ours(frame):
+    """Whether a frame runs code of this package."""
+    package = __name__.partition(".")[0]
+    return frame.f_globals.get("__name__", "").partition(".")[0] == package
 
 
 def file_of(frame):

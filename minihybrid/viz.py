@@ -24,8 +24,11 @@ LIMIT = 200  # nodes; a picture of more cannot be read
 
 
 # -- ink -------------------------------------------------------------------------------
-def svg_box(box):
-    """A rectangle with its lines of text; its ends are round for what comes or goes."""
+def svg_box(box, marks=""):
+    """A rectangle with its lines of text; its ends are round for what comes or goes.
+
+    marks:   attributes of its group, beside the kind.
+    """
     colour = KINDS[box.kind][0]
     round_ends = box.kind in ("variable", "output")
     texts = []
@@ -33,7 +36,7 @@ def svg_box(box):
         style = 'font-weight="600"' if i < len(box.bold) else 'opacity=".8"'
         y = box.y + PAD / 2 + LINE * i + 11.5
         texts.append(f'<text x="{box.x:.1f}" y="{y:.1f}" {style}>{escape(line)}</text>')
-    return (f'<g data-kind="{box.kind}"><title>{escape(box.tip)}</title>'
+    return (f'<g data-kind="{box.kind}"{marks}><title>{escape(box.tip)}</title>'
             f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y:.1f}" '
             f'width="{box.width:.1f}" height="{box.height:.1f}" '
             f'rx="{box.height / 2 if round_ends else 4:.1f}" fill="{colour}" '
@@ -78,11 +81,13 @@ class Drawing:
     """A graph with a picture; a notebook shows the picture, a terminal the text.
 
     svg:     the picture as text;  n_drawn: how many nodes are in it.
+    marks:   node -> attributes of its box, for a page with a script.
     Units:   `width` and `height` in pixels.
     """
 
-    def __init__(self, graph, limit=LIMIT):
+    def __init__(self, graph, limit=LIMIT, marks=None):
         self.graph, self.n_drawn = graph, min(limit, len(graph.nodes))
+        self.marks = marks or {}
         boxes = boxes_of(graph, limit)
         self.width, self.height = layout(boxes)
         self.kinds = [kind for kind in KINDS if any(b.kind == kind for b in boxes)]
@@ -94,12 +99,14 @@ class Drawing:
     def _svg(self, boxes):
         steps = ", ".join(" + ".join(b.bold) for b in boxes if b.kind != "variable")
         return "\n".join([
-            svg_head(self.width, self.height),
+            svg_head(self.width, self.height, "group" if self.marks else "img"),
             f"<title>{escape(f'{self.title}. {self.note}'.strip())}</title>",
             f"<desc>In order: {escape(steps or 'nothing is computed')}.</desc>",
             '<g fill="none" stroke="currentColor" opacity=".6">',
             *(arrow for box in boxes for arrow in svg_arrows(box)), "</g>",
-            '<g fill="currentColor">', *map(svg_box, boxes), "</g>", "</svg>"])
+            '<g fill="currentColor">',
+            *(svg_box(box, self.marks.get(box.node, "")) for box in boxes), "</g>",
+            "</svg>"])
 
     def figure(self):
         """The picture and its legend as HTML; a narrow page shrinks or scrolls it."""
@@ -155,17 +162,16 @@ class Drawing:
         write_whole(path, text.encode())
 
 
-def memory_map(graph, memory):
+def memory_map(graph, memory, marks=None):
     """The arena as SVG: steps from left to right, bytes from top to bottom.
 
     A block is one value, from the step that computes it to its last reader; blocks that
     share bytes at different steps show memory that is used again.
+
+    marks:   reference -> attributes of its block, for a page with a script.
     """
-    refs = [(n, i) for n in graph.nodes if n.op and not n.op.view
-            for i in range(n.n_outputs)] + list(memory.scratch.values())
-    rows = [(memory.offsets[ref], row)
-            for ref, row in zip(refs, memory.steps, strict=True)
-            if ref in memory.offsets]
+    rows = [(memory.offsets[ref], row, (marks or {}).get(ref, ""))
+            for ref, row in memory.rows(graph) if ref in memory.offsets]
     n_steps = 1 + max((row[3] for row in memory.steps), default=0)
     across, down = min(max(480 / n_steps, 16), 160), 160 / max(memory.nbytes, 1)
     left, top, width = 70, 26, 80 + n_steps * across
@@ -174,12 +180,12 @@ def memory_map(graph, memory):
     marks += [f'<text x="{left - 6}" y="{top + 8 + at * down:.1f}" text-anchor="end">'
               f"{at:,}</text>" for at in sorted({0, memory.nbytes})]
     blocks = []
-    for at, (name, nbytes, first, last, _) in rows:
+    for at, (name, nbytes, first, last, _), mark in rows:
         x, y = left + first * across + 1, top + at * down
         wide, high = (last - first + 1) * across - 2, max(nbytes * down - 1, 1)
         tip = f"{name}: {nbytes:,} bytes at {at:,}, steps {first} to {last}"
         blocks.append(
-            f"<g><title>{escape(tip)}</title>"
+            f"<g{mark}><title>{escape(tip)}</title>"
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" '
             f'rx="3" fill="#009E73" fill-opacity=".25" stroke="#009E73"/>')
         label = short(name, max(int(wide / LETTER) - 1, 9))
@@ -188,16 +194,17 @@ def memory_map(graph, memory):
                           f"{escape(label)}</text>")
         blocks.append("</g>")
     return "\n".join([
-        svg_head(width, top + 176), "<title>Memory over time</title>",
+        svg_head(width, top + 176, "group" if marks else "img"),
+        "<title>Memory over time</title>",
         f"<desc>{len(rows)} values share {memory.nbytes:,} bytes; steps from left to "
         "right, bytes from top to bottom. The text below tells each place.</desc>",
         '<g fill="currentColor">', f'<text x="{left - 6}" y="18" text-anchor="end">step'
         "</text>", *marks, *blocks, "</g>", "</svg>"])
 
 
-def svg_head(width, height):
-    """The opening tag of a picture."""
-    return ('<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+def svg_head(width, height, role="img"):
+    """The opening tag of a picture; one whose parts are visited is a group."""
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" role="{role}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
             f'height="{height:.0f}" font-size="11.5" text-anchor="middle" '
             'font-family="ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace" '

@@ -21,6 +21,7 @@ from minihybrid.codegen.program import (
     NUMBER,
     PARAM,
     WORK,
+    Call,
     Step,
     numbers_of,
 )
@@ -142,6 +143,7 @@ class Source(NamedTuple):
     steps: list = ()      # for the driver, and how many arrays a call passes
     n_arrays: int = 0
     beside: tuple = (0, 0)  # where in the arena helpers have scratch, and bytes of each
+    calls: list = ()        # a `Call` for each of the text's last lines
 
     @property
     def nbytes_helpers(self):
@@ -157,7 +159,7 @@ def generate(graph, memory, inputs):
     """
     table = Table(graph, inputs)
     names, words, lines = _places(graph, memory, table)
-    root, kernels, calls, steps = places(graph), {}, [], []
+    root, kernels, calls, steps, written = places(graph), {}, [], [], []
     beside = 0
     for node in graph.nodes:
         if node.op is None or node.op.view or not any(s.size for s in node.specs):
@@ -171,11 +173,14 @@ def generate(graph, memory, inputs):
             given.append(f"arena[{offset}:].view(np.{_numpy_name(body.dtype)})")
             passed.append((WORK, offset))
             beside = max(beside, body.scratch)
-        _step(body, label(node), given, passed, kernels, calls, steps)
+        name = _step(body, label(node), given, passed, kernels, calls, steps)
+        written.append(Call(node, name, body.made))
     for ref, k in memory.copies:
         body = Copy(graph.heads[k][0].specs[graph.heads[k][1]])
-        _step(body, "copy", [names[root[ref]], f"res{k}"],
-              [words[root[ref]], (ARRAY, len(table.inputs) + k)], kernels, calls, steps)
+        name = _step(
+            body, "copy", [names[root[ref]], f"res{k}"],
+            [words[root[ref]], (ARRAY, len(table.inputs) + k)], kernels, calls, steps)
+        written.append(Call(ref[0], name))
     if all(step.chunks == 1 for step in steps):  # then no helpers are called
         beside = 0
     args = [*(f"x{i}" for i in range(len(table.inputs))),
@@ -188,7 +193,7 @@ def generate(graph, memory, inputs):
     text = f"{header(text, ': the kernels of one plan, and the plan.')}\n{text}"
     return Source(text, parts[:-1], len(calls), table, steps,
                   len(table.inputs) + len(graph.heads),
-                  (_whole_lines(memory.nbytes), _whole_lines(beside)))
+                  (_whole_lines(memory.nbytes), _whole_lines(beside)), written)
 
 
 def _whole_lines(nbytes):
@@ -225,7 +230,7 @@ def _places(graph, memory, table):
 
 
 def _step(body, label, given, passed, kernels, calls, steps):
-    """Enter a kernel, unless its text is known, and a call of it."""
+    """Enter a kernel, unless its text is known, and a call of it; gives its name."""
     texts = {"key": "key", "size": str(body.size), "part": "0", "parts": "1"}
     extra = {"key": (KEY, 0), "size": (NUMBER, body.size)}  # the driver adds the parts
     given = [*given, *(texts[name] for name in body.numbers)]
@@ -238,6 +243,7 @@ def _step(body, label, given, passed, kernels, calls, steps):
     module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
     chunks = min(body.turns, CHUNKS * threads()) if body.turns > 1 else 1
     steps.append(Step(module, label, passed, chunks))
+    return name
 
 
 class Copy:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from minihybrid.codegen.cpu import SUPPORTED, Table, header, label
 from minihybrid.codegen.device import IMPORTS
 from minihybrid.codegen.gpukernel import BLOCK, GpuKernel, scratch_of
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
+from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, Call
 from minihybrid.codegen.source import type_name
 from minihybrid.passes.memory import places
 
@@ -43,6 +43,7 @@ class Source(NamedTuple):
     n_kernels: int    # launches a call
     table: Table
     steps: list
+    calls: list       # a `Call` for each of the text's last lines
 
 
 def unsupported(graph):
@@ -61,6 +62,7 @@ def generate(graph, memory, inputs):
     """
     table = Table(graph, inputs)
     words, root, kernels, steps = _places(graph, memory, table), places(graph), {}, []
+    written = []
     for node in graph.nodes:
         if node.op is None or node.op.view or not any(s.size for s in node.specs):
             continue
@@ -72,11 +74,13 @@ def generate(graph, memory, inputs):
         passed += [(KEY, 0)] * len(body.numbers)
         what = label(node)
         _launch(body.texts(f"NAME_{what}"), what, passed, kernels, steps)
+        written += [Call(node, step.label) for step in steps[len(written):]]
     for ref, k in memory.copies:
         node, i = graph.heads[k]
         if node.specs[i].size:
             passed = [words[root[ref]], (ARRAY, len(table.inputs) + k)]
             _launch([_copy(node.specs[i])], "copy", passed, kernels, steps)
+            written.append(Call(ref[0], steps[-1].label))
     names = [*(f"x{i}" for i in range(len(table.inputs))),
              *(f"y{k}" for k in range(len(graph.heads)))]
     args = [*names, "arena", "table", *["key"] * bool(graph.n_streams)]
@@ -86,7 +90,7 @@ def generate(graph, memory, inputs):
                             *(f"    {line}" for line in calls or ["pass"])]))
     text = "\n\n\n".join(parts)
     head = header(text, ": the kernels of one plan, and the plan.", IMPORTS)
-    return Source(f"{head}\n{text}\n", parts[:-1], len(steps), table, steps)
+    return Source(f"{head}\n{text}\n", parts[:-1], len(steps), table, steps, written)
 
 
 def _places(graph, memory, table):

@@ -16,6 +16,7 @@ import numpy as np
 from minihybrid.codegen.alone import NAMES
 from minihybrid.codegen.cpu import Table
 from minihybrid.codegen.excerpt import Excerpt, NoExcerpt, name_of
+from minihybrid.codegen.program import Call
 from minihybrid.ops.whole import scalar_like
 from minihybrid.passes.memory import places
 
@@ -25,7 +26,7 @@ def generate(graph, memory, inputs):
     """The function's text, and what else the plan is made of."""
     table = Table(graph, inputs)
     variables = {n.name: n for n in graph.variables}
-    names, lines, calls, functions = {}, [], [], {}
+    names, lines, calls, functions, written = {}, [], [], {}, []
     args = [f"x{i}" for i in range(len(table.inputs))]
     for i, name in enumerate(table.inputs):
         if name in variables:
@@ -42,6 +43,7 @@ def generate(graph, memory, inputs):
         if node.op.view:
             names[node, 0] = f"v{count}"
             calls.append(f"v{count} = {names[node.inputs[0]]}.reshape({spec.shape})")
+            written.append(Call(node))
             count += 1
             continue
         for i, spec in enumerate(node.specs):
@@ -60,15 +62,17 @@ def generate(graph, memory, inputs):
             count += 1
         calls += _step(node, [names[r] for r in node.inputs],
                        [names[node, i] for i in range(node.n_outputs)], functions)
+        written += [Call(node)] * (len(calls) - len(written))
     for ref, k in memory.copies:
         source = names.get(ref) or names[root[ref]]
         calls.append(f"y{k}[...] = {source}.reshape(y{k}.shape)")
+        written.append(Call(ref[0]))
     tail = ["arena", "table", *["key"] * bool(graph.n_streams)]
     body = "\n".join(f"    {line}" for line in [*lines, *calls] or ["pass"])
     text = ("# NaN and infinity are answers, too.\n@np.errstate(all=\"ignore\")\n"
             f"def plan({', '.join([*args, *tail])}):\n{body}\n")
     n_steps = sum(n.op is not None and not n.op.view for n in graph.nodes)
-    return Function(text, functions, n_steps, table)
+    return Function(text, functions, n_steps, table, written)
 
 
 class Function:
@@ -76,6 +80,7 @@ class Function:
 
     plan:      the text of the plan's function.
     functions: the names that it uses -> operators, whose `eager` they mean.
+    calls:     a `Call` for each of the text's last lines.
 
     The plan's function runs with the operators' functions as they are; the whole file
     is written down when somebody wants to see it.
@@ -83,8 +88,8 @@ class Function:
 
     kernels, steps, nbytes_helpers = [], (), 0
 
-    def __init__(self, plan, functions, n_kernels, table):
-        self.plan, self.functions = plan, functions
+    def __init__(self, plan, functions, n_kernels, table, calls):
+        self.plan, self.functions, self.calls = plan, functions, calls
         self.n_kernels, self.table = n_kernels, table
 
     @functools.cached_property

@@ -91,6 +91,7 @@ class Kernel:
         self.node, self.functions, self.n_threads = node, functions, threads
         self.turns = 1    # of loops that threads may share
         self.lines, self.depth, self.count = [], 1, 0
+        self.made = {}    # number of a line -> the node that it computes
         if graph:
             variables, nodes, heads = graph.variables, \
                 [n for n in graph.nodes if n.op], list(graph.heads)
@@ -287,6 +288,7 @@ class Kernel:
             if dtype.kind != "f":  # whole numbers grow to 64 bits in an expression
                 expr = f"{dtype.name}({expr})"
             values[node, 0] = self.name("t")
+            self.made[len(self.lines)] = node
             self(f"{values[node, 0]} = {expr}")
 
     def store(self, index, value, at=None):

@@ -19,18 +19,20 @@ def expand(graph, training=False):
     the eager one draws. Likewise, who reads a state after an operator that renews it
     reads the new value; the last one becomes a head.
     """
-    mapped, states = {}, {}
+    mapped, states, origins = {}, {}, {}
     with tracing(Trace(lower=True, training=training)) as trace:
         for node in graph.nodes:
             if node.op is None:
                 trace.add(node)
+                origins[node] = graph.origin(node)
                 mapped[node, 0] = (node, 0)
                 continue
             inputs = [Symbol([mapped[ref]]) for ref in node.inputs]
-            primitive = node.op.eager is not None
+            primitive, first = node.op.eager is not None, len(trace.nodes)
             with Prefix("" if primitive else f"{node.name}_"):
                 out = Symbol.interpret(node.op, inputs, node.attrs,
                                        node.name if primitive else None)
+            origins.update((new, graph.origin(node)) for new in trace.nodes[first:])
             mapped.update(((node, i), ref) for i, ref
                           in enumerate(out.refs[:node.n_outputs]))
             for place, ref in zip(node.op.states(node.attrs),
@@ -41,4 +43,4 @@ def expand(graph, training=False):
                     states[state] = ref
     heads = [mapped[ref] for ref in graph.heads]
     return Graph(trace.nodes, [*heads, *states.values()], trace.n_streams,
-                 [variable.name for variable, _ in states])
+                 [variable.name for variable, _ in states], origins)

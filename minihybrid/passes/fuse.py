@@ -231,13 +231,14 @@ def _collapse(graph, group_of, heads):
     last = {nodes[-1]: group for group, nodes in members.items()}
     inside = {n: g for n, g in group_of.items() if len(members[g]) > 1}
     uses = graph.uses()
-    mapped, new_nodes = {}, []
+    mapped, new_nodes, origins = {}, [], {}
     for node in graph.nodes:
         if node not in inside:
             inputs = tuple(mapped[r] for r in node.inputs)
             now = node if inputs == node.inputs else \
                 Node(node.op, inputs, node.attrs, node.name, node.specs)
             new_nodes.append(now)
+            origins[now] = graph.origin(node)
             mapped.update(((node, i), (now, i)) for i in range(node.n_outputs))
         elif node in last:
             group = members[last[node]]
@@ -249,8 +250,11 @@ def _collapse(graph, group_of, heads):
             ]
             now = _fused_node(group, outs, mapped, node.name, inside[node].frame)
             new_nodes.append(now)
+            origins[now] = set().union(*map(graph.origin, group))
+            copies = [n for n in now.attrs["graph"].nodes if n.op]
+            origins.update(zip(copies, map(graph.origin, group), strict=True))
             mapped.update((ref, (now, i)) for i, ref in enumerate(outs))
-    return graph.rebuilt(new_nodes, [mapped[r] for r in graph.heads])
+    return graph.rebuilt(new_nodes, [mapped[r] for r in graph.heads], origins)
 
 
 def _fused_node(group, outs, mapped, name, frame):

@@ -57,6 +57,12 @@ class Memory:
     def __repr__(self):
         return self.show()
 
+    def rows(self, graph):
+        """Each value with its row of `steps`: [(reference, row)]."""
+        refs = [(n, i) for n in graph.nodes if n.op and not n.op.view
+                for i in range(n.n_outputs)]
+        return list(zip([*refs, *self.scratch.values()], self.steps, strict=True))
+
     def show(self):
         """The plan as text: a line a buffer, with a bar from birth to death."""
         lines = [f"arena {self.nbytes} bytes, outputs {self.outs_nbytes} bytes"]

@@ -32,16 +32,16 @@ def pool_early(graph):
         (old, _), (new, _) = node.inputs[0], inputs[0]
         between = []
         while len(uses[old, 0]) == 1 and (old, 0) not in heads and _keeps_order(old):
-            between.append(new)
+            between.append((old, new))
             (old, _), (new, _) = old.inputs[0], new.inputs[0]
         both = len(uses[old, 0]) == 1 and (old, 0) not in heads and \
             node.op.peak(new, node.attrs)
         if not both:
             return None
         operator, attrs = both
-        now = emit(apply(operator, new.inputs, attrs, node.name))
-        for n in reversed(between):
-            now = emit(apply(n.op, ((now, 0), *n.inputs[1:]), n.attrs, n.name))
+        now = emit(apply(operator, new.inputs, attrs, node.name), old)
+        for old, n in reversed(between):
+            now = emit(apply(n.op, ((now, 0), *n.inputs[1:]), n.attrs, n.name), old)
         return [(now, 0)]
 
     return dce(rewrite(graph, rule))

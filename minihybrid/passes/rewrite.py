@@ -13,21 +13,22 @@ def rewrite(graph, rule):
 
     rule:    (node, new inputs, emit) -> references that take the place of the node's
              outputs, or `None` to keep the node. `emit(node)` puts a new node before
-             it.
+             it; `emit(node, old)` says that it stands for an older one, too.
     Raises:  GraphError if the rule gives anything else.
     """
-    mapped, nodes, emitted = {}, [], set()
+    mapped, nodes, emitted, origins = {}, [], set(), {}
 
-    def emit(node):
+    def emit(node, *replaced):
         if not isinstance(node, Node):
             raise GraphError(f"rewrite: emit({described(node)}) is no node; make one "
                              "with apply(op, inputs, attrs)")
         nodes.append(node)
         emitted.add(node)
+        origins[node] = set().union(*map(graph.origin, replaced))
         return node
 
     for node in graph.nodes:
-        inputs = tuple(mapped[ref] for ref in node.inputs)
+        inputs, first = tuple(mapped[ref] for ref in node.inputs), len(nodes)
         refs = rule(node, inputs, emit)
         if refs is None:
             if inputs != node.inputs:
@@ -38,9 +39,11 @@ def rewrite(graph, rule):
             refs = [(node_now, i) for i in range(node.n_outputs)]
         else:
             check_places(node, refs, emitted)
+        for new in (*nodes[first:], *(n for n, _ in refs)):
+            origins[new] |= graph.origin(node)
         for i, ref in enumerate(refs):
             mapped[node, i] = ref
-    return graph.rebuilt(nodes, [mapped[ref] for ref in graph.heads])
+    return graph.rebuilt(nodes, [mapped[ref] for ref in graph.heads], origins)
 
 
 def check_places(node, refs, emitted):

@@ -1,0 +1,160 @@
+"""What belongs together: lines of Python, nodes, lines of kernels, and memory.
+
+Takes:   a plan.
+Gives:   `Links`: each of those with its key, the numbers of the traced nodes behind it.
+
+Two things belong together if their keys have a number in common. Nothing is guessed:
+the trace keeps which lines made a node, each pass in whose place a node stands, and
+the writer of kernels which node a line computes.
+What is left out: what is one constant in the end is not linked to what it was made of.
+"""
+
+import inspect
+import textwrap
+from typing import NamedTuple
+
+from minihybrid.drawing import what
+
+
+class Line(NamedTuple):
+    """A line of text and its key."""
+
+    text: str
+    key: tuple = ()
+
+
+class Listing(NamedTuple):
+    """The lines of a function that was traced, from line number `first` of its file."""
+
+    name: str
+    first: int
+    lines: list
+
+
+class Buffer(NamedTuple):
+    """A value that has memory: a row of `Memory.steps`, its reference, and its key."""
+
+    ref: tuple
+    row: tuple
+    key: tuple
+
+
+class Change(NamedTuple):
+    """What a pass made of a graph: lines that went and came, and nodes by kind.
+
+    new:     nodes that were not there before.
+    merged:  nodes that now stand where several stood.
+    """
+
+    gone: list
+    came: list
+    new: set
+    merged: set
+
+
+class Links:
+    """The parts of a plan, and the keys that link them."""
+
+    def __init__(self, plan):
+        self.plan, self.trace = plan, plan.stages[0][1]
+        self.number = {node: i for i, node in enumerate(self.trace.nodes)}
+
+    def key(self, graph, node):
+        """The numbers of the traced nodes that a node of a stage stands for."""
+        found = (self.number.get(n) for n in graph.origin(node))
+        return tuple(sorted(i for i in found if i is not None))
+
+    # -- the program
+    def listings(self):
+        """The functions that were traced, in the order in which they were first run."""
+        keys, codes = {}, {}  # (file, line) -> numbers; code objects, outermost first
+        for node, places in self.trace.places.items():
+            for code, line in places:
+                keys.setdefault((code.co_filename, line), []).append(self.number[node])
+                codes[code] = None
+        found, shown = [], set()
+        for code in codes:
+            file, (texts, first) = code.co_filename, source_of(code)
+            if (file, first) not in shown:  # else it stands inside of one that is
+                shown.update((file, first + i) for i in range(len(texts)))
+                found.append(Listing(code.co_qualname, first, [
+                    Line(text, tuple(keys.get((file, i), ())))
+                    for i, text in enumerate(texts, first)]))
+        return found
+
+    # -- graphs
+    def lines(self, graph):
+        """The lines of `graph.show()` that are nodes: [(node, Line)]."""
+        return [(node, Line(text, self.key(graph, node)))
+                for node, text in zip(graph.nodes, graph.show().split("\n"),
+                                      strict=False)]
+
+    def change(self, before, after):
+        """What a pass changed."""
+        olds, news = self.lines(before), self.lines(after)
+        old_texts, new_texts = ({line.text for _, line in lines}
+                                for lines in (olds, news))
+        names, new_names = before.names(), after.names()
+        was = {(names[node], what(node)): line.key for node, line in olds}
+        behind = [set(line.key) for node, line in olds if node.op]
+        new, merged = set(), set()
+        for node, line in news:
+            old_key = was.get((new_names[node], what(node)))
+            covers = [key for key in behind if key <= set(line.key)]
+            if old_key != line.key and len(covers) > 1:
+                merged.add(node)
+            elif old_key is None:
+                new.add(node)
+        return Change([line for _, line in olds if line.text not in new_texts],
+                      [line for _, line in news if line.text not in old_texts],
+                      new, merged)
+
+    # -- kernels
+    def code(self):
+        """The generated text, line by line."""
+        plan, texts = self.plan, self.plan.source.rstrip().split("\n")
+        keys = [set() for _ in texts]
+        start = {text[4:text.index("(")]: i for i, text in enumerate(texts)
+                 if text.startswith("def ")}
+        calls = plan.made.calls
+        for call, at in zip(calls, range(len(texts) - len(calls), len(texts)),
+                            strict=True):
+            key = self.key(plan.graph, call.node)
+            keys[at].update(key)
+            for i in _body(texts, start[call.kernel]) if call.kernel else ():
+                node = call.made.get(i - start[call.kernel] - 1, call.node)
+                keys[i].update(self.key(plan.graph, node))
+        return [Line(text, tuple(sorted(key)))
+                for text, key in zip(texts, keys, strict=True)]
+
+    def steps(self):
+        """The key of each kernel that a call runs, in order."""
+        return [self.key(self.plan.graph, call.node) for call in self.plan.made.calls]
+
+    # -- memory
+    def buffers(self):
+        """The values that have memory; what a kernel needs beside is the kernel's."""
+        memory, graph = self.plan.memory, self.plan.graph
+        owner = {ref: node for node, ref in memory.scratch.items()}
+        return [Buffer(ref, row, self.key(graph, owner.get(ref, ref[0])))
+                for ref, row in memory.rows(graph)]
+
+
+def _body(texts, first):
+    """The numbers of a function's lines, with its decorators."""
+    last = first
+    while last + 1 < len(texts) and texts[last + 1][:1] in (" ",):
+        last += 1
+    while first and texts[first - 1].startswith("@"):
+        first -= 1
+    return range(first, last + 1)
+
+
+def source_of(code):
+    """(lines, number of the first) of a code object; what can be said if it is lost."""
+    try:
+        texts, first = inspect.getsourcelines(code)
+    except OSError:
+        return [f"def {code.co_name}(...):  # its text is not in a file"], \
+            code.co_firstlineno
+    return textwrap.dedent("".join(texts)).rstrip("\n").split("\n"), max(first, 1)

@@ -1,0 +1,197 @@
+"""The hybrid view: one program as Python, graph, kernels, memory and times, linked.
+
+Takes:   an `Explanation`.
+Gives:   `view`, HTML that needs nothing else: `view.css` and `view.js` are written into
+         it. Point at a line, or go there by keyboard, and what belongs to it lights up;
+         a slider goes through the passes.
+
+Without scripts everything stands there, one below the other. Names come out of files,
+so all text is escaped.
+What is left out: the backward plan.
+"""
+
+import itertools
+from html import escape
+from pathlib import Path
+
+from minihybrid.look.links import Links
+from minihybrid.viz import LIMIT, Drawing, html_table, memory_map, scrolling
+
+HERE = Path(__file__).parent
+STAGES = {  # what each stage does, for the headings
+    "trace": "the Python code ran once, on placeholders, and this is what it did",
+    "expand": "operators made of simpler ones are replaced by those",
+    "fold": "what does not depend on the inputs is computed once, now",
+    "cse": "what is computed twice is computed once",
+    "dce": "what nobody reads is not computed",
+    "fuse": "operators that can share a loop become one kernel",
+    "lower": "operators that are loops of others are written as these",
+    "merge": "operators that can share threads become one kernel",
+}
+CUT = 400  # lines of a listing; more would drown a notebook
+
+
+def view(explanation):
+    """The view of an explanation as HTML, the same for the same plan."""
+    links = Links(explanation.plan)
+    panels = [_program(links), _passes(links, explanation), _kernels(links),
+              _memory(links)]
+    if explanation.launches:
+        panels.append(_accesses(links, explanation))
+    if explanation.note:
+        panels.append(panel("step", "Time: not measured",
+                            f"<p>{escape(explanation.note)}</p>"))
+    elif explanation.steps is not None:
+        panels.append(_times(links, explanation))
+    return page(f'<p class="title">{escape(explanation.title)}</p>\n'
+                '<p class="said" role="status"></p>\n'
+                f'<div class="panels">{"".join(panels)}</div>', "view")
+
+
+def page(content, name):
+    """Content with its style and script, in a box of its own on any page."""
+    style, script = (_file(f"{name}.{kind}") for kind in ("css", "js"))
+    return (f'<div class="mh-look"><div class="mh-{name}">\n<style>{style}</style>\n'
+            f"{content}\n</div><script>{script}</script></div>")
+
+
+def _file(name):
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def keyed(key):
+    """The attribute that links; nothing for what belongs to nothing."""
+    return f' data-k="{" ".join(map(str, key))}"' if key else ""
+
+
+def panel(kind, title, content):
+    """One part of the view; `kind` is what the script counts there."""
+    return (f'<section class="panel" data-kind="{kind}"><h4>{escape(title)}</h4>\n'
+            f"{content}</section>\n")
+
+
+def code(lines, first=1, tag="span", numbers=True):
+    """Lines of text, each with its number and its key."""
+    parts = []
+    for number, line in enumerate(lines[:CUT], first):
+        margin = f"<i>{number}</i>" * numbers
+        parts.append(f'<{tag} class="line"{keyed(line.key)}>{margin}'
+                     f"{escape(line.text) or ' '}\n</{tag}>")
+    if len(lines) > CUT:
+        parts.append(f"... and {len(lines) - CUT} more lines")
+    return "".join(parts)
+
+
+def _pre(content, label):
+    return (f'<pre tabindex="0" role="group" aria-label="{escape(label)}">{content}'
+            "</pre>")
+
+
+def _program(links):
+    return panel("line of Python", "Python", "".join(
+        f"<p>{escape(listing.name)}</p>"
+        f"{_pre(code(listing.lines, listing.first), listing.name)}"
+        for listing in links.listings()) or "<p>No line of the program is known.</p>")
+
+
+# -- the passes ------------------------------------------------------------------------
+def _passes(links, explanation):
+    """A graph for each pass that changed something, below a slider."""
+    stages, counts = links.plan.stages, explanation.counts()[1:]
+    parts = [_stage(0, stages[0][0], counts[0],
+                    _figure(links, stages[0][1]) + _all_lines(links, stages[0][1]))]
+    for i, ((_, before), (name, after)) in enumerate(itertools.pairwise(stages), 1):
+        same = before.show() == after.show()
+        body = ""
+        if not same:
+            few = max(len(before.nodes), len(after.nodes)) <= LIMIT
+            change = links.change(before, after) if few else None
+            body = _figure(links, after, change)
+            body += _changed(change) if few else _all_lines(links, after)
+        parts.append(_stage(i, name, counts[i], body))
+    slider = ('<label class="slider">pass <input type="range" min="0" '
+              f'max="{len(stages) - 1}" value="{len(stages) - 1}" step="1"></label>')
+    return panel("node", "Graph, pass by pass", slider + "".join(parts))
+
+
+def _stage(i, name, counts, body):
+    _, n_ops, n_kernels, nbytes = counts
+    return (f'<div class="stage"><p class="pass"><b>{i}. {name}:</b> {STAGES[name]}'
+            f'{"" if body else " (nothing here)"}'
+            f"<span>operators {n_ops}, kernels {n_kernels}, bytes moved {nbytes}"
+            f'</span></p><div class="body">{body}</div></div>\n')
+
+
+def _figure(links, graph, change=None):
+    """The graph drawn, with keys, and with marks on what a pass made."""
+    marks = {}
+    for node in graph.nodes:
+        kind = "new" if change and node in change.new else \
+            "merged" if change and node in change.merged else ""
+        marks[node] = keyed(links.key(graph, node)) + f' class="{kind}"' * bool(kind)
+    return Drawing(graph, LIMIT, marks).figure()
+
+
+def _all_lines(links, graph):
+    lines = [line for _, line in links.lines(graph)]
+    return _details("as text", code(lines, numbers=False))
+
+
+def _changed(change):
+    """The lines that went and came; what a sign says is not said by colour alone."""
+    parts = [code([line._replace(text=f"{sign} {line.text}") for line in lines],
+                  tag=tag, numbers=False)
+             for sign, tag, lines in (("-", "del", change.gone),
+                                      ("+", "ins", change.came))]
+    counts = [(change.gone, "lines gone"), (change.came, "lines new"),
+              (change.new, "boxes new (dashed)"),
+              (change.merged, "boxes made of several (dotted)")]
+    return _details(", ".join(f"{len(some)} {what}" for some, what in counts if some),
+                    "".join(parts), is_open=True)
+
+
+def _details(summary, content, is_open=False):
+    return (f"<details{' open' * is_open}><summary>{summary}</summary>"
+            f"{_pre(content, summary)}</details>")
+
+
+# -- what runs -------------------------------------------------------------------------
+def _kernels(links):
+    return panel("line of the kernels", "Kernels: what is compiled",
+                 _pre(code(links.code()), "generated source"))
+
+
+def _memory(links):
+    """The arena drawn, and a row for each value."""
+    plan, buffers = links.plan, links.buffers()
+    title = (f"Memory: {plan.nbytes_planned:,} bytes; {plan.nbytes_eager:,} if each "
+             "result had its own")
+    picture = memory_map(plan.graph, plan.memory, {
+        b.ref: keyed(b.key) for b in buffers}) if plan.memory.nbytes else ""
+    rows = [((name, f"{nbytes:,}", f"{first} to {last}", where), key)
+            for _, (name, nbytes, first, last, where), key in buffers[:CUT]]
+    return panel("buffer", title, scrolling(picture, "memory over time") +
+                 table(("value", "bytes", "steps", "place"), rows, "values in memory"))
+
+
+def _accesses(links, explanation):
+    head, *rows = explanation.access_rows()
+    return panel("step", "Accesses: what the threads of each kernel read and wrote",
+                 table(head, [*zip(rows, links.steps(), strict=True)], "accesses"))
+
+
+def _times(links, explanation):
+    """The steps with their times; the script draws bars from the numbers."""
+    keys = [(), *links.steps()]
+    return panel("step", "Time", table(("step", "median"), [
+        (row, key) for row, key in itertools.zip_longest(
+            explanation.time_rows(), keys, fillvalue=())], "times of steps"))
+
+
+def table(head, rows, label):
+    """A table whose rows have keys."""
+    lines = html_table([head, *(row for row, _ in rows)]).split("<tr>")
+    keys = [(), *(key for _, key in rows)]
+    return scrolling(lines[0] + "".join(
+        f"<tr{keyed(key)}>{line}" for key, line in zip(keys, lines[1:], strict=True)),
+        label)
