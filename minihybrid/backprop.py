@@ -13,11 +13,13 @@ from minihybrid.op import HybridError
 from minihybrid.ops.elementwise import beside
 
 
-def gradient(heads, head_grads, wanted, value):
+def gradient(heads, head_grads, wanted, value, note=None):
     """(node, index) -> its gradient, for those `wanted`: the chain rule, outputs first.
 
     heads, wanted:  (node, index) pairs;  head_grads: one value a head.
     value:   (node, index) -> the NDArray or Symbol that stands for it.
+    note:    for those who want to watch: called with each node, each of its inputs,
+             and the gradient that the node hands to it.
 
     An operator with several outputs gets a tuple, with `None` where nothing came back.
     A gradient has the dtype of its value: that of whole numbers is cut to whole ones,
@@ -55,6 +57,8 @@ def gradient(heads, head_grads, wanted, value):
             if g_in is not None and ref[0] in needed:
                 g_in = beside(v, g_in)
                 grads[ref] = grads[ref] + g_in if ref in grads else g_in
+                if note:
+                    note(node, ref, g_in)
     return grads
 
 

@@ -20,7 +20,7 @@ from minihybrid.look.view import STAGES, view
 from minihybrid.op import AttrError, HybridError
 from minihybrid.plan import nbytes_moved
 from minihybrid.simt import watch
-from minihybrid.viz import LIMIT
+from minihybrid.viz import LIMIT, columns_of
 
 LINES = 400  # of one text; more would drown a notebook
 
@@ -151,15 +151,6 @@ def plural(count, word):
 def n_steps(graph):
     """How many loops run if each operator is one; views only rename memory."""
     return sum(n.op is not None and not n.op.view for n in graph.nodes)
-
-
-def columns_of(rows, align=">"):
-    """Rows of cells as lines of text; the first column is aligned to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(
-        f"{cell:{align if i else '<'}{width}}"
-        for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in rows)
 
 
 def explain(net, *inputs, timings=True):

@@ -223,6 +223,15 @@ def scrolling(content, label):
             f'aria-label="{escape(label)}">{content}</div>')
 
 
+def columns_of(rows, align=">"):
+    """Rows of cells as lines of text; the first column is aligned to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(
+        f"{cell:{align if i else '<'}{width}}"
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in rows)
+
+
 def html_table(lines):
     """Lines of text cells as an HTML table; the first line and column are headings."""
     def cell(text, scope):

@@ -72,8 +72,8 @@ READING_ORDER = """
     onnx.load_file onnx.load_values onnx.load_fold onnx.load_elementwise
     onnx.load_shapes onnx.load_parts onnx.load_images onnx.load_layers
     onnx.load onnx contrib
-    metric summary drawing viz bench look look.links look.view explain datasets show
-    puzzles
+    metric summary drawing viz bench
+    look.links look.view look.boxes look.tape look explain datasets show puzzles
     __init__
     """.split()
 

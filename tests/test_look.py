@@ -6,11 +6,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from minihybrid import nd, simulated_gpu, sym
+from minihybrid import autograd, nd, simulated_gpu, sym
 from minihybrid.explain import Explanation, explain
 from minihybrid.gluon import HybridBlock, function, nn
+from minihybrid.look import packing, walk_back
 from minihybrid.look.links import Links
-from minihybrid.op import Spec
+from minihybrid.look.tape import shown
+from minihybrid.op import HybridError, Spec
 from minihybrid.passes import cse, dce, expand, fold, fuse
 from minihybrid.plan import Plan
 
@@ -267,3 +269,146 @@ def test_a_simulated_gpu_shows_its_accesses():
     assert "Accesses" in found._repr_html_() and "benchmarks/gpu.py" in \
         found._repr_html_()
     assert len(page.keys["step"]) == len(found.launches)
+
+
+# -- boxes to drag ---------------------------------------------------------------------
+def chain_of_products():
+    def steps(x, a, b, c, d):
+        h = nd.tanh(nd.dot(nd.dot(x, a), b))
+        return nd.dot(nd.dot(h, c), d)
+
+    shapes = (16, 5), (5, 2), (2, 3), (3, 1), (1, 4)
+    return explain(function(steps, target="numpy"), *map(nd.ones, shapes),
+                   timings=False).plan
+
+
+def attributes(html, name):
+    """The attributes of all tags that have a certain one."""
+    return [attrs for _, attrs in Page(html).tags if name in attrs]
+
+
+def test_boxes_are_those_of_the_plan():
+    plan = chain_of_products()
+    found = packing(plan)
+    assert found.spans == {"dot0__matmul0": (0, 1, 128),
+                           "dot1__matmul0 = tanh0": (1, 3, 192),  # one is written over
+                           "dot2__matmul0": (3, 4, 64)}
+    assert found.nbytes == plan.memory.nbytes == found.bound == 320
+    boxes = attributes(found._repr_html_(), "data-planner")
+    assert [int(box["data-planner"]) for box in boxes] == [
+        *found.offsets.values()] == [192, 0, 192]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_planners_boxes_do_not_overlap_and_keep_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    spans = {f"b{k}": (int(first), int(first + rng.integers(4)),
+                       int(rng.integers(1, 2000)))
+             for k, first in enumerate(rng.integers(0, 8, 12))}
+    found = packing(spans)
+    assert found.bound <= found.nbytes
+    boxes = [(*map(int, (b["data-first"], b["data-last"], b["data-planner"])),
+              int(b["data-planner"]) + int(b["data-bytes"]))
+             for b in attributes(found._repr_html_(), "data-planner")]
+    assert len(boxes) == len(spans)
+    for i, (first, last, low, high) in enumerate(boxes):
+        for other_first, other_last, other_low, other_high in boxes[:i]:
+            assert last < other_first or other_last < first \
+                or high <= other_low or other_high <= low
+    sums = [sum(nbytes for first, last, nbytes in found.spans.values()
+                if first <= step <= last) for step in range(12)]
+    assert found.bound == max(sums)
+
+
+def test_boxes_start_on_top_of_each_other():
+    boxes = attributes(packing({"a": (0, 1, 100), "b": (1, 1, 64)})._repr_html_(),
+                       "data-at")
+    assert [(box["data-at"], box["data-bytes"]) for box in boxes] == [
+        ("0", "128"), ("128", "64")]  # whole cache lines
+
+
+# -- the tape walked back --------------------------------------------------------------
+def recorded():
+    x, w = nd.array([1, 2, 3]), nd.array([0.5, -1, 2])
+    for leaf in (x, w):
+        leaf.attach_grad()
+    constant = nd.array([5, 6, 7])
+    with autograd.record():
+        y = (nd.tanh(x * w) * (x + constant) * x).sum()
+    return y, x, w
+
+
+def test_the_walk_ends_with_the_gradients_of_backward():
+    y, x, w = recorded()
+    walk = walk_back(y, x=x, w=w)
+    last = {}
+    for step in walk.steps:
+        last |= step.grads
+    y.backward()
+    assert last["x"] == shown(x.grad.asnumpy())
+    assert last["w"] == shown(w.grad.asnumpy())
+    names = {name for name, _, _ in walk.rows}
+    assert names - last.keys() == {"v0"}  # the constant is no variable
+
+
+def test_the_walk_hands_on_what_the_rules_say_and_adds_it_up():
+    x = nd.array([3])
+    x.attach_grad()
+    with autograd.record():
+        y = x * x * x
+    walk = walk_back(y, x=x)
+    assert [step.text for step in walk.steps] == [
+        "t1 begins with [1.]",
+        "t1 = elemwise_mul(t0, x) hands [3.] to t0 and [9.] to x",
+        "t0 = elemwise_mul(x, x) hands [9.] more to x and [9.] more to x"]
+    assert [step.grads.get("x") for step in walk.steps] == [None, "[9.]", "[27.]"]
+
+
+def test_a_step_of_several_outputs_has_a_gradient_for_each():
+    x = nd.array([1, 2])
+    x.attach_grad()
+    both = function(lambda x: (x[0:1] * 2, x[1:2] * 1))
+    with autograd.record():
+        a, b = both(x)
+        y = a * b * b / 2
+    walk = walk_back(y, x=x)
+    y.backward()
+    assert walk.steps[-1].grads["x"] == shown(x.grad.asnumpy()) == "[4., 4.]"
+    assert {"t0[0]", "t0[1]"} <= {name for name, _, _ in walk.rows}
+
+
+def test_the_page_of_a_walk_has_every_step_and_every_gradient():
+    y, x, w = recorded()
+    walk = walk_back(y, x=x, w=w)
+    html = walk._repr_html_()
+    assert html == walk_back(y, x=x, w=w)._repr_html_()
+    assert len(attributes(html, "data-to")) == len(walk.steps)
+    assert len(attributes(html, "data-from")) == sum(
+        len(step.grads) for step in walk.steps)
+    text = unescape(re.sub(r"<[^>]+>", "", html))
+    for part in [step.text for step in walk.steps] + [*walk.values.values()]:
+        assert part in text
+
+
+def test_a_freed_tape_says_what_to_do():
+    y, _, _ = recorded()
+    y.backward()
+    for array in (y, nd.ones(2)):
+        with pytest.raises(HybridError, match="retain_graph=True"):
+            walk_back(array)
+
+
+def evil_boxes():
+    return packing({EVIL: (0, 1, 64)})
+
+
+def evil_walk():
+    y, x, _ = recorded()
+    return walk_back(y, **{EVIL: x})
+
+
+@pytest.mark.parametrize("make", [evil_boxes, evil_walk])
+def test_names_of_yours_stay_text(make):
+    html = make()._repr_html_()
+    assert html.count("<script>") == 1 and "alert(1)" in html
+    assert all("x" not in attrs for tag, attrs in Page(html).tags if tag == "b")
