@@ -20,7 +20,7 @@ from minihybrid.look.view import STAGES, view
 from minihybrid.op import AttrError, HybridError
 from minihybrid.plan import nbytes_moved
 from minihybrid.simt import watch
-from minihybrid.viz import LIMIT, columns_of
+from minihybrid.viz import LIMIT, columns_of, plural
 
 LINES = 400  # of one text; more would drown a notebook
 
@@ -141,11 +141,6 @@ def cut(text):
     lines = text.split("\n")
     more = [f"... and {len(lines) - LINES} more lines"] * (len(lines) > LINES)
     return "\n".join([*lines[:LINES], *more])
-
-
-def plural(count, word):
-    """`1 kernel`, `2 kernels`."""
-    return f"{count} {word}{'s' * (count != 1)}"
 
 
 def n_steps(graph):

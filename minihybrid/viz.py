@@ -223,6 +223,11 @@ def scrolling(content, label):
             f'aria-label="{escape(label)}">{content}</div>')
 
 
+def plural(count, word):
+    """`1 kernel`, `2 kernels`."""
+    return f"{count} {word}{('es' if word.endswith('x') else 's') * (count != 1)}"
+
+
 def columns_of(rows, align=">"):
     """Rows of cells as lines of text; the first column is aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

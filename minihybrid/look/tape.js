@@ -9,7 +9,7 @@ for (const host of document.querySelectorAll(".mh-look:not(.ready)")) {
   const buttons = [...view.querySelectorAll("button")];
   const steps = [...view.querySelectorAll(".steps li")];
   const parts = [...view.querySelectorAll("[data-name]")];
-  view.querySelector(".steps").setAttribute("role", "status");
+  view.querySelector(".steps").setAttribute("aria-live", "polite");
 
   const bare = (name) => name.replace(/\[\d+\]$/, "");  // a node of several outputs
 

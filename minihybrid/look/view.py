@@ -15,7 +15,14 @@ from html import escape
 from pathlib import Path
 
 from minihybrid.look.links import Links
-from minihybrid.viz import LIMIT, Drawing, html_table, memory_map, scrolling
+from minihybrid.viz import (
+    LIMIT,
+    Drawing,
+    html_table,
+    memory_map,
+    plural,
+    scrolling,
+)
 
 HERE = Path(__file__).parent
 STAGES = {  # what each stage does, for the headings
@@ -66,8 +73,8 @@ def keyed(key):
 
 def panel(kind, title, content):
     """One part of the view; `kind` is what the script counts there."""
-    return (f'<section class="panel" data-kind="{kind}"><h4>{escape(title)}</h4>\n'
-            f"{content}</section>\n")
+    return (f'<section class="panel" data-kind="{kind}" aria-label="{escape(title)}">'
+            f'<p class="head">{escape(title)}</p>\n{content}</section>\n')
 
 
 def code(lines, first=1, tag="span", numbers=True):
@@ -143,11 +150,12 @@ def _changed(change):
                   tag=tag, numbers=False)
              for sign, tag, lines in (("-", "del", change.gone),
                                       ("+", "ins", change.came))]
-    counts = [(change.gone, "lines gone"), (change.came, "lines new"),
-              (change.new, "boxes new (dashed)"),
-              (change.merged, "boxes made of several (dotted)")]
-    return _details(", ".join(f"{len(some)} {what}" for some, what in counts if some),
-                    "".join(parts), is_open=True)
+    counts = [(change.gone, "line", "gone"), (change.came, "line", "new"),
+              (change.new, "box", "new (dashed)"),
+              (change.merged, "box", "made of several (dotted)")]
+    return _details(", ".join(
+        f"{plural(len(some), word)} {what}" for some, word, what in counts if some),
+        "".join(parts), is_open=True)
 
 
 def _details(summary, content, is_open=False):
