@@ -16,6 +16,7 @@ import numpy as np
 
 from minihybrid.bench import Timing
 from minihybrid.graph import diff
+from minihybrid.look.links import counts, n_steps
 from minihybrid.look.view import STAGES, view
 from minihybrid.op import AttrError, HybridError
 from minihybrid.plan import nbytes_moved
@@ -59,9 +60,7 @@ class Explanation:
 
     def counts(self):
         """The table of stages as text cells, the headings first."""
-        return [("stage", "operators", "kernels", "bytes moved")] + [
-            (name, str(graph.n_ops), str(n_steps(graph)), f"{nbytes_moved(graph):,}")
-            for name, graph in self.stages]
+        return counts(self.stages)
 
     def sections(self):
         """One `Section` a stage, in the order of a call; times come last."""
@@ -89,12 +88,12 @@ class Explanation:
         """What a simulated GPU counted, a row a launch, the headings first."""
         rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers",
                  "bytes")]
-        for label, (_, _, _, counts) in zip(self.plan.labels, self.launches,
-                                            strict=True):
-            nbytes = counts.total("nbytes_loaded") + counts.total("nbytes_stored")
+        for label, (_, _, _, found) in zip(self.plan.labels, self.launches,
+                                           strict=True):
+            nbytes = found.total("nbytes_loaded") + found.total("nbytes_stored")
             rows.append((label, *(f"{n:,}" for n in (
-                counts.n_threads, counts.global_loads, counts.global_stores,
-                counts.shared_loads, counts.barriers, nbytes))))
+                found.n_threads, found.global_loads, found.global_stores,
+                found.shared_loads, found.barriers, nbytes))))
         return rows
 
     def time_rows(self):
@@ -126,14 +125,14 @@ def _change(name, before, after):
     title = f"{name}: {STAGES[name]}"
     if before.show() == after.show():
         return Section(f"{title} (nothing here)", "unchanged")
-    counts = (f"{plural(n_steps(before), 'kernel')} before, {n_steps(after)} after; "
-              f"{nbytes_moved(before):,} bytes moved before, "
-              f"{nbytes_moved(after):,} after")
+    sizes = (f"{plural(n_steps(before), 'kernel')} before, {n_steps(after)} after; "
+             f"{nbytes_moved(before):,} bytes moved before, "
+             f"{nbytes_moved(after):,} after")
     if max(len(before.nodes), len(after.nodes)) > LIMIT:  # it would take too long
         text = f"more than {LIMIT} nodes, too many to compare line by line; see .stages"
     else:
         text = diff(before, after)
-    return Section(title, f"{counts}\n\n{text}")
+    return Section(title, f"{sizes}\n\n{text}")
 
 
 def cut(text):
@@ -141,11 +140,6 @@ def cut(text):
     lines = text.split("\n")
     more = [f"... and {len(lines) - LINES} more lines"] * (len(lines) > LINES)
     return "\n".join([*lines[:LINES], *more])
-
-
-def n_steps(graph):
-    """How many loops run if each operator is one; views only rename memory."""
-    return sum(n.op is not None and not n.op.view for n in graph.nodes)
 
 
 def explain(net, *inputs, timings=True):

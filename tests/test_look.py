@@ -9,11 +9,11 @@ import pytest
 from minihybrid import autograd, nd, simulated_gpu, sym
 from minihybrid.explain import Explanation, explain
 from minihybrid.gluon import HybridBlock, function, nn
-from minihybrid.look import packing, walk_back
+from minihybrid.look import packing, passes, walk_back
 from minihybrid.look.links import Links
 from minihybrid.look.tape import shown
 from minihybrid.op import HybridError, Spec
-from minihybrid.passes import cse, dce, expand, fold, fuse
+from minihybrid.passes import cse, dce, expand, fold, fuse, optimise
 from minihybrid.plan import Plan
 
 MATRIX = Spec((3, 4), np.dtype("float32"))
@@ -85,6 +85,10 @@ def explanation(request):
     return PROGRAMS[request.param]()
 
 
+def linked(explanation):
+    return Links(explanation.stages, explanation.plan)
+
+
 def numbers(lines):
     return {i for line in lines for i in line.key}
 
@@ -98,7 +102,7 @@ def test_every_node_of_every_stage_stands_for_traced_nodes(explanation):
 
 
 def test_every_traced_operator_that_is_needed_is_in_a_kernel(explanation):
-    links = Links(explanation.plan)
+    links = linked(explanation)
     trace = links.trace
     needed = dce(trace).nodes
     expected = {links.number[n] for n in needed if n.op and not n.op.view}
@@ -109,14 +113,14 @@ def test_every_traced_operator_that_is_needed_is_in_a_kernel(explanation):
 
 
 def test_every_traced_operator_has_a_line_of_the_program(explanation):
-    links = Links(explanation.plan)
+    links = linked(explanation)
     operators = {links.number[n] for n in links.trace.nodes if n.op}
     lines = [line for listing in links.listings() for line in listing.lines]
     assert numbers(lines) == operators
 
 
 def test_lines_are_those_that_made_the_nodes():
-    links = Links(made(shared, (3, 4), (3, 4)).plan)
+    links = linked(made(shared, (3, 4), (3, 4)))
     (listing,) = links.listings()
     assert listing.first == shared.__code__.co_firstlineno
     found = {line.text.strip(): [links.trace.nodes[i].op.name for i in line.key]
@@ -129,7 +133,7 @@ def test_lines_are_those_that_made_the_nodes():
 
 
 def test_a_helper_is_listed_and_its_caller_has_its_nodes_too():
-    links = Links(made(Helped(), (2, 3)).plan)
+    links = linked(made(Helped(), (2, 3)))
     names = [listing.name for listing in links.listings()]
     assert names == ["Helped.hybrid_forward", "Helped.half"]
     outer, helper = links.listings()
@@ -139,13 +143,13 @@ def test_a_helper_is_listed_and_its_caller_has_its_nodes_too():
 
 
 def test_layers_of_ours_are_listed_where_the_user_wrote_no_forward():
-    links = Links(made(sequence(), (2, 3)).plan)
+    links = linked(made(sequence(), (2, 3)))
     assert [listing.name for listing in links.listings()] == [
         "Dense.hybrid_forward", "Activation.hybrid_forward"]
 
 
 def test_kernel_lines_say_which_fused_node_they_compute():
-    links = Links(made(shared, (3, 4), (3, 4)).plan)
+    links = linked(made(shared, (3, 4), (3, 4)))
     by_text = {line.text.strip(): {links.trace.nodes[i].op.name for i in line.key}
                for line in links.code()}
     assert by_text["t2 = v0 * v1"] == {"elemwise_mul"}
@@ -157,7 +161,7 @@ def test_kernel_lines_say_which_fused_node_they_compute():
 def test_a_pass_says_what_went_came_and_merged():
     graph = sym.trace(shared, {"a": MATRIX, "b": MATRIX})[0]
     plan = Plan(graph, ["a", "b"])
-    links, stages = Links(plan), dict(plan.stages)
+    links, stages = Links(plan.stages, plan), dict(plan.stages)
     change = links.change(stages["fold"], stages["cse"])
     assert sorted(n.op.name for n in change.merged) == ["elemwise_mul", "sigmoid"]
     assert change.new == set()
@@ -205,7 +209,7 @@ class Page(HTMLParser):
 def test_every_part_is_linked_both_ways(explanation):
     """An operator of the program lights a node; a kernel line and a buffer, a line."""
     page = Page(explanation._repr_html_())
-    links = Links(explanation.plan)
+    links = linked(explanation)
     program = set().union(*page.keys["line of Python"])
     drawn = set().union(*page.keys["node"])
     assert program and program <= drawn
@@ -269,6 +273,19 @@ def test_a_simulated_gpu_shows_its_accesses():
     assert "Accesses" in found._repr_html_() and "benchmarks/gpu.py" in \
         found._repr_html_()
     assert len(page.keys["step"]) == len(found.launches)
+
+
+def test_passes_of_your_own_are_stepped_through():
+    def own(graph):
+        return fold(graph)
+
+    graph = sym.trace(lambda x: sym.exp(x * 1.0), {"x": MATRIX})[0]
+    found = passes([("trace", graph), *optimise(graph, (own, cse))])
+    page = Page(found._repr_html_())
+    assert "a pass of your own" in found._repr_html_()
+    assert found._repr_html_().count("<svg ") == 2  # cse changed nothing
+    assert set(page.keys) == {"line of Python", "node"}
+    assert str(found).splitlines()[-1].split() == ["cse", "1", "1", "96"]
 
 
 # -- boxes to drag ---------------------------------------------------------------------

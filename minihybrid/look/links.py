@@ -1,7 +1,8 @@
 """What belongs together: lines of Python, nodes, lines of kernels, and memory.
 
-Takes:   a plan.
-Gives:   `Links`: each of those with its key, the numbers of the traced nodes behind it.
+Takes:   the stages of a graph, and the plan that was made of it.
+Gives:   `Links`: each of those with its key, the numbers of the traced nodes behind it;
+         `counts`, the table of stages.
 
 Two things belong together if their keys have a number in common. Nothing is guessed:
 the trace keeps which lines made a node, each pass in whose place a node stands, and
@@ -14,6 +15,7 @@ import textwrap
 from typing import NamedTuple
 
 from minihybrid.drawing import what
+from minihybrid.plan import nbytes_moved
 
 
 class Line(NamedTuple):
@@ -53,10 +55,13 @@ class Change(NamedTuple):
 
 
 class Links:
-    """The parts of a plan, and the keys that link them."""
+    """The parts of a plan, and the keys that link them.
 
-    def __init__(self, plan):
-        self.plan, self.trace = plan, plan.stages[0][1]
+    stages:  [(name, graph)] from the trace on;  plan: `None` for graphs alone.
+    """
+
+    def __init__(self, stages, plan=None):
+        self.stages, self.plan, self.trace = stages, plan, stages[0][1]
         self.number = {node: i for i, node in enumerate(self.trace.nodes)}
 
     def key(self, graph, node):
@@ -138,6 +143,18 @@ class Links:
         owner = {ref: node for node, ref in memory.scratch.items()}
         return [Buffer(ref, row, self.key(graph, owner.get(ref, ref[0])))
                 for ref, row in memory.rows(graph)]
+
+
+def counts(stages):
+    """The table of stages as text cells, the headings first."""
+    return [("stage", "operators", "kernels", "bytes moved")] + [
+        (name, str(graph.n_ops), str(n_steps(graph)), f"{nbytes_moved(graph):,}")
+        for name, graph in stages]
+
+
+def n_steps(graph):
+    """How many loops run if each operator is one; views only rename memory."""
+    return sum(n.op is not None and not n.op.view for n in graph.nodes)
 
 
 def _body(texts, first):

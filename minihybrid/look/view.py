@@ -1,9 +1,9 @@
 """The hybrid view: one program as Python, graph, kernels, memory and times, linked.
 
-Takes:   an `Explanation`.
+Takes:   an `Explanation`; or the stages of a graph.
 Gives:   `view`, HTML that needs nothing else: `view.css` and `view.js` are written into
          it. Point at a line, or go there by keyboard, and what belongs to it lights up;
-         a slider goes through the passes.
+         a slider goes through the passes. `passes`, those two parts of it alone.
 
 Without scripts everything stands there, one below the other. Names come out of files,
 so all text is escaped.
@@ -14,10 +14,11 @@ import itertools
 from html import escape
 from pathlib import Path
 
-from minihybrid.look.links import Links
+from minihybrid.look.links import Links, counts
 from minihybrid.viz import (
     LIMIT,
     Drawing,
+    columns_of,
     html_table,
     memory_map,
     plural,
@@ -40,9 +41,9 @@ CUT = 400  # lines of a listing; more would drown a notebook
 
 def view(explanation):
     """The view of an explanation as HTML, the same for the same plan."""
-    links = Links(explanation.plan)
-    panels = [_program(links), _passes(links, explanation), _kernels(links),
-              _memory(links)]
+    plan = explanation.plan
+    links = Links(plan.stages, plan)
+    panels = [_program(links), _passes(links), _kernels(links), _memory(links)]
     if explanation.launches:
         panels.append(_accesses(links, explanation))
     if explanation.note:
@@ -50,7 +51,46 @@ def view(explanation):
                             f"<p>{escape(explanation.note)}</p>"))
     elif explanation.steps is not None:
         panels.append(_times(links, explanation))
-    return page(f'<p class="title">{escape(explanation.title)}</p>\n'
+    return _page(explanation.title, panels)
+
+
+class Passes:
+    """The stages of a graph; a notebook shows them with a slider."""
+
+    def __init__(self, stages):
+        self.stages = list(stages)
+
+    def __repr__(self):
+        return columns_of(counts(self.stages))
+
+    def _repr_html_(self):
+        links = Links(self.stages)
+        title = " → ".join(name for name, _ in self.stages)
+        return _page(title, [_program(links), _passes(links)])
+
+
+def passes(stages):
+    """Step through graphs, each made of the one before by a pass.
+
+    stages:  [(name, graph)]; what `optimise` returns, after the graph it was given.
+
+    >>> from minihybrid import sym
+    >>> from minihybrid.graph import Graph
+    >>> from minihybrid.passes import optimise
+    >>> x = sym.var("x", shape=(3,), dtype="float32")
+    >>> graph, _ = sym.trace(lambda x: sym.exp(x * 1), {"x": x.spec})
+    >>> passes([("trace", graph), *optimise(graph)])
+    stage  operators  kernels  bytes moved
+    trace          2        2           48
+    fold           1        1           24
+    cse            1        1           24
+    dce            1        1           24
+    """
+    return Passes(stages)
+
+
+def _page(title, panels):
+    return page(f'<p class="title">{escape(title)}</p>\n'
                 '<p class="said" role="status"></p>\n'
                 f'<div class="panels">{"".join(panels)}</div>', "view")
 
@@ -102,12 +142,12 @@ def _program(links):
 
 
 # -- the passes ------------------------------------------------------------------------
-def _passes(links, explanation):
+def _passes(links):
     """A graph for each pass that changed something, below a slider."""
-    stages, counts = links.plan.stages, explanation.counts()[1:]
-    parts = [_stage(0, stages[0][0], counts[0],
-                    _figure(links, stages[0][1]) + _all_lines(links, stages[0][1]))]
-    for i, ((_, before), (name, after)) in enumerate(itertools.pairwise(stages), 1):
+    stages, (_, *rows) = links.stages, counts(links.stages)
+    first = _figure(links, links.trace) + _all_lines(links, links.trace)
+    parts = [_stage(0, rows[0], first)]
+    for i, ((_, before), (_, after)) in enumerate(itertools.pairwise(stages), 1):
         same = before.show() == after.show()
         body = ""
         if not same:
@@ -115,15 +155,16 @@ def _passes(links, explanation):
             change = links.change(before, after) if few else None
             body = _figure(links, after, change)
             body += _changed(change) if few else _all_lines(links, after)
-        parts.append(_stage(i, name, counts[i], body))
+        parts.append(_stage(i, rows[i], body))
     slider = ('<label class="slider">pass <input type="range" min="0" '
               f'max="{len(stages) - 1}" value="{len(stages) - 1}" step="1"></label>')
     return panel("node", "Graph, pass by pass", slider + "".join(parts))
 
 
-def _stage(i, name, counts, body):
-    _, n_ops, n_kernels, nbytes = counts
-    return (f'<div class="stage"><p class="pass"><b>{i}. {name}:</b> {STAGES[name]}'
+def _stage(i, row, body):
+    name, n_ops, n_kernels, nbytes = row
+    meaning = STAGES.get(name, "a pass of your own")
+    return (f'<div class="stage"><p class="pass"><b>{i}. {escape(name)}:</b> {meaning}'
             f'{"" if body else " (nothing here)"}'
             f"<span>operators {n_ops}, kernels {n_kernels}, bytes moved {nbytes}"
             f'</span></p><div class="body">{body}</div></div>\n')
