@@ -36,7 +36,8 @@ STAGES = {  # what each stage does, for the headings
     "lower": "operators that are loops of others are written as these",
     "merge": "operators that can share threads become one kernel",
 }
-CUT = 400  # lines of a listing; more would drown a notebook
+CUT = 250   # lines of a listing; more would drown a notebook
+BOXES = 240, 30  # in all graphs together, but so many at least in each
 
 
 def view(explanation):
@@ -117,15 +118,15 @@ def panel(kind, title, content):
             f'<p class="head">{escape(title)}</p>\n{content}</section>\n')
 
 
-def code(lines, first=1, tag="span", numbers=True):
-    """Lines of text, each with its number and its key."""
+def code(lines, first=1, tag="span", numbers=True, most=CUT):
+    """Lines of text, each with its number and its key; no more than `most`."""
     parts = []
-    for number, line in enumerate(lines[:CUT], first):
+    for number, line in enumerate(lines[:most], first):
         margin = f"<i>{number}</i>" * numbers
         parts.append(f'<{tag} class="line"{keyed(line.key)}>{margin}'
                      f"{escape(line.text) or ' '}\n</{tag}>")
-    if len(lines) > CUT:
-        parts.append(f"... and {len(lines) - CUT} more lines")
+    if len(lines) > most:
+        parts.append(f"... and {len(lines) - most} more lines\n")
     return "".join(parts)
 
 
@@ -145,16 +146,18 @@ def _program(links):
 def _passes(links):
     """A graph for each pass that changed something, below a slider."""
     stages, (_, *rows) = links.stages, counts(links.stages)
-    first = _figure(links, links.trace) + _all_lines(links, links.trace)
+    pairs = [(before, after, before.show() == after.show())
+             for (_, before), (_, after) in itertools.pairwise(stages)]
+    most = max(BOXES[0] // (1 + sum(not same for *_, same in pairs)), BOXES[1])
+    first = _figure(links, links.trace, most) + _all_lines(links, links.trace, most)
     parts = [_stage(0, rows[0], first)]
-    for i, ((_, before), (_, after)) in enumerate(itertools.pairwise(stages), 1):
-        same = before.show() == after.show()
+    for i, (before, after, same) in enumerate(pairs, 1):
         body = ""
         if not same:
             few = max(len(before.nodes), len(after.nodes)) <= LIMIT
             change = links.change(before, after) if few else None
-            body = _figure(links, after, change)
-            body += _changed(change) if few else _all_lines(links, after)
+            body = _figure(links, after, most, change)
+            body += _changed(change, most) if few else _all_lines(links, after, most)
         parts.append(_stage(i, rows[i], body))
     slider = ('<label class="slider">pass <input type="range" min="0" '
               f'max="{len(stages) - 1}" value="{len(stages) - 1}" step="1"></label>')
@@ -170,32 +173,32 @@ def _stage(i, row, body):
             f'</span></p><div class="body">{body}</div></div>\n')
 
 
-def _figure(links, graph, change=None):
+def _figure(links, graph, most, change=None):
     """The graph drawn, with keys, and with marks on what a pass made."""
     marks = {}
     for node in graph.nodes:
         kind = "new" if change and node in change.new else \
             "merged" if change and node in change.merged else ""
         marks[node] = keyed(links.key(graph, node)) + f' class="{kind}"' * bool(kind)
-    return Drawing(graph, LIMIT, marks).figure()
+    return Drawing(graph, most, marks).figure()
 
 
-def _all_lines(links, graph):
+def _all_lines(links, graph, most):
     lines = [line for _, line in links.lines(graph)]
-    return _details("as text", code(lines, numbers=False))
+    return _details("as text", code(lines, numbers=False, most=most))
 
 
-def _changed(change):
+def _changed(change, most):
     """The lines that went and came; what a sign says is not said by colour alone."""
     parts = [code([line._replace(text=f"{sign} {line.text}") for line in lines],
-                  tag=tag, numbers=False)
+                  tag=tag, numbers=False, most=most)
              for sign, tag, lines in (("-", "del", change.gone),
                                       ("+", "ins", change.came))]
-    counts = [(change.gone, "line", "gone"), (change.came, "line", "new"),
-              (change.new, "box", "new (dashed)"),
-              (change.merged, "box", "made of several (dotted)")]
+    sizes = [(change.gone, "line", "gone"), (change.came, "line", "new"),
+             (change.new, "box", "new (dashed)"),
+             (change.merged, "box", "made of several (dotted)")]
     return _details(", ".join(
-        f"{plural(len(some), word)} {what}" for some, word, what in counts if some),
+        f"{plural(len(some), word)} {what}" for some, word, what in sizes if some),
         "".join(parts), is_open=True)
 
 
@@ -218,7 +221,7 @@ def _memory(links):
     picture = memory_map(plan.graph, plan.memory, {
         b.ref: keyed(b.key) for b in buffers}) if plan.memory.nbytes else ""
     rows = [((name, f"{nbytes:,}", f"{first} to {last}", where), key)
-            for _, (name, nbytes, first, last, where), key in buffers[:CUT]]
+            for _, (name, nbytes, first, last, where), key in buffers[:CUT // 2]]
     return panel("buffer", title, scrolling(picture, "memory over time") +
                  table(("value", "bytes", "steps", "place"), rows, "values in memory"))
 
