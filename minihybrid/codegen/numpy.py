@@ -88,7 +88,7 @@ class Function:
 
     kernels, steps, nbytes_helpers = [], (), 0
 
-    def __init__(self, plan, functions, n_kernels, table, calls):
+    def __init__(self, plan, functions, n_kernels, table, calls=()):
         self.plan, self.functions, self.calls = plan, functions, calls
         self.n_kernels, self.table = n_kernels, table
 
