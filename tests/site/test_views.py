@@ -169,6 +169,36 @@ def test_without_scripts_everything_is_visible(browser, site):
     context.close()
 
 
+PUT_IN = """html => {
+    const out = document.createElement("div");
+    out.innerHTML = html;  // which runs no scripts, so notebooks make them anew
+    for (const old of out.querySelectorAll("script")) {
+        const script = document.createElement("script");
+        script.textContent = old.textContent;
+        old.replaceWith(script);
+    }
+    document.body.append(out);
+    const frame = document.createElement("iframe");
+    frame.setAttribute("sandbox", "allow-scripts");
+    frame.srcdoc = html;
+    document.body.append(frame);
+}"""
+
+
+def test_views_work_as_notebooks_put_them_in(browser):
+    """By script, as in JupyterLab; in a frame shut off from the page, as in Colab."""
+    page = browser.new_page()
+    page.set_content("<!doctype html><body></body>")
+    page.evaluate(PUT_IN, made()[0])
+    frame = page.frame_locator("iframe")
+    frame.locator(".mh-view.on .stage.now").wait_for()
+    for place in (page, frame):
+        assert place.locator(".mh-view.on").count() == 1
+        place.locator(".line", has_text="h * nd.sigmoid").first.click()
+        assert place.locator(".line.lit").count() > 5
+    page.close()
+
+
 # -- boxes -----------------------------------------------------------------------------
 def said(page):
     return page.locator(".mh-boxes .said").inner_text()
