@@ -68,7 +68,8 @@ class Builder:
         add, build = self.draft.add, self.build
         match tree:
             case ast.Name(id="NAN" | "INF" | "nan" | "inf" as name):
-                return np.asarray(float(name), self.dtype)
+                return np.asarray(float(name), self.dtype if self.dtype.kind == "f"
+                                  else FLOAT64)
             case ast.Name(id=name):
                 return self.given[name]
             case ast.Constant(value=number):
