@@ -158,6 +158,16 @@ def test_kernel_lines_say_which_fused_node_they_compute():
     assert by_text["import math"] == set()
 
 
+def test_lines_that_add_up_are_the_sums():
+    def total(x):
+        return nd.relu(x).sum(axis=1)
+
+    links = linked(made(total, (4, 5)))
+    added = [line for line in links.code() if line.text.strip().startswith("acc")]
+    assert len(added) == 2 and {links.trace.nodes[i].op.name for i in numbers(added)} \
+        == {"sum"}
+
+
 def test_a_pass_says_what_went_came_and_merged():
     graph = sym.trace(shared, {"a": MATRIX, "b": MATRIX})[0]
     plan = Plan(graph, ["a", "b"])

@@ -150,7 +150,8 @@ class RowWriter:
             f"T({start})" if start in RANKS else start, node.specs[0].dtype)
         if self.in_registers:
             self.known[node] = self.k.name("acc")
-        self.k(f"{self.accumulator(node)} = {self.ranked(node, text)}")
+        with self.k.of(node):
+            self.k(f"{self.accumulator(node)} = {self.ranked(node, text)}")
 
     def accumulator(self, node):
         """Where a reduction adds up."""
@@ -163,11 +164,12 @@ class RowWriter:
     def add(self, node, value):
         """One element more."""
         acc, x = self.accumulator(node), self.ranked(node, value)
-        if not x.isidentifier():
-            x = self.k.name("x")
-            self.k(f"{x} = {self.ranked(node, value)}")
-        text = self.combined(node, acc, x)
-        self.k(f"{acc} = {self.k.translate(text, node.specs[0].dtype)}")
+        with self.k.of(node):
+            if not x.isidentifier():
+                x = self.k.name("x")
+                self.k(f"{x} = {self.ranked(node, value)}")
+            text = self.combined(node, acc, x)
+            self.k(f"{acc} = {self.k.translate(text, node.specs[0].dtype)}")
 
     def combined(self, node, acc, x):
         """The text of a reduction's result so far, with one element more."""

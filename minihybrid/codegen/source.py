@@ -130,6 +130,13 @@ class Kernel:
         """Add a line at the present depth."""
         self.lines.append("    " * self.depth + self.translate(line, self.dtype))
 
+    @contextmanager
+    def of(self, node):
+        """What is written inside this `with` block computes a node, for who asks."""
+        first = len(self.lines)
+        yield
+        self.made.update(dict.fromkeys(range(first, len(self.lines)), node))
+
     def translate(self, text, dtype):
         """Fill in the dtype, and the target's functions for those of expressions."""
         names = self.functions(dtype)
@@ -288,8 +295,8 @@ class Kernel:
             if dtype.kind != "f":  # whole numbers grow to 64 bits in an expression
                 expr = f"{dtype.name}({expr})"
             values[node, 0] = self.name("t")
-            self.made[len(self.lines)] = node
-            self(f"{values[node, 0]} = {expr}")
+            with self.of(node):
+                self(f"{values[node, 0]} = {expr}")
 
     def store(self, index, value, at=None):
         """End one element of the core: compute what follows, write what is wanted.
