@@ -22,7 +22,7 @@ from text import markdown
 
 import minihybrid as mx
 from minihybrid import gluon, nd
-from minihybrid.device import device_of
+from minihybrid.device.device import device_of
 from minihybrid.gluon import nn
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"

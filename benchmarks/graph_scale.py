@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from machine import describe
 from matplotlib import pyplot as plt
+from minihybrid.sym import trace
 
 from minihybrid import sym
 from minihybrid.codegen import TARGETS
-from minihybrid.op import Spec
+from minihybrid.core.op import Spec
+from minihybrid.core.passes.gradient import differentiate
 from minihybrid.passes import cse, dce, expand, fold, fuse, plan_memory
-from minihybrid.passes.gradient import differentiate
-from minihybrid.sym import trace
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = 1000, 10_000, 100_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.codegen.cuda import compile_ptx, link
+from minihybrid.codegen.gpu.cuda import compile_ptx, link
 
 FILE = Path(__file__).parent.parent / "benchmarks/results/ptx.json"
 CAPABILITY = 7, 5  # a T4, as Google Colab lends it

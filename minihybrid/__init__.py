@@ -9,37 +9,44 @@ graph, optimises, compiles and exports it.
 (1, 2)
 """
 
+import sys
+
 from minihybrid import (
-    attribute,
+    arrays,
     autograd,
     base,
-    context,
     contrib,
     datasets,
-    eager,
     executor,
+    files,
     gluon,
     init,
-    interop,
     look,
     lr_scheduler,
     metric,
     model,
-    name,
-    nd,
     np,
     npx,
     onnx,
     optimizer,
-    params,
-    serial,
-    sym,
+    symbols,
     util,
     viz,
 )
-from minihybrid.attribute import AttrScope
 from minihybrid.base import MXNetError, __version__
-from minihybrid.context import (
+from minihybrid.core import (
+    attribute,
+    block,
+    context,
+    name,
+    nd,
+    parameter,
+    params,
+    serial,
+    sym,
+)
+from minihybrid.core.attribute import AttrScope
+from minihybrid.core.context import (
     Context,
     cpu,
     current_context,
@@ -47,10 +54,8 @@ from minihybrid.context import (
     num_gpus,
     simulated_gpu,
 )
-from minihybrid.explain import explain
-from minihybrid.gluon import function
-from minihybrid.nd import random
-from minihybrid.op import (
+from minihybrid.core.nd import random
+from minihybrid.core.op import (
     AttrError,
     DTypeError,
     HybridError,
@@ -58,20 +63,30 @@ from minihybrid.op import (
     PlaceError,
     ShapeError,
 )
-from minihybrid.show import show
-from minihybrid.tracing import TraceError
+from minihybrid.core.tracing import TraceError
+from minihybrid.device import interop
+from minihybrid.gluon import function
+from minihybrid.look.explain import explain
+from minihybrid.look.show import show
+from minihybrid.run import eager
 from minihybrid.util import np_shape, use_np_shape
 
 ndarray, symbol, initializer, visualization = nd, sym, init, viz
+# What programs import as modules of MXNet's are modules of the core, the very same:
+# `F is mx.sym` asks for them.
+sys.modules.update({f"{__name__}.{path}": module for path, module in {
+    "attribute": attribute, "context": context, "name": name, "nd": nd, "ndarray": nd,
+    "sym": sym, "symbol": sym, "initializer": init, "visualization": viz,
+    "gluon.block": block, "gluon.parameter": parameter}.items()})
 
 __all__ = [
     "AttrError", "AttrScope", "Context", "DTypeError", "HybridError", "MXNetError",
     "NumberError", "PlaceError", "ShapeError", "TraceError", "__version__",
-    "attribute", "autograd", "base",
+    "arrays", "attribute", "autograd", "base",
     "context", "contrib", "cpu", "current_context", "datasets", "eager", "executor",
-    "explain", "function", "gluon", "gpu", "init", "initializer", "interop",
+    "explain", "files", "function", "gluon", "gpu", "init", "initializer", "interop",
     "look", "lr_scheduler", "metric", "model", "name", "nd", "ndarray", "np",
     "np_shape", "npx", "num_gpus", "onnx", "optimizer", "params", "random", "serial",
-    "show", "simulated_gpu", "sym", "symbol", "use_np_shape", "util", "visualization",
-    "viz",
+    "show", "simulated_gpu", "sym", "symbol", "symbols", "use_np_shape", "util",
+    "visualization", "viz",
 ]

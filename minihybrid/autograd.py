@@ -1,61 +1,34 @@
-"""Chapter 07. Gradients: a tape is a graph with values.
+"""Chapter 07. Gradients, as MXNet's programs name them; and functions of one's own.
 
 Takes:   arrays that were computed under `record()`, or symbols.
-Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`, `grad`,
-         `get_symbol`, `Function`; and `gradient`, the walk over the tape.
+Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_symbol`,
+         the tape as a symbol; and `Function`, whose gradient a user writes.
 
 What is left out: gradients through in-place writes.
 """
 
-from contextlib import contextmanager
-
-from minihybrid import hooks
-from minihybrid.array import STATE, Leaf, NDArray, arrays
-from minihybrid.backprop import gradient
-from minihybrid.graph import topological
-from minihybrid.name import Prefix
-from minihybrid.op import (
-    OPS,
-    AttrError,
-    HybridError,
-    Node,
-    Op,
-    ShapeError,
-    boolean,
-    checked,
+from minihybrid.core.array import STATE, Leaf, NDArray, arrays
+from minihybrid.core.autograd import (
+    array_of,
+    backward,
+    free,
+    modes,
+    pause,
+    predict_mode,
+    record,
+    seeds_of,
+    train_mode,
 )
-from minihybrid.ops.elementwise import ones_like, zeros_like
-from minihybrid.sym import Symbol, as_symbol, var
+from minihybrid.core.backprop import gradient
+from minihybrid.core.graph import topological
+from minihybrid.core.name import Prefix
+from minihybrid.core.op import OPS, AttrError, HybridError, Node, Op, boolean, checked
+from minihybrid.core.sym import Symbol, as_symbol, var
+from minihybrid.ops.elementwise import zeros_like
 
-
-@contextmanager
-def _mode(**flags):
-    before = {name: getattr(STATE, name) for name in flags}
-    vars(STATE).update(flags)
-    try:
-        yield
-    finally:
-        vars(STATE).update(before)
-
-
-def record(train_mode=True):
-    """Keep the tape inside this `with` block; in training mode unless told not to."""
-    return _mode(recording=True, training=train_mode)
-
-
-def pause(train_mode=False):
-    """Keep no tape inside this `with` block."""
-    return _mode(recording=False, training=train_mode)
-
-
-def train_mode():
-    """Training mode (Dropout drops) inside this `with` block."""
-    return _mode(training=True)
-
-
-def predict_mode():
-    """Prediction mode inside this `with` block."""
-    return _mode(training=False)
+__all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training",
+           "mark_variables", "pause", "predict_mode", "record", "set_recording",
+           "set_training", "train_mode"]
 
 
 def is_recording():
@@ -82,30 +55,6 @@ def set_recording(recording):
     return before
 
 
-@hooks.backward.brought
-def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
-    """Write the gradient of the heads' sum into `.grad` of every variable behind them.
-
-    Units:   `.grad` has the variable's shape and dtype.
-    Raises:  HybridError if a head was not computed under `record()`.
-    """
-    heads = heads if isinstance(heads, (list, tuple)) else [heads]
-    refs, seeds = _seed(heads, head_grads)
-    leaves = [n for n in _behind(refs) if isinstance(n.info, Leaf)]
-    with _mode(recording=False, training=train_mode):
-        grads = gradient(refs, seeds, [(n, 0) for n in leaves], _array)
-        for leaf in leaves:
-            info, g = leaf.info, grads.get((leaf, 0))
-            if info.req == "null":
-                continue
-            info.fresh = True
-            if g is None:  # on the tape, but nothing came back: the gradient is 0
-                g = zeros_like(info.grad)
-            info.grad[...] = info.grad + g if info.req == "add" else g
-    if not retain_graph:
-        _free(refs)
-
-
 def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False,
          train_mode=True):
     """The gradients of the heads' sum with respect to the variables: a list of arrays.
@@ -122,9 +71,9 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
         if v.node is None:
             raise HybridError("autograd.grad: a variable has no place on the tape; "
                               "call its attach_grad() before record()")
-    refs, seeds = _seed(heads, head_grads)
-    with _mode(recording=create_graph, training=train_mode):
-        grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], _array)
+    refs, seeds = seeds_of(heads, head_grads)
+    with modes(recording=create_graph, training=train_mode):
+        grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], array_of)
         result = [grads.get((v.node, v.index)) for v in variables]
         for k, (g, v) in enumerate(zip(result, variables, strict=True)):
             if g is None or create_graph and g.node is None:
@@ -132,55 +81,8 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
                 g = zeros if g is None else zeros + g
             result[k] = type(v)(g.data, g.node, g.index)
     if not (create_graph if retain_graph is None else retain_graph):
-        _free(refs)
+        free(refs)
     return result
-
-
-def _seed(heads, head_grads):
-    for head in arrays("backward", heads):
-        if head.node is None:
-            raise HybridError(
-                "backward: the array is not on the tape; compute it inside "
-                "`with autograd.record():` from arrays with attach_grad()")
-    if head_grads is None:
-        head_grads = [None] * len(heads)
-    head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
-    if len(head_grads) != len(heads):
-        raise AttrError(f"backward: {len(head_grads)} head gradients are given for "
-                        f"{len(heads)} heads; give one for each, or None")
-    arrays("backward: head gradients", [g for g in head_grads if g is not None])
-    for k, (h, g) in enumerate(zip(heads, head_grads, strict=True)):
-        if g is not None and g.shape != h.shape:
-            raise ShapeError(f"backward: head gradient {k} has shape {g.shape}, but "
-                             f"that of its head, {h.shape}, is needed")
-    seeds = [(ones_like(h.detach()) if g is None else g).as_nd_ndarray()
-             for h, g in zip(heads, head_grads, strict=True)]
-    return [(h.node, h.index) for h in heads], seeds
-
-
-def _array(ref):
-    node, i = ref
-    return NDArray(node.values[i], node, i)
-
-
-def _behind(refs):
-    """The nodes that values on the tape were computed from, each once."""
-    found, nodes, ahead = set(refs), {}, [*refs]
-    while ahead:
-        node, i = ahead.pop()
-        nodes[node] = None
-        if node.inputs:
-            new = [r for r in node.op.behind(i, node.inputs) if r not in found]
-            found.update(new)
-            ahead += new
-    return nodes
-
-
-def _free(refs):
-    """Let go of the arrays that the tape kept alive; `inputs = None` marks it freed."""
-    for node in topological(refs):
-        if node.op is not None:
-            node.inputs, node.values = None, None
 
 
 def mark_variables(variables, gradients, grad_reqs="write"):
@@ -205,7 +107,8 @@ def get_symbol(x):
     Variables and other arrays that it read are called var0, var1, ...
     Raises:  HybridError if the array is not on the tape.
 
-    >>> from minihybrid import autograd, nd
+    >>> from minihybrid import autograd
+    >>> from minihybrid.core import nd
     >>> x = nd.ones((2,)); x.attach_grad()
     >>> with autograd.record():
     ...     y = (x * 2).relu()
@@ -245,7 +148,7 @@ class Function:
     Source:  MXNet's mxnet.autograd.Function; here, too, without second derivatives,
              but grad_req="add" adds, which MXNet 1.9.1 forgets.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> class Straight(Function):
     ...     def forward(self, x):
     ...         return x.round()
@@ -286,7 +189,7 @@ class Function:
             found = ", ".join(type(v).__name__ for v in inputs)
             raise AttrError(f"{name}: a Function works on NDArrays, found {found}; "
                             "leave a block that uses it imperative")
-        with _mode(recording=False):
+        with modes(recording=False):
             result = self.forward(*inputs)
         outs = result if isinstance(result, (list, tuple)) else (result,)
         if not (STATE.recording and any(v.node is not None for v in inputs)):

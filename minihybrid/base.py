@@ -7,7 +7,7 @@ Gives:   `MXNetError`, the parent of all errors here; `mx_real_t`, the usual typ
 
 import numpy as np
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 
 MXNetError = HybridError
 mx_real_t = np.float32

@@ -18,7 +18,7 @@ from itertools import repeat
 
 import numpy as np
 
-from minihybrid.nd import waitall
+from minihybrid.core.nd import waitall
 
 PROGRESS_BAR_FROM_S = 10.0  # nobody wonders before; a hiccup must not draw a bar
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

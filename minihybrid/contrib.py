@@ -14,12 +14,12 @@ reaches the gradient.
 """
 
 from minihybrid import onnx as onnx  # where MXNet has it, too
-from minihybrid.gluon.arguments import arrays_in, restore
-from minihybrid.graph import topological
-from minihybrid.hooks import FACES
-from minihybrid.op import OPS, AttrError, HybridError
-from minihybrid.sym import Symbol
-from minihybrid.tracing import TraceError, is_tracing
+from minihybrid.core.arguments import arrays_in, restore
+from minihybrid.core.graph import topological
+from minihybrid.core.hooks import FACES
+from minihybrid.core.op import OPS, AttrError, HybridError
+from minihybrid.core.sym import Symbol
+from minihybrid.core.tracing import TraceError, is_tracing
 
 
 def foreach(body, data, init_states, name=None):
@@ -30,7 +30,7 @@ def foreach(body, data, init_states, name=None):
     name:    accepted as in MXNet; the steps are written down, so no node carries it.
     Returns: (outputs, with a new first axis that counts the steps; the last states).
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> outs, total = foreach(lambda x, s: (x + s, x + s), nd.arange(4), nd.zeros(1))
     >>> outs.asnumpy().ravel(), total.asnumpy()
     (array([0., 1., 3., 6.], dtype=float32), array([6.], dtype=float32))
@@ -57,7 +57,7 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
              in memory. Arrays that never take a step give no outputs, `[]`; symbols
              give zeros.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> powers, last = while_loop(lambda x: x < 5, lambda x: (x, x * 2), nd.ones(1), 5)
     >>> powers.asnumpy().ravel(), last.asnumpy()
     (array([1., 2., 4., 0., 0.], dtype=float32), array([8.], dtype=float32))
@@ -104,7 +104,7 @@ def cond(pred, then_func, else_func, name=None):
     pred:    a single number.
     Symbols: both branches are computed; their results must agree in shape.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> x = nd.array([-3]); cond(x < 0, lambda: -x, lambda: x).asnumpy()
     array([3.], dtype=float32)
     """
@@ -173,7 +173,7 @@ def _same_variables(what, step, seen, *results):
 def isnan(data):
     """1 where it is not a number, else 0.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> isnan(nd.array([1, float("nan"), float("inf")])).asnumpy()
     array([0., 1., 0.], dtype=float32)
     """
@@ -183,7 +183,7 @@ def isnan(data):
 def isinf(data):
     """1 where it is infinite, else 0.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> isinf(nd.array([1, float("nan"), float("inf")])).asnumpy()
     array([0., 0., 1.], dtype=float32)
     """
@@ -193,7 +193,7 @@ def isinf(data):
 def isfinite(data):
     """1 where it is neither infinite nor NaN, else 0.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> isfinite(nd.array([1, float("nan"), float("inf")])).asnumpy()
     array([1., 0., 0.], dtype=float32)
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minihybrid.nd import array
+from minihybrid.core.nd import array
 
 DIGITS = Path(__file__).parent / "data/digits.npz"
 

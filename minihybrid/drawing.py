@@ -12,8 +12,8 @@ What is left out: an exact solution of any of the four steps.
 
 import bisect
 
-from minihybrid.graph import shown_attrs
-from minihybrid.op import UNKNOWN
+from minihybrid.core.graph import shown_attrs
+from minihybrid.core.op import UNKNOWN
 from minihybrid.passes.fuse import is_core
 from minihybrid.passes.rows import is_map
 

@@ -12,17 +12,17 @@ Source:  MXNet's mxnet.executor.Executor; here without devices for parts of a gr
 
 import numpy as np
 
-from minihybrid import autograd, hooks, nd
-from minihybrid.array import NDArray
-from minihybrid.compiled import CompiledOp
-from minihybrid.context import check_context
-from minihybrid.op import AttrError, HybridError, ShapeError, Spec
+from minihybrid.core import autograd, hooks, nd
+from minihybrid.core.array import NDArray
+from minihybrid.core.compiled import CompiledOp
+from minihybrid.core.context import check_context
+from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec
+from minihybrid.core.passes.gradient import seed_names
+from minihybrid.core.pipeline import Job
+from minihybrid.core.plan import in_force, write_states
+from minihybrid.core.sym import Symbol, replay, trace
+from minihybrid.core.targets import best_target, target_of
 from minihybrid.passes import expand
-from minihybrid.passes.gradient import seed_names
-from minihybrid.pipeline import Job
-from minihybrid.plan import best_target, target_of, write_states
-from minihybrid.sym import Symbol, replay, trace
-from minihybrid.tiers import Tiers
 
 
 class Executor:
@@ -34,7 +34,8 @@ class Executor:
     The arrays stay what they are: a call reads the bound ones, and overwrites
     `outputs`; `backward` writes into the gradients.
 
-    >>> from minihybrid import cpu, sym
+    >>> from minihybrid import cpu
+    >>> from minihybrid.core import sym
     >>> e = (sym.var("a") * 2).bind(cpu(), {"a": nd.array([1, 2])})
     >>> e.forward()[0].asnumpy()
     array([2., 4.], dtype=float32)
@@ -102,7 +103,7 @@ class Executor:
 
     def _plan(self, training):
         """The plan of calls that keep nothing for `backward`."""
-        tiers = Tiers(self._job(self._graph, training))
+        tiers = in_force(self._job(self._graph, training))
         self._plans[training] = bound = tiers.bind(self._arrays)
         return bound
 

@@ -11,8 +11,8 @@ What is left out: messages when the rate changes.
 import math
 from numbers import Integral
 
-from minihybrid.mistake import Settings
-from minihybrid.op import AttrError, checked, finite, integer
+from minihybrid.core.mistake import Settings
+from minihybrid.core.op import AttrError, checked, finite, integer
 
 
 class LRScheduler(Settings):

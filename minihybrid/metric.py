@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from minihybrid.mistake import Signed
-from minihybrid.nd import NDArray
-from minihybrid.op import (
+from minihybrid.core.mistake import Signed
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import (
     UNEXPECTED,
     AttrError,
     HybridError,

@@ -7,9 +7,9 @@ Source:  MXNet's mxnet.model; `HybridBlock.export` writes the same two files.
 What is left out: the class FeedForward, which trained such models before Gluon.
 """
 
-from minihybrid.files import FileError
-from minihybrid.nd import load, save
-from minihybrid.sym import load as load_symbol
+from minihybrid.core.files import FileError
+from minihybrid.core.nd import load, save
+from minihybrid.core.sym import load as load_symbol
 
 KINDS = ("arg", "aux")
 
@@ -51,7 +51,7 @@ def load_checkpoint(prefix, epoch):
     """(symbol, arguments, states) of a checkpoint.
 
     >>> import tempfile, os
-    >>> from minihybrid import nd, sym
+    >>> from minihybrid.core import nd, sym
     >>> prefix = os.path.join(tempfile.mkdtemp(), "net")
     >>> save_checkpoint(prefix, 1, sym.var("x") * sym.var("w"), {"w": nd.ones(2)}, {})
     >>> symbol, arguments, states = load_checkpoint(prefix, 1)

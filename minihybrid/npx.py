@@ -13,8 +13,8 @@ What is left out: image and bounding box operators.
 
 import sys
 
-from minihybrid import nd as _nd
-from minihybrid.context import (
+from minihybrid.core import nd as _nd
+from minihybrid.core.context import (
     Context,
     cpu,
     current_context,
@@ -22,8 +22,8 @@ from minihybrid.context import (
     num_gpus,
     simulated_gpu,
 )
-from minihybrid.hooks import FACES as _FACES
-from minihybrid.nd import waitall
+from minihybrid.core.hooks import FACES as _FACES
+from minihybrid.core.nd import waitall
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.ops import OPS as _OPS
 from minihybrid.ops.infix import namespace as _namespace

@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 
-from minihybrid import nd
-from minihybrid.mistake import Settings
-from minihybrid.nd import NDArray
-from minihybrid.op import (
+from minihybrid.core import nd
+from minihybrid.core.mistake import Settings
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import (
     AttrError,
     described,
     finite,

@@ -6,9 +6,9 @@ Gives:   `print_summary`, which programs call as `mx.viz.print_summary`.
 
 import numpy as np
 
-from minihybrid.graph import topological
-from minihybrid.op import AttrError, ShapeError, legible
-from minihybrid.sym import Symbol
+from minihybrid.core.graph import topological
+from minihybrid.core.op import AttrError, ShapeError, legible
+from minihybrid.core.sym import Symbol
 
 TRAINED = ("weight", "bias", "gamma", "beta")  # inputs that are parameters
 
@@ -23,7 +23,7 @@ def print_summary(symbol, shape=None, line_length=120,
     Source:  MXNet's mxnet.visualization.print_summary; here all kinds of layers count,
              a shared parameter once, and unknown numbers are blank, not wrong.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid.core import sym
     >>> net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
     >>> print_summary(net, {"data": (1, 4)}, 60, (24, 38, 46, 60))
     ____________________________________________________________

@@ -9,20 +9,12 @@ What is left out: default dtypes other than float32.
 
 import functools
 import inspect
-import threading
 from contextlib import ContextDecorator
 
-from minihybrid.op import AttrError
-
-
-class Switches(threading.local):
-    """The switches; `set_np` sets them for all threads, a scope for its own."""
-
-    shape = False
-    array = False
-
-
-SWITCHES = Switches()
+from minihybrid.core.op import AttrError
+from minihybrid.core.switches import SWITCHES, set_for_all
+from minihybrid.core.switches import is_np_array as is_np_array
+from minihybrid.core.switches import is_np_shape as is_np_shape
 
 
 def set_np(shape=True, array=True, dtype=False):
@@ -33,7 +25,7 @@ def set_np(shape=True, array=True, dtype=False):
     if array and not shape:
         raise AttrError("set_np: array=True needs shape=True, because np arrays have "
                         "shapes such as () and (0, 3)")
-    Switches.shape, Switches.array = bool(shape), bool(array)
+    set_for_all(shape=shape, array=array)
     vars(SWITCHES).clear()  # what a scope of this thread said holds no more
 
 
@@ -42,35 +34,12 @@ def reset_np():
     set_np(shape=False, array=False)
 
 
-def is_np_shape():
-    """Whether 0 is a length and -1 an unknown one."""
-    return SWITCHES.shape
-
-
-def is_np_array():
-    """Whether parameters and data loaders give `mx.np` arrays."""
-    return SWITCHES.array
-
-
 def set_np_shape(active):
     """Set the shape switch; returns what it was."""
-    before, Switches.shape = SWITCHES.shape, bool(active)
+    before = SWITCHES.shape
+    set_for_all(shape=active)
     vars(SWITCHES).pop("shape", None)
     return before
-
-
-def told_shape(shape):
-    """A shape in which the user's 0 for "unknown" is -1, as it is under `np_shape`."""
-    unknown = (-1, None) if is_np_shape() else (0, -1, None)
-    return None if shape is None else \
-        tuple(-1 if n in unknown else int(n) for n in shape)
-
-
-def shown_shape(shape):
-    """The shape as programs see it: in the legacy world, 0 and () are unknown."""
-    if is_np_shape():
-        return shape
-    return tuple(max(n, 0) for n in shape or ())
 
 
 class _Scope(ContextDecorator):

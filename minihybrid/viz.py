@@ -11,12 +11,21 @@ writes a file for them).
 from html import escape
 from pathlib import Path
 
-from minihybrid.drawing import KINDS, LETTER, LINE, PAD, boxes_of, layout, short, what
-from minihybrid.files import write_whole
-from minihybrid.graph import Graph
-from minihybrid.op import UNKNOWN, HybridError
+from minihybrid.core.files import write_whole
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import UNKNOWN, HybridError
+from minihybrid.core.sym import Symbol
+from minihybrid.drawing import (
+    KINDS,
+    LETTER,
+    LINE,
+    PAD,
+    boxes_of,
+    layout,
+    short,
+    what,
+)
 from minihybrid.summary import print_summary
-from minihybrid.sym import Symbol
 
 __all__ = ["KINDS", "LIMIT", "Drawing", "draw", "memory_map", "print_summary"]
 
@@ -162,6 +171,13 @@ class Drawing:
         write_whole(path, text.encode())
 
 
+def rows_of(memory, graph):
+    """Each value of a memory plan with its row of `steps`: [(reference, row)]."""
+    refs = [(n, i) for n in graph.nodes if n.op and not n.op.view
+            for i in range(n.n_outputs)]
+    return list(zip([*refs, *memory.scratch.values()], memory.steps, strict=True))
+
+
 def memory_map(graph, memory, marks=None):
     """The arena as SVG: steps from left to right, bytes from top to bottom.
 
@@ -171,7 +187,7 @@ def memory_map(graph, memory, marks=None):
     marks:   reference -> attributes of its block, for a page with a script.
     """
     rows = [(memory.offsets[ref], row, (marks or {}).get(ref, ""))
-            for ref, row in memory.rows(graph) if ref in memory.offsets]
+            for ref, row in rows_of(memory, graph) if ref in memory.offsets]
     n_steps = 1 + max((row[3] for row in memory.steps), default=0)
     across, down = min(max(480 / n_steps, 16), 160), 160 / max(memory.nbytes, 1)
     left, top, width = 70, 26, 80 + n_steps * across
@@ -260,7 +276,7 @@ def draw(graph, limit=LIMIT):
     limit:   how many nodes are drawn; the picture says if there are more.
     Raises:  HybridError if it is neither a graph nor a symbol.
 
-    >>> from minihybrid import sym
+    >>> from minihybrid.core import sym
     >>> draw(sym.relu(sym.var("x"), name="y"))
     x               = variable                 ?[?]
     y               = relu(x)                  ?[?]

@@ -13,9 +13,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-import minihybrid as mx
 from minihybrid.attribute import KNOWN
-from minihybrid.op import OPS
+
+import minihybrid as mx
+from minihybrid.core.op import OPS
 
 HERE = Path(__file__).parent
 NAMES = json.loads((HERE / "golden" / "api_names.json").read_text("utf-8"))

@@ -9,8 +9,8 @@ import re
 import sys
 from collections import Counter
 
-from minihybrid.codegen.cuda import compile_ptx, link
-from minihybrid.op import HybridError
+from minihybrid.codegen.gpu.cuda import compile_ptx, link
+from minihybrid.core.op import HybridError
 
 
 def figures(text, capability):

@@ -19,11 +19,11 @@ import test_ops_laws
 from gpu_nets import NETS, answers
 
 from minihybrid import simulated_gpu, sym
-from minihybrid.device import device_of
-from minihybrid.op import Spec
+from minihybrid.core.op import Spec
+from minihybrid.core.passes.gradient import joint_graph
+from minihybrid.core.plan import Plan
+from minihybrid.device.device import device_of
 from minihybrid.passes import expand
-from minihybrid.passes.gradient import joint_graph
-from minihybrid.plan import Plan
 from minihybrid.simt.driver import SimulatedDriver
 
 REPOSITORY = Path(__file__).parent.parent

@@ -12,8 +12,8 @@ from gpu_steps import CHAIN, scaled
 import minihybrid as mx
 from minihybrid import nd
 from minihybrid.codegen.program import ARRAY, PARAM
-from minihybrid.device import device_of
-from minihybrid.launch import Recorded
+from minihybrid.device.device import device_of
+from minihybrid.run.launch import Recorded
 
 
 def noted(driver):

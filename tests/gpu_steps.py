@@ -2,7 +2,7 @@
 
 `CHAIN` computes out = ((x * p) * p + key) * p, with two values in the arena.
 """
-from minihybrid.codegen.gpu import GpuStep
+from minihybrid.codegen.gpu.target import GpuStep
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
 
 N = 40

@@ -1,4 +1,4 @@
-"""Print the lines of code per module, in reading order.
+"""Print the lines of code per module, in reading order: core, records, extensions.
 
 Blank lines, comments and docstrings are not code.
 """
@@ -27,9 +27,22 @@ def count(source):
     return len(lines)
 
 
+def room(module):
+    """What a module belongs to."""
+    rooms = {"core": "the core", "ops": "records"}
+    return rooms.get(module.split(".")[0], "extensions")
+
+
+def table(counts):
+    """The lines of a table of module -> lines of code, with a sum for each room."""
+    width, lines = max(map(len, counts)), []
+    for name in ("the core", "records", "extensions"):
+        own = {m: n for m, n in counts.items() if room(m) == name}
+        lines += [f"{m:{width}} {n:6d}" for m, n in own.items()]
+        lines += [f"{name:{width}} {sum(own.values()):6d} in {len(own)} modules", ""]
+    return [*lines, f"{'total':{width}} {sum(counts.values()):6d} in {len(counts)}"]
+
+
 if __name__ == "__main__":
-    counts = {m: count(path_of(m).read_text(encoding="utf-8")) for m in READING_ORDER}
-    width = max(map(len, counts))
-    for module, n_lines in counts.items():
-        print(f"{module:{width}} {n_lines:5d}")
-    print(f"{'total':{width}} {sum(counts.values()):5d}")
+    print(*table({m: count(path_of(m).read_text(encoding="utf-8"))
+                  for m in READING_ORDER}), sep="\n")

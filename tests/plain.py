@@ -25,11 +25,13 @@ from unittest import mock
 import numpy as np
 from scipy import special
 
-from minihybrid import machine, pipeline
-from minihybrid.codegen import TARGETS, cpu, device, source
+from minihybrid.codegen import TARGETS, device, source
+from minihybrid.codegen.cpu import target as cpu
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK
-from minihybrid.op import Spec
-from minihybrid.passes.memory import scratch_of
+from minihybrid.core.op import Spec
+from minihybrid.core.plan import InForce
+from minihybrid.ops.cpu import machine
+from minihybrid.passes.rows import scratch_of
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.numbers import math as c_math
 
@@ -354,7 +356,7 @@ def buffer(address, spec):
 
 
 def load_plan(made):
-    """The function of a plan, as `minihybrid.codegen.driver` calls it."""
+    """The function of a plan, as `minihybrid.codegen.cpu.driver` calls it."""
     nodes = [n for n in made.graph.nodes if n.op is not None and not n.op.view
              and any(s.size for s in n.specs)]
     nodes += [None] * (len(made.parts) - len(nodes))  # copies of outputs
@@ -432,13 +434,13 @@ def scratch_of_small(node):
         return scratch_of(node)
 
 
-TARGET = SimpleNamespace(SUPPORTED=cpu.SUPPORTED, unsupported=cpu.unsupported,
-                         scratch_of=scratch_of_small, generate=generate, load=load_plan)
+TARGET = TARGETS["cpu"]._replace(
+    scratch_of=scratch_of_small, generate=generate, load=load_plan, tiers=InForce,
+    usable=lambda: False)
 
 
 @contextlib.contextmanager
 def target():
     """`backend="plain"` is known inside this `with` block."""
-    with mock.patch.dict(TARGETS, {"plain": TARGET}), \
-            mock.patch.dict(pipeline.LOOPS, {"plain": pipeline.LOOPS["cpu"]}):
+    with mock.patch.dict(TARGETS, {"plain": TARGET}):
         yield

@@ -9,7 +9,8 @@ from unittest import mock
 
 import numpy as np
 
-from minihybrid import devicearray, plan, reuse
+from minihybrid.core import placing, plan
+from minihybrid.run import reuse
 
 
 def poisoned(array):
@@ -20,7 +21,7 @@ def poisoned(array):
 
 def aligned(shape, dtype):
     """A new arena."""
-    return poisoned(devicearray.aligned(shape, dtype))
+    return poisoned(placing.aligned(shape, dtype))
 
 
 class Pool(list):
@@ -55,7 +56,7 @@ def plans():
         return make(self, function)
 
     with mock.patch.object(plan, "np", NumPy()), \
-            mock.patch.object(plan, "Reuse", Reuse), \
+            mock.patch.object(reuse, "Reuse", Reuse), \
             mock.patch.object(plan.Plan, "_runner", runner), \
             mock.patch.object(plan, "aligned", aligned):
         yield

@@ -28,7 +28,7 @@ from programs_rules import (
 )
 from programs_run import INFIX, Program, Step, trimmed
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 
 SIGNS = [*INFIX, *"+-*/" * 3]
 

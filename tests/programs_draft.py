@@ -10,12 +10,12 @@ import random
 import warnings
 
 import numpy as np
+from minihybrid.nd import NDArray
 from programs_run import Input, Step, apply
 
 from minihybrid import nd
 from minihybrid import np as mx_np
-from minihybrid.nd import NDArray
-from minihybrid.op import (
+from minihybrid.core.op import (
     REQUIRED,
     axes,
     boolean,

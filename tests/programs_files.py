@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from minihybrid.sym import load as load_symbol
 from programs_draft import ARRAYS
 from programs_run import arrays_of
 from programs_shrink import values_of
 
-from minihybrid.files import FileError
+from minihybrid.core.files import FileError
+from minihybrid.core.op import HybridError
 from minihybrid.gluon import SymbolBlock
 from minihybrid.onnx import export_model, import_to_gluon
-from minihybrid.onnx.export_draft import ExportError
-from minihybrid.op import HybridError
-from minihybrid.sym import load as load_symbol
+from minihybrid.onnx.export.draft import ExportError
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 NOT_BACK = ("no output depends on an input", "its output .* is not supported",

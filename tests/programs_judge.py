@@ -24,8 +24,8 @@ from programs_rules import BY_NAME, EXACT, is_exact, is_loose
 from programs_run import heads, run
 
 from minihybrid import autograd, nd, simulated_gpu
+from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
-from minihybrid.op import HybridError
 
 NOISE = {"float32": 2.0**-21, "float64": 2.0**-50}
 FLOOR = {"float32": 2.0**-18, "float64": 2.0**-47}  # of the largest number

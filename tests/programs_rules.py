@@ -11,7 +11,7 @@ from programs_draft import made_by
 from programs_run import INFIX
 
 from minihybrid import nd
-from minihybrid.op import OPS, REQUIRED, axes, boolean, choice, integer, number
+from minihybrid.core.op import OPS, REQUIRED, axes, boolean, choice, integer, number
 
 RULES = {}     # operator -> function of a Draft: (values, attributes)
 LEFT_OUT = {   # operator, or the beginning of its name -> why no program has it

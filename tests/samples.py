@@ -11,7 +11,7 @@ import samples_norm
 import samples_np
 from sampling import Case, In, index, like, of, pos, products, reductions
 
-from minihybrid.op import REQUIRED
+from minihybrid.core.op import REQUIRED
 from minihybrid.ops import OPS
 
 FILES = (samples_convolution, samples_indexing, samples_norm, samples_np)

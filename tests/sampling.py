@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.op import Op
+from minihybrid.core.op import Op
 
 
 class In(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.op import HybridError, ShapeError
+from minihybrid.core.op import HybridError, ShapeError
 
 
 def refused(function, error, message):

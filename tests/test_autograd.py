@@ -5,8 +5,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
+from minihybrid.core.op import ShapeError
 from minihybrid.gluon import nn
-from minihybrid.op import ShapeError
 
 
 def gradients(f, *values):

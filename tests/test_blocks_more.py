@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, gluon, init, nd
-from minihybrid.files import FileError
+from minihybrid.core.files import FileError
 from minihybrid.gluon import contrib, nn
 
 

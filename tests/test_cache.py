@@ -13,7 +13,9 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
-from minihybrid.codegen import cache, cpu, objects
+from minihybrid.codegen import cache
+from minihybrid.codegen.cpu import objects
+from minihybrid.codegen.cpu import target as cpu
 from minihybrid.gluon import nn
 
 ROOT = Path(mx.__file__).parent.parent
@@ -22,7 +24,7 @@ import minihybrid as mx
 f = mx.function(lambda a, b: a * b + 7)
 y = f(mx.nd.array([1, 2, 3]), mx.nd.array([4, 5, 6]))
 (plan,) = f.plans.values()
-from minihybrid.codegen.objects import IDLE  # processes that have compiled
+from minihybrid.codegen.cpu.objects import IDLE  # processes that have compiled
 print(y.asnumpy().tolist(), plan.target, "compiled" if IDLE.qsize() else "loaded")
 """
 ANSWER = "[11.0, 17.0, 25.0] cpu"
@@ -564,6 +566,25 @@ print(*(module.__file__ for name, module in sys.modules.items()
     assert loaded <= {str(file) for file in cache.sources()}
 
 
+@pytest.mark.parametrize("changed, other", [
+    ("codegen/device.py", True), ("codegen/cpu/vector.py", True),
+    ("codegen/cpu/deeper/new.py", True), ("ops/cpu/machine.py", True),
+    ("core/op.py", True), ("gluon/nn.py", False)])
+def test_a_change_in_any_folder_of_a_compiler_gives_other_names(
+        changed, other, tmp_path, monkeypatch):
+    for file in cache.sources():
+        copy = tmp_path / os.path.relpath(file, cache.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(file.read_bytes())
+    before = cache._makers.__wrapped__()
+    monkeypatch.setattr(cache, "ROOT", str(tmp_path))
+    assert cache._makers.__wrapped__() == before
+    (tmp_path / changed).parent.mkdir(parents=True, exist_ok=True)
+    with open(tmp_path / changed, "a") as file:
+        file.write("# planted")
+    assert (cache._makers.__wrapped__() != before) == other
+
+
 def test_a_relative_path_for_modules_does_not_lead_a_compiler_astray(tmp_path):
     """Folders of ours have modules that are called numpy and code."""
     paths = [str(ROOT), ".", "", "codegen", "nowhere"]
@@ -597,7 +618,8 @@ def test_a_compiler_with_other_packages_is_not_believed(monkeypatch):
 def test_a_kernel_that_does_not_compile_says_why():
     with pytest.raises(mx.base.MXNetError, match="did not compile(?s:.)*nowhere"):
         objects.compile_text(
-            "from numba import float32\nfrom minihybrid.codegen.flat import kernel\n"
+            "from numba import float32\n"
+            "from minihybrid.codegen.cpu.flat import kernel\n"
             "@kernel(float32[::1])\ndef k(out):\n    out[0] = nowhere\n", "k0")
 
 
@@ -606,7 +628,7 @@ def test_a_kernel_that_needs_numba_at_run_time_is_refused():
     with pytest.raises(mx.base.MXNetError, match="numba_gamma lives in Numba"):
         objects.compile_text(
             "import math\nfrom numba import float64\n"
-            "from minihybrid.codegen.flat import kernel\n@kernel(float64[::1])\n"
+            "from minihybrid.codegen.cpu.flat import kernel\n@kernel(float64[::1])\n"
             "def k(out):\n    out[0] = math.gamma(out[0])\n", "k0")
 
 
@@ -615,7 +637,8 @@ def test_a_compiler_that_has_ended_is_replaced():
     compiler.process.kill()
     compiler.process.wait()
     objects.IDLE.put(compiler)
-    text = ("from numba import float32\nfrom minihybrid.codegen.flat import kernel\n"
+    text = ("from numba import float32\n"
+            "from minihybrid.codegen.cpu.flat import kernel\n"
             "@kernel(float32[::1])\ndef k(out):\n    out[0] = float32(1)\n")
     assert objects.compile_text(text, "k0")[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe",
                                                     b"d\x86\x03\x00")
@@ -652,7 +675,8 @@ def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
 def test_a_forked_process_compiles_with_processes_of_its_own(tmp_path):
     code = PROGRAM + """
 import os, sys
-from minihybrid.codegen import cache, objects
+from minihybrid.codegen import cache
+from minihybrid.codegen.cpu import objects
 pid = os.fork()
 if pid:
     assert os.waitpid(pid, 0)[1] == 0

@@ -11,8 +11,8 @@ from minihybrid import (
     nd,
     sym,
 )
+from minihybrid.core.graph import Graph
 from minihybrid.gluon import nn
-from minihybrid.graph import Graph
 
 
 class Rnn(gluon.HybridBlock):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, gluon, nd, sym
+from minihybrid.core.op import AttrError, ShapeError
 from minihybrid.gluon import nn
-from minihybrid.op import AttrError, ShapeError
 
 GOLDEN = Path(__file__).parent / "golden" / "convolution" / "answers.json"
 CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))

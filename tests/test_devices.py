@@ -8,13 +8,15 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from minihybrid.context import check_context
 
 import minihybrid as mx
-from minihybrid import eager, nd, simulated_gpu
-from minihybrid.context import check_context
-from minihybrid.device import DEVICES, Device, bucket, device_of
-from minihybrid.devicearray import DeviceArray, placed
-from minihybrid.op import AttrError, HybridError, ShapeError
+from minihybrid import nd, simulated_gpu
+from minihybrid.core.op import AttrError, HybridError, ShapeError
+from minihybrid.core.placing import placed
+from minihybrid.device.array import DeviceArray
+from minihybrid.device.device import DEVICES, Device, bucket, device_of
+from minihybrid.run import eager
 from minihybrid.simt.driver import SimulatedDriver
 
 GPU, OTHER = mx.simulated_gpu(), mx.simulated_gpu(1)

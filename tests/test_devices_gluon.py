@@ -7,9 +7,9 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
-from minihybrid.device import Device, device_of
+from minihybrid.core.op import HybridError
+from minihybrid.device.device import Device, device_of
 from minihybrid.gluon import nn
-from minihybrid.op import HybridError
 
 GPU, OTHER = mx.simulated_gpu(), mx.simulated_gpu(1)
 

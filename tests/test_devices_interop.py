@@ -14,9 +14,9 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.device import DEVICES, Device
-from minihybrid.dlpack import LENT, Given, Managed, Versioned, opened
-from minihybrid.op import AttrError, HybridError, ShapeError
+from minihybrid.core.op import AttrError, HybridError, ShapeError
+from minihybrid.device.device import DEVICES, Device
+from minihybrid.device.dlpack import LENT, Given, Managed, Versioned, opened
 from minihybrid.simt.driver import SimulatedDriver
 
 TESTS = Path(__file__).parent

@@ -4,15 +4,15 @@ import threading
 
 import numpy as np
 import pytest
+from minihybrid.nd import NDArray, random
+from minihybrid.sym import Symbol, trace
 from scipy import stats
 
 from minihybrid import autograd, function, nd, simulated_gpu
-from minihybrid.device import device_of
-from minihybrid.nd import NDArray, random
-from minihybrid.op import OPS, AttrError
+from minihybrid.core.op import OPS, AttrError
+from minihybrid.core.plan import Plan
+from minihybrid.device.device import device_of
 from minihybrid.ops.random import Stream
-from minihybrid.plan import Plan
-from minihybrid.sym import Symbol, trace
 
 WIDE = [(0, 2**31, "int64"), (-2**63, 2**63 - 1, "int64"), (-2**31, 2**31, "int32"),
         (5, 2**40 + 7, "int64"), (-3, 200_000, "int32"), (0, 256, "uint8")]

@@ -11,9 +11,10 @@ import weakref
 import pytest
 
 import minihybrid as mx
-from minihybrid import autograd, eager, gluon, nd, sym
+from minihybrid import autograd, gluon, nd, sym
+from minihybrid.core.newest import Newest
 from minihybrid.gluon import nn
-from minihybrid.newest import Newest
+from minihybrid.run import eager
 
 WAYS = {}
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import autograd, gluon, nd, sym, tracing
-from minihybrid.files import FileError
+from minihybrid import autograd, gluon, nd, sym
+from minihybrid.core import tracing
+from minihybrid.core.files import FileError
 from minihybrid.gluon import nn
 
 

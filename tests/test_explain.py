@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from minihybrid import nd, simulated_gpu, sym
-from minihybrid.explain import LINES, Explanation, explain
+from minihybrid.core.op import AttrError, Spec
+from minihybrid.core.plan import Plan, nbytes_moved
 from minihybrid.gluon import function, nn
-from minihybrid.graph import diff
-from minihybrid.op import AttrError, Spec
-from minihybrid.plan import Plan, nbytes_moved
+from minihybrid.look.explain import LINES, Explanation, explain
+from minihybrid.look.text import diff
 
 FLOAT = np.dtype("float32")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(ns|µs|μs|us|ms|s)\b")

@@ -12,9 +12,9 @@ from onnx import helper
 
 import minihybrid as mx
 from minihybrid import gluon, nd, sym
+from minihybrid.core.op import legible
+from minihybrid.core.params import pack_arrays
 from minihybrid.gluon import nn
-from minihybrid.op import legible
-from minihybrid.params import pack_arrays
 
 HOSTILE = [
     "\x1b[31m\x1b[2Jred", "a\nTraceback: all is well", "\r\x08\x08\x07over",
@@ -123,7 +123,7 @@ def test_no_reader_passes_on_what_a_file_says_as_it_is(bad, tmp_path, capsys):
         assert_legible(symbol.debug_str(), 100)
         mx.viz.print_summary(symbol)
         assert_legible(capsys.readouterr().out, 100)
-        assert_legible(mx.graph.Graph.of(symbol).show(), 10)
+        assert_legible(mx.core.graph.Graph.of(symbol).show(), 10)
     assert refused >= 5 and count >= 10
     (tmp_path / "p").write_bytes(pack_arrays(
         [np.ones(2, "f"), np.zeros((2, 0), "f")], [f"arg:{bad}", bad]))

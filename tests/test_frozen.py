@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import autograd, gluon, nd, optimizer, tiers
+from minihybrid import autograd, gluon, nd, optimizer
 from minihybrid.gluon import nn
+from minihybrid.run import tiers
 
 
 # -- settings of optimisers ------------------------------------------------------------
@@ -114,11 +115,11 @@ VALUES = [0, 0.0, -0.0, False, None, "0", 1, 1.0, True, 2 ** 70, float("nan"), 1
 
 
 def test_values_that_a_program_can_tell_apart_have_plans_of_their_own():
-    keys = [mx.gluon.arguments.static((value,)) for value in VALUES]
+    keys = [mx.core.arguments.static((value,)) for value in VALUES]
     for (a, one), (b, other) in itertools.combinations(zip(VALUES, keys, strict=True),
                                                        2):
         assert one != other, (a, b)
-    again = [mx.gluon.arguments.static((value,)) for value in copy.deepcopy(VALUES)]
+    again = [mx.core.arguments.static((value,)) for value in copy.deepcopy(VALUES)]
     assert again == keys and [*map(hash, again)] == [*map(hash, keys)]
 
 
@@ -297,7 +298,7 @@ def test_a_parameter_that_is_replaced_is_gone():
 @pytest.mark.parametrize("recording", [False, True])
 def test_results_keep_their_structure(run, recording):
     def shown(value):
-        parts = mx.nested.parts_of(value)
+        parts = mx.core.nested.parts_of(value)
         if parts is None:
             return value if value is None else value.asnumpy().tolist()
         names = list(value) if isinstance(value, dict) else None

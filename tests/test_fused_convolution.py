@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, nd, sym
+from minihybrid.core.op import Spec
+from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
 from minihybrid.gluon.model_zoo import vision
-from minihybrid.machine import width
-from minihybrid.op import Spec
 from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
-from minihybrid.ops.imagecolumns import columns_fit
-from minihybrid.ops.imagelanes import lanes_fit
-from minihybrid.plan import Plan
+from minihybrid.ops.cpu.imagecolumns import columns_fit
+from minihybrid.ops.cpu.imagelanes import lanes_fit
+from minihybrid.ops.cpu.machine import width
 
 LANES = width(4)  # a vector of images
 

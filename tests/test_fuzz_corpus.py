@@ -17,7 +17,7 @@ from fuzz.seeds import seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 
 CORPUS = sorted((Path(__file__).parent / "fuzz" / "corpus").iterdir())
 SLOW_S = 20  # an alarm for hangs; how long a test takes depends on the machine

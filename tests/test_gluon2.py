@@ -1,12 +1,12 @@
 """Blocks with a plain `forward`: no F, traced directly; beside and inside old ones."""
 import numpy as onp
 import pytest
+from minihybrid.sym import TraceError
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, np, npx, sym
+from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock, Parameter, nn
-from minihybrid.op import HybridError
-from minihybrid.sym import TraceError
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ import pytest
 from gpu_kernels import REPOSITORY
 from gpu_texts import PROMISED
 
-from minihybrid.codegen.cuda import build
-from minihybrid.op import HybridError
+from minihybrid.codegen.gpu.cuda import build
+from minihybrid.core.op import HybridError
 
 pytestmark = pytest.mark.elsewhere
 

@@ -20,12 +20,12 @@ from samples import CASES
 from test_ops_laws import Program, assert_all, batch_params
 
 from minihybrid import nd, simulated_gpu
-from minihybrid.device import device_of
-from minihybrid.devicearray import placed
+from minihybrid.core.passes.gradient import joint_graph
+from minihybrid.core.placing import placed
+from minihybrid.core.plan import Plan
+from minihybrid.device.device import device_of
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import expand
-from minihybrid.passes.gradient import joint_graph
-from minihybrid.plan import Plan
 
 # Sums of the simulator and of NumPy have different orders; whole numbers are equal.
 TOLERANCE = {"float32": 5e-6, "float64": 1e-12}

@@ -8,21 +8,21 @@ import math
 
 import numpy as np
 import pytest
+from minihybrid.sym import Symbol, trace
 from samples import UNIQUE, cases_of
 from test_ops_laws import Program as Traced
 
 from minihybrid import simulated_gpu
-from minihybrid.codegen import gpukernel
-from minihybrid.codegen.gpukernel import GpuKernel
-from minihybrid.device import device_of
-from minihybrid.devicearray import placed
-from minihybrid.op import OPS, Node, Spec
-from minihybrid.ops import gpulinalg
+from minihybrid.codegen.gpu import kernel as gpukernel
+from minihybrid.codegen.gpu.kernel import GpuKernel
+from minihybrid.core.op import OPS, Node, Spec
+from minihybrid.core.placing import placed
+from minihybrid.core.plan import Plan
+from minihybrid.device.device import device_of
+from minihybrid.ops.gpu import linalg as gpulinalg
 from minihybrid.passes import expand
 from minihybrid.passes.fuse import is_core
-from minihybrid.plan import Plan
 from minihybrid.simt import Program
-from minihybrid.sym import Symbol, trace
 
 
 def on_gpu(function, *arrays):

@@ -10,12 +10,12 @@ from samples_convolution import SAMPLES
 from test_gpu_compile import broken, tried
 
 from minihybrid import simulated_gpu, sym
-from minihybrid.device import device_of
-from minihybrid.devicearray import placed
-from minihybrid.op import OPS, Spec
-from minihybrid.ops import gpuproducts
-from minihybrid.ops.gpuproducts import form
-from minihybrid.plan import Plan
+from minihybrid.core.op import OPS, Spec
+from minihybrid.core.placing import placed
+from minihybrid.core.plan import Plan
+from minihybrid.device.device import device_of
+from minihybrid.ops.gpu import products as gpuproducts
+from minihybrid.ops.gpu.products import form
 from minihybrid.simt import watch
 
 TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]

@@ -14,25 +14,25 @@ import gpu_kernels
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
+from minihybrid.sym import trace
 from test_gpu_compile import tried
 from test_graph_laws import built, programs
 
 from minihybrid import sym
-from minihybrid.codegen.cpu import header
+from minihybrid.codegen.cpu.target import header
 from minihybrid.codegen.device import IMPORTS
-from minihybrid.codegen.gpukernel import GpuKernel
-from minihybrid.codegen.gpurows import SUMS
-from minihybrid.codegen.gputeam import EACH, MOST, Team
-from minihybrid.op import Spec
+from minihybrid.codegen.gpu.kernel import GpuKernel
+from minihybrid.codegen.gpu.rows import SUMS
+from minihybrid.codegen.gpu.team import EACH, MOST, Team
+from minihybrid.core.op import Spec
+from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.passes import expand, optimise
 from minihybrid.passes.fuse import merge
-from minihybrid.passes.gradient import joint_graph
 from minihybrid.passes.lower import lower
 from minihybrid.passes.rows import rows_of
 from minihybrid.simt import Program, cuda
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.traffic import traffic
-from minihybrid.sym import trace
 
 F32 = np.dtype("float32")
 

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from minihybrid.sym import trace
 
 from minihybrid import autograd, gluon, nd, simulated_gpu, sym
-from minihybrid.device import device_of
-from minihybrid.devicearray import placed
-from minihybrid.graph import Graph, GraphError
-from minihybrid.op import OPS, Node, Spec
+from minihybrid.core.graph import Graph, GraphError
+from minihybrid.core.op import OPS, Node, Spec
+from minihybrid.core.passes.gradient import differentiate, joint_graph
+from minihybrid.core.placing import placed
+from minihybrid.core.plan import Plan
+from minihybrid.device.device import device_of
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import (
     PASSES,
@@ -23,10 +26,7 @@ from minihybrid.passes import (
     optimise,
     plan_memory,
 )
-from minihybrid.passes.gradient import differentiate, joint_graph
 from minihybrid.passes.numbers import lift
-from minihybrid.plan import Plan
-from minihybrid.sym import trace
 
 F32 = np.dtype("float32")
 few = settings(max_examples=60, deadline=None, database=None, derandomize=True,

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import gluon, nd, params, sym
-from minihybrid.files import FileError
+from minihybrid import gluon, nd, sym
+from minihybrid.core import params
+from minihybrid.core.files import FileError
 
 X = {"op": "null", "name": "x", "inputs": []}
 OPENED = '{"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[0, 0, 0]]'

@@ -9,7 +9,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
-from minihybrid.op import AttrError, HybridError, ShapeError
+from minihybrid.core.op import AttrError, HybridError, ShapeError
 
 GOLDEN = Path(__file__).parent / "golden" / "indexing"
 ANSWERS = json.loads((GOLDEN / "answers.json").read_text())

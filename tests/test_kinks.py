@@ -9,7 +9,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, simulated_gpu
-from minihybrid.op import OPS, ShapeError
+from minihybrid.core.op import OPS, ShapeError
 from minihybrid.optimizer import Optimizer
 
 INF, NAN = np.inf, np.nan

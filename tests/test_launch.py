@@ -4,12 +4,12 @@ import threading
 import numpy as np
 import pytest
 from gpu_steps import CHAIN, N, scaled
+from minihybrid.context import simulated_gpu
 
 from minihybrid.codegen.program import ARRAY, PARAM
-from minihybrid.context import simulated_gpu
-from minihybrid.device import device_of
-from minihybrid.launch import Recorded
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
+from minihybrid.device.device import device_of
+from minihybrid.run.launch import Recorded
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, nd, simulated_gpu, sym
-from minihybrid.explain import Explanation, explain
+from minihybrid.core.op import HybridError, Spec
+from minihybrid.core.plan import Plan
 from minihybrid.gluon import HybridBlock, function, nn
 from minihybrid.look import packing, passes, walk_back
+from minihybrid.look.explain import Explanation, explain
 from minihybrid.look.links import Links
 from minihybrid.look.tape import shown
-from minihybrid.op import HybridError, Spec
 from minihybrid.passes import cse, dce, expand, fold, fuse, optimise
-from minihybrid.plan import Plan
 
 MATRIX = Spec((3, 4), np.dtype("float32"))
 EVIL = "</span><script>alert(1)</script><b x=\"'&"

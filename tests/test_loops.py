@@ -7,7 +7,7 @@ import pytest
 from samples import CASES, UNIQUE
 
 from minihybrid import HybridError
-from minihybrid.op import Spec
+from minihybrid.core.op import Spec
 from minihybrid.ops.loops import Loops, T, add_up, definition, each, loops, store, then
 
 LOOPS = [op for op in UNIQUE if isinstance(op.cpu, Loops)]

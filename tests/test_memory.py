@@ -6,15 +6,14 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from minihybrid.sym import trace
 from samples import CASES
 from test_ops_laws import Program
 
 from minihybrid import autograd, nd, sym
-from minihybrid.codegen import cpu
-from minihybrid.gluon import nn
-from minihybrid.op import OPS, Spec
-from minihybrid.passes import PASSES, expand, fuse, optimise, plan_memory
-from minihybrid.passes.memory import (
+from minihybrid.codegen.cpu import target as cpu
+from minihybrid.core.op import OPS, Spec
+from minihybrid.core.passes.memory import (
     arrange,
     first_fit,
     neighbours,
@@ -22,8 +21,9 @@ from minihybrid.passes.memory import (
     places,
     recycled,
 )
-from minihybrid.plan import Plan
-from minihybrid.sym import trace
+from minihybrid.core.plan import Plan
+from minihybrid.gluon import nn
+from minihybrid.passes import PASSES, expand, fuse, optimise, plan_memory
 
 F32 = np.dtype("float32")
 

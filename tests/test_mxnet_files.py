@@ -6,22 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minihybrid import (
-    AttrError,
-    HybridError,
-    cpu,
-    gluon,
-    legacy,
-    model,
-    nd,
-    npx,
-    params,
-    sym,
-    viz,
-)
-from minihybrid.files import FileError
+from minihybrid import AttrError, HybridError, cpu, gluon, model, nd, npx, sym, viz
+from minihybrid.core import params
+from minihybrid.core.files import FileError
+from minihybrid.core.op import OPS
+from minihybrid.files import legacy
 from minihybrid.gluon import nn
-from minihybrid.op import OPS
 
 FOLDER = Path(__file__).parent / "golden" / "mxnet_files"
 OLD = sorted(p.name.removesuffix("-symbol.json")

@@ -14,13 +14,13 @@ from pathlib import Path
 import envs
 import numpy as np
 import pytest
+from minihybrid.sym import Symbol
 from samples import CASES
 from test_random_nets import LAYERS, STARTS, network
 
 from minihybrid import gluon, nd, np_shape, npx, sym
 from minihybrid import np as mnp
 from minihybrid.gluon.model_zoo import vision
-from minihybrid.sym import Symbol
 
 READER = Path(__file__).parent / "golden" / "mxnet_files" / "mxnet_reads.py"
 

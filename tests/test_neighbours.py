@@ -11,19 +11,19 @@ import itertools
 
 import numpy as np
 import pytest
+from minihybrid.nd import NDArray
+from minihybrid.sym import trace
 from plain import target as plain_target
 from samples import cases_of
 from test_ops_laws import FIRST_OF, SIBLINGS, apply, assert_all, batches
 
 from minihybrid import autograd, nd, simulated_gpu
-from minihybrid.device import device_of
-from minihybrid.devicearray import placed
-from minihybrid.nd import NDArray
-from minihybrid.op import OPS, HybridError, Spec
+from minihybrid.core.op import OPS, HybridError, Spec
+from minihybrid.core.placing import placed
+from minihybrid.core.plan import Plan
+from minihybrid.core.tracing import direct
+from minihybrid.device.device import device_of
 from minihybrid.ops.whole import limits
-from minihybrid.plan import Plan
-from minihybrid.sym import trace
-from minihybrid.tracing import direct
 
 
 # -- what stands before, and changes no number; what stands behind, and reads it -------

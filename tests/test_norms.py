@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, gluon, nd, sym
+from minihybrid.core.op import HybridError, ShapeError
 from minihybrid.gluon import nn
-from minihybrid.op import HybridError, ShapeError
 
 GOLDEN = Path(__file__).parent / "golden" / "norm"
 CASES = json.loads((GOLDEN / "operators.json").read_text(encoding="utf-8"))

@@ -379,8 +379,10 @@ def test_running_notebooks_leaves_nothing_of_this_machine(good):
     noisy = copy.deepcopy(good)
     noisy.metadata.language_info["version"] = "3.11.7"
     noisy.cells[1].metadata["execution"] = {"iopub.status.busy": "2020-01-01"}
-    code_cells(noisy)[ERROR].outputs[0].traceback = [f"File {ROOT}/minihybrid/nd.py:1"]
+    code_cells(noisy)[ERROR].outputs[0].traceback = [
+        f"File {ROOT}/minihybrid/core/nd.py:1"]
     clean(noisy)
-    assert code_cells(noisy)[ERROR].outputs[0].traceback == ["File minihybrid/nd.py:1"]
+    assert code_cells(noisy)[ERROR].outputs[0].traceback == [
+        "File minihybrid/core/nd.py:1"]
     for check in CHECKS.values():
         check("noisy.ipynb", noisy)

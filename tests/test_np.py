@@ -8,8 +8,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, np, npx, sym
-from minihybrid.op import AttrError, DTypeError, HybridError, ShapeError
-from minihybrid.tracing import TraceError
+from minihybrid.core.op import AttrError, DTypeError, HybridError, ShapeError
+from minihybrid.core.tracing import TraceError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "np"
 ANSWERS = json.loads((GOLDEN / "expressions.json").read_text(encoding="utf-8"))

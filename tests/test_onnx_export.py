@@ -7,20 +7,21 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given, note, settings
+from minihybrid.nd import NDArray
+from minihybrid.sym import Symbol
 from samples import UNIQUE, cases_of
 from test_ops_laws import poisoned
 from test_random_nets import few, nets, network
 
 import minihybrid as mx
 from minihybrid import AttrError, HybridError, init, nd, sym
+from minihybrid.core.op import OPS, ShapeError, Spec
 from minihybrid.gluon import HybridBlock, contrib, nn
 from minihybrid.gluon.model_zoo import vision
-from minihybrid.nd import NDArray
-from minihybrid.onnx import export, export_model, write_onnx
-from minihybrid.onnx.export_draft import Draft, ExportError, Value, agreed
-from minihybrid.onnx.export_scalar import IDIOMS
-from minihybrid.op import OPS, ShapeError, Spec
-from minihybrid.sym import Symbol
+from minihybrid.onnx import export_model, write_onnx
+from minihybrid.onnx.export import model as export
+from minihybrid.onnx.export.draft import Draft, ExportError, Value, agreed
+from minihybrid.onnx.export.scalar import IDIOMS
 
 onnx = pytest.importorskip("onnx", reason="the library onnx is not installed: no model "
                            "is checked; pip install 'minihybrid[onnx]'")
@@ -343,7 +344,7 @@ import sys
 import numpy as np
 from minihybrid import sym
 from minihybrid.onnx import write_onnx
-from minihybrid.op import Spec
+from minihybrid.core.op import Spec
 x = sym.var("x")
 y = sym.gelu(sym.FullyConnected(x, sym.var("w"), sym.var("b"), num_hidden=3, name="fc"))
 y = sym.Group([sym.softmax(y, name="out"), sym.tile(y, reps=(2, 3), name="more")])

@@ -4,16 +4,16 @@ import re
 
 import numpy as np
 import pytest
+from minihybrid.nd import NDArray
 from samples import UNIQUE, cases_of
 from test_onnx_export import LAYERS, NETS, Sample, as_list, parts_of, specs_of
 
 from minihybrid import nd, sym
-from minihybrid.files import FileError
-from minihybrid.nd import NDArray
+from minihybrid.core.files import FileError
+from minihybrid.core.op import Spec
 from minihybrid.onnx import import_to_gluon
-from minihybrid.onnx.export import write_onnx
-from minihybrid.onnx.export_draft import ExportError
-from minihybrid.op import Spec
+from minihybrid.onnx.export.draft import ExportError
+from minihybrid.onnx.export.model import write_onnx
 
 pytest.importorskip("onnx", reason="the library onnx is not installed: no graph goes "
                     "there and back")

@@ -8,20 +8,21 @@ import functools
 
 import numpy as np
 import pytest
+from minihybrid.nd import NDArray
+from minihybrid.sym import Symbol, fromjson, trace
 from samples import CASES, SAMPLES, UNIQUE, cases_of, has_samples
 from sampling import Case
 
-from minihybrid import autograd, nd, sym, tracing
-from minihybrid.compiled import CompiledOp
-from minihybrid.graph import Graph
-from minihybrid.nd import NDArray
-from minihybrid.op import OPS, REQUIRED, UNKNOWN, HybridError, Op, Spec
+from minihybrid import autograd, nd, sym
+from minihybrid.core import tracing
+from minihybrid.core.compiled import CompiledOp
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import OPS, REQUIRED, UNKNOWN, HybridError, Op, Spec
+from minihybrid.core.passes.gradient import joint_graph
+from minihybrid.core.pipeline import Job
+from minihybrid.core.plan import Plan
+from minihybrid.core.serial import tojson
 from minihybrid.passes import expand
-from minihybrid.passes.gradient import joint_graph
-from minihybrid.pipeline import Job
-from minihybrid.plan import Plan
-from minihybrid.serial import tojson
-from minihybrid.sym import Symbol, fromjson, trace
 
 DTYPES = ("float32", "float64", "int32", "int64")
 NUMPY_ONLY = ("float16", "int8", "uint8")   # too many kernels to compile for "cpu"

@@ -16,8 +16,8 @@ from minihybrid import (
     optimizer,
     simulated_gpu,
 )
-from minihybrid.device import device_of
-from minihybrid.files import FileError
+from minihybrid.core.files import FileError
+from minihybrid.device.device import device_of
 from minihybrid.gluon.trainer import CompiledUpdate
 from minihybrid.optimizer import Optimizer, states_in
 
@@ -203,7 +203,7 @@ def test_schedules_that_make_no_sense_are_errors(name, settings, message):
 @pytest.fixture
 def numpy_only(monkeypatch):
     """The trainer's plans run as NumPy code, which takes no time to compile."""
-    monkeypatch.setattr("minihybrid.plan.best_target", lambda: "numpy")
+    monkeypatch.setattr("minihybrid.core.targets.best_target", lambda: "numpy")
 
 
 def parameter(name="w", n=2, **kwargs):

@@ -3,12 +3,12 @@
 import numpy as np
 import plain
 import pytest
+from minihybrid.sym import trace
 from test_ops_laws import CASES, Program, assert_close, batches
 
 from minihybrid import nd
-from minihybrid.op import Op, Spec
-from minihybrid.plan import Plan
-from minihybrid.sym import trace
+from minihybrid.core.op import Op, Spec
+from minihybrid.core.plan import Plan
 
 LOOPS = [case for case in CASES if case.op.cpu]
 PARTS = [(dtype, part) for dtype, cases in (("float32", CASES), ("int32", LOOPS))

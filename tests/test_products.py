@@ -4,10 +4,11 @@ import re
 import numpy as np
 import pytest
 
-from minihybrid import machine, nd, sym
-from minihybrid.op import Spec
-from minihybrid.ops.products import BLOCK, DEPTH, ROWS, product_scratch
-from minihybrid.plan import Plan
+from minihybrid import nd, sym
+from minihybrid.core.op import Spec
+from minihybrid.core.plan import Plan
+from minihybrid.ops.cpu import machine
+from minihybrid.ops.cpu.products import BLOCK, DEPTH, ROWS, product_scratch
 
 TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]
 
@@ -116,7 +117,7 @@ def test_bias_and_what_follows_are_added_to_each_number_once(rows):
 def test_products_write_nothing_behind_their_rows(m, n, n_registers, monkeypatch):
     """Tiles of five or six columns: where one strip ends, the next tile begins."""
     nbytes, _ = machine.registers()
-    monkeypatch.setattr("minihybrid.ops.products.registers",
+    monkeypatch.setattr("minihybrid.ops.cpu.products.registers",
                         lambda: (nbytes, n_registers))
     run = Compiled(lambda x, w: sym.FullyConnected(x, w, num_hidden=n, no_bias=True),
                    [(m, 40), (n, 40)])
@@ -133,7 +134,7 @@ def test_products_write_nothing_behind_their_rows(m, n, n_registers, monkeypatch
 def test_processors_with_few_short_registers_get_the_same_answer(monkeypatch):
     """Sizes come from the machine: here AVX2's, or fewer where there are fewer."""
     nbytes, _ = machine.registers()
-    monkeypatch.setattr("minihybrid.ops.products.registers", lambda: (nbytes, 16))
+    monkeypatch.setattr("minihybrid.ops.cpu.products.registers", lambda: (nbytes, 16))
     for transposes in TRANSPOSES:
         check(27, 45, 13, transposes)
         check(ROWS + 1, 45, 13, transposes)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minihybrid import puzzles
-from minihybrid.puzzles import check
+from minihybrid.look import puzzles
+from minihybrid.look.puzzles import check
 from minihybrid.simt import KernelError, cuda, float32
 
 CHAPTER = Path(__file__).parent.parent / "notebooks/17_first_kernels.ipynb"

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from minihybrid.sym import trace
 
 from minihybrid import autograd, gluon, nd, sym
+from minihybrid.core.op import Spec
+from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.op import Spec
 from minihybrid.passes.rows import ROW_NBYTES, Frame
-from minihybrid.plan import Plan
-from minihybrid.sym import trace
 
 
 def compiled(function, *arrays, target="cpu"):

@@ -14,20 +14,20 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from minihybrid.sym import Symbol, trace
 from numba.core import compiler, registry, typed_passes
 from samples import UNIQUE, cases_of, has_samples
 from scipy import special
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.codegen import special as eager
-from minihybrid.codegen.cpu import IMPORTS, functions
-from minihybrid.codegen.scalar import OPTIONS
+from minihybrid.codegen.cpu.scalar import OPTIONS
+from minihybrid.codegen.cpu.target import IMPORTS, functions
+from minihybrid.codegen.numpy import special as eager
 from minihybrid.codegen.source import Kernel
-from minihybrid.machine import registers
-from minihybrid.op import OPS, AttrError, Spec, number
+from minihybrid.core.op import OPS, AttrError, Spec, number
+from minihybrid.ops.cpu.machine import registers
 from minihybrid.passes import expand, fuse, optimise
-from minihybrid.sym import Symbol, trace
 
 F32 = np.dtype("float32")
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minihybrid as mx
-from minihybrid import files, gluon, nd, params, sym
-from minihybrid.files import FileError
+from minihybrid import gluon, nd, sym
+from minihybrid.core import files, params
+from minihybrid.core.files import FileError
 from minihybrid.gluon import nn
 
 GOLDEN = Path(__file__).parent / "golden"

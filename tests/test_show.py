@@ -6,11 +6,11 @@ import pytest
 
 import minihybrid
 from minihybrid import HybridError, nd, sym
+from minihybrid.core.op import OPS, Op
+from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.op import OPS, Op
+from minihybrid.look.show import PACKAGE, show
 from minihybrid.passes import dce, optimise
-from minihybrid.plan import Plan
-from minihybrid.show import PACKAGE, show
 
 
 def shown(capsys, obj):
@@ -48,8 +48,8 @@ def test_record_is_the_statement_that_enters_it(op, capsys, monkeypatch):
     name, _, _, source = shown(capsys, op)
     module = name.removesuffix(".py").replace("/", ".")
     entered = {}
-    monkeypatch.setattr("minihybrid.op.OPS", entered)
-    monkeypatch.setattr("minihybrid.op.PLACES", {})
+    monkeypatch.setattr("minihybrid.core.op.OPS", entered)
+    monkeypatch.setattr("minihybrid.core.op.PLACES", {})
     exec(source, dict(vars(__import__(module, fromlist=["OPS"]))))
     assert op.name in entered
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minihybrid import simt
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 from minihybrid.simt import cuda, float32
 
 TILE = 4

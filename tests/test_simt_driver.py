@@ -4,7 +4,7 @@ import inspect
 import numpy as np
 import pytest
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 from minihybrid.simt import BoundsError
 from minihybrid.simt.driver import ERRORS, SimulatedDriver
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from minihybrid import simt
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 from minihybrid.simt.fast import FastProgram
 
 TEXTS = {
@@ -35,7 +35,7 @@ def k(a: float32[100], n: int32[100], out: float32[100]):
         out[cuda.blockIdx.x] = s[0]
 """,
     "scatter": """
-from minihybrid.codegen.cuda import atomic_add
+from minihybrid.codegen.gpu.cuda import atomic_add
 def k(a: float32[100], n: int32[100], out: float32[100]):
     i = cuda.grid(1)
     if i < 100:
@@ -43,7 +43,7 @@ def k(a: float32[100], n: int32[100], out: float32[100]):
         cuda.atomic.max(out, 99, a[i])
 """,
     "fours": """
-from minihybrid.codegen.cuda import load4, store4
+from minihybrid.codegen.gpu.cuda import load4, store4
 def k(a: float32[100], n: int32[100], out: float32[100]):
     i = cuda.grid(1) * 4
     s = cuda.shared.array(128, float32)

@@ -9,19 +9,19 @@ import sys
 
 import numpy as np
 import pytest
+from minihybrid.nd import NDArray
 from test_ops_laws import CASES, Program, batches, first_samples, together
 
 from minihybrid import autograd, gluon, nd
-from minihybrid.codegen.alone import alone
-from minihybrid.codegen.c import c_file, weights_file
-from minihybrid.codegen.c_kernels import Function as CFunction
-from minihybrid.codegen.c_values import common, literal
-from minihybrid.codegen.excerpt import Excerpt, name_of
-from minihybrid.codegen.numpy import Function
+from minihybrid.codegen.c.file import c_file, weights_file
+from minihybrid.codegen.c.kernels import Function as CFunction
+from minihybrid.codegen.c.values import common, literal
+from minihybrid.codegen.numpy.alone import alone
+from minihybrid.codegen.numpy.excerpt import Excerpt, name_of
+from minihybrid.core.numpy import Function
+from minihybrid.core.op import OPS, HybridError, Op, ShapeError, Spec
+from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.nd import NDArray
-from minihybrid.op import OPS, HybridError, Op, ShapeError, Spec
-from minihybrid.plan import Plan
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler (gcc, cc, clang) here")
@@ -325,7 +325,7 @@ def test_every_operator_in_c(dtype, cases, tmp_path):
 @needs_cc
 def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
     """The generator splits large loops; a C file has no threads."""
-    monkeypatch.setattr("minihybrid.codegen.cpu.threads", lambda: 4)
+    monkeypatch.setattr("minihybrid.codegen.cpu.target.threads", lambda: 4)
     net, arrays, wanted = trained("shared by threads")
     net.export(str(tmp_path / "net"), format="c")
     assert "part * " in (tmp_path / "net.c").read_text()

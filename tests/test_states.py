@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from minihybrid.sym import fromjson, trace
 
 from minihybrid import autograd, gluon, nd, sym
-from minihybrid.graph import Graph
-from minihybrid.op import OPS, Op, Spec, number
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import OPS, Op, Spec, number
+from minihybrid.core.passes.gradient import differentiate
+from minihybrid.core.plan import Plan
+from minihybrid.core.serial import tojson
 from minihybrid.passes import expand
-from minihybrid.passes.gradient import differentiate
-from minihybrid.plan import Plan
-from minihybrid.serial import tojson
-from minihybrid.sym import fromjson, trace
 
 RATE, F32 = 0.25, np.dtype("float32")
 

@@ -13,10 +13,10 @@ from test_ieee import CC, Program, answers, run, run_c
 from test_scalar import F32, kernels
 
 from minihybrid import autograd, nd, simulated_gpu
-from minihybrid.codegen import gpurows
-from minihybrid.device import device_of
+from minihybrid.codegen.gpu import rows as gpurows
+from minihybrid.core.op import Spec
+from minihybrid.device.device import device_of
 from minihybrid.gluon import nn
-from minihybrid.op import Spec
 from minihybrid.ops.reduce import LONG, PART, total
 
 # A sum of n numbers in blocks is wrong by no more than so many units of the sum of

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import nd, sym, tracing
-from minihybrid.graph import Graph
-from minihybrid.op import Spec
+from minihybrid import nd, sym
+from minihybrid.core import tracing
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import Spec
 
 
 @pytest.fixture(autouse=True)

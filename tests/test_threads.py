@@ -13,17 +13,18 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import machine, nd
-from minihybrid.codegen import team
-from minihybrid.codegen.objects import load_kernels, make_runner
+from minihybrid import nd
+from minihybrid.codegen.cpu import team
+from minihybrid.codegen.cpu.objects import load_kernels, make_runner
+from minihybrid.codegen.cpu.team import together
 from minihybrid.codegen.program import ARRAY, NUMBER, Step, numbers_of
-from minihybrid.codegen.team import together
+from minihybrid.ops.cpu import machine
 
 ROOT = Path(mx.__file__).parent.parent
 PACKAGE = ROOT / "minihybrid"
 MARK = """
 from numba import int64
-from minihybrid.codegen.flat import kernel
+from minihybrid.codegen.cpu.flat import kernel
 
 @kernel(int64[::1], int64, int64, int64)
 def mark(out, size, part, parts):
@@ -140,8 +141,8 @@ def test_two_nets_run_at_once():
     """A kernel that waits for another: both calls must be in compiled code together."""
     text = """
 from numba import int64
-from minihybrid.codegen.flat import kernel
-from minihybrid.codegen.driver import count, look, rest
+from minihybrid.codegen.cpu.flat import kernel
+from minihybrid.codegen.cpu.driver import count, look, rest
 
 @kernel(int64[::1], int64)
 def meet(out, where):
@@ -221,7 +222,8 @@ print([float(f(mx.nd.zeros(1 << 20)).asnumpy().max()) for _ in range(3)],
 FORKS = """
 import os, random, signal, sys, threading, time
 import minihybrid as mx
-from minihybrid import autograd, gluon, locked, nd
+from minihybrid import autograd, gluon, nd
+from minihybrid.core import locked
 from minihybrid.gluon import nn
 
 def made():
@@ -312,15 +314,15 @@ def test_no_lock_but_those_that_a_fork_opens():
             and isinstance(node.func, ast.Attribute)
             and getattr(node.func.value, "id", "") in ("threading", "queue")}
     assert made - {(file, "Thread") for file, _ in made} == {
-        ("attribute.py", "local"), ("name.py", "local"), ("ops/random.py", "local"),
-        ("locked.py", "RLock"),
-        ("tiers.py", "Lock"), ("tiers.py", "SimpleQueue"),       # a new Preparer
-        ("codegen/objects.py", "RLock"),                         # STILL: a fork waits
-        ("codegen/objects.py", "SimpleQueue"),                   # of idle compilers
-        ("codegen/objects.py", "current_thread"),
-        ("codegen/team.py", "SimpleQueue"),                      # of new helpers
+        ("core/attribute.py", "local"), ("core/name.py", "local"),
+        ("ops/random.py", "local"), ("core/locked.py", "RLock"),
+        ("run/tiers.py", "Lock"), ("run/tiers.py", "SimpleQueue"),   # a new Preparer
+        ("codegen/cpu/objects.py", "RLock"),                  # STILL: a fork waits
+        ("codegen/cpu/objects.py", "SimpleQueue"),            # of idle compilers
+        ("codegen/cpu/objects.py", "current_thread"),
+        ("codegen/cpu/team.py", "SimpleQueue"),               # of new helpers
     }
-    assert "register_at_fork" in (PACKAGE / "codegen/team.py").read_text()
+    assert "register_at_fork" in (PACKAGE / "codegen/cpu/team.py").read_text()
 
 
 @pytest.mark.parametrize("found", ["two", "0", "-1", "1.5"])

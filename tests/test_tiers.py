@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import autograd, gluon, nd, tiers
-from minihybrid.codegen import objects
+from minihybrid import autograd, gluon, nd
+from minihybrid.codegen.cpu import objects
 from minihybrid.gluon import nn
+from minihybrid.run import tiers
 
 ROOT = Path(mx.__file__).parent.parent
 
@@ -290,7 +291,7 @@ def run(folder, code, **environment):
 @pytest.mark.parametrize("pause", [0, 0.02, 0.15, 0.3, 0.8])
 def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
     """It ends before, while, and after a compiler starts; none is left running."""
-    code = f"time.sleep({pause})\nfrom minihybrid.codegen import objects\n" \
+    code = f"time.sleep({pause})\nfrom minihybrid.codegen.cpu import objects\n" \
         "import atexit\n" \
         "atexit.register(lambda: print(*[c.process.poll() is None for c in RUN]))\n" \
         "RUN = objects.RUNNING\n"
@@ -300,7 +301,7 @@ def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
 
 
 def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
-    code = ("time.sleep(0.5)\nfrom minihybrid.codegen import objects\n"
+    code = ("time.sleep(0.5)\nfrom minihybrid.codegen.cpu import objects\n"
             "print(*[c.process.pid for c in objects.RUNNING])")
     words, _ = run(tmp_path, code)
     assert words[1:]  # a compiler was at work
@@ -345,7 +346,7 @@ def test_the_first_answer_needs_no_compiler_at_all(tmp_path):
 
 def test_compilers_are_ended_on_demand():
     objects.compile_text(
-        "from numba import float32\nfrom minihybrid.codegen.flat import kernel\n"
+        "from numba import float32\nfrom minihybrid.codegen.cpu.flat import kernel\n"
         "@kernel(float32[::1])\ndef k(out):\n    out[0] = float32(1)\n", "k0")
     compilers = list(objects.RUNNING)
     assert compilers

@@ -13,14 +13,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from minihybrid.nd import NDArray
 from samples import CASES
 
 import minihybrid as mx
 from minihybrid import gluon, nd, sym, viz
-from minihybrid.files import FileError, read_whole, write_whole
+from minihybrid.core.files import FileError, read_whole, write_whole
+from minihybrid.core.op import (
+    LARGEST,
+    LONGEST,
+    MOST,
+    OPS,
+    HybridError,
+    Op,
+    Spec,
+    parsed,
+)
 from minihybrid.gluon import nn
-from minihybrid.nd import NDArray
-from minihybrid.op import LARGEST, LONGEST, MOST, OPS, HybridError, Op, Spec, parsed
 
 PACKAGE = Path(mx.__file__).parent
 
@@ -29,19 +38,19 @@ PACKAGE = Path(mx.__file__).parent
 FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve",
              "copyreg", "runpy", "code", "imp"}
 RUNS = {  # (file, what runs) -> why it may
-    ("codegen/compiler.py", "exec"): "a kernel's text, written by codegen",
-    ("codegen/compiler.py", "compile"): "the same",
-    ("codegen/numpy.py", "exec"): "a plan's text, written by codegen",
-    ("codegen/numpy.py", "compile"): "the same",
-    ("codegen/cuda.py", "exec"): "a GPU kernel's text, written by codegen",
-    ("codegen/cuda.py", "compile"): "the same",
+    ("codegen/cpu/compiler.py", "exec"): "a kernel's text, written by codegen",
+    ("codegen/cpu/compiler.py", "compile"): "the same",
+    ("core/numpy.py", "exec"): "a plan's text, written by codegen",
+    ("core/numpy.py", "compile"): "the same",
+    ("codegen/gpu/cuda.py", "exec"): "a GPU kernel's text, written by codegen",
+    ("codegen/gpu/cuda.py", "compile"): "the same",
     ("simt/lockstep.py", "exec"): "the same, or a kernel that a student wrote in place",
     ("simt/lockstep.py", "compile"): "the same",
     ("simt/checked.py", "eval"): "the shape of a shared array, in such a text",
     ("simt/checked.py", "compile"): "the same",
     ("simt/fast.py", "exec"): "loops over the threads, written there",
     ("simt/floats.py", "literal_eval"): "a number in such a text, already parsed",
-    ("plan.py", "exec"): "what a call does around a plan, written by plan.py",
+    ("core/plan.py", "exec"): "what a call does around a plan, written by core/plan.py",
 }
 
 
@@ -80,11 +89,11 @@ def test_nothing_is_unpickled():
 
 
 WRITERS = {
-    "files.py": "write_whole itself",
+    "core/files.py": "write_whole itself",
     "codegen/cache.py": "kernels: a temporary file, then renamed",
-    "codegen/compiler.py": "a pipe",
-    "codegen/alone.py": "the text of a program that is exported: its answer's files",
-    "gluon/formats.py": "np.savez into memory, for write_whole",
+    "codegen/cpu/compiler.py": "a pipe",
+    "codegen/numpy/alone.py": "the text of a program that is exported: its answers",
+    "files/formats.py": "np.savez into memory, for write_whole",
 }
 
 
@@ -114,7 +123,7 @@ def net_and_trainer():
 
 def onnx_writer(net, x, path):
     pytest.importorskip("onnx", reason="onnx is not installed")
-    from minihybrid.onnx.export import export_model
+    from minihybrid.onnx.export.model import export_model
     symbol, params = net.export(f"{path}.parts")
     export_model(symbol, params, [x.shape], onnx_file_path=f"{path}.onnx")
 
@@ -161,7 +170,8 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
 SLOW = """
 import glob, os, signal, sys, time
 import numpy as np
-from minihybrid import files, nd
+from minihybrid import nd
+from minihybrid.core import files
 class Slow:
     def __init__(self, file):
         self.file = file
@@ -479,8 +489,9 @@ def test_no_word_of_a_file_is_in_what_is_generated(tmp_path):
 MEASURE = """
 import json, resource, struct, sys, time
 import minihybrid as mx
-from minihybrid import nd, params, sym
-from minihybrid.op import HybridError
+from minihybrid import nd, sym
+from minihybrid.core import params
+from minihybrid.core.op import HybridError
 import numpy as np
 
 def graph(*nodes, heads=None):
@@ -577,7 +588,7 @@ FILES = {
                                      b"(tR."),
 }
 if mx.onnx is not None:
-    from minihybrid.onnx.load_file import read_model
+    from minihybrid.onnx.load.file import read_model
     FILES |= {
         "onnx: empty": lambda: read_model(b""),
         "onnx: zeros": lambda: read_model(bytes(100_000)),

@@ -190,7 +190,7 @@ def test_eager_sees_nd_and_arrays(capsys):
     net(nd.ones((1, 4)))
     net(nd.ones((1, 4)))
     lines = capsys.readouterr().out
-    assert lines.count("F: minihybrid.nd") == 2
+    assert lines.count("F: minihybrid.core.nd") == 2
     assert lines.count("[[1. 1. 1. 1.]]\n<NDArray 1x4 @cpu(0)>") == 2
     assert "Symbol" not in lines
 
@@ -203,7 +203,7 @@ def test_hybridized_prints_the_symbol_once_and_never_again(capsys):
     capsys.readouterr()
     same(net(x), eager)
     assert capsys.readouterr().out == (
-        "F: minihybrid.sym\nx: <Symbol data>\nresult: <Symbol printing0_relu0>\n"
+        "F: minihybrid.core.sym\nx: <Symbol data>\nresult: <Symbol printing0_relu0>\n"
     )
     for _ in range(3):
         same(net(x), eager)
@@ -225,7 +225,8 @@ def test_a_net_called_with_a_symbol_gives_the_symbol(capsys):
     net.initialize()
     y = net(sym.var("data"))
     assert isinstance(y, sym.Symbol)
-    assert capsys.readouterr().out.startswith("F: minihybrid.sym\nx: <Symbol data>\n")
+    assert capsys.readouterr().out.startswith(
+        "F: minihybrid.core.sym\nx: <Symbol data>\n")
     assert y.list_arguments() == [
         "data",
         "printing0_dense0_weight",

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from minihybrid import nd, sym
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import HybridError, Spec
 from minihybrid.drawing import (
     KINDS,
     boxes_of,
@@ -20,8 +22,6 @@ from minihybrid.drawing import (
     place,
     rows,
 )
-from minihybrid.graph import Graph
-from minihybrid.op import HybridError, Spec
 from minihybrid.passes import fuse, plan_memory
 from minihybrid.viz import draw, memory_map
 

@@ -15,24 +15,24 @@ from importlib import import_module
 import numba
 import numpy as np
 import pytest
+from minihybrid.nd import NDArray
+from minihybrid.sym import trace
 from sampling import Case
 from test_ops_laws import CASES, FORMULAS, SIBLINGS, apply, assert_close
 from test_standalone import answers, build, needs_cc
 
 from minihybrid import HybridError, autograd, function, nd, simulated_gpu, sym
-from minihybrid.codegen.c import c_file, weights_file
-from minihybrid.codegen.cpu import IMPORTS, functions
-from minihybrid.codegen.scalar import OPTIONS
+from minihybrid.codegen.c.file import c_file, weights_file
+from minihybrid.codegen.cpu.scalar import OPTIONS
+from minihybrid.codegen.cpu.target import IMPORTS, functions
 from minihybrid.codegen.source import Kernel
-from minihybrid.device import device_of
-from minihybrid.devicearray import placed
-from minihybrid.nd import NDArray
-from minihybrid.op import OPS, AttrError, DTypeError, Node, Spec
+from minihybrid.core.op import OPS, AttrError, DTypeError, Node, Spec
+from minihybrid.core.placing import placed
+from minihybrid.core.plan import Plan
+from minihybrid.device.device import device_of
 from minihybrid.ops.whole import limits
 from minihybrid.passes import expand
 from minihybrid.passes.fuse import FUSED, Fused
-from minihybrid.plan import Plan
-from minihybrid.sym import trace
 
 DTYPES = ("int8", "uint8", "int32", "int64", "uint64", "bool")
 BEYOND = {OPS[n] for n in ("smooth_l1", "_hypot", "broadcast_hypot", "_hypot_scalar")}

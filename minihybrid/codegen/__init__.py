@@ -2,11 +2,10 @@
 function.
 
 Takes:   a graph and its memory plan.
-Gives:   `TARGETS`: name -> module with `generate` and `load`.
+Gives:   `TARGETS`: name -> `Target`, with `generate` and `load`; those with compilers
+         are entered by `minihybrid/run`.
 """
 
-from minihybrid.codegen import cpu, gpu, numpy
+from minihybrid.core.targets import TARGETS
 
-__all__ = ["TARGETS", "cpu", "gpu", "numpy"]
-
-TARGETS = {"cpu": cpu, "gpu": gpu, "numpy": numpy}
+__all__ = ["TARGETS"]

@@ -23,9 +23,9 @@ import tempfile
 import warnings
 from importlib.metadata import version
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 
-FOLDER = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minihybrid/
 CLOSED = set()  # folders whose way was found closed: nobody else can open it again
 
 
@@ -128,10 +128,11 @@ def versions():
 
 
 def sources():
-    """The files of all modules that a compiler may load, in order."""
-    folder = pathlib.Path(FOLDER)
-    return sorted([*folder.rglob("*.py"), folder.parent / "machine.py",
-                   folder.parent / "op.py"])
+    """The files of all modules that a compiler may load, in order; in all folders."""
+    root = pathlib.Path(ROOT)
+    others = ("core/__init__", "core/op", "ops/cpu/__init__", "ops/cpu/machine")
+    return sorted([*root.glob("codegen/**/*.py"),
+                   *(root / f"{name}.py" for name in others)])
 
 
 @functools.cache

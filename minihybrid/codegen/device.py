@@ -6,9 +6,9 @@ Gives:   `sigmoid`, `mod`, `power`, `cbrt`, `erfinv`, `gamma`, `polygamma`, and 
          text of a kernel; `compiled`, all of them through a compiler.
 
 These are plain functions, because each has several readers: Numba for the CPU
-(`codegen/scalar.py`), its compiler for GPUs, and a simulator, which runs them as they
-are. `T` is the float that a function computes in. `sigmoid32` is `sigmoid` with another
-T: on most GPUs an operation on float64 costs as much as 32 or 64 on float32.
+(`codegen/cpu/scalar.py`), its compiler for GPUs, and a simulator, which runs them as
+they are. `T` is the float that a function computes in. `sigmoid32` is `sigmoid` with
+another T: on most GPUs an operation on float64 costs as much as 32 or 64 on float32.
 `math` is to be C's: a logarithm of 0 is minus infinity, and no error. Who runs these
 functions as Python gives `compiled` such a one.
 What is left out: float32 forms of draws and `polygamma`, whose numbers need 64 bits.
@@ -361,7 +361,7 @@ sigmoid32, lost32, mod32, power32, cbrt32, erfinv32 = map(
 IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
     "numba": "boolean cuda float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 "
              "uint64",
-    "minihybrid.codegen.cuda": "atomic_add load4 store4",
+    "minihybrid.codegen.gpu.cuda": "atomic_add load4 store4",
     "minihybrid.codegen.device":
         "INF NAN below bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 "
         "gamma gauss lost lost32 mod mod32 polygamma power power32 sigmoid sigmoid32 "

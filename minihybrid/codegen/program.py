@@ -14,7 +14,7 @@ words, and each word as two numbers, what it is and which:
                                                    the first one of its own scratch
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,19 +28,6 @@ class Step(NamedTuple):
     label: str     # its operators
     words: list    # what it is called with: (what, which)
     chunks: int = 1  # pieces of its outermost loop that threads may share
-
-
-class Call(NamedTuple):
-    """One line of a plan's text, and whose it is; the text ends in these lines.
-
-    node:    the node of the graph that is computed there.
-    kernel:  the name of the function that is called; "" for one of NumPy's.
-    made:    line of that function's body -> which of the fused nodes it computes.
-    """
-
-    node: Any
-    kernel: str = ""
-    made: dict = {}
 
 
 def numbers_of(n_arrays, steps, addresses, beside=(0, 0)):

@@ -15,11 +15,10 @@ from functools import cache
 import numpy as np
 
 from minihybrid.codegen.rows import RowLoops
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 from minihybrid.ops.shapes import row_major
 from minihybrid.ops.whole import limits
-from minihybrid.passes.memory import scratch_of
-from minihybrid.passes.rows import rows_of, steps_of
+from minihybrid.passes.rows import rows_of, scratch_of, steps_of
 
 WORTH_SHARING = 2**21  # sums and products: some 50 microseconds of one thread
 CALLED = re.compile(r"(?<![\w.])[^\W\d]\w*(?=\()")  # functions of expressions

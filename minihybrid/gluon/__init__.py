@@ -5,17 +5,18 @@ Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trai
          `data`, `utils`, `contrib`, `model_zoo`.
 """
 
-from minihybrid.gluon import contrib, data, loss, model_zoo, nn, utils
-from minihybrid.gluon.block import Block, HybridBlock, SymbolBlock
-from minihybrid.gluon.function import function
-from minihybrid.gluon.parameter import (
+from minihybrid.core import block, parameter
+from minihybrid.core.block import Block, HybridBlock, SymbolBlock
+from minihybrid.core.parameter import (
     Constant,
     DeferredInitializationError,
     Parameter,
     ParameterDict,
 )
+from minihybrid.gluon import contrib, data, loss, model_zoo, nn, utils
+from minihybrid.gluon.function import function
 from minihybrid.gluon.trainer import Trainer
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock",
-           "Parameter", "ParameterDict", "SymbolBlock", "Trainer", "contrib", "data",
-           "function", "loss", "model_zoo", "nn", "utils"]
+           "Parameter", "ParameterDict", "SymbolBlock", "Trainer", "block", "contrib",
+           "data", "function", "loss", "model_zoo", "nn", "parameter", "utils"]

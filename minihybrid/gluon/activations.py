@@ -1,44 +1,16 @@
 """Chapter 10. Activation functions as layers.
 
 Takes:   their slopes, if they have some.
-Gives:   `Activation`, `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
+Gives:   `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
 
 What is left out: activations that later releases of MXNet added (SiLU is Swish).
 """
 
 from minihybrid import init as initializers
-from minihybrid import sym
-from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import OPS, checked, count, finite, not_negative, optional
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.op import checked, count, finite, not_negative
 
 QUARTER = initializers.Constant(0.25)
-
-
-def activation_of(layer, name):
-    """The name of a layer's activation, checked, or `None`."""
-    return checked(layer, "activation", name,
-                   optional(OPS["Activation"].attrs["act_type"][0]))
-
-
-class Activation(HybridBlock):
-    """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
-
-    def __init__(self, activation, prefix=None, params=None):
-        self._act_type = activation  # before the parent asks for the alias
-        super().__init__(prefix, params)
-        sym.Activation(
-            sym.var("x"), act_type=activation
-        )  # a wrong name fails here, early
-
-    def _alias(self):
-        return str(self._act_type)
-
-    def hybrid_forward(self, F, x):
-        """Apply the function."""
-        return F.Activation(x, act_type=self._act_type, name="fwd")
-
-    def __repr__(self):
-        return f"Activation({self._act_type})"
 
 
 class LeakyReLU(HybridBlock):

@@ -11,9 +11,9 @@ What is left out: layouts with channels last.
 
 from numbers import Integral
 
-from minihybrid.gluon.activations import Activation, activation_of
-from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import LARGEST, AttrError, boolean, checked, length
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.layers import Activation, activation_of
+from minihybrid.core.op import LARGEST, AttrError, boolean, checked, length
 from minihybrid.ops.convolution import LAYOUTS
 
 

@@ -17,11 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from minihybrid import nd
-from minihybrid.gluon.parameter import in_world
-from minihybrid.mistake import Signed
-from minihybrid.nd import NDArray
-from minihybrid.op import (
+from minihybrid.core import nd
+from minihybrid.core.mistake import Signed
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import (
     AttrError,
     HybridError,
     checked,
@@ -31,7 +30,8 @@ from minihybrid.op import (
     optional,
     positive,
 )
-from minihybrid.op import length as lengths
+from minihybrid.core.op import length as lengths
+from minihybrid.core.parameter import in_world
 from minihybrid.ops.random import STREAM
 
 

@@ -10,10 +10,10 @@ What is left out: functions that read arrays from outside; pass them as argument
 import functools
 import sys
 
-from minihybrid.gluon.hybrid import Hybrid
-from minihybrid.hooks import FACES
-from minihybrid.op import AttrError, described
-from minihybrid.sym import Symbol, replay
+from minihybrid.core.hooks import FACES
+from minihybrid.core.hybrid import Hybrid
+from minihybrid.core.op import AttrError, described
+from minihybrid.core.sym import Symbol, replay
 
 
 class HybridFunction:
@@ -54,7 +54,7 @@ def function(f=None, *, target=None, wait=None):
 
     target, wait:  as in `HybridBlock.hybridize`, where the target is `backend`.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> fused = function(lambda a, b: a * b + 1)
     >>> fused(nd.array([2]), nd.array([3])).item()
     7.0
@@ -69,7 +69,7 @@ class CachedOp:
 
     flags:   accepted as in MXNet, where they choose how memory is planned.
 
-    >>> from minihybrid import nd, sym
+    >>> from minihybrid.core import nd, sym
     >>> op = CachedOp(sym.var("a") * sym.var("b") + 1)
     >>> op(nd.array([2]), nd.array([3])).item()
     7.0

@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
-from minihybrid.gluon.block import HybridBlock
-from minihybrid.nd import NDArray
-from minihybrid.op import (
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import (
     AttrError,
     PlaceError,
     checked,
@@ -62,7 +62,7 @@ class Loss(HybridBlock):
 class L2Loss(Loss):
     """Half the squared distance: 0.5 * weight * (pred - label)^2, averaged a sample.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> L2Loss()(nd.array([[1, 3]]), nd.array([[1, 1]])).item()
     1.0
     """

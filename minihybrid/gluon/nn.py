@@ -7,18 +7,13 @@ Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dro
 What is left out: recurrent layers.
 """
 
-from minihybrid import nd, sym
-from minihybrid.gluon.activations import (
-    ELU,
-    GELU,
-    SELU,
-    Activation,
-    LeakyReLU,
-    PReLU,
-    Swish,
-    activation_of,
-)
-from minihybrid.gluon.block import Block, HybridBlock
+from minihybrid.core import nd, sym
+from minihybrid.core.block import Block, HybridBlock
+from minihybrid.core.layers import Activation, Dense, HybridSequential, Sequential
+from minihybrid.core.mistake import misfit
+from minihybrid.core.op import AttrError, checked, count, shape
+from minihybrid.core.op import rate as probability
+from minihybrid.gluon.activations import ELU, GELU, SELU, LeakyReLU, PReLU, Swish
 from minihybrid.gluon.conv_layers import (
     AvgPool1D,
     AvgPool2D,
@@ -47,9 +42,6 @@ from minihybrid.gluon.norm_layers import (
     InstanceNorm,
     LayerNorm,
 )
-from minihybrid.mistake import misfit
-from minihybrid.op import AttrError, boolean, checked, count, length, shape
-from minihybrid.op import rate as probability
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPool3D",
            "BatchNorm", "BatchNormReLU", "Block", "Conv1D", "Conv1DTranspose", "Conv2D",
@@ -59,93 +51,6 @@ __all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPo
            "GroupNorm", "HybridBlock", "HybridLambda", "HybridSequential",
            "InstanceNorm", "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D",
            "MaxPool3D", "PReLU", "ReflectionPad2D", "Sequential", "Swish"]
-
-
-class _Stack:
-    """What Sequential and HybridSequential share."""
-
-    def add(self, *blocks):
-        """Append blocks."""
-        for block in blocks:
-            self.register_child(block)
-
-    def __len__(self):
-        return len(self._children)
-
-    def __iter__(self):
-        return iter(self._children.values())
-
-    def __getitem__(self, key):
-        blocks = list(self._children.values())[key]
-        if not isinstance(blocks, list):
-            return blocks
-        part = type(self)(prefix=self._prefix)
-        part.add(*blocks)
-        return part
-
-
-class Sequential(_Stack, Block):
-    """Blocks one after the other.
-
-    >>> net = Sequential(); net.add(Dense(2), Dense(1)); len(net)
-    2
-    """
-
-    def forward(self, x, *args):
-        """The output of the last block."""
-        for block in self._children.values():
-            x = block(x, *args)
-            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) and x else (x, ())
-        return (x, *args) if args else x
-
-
-class HybridSequential(_Stack, HybridBlock):
-    """Hybrid blocks one after the other: they hybridize as one."""
-
-    def hybrid_forward(self, F, x, *args):
-        """The output of the last block."""
-        for block in self._children.values():
-            x = block(x, *args)
-            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) and x else (x, ())
-        return (x, *args) if args else x
-
-
-class Dense(HybridBlock):
-    """A fully connected layer: y = activation(x W^T + b).
-
-    Shapes:  (N, in_units) -> (N, units); with flatten=True all axes but the first are
-             joined, else all axes but the last are kept.
-    """
-
-    def __init__(self, units, activation=None, use_bias=True, flatten=True,
-                 dtype="float32", weight_initializer=None, bias_initializer="zeros",
-                 in_units=0, prefix=None, params=None):
-        super().__init__(prefix, params)
-        units = checked("Dense", "units", units, count)
-        in_units = checked("Dense", "in_units", in_units, length)
-        activation = activation_of("Dense", activation)
-        use_bias = checked("Dense", "use_bias", use_bias, boolean)
-        self._units = units
-        self._flatten = checked("Dense", "flatten", flatten, boolean)
-        with self.name_scope():
-            self.weight = self.params.get(
-                "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
-                allow_deferred_init=True)
-            self.bias = self.params.get(
-                "bias", shape=(units,), init=bias_initializer, dtype=dtype,
-                allow_deferred_init=True) if use_bias else None
-            self.act = Activation(activation, prefix=f"{activation}_") if activation \
-                else None
-
-    def hybrid_forward(self, F, x, weight, bias=None):
-        """Apply the layer."""
-        out = F.FullyConnected(x, weight, bias, no_bias=bias is None, name="fwd",
-                               num_hidden=self._units, flatten=self._flatten)
-        return out if self.act is None else self.act(out)
-
-    def __repr__(self):
-        units, inputs = self.weight.shape
-        return f"Dense({inputs or None} -> {units}, {self.act or 'linear'})"
 
 
 class Embedding(HybridBlock):

@@ -8,9 +8,9 @@ What is left out: statistics over several devices (`SyncBatchNorm`).
 
 import numpy as np
 
-from minihybrid.given import dtype_of
-from minihybrid.gluon.block import HybridBlock
-from minihybrid.op import OPS, boolean, checked, integer, length
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.given import dtype_of
+from minihybrid.core.op import OPS, boolean, checked, integer, length
 
 
 class _Norm(HybridBlock):

@@ -14,23 +14,31 @@ from dataclasses import replace
 
 import numpy as np
 
-from minihybrid import nd
-from minihybrid.context import CPU
-from minihybrid.devicearray import placed
-from minihybrid.files import FileError
-from minihybrid.gluon.entry import FEW, KEPT
-from minihybrid.gluon.parameter import Parameter
-from minihybrid.mistake import Signed, signed
-from minihybrid.nd import load, save
-from minihybrid.newest import Newest
-from minihybrid.op import AttrError, HybridError, Spec, checked, described, positive
+from minihybrid.core import nd
+from minihybrid.core.context import CPU
+from minihybrid.core.entry import FEW, KEPT
+from minihybrid.core.files import FileError
+from minihybrid.core.mistake import Signed, signed
+from minihybrid.core.nd import load, save
+from minihybrid.core.newest import Newest
+from minihybrid.core.op import (
+    AttrError,
+    HybridError,
+    Spec,
+    checked,
+    described,
+    positive,
+)
+from minihybrid.core.parameter import Parameter
+from minihybrid.core.pipeline import Job
+from minihybrid.core.placing import placed
+from minihybrid.core.plan import in_force
+from minihybrid.core.sym import trace
+from minihybrid.core.targets import target_of
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.passes import expand
 from minihybrid.passes.numbers import lift, same
-from minihybrid.pipeline import Job
-from minihybrid.plan import WIDE, target_of
-from minihybrid.sym import trace
-from minihybrid.tiers import Tiers
+from minihybrid.run.launch import WIDE
 
 
 class CompiledUpdate:
@@ -38,7 +46,7 @@ class CompiledUpdate:
 
     weights:  [(weight, gradient, states)], NDArrays that are read and overwritten.
     numbers:  [name -> number] of each weight: learning rate, weight decay, ...
-    programs: key of a graph -> Tiers that others use, too: settings such as momentum
+    programs: key of a graph -> plans that others use, too: settings such as momentum
               are their inputs. Without, the program contains them.
 
     In loops:   for each weight: for each element: weight, states = rule(...)
@@ -65,12 +73,12 @@ class CompiledUpdate:
         job = Job(graph, (), target=target_of(weights[0][0].data), title=title,
                   into=dict(enumerate(self.targets)))
         if programs is None:
-            tiers = Tiers(job)
+            tiers = in_force(job)
         else:
             graph, inside = lift(expand(graph))
             key, context = same(graph), weights[0][0].context
             tiers = programs.met(key) or programs.enter(
-                key, Tiers(replace(job, graph=graph, expanded=True)))
+                key, in_force(replace(job, graph=graph, expanded=True)))
             arrays |= {name: placed(a, context) for name, a in inside.items()}
         self.bound = tiers.bind(arrays)
 

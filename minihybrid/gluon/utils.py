@@ -11,12 +11,12 @@ import warnings
 
 import numpy as np
 
-from minihybrid import nd
-from minihybrid.array import arrays
-from minihybrid.gluon.block import HookHandle as HookHandle
-from minihybrid.gluon.parameter import in_world
-from minihybrid.nd import NDArray
-from minihybrid.op import AttrError, ShapeError, checked, count, described, integer
+from minihybrid.core import nd
+from minihybrid.core.array import arrays
+from minihybrid.core.block import HookHandle as HookHandle
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import AttrError, ShapeError, checked, count, described, integer
+from minihybrid.core.parameter import in_world
 from minihybrid.ops.shapes import axis_of
 
 

@@ -9,10 +9,10 @@ What is left out: values in the memory of outputs; these have no place to choose
 
 from html import escape
 
+from minihybrid.core.passes.memory import ALIGN, arrange, neighbours
 from minihybrid.drawing import short
 from minihybrid.look.view import page
-from minihybrid.passes.memory import ALIGN, arrange, neighbours
-from minihybrid.viz import columns_of, html_table, scrolling, svg_head
+from minihybrid.viz import columns_of, html_table, rows_of, scrolling, svg_head
 
 WIDE, HIGH, LEFT, FOOT = 560, 300, 66, 26  # pixels: the field, and what is beside it
 
@@ -106,7 +106,7 @@ def spans_of(plan):
     for new, old in memory.in_place:
         first_of[new] = first_of.get(old, old)
     boxes = {}  # first value of a chain -> (names, first, last, bytes)
-    for ref, (name, nbytes, first, last, _) in memory.rows(plan.graph):
+    for ref, (name, nbytes, first, last, _) in rows_of(memory, plan.graph):
         if ref in memory.offsets:
             root = first_of.get(ref, ref)
             names, begin, end, most = boxes.get(root, ([], first, last, nbytes))

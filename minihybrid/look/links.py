@@ -14,8 +14,9 @@ import inspect
 import textwrap
 from typing import NamedTuple
 
+from minihybrid.core.plan import nbytes_moved
 from minihybrid.drawing import what
-from minihybrid.plan import nbytes_moved
+from minihybrid.viz import rows_of
 
 
 class Line(NamedTuple):
@@ -142,7 +143,7 @@ class Links:
         memory, graph = self.plan.memory, self.plan.graph
         owner = {ref: node for node, ref in memory.scratch.items()}
         return [Buffer(ref, row, self.key(graph, owner.get(ref, ref[0])))
-                for ref, row in memory.rows(graph)]
+                for ref, row in rows_of(memory, graph)]
 
 
 def counts(stages):

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid import autograd
-from minihybrid.array import Leaf, NDArray
-from minihybrid.backprop import gradient
-from minihybrid.graph import Graph, shown_attrs, topological
+from minihybrid.core import autograd
+from minihybrid.core.array import Leaf, NDArray
+from minihybrid.core.backprop import gradient
+from minihybrid.core.graph import Graph, shown_attrs, topological
+from minihybrid.core.op import HybridError, Node, Spec
 from minihybrid.look.view import page
-from minihybrid.op import HybridError, Node, Spec
 from minihybrid.viz import Drawing, columns_of, scrolling
 
 
@@ -160,7 +160,7 @@ def walk_back(y, **names):
     names:   arrays of yours by the names that they shall have: `walk_back(y, x=x)`.
     Raises:  HybridError if the array is not on the tape, or its tape is freed.
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> x = nd.array([3]); x.attach_grad()
     >>> with autograd.record():
     ...     y = x * x

@@ -75,8 +75,8 @@ def passes(stages):
 
     stages:  [(name, graph)]; what `optimise` returns, after the graph it was given.
 
-    >>> from minihybrid import sym
-    >>> from minihybrid.graph import Graph
+    >>> from minihybrid.core import sym
+    >>> from minihybrid.core.graph import Graph
     >>> from minihybrid.passes import optimise
     >>> x = sym.var("x", shape=(3,), dtype="float32")
     >>> graph, _ = sym.trace(lambda x: sym.exp(x * 1), {"x": x.spec})

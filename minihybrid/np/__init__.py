@@ -17,7 +17,7 @@ from math import e, inf, nan, pi
 
 import numpy as _onp
 
-from minihybrid.hooks import FACES
+from minihybrid.core.hooks import FACES
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.compound import FUNCTIONS
 from minihybrid.np.creation import Creation, Random, array, reader

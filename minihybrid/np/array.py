@@ -13,13 +13,13 @@ import re
 
 import numpy as onp
 
-from minihybrid import hooks
-from minihybrid.array import STATE, NDArray, look_up, places
-from minihybrid.devicearray import placed
+from minihybrid.core import hooks
+from minihybrid.core.array import STATE, NDArray, look_up, places
+from minihybrid.core.op import OPS, AttrError, ShapeError
+from minihybrid.core.placing import placed
+from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
 from minihybrid.np.rearrange import FUNCTIONS
-from minihybrid.op import OPS, AttrError, ShapeError
-from minihybrid.sym import Symbol, constant
 
 INFIX = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
          "mod": "mod", "pow": "power", "and": "bitwise_and", "or": "bitwise_or",
@@ -34,6 +34,7 @@ METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swa
 class Numpy:
     """What np's arrays and symbols share, on top of NDArray and Symbol."""
 
+    is_np = True
     __slots__ = ()
 
     def __hash__(self):
@@ -203,6 +204,9 @@ class ndarray(Numpy, NDArray):
     def detach(self):
         """The same memory, cut off from the tape."""
         return ndarray(self.data)
+
+
+ndarray.kind = ndarray
 
 
 class _Symbol(Numpy, Symbol):

@@ -9,8 +9,7 @@ What is left out: these names in what we write; MXNet reads the operators inside
 
 import numpy as onp
 
-from minihybrid.np.functions import FUNCTIONS, public
-from minihybrid.op import (
+from minihybrid.core.op import (
     REQUIRED,
     UNKNOWN,
     AttrError,
@@ -22,8 +21,9 @@ from minihybrid.op import (
     register,
     shape,
 )
+from minihybrid.core.sym import trace
+from minihybrid.np.functions import FUNCTIONS, public
 from minihybrid.ops.shapes import known
-from minihybrid.sym import trace
 
 
 def compound(name, inputs, function, **attrs):

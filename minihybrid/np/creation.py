@@ -10,14 +10,14 @@ What is left out: distributions that nobody of Gluon's tutorials draws from.
 
 import numpy as onp
 
-from minihybrid.array import NDArray
-from minihybrid.context import CPU, check_context
-from minihybrid.devicearray import placed
-from minihybrid.given import fitted
+from minihybrid.core.array import NDArray
+from minihybrid.core.context import CPU, check_context
+from minihybrid.core.given import fitted
+from minihybrid.core.op import OPS, HybridError, ShapeError
+from minihybrid.core.placing import placed
+from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
-from minihybrid.op import OPS, HybridError, ShapeError
 from minihybrid.ops.random import seed
-from minihybrid.tracing import is_direct
 
 FLOAT = onp.dtype("float32")
 

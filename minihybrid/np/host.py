@@ -11,12 +11,12 @@ What is left out: the rest of NumPy; `x.asnumpy()` opens it.
 
 import numpy as onp
 
-from minihybrid.array import NDArray
-from minihybrid.context import CPU
-from minihybrid.devicearray import placed
+from minihybrid.core.array import NDArray
+from minihybrid.core.context import CPU
+from minihybrid.core.op import HybridError
+from minihybrid.core.placing import placed
 from minihybrid.np.array import ndarray
 from minihybrid.np.functions import public
-from minihybrid.op import HybridError
 from minihybrid.ops.infix import Value
 
 NAMES = """allclose array_equal bincount count_nonzero histogram isclose lcm median

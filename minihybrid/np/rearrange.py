@@ -8,10 +8,10 @@ What is left out: indices that are lists of symbols.
 
 import numpy as onp
 
+from minihybrid.core.op import OPS, ShapeError
 from minihybrid.np.functions import FUNCTIONS, _beside, lengths, public
-from minihybrid.op import OPS, ShapeError
 from minihybrid.ops.infix import Value
-from minihybrid.ops.np_shapes import at_least
+from minihybrid.ops.np.shapes import at_least
 
 
 # -- shapes ----------------------------------------------------------------------------

@@ -8,10 +8,10 @@ The library `onnx` is needed only when one of them is called:
 `pip install "minihybrid[onnx]"`.
 """
 
-from minihybrid.gluon.formats import FORMATS
-from minihybrid.onnx.export import export_model, write_onnx
-from minihybrid.onnx.load import get_model_metadata, import_model, import_to_gluon
-from minihybrid.sym import Symbol
+from minihybrid.core.sym import Symbol
+from minihybrid.files.formats import FORMATS
+from minihybrid.onnx.export.model import export_model, write_onnx
+from minihybrid.onnx.load.model import get_model_metadata, import_model, import_to_gluon
 
 __all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluon"]
 

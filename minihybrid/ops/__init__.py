@@ -1,14 +1,13 @@
 """Chapter 08. Every operator, once.
 
-Takes:   the record type of `minihybrid.op`.
+Takes:   the record type of `minihybrid.core.op`.
 Gives:   `OPS`, filled: importing the files below enters their records.
 """
 
-from minihybrid.op import OPS
+from minihybrid.core.op import OPS
 from minihybrid.ops import (
     convolution,
     elementwise,
-    flatshift,
     functions,
     indexing,
     layout,
@@ -16,11 +15,9 @@ from minihybrid.ops import (
     neural,
     norm,
     np,
-    np_shapes,
     ordering,
     outputs,
     pooling,
-    products,
     random,
     reduce,
     sequence,
@@ -35,7 +32,6 @@ __all__ = [
     "OPS",
     "convolution",
     "elementwise",
-    "flatshift",
     "functions",
     "indexing",
     "infix",
@@ -44,11 +40,9 @@ __all__ = [
     "neural",
     "norm",
     "np",
-    "np_shapes",
     "ordering",
     "outputs",
     "pooling",
-    "products",
     "random",
     "reduce",
     "sequence",

@@ -14,8 +14,7 @@ from math import prod
 
 import numpy as np
 
-from minihybrid.machine import width
-from minihybrid.op import (
+from minihybrid.core.op import (
     REQUIRED,
     AttrError,
     ShapeError,
@@ -27,7 +26,7 @@ from minihybrid.op import (
     register,
     shape,
 )
-from minihybrid.ops.flatshift import (
+from minihybrid.ops.cpu.flatshift import (
     Shapes,
     data_loops,
     data_scratch,
@@ -37,17 +36,8 @@ from minihybrid.ops.flatshift import (
     weight_loops,
     weight_scratch,
 )
-from minihybrid.ops.gpuimages import (
-    data_product,
-    data_work,
-    forward_lengths,
-    forward_product,
-    weight_lengths,
-    weight_product,
-)
-from minihybrid.ops.gpuproducts import product_work
-from minihybrid.ops.imagecolumns import columns_fit, columns_loops, columns_scratch
-from minihybrid.ops.imagelanes import (
+from minihybrid.ops.cpu.imagecolumns import columns_fit, columns_loops, columns_scratch
+from minihybrid.ops.cpu.imagelanes import (
     lanes_backward,
     lanes_fit,
     lanes_forward,
@@ -55,6 +45,16 @@ from minihybrid.ops.imagelanes import (
     lanes_weight_loops,
     lanes_weight_scratch,
 )
+from minihybrid.ops.cpu.machine import width
+from minihybrid.ops.gpu.images import (
+    data_product,
+    data_work,
+    forward_lengths,
+    forward_product,
+    weight_lengths,
+    weight_product,
+)
+from minihybrid.ops.gpu.products import product_work
 from minihybrid.ops.layout import add_n, concat
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
 

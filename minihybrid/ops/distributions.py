@@ -6,8 +6,8 @@ Gives:   `Random`, of which `nd.random` and `sym.random` are made.
 What is left out: streams of one's own; all draw from one.
 """
 
-from minihybrid.context import check_context
-from minihybrid.op import OPS, AttrError, checked, positive
+from minihybrid.core.context import check_context
+from minihybrid.core.op import OPS, AttrError, checked, positive
 from minihybrid.ops.infix import put, writable
 from minihybrid.ops.random import seed
 

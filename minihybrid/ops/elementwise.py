@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from minihybrid.op import OPS, REQUIRED, AttrError, Spec, dtype, number, register
+from minihybrid.core.op import OPS, REQUIRED, AttrError, Spec, dtype, number, register
 from minihybrid.ops.shapes import (
     as_codes,
     broadcast,

@@ -5,7 +5,7 @@ Takes:   arrays of any shape.
 Gives:   the records, as in `elementwise`: a scalar expression and a derivative each.
 
 SciPy has the special functions for eager arrays; compiled kernels call
-`minihybrid.codegen.polynomial`, `angle` or `scalar`, or the C library.
+`minihybrid.codegen.cpu.polynomial`, `angle` or `scalar`, or the C library.
 What is left out: complex numbers.
 """
 
@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     OPS,
     AttrError,
     ShapeError,

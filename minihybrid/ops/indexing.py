@@ -11,8 +11,8 @@ What is left out: results whose shape depends on values.
 
 import numpy as np
 
-from minihybrid.given import holds
-from minihybrid.op import (
+from minihybrid.core.given import holds
+from minihybrid.core.op import (
     REQUIRED,
     ShapeError,
     Spec,

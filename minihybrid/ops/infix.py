@@ -12,10 +12,10 @@ import operator
 from functools import cache
 from numbers import Integral, Number
 
-from minihybrid.attribute import KNOWN, AttrScope
-from minihybrid.context import check_context
-from minihybrid.hooks import FACES
-from minihybrid.op import (
+from minihybrid.core.attribute import KNOWN, AttrScope
+from minihybrid.core.context import check_context
+from minihybrid.core.hooks import FACES
+from minihybrid.core.op import (
     OPS,
     AttrError,
     PlaceError,
@@ -55,6 +55,7 @@ class Value:
     """What NDArray and Symbol share; each brings `interpret`, `convert`, `lines_up`."""
 
     level = 0              # the highest level among an operator's inputs interprets it
+    is_np = False          # whether it keeps np's rules
     __array_priority__ = 1000.0  # numpy_array + value asks the value
     __slots__ = ()
 

@@ -11,8 +11,8 @@ from math import ceil
 
 import numpy as np
 
-from minihybrid.given import holds
-from minihybrid.op import (
+from minihybrid.core.given import holds
+from minihybrid.core.op import (
     REQUIRED,
     AttrError,
     ShapeError,

@@ -10,7 +10,7 @@ What is left out: eigenvalues and the LQ factorisation.
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     HybridError,
     ShapeError,
     Spec,
@@ -20,7 +20,7 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import beside, exp, log, where
-from minihybrid.ops.gpulinalg import cholesky_gpu, inverse_gpu, slogdet_gpu
+from minihybrid.ops.gpu.linalg import cholesky_gpu, inverse_gpu, slogdet_gpu
 from minihybrid.ops.layout import arange, expand_dims, made, reshape, swapaxes
 from minihybrid.ops.loops import T, add_up, each, loops, store
 from minihybrid.ops.neural import batch_dot, matmul

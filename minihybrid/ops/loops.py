@@ -20,7 +20,7 @@ import math
 import operator
 import textwrap
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 
 CALLED = {"min": min, "max": max}
 SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,

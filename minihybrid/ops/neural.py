@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     OPS,
     REQUIRED,
     ShapeError,
@@ -24,6 +24,7 @@ from minihybrid.op import (
     positive,
     register,
 )
+from minihybrid.ops.cpu.products import product_loops, product_scratch
 from minihybrid.ops.elementwise import (
     cast,
     cast_like,
@@ -37,11 +38,10 @@ from minihybrid.ops.elementwise import (
     softsign,
     tanh,
 )
-from minihybrid.ops.gpuproducts import matrix_product, matrix_work, product_work
+from minihybrid.ops.gpu.products import matrix_product, matrix_work, product_work
 from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import arange, full, made, reshape, reshape_like
 from minihybrid.ops.layout import flatten as flatten_rows
-from minihybrid.ops.products import product_loops, product_scratch
 from minihybrid.ops.reduce import max_, sum_
 from minihybrid.ops.shapes import (
     axis_of,

@@ -11,7 +11,7 @@ What is left out: statistics over several devices.
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     REQUIRED,
     AttrError,
     ShapeError,

@@ -11,7 +11,7 @@ What is left out: sorting by several keys.
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     REQUIRED,
     AttrError,
     ShapeError,
@@ -25,7 +25,7 @@ from minihybrid.op import (
     register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
-from minihybrid.ops.gpuorder import is_long, running_sums, sorted_places
+from minihybrid.ops.gpu.order import is_long, running_sums, sorted_places
 from minihybrid.ops.indexing import put_along, put_take, take_along
 from minihybrid.ops.layout import created, made, reshape, slice_axis, zeros
 from minihybrid.ops.loops import T, each, loops, store

@@ -10,7 +10,7 @@ What is left out: sparse labels.
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     OPS,
     REQUIRED,
     Spec,

@@ -13,8 +13,7 @@ from math import prod
 
 import numpy as np
 
-from minihybrid.machine import width
-from minihybrid.op import (
+from minihybrid.core.op import (
     AttrError,
     Op,
     ShapeError,
@@ -35,10 +34,11 @@ from minihybrid.ops.convolution import (
     taps,
     window,
 )
+from minihybrid.ops.cpu.flatshift import zero
+from minihybrid.ops.cpu.imagelanes import lanes_fit, lanes_forward, lanes_loops
+from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.elementwise import sqrt, square
-from minihybrid.ops.flatshift import zero
-from minihybrid.ops.gpupooling import over_windows
-from minihybrid.ops.imagelanes import lanes_fit, lanes_forward, lanes_loops
+from minihybrid.ops.gpu.pooling import over_windows
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.shapes import floating, forward, known, row_major
 from minihybrid.ops.tiling import pad

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from minihybrid.locked import Locked
-from minihybrid.op import (
+from minihybrid.core.locked import Locked
+from minihybrid.core.op import (
     OPS,
     REQUIRED,
     AttrError,
@@ -144,7 +144,7 @@ def seed(seed_state, ctx="all"):
     STREAM.seed(int(seed_state))
 
 
-# -- what a place of a key draws; each has a compiled twin in codegen/scalar.py --------
+# -- what a place of a key draws; each has a compiled twin in codegen/cpu/scalar.py ----
 LATER = 2**32  # keys this far apart are never those of two draws
 
 

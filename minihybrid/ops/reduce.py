@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     AttrError,
     ShapeError,
     Spec,
@@ -37,7 +37,7 @@ from minihybrid.ops.elementwise import (
     where,
     zeros_like,
 )
-from minihybrid.ops.gpuorder import best_place, is_long
+from minihybrid.ops.gpu.order import best_place, is_long
 from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward, known
 

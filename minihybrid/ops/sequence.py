@@ -8,7 +8,7 @@ All three compare the places along time with the lengths; none needs a kernel.
 What is left out: packing without gaps.
 """
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     ShapeError,
     Spec,
     boolean,

@@ -10,7 +10,7 @@ What is left out: shapes that depend on values.
 
 import numpy as np
 
-from minihybrid.op import UNKNOWN, DTypeError, ShapeError, Spec
+from minihybrid.core.op import UNKNOWN, DTypeError, ShapeError, Spec
 
 
 def common_dtype(op, specs):

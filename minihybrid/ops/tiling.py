@@ -9,7 +9,7 @@ What is left out: circular padding.
 
 import numpy as np
 
-from minihybrid.op import (
+from minihybrid.core.op import (
     REQUIRED,
     AttrError,
     ShapeError,
@@ -287,7 +287,7 @@ cut = register(
 def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False, name=None):
     """Cut an axis into equal parts (a number), or at places (a tuple).
 
-    >>> from minihybrid import nd
+    >>> from minihybrid.core import nd
     >>> [part.shape for part in nd.split_v2(nd.arange(6), (2, 3))]
     [(2,), (1,), (3,)]
     """

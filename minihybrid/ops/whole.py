@@ -15,7 +15,7 @@ from numbers import Integral
 
 import numpy as np
 
-from minihybrid.op import DTypeError, number
+from minihybrid.core.op import DTypeError, number
 
 EXACT = 2**53  # up to here, a float64 is the whole number that was meant
 

@@ -16,8 +16,8 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
          and several outputs, without merging neighbours that share no value.
 """
 
-from minihybrid.graph import Graph
-from minihybrid.op import Node, Op
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import Node, Op
 from minihybrid.passes.lower import lower
 from minihybrid.passes.pool_early import pool_early
 from minihybrid.passes.rows import frames, is_literal, is_map

@@ -8,12 +8,12 @@ its parts. Its loops need not be its own: as reductions they fuse with what is a
 What is left out: choosing between several ways by their speed.
 """
 
-from minihybrid.name import Prefix
-from minihybrid.passes.dce import dce
-from minihybrid.passes.fold import fold
-from minihybrid.passes.rewrite import rewrite
-from minihybrid.sym import Symbol
-from minihybrid.tracing import Trace, tracing
+from minihybrid.core.name import Prefix
+from minihybrid.core.passes.dce import dce
+from minihybrid.core.passes.fold import fold
+from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.core.sym import Symbol
+from minihybrid.core.tracing import Trace, tracing
 
 
 def lower(graph):

@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 
-from minihybrid.graph import apply
-from minihybrid.op import OPS, Node, Spec
+from minihybrid.core.graph import apply
+from minihybrid.core.op import OPS, Node, Spec
+from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.ops.elementwise import scalar_like
-from minihybrid.passes.rewrite import rewrite
 
 
 def lift(graph):

@@ -15,9 +15,9 @@ What is left out: an infinite bias. Against a sum that is infinite the other way
 gives NaN, which a larger number in the window now hides.
 """
 
-from minihybrid.graph import apply
-from minihybrid.passes.dce import dce
-from minihybrid.passes.rewrite import rewrite
+from minihybrid.core.graph import apply
+from minihybrid.core.passes.dce import dce
+from minihybrid.core.passes.rewrite import rewrite
 
 
 def pool_early(graph):

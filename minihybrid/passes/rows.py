@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minihybrid.core.op import Node, Spec
 from minihybrid.ops.shapes import axes_of, row_major
 
 ROW_NBYTES = 2**18  # so much stays in the second-level cache until it is read again
@@ -250,3 +251,16 @@ def rows_of(node):
         return Rows([node], {(node, 0)}, frame_of(node)) if node.op.reduce else None
     nodes = [n for n in graph.nodes if n.op]
     return Rows(nodes, set(graph.heads), graph.frame) if graph.frame else None
+
+
+def scratch_of(node):
+    """A value that holds what a step's loops need beside; `None` if that is nothing."""
+    inner, rows = node.attrs.get("graph"), rows_of(node)
+    size, dtype = rows.scratch if rows else (0, None)
+    for n in inner.nodes if inner else [node]:
+        if n.op is not None and n.op.scratch and not size:
+            ins = [m.specs[i] for m, i in n.inputs]
+            size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
+    if not size:
+        return None
+    return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 from minihybrid.simt.checked import run_checked, shared_arrays
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.lockstep import Run, execute

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 from minihybrid.simt.fast import FastProgram
 from minihybrid.simt.heap import Heap
 from minihybrid.simt.lockstep import MAX_SHARED, MAX_THREADS, WARP

@@ -6,7 +6,7 @@ Gives:   errors of one sentence.
 A real GPU reports almost none of this: it computes something else.
 """
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 
 
 class KernelError(HybridError):

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 from minihybrid.simt.checked import fresh, shared_arrays
 from minihybrid.simt.device import device_names
 from minihybrid.simt.lockstep import Run, execute, run_blocks

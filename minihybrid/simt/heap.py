@@ -8,7 +8,7 @@ from bisect import bisect_right, insort
 
 import numpy as np
 
-from minihybrid.op import HybridError
+from minihybrid.core.op import HybridError
 
 ALIGNMENT = 256  # bytes; that of cuMemAlloc
 

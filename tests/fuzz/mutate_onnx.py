@@ -21,7 +21,7 @@ def mutate_onnx(data, rng):
     import onnx
     from google.protobuf.message import DecodeError, EncodeError
 
-    from minihybrid.onnx.load import OPERATORS
+    from minihybrid.onnx.load.model import OPERATORS
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+from minihybrid.sym import Symbol
 from samples import CASES
 
-from minihybrid import params, sym
-from minihybrid.serial import tojson
-from minihybrid.sym import Symbol
+from minihybrid import sym
+from minihybrid.core import params
+from minihybrid.core.serial import tojson
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

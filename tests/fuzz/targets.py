@@ -11,12 +11,13 @@ import traceback
 import zlib
 
 import numpy as np
-
-from minihybrid import nd, params, sym
-from minihybrid.graph import Graph
-from minihybrid.op import HybridError, Spec
-from minihybrid.plan import Plan
 from minihybrid.sym import replay, trace
+
+from minihybrid import nd, sym
+from minihybrid.core import params
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import HybridError, Spec
+from minihybrid.core.plan import Plan
 
 LIMIT_S, LIMIT_BYTES = 1.0, 200 * 2**20
 RUN_BYTES = 2**16   # graphs whose values take more are not run here
@@ -62,8 +63,8 @@ def read_graph(data):
 
 def read_onnx(data):
     """An ONNX file: translate it, look at it, run it if it is small."""
-    from minihybrid.onnx.load import translate
-    from minihybrid.onnx.load_file import read_model
+    from minihybrid.onnx.load.file import read_model
+    from minihybrid.onnx.load.model import translate
     model = read_model(data, "file")
     symbol, scope = translate(model)
     look(symbol)

@@ -19,10 +19,11 @@ from cosmic_ray.plugins import get_operator
 PACKAGE = Path(__file__).parents[2] / "minihybrid"
 
 ROOMS = {  # room -> its modules
-    "records": ["op.py", "ops/*.py"],
-    "passes": ["passes/*.py"],
-    "code generation": ["codegen/*.py"],
-    "readers": ["files.py", "params.py", "legacy.py", "serial.py", "onnx/load*.py"],
+    "records": ["core/op.py", "ops/**/*.py"],
+    "passes": ["core/passes/*.py", "passes/*.py"],
+    "code generation": ["core/numpy.py", "codegen/**/*.py"],
+    "readers": ["core/files.py", "core/params.py", "files/legacy.py", "core/serial.py",
+                "onnx/load/*.py"],
 }
 
 CHANGES = """

@@ -45,9 +45,10 @@ NOT_ASKED = {     # tests that have no say, and why
     "they need other frameworks or compilers, or change the folder of kernels":
         "beside cache gpu_compile torch_oracle",
 }
-COMPILER = ("op.py", *(f"codegen/{name}.py" for name in (
-    "angle", "cache", "compiler", "device", "driver", "flat", "objects", "polynomial",
-    "program", "scalar", "special", "team", "vector")))  # what machine code depends on
+COMPILER = ("core/op.py", *(f"codegen/{name}.py" for name in (
+    "cache", "cpu/angle", "cpu/compiler", "cpu/driver", "cpu/flat", "cpu/objects",
+    "cpu/polynomial", "cpu/scalar", "cpu/team", "cpu/vector", "device", "numpy/special",
+    "program")))  # what machine code depends on
 
 
 def files():
@@ -110,7 +111,7 @@ def tests_of(mutant, seen):
 
     found = set(found) or runs(mutant.module)
     if not found or mutant.module in COMPILER:  # which runs in a process of its own
-        found |= runs("codegen/objects.py")
+        found |= runs("codegen/cpu/objects.py")
     kinds = {}
     for test in sorted(times.keys() & found, key=lambda test: (times[test], test)):
         kinds.setdefault(kind(test), []).append(test)

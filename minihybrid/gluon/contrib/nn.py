@@ -6,9 +6,9 @@ Gives:   `Concurrent`, `HybridConcurrent`, `Identity`.
 What is left out: MXNet's experimental layers (sparse embeddings, pixel shuffling).
 """
 
-from minihybrid import nd
-from minihybrid.gluon.block import HybridBlock
-from minihybrid.gluon.nn import HybridSequential, Sequential
+from minihybrid.core import nd
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.layers import HybridSequential, Sequential
 
 
 class Concurrent(Sequential):

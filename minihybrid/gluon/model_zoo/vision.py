@@ -10,15 +10,15 @@ What is left out: trained weights, DenseNet and Inception.
 
 from functools import partial, wraps
 
-from minihybrid.context import check_context
-from minihybrid.gluon.activations import Activation
-from minihybrid.gluon.block import HybridBlock
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.context import check_context
+from minihybrid.core.layers import Activation, Dense, HybridSequential
+from minihybrid.core.op import AttrError, HybridError
 from minihybrid.gluon.contrib.nn import HybridConcurrent
 from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, MaxPool2D
-from minihybrid.gluon.nn import Dense, Dropout, Flatten, HybridSequential
+from minihybrid.gluon.nn import Dropout, Flatten
 from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.init import Xavier
-from minihybrid.op import AttrError, HybridError
 
 
 def chain(*blocks):

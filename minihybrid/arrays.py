@@ -1,0 +1,102 @@
+"""Chapter 07. What MXNet's `nd` has beside operators, and the core does without.
+
+Takes:   arrays.
+Gives:   `nd.concatenate`, `nd.histogram`, ..., by `hooks.FACES`.
+
+What is left out: sparse storage.
+"""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+
+from minihybrid.core import hooks
+from minihybrid.core.array import NDArray, dense
+from minihybrid.core.array import arrays as given_arrays
+from minihybrid.core.hooks import FACES
+from minihybrid.core.op import OPS, AttrError, described
+
+
+class CSRNDArray(NDArray):
+    """MXNet's array of compressed sparse rows, of which there are none here.
+
+    Programs ask `isinstance(x, nd.sparse.CSRNDArray)`; the answer is no.
+    """
+
+    def __init__(self, *_, **__):
+        dense("csr")
+
+
+sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
+
+
+def from_numpy(ndarray, zero_copy=True):
+    """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
+    if type(ndarray) is not np.ndarray or ndarray.dtype.kind not in "biuf":
+        raise AttrError(f"nd.from_numpy: {described(ndarray)} is given, but a NumPy "
+                        "array of numbers is needed")
+    if zero_copy and not ndarray.flags.c_contiguous:
+        raise AttrError("nd.from_numpy: the memory has gaps; pass zero_copy=False")
+    return NDArray(ndarray if zero_copy else ndarray.copy())
+
+
+def concatenate(arrays, axis=0, always_copy=True):
+    """Join arrays along an axis; a single one is copied unless told not to."""
+    parts = given_arrays("nd.concatenate", arrays)
+    if len(parts) == 1 and not always_copy:
+        return parts[0]
+    return OPS["Concat"](*parts, dim=axis)
+
+
+def histogram(a, bins=10, range=None):
+    """How many numbers lie in each bin, and the bins' edges.
+
+    bins:    a number of equal bins within `range` (by default, of all numbers), or
+             an NDArray of edges.
+    Returns: (counts, int64; edges); the last edge belongs to the last bin.
+
+    >>> from minihybrid import nd
+    >>> histogram(nd.array([0, 1, 2, 2, 3]), bins=3, range=(0, 3))[0].asnumpy()
+    array([1, 1, 3])
+    """
+    given_arrays("nd.histogram", [a])
+    if isinstance(bins, NDArray):
+        return OPS["_histogram"](a, bins)
+    if range is None:
+        low, high = a.min().item(), a.max().item()
+        range = (low, high) if low < high else (low - 0.5, high + 0.5)
+    return OPS["_histogram"](a, bin_cnt=bins, range=range)
+
+
+def onehot_encode(indices, out):
+    """Write a one-hot line for each index into the rows of `out`."""
+    given_arrays("nd.onehot_encode", [indices, out])
+    return out.copy_from(OPS["one_hot"](indices, depth=out.shape[1], dtype=out.dtype))
+
+
+def reset_arrays(*arrays, num_arrays=None):
+    """Write zeros into arrays."""
+    for each in given_arrays("nd.reset_arrays", arrays):
+        each[...] = 0
+
+
+@hooks.warn_of_mask.brought
+def warn_of_mask(array, key):
+    """Say that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1."""
+    if key.data.shape != array.data.shape or key.data.dtype.kind != "f" or \
+            len(key.shape) == 1 and key.size < 3:
+        return
+    numbers = np.asarray(key.data)
+    if ((numbers == 0) | (numbers == 1)).all():
+        warnings.warn(
+            "x[...]: an index in the shape of x with only 0 and 1 names places 0 "
+            "and 1; to choose by a condition, write nd.where(x > 0, x, other), or "
+            "x[(x > 0).astype('bool')] for the numbers alone", UserWarning,
+            stacklevel=4)
+
+
+FACES["nd"].update(
+    CSRNDArray=CSRNDArray, sparse=sparse, from_numpy=from_numpy,
+    concatenate=concatenate, histogram=histogram, onehot_encode=onehot_encode,
+    reset_arrays=reset_arrays)

@@ -1,0 +1,155 @@
+"""Chapter 12. From the text of a kernel to machine code, in a process of its own.
+
+Takes:   requests on the standard input: a kernel's text, and the name of its symbol.
+Gives:   on the standard output, an object file's bytes, or why there is none.
+
+Numba reads Python, finds the types and hands LLVM a program; nearly all of that is
+Python itself, so two kernels compile at once only in two processes. It also leaves the
+process that trains a net without a compiler in its memory.
+What is left out: Numba's passes that kernels do not need (closures, generators, lifted
+loops, rewriting); nothing here is worth more than half of the time that they took.
+"""
+
+import os
+import struct
+import sys
+import threading
+import time
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import compiler, compiler_lock, registry
+from numba.core import typed_passes as typed
+from numba.core import untyped_passes as untyped
+from numba.core.compiler_machinery import PassManager
+
+from minihybrid.codegen.cache import versions
+from minihybrid.codegen.cpu.driver import ARGUMENTS, drive, enter
+from minihybrid.codegen.cpu.flat import Flat
+from minihybrid.codegen.cpu.scalar import OPTIONS
+
+# A loop of more turns stays a loop. One instruction that reads a row, turn after turn,
+# shows the processor what to fetch ahead; a hundred in a line, each once a row, do not.
+UNROLL = "-unroll-full-max-count=12"
+IDLE_S = 30.0  # after so long without a request the process ends
+WORD = ir.IntType(64)
+
+
+class Pipeline(compiler.CompilerBase):
+    """Numba's passes for a function of numbers and loops."""
+
+    def define_pipelines(self):
+        """The passes in order."""
+        passes = PassManager("kernel")
+        for step in (untyped.TranslateByteCode, untyped.FixupArgs, untyped.IRProcessing,
+                     typed.NopythonTypeInference, typed.IRLegalization,
+                     typed.NativeLowering, typed.NoPythonBackend):
+            passes.add_pass(step, step.__name__)
+        passes.finalize()
+        return [passes]
+
+
+@compiler_lock.global_compiler_lock
+def compile_function(function, arguments, symbol, finish):
+    """The object file of a function, with one symbol that others may call.
+
+    arguments:  Numba types.
+    finish:     (module, function, arguments, context, symbol) writes the function that
+                has the symbol, around the compiled one.
+    """
+    context = registry.cpu_target.target_context
+    flags = compiler.Flags()
+    flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.error_model = OPTIONS["error_model"]
+    library = context.codegen().create_library(symbol)
+    library.enable_object_caching()
+    made = compiler.compile_extra(
+        registry.cpu_target.typing_context, context, function, arguments, types.void,
+        flags, {}, library=library, pipeline_class=Pipeline)
+    module = library.create_ir_module(symbol)
+    inner = ir.Function(module, context.call_conv.get_function_type(
+        types.void, arguments), made.fndesc.llvm_func_name)
+    finish(module, inner, arguments, context, symbol)
+    library.add_ir_module(module)
+    library.get_function(inner.name).linkage = "internal"
+    library.finalize()
+    for outside in library._final_module.functions:
+        if outside.is_declaration and outside.name.startswith(("numba_", "NRT_")):
+            raise NotImplementedError(f"{outside.name} lives in Numba, which a program "
+                                      "that runs compiled kernels does not load")
+    return library._get_compiled_object()
+
+
+def unpack(module, inner, arguments, context, symbol):
+    """A function of one argument, the address of words, which calls the kernel.
+
+    A word is the address of an array or a number; all take 64 bits.
+    """
+    outer = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD.as_pointer()]),
+                        symbol)
+    builder = ir.IRBuilder(outer.append_basic_block())
+    given = []
+    for i, kind in enumerate(arguments):
+        word = builder.load(builder.gep(outer.args[0], [WORD(i)]))
+        given.append(builder.inttoptr(word, context.get_value_type(kind))
+                     if isinstance(kind, Flat) else word)
+    context.call_conv.call_function(builder, inner, types.void, arguments, given)
+    builder.ret_void()
+
+
+def compile_kernel(text, symbol):
+    """The object file of the kernel that a module's text defines at its end."""
+    scope = {"__name__": symbol}
+    exec(compile(text, f"<{symbol}>", "exec"), scope)
+    kernel = next(v for v in reversed(scope.values()) if hasattr(v, "arguments"))
+    arguments = tuple(Flat(a.dtype) if isinstance(a, types.Array) else a
+                      for a in kernel.arguments)
+    return compile_function(kernel.py_func, arguments, symbol, unpack)
+
+
+def answer(request, symbol):
+    """What a request asks for; the request without text asks for the driver."""
+    if request:
+        return compile_kernel(request, symbol)
+    return compile_function(drive, ARGUMENTS, symbol, enter)
+
+
+def serve(wanted):
+    """Answer requests until there are no more, or none for a while.
+
+    wanted:  the packages of who asks; code that others make would go by their names.
+    """
+    strange = sorted(set(versions()) - set(wanted))
+    binding.set_option("", UNROLL)
+    source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    try:
+        os.dup2(2, 1)  # whatever prints must not disturb the answers
+    except OSError:  # the channel of errors is closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    seen = [time.monotonic(), False]  # when the last answer went, whether one is due
+
+    def watch():
+        while seen[1] or time.monotonic() < seen[0] + IDLE_S:
+            time.sleep(1.0)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+    while head := source.read(16):
+        seen[1] = True
+        size, length = struct.unpack("<QQ", head)
+        symbol, text = source.read(length).decode(), source.read(size).decode()
+        try:
+            if strange:
+                raise ImportError(f"the compiler's process finds {', '.join(strange)} "
+                                  f"instead of {', '.join(wanted)}; put the folder "
+                                  "with the packages into PYTHONPATH")
+            good, found = 1, answer(text, symbol)
+        except Exception as error:
+            good, found = 0, f"{type(error).__name__}: {error}".encode()
+        try:
+            sink.write(struct.pack("<BQ", good, len(found)) + found)
+            sink.flush()
+        except BrokenPipeError:  # whoever asked has ended
+            os._exit(0)
+        seen[:] = time.monotonic(), False
+

@@ -1,0 +1,165 @@
+"""Chapter 12. The one function that runs every plan: kernel after kernel.
+
+Takes:   a plan's program (numbers), the arrays of a call.
+Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through.
+
+Several threads may drive one program together. A step's chunks are pieces of its
+outermost loop; whoever is free takes the next one, so a thread that comes late, or not
+at all, delays nobody.
+What is left out: a step that begins before all of the last one is done.
+"""
+
+import sys
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from minihybrid.codegen.cpu.flat import Flat
+from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, WORK
+
+HEAD = object.__basicsize__ // 8   # words of a Python object before an array's own:
+DATA, FLAGS = HEAD, HEAD + 6       # address of the data, and NumPy's flags
+PLAIN = 0x0101                     # flags of C order and of aligned memory
+SPINS = 64                         # looks at a counter before another thread may run
+
+ARGUMENTS = (Flat(types.int64),) * 3 + (types.int64,) * 4 + (Flat(types.int64),)
+
+
+@intrinsic
+def words(typing, address):
+    """The numbers that lie at an address."""
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+    return Flat(types.int64)(types.int64), codegen
+
+
+@intrinsic
+def call(typing, address, given):
+    """Call the kernel at an address with the address of its words."""
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(ir.VoidType(), [args[1].type])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
+        return context.get_dummy_value()
+    return types.void(types.int64, Flat(types.int64)), codegen
+
+
+@intrinsic
+def count(typing, address):
+    """Add one to a number that threads share; what it was before."""
+    def codegen(context, builder, signature, args):
+        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", where, ir.IntType(64)(1), "acq_rel")
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def look(typing, address):
+    """A number that threads share."""
+    def codegen(context, builder, signature, args):
+        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(where, "acquire", 8)
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def rest(typing):
+    """Let another thread run."""
+    def codegen(context, builder, signature, args):
+        name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(builder.module.globals.get(name) or
+                     ir.Function(builder.module, kind, name), [])
+        return context.get_dummy_value()
+    return types.void(), codegen
+
+
+def drive(program, objects, done, key, until, shared, thread, given):
+    """Run the first `until` steps of a program.
+
+    objects:  addresses of NumPy arrays: inputs, outputs, the arena, the parameters'
+              addresses.
+    done:     becomes 1; stays 0 if an array does not lie in plain order.
+    key:      of the random numbers.
+    shared:   address of two counters a step, for threads; 0 if there is only one.
+    given:    room for a kernel's words.
+    """
+    n_arrays = program[0]
+    for i in range(n_arrays):
+        if words(objects[i])[FLAGS] & PLAIN != PLAIN:
+            return
+    arena = words(objects[n_arrays])[DATA]
+    params = words(words(objects[n_arrays + 1])[DATA])
+    at = 5
+    for step in range(min(program[1], until)):
+        chunks, n_words = program[at + 1], program[at + 2]
+        for i in range(n_words):
+            kind, which = program[at + 3 + 2 * i], program[at + 4 + 2 * i]
+            word = which
+            if kind == ARENA:
+                word = arena + which
+            elif kind == PARAM:
+                word = params[which]
+            elif kind == ARRAY:
+                word = words(objects[which])[DATA]
+            elif kind == KEY:
+                word = key
+            elif kind == WORK:
+                word = arena + (which if thread == 0 else
+                                program[3] + (thread - 1) * program[4])
+            given[i] = word
+        given[n_words], given[n_words + 1] = 0, 1
+        if shared == 0:
+            call(program[at], given)
+        else:
+            given[n_words + 1] = chunks
+            mine = shared + 16 * step
+            chunk = count(mine)
+            while chunk < chunks:
+                given[n_words] = chunk
+                call(program[at], given)
+                count(mine + 8)
+                chunk = count(mine)
+            looks = 0
+            while look(mine + 8) < chunks:
+                looks += 1
+                if looks % SPINS == 0:
+                    rest()
+        at += 3 + 2 * n_words
+    done[0] = 1
+
+
+def enter(module, inner, arguments, context, symbol):
+    """What Python calls: `run(*arrays, arena, table, key, until, shared, thread)`.
+
+    A built-in function in the way of C: `self` is the array of the program. The numbers
+    come last; while kernels run, other Python threads may, too.
+    Gives:   True; False if an array does not lie in plain order.
+    """
+    word, address = ir.IntType(64), ir.IntType(64).as_pointer()
+
+    def python(name, result, *arguments):
+        return ir.Function(module, ir.FunctionType(result, arguments), name)
+
+    outer = ir.Function(module, ir.FunctionType(address, [address, address, word]),
+                        symbol)
+    builder = ir.IRBuilder(outer.append_basic_block())
+    me, objects, n = outer.args
+
+    def at(array, index):
+        return builder.load(builder.gep(array, [index]))
+
+    program = builder.inttoptr(at(me, word(DATA)), address)
+    parse = python("PyLong_AsUnsignedLongLongMask", word, address)
+    numbers = [builder.call(parse, [builder.inttoptr(
+        at(objects, builder.sub(n, word(4 - i))), address)]) for i in range(4)]
+    room = builder.alloca(word, builder.add(at(program, word(2)), word(2)))
+    done = builder.alloca(word)
+    builder.store(word(0), done)
+    state = builder.call(python("PyEval_SaveThread", address), [])
+    context.call_conv.call_function(
+        builder, inner, types.void, arguments,
+        [program, objects, done, *numbers, room])
+    builder.call(python("PyEval_RestoreThread", ir.VoidType(), address), [state])
+    to_bool = python("PyBool_FromLong", address, word)
+    builder.ret(builder.call(to_bool, [builder.load(done)]))

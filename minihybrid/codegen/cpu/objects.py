@@ -1,0 +1,276 @@
+"""Chapter 12. Machine code of kernels: compiled side by side, and loaded.
+
+Takes:   texts of kernels.
+Gives:   `load_kernels`, their addresses; `make_runner`, a plan's program as a function.
+
+The compilers are processes of their own; what they made is kept on disk (`cache.py`).
+What is left out: unloading.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import os
+import queue
+import struct
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from minihybrid.codegen.cache import (
+    ROOT,
+    processor,
+    read,
+    symbol_of,
+    versions,
+    write,
+)
+from minihybrid.core.locked import Locked
+from minihybrid.core.op import HybridError
+from minihybrid.ops.cpu.machine import cores
+
+SOON_S = 1.0  # who waits longer sees a progress bar
+PROGRAM = f"""
+import signal, sys, types
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked hears it, and may end us
+for name in ("scipy", "cffi", "coverage"):  # Numba would load them, for nothing
+    sys.modules[name] = None
+for name in ("minihybrid", "minihybrid.codegen", "minihybrid.ops"):
+    sys.modules[name] = types.ModuleType(name)  # the compiler needs little of them
+    sys.modules[name].__path__ = [{ROOT!r} + name[len("minihybrid"):].replace(".", "/")]
+from minihybrid.codegen.cpu.compiler import serve
+serve(sys.argv[1:])
+"""
+
+
+# -- compilers -------------------------------------------------------------------------
+class Compiler:
+    """A process that compiles kernels, one by one (`codegen/cpu/compiler.py`)."""
+
+    def __init__(self):
+        if not sys.executable:  # Python is part of another program
+            raise OSError("sys.executable does not say which program Python is")
+        others = {k: v for k, v in os.environ.items()  # as NUMBA_OPT=0: the same code
+                  if not k.startswith(("NUMBA_", "LLVMLITE_"))}  # whatever they say
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", PROGRAM, *versions()], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, cwd=os.path.abspath(os.sep),  # ours may go away
+            env=others | processor())
+        RUNNING.add(self)
+
+    def ask(self, text, symbol):
+        """An object file's bytes; EOFError if the process has ended."""
+        text, symbol = text.encode(), symbol.encode()
+        try:
+            self.process.stdin.write(
+                struct.pack("<QQ", len(text), len(symbol)) + symbol + text)
+            self.process.stdin.flush()
+        except (OSError, ValueError):  # the pipe is broken, or closed
+            raise EOFError from None
+        head = self.process.stdout.read(9)
+        if len(head) < 9:
+            raise EOFError
+        good, size = struct.unpack("<BQ", head)
+        found = self.process.stdout.read(size)
+        if not good:
+            raise HybridError("a kernel did not compile: "
+                              f"{' '.join(found.decode().split())}")
+        return found
+
+    def end(self):
+        """End it, whatever it does: it has nothing that could be lost."""
+        RUNNING.discard(self)
+        self.process.kill()
+        with self.process, contextlib.suppress(OSError):  # `with` waits for the end
+            self.process.stdin.close()
+
+
+IDLE = queue.SimpleQueue()  # compilers that wait for work
+RUNNING = set()             # all of them
+
+
+def compile_text(text, symbol):
+    """The object file of a kernel, from a compiler that is idle, or a new one.
+
+    Raises:  HybridError with the compiler's reason.
+    """
+    while True:
+        try:
+            compiler, is_new = IDLE.get_nowait(), False
+        except queue.Empty:
+            compiler, is_new = _start(), True
+        if compiler not in RUNNING:
+            continue  # somebody has ended it
+        try:
+            found = compiler.ask(text, symbol)
+        except EOFError:
+            if not is_new and compiler in RUNNING:
+                compiler.end()
+                continue  # it waited too long, and has ended
+            compiler.end()
+            raise HybridError(NO_COMPILER.format("it ended at once")) from None
+        except HybridError:
+            IDLE.put(compiler)
+            raise
+        IDLE.put(compiler)
+        return found
+
+
+NO_COMPILER = ("the compiler's process does not run ({}), so this net cannot be "
+               "compiled here; use hybridize(backend='numpy')")
+
+
+def _start():
+    try:
+        return Compiler()
+    except OSError as error:
+        raise HybridError(NO_COMPILER.format(error)) from None
+
+
+@atexit.register
+def end_compilers():
+    """End all compilers; the next first call starts new ones."""
+    for compiler in list(RUNNING):
+        compiler.end()
+
+
+# -- in this process -------------------------------------------------------------------
+LOADING = Locked()         # one thread loads; others wait for what it made
+STILL = threading.RLock()  # a fork waits for a thread that imports or links, for
+                           # milliseconds: in the child it would never come to an end
+ADDRESSES = {}            # symbol -> where its machine code begins
+KEPT = []                 # what must live as long as the machine code
+
+
+def _after_fork():
+    """A child has no compilers of its own."""
+    global IDLE, RUNNING
+    STILL.release()
+    KEPT.append(RUNNING)  # the parent's: not to be closed here
+    IDLE, RUNNING = queue.SimpleQueue(), set()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=STILL.acquire, after_in_parent=STILL.release,
+                        after_in_child=_after_fork)
+
+
+@functools.cache
+def _engine():
+    """LLVM's loader of object files."""
+    from llvmlite import binding
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine()
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+
+
+def load_kernels(names):
+    """text -> address, of kernels that are loaded, kept on disk, or compiled now.
+
+    names:   text -> what the progress bar calls it; the empty text is the driver.
+    """
+    with STILL:
+        symbols = {text: symbol_of(text) for text in names}
+    with LOADING.lock:
+        wanted = {s: text for text, s in symbols.items() if s not in ADDRESSES}
+        codes = {symbol: read(symbol) for symbol in wanted}
+        missing = [symbol for symbol, code in codes.items() if code is None]
+        if missing:
+            codes |= _compile({s: (wanted[s], names[wanted[s]]) for s in missing})
+        if codes:
+            with STILL:
+                _link(codes)
+        return {text: ADDRESSES[symbol] for text, symbol in symbols.items()}
+
+
+def _compile(wanted):
+    """symbol -> object file, of symbol -> (text, name); some at a time."""
+    todo, done, codes = queue.SimpleQueue(), queue.SimpleQueue(), {}
+    for symbol in sorted(wanted, key=lambda symbol: -len(wanted[symbol][0])):
+        todo.put(symbol)  # the longest first
+
+    def work():
+        with contextlib.suppress(queue.Empty):
+            while True:
+                symbol = todo.get_nowait()
+                try:
+                    done.put((symbol, compile_text(wanted[symbol][0], symbol)))
+                except Exception as error:
+                    done.put((symbol, error))
+
+    try:
+        for _ in range(min(cores(), -(-len(wanted) // 2))):
+            threading.Thread(target=work, daemon=True,
+                             name="minihybrid compiles").start()
+    except RuntimeError:  # there are as many as the system allows
+        work()
+    with _progress_bar(len(wanted)) as advance:
+        while len(codes) < len(wanted):
+            symbol, code = done.get()
+            if isinstance(code, Exception):
+                raise code
+            write(symbol, code)
+            codes[symbol] = code
+            advance(wanted[symbol][1])
+    return codes
+
+
+@contextlib.contextmanager
+def _progress_bar(n_kernels):
+    """Gives what says that a kernel is done; nobody waits for what a daemon does.
+
+    Where there is nobody to read it, or no more, there is no bar.
+    """
+    if threading.current_thread().daemon or sys.stderr is None:
+        yield lambda name: None
+        return
+    unread = contextlib.suppress(OSError, ValueError)  # a broken pipe, a closed file
+    with STILL:  # a bar has a lock of its own
+        from tqdm import tqdm
+        bar = tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S,
+                   leave=False)
+
+    def advance(name):
+        with STILL, unread:
+            bar.set_postfix_str(name, refresh=False)
+            bar.update()
+
+    try:
+        yield advance
+    finally:
+        with STILL, unread:
+            bar.close()
+
+
+def _link(codes):
+    """Put object files into memory, and note where they are."""
+    from llvmlite import binding
+    engine = _engine()
+    for code in codes.values():
+        KEPT.append(binding.ObjectFileRef.from_data(code))
+        engine.add_object_file(KEPT[-1])
+    engine.finalize_object()
+    ADDRESSES.update((symbol, engine.get_function_address(symbol)) for symbol in codes)
+
+
+FASTCALL = 0x0080  # METH_FASTCALL: arguments come as addresses of objects, and a count
+NAME = ctypes.create_string_buffer(b"run")
+
+
+def make_runner(address, program):
+    """The driver as a built-in function of Python, with a program as its `self`.
+
+    program:  an array of int64 (codegen/cpu/driver.py).
+
+    What C must know of a function (name, address, flags, no description) stands behind
+    the program's last number, since Python reads it until it lets go of `self`.
+    """
+    program = np.append(program, [ctypes.addressof(NAME), address, FASTCALL, 0])
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    return make(program[-4:].ctypes.data, program, None)

@@ -1,0 +1,358 @@
+"""Chapter 12. Several numbers in one register, for the loops that decide the speed.
+
+Takes:   flat arrays and places in them.
+Gives:   Numba functions over vectors: `load`, `store`, `splat`, `fma`, `total`,
+         `transpose`; and over tiles of vectors: `tile`, `get`, `put`, `put_totals`,
+         `outer`, `inner`.
+
+The compiler turns a simple loop into vector instructions by itself. A product of
+matrices wants more: some twenty sums that stay in registers while one loop feeds them
+all. Written with these functions, the text says which. A tile is all those sums in one
+name: the compiler's front end takes its time for each statement.
+What is left out: tiles whose height is known only when they run.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+from minihybrid.codegen.cpu.flat import Flat
+from minihybrid.ops.cpu.machine import width
+
+
+class Vector(types.Type):
+    """The Numba type of one register full of numbers."""
+
+    def __init__(self, dtype):
+        self.dtype, self.lanes = dtype, width(dtype.bitwidth // 8)
+        super().__init__(name=f"Vector({dtype} x {self.lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, vector):
+        number = manager.lookup(vector.dtype).get_value_type()
+        super().__init__(manager, vector, ir.VectorType(number, vector.lanes))
+
+
+def _lanes(numbers):
+    """A constant that tells a shuffle which numbers to take."""
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
+
+
+def _place(context, builder, array_type, array, index, kind):
+    """Where a vector lies in an array; kernels get addresses, Python arrays."""
+    data = array if isinstance(array_type, Flat) else \
+        context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+
+
+def _splat(builder, number, kind):
+    nothing = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, nothing, _lanes([0] * kind.count))
+
+
+@intrinsic
+def load(typing, array, index):
+    """The numbers of an array from an index on."""
+    vector = Vector(array.dtype)
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(vector)
+        place = _place(context, builder, array, *args, kind)
+        return builder.load(place, align=array.dtype.bitwidth // 8)
+    return vector(array, types.intp), codegen
+
+
+@intrinsic
+def store(typing, array, index, vector):
+    """Write a vector's numbers into an array from an index on."""
+    def codegen(context, builder, signature, args):
+        place = _place(context, builder, array, *args[:2], args[2].type)
+        builder.store(args[2], place, align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+    return types.void(array, types.intp, vector), codegen
+
+
+@intrinsic
+def splat(typing, number):
+    """One number in every place of a vector."""
+    vector = Vector(number)
+
+    def codegen(context, builder, signature, args):
+        return _splat(builder, args[0], context.get_value_type(vector))
+    return vector(number), codegen
+
+
+def _fma(builder, dtype, a, b, c):
+    if isinstance(dtype, types.Integer):
+        return builder.add(builder.mul(a, b), c)
+    name = f"llvm.fmuladd.v{c.type.count}f{dtype.bitwidth}"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(c.type, [c.type] * 3), name)
+    return builder.call(function, [a, b, c])
+
+
+@intrinsic
+def fma(typing, a, b, c):
+    """a * b + c, in one instruction where the machine has it."""
+    def codegen(context, builder, signature, args):
+        return _fma(builder, a.dtype, *args)
+    return c(a, b, c), codegen
+
+
+@intrinsic
+def total(typing, a):
+    """The sum of a vector's numbers: halves are added until one number is left."""
+    def codegen(context, builder, signature, args):
+        add = builder.add if isinstance(a.dtype, types.Integer) else builder.fadd
+        rest, n = args[0], a.lanes
+        while n > 1:
+            n //= 2
+            halves = [builder.shuffle_vector(rest, rest, _lanes([*range(i, i + n)]))
+                      for i in (0, n)]
+            rest = add(*halves)
+        return builder.extract_element(rest, ir.Constant(ir.IntType(32), 0))
+    return a.dtype(a), codegen
+
+
+@intrinsic
+def transpose(typing, source, start, step, target, place, stride):
+    """Columns become rows: a square block, as high and wide as a vector is long.
+
+    start, step:    where the block's rows lie in the source.
+    place, stride:  where its columns go to in the target.
+
+    The square is cut into four, and two of the quarters change places; then each
+    quarter is a square: after log2(lanes) rounds all rows are columns.
+    """
+    vector = Vector(source.dtype)
+
+    def codegen(context, builder, signature, args):
+        n, kind = vector.lanes, context.get_value_type(vector)
+        from_, at, step, to, put, stride = args
+        align = source.dtype.bitwidth // 8
+        rows = []
+        for i in range(n):
+            where = builder.add(at, builder.mul(step, at.type(i)))
+            rows.append(builder.load(
+                _place(context, builder, source, from_, where, kind), align=align))
+        half = n // 2
+        while half:
+            upper = _lanes([i + (n - half) * bool(i & half) for i in range(n)])
+            lower = _lanes([i + (n if i & half else half) for i in range(n)])
+            for i in range(n):
+                if not i & half:
+                    pair = rows[i], rows[i + half]
+                    rows[i] = builder.shuffle_vector(*pair, upper)
+                    rows[i + half] = builder.shuffle_vector(*pair, lower)
+            half //= 2
+        for i, row in enumerate(rows):
+            where = builder.add(put, builder.mul(stride, put.type(i)))
+            builder.store(row, _place(context, builder, target, to, where, kind),
+                          align=align)
+        return context.get_dummy_value()
+    place_ = types.intp
+    return types.void(source, place_, place_, target, place_, place_), codegen
+
+
+# -- tiles: rows of vectors in registers -----------------------------------------------
+class Tile(types.Type):
+    """The Numba type of some rows of vectors, each vector in a register."""
+
+    def __init__(self, dtype, rows, columns):
+        self.dtype, self.rows, self.columns = dtype, rows, columns
+        self.lanes = width(dtype.bitwidth // 8)
+        self.places = [(r, c) for r in range(rows) for c in range(columns)]
+        super().__init__(name=f"Tile({dtype} x {self.lanes}, {rows} x {columns})")
+
+
+@register_model(Tile)
+class _TileModel(models.PrimitiveModel):
+    def __init__(self, manager, tile):
+        vector = manager.lookup(Vector(tile.dtype)).get_value_type()
+        super().__init__(manager, tile, ir.ArrayType(vector, len(tile.places)))
+
+
+class _Rows:
+    """Rows of an array: where the first begins, and how far the next is from it."""
+
+    def __init__(self, context, builder, array_type, array, at, step):
+        self.array = context, builder, array_type, array
+        self.builder, self.at, self.step = builder, at, step
+        self.align = array_type.dtype.bitwidth // 8
+
+    def place(self, row, column, kind):
+        """The address of a vector; or of a number, by its own kind."""
+        builder, number = self.builder, self.at.type
+        index = builder.add(builder.mul(self.step, number(row)), number(column))
+        return _place(*self.array, builder.add(self.at, index), kind)
+
+    def load(self, row, column, kind):
+        return self.builder.load(self.place(row, column, kind), align=self.align)
+
+    def load_some(self, row, column, kind, mask):
+        """The lanes of a mask, zeros elsewhere: only what the mask names is read."""
+        return self._masked("load", kind, [
+            self.place(row, column, kind), ir.IntType(32)(self.align), mask,
+            ir.Constant(kind, None)], kind)
+
+    def store_some(self, row, column, value, mask):
+        """Write the lanes of a mask."""
+        self._masked("store", value.type, [
+            value, self.place(row, column, value.type), ir.IntType(32)(self.align),
+            mask], ir.VoidType())
+
+    def _masked(self, what, kind, args, result):
+        number = {"float": "f32", "double": "f64"}.get(str(kind.element), kind.element)
+        signature = ir.FunctionType(result, [a.type for a in args])
+        return self.builder.call(cgutils.get_or_insert_function(
+            self.builder.module, signature,
+            f"llvm.masked.{what}.v{kind.count}{number}.p0"), args)
+
+
+def _between(builder, first, last, lanes, start=0):
+    """The mask of the lanes, counted from `start`, from `first` to before `last`.
+
+    Where both are written as numbers LLVM sees a full mask, and forgets it.
+    """
+    kind = ir.VectorType(last.type, lanes)
+    numbers = ir.Constant(kind, [*range(start, start + lanes)])
+    return builder.and_(
+        builder.icmp_signed(">=", numbers, _splat(builder, first, kind)),
+        builder.icmp_signed("<", numbers, _splat(builder, last, kind)))
+
+
+def _add_products(builder, tile, sums, left, right):
+    """sums[r, c] + left[r] * right[c], vector by vector."""
+    for i, (r, c) in enumerate(tile.places):
+        old = builder.extract_value(sums, i)
+        new = _fma(builder, tile.dtype, left[r], right[c], old)
+        sums = builder.insert_value(sums, new, i)
+    return sums
+
+
+@intrinsic(prefer_literal=True)
+def tile(typing, number, rows, columns):
+    """A tile of so many rows of so many vectors, with one number everywhere."""
+    made = Tile(number, rows.literal_value, columns.literal_value)
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(made)
+        sums, vector = ir.Constant(kind, ir.Undefined), _splat(
+            builder, args[0], kind.element)
+        for i in range(kind.count):
+            sums = builder.insert_value(sums, vector, i)
+        return sums
+    return made(number, rows, columns), codegen
+
+
+@intrinsic
+def outer(typing, tile, a, at, step, b, place):
+    """Add a column of `a` times a row of vectors of `b`.
+
+    at, step:  where the column's first number is, and how far the next is from it.
+    """
+    def codegen(context, builder, signature, args):
+        sums, kind = args[0], args[0].type.element
+        column = _Rows(context, builder, a, *args[1:4])
+        row = _Rows(context, builder, b, *args[4:], args[5].type(0))
+        left = [_splat(builder, column.load(r, 0, kind.element), kind)
+                for r in range(tile.rows)]
+        right = [row.load(0, c * tile.lanes, kind) for c in range(tile.columns)]
+        return _add_products(builder, tile, sums, left, right)
+    index = types.intp
+    return tile(tile, a, index, index, b, index), codegen
+
+
+@intrinsic
+def inner(typing, tile, a, at_a, b, at_b, step, count):
+    """Add vectors of rows of `a` times vectors of rows of `b`, lane by lane.
+
+    step:   from one row to the next, in `a` and in `b`.
+    count:  how many numbers of each vector count.
+    """
+    def codegen(context, builder, signature, args):
+        sums, a_, at_a, b_, at_b, step, count = args
+        kind = sums.type.element
+        mask = _between(builder, count.type(0), count, tile.lanes)
+        left, right = (
+            [rows.load_some(i, 0, kind, mask) for i in range(n)] for rows, n in (
+                (_Rows(context, builder, a, a_, at_a, step), tile.rows),
+                (_Rows(context, builder, b, b_, at_b, step), tile.columns)))
+        return _add_products(builder, tile, sums, left, right)
+    index = types.intp
+    return tile(tile, a, index, b, index, index, index), codegen
+
+
+@intrinsic
+def get(typing, tile, array, at, step, last):
+    """The tile that lies in an array, up to the column `last`."""
+    def codegen(context, builder, signature, args):
+        sums, array_, at, step, last = args
+        rows = _Rows(context, builder, array, array_, at, step)
+        for i, (r, c) in enumerate(tile.places):
+            column = c * tile.lanes
+            mask = _between(builder, last.type(0), last, tile.lanes, column)
+            vector = rows.load_some(r, column, sums.type.element, mask)
+            sums = builder.insert_value(sums, vector, i)
+        return sums
+    index = types.intp
+    return tile(tile, array, index, index, index), codegen
+
+
+@intrinsic
+def put(typing, tile, array, at, step, top, first, last):
+    """Write a tile into an array: its rows from `top`, its columns `first` to `last`.
+    """
+    def codegen(context, builder, signature, args):
+        sums, array_, at, step, top, first, last = args
+        rows = _Rows(context, builder, array, array_, at, step)
+        for i, (r, c) in enumerate(tile.places):
+            column = c * tile.lanes
+            mask = _between(builder, first, last, tile.lanes, column)
+            with builder.if_then(builder.icmp_signed("<=", top, top.type(r))):
+                rows.store_some(r, column, builder.extract_value(sums, i), mask)
+        return context.get_dummy_value()
+    index = types.intp
+    return types.void(tile, array, *[index] * 5), codegen
+
+
+@intrinsic
+def put_totals(typing, tile, array, at, step, top, first, more):
+    """Write the total of each vector of a tile: rows from `top`, columns from `first`.
+
+    more:   whether they are added to what is there.
+
+    Two vectors are added half to half, so that each round leaves half as many; after
+    log2(lanes) rounds one vector holds all totals in order.
+    """
+    def codegen(context, builder, signature, args):
+        sums, array_, at, step, top, first, more = args
+        add = builder.add if isinstance(tile.dtype, types.Integer) else builder.fadd
+        rows = _Rows(context, builder, array, array_, at, step)
+        rest = [builder.extract_value(sums, i) for i in range(sums.type.count)]
+        size, lanes = tile.lanes, tile.lanes
+        while size > 1:
+            size //= 2
+            halves = [_lanes([i for i in range(2 * lanes) if i // size % 2 == side])
+                      for side in (0, 1)]
+            rest += rest[:len(rest) % 2]
+            rest = [add(*(builder.shuffle_vector(x, y, half) for half in halves))
+                    for x, y in zip(rest[::2], rest[1::2], strict=True)]
+        for r in range(tile.rows):
+            places = range(r * tile.columns, (r + 1) * tile.columns)
+            pair = rest[places[0] // lanes], rest[places[-1] // lanes]
+            row = builder.shuffle_vector(*pair, _lanes(
+                [p % lanes + lanes * (p // lanes > places[0] // lanes)
+                 for p in places]))
+            mask = _between(builder, first, first.type(tile.columns), tile.columns)
+            with builder.if_then(builder.icmp_signed("<=", top, top.type(r))):
+                old = builder.and_(mask, _splat(builder, more, mask.type))
+                row = add(row, rows.load_some(r, 0, row.type, old))
+                rows.store_some(r, 0, row, mask)
+        return context.get_dummy_value()
+    index = types.intp
+    return types.void(tile, array, *[index] * 4, types.boolean), codegen

@@ -1,0 +1,9 @@
+"""Chapter 15. Programs that need only NumPy: operators' code, copied out.
+
+Takes:   a plan for NumPy.
+Gives:   its whole text.
+"""
+
+from minihybrid.codegen.numpy import whole
+
+__all__ = ["whole"]

@@ -1,0 +1,220 @@
+"""Chapter 15. The Python text of a function, with all that it uses.
+
+Takes:   functions of NumPy arrays, as operators have them in `eager`.
+Gives:   `Excerpt`, which collects their definitions, each once, into text that needs
+         nothing but NumPy and Python's own modules.
+
+A definition is copied from the file where it stands. What a closure has taken from
+around it is written in its place, and a name that two things share is changed for the
+second one.
+What is left out: functions whose text is not known, or that use objects of other kinds.
+"""
+
+import ast
+import copy
+import functools
+import inspect
+import math
+import re
+import sys
+import textwrap
+import types
+
+import numpy as np
+
+from minihybrid.codegen.numpy.special import (
+    erf,
+    erfinv,
+    gamma,
+    gammaln,
+    polygamma,
+    special,
+)
+from minihybrid.core.numpy import name_of
+from minihybrid.core.op import OPS, HybridError, Op
+from minihybrid.ops import functions
+from minihybrid.ops.elementwise import Ufunc
+
+# SciPy's functions have NumPy versions, which only standing alone needs.
+REPLACED = {OPS["erf"].eager: erf, OPS["erfinv"].eager: erfinv,
+            OPS["gamma"].eager: gamma, OPS["gammaln"].eager: gammaln,
+            OPS["_polygamma"].eager: polygamma, functions.special: special}
+PUBLIC = {np: "np", np.linalg: "np.linalg", math: "math", ast: "ast", re: "re"}
+LITERALS = int, float, str, bool, tuple, types.NoneType
+
+
+class NoExcerpt(HybridError):
+    """A function that cannot be written down, and why."""
+
+
+class Excerpt:
+    """Definitions in the order in which Python must read them.
+
+    >>> excerpt = Excerpt()
+    >>> excerpt.text_of(OPS["relu"].eager)
+    '_relu_eager'
+    >>> print(excerpt.definitions[0])
+    def _relu_eager(data):
+        return np.maximum(data, 0).astype(data.dtype, copy=False)
+    >>> excerpt.text_of(np.dtype("int64"))
+    "np.dtype('int64')"
+    """
+
+    def __init__(self, taken=()):
+        self.definitions, self.modules = [], {}
+        self.names = {}            # function or class -> its name in the text
+        self.taken = set(taken)    # names that mean something else
+
+    def text_of(self, value, wanted=None):
+        """The expression that stands for a value; what it needs becomes a definition.
+
+        wanted:  a name for a function that was made inside another, or has none.
+        Raises:  NoExcerpt for values that have no text.
+        """
+        if isinstance(value, types.FunctionType) and value in REPLACED:
+            value = REPLACED[value]
+        if isinstance(value, LITERALS):
+            return repr(value)
+        if isinstance(value, np.dtype) and value.isbuiltin == 1:  # not one of fields
+            return f"np.dtype({value.name!r})"
+        if isinstance(value, types.ModuleType) and value in PUBLIC:
+            self.modules[value.__name__] = None
+            return PUBLIC[value]
+        if isinstance(value, Ufunc):
+            more = ", True" if value.floats else ""
+            if value.whole is not value.ufunc:
+                more += f", whole={self.text_of(value.whole, wanted)}"
+            return f"{self.text_of(Ufunc)}({self.text_of(value.ufunc)}{more})"
+        for module, prefix in PUBLIC.items():
+            name = getattr(value, "__name__", None)
+            if name and getattr(module, name, None) is value:
+                self.modules[module.__name__] = None
+                return f"{prefix}.{name}"
+        if not isinstance(value, (types.FunctionType, type)):
+            raise NoExcerpt(f"it uses {value!r:.60} (a {type(value).__name__}), which "
+                            "has no text")
+        if value not in self.names:
+            self.define(value, wanted)
+        return self.names[value]
+
+    def define(self, value, wanted):
+        """Copy a definition, after those that it uses."""
+        before = set(self.names), len(self.definitions)
+        own = not {"<locals>", "<lambda>"} & set(value.__qualname__.split("."))
+        name = value.__name__ if own or not wanted else wanted
+        self.names[value] = name = self.free_name(name.strip("<>"))
+        try:
+            text = self.copied(value, name)
+        except NoExcerpt:
+            self.taken -= {self.names.pop(v) for v in set(self.names) - before[0]}
+            del self.definitions[before[1]:]
+            raise
+        self.definitions.append(text)
+
+    def free_name(self, name):
+        """The name, or with a number that makes it one of its own."""
+        found, count = name, 2
+        while found in self.taken:
+            found, count = f"{name}_{count}", count + 1
+        self.taken.add(found)
+        return found
+
+    def copied(self, value, name):
+        """The text of a definition under a name."""
+        node, lines = _definition(value)
+        scope, change, done = _scope(value), {}, set()
+        local = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+        local |= {n.id for n in ast.walk(node)
+                  if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        for inner in ast.walk(node):
+            text = ast.unparse(inner) if isinstance(inner, ast.Name) else None
+            if op := _operator(inner, scope):  # softmax.eager: the function itself
+                done.update(ast.walk(inner))
+                change[inner] = self.text_of(op.eager, name_of(op))
+            elif text in scope and text not in local and inner not in done:
+                new = self.text_of(scope[text], text)
+                change |= {inner: new} if new != text else {}
+        if isinstance(node, ast.Lambda):
+            return f"{name} = {ast.unparse(_Changed(change).visit(node))}"
+        if change or name != node.name:
+            node.name = name
+            return ast.unparse(_Changed(change).visit(node))
+        return textwrap.dedent("".join(lines[node.lineno - 1:node.end_lineno])).rstrip()
+
+    @property
+    def parts(self):
+        """Imports and definitions, as a module begins: a text each."""
+        imports = [f"import {name}" for name in self.modules if "numpy" not in name]
+        head = "\n".join([*sorted(imports), *[""] * bool(imports),
+                          "import numpy as np"])
+        return [head, *self.definitions]
+
+
+class _Changed(ast.NodeTransformer):
+    """Puts the text of other expressions in the place of some."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def visit(self, node):
+        """The expression, or what stands in its place."""
+        text = self.change.get(node)
+        return ast.parse(text, mode="eval").body if text else self.generic_visit(node)
+
+
+def _operator(node, scope):
+    """The operator `op` of an expression `op.eager` or `OPS["name"].eager`."""
+    match node:
+        case ast.Attribute(ast.Name(name), "eager"):
+            found = scope.get(name)
+        case ast.Attribute(ast.Subscript(ast.Name("OPS"), ast.Constant(name)), "eager"):
+            found = OPS[name]
+        case _:
+            found = None
+    return found if isinstance(found, Op) else None
+
+
+def _scope(value):
+    """name -> value, of what a function or class finds outside itself."""
+    if isinstance(value, type):
+        return vars(sys.modules[value.__module__])
+    cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+    return value.__globals__ | {name: cell.cell_contents for name, cell in cells}
+
+
+@functools.lru_cache(64)
+def _definitions(lines):
+    """The syntax trees of all functions and classes of a file."""
+    return [node for node in ast.walk(ast.parse("".join(lines)))
+            if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef))]
+
+
+def _definition(value):
+    """(a copy of the syntax tree, the lines of its file) of a function or class."""
+    try:
+        lines, _ = inspect.findsource(value)
+    except (OSError, TypeError):
+        lines = []
+    made_by = _is_class if isinstance(value, type) else _is_function
+    found = [n for n in _definitions(tuple(lines)) if made_by(n, value)]
+    if not found:
+        raise NoExcerpt(f"the text of its function {value.__name__} is not known here")
+    return copy.deepcopy(found[-1]), lines  # of lambdas in lambdas, the inner one
+
+
+def _is_class(node, value):
+    return isinstance(node, ast.ClassDef) and node.name == value.__qualname__
+
+
+def _is_function(node, value):
+    """Whether a function was made by this definition; a line may have two lambdas."""
+    code = value.__code__
+    if isinstance(node, ast.FunctionDef):
+        return (node.name, node.lineno) == (value.__name__, code.co_firstlineno)
+    if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
+        return False
+    start, end = (
+        (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+    return all(start <= (line, column) and (end_line, end_column) <= end
+               for line, end_line, column, end_column in code.co_positions()
+               if end_column)  # not the mark of the function's beginning

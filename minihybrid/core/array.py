@@ -1,0 +1,515 @@
+"""Chapter 07. NDArray: the eager reading of an operator.
+
+Takes:   what the functions of `nd` and the operators give.
+Gives:   `NDArray`, whose numbers lie in a NumPy array or on a device; and the flag that
+         tells whether to keep the tape (the tape itself is read in `autograd`).
+
+On the processor NumPy computes at once. On a device an operator is a kernel, queued
+behind the others; asking for numbers waits for it.
+What is left out: sparse storage; asynchronous execution on the processor.
+"""
+
+import threading
+
+import numpy as np
+
+from minihybrid.core import hooks, params
+from minihybrid.core.context import CPU, check_context
+from minihybrid.core.given import fits, fitted
+from minihybrid.core.op import (
+    OPS,
+    UNEXPECTED,
+    AttrError,
+    HybridError,
+    Node,
+    Op,
+    PlaceError,
+    ShapeError,
+    Spec,
+    described,
+)
+from minihybrid.core.placing import (
+    HERE,
+    Elsewhere,
+    context_of,
+    is_basic,
+    placed,
+    zeros_beside,
+)
+from minihybrid.ops.infix import Value
+from minihybrid.ops.random import STREAM
+
+
+class State(threading.local):
+    """What holds for this thread: is the tape kept, is the mode training."""
+
+    recording = False
+    training = False
+
+
+STATE = State()
+
+
+# -- the array -------------------------------------------------------------------------
+class Leaf:
+    """Where a variable's gradient goes: a buffer, and write, add or null.
+
+    The buffer is made when it is first asked for: who only predicts needs no memory for
+    it. `fresh` says whether a backward wrote it since the last step of a Trainer.
+    """
+
+    def __init__(self, like, req, grad=None):
+        self.like, self.req, self.fresh = like, req, False
+        self._grad = grad
+
+    @property
+    def grad(self):
+        """The buffer, of zeros at first; `None` if the gradient goes nowhere."""
+        if self._grad is None and self.req != "null":
+            self._grad = NDArray(zeros_beside(self.like))
+        return self._grad
+
+
+class NDArray(Value):
+    """An array whose operators compute at once.
+
+    Its memory is contiguous and never exchanged, only written; `node` and `index` say
+    which entry of the tape it came from, if any.
+    """
+
+    __slots__ = ("data", "node", "index", "__weakref__")
+    level = 0
+
+    def __init__(self, data, node=None, index=0):
+        self.data, self.node, self.index = data, node, index
+
+    @staticmethod
+    def interpret(op, inputs, attrs, name=None):
+        """Compute; when recording, also keep what was applied to what."""
+        try:
+            datas = [v.data for v in inputs]
+        except AttributeError:
+            raise _missing(op, inputs, attrs) from None
+        specs = tuple([Spec(d.shape, d.dtype) for d in datas])
+        signature = (specs, *attrs.values())
+        if signature not in op.checked:  # the shape rule has the better error messages
+            op.specs_of(specs, attrs)
+            op.checked.add(signature)
+        context = None
+        if {*map(type, datas)} != HERE:  # some are elsewhere, or there are none
+            context = _elsewhere(op, datas, attrs)
+        key = {"key": STREAM.take(1)} if op.random else {}
+        try:
+            if op.eager is None:
+                mode = {"training": STATE.training} if op.modal else {}
+                out = op.expand(specs, *inputs, **attrs, **mode)
+                return _write_states(op, inputs, attrs, out) if op.aux else out
+            if context is None:
+                with np.errstate(all="ignore"):
+                    out = op.eager(*datas, **attrs, **key)
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise op.sentence(HybridError, specs, attrs, error) from None
+        if context is not None:
+            out = hooks.run_on_device(context, op, datas, attrs, key)
+        outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
+        node = None
+        if STATE.recording and op.grad and any(v.node is not None for v in inputs):
+            node = Node(op, tuple(v.ref() for v in inputs), attrs, values=outs)
+        if not isinstance(out, tuple):
+            return NDArray(outs[0], node)
+        return tuple([NDArray(o, node, i) for i, o in enumerate(outs)])
+
+    def ref(self):
+        """Its place on the tape; what has none is a constant there."""
+        if self.node is None:  # also one of several outputs: its index says nothing
+            return Node(None, values=(self.data,)), 0
+        return self.node, self.index
+
+    def lines_up(self, other):
+        """Whether an elementwise operator fits without broadcasting."""
+        return other.level > 0 or self.data.shape == other.data.shape
+
+    def convert(self, other, op):
+        """A NumPy array beside an NDArray becomes one, in this array's dtype."""
+        if isinstance(other, np.ndarray):
+            return NDArray(placed(other.astype(self.data.dtype), self.context))
+        raise AttrError(f"{op}: an NDArray and a {type(other).__name__} do not "
+                        "combine; make an array of it with nd.array(...)")
+
+    # -- looking at it
+    @property
+    def shape(self):
+        """The length of each axis."""
+        return self.data.shape
+
+    @property
+    def dtype(self):
+        """The NumPy type of the elements."""
+        return self.data.dtype.type
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.data.size
+
+    @property
+    def ndim(self):
+        """The number of axes."""
+        return self.data.ndim
+
+    @property
+    def context(self):
+        """The device that holds the array."""
+        return context_of(self.data)
+
+    ctx = device = context
+    stype = "default"
+
+    def tostype(self, stype):
+        """This array; there is no storage but the default, which is dense."""
+        dense(stype)
+        return self
+
+    def asnumpy(self):
+        """The numbers in a NumPy array of their own."""
+        return np.array(self.data)
+
+    def asscalar(self):
+        """The one number of an array of size 1."""
+        if self.data.size != 1:
+            raise ShapeError(f"asscalar: the array has shape {self.shape}, but one "
+                             "element is needed; reduce it first, for example with "
+                             "mean()")
+        return np.asarray(self.data).reshape(())[()]
+
+    def item(self):
+        """The one number of an array of size 1, as a Python number."""
+        return self.asscalar().item()
+
+    def __float__(self):
+        return float(self.asscalar())
+
+    def __int__(self):
+        return int(self.asscalar())
+
+    __index__ = __int__
+
+    def __bool__(self):
+        if self.data.size != 1:
+            raise ShapeError(f"bool: an array of shape {self.shape} is neither true "
+                             "nor false; reduce it first, for example with (x > "
+                             "0).sum(); for max(x, 0) write nd.maximum(x, 0), and for "
+                             "min, and, or: nd.minimum, nd.logical_and, nd.logical_or")
+        return bool(self.asscalar())
+
+    def __len__(self):
+        return self.data.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.data, dtype=dtype)
+
+    def __repr__(self):
+        shape = "x".join(map(str, self.shape))
+        return f"\n{np.asarray(self.data)}\n<NDArray {shape} @{self.context}>"
+
+    def wait_to_read(self):
+        """Return when the numbers are there; on the processor they always are."""
+        if type(self.data) is not np.ndarray:
+            self.data.device.synchronize()
+
+    # -- indexing
+    def __getitem__(self, key):
+        """A part: numbers, slices, `...`, and arrays or lists of places or of booleans.
+
+        Under `record()` every form has a gradient: what cannot be sliced is taken.
+        """
+        if isinstance(key, NDArray):
+            hooks.warn_of_mask(self, key)
+        key = places(key)
+        taped = STATE.recording and self.node is not None
+        part = None if taped else look_up(self.data, key)
+        if part is not None:
+            return NDArray(part.reshape(part.shape or (1,)))
+        if is_basic(key):
+            return self.part(key, self.shape)
+        flat = look_up(np.arange(self.size).reshape(self.shape), key)
+        flat = NDArray(placed(flat.reshape(flat.shape or (1,)), self.context))
+        return OPS["take"](self.reshape((-1,)), flat)
+
+    def __setitem__(self, key, value):
+        self._writable("x[...] = y")
+        if isinstance(key, NDArray):
+            hooks.warn_of_mask(self, key)
+        if type(key) is not slice:
+            key = places(key)
+        value = value.data if isinstance(value, NDArray) else value
+        kind, own = type(value), self.data.dtype
+        if not issubclass(kind, Elsewhere) and not (
+                kind is float and own.kind == "f"
+                or kind is np.ndarray and value.dtype is own or fits(value, own)):
+            value = fitted("x[...] = y", value, own)
+        if type(self.data) is np.ndarray and issubclass(kind, Elsewhere):
+            value = np.asarray(value)
+        if isinstance(value, np.ndarray) and value.size == 1:
+            value = value.item()  # a (1,) array is a number, as x[0, 0] gives it
+        try:
+            self.data[key] = value
+        except IndexError as error:
+            raise _no_place("x[...] = y", error, key, self.shape) from None
+        except ValueError as error:
+            raise ShapeError(f"x[...] = y: {error}") from None
+
+    def _writable(self, what):
+        if STATE.recording and self.node is not None:
+            raise HybridError(
+                f"{what} inside autograd.record(): the tape still needs the numbers "
+                "that would be overwritten; make a new array, as in x = x + y, or "
+                "write outside of record()")
+
+    def copy_from(self, other):
+        """Overwrite the numbers by another array's."""
+        self[:] = other
+        return self
+
+    def __iadd__(self, other):
+        return self._in_place("x += y", self + other)
+
+    def __isub__(self, other):
+        return self._in_place("x -= y", self - other)
+
+    def __imul__(self, other):
+        return self._in_place("x *= y", self * other)
+
+    def __itruediv__(self, other):
+        return self._in_place("x /= y", self / other)
+
+    def _in_place(self, what, result):
+        self._writable(what)
+        if result.shape != self.shape:
+            raise ShapeError(f"{what}: the result has shape {result.shape}, which does "
+                             f"not fit into x of shape {self.shape}; write x = x + y")
+        self.data[...] = result.data
+        return self
+
+    # -- copies
+    def copy(self):
+        """The same numbers in memory of their own."""
+        return OPS["_copy"](self)
+
+    def __reduce__(self):
+        """Pickles, and copies of Python's: the numbers, off the tape; and the gradient.
+
+        What a variable's gradient is and whether it is added belong to the array.
+        """
+        leaf = self.node.info if self.node is not None else None
+        grad = leaf and (leaf.req, leaf.fresh, leaf._grad)
+        return restored, (type(self), np.array(self.data), self.context, grad)
+
+    def copyto(self, other):
+        """Write the numbers into another array, or into a new one on a device."""
+        if isinstance(other, NDArray):
+            return other.copy_from(self)
+        return self.interpret(COPY_TO, [self], {"context": check_context(other)})
+
+    def as_in_context(self, context):
+        """This array, if it is on the device already; else a copy there.
+
+        A copy made under `record()` has a gradient, which goes the way back.
+        """
+        context = check_context(context)
+        return self if context == self.context else self.copyto(context)
+
+    as_in_ctx = to_device = as_in_context
+
+    def as_np_ndarray(self):
+        """The np.ndarray with the same memory and place on the tape."""
+        return hooks.np_array(self.data, self.node, self.index)
+
+    def save(self, fname):
+        """Write this array to a file."""
+        params.write_arrays(fname, [np.asarray(self.data)])
+
+    # -- the same memory for other libraries
+    def __dlpack_device__(self):
+        """Where the numbers are, in DLPack's terms: (type, number)."""
+        return self.data.__dlpack_device__()
+
+    def __dlpack__(self, stream=None, max_version=None, dl_device=None, copy=None):
+        """The same memory as a DLPack capsule; with copy=True, a copy's.
+
+        stream:  the consumer's; all work is done when this returns, unless it is -1.
+        Raises:  BufferError for another device than the array's.
+        """
+        return hooks.capsule(self, stream, max_version, dl_device, copy)
+
+    def to_dlpack_for_read(self):
+        """A DLPack capsule over the memory, whose numbers are there."""
+        return self.__dlpack__()
+
+    def to_dlpack_for_write(self):
+        """A DLPack capsule over the memory, to be written."""
+        return self.__dlpack__(max_version=(1, 0))
+
+    @property
+    def __cuda_array_interface__(self):
+        """The address of the numbers, as CUDA libraries ask for it; on real GPUs only.
+        """
+        if type(self.data) is not np.ndarray:
+            return self.data.__cuda_array_interface__
+        raise AttributeError(f"__cuda_array_interface__: the array is on {CPU}, not on "
+                             "a GPU")
+
+    # -- gradients
+    def attach_grad(self, grad_req="write", stype=None):
+        """Make this array a variable: `backward` will write its gradient to `.grad`."""
+        if grad_req not in ("write", "add", "null"):
+            raise AttrError(f"attach_grad: grad_req='{grad_req}' is unknown; needed: "
+                            "write, add or null")
+        self.node = Node(None, values=(self.data,), info=Leaf(self.data, grad_req))
+        self.index = 0
+
+    @property
+    def grad(self):
+        """The gradient's buffer; `None` without `attach_grad`."""
+        leaf = self.node.info if self.node is not None else None
+        return leaf.grad if leaf else None
+
+    def backward(self, out_grad=None, retain_graph=False, train_mode=True):
+        """Write the gradients of this array's sum into the variables behind it."""
+        hooks.backward(self, out_grad, retain_graph, train_mode)
+
+    def detach(self):
+        """The same memory, cut off from the tape."""
+        return NDArray(self.data)
+
+
+NDArray.kind = NDArray  # the class of its world's arrays
+
+
+def restored(kind, numbers, context, leaf=None):
+    """The array that `__reduce__` took apart."""
+    array = kind(placed(numbers, context))
+    if leaf:
+        array.attach_grad(leaf[0])
+        array.node.info.fresh, array.node.info._grad = leaf[1:]
+    return array
+
+
+COPY_TO = Op(name="_copyto", inputs=("data",), anywhere=True,
+             doc="The numbers in new memory on a device.",
+             infer=lambda ins, context: (ins, ins),
+             eager=lambda data, context: placed(data, context),
+             grad=lambda g, out, x, context: [g.as_in_context(x.context)])
+
+
+def arrays(owner, values):
+    """One array, or several, as a list.
+
+    Raises:  AttrError for what is no NDArray.
+    """
+    found = list(values) if isinstance(values, (list, tuple)) else [values]
+    for value in found:
+        if not isinstance(value, NDArray):
+            raise AttrError(f"{owner}: {described(value)} is given, but an NDArray is "
+                            "needed; make one with nd.array(...)")
+    return found
+
+
+def _missing(op, inputs, attrs):
+    """The error that an input was not given."""
+    place = next(i for i, value in enumerate(inputs) if value is None)
+    return AttrError(f"{op.name}: the input '{op.input_names(attrs)[place]}' is "
+                     "missing")
+
+
+def _elsewhere(op, datas, attrs):
+    """The device that runs an operator on these inputs; `None`: NumPy, or none is
+    needed.
+
+    Raises:  HybridError if the inputs are on several.
+    """
+    if op.anywhere:
+        return None
+    context = context_of(datas[0]) if datas else check_context(None)
+    others = [i for i, data in enumerate(datas) if context_of(data) is not context]
+    if others:
+        names, other = op.input_names(attrs, len(datas)), context_of(datas[others[0]])
+        to = other if context is CPU else context
+        raise HybridError(f"{op.name}: its input '{names[0]}' is on {context}, but "
+                          f"'{names[others[0]]}' is on {other}; bring both to one "
+                          f"device, for example by x.as_in_context({to})")
+    return None if context is CPU else context
+
+
+def places(key):
+    """An index in which NumPy arrays stand for NDArrays; their fractions are cut."""
+    if isinstance(key, NDArray):
+        found = np.asarray(key.data)
+        return found if found.dtype.kind == "b" else found.astype(np.int64)
+    return tuple(map(places, key)) if isinstance(key, tuple) else key
+
+
+def look_up(data, key):
+    """`data[key]`, dense; of a DeviceArray `None` where an operator must gather it.
+
+    Raises:  ShapeError for places that there are not.
+    """
+    try:
+        if type(data) is not np.ndarray:
+            return data.part(key)
+        part = np.asarray(data[key])
+    except IndexError as error:
+        raise _no_place("x[...]", error, key, data.shape) from None
+    except ValueError:
+        raise ShapeError(f"x[{_shown(key)}]: a step of 0 leads nowhere; write another "
+                         "step, or 0 for the first element") from None
+    return part if part.flags.c_contiguous else part.copy()
+
+
+def _no_place(what, error, key, shape):
+    """The error that an array has no such place, or that this is no index."""
+    said = str(error)
+    if said.startswith("only integers"):
+        said = f"{_shown(key)} is no index; needed: whole numbers, slices, ..., None," \
+               " or arrays of whole numbers or of booleans"
+    return PlaceError(f"{what}: {said}; the array has shape {shape}")
+
+
+def _shown(key):
+    """An index as it was written, or nearly so."""
+    if isinstance(key, tuple):
+        return ", ".join(map(_shown, key))
+    if isinstance(key, slice):
+        ends = ":".join("" if v is None else repr(v) for v in (key.start, key.stop))
+        return ends + f":{key.step}" * (key.step is not None)
+    return "..." if key is Ellipsis else " ".join(repr(key).split())[:60]
+
+
+def dense(stype):
+    """Refuse storage types other than the default."""
+    if stype is not None and not (isinstance(stype, str) and stype == "default"):
+        raise HybridError(f"storage type '{stype}' (sparse) is not supported; every "
+                          "array is dense, which stype='default' says")
+
+
+def _write_states(op, inputs, attrs, outs):
+    """Overwrite the operator's states by what it gave after its outputs."""
+    outs, n = outs if isinstance(outs, tuple) else (outs,), op.count_outputs(attrs)
+    for place, new in zip(op.states(attrs), outs[n:], strict=False):
+        inputs[place].data[...] = new.data
+    return outs[0] if n == 1 else outs[:n]
+
+
+def _own(out):
+    """Memory that is contiguous and belongs to nobody else, as a device's always is."""
+    if isinstance(out, Elsewhere):
+        return out
+    out = np.asarray(out)
+    if out.base is not None:
+        return out.copy()
+    return out if out.flags.c_contiguous else np.ascontiguousarray(out)

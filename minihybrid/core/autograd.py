@@ -1,0 +1,125 @@
+"""Chapter 07. Gradients: a tape is a graph with values.
+
+Takes:   arrays that were computed under `record()`, or symbols.
+Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`,
+         and the parts of the walk over the tape: `seeds_of`, `array_of`, `free`.
+
+What is left out: gradients through in-place writes.
+"""
+
+from contextlib import contextmanager
+
+from minihybrid.core import hooks
+from minihybrid.core.array import STATE, Leaf, NDArray, arrays
+from minihybrid.core.backprop import gradient
+from minihybrid.core.graph import topological
+from minihybrid.core.op import (
+    AttrError,
+    HybridError,
+    ShapeError,
+)
+from minihybrid.ops.elementwise import ones_like, zeros_like
+
+
+@contextmanager
+def modes(**flags):
+    """Flags of `STATE` inside this `with` block."""
+    before = {name: getattr(STATE, name) for name in flags}
+    vars(STATE).update(flags)
+    try:
+        yield
+    finally:
+        vars(STATE).update(before)
+
+
+def record(train_mode=True):
+    """Keep the tape inside this `with` block; in training mode unless told not to."""
+    return modes(recording=True, training=train_mode)
+
+
+def pause(train_mode=False):
+    """Keep no tape inside this `with` block."""
+    return modes(recording=False, training=train_mode)
+
+
+def train_mode():
+    """Training mode (Dropout drops) inside this `with` block."""
+    return modes(training=True)
+
+
+def predict_mode():
+    """Prediction mode inside this `with` block."""
+    return modes(training=False)
+
+
+@hooks.backward.brought
+def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
+    """Write the gradient of the heads' sum into `.grad` of every variable behind them.
+
+    Units:   `.grad` has the variable's shape and dtype.
+    Raises:  HybridError if a head was not computed under `record()`.
+    """
+    heads = heads if isinstance(heads, (list, tuple)) else [heads]
+    refs, seeds = seeds_of(heads, head_grads)
+    leaves = [n for n in _behind(refs) if isinstance(n.info, Leaf)]
+    with modes(recording=False, training=train_mode):
+        grads = gradient(refs, seeds, [(n, 0) for n in leaves], array_of)
+        for leaf in leaves:
+            info, g = leaf.info, grads.get((leaf, 0))
+            if info.req == "null":
+                continue
+            info.fresh = True
+            if g is None:  # on the tape, but nothing came back: the gradient is 0
+                g = zeros_like(info.grad)
+            info.grad[...] = info.grad + g if info.req == "add" else g
+    if not retain_graph:
+        free(refs)
+
+
+def seeds_of(heads, head_grads):
+    """(references to the heads, the gradients that the walk begins with)."""
+    for head in arrays("backward", heads):
+        if head.node is None:
+            raise HybridError(
+                "backward: the array is not on the tape; compute it inside "
+                "`with autograd.record():` from arrays with attach_grad()")
+    if head_grads is None:
+        head_grads = [None] * len(heads)
+    head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
+    if len(head_grads) != len(heads):
+        raise AttrError(f"backward: {len(head_grads)} head gradients are given for "
+                        f"{len(heads)} heads; give one for each, or None")
+    arrays("backward: head gradients", [g for g in head_grads if g is not None])
+    for k, (h, g) in enumerate(zip(heads, head_grads, strict=True)):
+        if g is not None and g.shape != h.shape:
+            raise ShapeError(f"backward: head gradient {k} has shape {g.shape}, but "
+                             f"that of its head, {h.shape}, is needed")
+    seeds = [(ones_like(h.detach()) if g is None else g).as_nd_ndarray()
+             for h, g in zip(heads, head_grads, strict=True)]
+    return [(h.node, h.index) for h in heads], seeds
+
+
+def array_of(ref):
+    """The array at a reference of the tape."""
+    node, i = ref
+    return NDArray(node.values[i], node, i)
+
+
+def _behind(refs):
+    """The nodes that values on the tape were computed from, each once."""
+    found, nodes, ahead = set(refs), {}, [*refs]
+    while ahead:
+        node, i = ahead.pop()
+        nodes[node] = None
+        if node.inputs:
+            new = [r for r in node.op.behind(i, node.inputs) if r not in found]
+            found.update(new)
+            ahead += new
+    return nodes
+
+
+def free(refs):
+    """Let go of the arrays that the tape kept alive; `inputs = None` marks it freed."""
+    for node in topological(refs):
+        if node.op is not None:
+            node.inputs, node.values = None, None

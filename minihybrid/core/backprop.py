@@ -1,0 +1,67 @@
+"""Chapter 07. The chain rule: one walk that the tape and the graph compiler share.
+
+Takes:   nodes of a tape or of a graph, and the gradients of its outputs.
+Gives:   `gradient`, the gradients of what is wanted.
+
+An operator's gradient is written with operators. On the tape they compute; on a graph
+they build, and what they build is optimised and compiled like everything else.
+What is left out: computing a value again instead of keeping it.
+"""
+
+from minihybrid.core.graph import topological
+from minihybrid.core.op import HybridError
+from minihybrid.ops.elementwise import beside
+
+
+def gradient(heads, head_grads, wanted, value, note=None):
+    """(node, index) -> its gradient, for those `wanted`: the chain rule, outputs first.
+
+    heads, wanted:  (node, index) pairs;  head_grads: one value a head.
+    value:   (node, index) -> the NDArray or Symbol that stands for it.
+    note:    for those who want to watch: called with each node, each of its inputs,
+             and the gradient that the node hands to it.
+
+    An operator with several outputs gets a tuple, with `None` where nothing came back.
+    A gradient has the dtype of its value: that of whole numbers is cut to whole ones,
+    as in MXNet.
+
+    In loops:   for each node, last to first:
+                    for each input: grads[input] += node.op.grad(...)
+    """
+    order = topological(heads)
+    needed = {n for n, _ in wanted}  # the nodes on a path from something wanted
+    for node in order:
+        if node.inputs is None:
+            raise HybridError("backward: a part of this tape was freed by an earlier "
+                              "backward; pass retain_graph=True there to keep it")
+        if any(n in needed for n, _ in node.inputs):
+            needed.add(node)
+    grads = {}
+    for ref, g in zip(heads, head_grads, strict=True):
+        g = beside(value(ref), g)
+        grads[ref] = grads[ref] + g if ref in grads else g
+    for node in reversed(order):
+        refs = [(node, i) for i in range(node.n_outputs)]
+        if node.op is None or node not in needed or not any(r in grads for r in refs):
+            continue
+        if node.op.grad is None:
+            continue
+        outs = [value(r) for r in refs]
+        if all(map(_is_bool, outs)):  # no small change of an input changes them
+            continue
+        gs = [grads.get(r) for r in refs]
+        g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
+        inputs = [value(r) for r in node.inputs]
+        found = node.op.grad(g, out, *inputs, **node.attrs)
+        for ref, v, g_in in zip(node.inputs, inputs, found, strict=True):
+            if g_in is not None and ref[0] in needed:
+                g_in = beside(v, g_in)
+                grads[ref] = grads[ref] + g_in if ref in grads else g_in
+                if note:
+                    note(node, ref, g_in)
+    return grads
+
+
+def _is_bool(value):
+    kind = value.spec.dtype if value.level else value.data.dtype
+    return kind is not None and kind.kind == "b"

@@ -1,0 +1,665 @@
+"""Chapter 10. Block and HybridBlock: networks as ordinary Python classes.
+
+Takes:   parameters and child blocks, as attributes.
+Gives:   `Block`, `HybridBlock`, `SymbolBlock`.
+
+`hybrid_forward(self, F, x, ...)` is written once. With arrays, F is the nd namespace
+and the code computes; with symbols, F is the sym namespace and the code writes a graph
+down.
+What is left out: copies of a block on several devices.
+"""
+
+import threading
+import weakref
+from contextlib import contextmanager
+
+from minihybrid.core import hooks, nd, sym
+from minihybrid.core import initial as initializers
+from minihybrid.core.arguments import arrays_in
+from minihybrid.core.formats import FORMATS
+from minihybrid.core.given import dtype_of
+from minihybrid.core.graph import topological
+from minihybrid.core.hybrid import Hybrid, Plans
+from minihybrid.core.inputs import check_names, no_array, refuse_inputs
+from minihybrid.core.mistake import Signed
+from minihybrid.core.name import Prefix
+from minihybrid.core.nd import save
+from minihybrid.core.op import AttrError, HybridError, described
+from minihybrid.core.parameter import (
+    UNIFORM,
+    VERSION,
+    DeferredInitializationError,
+    Parameter,
+    ParameterDict,
+    _named,
+    _some,
+    fill,
+)
+from minihybrid.core.sym import Group, Symbol, replay
+from minihybrid.core.tracing import direct, is_tracing
+
+
+class Scope(threading.local):
+    """Which block's name scope is open, and how often each kind of name was used."""
+
+    block = None
+
+    def __init__(self):
+        self.counts = {}
+
+
+SCOPE = Scope()
+
+
+def _prefix_and_params(prefix, params, hint):
+    """A new block's prefix (`dense0_`, under its parent's) and its parameter dict."""
+    parent = SCOPE.block
+    counts = SCOPE.counts if parent is None else parent._counts
+    if prefix is None:
+        prefix = f"{hint}{counts.get(hint, 0)}_"
+        counts[hint] = counts.get(hint, 0) + 1
+    full = prefix if parent is None else parent.prefix + prefix
+    if params is not None:
+        return full, ParameterDict(params.prefix, params)
+    shared = None if parent is None else parent._params._shared
+    return full, ParameterDict(full, shared)
+
+
+class HookHandle:
+    """Takes a hook off again: `handle.detach()`."""
+
+    def __init__(self, block, hooks, hook):
+        self._block, self._hooks, self._hook = block, hooks, hook
+        hooks.append(hook)
+        block._choose_call()
+
+    def detach(self):
+        """Stop calling the hook."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+            self._block._choose_call()
+
+
+class Children(dict):
+    """A block's children by name. What is traced already must hear of another one."""
+
+    def __setitem__(self, name, block):
+        super().__setitem__(name, block)
+        VERSION.count += 1
+
+    def __delitem__(self, name):
+        super().__delitem__(name)
+        VERSION.count += 1
+
+    def pop(self, *args):
+        """Take a child away."""
+        VERSION.count += 1
+        return super().pop(*args)
+
+    def clear(self):
+        """Take all children away."""
+        super().clear()
+        VERSION.count += 1
+
+
+# Attributes that are about plans; all others may be read by the code that is traced.
+PLANS_OWN = {"_active", "_compiled", "_hybrid", "_options", "_op_hook", "_seen"}
+
+
+class Block(metaclass=Signed):
+    """A piece of a network: parameters, children, and `forward`.
+
+    Blocks and parameters that are assigned to attributes are registered.
+    """
+
+    _direct = False  # whether a HybridBlock's `forward` is written without F
+    _seen = None     # the VERSION.count of its attributes, once they have been traced
+
+    def __init__(self, prefix=None, params=None):
+        check_names(type(self).__name__, prefix, params)
+        vars(self).update(_children=Children(), _reg_params={}, _counts={},
+                          _forward_hooks=[], _forward_pre_hooks=[], _op_hook=None)
+        self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
+        self._name, self._unnamed = self._prefix.removesuffix("_"), prefix == ""
+
+    def _alias(self):
+        """What automatic names of such blocks begin with."""
+        return type(self).__name__.lower()
+
+    def __setattr__(self, name, value):
+        kind, old = type(self).__name__, vars(self).get(name)
+        if isinstance(value, (Block, Parameter)) and "_children" not in vars(self):
+            raise HybridError(f"{kind}: call super().__init__() before setting "
+                              f"'{name}'")
+        if isinstance(old, (Block, Parameter)) and not isinstance(value, type(old)):
+            raise AttrError(f"{kind}: '{name}' is a {type(old).__name__} and cannot "
+                            f"become a {type(value).__name__}; a replacement must be "
+                            "of its kind")
+        if isinstance(value, Block):
+            self.register_child(value, name)
+        elif isinstance(value, Parameter):
+            self._reg_params[name] = value
+            if isinstance(old, Parameter) and old not in self._reg_params.values():
+                self._params.drop(old)
+            self._params.place(value.name or name, value)
+        if old is not value and self._seen is not None and name not in PLANS_OWN \
+                and not is_tracing():  # what traced code itself assigns is no news
+            VERSION.count += 1  # traced code may have read the old value
+            vars(self)["_seen"] = VERSION.count
+        super().__setattr__(name, value)
+
+    def __repr__(self):
+        lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ")
+                 for name, child in self._children.items()]
+        body = "\n".join(lines)
+        return f"{type(self).__name__}(\n{body}\n)"
+
+    @property
+    def prefix(self):
+        """What the names of this block's parameters begin with."""
+        return self._prefix
+
+    @property
+    def name(self):
+        """The prefix without its last underscore."""
+        return self._name
+
+    @property
+    def params(self):
+        """This block's own parameters, without its children's."""
+        return self._params
+
+    @contextmanager
+    def name_scope(self):
+        """Blocks made inside this `with` block get this block's prefix."""
+        if self._unnamed:  # its children are named and counted by whoever holds it
+            yield self
+            return
+        before, SCOPE.block = SCOPE.block, self
+        try:
+            with Prefix(self._prefix):
+                yield self
+        finally:
+            SCOPE.block = before
+
+    def register_child(self, block, name=None):
+        """Add a child, under a name or its number."""
+        if not isinstance(block, Block):
+            raise AttrError(f"{type(self).__name__}: children must be Blocks, found "
+                            f"{described(block)}")
+        self._children[str(len(self._children)) if name is None else name] = block
+
+    def register_forward_hook(self, hook):
+        """Call `hook(block, inputs, outputs)` after every call."""
+        return HookHandle(self, self._forward_hooks, hook)
+
+    def register_forward_pre_hook(self, hook):
+        """Call `hook(block, inputs)` before every call."""
+        return HookHandle(self, self._forward_pre_hooks, hook)
+
+    def register_op_hook(self, callback, monitor_all=False):
+        """Call `callback(name, operator, array)` on the outputs of all operators.
+
+        monitor_all: also on the values of variables, whose operator is "null".
+
+        A hybridized block then runs its graph operator by operator: nothing is fused,
+        so every value can be looked at. A block that is not hybridized has no graph.
+        """
+        for block in self._walk():
+            block._op_hook = callback, monitor_all
+            block._choose_call()
+
+    def _choose_call(self):
+        """Hooks came or went; a plain Block looks at them in every call."""
+
+    def apply(self, fn):
+        """Call `fn(block)` on every child and on this block."""
+        for child in self._children.values():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    # -- parameters
+    def collect_params(self, select=None):
+        """All parameters, the children's too; `select` is a regular expression."""
+        found = ParameterDict(self._params.prefix)
+        for block in self._walk():
+            found.update(block._params)
+        return found if select is None else found.select(select)
+
+    def _walk(self):
+        """This block and all below it, each once."""
+        seen, stack = {}, [self]
+        while stack:
+            block = stack.pop()
+            if id(block) not in seen:
+                seen[id(block)] = block
+                stack.extend(reversed(block._children.values()))
+        return list(seen.values())
+
+    def _state(self):
+        """What traced code has seen: equal as long as no block has changed."""
+        found = []
+        for block in self._walk():
+            if block._seen is None:
+                block._seen = VERSION.count
+            found.append((weakref.ref(block), block._seen))
+        return found
+
+    def _collect_params_with_prefix(self, prefix=""):
+        """Parameters under their structural names: `0.weight`, `output.bias`."""
+        prefix += "." * bool(prefix)
+        found = {prefix + name: p for name, p in self._reg_params.items()}
+        for name, child in self._children.items():
+            found.update(child._collect_params_with_prefix(prefix + name))
+        return found
+
+    def initialize(self, init=UNIFORM, ctx=None, verbose=False, force_reinit=False):
+        """Initialise all parameters; those of unknown shape at the first call."""
+        self.collect_params().initialize(initializers.create(init), ctx, verbose,
+                                         force_reinit)
+
+    def reset_ctx(self, ctx):
+        """Move all parameters to a device."""
+        self.collect_params().reset_ctx(ctx)
+
+    reset_device = reset_ctx
+
+    def save_parameters(self, filename, deduplicate=False):
+        """Write all arrays to a file under their structural names.
+
+        deduplicate: write a parameter that several layers share only once.
+        """
+        params = self._collect_params_with_prefix()
+        if deduplicate:
+            first = {}
+            for name, param in params.items():
+                first.setdefault(param, name)
+            params = {name: param for param, name in first.items()}
+        save(filename, {n: p.data() for n, p in params.items()})
+
+    def load_parameters(
+        self,
+        filename,
+        ctx=None,
+        allow_missing=False,
+        ignore_extra=False,
+        cast_dtype=False,
+        dtype_source="current",
+    ):
+        """Read all arrays from a file with structural names, or with prefixed ones.
+
+        ctx:     the device on which the parameters are then; where they are, if `None`.
+        """
+        params, arrays = self._collect_params_with_prefix(), _named(filename)
+        if (
+            arrays
+            and not any("." in n for n in arrays)
+            and not arrays.keys() & params.keys()
+        ):
+            params, strip = dict(self.collect_params().items()), self.prefix
+            if not arrays.keys() & params.keys():
+                params = {n.removeprefix(strip): p for n, p in params.items()}
+        loaded = {id(params[n]) for n in arrays if n in params}
+        shared = {n: p for n, p in params.items() if n in arrays or id(p) not in loaded}
+        fill(shared, arrays, filename, allow_missing, ignore_extra, cast_dtype,
+             dtype_source, ctx)
+
+    def save(self, prefix):
+        """Write the arrays and an outline: `prefix-model.params`, `prefix-model.json`.
+
+        To load them, the net is made again by the same code.
+        """
+        hooks.save_outline(self, f"{prefix}-model.json")
+        self.save_parameters(f"{prefix}-model.params")
+
+    def load(self, prefix):
+        """Read what `save` wrote: names, which blocks are hybridized, and arrays.
+
+        Raises:  FileError if this net is made of other blocks.
+        """
+        for block in hooks.load_outline(self, f"{prefix}-model.json"):
+            block.hybridize()
+        self.load_parameters(f"{prefix}-model.params")
+
+    def save_params(self, filename):
+        """Write all arrays under their names without the prefix (the old form)."""
+        self.collect_params().save(filename, strip_prefix=self.prefix)
+
+    def load_params(self, filename, ctx=None, allow_missing=False, ignore_extra=False):
+        """Read what `save_params` or `save_parameters` wrote."""
+        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
+    def cast(self, dtype):
+        """Change the dtype of all parameters."""
+        dtype_of(self.name, dtype)  # raises before anything is changed
+        for child in self._children.values():
+            child.cast(dtype)
+        for param in self._params.values():
+            param.cast(dtype)
+
+    def hybridize(self, active=True, **kwargs):
+        """Hybridize the children; a plain Block itself stays imperative."""
+        for child in self._children.values():
+            child.hybridize(active, **kwargs)
+
+    # -- calling
+    def __call__(self, *args, **kwargs):
+        """Call `forward`, and the hooks before and after it."""
+        if kwargs:
+            names = ", ".join(kwargs)
+            raise AttrError(f"{self.name}: the inputs {names} are given by name, but a "
+                            f"block takes them by their places; write net({names})")
+        for hook in self._forward_pre_hooks:
+            hook(self, args)
+        try:
+            out = self._run(*args) if self._direct else self.forward(*args)
+        except (TypeError, AttributeError) as error:
+            refuse_inputs(self, error, args)
+            raise
+        for hook in self._forward_hooks:
+            hook(self, args, out)
+        return out
+
+    def forward(self, *args):
+        """The computation; subclasses write it."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method; write "
+                                  "def forward(self, x): ...")
+
+    def summary(self, *inputs):
+        """Print each block's output shape and number of parameters."""
+        hooks.summary(self, inputs)
+
+
+class HybridBlock(Block):
+    """A block whose `hybrid_forward` works on arrays and on symbols.
+
+    `hybridize()` makes calls trace it once for each signature and run a compiled plan.
+
+    A subclass may write `forward(self, x)` instead, without F: the functions of
+    `mx.np`, `mx.npx` and `mx.nd` find out from their arguments who computes, and
+    `self.weight.data()` is a symbol while tracing.
+    """
+
+    def __init_subclass__(cls):
+        cls._direct = cls.forward is not HybridBlock.forward
+
+    def __init__(self, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._active, self._hybrid, self._options = False, None, {}
+        self._compiled = None  # what a call with arrays runs, if it is that simple
+
+    def register_child(self, block, name=None):
+        """Add a child, which must be a HybridBlock, too."""
+        if isinstance(block, Block) and not isinstance(block, HybridBlock):
+            raise AttrError(f"{type(self).__name__}: the child {block!r} is a Block, "
+                            "but children of a HybridBlock must be HybridBlocks; "
+                            "derive it from HybridBlock, or this block from Block")
+        super().register_child(block, name)
+        self._forget()
+
+    def _forget(self):
+        """Drop all plans: the network changed."""
+        if vars(self).get("_hybrid"):
+            self._hybrid = None
+            self._choose_call()
+
+    def _choose_call(self):
+        """A hybridized block without hooks runs its plans at once."""
+        hooks = self._forward_hooks or self._forward_pre_hooks or self._op_hook
+        self._compiled = self.hybrid.caller() if self._active and not hooks else None
+
+    def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
+                  static_shape=False, wait=None, **kwargs):
+        """Trace and compile calls from now on; `hybridize(False)` goes back.
+
+        backend:  the target of code generation: None for the best, "cpu", "numpy".
+        wait:     True: the first call waits for the compiled kernels; False: NumPy
+                  answers until they are ready (minihybrid/run/tiers.py); None: as the
+                  environment's MINIHYBRID_WAIT says, else False.
+        static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
+                  shapes are fixed in a plan always.
+        """
+        self._active = active
+        if clear or active:
+            self._hybrid = None
+        self._options = {"target": backend, "wait": wait}
+        super().hybridize(
+            active,
+            backend=backend,
+            clear=clear,
+            static_alloc=static_alloc,
+            static_shape=static_shape,
+            wait=wait,
+            **kwargs,
+        )
+        self._choose_call()
+
+    def cast(self, dtype):
+        """Change the dtype of all parameters; plans are made anew."""
+        super().cast(dtype)
+        self._forget()
+
+    def infer_shape(self, *args):
+        """Find the shapes of parameters from the shapes of inputs."""
+        hybrid = self._new_hybrid()
+        hybrid.key(args)  # raises if there are no arrays
+        hybrid.trace(args)
+
+    def __getstate__(self):
+        """For pickles and copies: all but the plans, which are made anew."""
+        return vars(self) | {"_hybrid": None, "_compiled": None}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._choose_call()
+
+    def _new_hybrid(self):
+        this = weakref.ref(self)  # a block keeps its plans, which call the block
+
+        def find():
+            block = this()
+            return block._run if block._direct else block.forward
+
+        return Hybrid(find, lambda: this().collect_params(), self.name,
+                      parts=lambda: this()._state(),
+                      **self._options)
+
+    @property
+    def hybrid(self):
+        """The traced function behind this block."""
+        if self._hybrid is None:
+            self._hybrid = self._new_hybrid()
+        return self._hybrid
+
+    @property
+    def plans(self):
+        """signature -> plan, of everything that was compiled for this block."""
+        return Plans() if self._hybrid is None else self._hybrid.plans
+
+    def plan_for(self, *args):
+        """(plan, input arrays, bound parameters) for these arguments."""
+        return self.hybrid.plan_for(*args)
+
+    def __call__(self, *args, **kwargs):
+        """Run the plan if the block is hybridized; else as every Block."""
+        if self._compiled is None or kwargs:
+            return super().__call__(*args, **kwargs)
+        try:
+            return self._compiled(*args)
+        except (TypeError, AttributeError) as error:
+            refuse_inputs(self, error, args)
+            raise
+
+    def _run(self, *args):
+        """Call a subclass's own `forward` with what it may rely on.
+
+        That is: parameters whose shapes can be known have them, and symbols tell
+        theirs.
+        """
+        arrays = arrays_in(args)
+        symbols = any(isinstance(a, Symbol) for a in arrays)
+        if self._active and arrays and not symbols:
+            return self._call_hybrid(*args)
+        if not symbols:
+            self._finish_shapes(args)
+            return self.forward(*args)
+        with direct(), self.name_scope():
+            self._tell_shapes(args)
+            return self.forward(*args)
+
+    def _call_hybrid(self, *args):
+        """Run the plan, or operator by operator; reached when there are hooks."""
+        if self._op_hook:
+            return self.hybrid.watched(args, *self._op_hook)
+        return self.hybrid.caller()(*args)
+
+    def _tell_shapes(self, args):
+        """Ask the subclass's own `infer_shape` for shapes that are still unknown."""
+        asked = type(self).infer_shape is not HybridBlock.infer_shape
+        if asked and not all(p.known for p in self._reg_params.values()):
+            self.infer_shape(*args)
+
+    def _finish_shapes(self, args):
+        """Make the arrays of parameters that wait for the shape of the first input."""
+        if all(p._array is not None for p in self._reg_params.values()):
+            return
+        self._tell_shapes(args)
+        waiting = [p for p in self._reg_params.values() if p._waiting]
+        for param in waiting:
+            if param.known:
+                param.finish()
+        if not all(p.known for p in waiting):
+            HybridBlock.infer_shape(self, *args)
+
+    def forward(self, *args):
+        """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
+        arrays = arrays_in(args)
+        first = next((v for v in arrays if isinstance(v, Symbol)), None)
+        if first is not None:
+            with direct(False), self.name_scope():
+                params = {name: _beside(p.var(), first)
+                          for name, p in self._reg_params.items()}
+                return self.hybrid_forward(sym, *args, **params)
+        if not arrays:
+            raise no_array(self, args)
+        if self._active and not is_tracing():
+            return self._call_hybrid(*args)
+        try:
+            params = {name: p.data() for name, p in self._reg_params.items()}
+        except DeferredInitializationError:
+            params = None
+        if params is None:  # not in the handler: an error there would show two
+            self.infer_shape(*args)
+            params = {name: p.data() for name, p in self._reg_params.items()}
+        return self.hybrid_forward(nd, *args, **params)
+
+    def hybrid_forward(self, F, x, *args, **kwargs):
+        """The computation, written with F's operators; subclasses write it."""
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward "
+                                  "method; write def hybrid_forward(self, F, x): ...")
+
+    def export(self, path, epoch=0, remove_amp_cast=True, format="mxnet"):
+        """Write the net into files that need no Python class; returns their names.
+
+        format:  "mxnet" for `path-symbol.json` and `path-0000.params`; "numpy" for a
+                 program that needs only NumPy, "c" for one file of C99, each with
+                 its weights beside; "onnx". All but "mxnet" predict, for the newest
+                 shapes that the net was called with ("onnx": for any batch).
+        epoch:   the number in the name of MXNet's file of parameters.
+        remove_amp_cast:  accepted as in Gluon; there are no such casts here.
+
+        Raises:  HybridError before the first hybridized call, which makes the graph.
+        """
+        if format not in FORMATS:
+            raise HybridError(f"export: the format {format!r} is unknown; there are "
+                              f"{', '.join(FORMATS)}")
+        entries = list(self._hybrid.entries.values()) if self._hybrid else []
+        if not entries:
+            raise HybridError("export: there is no graph yet; call hybridize() and "
+                              "then the net once with data")
+        return FORMATS[format](entries[-1], path, epoch)
+
+
+def _beside(parameter, value):
+    """The symbol of a parameter in the world of the symbol that it meets."""
+    return parameter.as_np_ndarray() if value.is_np else parameter
+
+
+class SymbolBlock(HybridBlock):
+    """A block made of a symbol: its variables are inputs or parameters.
+
+    >>> x = sym.var("x"); SymbolBlock(x * 2, x)(nd.ones((1, 2))).asnumpy()
+    array([[2., 2.]], dtype=float32)
+    """
+
+    def __init__(self, outputs, inputs, params=None):
+        super().__init__()
+        self._prefix, self._params = "", ParameterDict()
+        self._outputs = (
+            Group(outputs) if isinstance(outputs, (list, tuple)) else outputs
+        )
+        inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        self._inputs = [s.name for s in inputs]
+        variables = {n.name: n for n in topological(self._outputs.refs) if n.op is None}
+        missing = [n for n in self._inputs if n not in variables]
+        if missing:
+            raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; "
+                            f"it has {_some(variables)}")
+        states = set(self._outputs.list_auxiliary_states())
+        for name, node in variables.items():
+            if name in self._inputs:
+                continue
+            given = None if params is None or name not in params else params[name]
+            if isinstance(given, Parameter):
+                self._params._params[name] = given
+            else:
+                self._params.get(
+                    name,
+                    shape=node.specs[0].shape,
+                    allow_deferred_init=True,
+                    dtype=node.specs[0].dtype or "float32",
+                    differentiable=name not in states,
+                )
+                if given is not None:
+                    self._params[name].set_data(given)
+        self._reg_params = dict(self._params.items())
+
+    @staticmethod
+    def imports(
+        symbol_file,
+        input_names,
+        param_file=None,
+        ctx=None,
+        allow_missing=False,
+        ignore_extra=False,
+    ):
+        """The block in exported files, without the Python class that made it.
+
+        input_names: which variables of the graph are inputs; the others are parameters.
+        param_file: arrays by name, which also say the parameters' dtypes.
+        allow_missing, ignore_extra: go on without an array, or with one too many.
+        """
+        names = [input_names] if isinstance(input_names, str) else list(input_names)
+        net = SymbolBlock(sym.load(symbol_file), [sym.var(n) for n in names])
+        if param_file is not None:
+            net._params.load(param_file, ctx, allow_missing, ignore_extra,
+                             cast_dtype=True, dtype_source="saved")
+        return net
+
+    def __repr__(self):
+        ends = f"{len(self._inputs)} -> {len(self._outputs.refs)}"
+        return f"SymbolBlock(\n{self._outputs!r} : {ends}\n)"
+
+    def hybrid_forward(self, F, /, *args, **params):
+        """Apply the symbol's operators to the inputs."""
+        if len(args) != len(self._inputs):
+            raise AttrError(f"SymbolBlock: {len(self._inputs)} inputs are needed "
+                            f"({', '.join(self._inputs)}), found {len(args)}")
+        given = dict(zip(self._inputs, args, strict=True)) | params
+        values = {
+            n: given[n.name] for n in topological(self._outputs.refs) if n.op is None
+        }
+        outs = replay(self._outputs.refs, values)
+        return outs[0] if len(outs) == 1 else outs
+

@@ -1,0 +1,133 @@
+"""Chapter 06. A compiled net is one more operator.
+
+Takes:   a graph, traced and expanded.
+Gives:   `CompiledOp`, an `Op` whose forward pass is a plan and whose gradient another.
+
+So the tape, nesting and second derivatives need no special case.
+What is left out: one forward plan for several sets of wanted gradients.
+"""
+
+from dataclasses import replace
+
+from minihybrid.core.array import NDArray
+from minihybrid.core.graph import topological
+from minihybrid.core.op import Checked, Op
+from minihybrid.core.passes.gradient import forward_backward, gradient_of, seed_names
+from minihybrid.core.plan import in_force, write_states
+from minihybrid.core.sym import constant, replay
+
+
+class CompiledOp(Op):
+    """A traced graph as one operator: its forward pass is a plan, its gradient another.
+
+    job:     of the expanded graph. The variables that are passed as arrays are its
+             inputs; the others, `params`, come after them and go by address.
+    keep:    the forward plan keeps what the backward plan will read. Without, the
+             backward plan computes it again (so for the gradient of a gradient).
+    taped:   the variables whose gradient somebody may ask for; all unless given.
+
+    The record's fields that run something are methods here, so that nothing refers to
+    itself: a net that is dropped is gone, with its weights, at once.
+    """
+
+    name, inputs, variadic, anywhere, attrs = "_plan", ("data",), True, True, {}
+    __setattr__ = object.__setattr__  # unlike other records, it learns
+
+    def __init__(self, job, keep=True, taped=None, wait=None):
+        self.job, self.wait = job, wait
+        self.graph = graph = job.graph
+        self.given, self.title = list(job.inputs), job.title
+        self.doc = f"The compiled plan of {job.title}."
+        variables = {n.name: n for n in graph.variables}
+        self.params = [name for name in variables if name not in set(self.given)]
+        self.names, self.taped = self.given + self.params, taped
+        self.wanted = [name for name in self.names if name in variables
+                       and variables[name].specs[0].dtype.kind != "b"
+                       and (taped is None or name in taped)
+                       and name not in graph.states]
+        self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
+        self.forward, self.backward, self.backward_op = graph, None, None
+        self.kept, self.checked, self.bound = (), Checked(), None
+        if keep:
+            self.forward, self.backward, self.reached = forward_backward(
+                graph, self.wanted)
+            self.kept = range(len(self.forward.outputs))
+        self.tiers = in_force(replace(job, graph=self.forward, expanded=True), wait)
+        self.specs = [n.specs[i] for n, i in self.forward.outputs]
+        self.n_outputs = len(self.specs)
+
+    @property
+    def plan(self):
+        """The forward plan in force."""
+        return self.tiers.plan
+
+    def infer(self, ins):
+        """The shapes were checked when the graph was traced."""
+        return ins, self.specs
+
+    def eager(self, *arrays):
+        """The forward plan: the graph's outputs, then what the backward plan needs."""
+        given = dict(zip(self.names, arrays, strict=True))
+        if self.bound is None or any(given[name] is not array for name, array
+                                     in self.bound.arrays.items()):
+            self.bound = self.tiers.bind({name: given[name] for name in self.params})
+        outs, states = self.bound(arrays[:len(self.given)]), self.tiers.states
+        write_states(states, outs, given)
+        outs = outs[:len(outs) - len(states)]
+        return tuple(outs) if len(outs) > 1 else outs[0]
+
+    def expand(self, specs, *inputs):
+        """The operators that the forward plan was made of, applied one by one."""
+        graph = self.forward
+        given = dict(zip(self.names, inputs, strict=True))
+        values = {n: given[n.name] for n in graph.variables}
+        values |= {n: constant(n.values[0], n.name) for n in graph.nodes
+                   if n.op is None and n.values is not None}
+        return tuple(replay(graph.outputs, values))
+
+    def behind(self, index, inputs):
+        """Line by line, an output would have nothing to do with what others read."""
+        if index not in self.readers:
+            variables = {n.name for n in topological([self.forward.outputs[index]])
+                         if n.op is None}
+            self.readers[index] = [k for k, name in enumerate(self.names)
+                                   if name in variables]
+        return [inputs[k] for k in self.readers[index]]
+
+    def grad(self, g, out, *inputs):
+        """The backward plan, applied as an operator: it can be differentiated, too."""
+        gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        present = tuple(i for i, v in enumerate(gs) if v is not None)
+        if present not in self.gradients:
+            self.gradients[present] = self._gradient(present)
+        op, reached = self.gradients[present]
+        if not reached:
+            return (None,) * len(self.names)
+        if present[-1] < self.n_heads:
+            self.backward_op = op
+        seeds = seed_names(self.forward)
+        given = dict(zip(self.names, inputs, strict=True))
+        given |= {f"kept{i}": outs[i] for i in self.kept}
+        given |= {seeds[i]: gs[i] for i in present}
+        found = dict(zip(reached, op.apply(given), strict=True))
+        return tuple(found.get(name) for name in self.names)
+
+    def _gradient(self, present):
+        """(operator, names): the gradients of these outputs, of what gets one."""
+        if self.backward is not None and present == tuple(range(self.n_heads)):
+            graph, reached = self.backward, self.reached
+        else:
+            graph, reached = gradient_of(self.forward, self.wanted, present, self.kept)
+        assert not any(n.op is not None and n.op.random for n in graph.nodes), \
+            "random numbers are kept: drawn again, they would be others"
+        inputs = [n.name for n in graph.variables if n.name not in self.params]
+        what = "backward" if present[-1] < self.n_heads else "again"
+        job = replace(self.job, graph=graph, inputs=tuple(inputs),
+                      title=f"{self.job.title}, {what}")
+        return reached and CompiledOp(job, keep=False, wait=self.wait), reached
+
+    def apply(self, given):
+        """The operator on named arrays; the graph's own outputs as a list."""
+        out = NDArray.interpret(self, [given[name] for name in self.names], {})
+        outs = list(out) if isinstance(out, tuple) else [out]
+        return outs[:self.n_heads]

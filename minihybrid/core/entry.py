@@ -1,0 +1,110 @@
+"""Chapter 03. What a hybridized function keeps of a signature, and for how long.
+
+Takes:   a traced graph, and the parameters that it reads.
+Gives:   `Entry`; `Program`, the plans of a graph, which several entries may share.
+
+What is left out: sharing between functions.
+"""
+
+from dataclasses import replace
+
+from minihybrid.core.arguments import SLOT, restore
+from minihybrid.core.compiled import CompiledOp
+from minihybrid.core.passes import expand
+from minihybrid.core.plan import in_force
+
+KEPT = 100  # signatures of one function: a plan for each, and its machine code
+FEW = 4     # so many values may a number among the arguments have, each with a plan
+
+
+class Program:
+    """A graph and all that runs it."""
+
+    def __init__(self, job, wait):
+        self.job, self.wait = job, wait  # whose inputs each caller says
+        self.now = None               # for calls off the tape
+        self.op, self.ops = None, {}  # for calls on the tape: the last, and all
+
+    def tiers(self, inputs):
+        """The plans of calls off the tape."""
+        if self.now is None:
+            self.now = in_force(replace(self.job, inputs=tuple(inputs)), self.wait)
+        return self.now
+
+    def operator(self, inputs, given):
+        """The same on the tape: one operator, for those inputs that are on it."""
+        taped = tuple(name for name, value in given.items() if value.node is not None)
+        if taped not in self.ops:
+            job = self.job
+            graph = job.graph if job.expanded else \
+                expand(job.graph, job.training).check("expand")
+            self.ops[taped] = CompiledOp(
+                replace(job, graph=graph, inputs=tuple(inputs), expanded=True),
+                taped=taped, wait=self.wait)
+        self.op = self.ops[taped]
+        return self.op
+
+
+class Entry:
+    """A traced signature: its graph, and what runs it.
+
+    graph:   as it was traced;  names: of its inputs;  params: the Parameters that it
+             reads, by name;  numbers: scalars that the program reads as inputs.
+    structure: the result with slots for arrays;  kind: the class of its arrays.
+    again:   name -> Spec of the inputs to a graph, for other specs.
+    device:  of the inputs; the parameters must be there, too.
+    parts:   what the traced code was made of (`Hybrid`).
+    """
+
+    def __init__(self, graph, names, structure, params, kind, again, device, program):
+        self.graph, self.names, self.structure = graph, names, structure
+        self.params, self.kind, self.again = params, kind, again
+        self.device, self.program = device, program
+        self.numbers, self.parts = {}, None
+        self.bound, self.version, self.states = None, -1, ()
+
+    def places(self, arrays):
+        """name -> ndarray, of the inputs, too: where states lie."""
+        return dict(zip(self.names, arrays, strict=True)) | self.arrays
+
+    @property
+    def arrays(self):
+        """name -> ndarray, of all that the program reads beside the inputs."""
+        params = {name: p.data().data for name, p in self.params.items()}
+        return params | {name: a.data for name, a in self.numbers.items()}
+
+    @property
+    def tiers(self):
+        """The plans of calls off the tape."""
+        return self.program.tiers(self.names)
+
+    def bind(self):
+        """The plan tied to where the parameters lie; the first call makes it."""
+        self.states = self.tiers.states
+        self.bound = self.tiers.bind(self.arrays)
+        return self.bound
+
+    def given(self, arrays):
+        """name -> array, of the inputs and of all else that the program reads."""
+        found = dict(zip(self.names, arrays, strict=True)) | self.numbers
+        return found | {name: param.data() for name, param in self.params.items()}
+
+    def recorded(self, arrays):
+        """The outputs of a call on the tape."""
+        given = self.given(arrays)
+        return self.result(self.program.operator(self.names, given).apply(given))
+
+    def result(self, outs):
+        """Arrays in the structure that the function gave them."""
+        if self.kind is not type(outs[0]):
+            outs = [out.as_np_ndarray() for out in outs]
+        return outs[0] if self.structure is SLOT else \
+            restore(self.structure, iter(outs))
+
+    def fits(self):
+        """Whether every parameter still has the shape, dtype and device of the trace.
+        """
+        specs = {n.name: n.specs[0] for n in self.graph.variables}
+        arrays = {name: p.data().data for name, p in self.params.items()}
+        return all(specs[name] == (a.shape, a.dtype) and a.device == self.device
+                   for name, a in arrays.items())

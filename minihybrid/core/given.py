@@ -1,0 +1,78 @@
+"""Chapter 07. What a user gives as numbers.
+
+Takes:   lists, numbers, NumPy arrays, and whatever NumPy makes an array of.
+Gives:   `fitted`, NumPy's array of them, in a dtype that holds each; `fits` and
+         `holds`, whether it does; `dtype_of`.
+
+A dtype of floats rounds, as IEEE says, up to infinity. One of whole numbers cuts
+fractions off, as C does, but a number beyond its ends would become another one.
+"""
+
+from numbers import Number
+
+import numpy as np
+
+from minihybrid.core.op import AttrError, NumberError, checked, described
+from minihybrid.core.op import dtype as dtype_kind
+
+
+def fitted(owner, source, dtype):
+    """A source's numbers in a dtype, as a NumPy array: the source itself, if it is one.
+
+    Raises:  AttrError for texts, objects, and rows of different lengths; NumberError
+             for numbers that a dtype of whole numbers cannot hold.
+
+    >>> fitted("x", [1, 2.9], np.int8)
+    array([1, 2], dtype=int8)
+    """
+    if type(dtype) is not np.dtype:
+        dtype = checked(owner, "dtype", dtype, dtype_kind)
+    if type(source) is np.ndarray and source.dtype == dtype:
+        return source
+    try:
+        found = np.asarray(source)
+    except (ValueError, TypeError):
+        raise AttrError(f"{owner}: {described(source)} has rows of different lengths, "
+                        "but an array has one length an axis") from None
+    if found.dtype == object and all(isinstance(v, Number) for v in found.flat):
+        found = np.asarray(source, np.float64)  # whole numbers of more than 64 bits
+    if found.dtype.kind not in "biuf":
+        raise AttrError(f"{owner}: {described(source)} is no array of numbers; needed: "
+                        "numbers in (nested) lists of one length, or in NumPy's arrays")
+    if dtype.kind in "iu" and found.size and not np.can_cast(found.dtype, dtype):
+        for number in (found.min(), found.max()):
+            holds(owner, number.item(), dtype)
+    with np.errstate(over="ignore"):  # the answer is infinity
+        return found.astype(dtype, copy=False)
+
+
+def dtype_of(owner, value):
+    """NumPy's dtype for a dtype or its name.
+
+    Raises:  AttrError for what is none of numbers.
+
+    >>> dtype_of("cast", "float16")
+    dtype('float16')
+    """
+    return checked(owner, "dtype", "float32" if value is None else value, dtype_kind)
+
+
+def fits(value, dtype):
+    """Whether a value is of the dtype, or numbers beside a dtype of floats."""
+    own = getattr(value, "dtype", None)
+    if own is None:
+        return dtype.kind == "f" and type(value) in (int, float, bool)
+    return own == dtype or dtype.kind == "f" and np.dtype(own).kind in "biuf"
+
+
+def holds(owner, number, dtype):
+    """A number, if the dtype can hold it.
+
+    Raises:  NumberError, naming the dtype's ends.
+    """
+    if dtype is not None and dtype.kind in "iu":
+        ends = np.iinfo(dtype)
+        if not ends.min - 1 < number < ends.max + 1:
+            raise NumberError(f"{owner}: {number} does not fit into {dtype}, which "
+                              f"holds {ends.min} to {ends.max}; choose another dtype")
+    return number

@@ -1,0 +1,302 @@
+"""Chapter 02. Graph: what was applied to what, without running it.
+
+Takes:   nodes in an order in which each comes after its inputs, and the outputs wanted.
+Gives:   printing, checking, shape inference, evaluation, and comparison of two graphs.
+
+Nothing here is recursive: ten thousand nodes in a row are as good as ten.
+What is left out: loops and branches inside a graph.
+"""
+
+from heapq import heappop, heappush
+
+import numpy as np
+
+from minihybrid.core import hooks
+from minihybrid.core.op import (
+    UNEXPECTED,
+    UNKNOWN,
+    HybridError,
+    Node,
+    ShapeError,
+    Spec,
+    legible,
+)
+from minihybrid.ops.shapes import agree
+
+
+class GraphError(HybridError):
+    """A graph that breaks its own rules, or an input that it needs and does not get."""
+
+
+def topological(heads):
+    """All nodes that the heads need, inputs first; a loop with a stack of its own."""
+    order, seen = [], set()
+    stack = [(node, False) for node, _ in reversed(heads)]
+    while stack:
+        node, inputs_done = stack.pop()
+        if inputs_done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((n, False) for n, _ in reversed(node.inputs or ())
+                         if n not in seen)
+    return order
+
+
+def auxiliary(nodes):
+    """The variables that an operator among the nodes reads as a state."""
+    return {node.inputs[place][0] for node in nodes if node.op is not None
+            for place in node.op.states(node.attrs)
+            if node.inputs[place][0].op is None}
+
+
+def apply(op, inputs, attrs, name=""):
+    """A node whose specs are known because its inputs' are; defaults are filled in.
+
+    Raises:  the operator's ShapeError; GraphError if a shape stays unknown.
+    """
+    if attrs.keys() != op.attrs.keys():
+        attrs = op.normalize(dict(attrs))
+    specs = [n.specs[i] for n, i in inputs]
+    _, outs = op.specs_of(specs, attrs)
+    if not all(s.known for s in outs):
+        raise GraphError(f"{op.name} '{name}': its shape is still unknown")
+    return Node(op, tuple(inputs), attrs, name, tuple(outs))
+
+
+class Graph:
+    """Nodes in order, and the heads: the (node, output index) that are wanted.
+
+    states:  names of variables whose new values are the last heads, for whoever runs
+             the graph to write into their places; an operator itself never writes.
+    origins: node -> the traced nodes in whose place it stands; see `origin`.
+    places:  traced node -> the lines of the program that made it (`Trace.places`).
+
+    >>> from minihybrid.core import sym
+    >>> print(Graph.of(sym.clip(sym.var("x"), 0, 6, name="y")).show())
+    x               = variable                 ?[?]
+    y               = clip(x; a_min=0.0, a_max=6.0) ?[?]
+    return y
+    """
+
+    def __init__(self, nodes, heads, n_streams=0, states=(), origins=None,
+                 places=None):
+        self.nodes, self.heads, self.n_streams = tuple(nodes), tuple(heads), n_streams
+        self.states, self.origins, self.places = tuple(states), origins or {}, \
+            places or {}
+
+    @classmethod
+    def of(cls, symbol):
+        """The graph of all that a symbol needs."""
+        return cls(topological(symbol.refs), symbol.refs)
+
+    def rebuilt(self, nodes, heads, origins=None):
+        """The same program in other nodes: a pass changes nothing else."""
+        return Graph(nodes, heads, self.n_streams, self.states,
+                     self.origins if origins is None else origins)
+
+    def origin(self, node):
+        """The nodes of the trace that a node stands for; one of the trace, itself."""
+        return self.origins.get(node) or {node}
+
+    @property
+    def outputs(self):
+        """The heads without the new values of states."""
+        return self.heads[:len(self.heads) - len(self.states)]
+
+    @property
+    def variables(self):
+        """The nodes that are inputs, in order."""
+        return [n for n in self.nodes if n.op is None and n.values is None]
+
+    @property
+    def n_ops(self):
+        """How many operators the graph applies."""
+        return sum(n.op is not None for n in self.nodes)
+
+    def uses(self):
+        """(node, index) -> the nodes that read it, one entry a read."""
+        readers = {}
+        for node in self.nodes:
+            for ref in node.inputs:
+                readers.setdefault(ref, []).append(node)
+        return readers
+
+    # -- printing
+    def names(self):
+        """node -> a name that is unique in this graph."""
+        names, taken = {}, {}
+        for node in self.nodes:
+            base = legible(node.name) or (node.op.name.lower() if node.op else "v")
+            count = taken.get(base, 0)
+            taken[base] = count + 1
+            names[node] = base if count == 0 else f"{base}.{count}"
+        return names
+
+    def show(self):
+        """The graph as text, one line a node, the same for the same graph."""
+        return hooks.text(self)
+
+    def __repr__(self):
+        return f"<Graph: {len(self.variables)} inputs, {self.n_ops} operators, " \
+               f"{len(self.heads)} outputs>"
+
+    # -- checking
+    def check(self, stage="the graph"):
+        """Verify the rules of a graph; return it.
+
+        Raises:  GraphError naming the stage that made the graph, the node and the rule.
+        """
+        seen, names = set(), self.names()
+        for node in self.nodes:
+            where = f"after {stage}: node '{names[node]}'"
+            if node in seen:
+                raise GraphError(f"{where} stands twice in the order")
+            for source, i in node.inputs:
+                if source not in seen:
+                    raise GraphError(f"{where} reads '{source.name}', which does not "
+                                     "come before it")
+                if not 0 <= i < source.n_outputs:
+                    raise GraphError(f"{where} reads output {i} of '{source.name}', "
+                                     f"which has {source.n_outputs}")
+            if node.op is not None and node.specs and all(
+                    s.known for n, _ in node.inputs for s in n.specs or (UNKNOWN,)):
+                _, outs = node.op.specs_of([n.specs[i] for n, i in node.inputs],
+                                           node.attrs)
+                if tuple(outs) != tuple(node.specs):
+                    raise GraphError(
+                        f"{where} says {' '.join(map(str, node.specs))}, but its "
+                        f"operator's shape rule says {' '.join(map(str, outs))}")
+            seen.add(node)
+        for node, i in self.heads:
+            if node not in seen or not 0 <= i < node.n_outputs:
+                raise GraphError(f"after {stage}: the output '{node.name}' [{i}] is "
+                                 "not in the graph")
+        return self
+
+    # -- running and typing
+    def evaluate(self, values, key=0):
+        """Run node by node on NumPy: the meaning that every pass must keep.
+
+        values:  variable name -> ndarray.
+        """
+        computed = {}
+        for node in self.nodes:
+            if node.op is None:
+                if node.values is not None:
+                    computed[node] = node.values
+                elif node.name in values:
+                    computed[node] = (np.asarray(values[node.name]),)
+                else:
+                    raise GraphError(f"evaluate: no value is given for '{node.name}'")
+                continue
+            arrays = [computed[n][i] for n, i in node.inputs]
+            computed[node] = evaluate_node(node, arrays, key)
+        return [computed[n][i] for n, i in self.heads]
+
+
+def evaluate_node(node, arrays, key=0):
+    """The outputs of one node as NumPy arrays."""
+    if node.op.eager is None:
+        raise GraphError(f"{node.op.name} '{node.name}' is made of simpler operators; "
+                         "run the expand pass before evaluating")
+    try:
+        with np.errstate(all="ignore"):
+            out = node.op.eager(
+                *arrays, **node.attrs, **({"key": key} if node.op.random else {})
+            )
+    except HybridError:
+        raise
+    except UNEXPECTED as error:
+        specs = [Spec(a.shape, a.dtype) for a in arrays]
+        raise node.op.sentence(GraphError, specs, node.attrs, error) from None
+    return out if isinstance(out, tuple) else (out,)
+
+
+def shown_attrs(node):
+    """The attributes that say something: those that differ from their defaults."""
+    kinds = node.op.attrs
+    return {k: v for k, v in node.attrs.items() if k not in kinds or
+            v != kinds[k][1] or (v is None) != (kinds[k][1] is None)}  # float64 == None
+
+
+def infer(graph, given):
+    """Find all specs from a few: node -> list of specs, as complete as can be known.
+
+    given:   variable name -> Spec; what variables say of themselves counts, too.
+    Raises:  ShapeError or DTypeError naming the node.
+
+    Shapes flow forwards, and backwards where an operator can tell an input from its
+    others. So after a walk through the graph, whatever has learnt something is asked
+    again, first those with few inputs: one that joins many waits for all of them.
+    """
+    specs = {n: list(n.specs or (UNKNOWN,) * n.n_outputs) for n in graph.nodes}
+    for node in graph.variables:
+        if node.name in given:
+            specs[node] = [refine(node.name, specs[node][0], given[node.name])]
+    readers, nodes = graph.uses(), graph.nodes
+    number = {node: k for k, node in enumerate(nodes)}
+    todo = [(0, k) for k, node in enumerate(nodes) if node.op is not None]
+    waiting = {k for _, k in todo}
+    while todo:
+        node = nodes[heappop(todo)[1]]
+        waiting.discard(number[node])
+        learnt, is_open = _learn(node, specs)
+        for n, i in learnt:
+            for touched in (n, *readers.get((n, i), ())):
+                k = number[touched]
+                if touched.op is not None and k not in waiting and (
+                        touched is not node or is_open):
+                    waiting.add(k)
+                    heappush(todo, (len(touched.inputs), k))
+    return specs
+
+
+def _learn(node, specs):
+    """Ask a node's shape rule once.
+
+    Returns: (the values of which more is known now; whether some are unknown still).
+    """
+    refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
+    try:
+        new_ins, outs = node.op.specs_of([specs[n][i] for n, i in node.inputs],
+                                         node.attrs)
+    except HybridError as error:
+        raise type(error)(f"{error} (node '{node.name:.60}')") from None
+    if _keeps_specs(node, specs[node][0]):
+        new_ins = specs[node]
+    learnt = []
+    for (n, i), new in zip(refs, [*new_ins, *outs], strict=True):
+        merged = refine(n.name, specs[n][i], new)
+        if is_news(specs[n][i], merged):
+            specs[n][i] = merged
+            learnt.append((n, i))
+    return learnt, not all(specs[n][i].known for n, i in refs)
+
+
+def _keeps_specs(node, spec):
+    """Whether one input, elementwise, has the shape and dtype of the output."""
+    return (len(node.inputs) == 1 and node.op.expr is not None
+            and "dtype" not in node.attrs
+            and tuple(node.op.infer([spec], **node.attrs)[1]) == (spec,))
+
+
+def refine(name, old, new):
+    """The union of two partial specs of one value.
+
+    Raises:  ShapeError if they contradict each other.
+    """
+    if old.shape is not None and new.shape is not None:
+        if not agree(old.shape, new.shape):
+            raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is "
+                             "needed")
+        shape = tuple(map(max, old.shape, new.shape))
+    else:
+        shape = old.shape if new.shape is None else new.shape
+    return Spec(shape, old.dtype or new.dtype)
+
+
+def is_news(old, new):
+    """Whether a spec tells more; not by `!=`, since NumPy's float64 == None."""
+    return old.shape != new.shape or (old.dtype is None) != (new.dtype is None)

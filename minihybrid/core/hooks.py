@@ -1,0 +1,88 @@
+"""Chapter 07. What is called here and brought later: every such place of the package.
+
+Takes:   functions and names that modules bring which are read later.
+Gives:   `Hook`, a function that is still to come, and all there are; `FACES`, the names
+         that are still to come in `nd`, `sym` and their parts.
+
+Imports point one way, and no module assigns to another, or to another's class. An array
+can be bound, sent to a GPU or differentiated all the same: the method stands in its
+class and calls a hook, and the module that explains how does it enters itself here.
+What is left out: two answers to one hook.
+"""
+
+from minihybrid.core.op import OPS, HybridError
+
+
+class Hook:
+    """A function that may be called before the module is read that brings it.
+
+    >>> half = Hook("half", "a number -> half of it")
+    >>> @half.brought
+    ... def by_division(x):
+    ...     return x / 2
+    >>> half(3)
+    1.5
+    """
+
+    def __init__(self, name, meaning, usual=None):
+        self.name, self.meaning, self.function = name, meaning, None
+        self.usual = usual  # what is called as long as nobody has brought another
+
+    def brought(self, function):
+        """Enter the function that is called from now on; a decorator.
+
+        Raises:  HybridError if there is one already.
+        """
+        if self.function is not None:
+            raise HybridError(f"{self.name}: {self.function.__module__} brings it, so "
+                              f"{function.__module__} cannot; call that one")
+        self.function = function
+        return function
+
+    def __call__(self, *args, **kwargs):
+        """What the function that was brought gives."""
+        function = self.function or self.usual
+        if function is None:
+            raise HybridError(f"{self.name} ({self.meaning}): no module has brought it "
+                              "yet; import minihybrid, the whole package")
+        return function(*args, **kwargs)
+
+
+count_gpus = Hook("count_gpus", "() -> how many real GPUs there are", lambda: 0)
+new_on_device = Hook("new_on_device", "shape, dtype, context -> DeviceArray")
+run_on_device = Hook("run_on_device",
+                     "context, op, DeviceArrays, attrs, key -> outputs")
+backward = Hook("backward", "array, head gradient, retain_graph, train_mode -> None")
+check_places = Hook("check_places", "title, entry, arrays -> None, or an error",
+                    lambda title, entry, arrays: None)
+many_numbers = Hook("many_numbers", "hybrid, entry, args -> None; it may share plans",
+                    lambda hybrid, entry, args: None)
+watched = Hook("watched", "hybrid, args, callback, monitor_all -> the result")
+reuse = Hook("reuse", "shape, dtype -> what makes such a result, or None: NumPy does",
+             lambda shape, dtype: None)
+time_steps = Hook("time_steps", "plan, arrays, bound, repeats -> [(kernel, seconds)]")
+written = Hook("written", "text of a NumPy plan, its functions -> whole text, outside")
+operator_of = Hook("operator_of", "name in a file -> operator, or None", OPS.get)
+upgraded = Hook("upgraded", "op, attributes in a file, version -> those of today",
+                lambda op, attrs, version: attrs)
+pinned = Hook("pinned", "user attributes in an old file -> those of today")
+completed = Hook("completed", "op, name, names, inputs, info, version -> all inputs",
+                 lambda op, name, names, inputs, info, version: inputs)
+text = Hook("text", "graph, symbol, memory, plan, plans -> what it shows",
+            object.__repr__)
+unpack_sparse = Hook("unpack_sparse", "reader, kind, stored, shape, flag -> array")
+save_outline = Hook("save_outline", "block, name of a file -> None")
+load_outline = Hook("load_outline", "block, name of a file -> blocks to hybridize")
+summary = Hook("summary", "block, inputs -> None; a table is printed")
+np_array = Hook("np_array", "numbers, node, index -> np.ndarray")
+np_symbol = Hook("np_symbol", "references -> its symbol in np's world")
+lines_above = Hook("lines_above", "code to stop at -> ((code, line), ...) of a trace",
+                   lambda below: ())
+warn_of_mask = Hook("warn_of_mask", "array, key -> None; a key may look like a mask",
+                    lambda array, key: None)
+composed = Hook("composed", "symbol, args, name, kwargs -> symbol of other inputs")
+capsule = Hook("capsule", "array, stream, max_version, device, copy -> DLPack's")
+bind = Hook("bind", "symbol, and what Symbol.bind takes -> Executor")
+simple_bind = Hook("simple_bind", "symbol, and what simple_bind takes -> Executor")
+
+FACES = {"nd": {}, "sym": {}, "nd.contrib": {}, "sym.contrib": {}}  # -> name -> value

@@ -1,0 +1,246 @@
+"""Chapter 03. Hybrid: a function of arrays that is traced once a signature, then
+compiled.
+
+Takes:   a function that works on arrays and on symbols alike, and the parameters it
+         uses.
+Gives:   `Hybrid`, which keeps a plan for each signature: shapes, dtypes, mode.
+
+A call that meets a known signature costs one look-up and one crossing into compiled
+code.
+What is left out: signatures with unknown lengths; each new shape is a new plan.
+"""
+
+from contextlib import contextmanager
+from itertools import repeat
+from typing import NamedTuple
+
+from minihybrid.core import hooks
+from minihybrid.core.arguments import SLOT, arrays_in, restore, seen, slots, static
+from minihybrid.core.array import STATE, NDArray
+from minihybrid.core.entry import KEPT, Entry, Program
+from minihybrid.core.locked import Locked
+from minihybrid.core.newest import Newest
+from minihybrid.core.op import AttrError, HybridError, Spec, described
+from minihybrid.core.parameter import VERSION
+from minihybrid.core.pipeline import Job
+from minihybrid.core.plan import write_states
+from minihybrid.core.sym import Symbol, trace
+from minihybrid.core.targets import best_target, target_of
+from minihybrid.core.tracing import TraceError
+
+
+class Signature(NamedTuple):
+    """What a plan was made for."""
+
+    inputs: tuple       # specs of the arrays, and other arguments as they are
+    training: bool
+    recording: bool
+
+    def __str__(self):
+        mode = "training" if self.training else "prediction"
+        kept = ", with gradient" if self.recording else ""
+        return f"({', '.join(map(str, self.inputs))}) {mode}{kept}"
+
+
+class Plans(dict):
+    """signature -> plan, of everything that was compiled; prints as a list."""
+
+    def __repr__(self):
+        return hooks.text(self)
+
+
+def alike(symbol, kind):
+    """The symbol that stands for an array of a class, in that class's world."""
+    return symbol.as_np_ndarray() if kind.is_np else symbol
+
+
+@contextmanager
+def off_the_tape():
+    """Nothing is recorded in this block; the mode stays what it is."""
+    recording, STATE.recording = STATE.recording, False
+    try:
+        yield
+    finally:
+        STATE.recording = recording
+
+
+class Hybrid(Locked):
+    """Traces a function of arrays for each signature and runs the compiled plan.
+
+    find:    () -> the function; whoever owns both does not want to be kept by it.
+    params:  () -> name -> Parameter, those that the function may read.
+    title:   what plans and errors call the function.
+    target:  "cpu" (Numba), "numpy", or None: the first that is installed.
+    wait:    whether calls wait for compiled kernels (minihybrid/run/tiers.py).
+    parts:   () -> what the function is made of: others, and it is traced again.
+
+    Whoever makes one keeps `caller()`, which keeps this; nothing refers back, so a net
+    that is dropped is gone at once.
+    """
+
+    def __init__(self, find, params, title, target=None, wait=None, parts=tuple):
+        super().__init__()
+        self.find, self.params, self.title = find, params, title
+        self.target, self.wait, self.parts = target or best_target(), wait, parts
+        self.entries = Newest(KEPT)
+        self.values = Newest(KEPT)  # signature without numbers -> how many were traced
+        self.programs = Newest(KEPT)  # of graphs whose numbers are inputs
+        self.told = False
+
+    def caller(self):
+        """The function that runs plans; a closure finds names faster than an object."""
+        entries, state, version = self.entries, STATE, VERSION
+
+        def call(*args):
+            try:  # the usual case looks at nothing else: one array, met before
+                (x,) = args
+                data = x.data
+                entry = entries[type(x), data.shape, data.dtype, data.device,
+                                state.training]
+                arrays = (data,)
+            except (KeyError, ValueError, AttributeError):
+                entry = None
+            if entry is None or entry.version != version.count:
+                if any(isinstance(a, Symbol) for a in arrays_in(args)):
+                    return self.find()(*args)
+                entry = self.entry_for(args)
+                arrays = [a.data for a in arrays_in(args)]
+            if state.recording:
+                return entry.recorded(arrays_in(args))
+            run, table = (entry.bound or entry.bind()).call
+            outs = run(arrays, table)
+            if entry.states:
+                write_states(entry.states, outs, entry.places(arrays))
+            if entry.structure is SLOT:
+                return entry.kind(outs[0])
+            return restore(entry.structure, map(entry.kind, outs))
+
+        return call
+
+    def entry_for(self, args):
+        """The entry for these arguments; traced if it is new or fits no more."""
+        key = self.key(args)
+        with self.lock:
+            entry = self.entries.met(key)
+            if entry is not None and entry.version != VERSION.count and \
+                    entry.parts != self.parts():  # the code of all the others, too
+                self.entries.clear()
+                entry = None
+            if entry is None or not entry.fits():
+                entry = self.trace(args)
+                entry.fits()  # raises if initialize() was forgotten
+                hooks.check_places(self.title, entry, arrays_in(args))
+                hooks.many_numbers(self, entry, args)
+                self.entries.enter(key, entry)
+            if entry.version != VERSION.count:
+                entry.bound, entry.version = None, VERSION.count
+        return entry
+
+    def key(self, args, numbers=True):
+        """What must be equal for a plan to fit; without numbers, for its kind."""
+        arrays = arrays_in(args)
+        if not arrays or not all(isinstance(a, NDArray) for a in arrays):
+            found = ", ".join(map(described, args)) or "none"
+            raise AttrError(f"{self.title}: NDArrays are needed as inputs, found "
+                            f"{found}; make arrays with nd.array(...)")
+        if len(args) == 1 and isinstance(args[0], NDArray):
+            return (*seen(arrays[0]), STATE.training)
+        try:
+            key = (*map(seen, arrays), static(args, numbers), STATE.training)
+            hash(key)
+        except TypeError:
+            raise AttrError(f"{self.title}: arguments other than arrays must be plain "
+                            "values (numbers, strings, None), which are part of the "
+                            "program; pass arrays as NDArray") from None
+        return key
+
+    def trace(self, args):
+        """Run the function once on symbols; finish parameters whose shapes came out."""
+        arrays = arrays_in(args)
+        names = (
+            ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
+        )
+        taken = set(self.params())
+        while not taken.isdisjoint(names):  # a parameter may be called data, too
+            names = ["_" + name for name in names]
+        specs = {n: Spec(a.data.shape, a.data.dtype)
+                 for n, a in zip(names, arrays, strict=True)}
+        kinds = [a.kind for a in arrays]
+        places = restore(args, repeat(SLOT))  # keeps no array alive
+        find, training = self.find, STATE.training
+
+        def run(*symbols):
+            return find()(*restore(places, map(alike, symbols, kinds)))
+
+        def again(specs):
+            with off_the_tape():
+                return trace(run, specs, training)[0]
+
+        with off_the_tape():  # not by `again`: errors show few frames of ours
+            graph, result = trace(run, specs, training)
+        params = self.params()
+        used = {}
+        for node in graph.variables:
+            if node.name in specs:
+                continue
+            if node.name not in params:
+                raise TraceError(f"{self.title}: the variable '{node.name}' is neither "
+                                 "an argument nor a parameter")
+            used[node.name] = params[node.name]
+        self.finish(graph, used)
+        kind = next((k for k in kinds if k.is_np), NDArray)
+        target = target_of(arrays[0].data, self.target)
+        program = Program(Job(graph, (), training, target, self.title), self.wait)
+        entry = Entry(graph, names, slots(result), used, kind, again,
+                      arrays[0].data.device, program)
+        entry.parts = self.parts()
+        return entry
+
+    def finish(self, graph, params):
+        """Give the parameters the shapes that the trace found."""
+        unknown = []
+        for node in graph.variables:
+            param = params.get(node.name)
+            if param is None or param._array is not None:
+                continue
+            if node.specs[0].known:
+                param.shape = node.specs[0].shape
+                if param._waiting:
+                    param.finish()
+            else:
+                unknown.append(param)
+        if unknown:
+            names = ", ".join(f"'{p.name}' {p.shape}" for p in unknown)
+            raise HybridError(
+                f"{self.title}: the shapes of {names} cannot be found from the input "
+                "(0 is unknown); tell them when the layer is made (in_units), or use "
+                "the parameter in an operator that fixes its shape")
+
+    def watched(self, args, callback, monitor_all):
+        """Run the graph operator by operator, showing each value to `callback`."""
+        return hooks.watched(self, args, callback, monitor_all)
+
+    @property
+    def plans(self):
+        """The plans in force: those of calls on the tape for the gradients of now."""
+        found = Plans()
+        for key, entry in self.entries.items():
+            inputs = tuple(n.specs[0] for n in entry.graph.variables
+                           if n.name in entry.names)
+            now, op = entry.program.now, entry.program.op
+            for plan, recording in ((now and now.plan, False), (op and op.plan, True),
+                                    (op and op.backward_op and op.backward_op.plan,
+                                     True)):
+                if plan:
+                    what = (*inputs, "backward") if plan.title.endswith("backward") \
+                        else inputs
+                    found[Signature(what, key[-1], recording)] = plan
+        return found
+
+    def plan_for(self, *args):
+        """(plan, input arrays, bound parameters) for these arguments: the plan that
+        stays."""
+        entry = self.entry_for(args)
+        plan, read = entry.tiers.last(), entry.arrays
+        bound = plan.bind([read[name] for name in plan.params])
+        return plan, [a.data for a in arrays_in(args)], bound

@@ -1,0 +1,161 @@
+"""Chapter 07. `nd`: the functions that make arrays; and one for every operator.
+
+Takes:   shapes, NumPy arrays, lists and numbers, and the device to put them on.
+Gives:   `array`, `zeros`, `arange`, ..., `random`, and the functions of all operators;
+         `save` and `load`; and what later modules enter into `hooks.FACES`.
+
+What is left out: sparse storage.
+"""
+
+import numpy as onp  # `nd.np` is our own
+
+from minihybrid.core.array import NDArray, dense
+from minihybrid.core.context import check_context
+from minihybrid.core.given import fitted
+from minihybrid.core.hooks import FACES
+from minihybrid.core.mistake import signed
+from minihybrid.core.op import OPS, AttrError, described
+from minihybrid.core.params import read_arrays, unpack_arrays, write_arrays
+from minihybrid.core.placing import DEVICES, new_array, placed
+from minihybrid.core.switches import is_np_shape
+from minihybrid.ops.distributions import Random
+from minihybrid.ops.infix import FUNCTIONS, Part, namespace, put
+
+FLOAT = onp.dtype("float32")
+
+
+# -- making arrays ---------------------------------------------------------------------
+@signed
+def array(source_array, ctx=None, dtype=None):
+    """An array of given numbers; float32 unless the source has a dtype of its own.
+
+    Shapes:  those of the source; a single number becomes (1,).
+
+    >>> array([[1, 2, 3]]).shape
+    (1, 3)
+    """
+    context = check_context(ctx)
+    if dtype is None:
+        dtype = source_array.dtype if isinstance(source_array, NDArray) else FLOAT
+    if isinstance(source_array, NDArray):
+        source_array = source_array.data
+    elif isinstance(source_array, (list, tuple)) and source_array and \
+            all(isinstance(v, NDArray) for v in source_array):
+        source_array = [onp.asarray(v.data) for v in source_array]
+    source = fitted("nd.array", source_array, dtype)
+    return NDArray(placed(source.reshape(source.shape or (1,)), context))
+
+
+@signed
+def empty(shape, ctx=None, dtype="float32"):
+    """An array whose numbers nobody has set yet."""
+    attrs = OPS["_zeros"].normalize({"shape": shape, "dtype": dtype or "float32"})
+    OPS["_zeros"].specs_of((), attrs)  # raises for a shape that there is not
+    return NDArray(new_array(attrs["shape"], attrs["dtype"], check_context(ctx)))
+
+
+def _created(op, ctx, stype=None, **attrs):
+    dense(stype)
+    if ctx is None:
+        return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
+    with check_context(ctx):
+        return _created(op, None, **attrs)
+
+
+@signed
+def zeros(shape, ctx=None, dtype="float32", stype=None, out=None):
+    """An array of zeros."""
+    result = _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
+    return put("nd.zeros", result, out)
+
+
+@signed
+def ones(shape, ctx=None, dtype="float32", stype=None, out=None):
+    """An array of ones."""
+    result = _created("_ones", ctx, stype, shape=shape, dtype=dtype)
+    return put("nd.ones", result, out)
+
+
+@signed
+def full(shape, val, ctx=None, dtype="float32", out=None):
+    """An array of one value."""
+    result = _created("_full", ctx, shape=shape, value=val, dtype=dtype)
+    return put("nd.full", result, out)
+
+
+@signed
+def arange(start, stop=None, step=1.0, repeat=1, ctx=None, dtype="float32"):
+    """start, start + step, ... below stop; one number alone is the stop."""
+    return _created("_arange", ctx, start=start, stop=stop, step=step, repeat=repeat,
+                    dtype=dtype)
+
+
+@signed
+def linspace(start, stop, num, endpoint=True, ctx=None, dtype="float32"):
+    """`num` numbers at equal distances, from start to stop."""
+    return _created("_linspace", ctx, start=start, stop=stop, num=num,
+                    endpoint=endpoint, dtype=dtype)
+
+
+@signed
+def eye(N, M=0, k=0, ctx=None, dtype="float32"):
+    """An N x M array (N x N for M=0) with ones on the diagonal k.
+
+    >>> eye(2, 3, 1).asnumpy().tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    return _created("_eye", ctx, N=N, M=M, k=k, dtype=dtype or "float32")
+
+
+# -- files ----------------------------------------------------------------------------
+def save(fname, data):
+    """Write an array, a list of arrays, or a dict of names and arrays to a file."""
+    data = [data] if isinstance(data, NDArray) else data
+    names = list(data) if isinstance(data, dict) else []
+    if not isinstance(data, (list, tuple, dict)):
+        raise AttrError(f"save: {described(data)} is given, but an NDArray, or a list "
+                        "or dict of NDArrays is needed")
+    arrays = list(data.values()) if isinstance(data, dict) else list(data)
+    if not all(isinstance(a, NDArray) for a in arrays):
+        raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
+    write_arrays(fname, [onp.asarray(a.data) for a in arrays], names)
+
+
+def load(fname):
+    """The arrays in a file: a dict if they have names, else a list."""
+    return _made(*read_arrays(fname))
+
+
+def load_frombuffer(buf, source="the buffer"):
+    """The arrays in the bytes of a file: a dict if they have names, else a list."""
+    if not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise AttrError(f"load_frombuffer: {described(buf)} is given, but the bytes "
+                        "of a file are needed")
+    return _made(*unpack_arrays(bytes(buf), source))
+
+
+def _made(arrays, names):
+    context = check_context(None)
+    made = [NDArray(placed(a if is_np_shape() else onp.atleast_1d(a), context))
+            for a in arrays]
+    return dict(zip(names, made, strict=True)) if names else made
+
+
+def waitall():
+    """Return when all work of all devices is done; the processor's always is."""
+    for device in DEVICES.values():
+        device.synchronize()
+
+
+random = Random(NDArray.interpret)
+linalg = Part("_linalg_", NDArray, "nd.linalg")
+contrib = Part("_contrib_", NDArray, "nd.contrib")
+_internal = Part("", NDArray, "nd._internal")
+
+
+def __getattr__(name):
+    return namespace(name, NDArray, "nd")
+
+
+def __dir__():
+    return sorted({*globals(), *OPS, *FUNCTIONS, *FACES["nd"]})

@@ -1,0 +1,660 @@
+"""Chapter 08. One record per operator, and the node that says it was applied.
+
+Takes:   nothing; this is the first module.
+Gives:   `Op` (all that is known of one operator), `OPS` (all of them, by name), `Node`
+         (one application of an operator), `Spec` (shape and dtype), the errors.
+
+An operator knows no value type. Applying it asks the arguments who reads it: an array
+computes, a symbol writes the application down.
+
+An operator never writes: one with states, such as BatchNorm's running mean, gives their
+new values, and who applied it puts them into place.
+What is left out: sparse storage.
+"""
+
+import math
+import pathlib
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import NamedTuple
+
+import numpy as np
+
+LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bits
+DEEPEST = 32     # its axes
+
+
+def legible(text, most=200):
+    r"""A text from anywhere, as it may stand in a line on somebody's screen.
+
+    Names in files are anything: here codes that move the cursor, signs that turn the
+    order of letters round, and new lines are written out, and a long text is cut.
+
+    >>> legible("a\x1b[2J\nb\u202ec"), legible("x" * 1000, 9)
+    ('a\\x1b[2J\\nb\\u202ec', 'xxx...xxx')
+    """
+    if len(text) > most:
+        half = (most - 3) // 2
+        text = f"{text[:half]}...{text[-half:]}"
+    return text if text.isprintable() else "".join(
+        c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class HybridError(RuntimeError):
+    """The parent of every error that minihybrid raises on purpose: one line."""
+
+    def __init__(self, *args):
+        super().__init__(*(legible(a, 2000) if isinstance(a, str) else a for a in args))
+
+    def __str__(self):  # a sentence is one line, also with an array's text in it
+        return re.sub(r"\s*\n\s*", " ", super().__str__())
+
+
+class ShapeError(HybridError, ValueError):
+    """Shapes that an operator cannot combine."""
+
+
+class DTypeError(HybridError, TypeError):
+    """Element types that an operator cannot combine."""
+
+
+class AttrError(HybridError, TypeError):
+    """An unknown, missing or malformed operator argument."""
+
+
+class NumberError(HybridError, OverflowError, ValueError):
+    """A number that a dtype cannot hold."""
+
+
+class PlaceError(ShapeError, IndexError):
+    """An index outside of an array."""
+
+
+class Spec(NamedTuple):
+    """What is known of a value before it exists: its shape and its dtype.
+
+    `None` stands for unknown; inside a shape, -1 does.
+
+    >>> Spec((2, 3), np.dtype("float32")).nbytes
+    24
+    """
+
+    shape: tuple | None
+    dtype: np.dtype | None
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self):
+        """The number of bytes that the elements take."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def known(self):
+        """Whether both the shape and the dtype are fully known."""
+        return (
+            self.shape is not None and self.dtype is not None and -1 not in self.shape
+        )
+
+    def possible(self, owner="shape"):
+        """Itself, if an array can have this shape, as far as it is known.
+
+        Raises:  ShapeError if no memory holds it.
+        """
+        shape = self.shape or ()
+        if math.prod(n for n in shape if n > 0) > LARGEST or len(shape) > DEEPEST:
+            raise ShapeError(f"{owner}: an array of shape {_short(shape)} is too "
+                             f"large; at most {LARGEST} elements and {DEEPEST} axes "
+                             "are possible")
+        return self
+
+    def __str__(self):
+        shape = "?" if self.shape is None else "x".join(map(str, self.shape)) or "()"
+        return f"{self.dtype or '?'}[{shape}]"
+
+
+UNKNOWN = Spec(None, None)
+UNEXPECTED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+REQUIRED = object()  # the default of an attribute that must be given
+
+
+# -- attribute kinds: each brings a value into one form, or raises ValueError ----------
+# A text is a number, a word, or a tuple of them, at most two deep. No parser of Python
+# sees it: a hundred thousand brackets would exhaust one.
+_ATOM = (r"(?:None|True|False|true|false|nan|[+-]?(?:inf|(?:0|[1-9][0-9]{0,39})L?"
+         r"|(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))"
+         r"(?:[eE][+-]?[0-9]{1,3})?))")
+
+
+def _tuple_of(item):
+    inside = rf" *(?:{item} *, *)*(?:{item} *)?"
+    return rf"(?:\({inside}\)|\[{inside}\])"
+
+
+_ITEM = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
+_LITERAL = re.compile(rf"{_ITEM}|{_tuple_of(_ITEM)}")
+_ITEMS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+")  # of a text that fits
+_WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
+LONGEST = 2**16   # characters of an attribute's text
+MOST = 2**12      # outputs of one node
+
+
+def parsed(value):
+    """The value that an attribute's text stands for; others are left as they are.
+
+    Raises:  ValueError for a text that is no number, word, or tuple of these.
+
+    >>> parsed("(2, 3)"), parsed("1e-05"), parsed("nan")
+    ((2, 3), 1e-05, nan)
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip(" ")
+    if len(text) > LONGEST or not _LITERAL.fullmatch(text):
+        raise ValueError
+    return _value(text)
+
+
+def _meant(text):
+    """What an attribute's text in a file stands for; a name such as `relu` is itself.
+    """
+    try:
+        return parsed(text)
+    except ValueError:
+        return text
+
+
+def _value(text):
+    if text[0] in "([":
+        return tuple(map(_value, _ITEMS.findall(text[1:-1])))
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[-1] not in "nf" and not set(text) & set(".eE"):
+        return int(text.rstrip("L"))  # 2L: MXNet's, from Python 2
+    found = float(text)
+    if abs(found) == np.inf and text[-1] != "f":
+        raise ValueError  # 1e400
+    return found
+
+
+def integer(value):
+    """A whole number of 64 bits."""
+    if isinstance(value, (bool, np.bool_)) or int(value) != value:
+        raise ValueError
+    if not -2**63 <= value < 2**63:
+        raise ValueError
+    return int(value)
+
+
+def number(value):
+    """A real number; `inf` and `nan` are allowed."""
+    if isinstance(value, str) or hasattr(value, "level"):
+        raise ValueError
+    return float(value)
+
+
+def finite(value):
+    """A number that is neither infinite nor nan."""
+    value = number(value)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def positive(value):
+    """A number above 0."""
+    value = finite(value)
+    if value <= 0:
+        raise ValueError
+    return value
+
+
+def not_negative(value):
+    """A number of at least 0."""
+    value = finite(value)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def share(value):
+    """A number from 0 to 1."""
+    value = not_negative(value)
+    if value > 1:
+        raise ValueError
+    return value
+
+
+def rate(value):
+    """A probability in [0, 1)."""
+    value = share(value)
+    if value == 1:
+        raise ValueError
+    return value
+
+
+def chance(value):
+    """A probability in (0, 1]."""
+    value = share(value)
+    if value == 0:
+        raise ValueError
+    return value
+
+
+def length(value):
+    """A whole number of at least 0."""
+    value = integer(value)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def count(value):
+    """A whole number of at least 1."""
+    value = integer(value)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def boolean(value):
+    """`True` or `False`; files also write 1 and 0."""
+    if value not in (0, 1):
+        raise ValueError
+    return bool(value)
+
+
+def items(value):
+    """The values in a tuple, a list or an array; a single value in a tuple."""
+    if isinstance(value, str):
+        raise ValueError  # its letters are no values
+    return value if np.iterable(value) else (value,)
+
+
+def shape(value):
+    """A whole number or a tuple of whole numbers."""
+    return tuple([integer(v) for v in items(value)])
+
+
+def axes(value):
+    """A whole number, a tuple of whole numbers, or `None` for all axes."""
+    if value is None:
+        return None
+    return shape(value) or None if np.iterable(value) else integer(value)
+
+
+def bounds(value):
+    """A tuple of whole numbers in which `None` means "from the edge"."""
+    return tuple(None if v is None else integer(v) for v in items(value))
+
+
+def dtype(value):
+    """A NumPy element type of numbers, or its name."""
+    if value is None or isinstance(value, str) and value == "None":
+        return None  # `==` would not do: np.dtype("float64") == None is true
+    if isinstance(value, str) and not re.fullmatch(r"[<=|]?[A-Za-z]\w{0,15}", value):
+        raise ValueError  # NumPy would parse a list of types, or Python
+    found = np.dtype(value)
+    if found.kind not in "biuf" or found.itemsize > 8 or not found.isnative:
+        raise ValueError  # an array of objects, texts or records is not for operators
+    return found
+
+
+def optional(kind):
+    """The same kind, with `None` allowed."""
+    def parse(value):
+        return None if value in (None, "None") else kind(value)
+    parse.__doc__ = f"{_words(kind).rstrip('.')}, or `None`."
+    return parse
+
+
+def choice(*names):
+    """One of the given names."""
+    def parse(value):
+        if value not in names:
+            raise ValueError
+        return str(value)
+    parse.__doc__ = f"One of {', '.join(names)}."
+    return parse
+
+
+def unknown_argument(name, given, known):
+    """The sentence that a call has arguments which nobody knows.
+
+    >>> unknown_argument("Conv2D", ["stride"], ["channels", "strides"])
+    "Conv2D: no argument is called 'stride' (did you mean 'strides'?); it takes \
+channels, strides"
+    """
+    initials = {"".join(part[:1] for part in k.split("_")): k for k in known}
+    near = [m for word in map(str, given) for m in
+            ([initials[word]] if len(word) > 1 and word in initials  # lr
+             else get_close_matches(word, known, 1))]
+    meant = f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
+    return (f"{name}: no argument is called {', '.join(map(repr, given))}{meant}; it "
+            f"takes {', '.join(known) or 'none'}")
+
+
+# -- the record ------------------------------------------------------------------------
+class Checked(set):
+    """Calls whose shapes were found to fit; starts anew when it has grown large."""
+
+    def add(self, signature):
+        """Remember a call: its specs and attributes."""
+        if len(self) >= 1_000:
+            self.clear()
+        super().add(signature)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Op:
+    """All that is known of one operator; each field has its readers.
+
+    >>> from minihybrid.ops import OPS
+    >>> OPS["relu"].expr
+    'T(0) if {a} <= 0 else {a}'
+    """
+
+    name: str                  # the name in files
+    inputs: tuple | Callable   # argument names, or attrs -> argument names
+    infer: Callable            # (specs, **attrs) -> completed specs, output specs
+    doc: str
+    eager: Callable | None = None   # NumPy arrays -> NumPy array(s)
+    grad: Callable | None = None    # (g, out, *inputs, **attrs) -> input grads
+    attrs: dict = field(default_factory=dict)   # name -> (kind, default)
+    expr: str | Callable | None = None          # elementwise: one scalar of the output
+    whole: str | Callable | None = None         # the same of whole numbers, if it is
+                                    # another; a function is given their dtype, too
+    file: tuple | None = None       # (name, attributes) in files, if MXNet's operator
+                                    # that does this is called otherwise
+    reduce: tuple | None = None     # many numbers to one, as `ops.reduce.Steps` says
+    strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
+    cpu: Callable | None = None     # loops, where the three above are not enough:
+                                    # a function (`ops.loops`), or what writes its text
+    scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
+                                     # numbers these loops need beside, as `work`
+    stores: bool | Callable = False  # or attrs -> bool: whether these loops end each
+                               # element of the only output, once, by `k.store`, which
+                               # then computes there what follows, too
+    gpu: Callable | None = None     # threads, where the loops of `cpu` are no good ones
+    gpu_scratch: Callable | None = None  # what these need beside, as `scratch` says
+    pair: tuple | None = None  # of an operator with `scalar`: the name of that with an
+                               # array in its place, and whether that array comes first
+    numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
+    expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
+    lower: Callable | None = None   # the same, of operators that share loops; used only
+                                    # for compiled loops: eager and grad are its own
+    pays: Callable | None = None    # (operator of the first input, those that read) ->
+                                    # whether `lower` is worth it; else it always is
+    view: bool = False         # the output is the input's memory under a new shape
+    wall: bool = False         # a view whose gradient is not that of a view
+    keeps: Callable | None = None   # attrs -> whether each number stays what it is
+    rises: bool = False        # a larger first number never gives a smaller result, nor
+                               # does rounding
+    peak: Callable | None = None    # of the largest numbers of windows: (the node
+                               # before, own attrs) -> (operator, attrs) of both in one,
+                               # or `None`
+    from_nothing: Callable | None = None  # output spec -> (operator, attrs) that gives
+                               # the same and reads no input
+    n_outputs: int | Callable = 1   # or attrs -> number
+    variadic: bool = False     # takes any number of inputs, all called "data"
+    aux: tuple = ()            # inputs that are states: `expand` gives, after the
+                               # outputs, their new values; whoever reads writes them
+    random: bool = False       # reads the random stream: `key` is passed to `eager`
+    modal: bool = False        # depends on `training`, which is passed to `expand`
+    anywhere: bool = False     # `eager` takes arrays of any device: a plan, a copy
+    checked: Checked = field(default_factory=Checked, init=False)  # here, not in one
+                               # table of all: what knows a net must go with it
+
+    def __repr__(self):
+        return f"<Op {self.name}>"
+
+    def __call__(self, *args, name=None, **kwargs):
+        """Apply the operator: the highest level among the inputs interprets it."""
+        inputs, attrs = self.bind(args, kwargs)
+        reader = highest(inputs)
+        if reader is None:
+            raise AttrError(f"{self.name}: no input was given; call it as "
+                            f"nd.{self.name} or sym.{self.name}, which know what to "
+                            "make")
+        return reader.interpret(self, inputs, attrs, name)
+
+    def behind(self, index, inputs):
+        """Those of a node's inputs from which its output `index` is computed: all."""
+        return inputs
+
+    def bind(self, args, kwargs):
+        """Sort a call's arguments into inputs (in order) and complete attributes."""
+        if not (kwargs or self.attrs) and type(self.inputs) is tuple and \
+                len(args) == len(self.inputs) and \
+                all([hasattr(v, "level") for v in args]):
+            return list(args), {}  # as below, in the usual case
+        if self.variadic:
+            if len(args) == 1 and isinstance(args[0], (list, tuple)):
+                args = tuple(args[0])
+            inputs = [v for v in args if hasattr(v, "level")]
+            rest = [v for v in args if not hasattr(v, "level")]
+            kwargs.pop("num_args", None)
+            names = ()
+        else:
+            names = self.inputs if isinstance(self.inputs, tuple) else self.inputs(None)
+            inputs = list(args[:len(names)])
+            inputs += [kwargs.pop(n, None) for n in names[len(inputs):]]
+            rest = args[len(names):]
+        if len(rest) > len(self.attrs):
+            raise AttrError(f"{self.name}: takes {len(names) + len(self.attrs)} "
+                            f"arguments at most, got {len(names) + len(rest)}")
+        attrs = self.normalize(dict(zip(self.attrs, rest, strict=False)) | kwargs)
+        if callable(self.inputs):
+            inputs = inputs[:len(self.inputs(attrs))]
+        for i, value in enumerate(inputs):
+            if value is not None and not hasattr(value, "level"):
+                raise AttrError(
+                    f"{self.name}: input '{names[i]}' is {described(value)}, but an "
+                    f"NDArray or a Symbol is needed; wrap it in nd.array(...)")
+        return inputs, attrs
+
+    def normalize(self, given):
+        """Complete attributes by their defaults and bring each into its one form."""
+        attrs = {}
+        for key, (kind, default) in self.attrs.items():
+            value = given.pop(key, default)
+            if value is REQUIRED:
+                raise AttrError(f"{self.name}: the argument '{key}' is missing; "
+                                f"needed: {_describe_kind(kind)}")
+            try:
+                attrs[key] = value if value is default else kind(value)
+            except (ValueError, TypeError, KeyError, OverflowError):
+                raise _wrong_kind(self.name, key, value, kind) from None
+        if given:
+            known = self.attrs if callable(self.inputs) else \
+                (*self.inputs, *self.attrs)
+            raise AttrError(unknown_argument(self.name, given, known))
+        if not 1 <= self.count_outputs(attrs) <= MOST:
+            raise AttrError(f"{self.name}: {self.count_outputs(attrs)} outputs were "
+                            f"asked for; 1 to {MOST} are possible")
+        return attrs
+
+    def read(self, texts):
+        """Complete attributes by their texts in a file, such as "(2, 3)"."""
+        return self.normalize({key: _meant(text) for key, text in texts.items()})
+
+    def specs_of(self, ins, attrs):
+        """What the shape rule says: completed specs of the inputs, and of the outputs.
+
+        Raises:  ShapeError also for what the rule does not expect, and for arrays that
+                 no memory holds.
+        """
+        try:
+            ins, outs = self.infer([s.possible(self.name) for s in ins], **attrs)
+            return list(ins), [s.possible(self.name) for s in outs]
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise self.sentence(ShapeError, ins, attrs, error) from error
+
+    def sentence(self, kind, ins, attrs, error):
+        """What Python or NumPy said of inputs and attributes, as an error of `kind`."""
+        given = [*map(str, ins), *(f"{k}={_short(v)}" for k, v in attrs.items())]
+        if isinstance(error, MemoryError):
+            return kind(f"{self.name}: {', '.join(given)} needs more memory than there "
+                        "is")
+        return kind(f"{self.name}: {', '.join(given)} do not go together "
+                    f"({type(error).__name__}: {_short(str(error))})")
+
+    def __reduce__(self):
+        """Pickles have an operator's name, as files do; a copy is the operator itself.
+        """
+        return (called, (self.name,)) if OPS.get(self.name) is self else \
+            super().__reduce__()
+
+    def input_names(self, attrs, count=None):
+        """The argument names under these attributes, in order."""
+        if self.variadic:
+            return tuple(f"data{i}" for i in range(count))
+        return self.inputs if isinstance(self.inputs, tuple) else self.inputs(attrs)
+
+    def states(self, attrs):
+        """The places of the inputs that are states."""
+        names = self.input_names(attrs) if self.aux else ()
+        return [names.index(name) for name in self.aux if name in names]
+
+    def count_outputs(self, attrs):
+        """How many values one application gives."""
+        return (
+            self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
+        )
+
+    def may_be_followed(self, attrs):
+        """Whether its loops compute what follows, too."""
+        return self.stores(**attrs) if callable(self.stores) else self.stores
+
+    def scalar(self, attrs, dtype=None):
+        """The scalar expression under these attributes, or `None`.
+
+        dtype:   of the output: whole numbers may have an expression of their own.
+        """
+        if self.is_apart(dtype):
+            return self.whole(dtype, **attrs) if callable(self.whole) else self.whole
+        return self.expr(**attrs) if callable(self.expr) else self.expr
+
+    def is_apart(self, dtype):
+        """Whether numbers of a dtype are computed in another way than floats."""
+        return self.whole is not None and dtype is not None and dtype.kind != "f"
+
+
+OPS = {}  # every name, aliases included -> Op
+PLACES = {}  # Op -> file and line of the statement that entered it
+HERE = str(pathlib.Path(__file__).parent.parent)
+
+
+def called(name):
+    """The operator of a name."""
+    return OPS[name]
+
+
+def register(name, *aliases, **fields):
+    """Make an operator's record and enter it under its name and its aliases.
+
+    A user's own operator takes the place of an earlier one of its name, so that a
+    notebook's cell can be run again; the engine's own stay.
+    """
+    op = Op(name=name, **fields)
+    for key in (name, *aliases):
+        if key in OPS and PLACES[OPS[key]][0].startswith(HERE):
+            raise HybridError(f"register: two operators are called {key}; choose "
+                              "another name")
+    OPS.update(dict.fromkeys((name, *aliases), op))
+    PLACES[op] = _statement()
+    return op
+
+
+def _statement():
+    """File and line of the module's own statement that is being run."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>" and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+class Node:
+    """One application of an operator; a variable is a node whose `op` is `None`.
+
+    A symbol graph is made of nodes with `specs`; the tape is made of nodes with
+    `values`.
+    """
+
+    __slots__ = ("op", "name", "inputs", "attrs", "specs", "values", "info",
+                 "__weakref__")
+
+    def __init__(self, op, inputs=(), attrs=None, name="", specs=None, values=None,
+                 info=None):
+        self.op = op
+        self.name = name
+        self.inputs = inputs        # tuple of (node, output index)
+        self.attrs = attrs or {}
+        self.specs = specs          # tuple of Spec, one an output; None while unknown
+        self.values = values        # tuple of ndarray, on the tape only
+        self.info = info            # a variable's user attributes, as in files
+
+    @property
+    def n_outputs(self):
+        """How many values this node gives."""
+        return 1 if self.op is None else self.op.count_outputs(self.attrs)
+
+    def __repr__(self):
+        return f"<Node {self.name or '-'}: {self.op.name if self.op else 'variable'}>"
+
+
+def _level(value):
+    return value.level
+
+
+def highest(inputs, default=None):
+    """The input that interprets an operator; of equal levels the first."""
+    if len(inputs) == 1 and inputs[0] is not None:
+        return inputs[0]
+    return max([v for v in inputs if v is not None], key=_level, default=default)
+
+
+def checked(owner, name, value, kind):
+    """A setting in the one form of its kind.
+
+    Raises:  AttrError saying what was found and what is needed.
+
+    >>> checked("Dropout", "rate", 0.5, rate)
+    0.5
+    """
+    try:
+        return kind(value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        raise _wrong_kind(owner, name, value, kind) from None
+
+
+def _wrong_kind(owner, name, value, kind):
+    return AttrError(f"{owner}: {name}={_short(value)} does not fit; needed: "
+                     f"{_describe_kind(kind)}")
+
+
+def _short(value):
+    text = " ".join(repr(value).split())  # an array's takes several lines
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def described(value):
+    """A value and its type, in one line of an error."""
+    return f"{_short(value)} (a {type(value).__name__})"
+
+
+def _words(kind):
+    """What a kind takes, in words; `python -OO` leaves only its name."""
+    return kind.__doc__ or kind.__name__.replace("_", " ").capitalize()
+
+
+def _describe_kind(kind):
+    return _words(kind)[0].lower() + _words(kind)[1:].rstrip(".")

@@ -1,0 +1,496 @@
+"""Chapter 10. Parameter: an array that a block owns, whose shape may come later.
+
+Takes:   a name, what is known of the shape, an initialiser.
+Gives:   `Parameter`, `Constant`, `ParameterDict`.
+
+What is left out: copies on several devices; a parameter lives on one.
+"""
+
+import re
+
+import numpy as np
+
+from minihybrid.core import initial as initializers
+from minihybrid.core import nd, sym
+from minihybrid.core.array import STATE
+from minihybrid.core.attribute import TYPE_FLAGS
+from minihybrid.core.context import CPU, check_context
+from minihybrid.core.files import FileError
+from minihybrid.core.given import dtype_of
+from minihybrid.core.graph import refine
+from minihybrid.core.mistake import Signed
+from minihybrid.core.nd import NDArray, load, save
+from minihybrid.core.op import (
+    AttrError,
+    HybridError,
+    ShapeError,
+    Spec,
+    described,
+    items,
+    legible,
+)
+from minihybrid.core.placing import aligned, new_array, placed
+from minihybrid.core.switches import is_np_array, is_np_shape
+from minihybrid.core.tracing import is_direct, is_tracing
+from minihybrid.ops.random import STREAM
+
+UNIFORM = initializers.Uniform()
+
+
+class DeferredInitializationError(HybridError):
+    """The parameter will have an array once the first input tells its shape."""
+
+
+def unknown_lengths(shape):
+    """A parameter's shape in which 0 (of layers, in either world) and -1 are -1."""
+    return shape and tuple(-1 if n in (0, None) else int(n) for n in shape)
+
+
+def lengths(name, shape):
+    """A parameter's shape, checked: whole numbers, and -1 where one is unknown."""
+    try:
+        found = unknown_lengths(None if shape is None else tuple(items(shape)))
+    except (TypeError, ValueError):
+        found = (-2,)
+    if found and min(found) < -1:
+        raise AttrError(f"Parameter '{name}': shape={described(shape)} does not fit; "
+                        "needed: whole numbers, of which 0 is unknown")
+    return found
+
+
+class Version:
+    """Counts how often a parameter got another array; plans hold addresses."""
+
+    def __init__(self):
+        self.count = 0
+
+
+VERSION = Version()
+
+
+class Parameter(metaclass=Signed):
+    """An array with a name, a gradient, and an initialiser.
+
+    >>> p = Parameter("weight", shape=(2, 3)); p.initialize(); p.data().shape
+    (2, 3)
+    """
+
+    def __init__(self, name=None, grad_req="write", shape=None, dtype="float32",
+                 lr_mult=1.0, wd_mult=1.0, init=None, allow_deferred_init=False,
+                 differentiable=True, stype="default", grad_stype="default"):
+        shape = (shape,) if isinstance(shape, int) else shape
+        kind = dtype_of(f"Parameter '{name}'", dtype)
+        self.name, self.dtype, self.init = name, kind.type, init
+        initializers.create(init)  # raises now, not when the net is initialised
+        self.lr_mult, self.wd_mult = lr_mult, wd_mult
+        self.allow_deferred_init = allow_deferred_init
+        self._differentiable = differentiable
+        self._spec = Spec(lengths(name, shape), kind)
+        self._array = None
+        self._var = None      # the symbol that stands for it outside of traces
+        self.placed = False   # whether a ParameterDict named it
+        self._waiting = None  # the initialiser to use once the shape is known
+        self._context = None  # where it lives; the usual device, unless told
+        self.grad_req = grad_req
+
+    def __repr__(self):
+        return f"{type(self).__name__} {legible(self.name)} (shape={self.shape}, " \
+               f"dtype={self.dtype.__name__})"
+
+    # -- shape
+    @property
+    def shape(self):
+        """The lengths of the axes; an unknown one is 0, or -1 under np's rules."""
+        shape = self._spec.shape
+        if shape is None or is_np_shape():
+            return shape
+        return tuple(max(n, 0) for n in shape)
+
+    @shape.setter
+    def shape(self, shape):
+        self._spec = refine(
+            self.name, self._spec, Spec(unknown_lengths(shape), None)
+        )
+
+    @property
+    def known(self):
+        """Whether the shape is complete."""
+        return self._spec.known
+
+    @property
+    def grad_req(self):
+        """What backward does with the gradient: write, add or null."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, req):
+        if not isinstance(req, str) or req not in ("write", "add", "null"):
+            raise AttrError(f"Parameter '{self.name}': grad_req={req!r} is unknown; "
+                            "needed: write, add or null")
+        self._grad_req = req if self._differentiable else "null"
+        if self._array is not None:
+            self._attach()
+
+    # -- the array
+    def initialize(self, init=None, ctx=None, default_init=UNIFORM, force_reinit=False):
+        """Make the array, or remember to make it when the shape is known."""
+        context = check_context(ctx)
+        if self._array is not None and not force_reinit:
+            return
+        self._context = context
+        chosen = initializers.create(init or self.init)
+        self._waiting = (
+            chosen or initializers.create(default_init),
+            chosen is not None,
+            STREAM.take(1),
+        )
+        if self.known:
+            self.finish()
+        elif not self.allow_deferred_init:
+            raise ShapeError(f"Parameter '{self.name}' has shape {self.shape}, where 0 "
+                             "is unknown; give the whole shape, or "
+                             "allow_deferred_init=True")
+
+    def finish(self):
+        """Make the array now; the shape is known.
+
+        The random numbers belong to the moment of `initialize`, so they do not depend
+        on the order in which the shapes of a net become known; nor on the device, since
+        the processor draws them all.
+        """
+        init, chosen, key = self._waiting
+        self._context = self._context or check_context(None)
+        array = NDArray(aligned(self._spec.shape, self._spec.dtype))
+        recording, STATE.recording = STATE.recording, False
+        try:
+            with STREAM.branch(key), CPU:
+                init.init_array(self.name, array, chosen)
+        finally:
+            STATE.recording = recording
+        self._replace(array.as_in_context(self._context))
+        self._waiting = None  # last: at any moment, one of both is there
+
+    def _replace(self, array):
+        self._array = array
+        VERSION.count += 1
+        self._attach()
+
+    def _attach(self):
+        self._array.attach_grad(self._grad_req)
+
+    def data(self, ctx=None):
+        """The array; an np.ndarray after `npx.set_np()`.
+
+        While a `forward` without F is traced, the symbol that stands for it.
+
+        Raises:  DeferredInitializationError before the shape is known, HybridError
+                 before `initialize`, and for a `ctx` on which it does not live.
+        """
+        if is_direct():
+            return in_world(self.var())
+        if ctx is not None:
+            self._check_place(check_context(ctx))
+        if self._array is not None:
+            return in_world(self._array)
+        if self._waiting:
+            raise DeferredInitializationError(
+                f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, "
+                "so it has no numbers yet; call the net once with data, or give the "
+                "layer its number of inputs (in_units)")
+        raise HybridError(f"Parameter '{self.name}' has not been initialized; call "
+                          "net.initialize() first")
+
+    def _check_place(self, context):
+        here = self.list_ctx()[0]
+        if here != context:
+            raise HybridError(f"Parameter '{self.name}' lives on {here}, not on "
+                              f"{context}; move the input by x.as_in_context({here}) "
+                              f"or the net by net.reset_ctx({context})")
+
+    def list_data(self):
+        """The array, in a list: one device."""
+        return [self.data()]
+
+    def list_ctx(self):
+        """The devices that hold the array."""
+        if self._array is None and not self._waiting:
+            self.data()
+        return [self._context]
+
+    def grad(self, ctx=None):
+        """The gradient's buffer.
+
+        Raises:  HybridError if `grad_req` is null.
+        """
+        if self.data(ctx).grad is None:
+            raise HybridError(f"Parameter '{self.name}' has no gradient, because its "
+                              "grad_req is 'null'")
+        return in_world(self._array.grad)
+
+    def list_grad(self):
+        """The gradient's buffer, in a list."""
+        return [self.grad()]
+
+    @property
+    def _grad(self):
+        """The gradient's buffer in a list, or `None` where there is none."""
+        return None if self._array is None or self._grad_req == "null" \
+            else self.list_grad()
+
+    def zero_grad(self):
+        """Set the gradient to 0."""
+        if self._array is not None and self._grad_req != "null":
+            self._array.grad[...] = 0
+
+    def set_data(self, data):
+        """Overwrite the numbers."""
+        data = data if isinstance(data, NDArray) else nd.array(data, dtype=self.dtype)
+        self.shape = data.shape
+        if self._array is None:
+            if self._waiting is None:
+                self._waiting = (UNIFORM, False, STREAM.take(1))
+            self.finish()
+        with_recording, STATE.recording = STATE.recording, False
+        try:
+            self._array[:] = data
+        finally:
+            STATE.recording = with_recording
+
+    def reset_ctx(self, ctx):
+        """Move to a device; the gradient is 0 there."""
+        self._context = check_context(ctx)
+        if self._array is not None and self._array.context != self._context:
+            self._replace(NDArray(placed(self._array.data, self._context)))
+
+    def cast(self, dtype):
+        """Change the dtype of the numbers and the gradient."""
+        kind, old = dtype_of(f"Parameter '{self.name}'", dtype), self._array
+        self.dtype, self._spec = kind.type, Spec(self._spec.shape, kind)
+        if old is not None:
+            array = NDArray(new_array(old.shape, dtype, old.context))
+            array.data[...] = old.data
+            self._replace(array)
+
+    def var(self):
+        """The symbol that stands for this parameter; one a trace, one outside."""
+        if is_tracing():
+            return self._new_var()
+        if self._var is None or self._var.spec != self._spec:
+            self._var = self._new_var()
+        return self._var
+
+    def _new_var(self):
+        return sym.parameter(self.name, self._spec, {
+            "__dtype__": str(TYPE_FLAGS.get(self._spec.dtype.name, 0)),
+            "__shape__": str(self.shape), "__lr_mult__": str(self.lr_mult),
+            "__wd_mult__": str(self.wd_mult), "__storage_type__": "0"})
+
+
+def in_world(value):
+    """The array or symbol as programs see it: np's after `npx.set_np()`."""
+    return value.as_np_ndarray() if is_np_array() else value
+
+
+class Constant(Parameter):
+    """A parameter that is not trained."""
+
+    def __init__(self, name, value):
+        value = value if isinstance(value, NDArray) else nd.array(value)
+        self.value = value
+
+        class Given(initializers.Initializer):
+            def _init_weight(self, name, array):
+                array[:] = value
+
+        super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype,
+                         init=Given())
+
+
+class ParameterDict:
+    """Parameters by name; names begin with the dict's prefix."""
+
+    def __init__(self, prefix="", shared=None):
+        self._prefix, self._shared, self._params = prefix, shared, {}
+
+    def __repr__(self):
+        lines = "\n".join(f"  {p}" for p in self.values())
+        return f"{legible(self._prefix)} (\n{lines}\n)"
+
+    prefix = property(lambda self: self._prefix, doc="What every name begins with.")
+
+    def __getitem__(self, key):
+        if key not in self._params:
+            raise KeyError(legible(f"there is no parameter '{key}'; there are "
+                                 f"{', '.join(self._params) or 'none'}", 2000))
+        return self._params[key]
+
+    def __iter__(self):
+        return iter(self._params)
+
+    def __len__(self):
+        return len(self._params)
+
+    def __contains__(self, key):
+        return key in self._params
+
+    def keys(self):
+        """The names."""
+        return self._params.keys()
+
+    def values(self):
+        """The parameters."""
+        return self._params.values()
+
+    def items(self):
+        """(name, parameter) pairs."""
+        return self._params.items()
+
+    def get(self, name, **kwargs):
+        """The parameter `prefix + name`; made with these arguments if it is new."""
+        name = self._prefix + name
+        found = self._params.get(name)
+        if found is None and self._shared is not None and name in self._shared:
+            found = self._params[name] = self._shared[name]
+        if found is None:
+            found = self._params[name] = Parameter(name, **kwargs)
+            found.placed = True
+        elif kwargs.get("shape") is not None:
+            shape = kwargs["shape"]
+            found.shape = (shape,) if isinstance(shape, int) else shape
+        return found
+
+    def get_constant(self, name, value=None):
+        """The constant `prefix + name`; `value` is needed when it is new."""
+        name = self._prefix + name
+        if name not in self._params:
+            if value is None:
+                raise AttrError(f"get_constant: '{name}' is new, so it needs a value")
+            self._params[name] = Constant(name, value)
+            self._params[name].placed = True
+        return self._params[name]
+
+    def update(self, other):
+        """Take over another dict's parameters."""
+        for name, param in other.items():
+            if self._params.get(name, param) is not param:
+                raise AttrError(f"two different parameters are called '{name}'")
+            self._params[name] = param
+
+    def place(self, name, param):
+        """Take in a parameter that was made without a dict.
+
+        One that is in no dict yet gets this dict's prefix before its name, as
+        `get(name)` would have named it.
+        """
+        if any(p is param for p in self.values()):
+            return
+        if not param.placed:
+            param.name, param.placed = self._prefix + name, True
+        self.update({param.name: param})
+
+    def drop(self, param):
+        """Let go of a parameter that another one has replaced."""
+        self._params = {n: p for n, p in self.items() if p is not param}
+
+    def select(self, pattern):
+        """The parameters whose names match a regular expression."""
+        found = ParameterDict(self._prefix, self._shared)
+        found._params = {n: p for n, p in self.items() if re.match(pattern, n)}
+        return found
+
+    def initialize(self, init=UNIFORM, ctx=None, verbose=False, force_reinit=False):
+        """Initialise every parameter that has no initialiser of its own with `init`."""
+        for param in self.values():
+            param.initialize(None, ctx, init or UNIFORM, force_reinit)
+
+    def zero_grad(self):
+        """Set all gradients to 0."""
+        for param in self.values():
+            param.zero_grad()
+
+    def reset_ctx(self, ctx):
+        """Move all parameters to a device."""
+        for param in self.values():
+            param.reset_ctx(ctx)
+
+    def list_ctx(self):
+        """The devices that hold the parameters."""
+        return list(dict.fromkeys(c for p in self.values() for c in p.list_ctx()))
+
+    def setattr(self, name, value):
+        """Set an attribute of every parameter, for example grad_req."""
+        for param in self.values():
+            setattr(param, name, value)
+
+    def save(self, filename, strip_prefix=""):
+        """Write all arrays to a file, under their names without `strip_prefix`."""
+        wrong = [n for n in self if not n.startswith(strip_prefix)]
+        if wrong:
+            raise AttrError(f"save: '{wrong[0]}' does not begin with '{strip_prefix}'")
+        save(filename, {n[len(strip_prefix):]: p.data() for n, p in self.items()})
+
+    def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
+             restore_prefix="", cast_dtype=False, dtype_source="current"):
+        """Read all arrays from a file; `ctx` also moves the parameters there."""
+        fill(
+            dict(self.items()),
+            _named(filename, restore_prefix),
+            filename,
+            allow_missing,
+            ignore_extra,
+            cast_dtype,
+            dtype_source,
+            ctx,
+        )
+
+
+def _named(filename, prefix=""):
+    """The arrays of a file by name, without `arg:` and `aux:`."""
+    found = load(filename)
+    if found == []:  # a net without parameters has a file without names
+        return {}
+    if not isinstance(found, dict):
+        raise FileError(f"'{filename}' holds arrays without names; parameters need "
+                        "names")
+    return {prefix + re.sub("^(arg|aux):", "", n): a for n, a in found.items()}
+
+
+def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False,
+         dtype_source="current", ctx=None):
+    """Set parameters to arrays of the same names; on `ctx`, if it is given.
+
+    cast_dtype: go on where dtypes differ; `dtype_source` says whose is kept then: the
+             parameter's ("current") or the file's ("saved").
+    Raises:  FileError for missing and superfluous names, ShapeError for other shapes.
+    """
+    if dtype_source not in ("current", "saved"):
+        raise AttrError(f"load: dtype_source={dtype_source!r:.60} is unknown; needed: "
+                        "'current' or 'saved'")
+    missing, extra = params.keys() - arrays.keys(), arrays.keys() - params.keys()
+    if missing and not allow_missing:
+        raise FileError(f"'{filename}' has no {_some(missing)}; it has "
+                        f"{_some(arrays)}; allow_missing=True goes on without")
+    if extra and not ignore_extra:
+        raise FileError(f"'{filename}' has {_some(extra)}, which the net has not; the "
+                        f"net has {_some(params)}; ignore_extra=True goes on without")
+    for name in params.keys() & arrays.keys():
+        param, array = params[name], arrays[name]
+        if np.dtype(array.dtype) != np.dtype(param.dtype):
+            if not cast_dtype:
+                raise FileError(f"'{filename}': '{name}' is {np.dtype(array.dtype)}, "
+                                f"but the net has {np.dtype(param.dtype)}; "
+                                "cast_dtype=True converts")
+            if dtype_source == "saved":
+                param.cast(array.dtype)
+        if ctx is not None:
+            param.reset_ctx(ctx)
+        try:
+            param.set_data(array)
+        except ShapeError as error:
+            raise ShapeError(f"'{filename}': {error}") from None
+
+
+def _some(names):
+    names = sorted(names)
+    some = ", ".join(f"'{n:.60}'" for n in names[:5])
+    return some + (", ..." if len(names) > 5 else "")

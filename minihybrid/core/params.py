@@ -1,0 +1,193 @@
+"""Chapter 14. Arrays as bytes, in MXNet's format.
+
+Takes:   NumPy arrays and their names, or files.
+Gives:   `pack_arrays`, `unpack_arrays`; `write_arrays`, `read_arrays` for files.
+
+Arrays of all four versions of the format are read, sparse ones as dense ones; version 2
+is written, or 3 where only np's rules know the shapes. Sizes are checked before memory
+is taken.
+Source:  MXNet's NDArray::Load and its LegacyLoad, of versions 0.8 to 1.9.
+What is left out: writing sparse arrays; bfloat16, which is read as float32.
+"""
+
+import math
+import struct
+
+import numpy as np
+
+from minihybrid.core import hooks
+from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
+from minihybrid.core.files import FileError, read_whole, write_whole
+from minihybrid.core.op import DEEPEST, LARGEST
+from minihybrid.core.switches import is_np_shape
+
+LIST_MAGIC = 0x112
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+BOOL, BFLOAT16 = 7, 12
+# Numbers of dtypes in files; MXNet 1.9 itself has none of 8 to 11, later ones do.
+READABLE = {**DTYPES, 8: "int16", 9: "uint16", 10: "uint32", 11: "uint64",
+            BFLOAT16: "uint16"}
+DENSE, ROW_SPARSE, CSR = 0, 1, 2
+CUT_OFF = "the file is cut off or is no parameter file"
+# Bytes that sparse arrays may become as dense ones, however small their file is.
+SPARSE_BYTES = 1 << 26
+MAX_ARRAYS = 1 << 16
+
+
+def pack_arrays(arrays, names=()):
+    """Arrays and their names as bytes in MXNet's list format."""
+    parts = [struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))]
+    # To MXNet no axes, or a length of 0, mean "unknown", unless the mark is np's.
+    np_shapes = is_np_shape() or not all(a.shape and a.size for a in arrays)
+    for array in arrays:
+        data = np.asarray(array, order="C")
+        if data.dtype.name not in TYPE_FLAGS:
+            raise FileError(f"save: dtype {data.dtype} has no place in the file "
+                            f"format; there are {', '.join(TYPE_FLAGS)}")
+        parts += [struct.pack("<IiI", V3 if np_shapes else V2, DENSE, data.ndim),
+                  struct.pack(f"<{data.ndim}q", *data.shape),
+                  struct.pack("<iii", 1, 0, TYPE_FLAGS[data.dtype.name]),
+                  data.tobytes()]
+    parts.append(struct.pack("<Q", len(names)))
+    for name in names:
+        raw = name.encode()
+        parts += [struct.pack("<Q", len(raw)), raw]
+    return b"".join(parts)
+
+
+class Reader:
+    """Reads numbers off bytes, and says where, when they end too early."""
+
+    def __init__(self, data, source):
+        self.data, self.source, self.at = memoryview(data), source, 0
+        self.sparse_left = max(SPARSE_BYTES, 4 * len(data))
+
+    @property
+    def left(self):
+        """How many bytes are still to be read."""
+        return len(self.data) - self.at
+
+    def fail(self, what):
+        """Raise a FileError at the present byte."""
+        raise FileError(f"{self.source}, byte {self.at}: {what}")
+
+    def take(self, nbytes, what):
+        """The next bytes."""
+        if nbytes > self.left:
+            self.fail(f"{what} needs {nbytes} bytes, but {self.left} are left; "
+                      f"{CUT_OFF}")
+        self.at += nbytes
+        return self.data[self.at - nbytes:self.at]
+
+    def number(self, form, what):
+        """The next number, in a form of the struct module."""
+        return struct.unpack("<" + form, self.take(struct.calcsize(form), what))[0]
+
+    def count(self, what, nbytes):
+        """The next number of things that take `nbytes` bytes each, or more."""
+        found = self.number("Q", f"the number of {what}")
+        if found > self.left // nbytes:
+            self.fail(f"{found} {what} need {found * nbytes} bytes or more, but "
+                      f"{self.left} are left; {CUT_OFF}")
+        return found
+
+    def shape(self, form="q", ndim=None):
+        """The next shape: the number of axes, unless it is known, and the lengths."""
+        ndim = self.number("i", "the number of axes") if ndim is None else ndim
+        if not 0 <= ndim <= DEEPEST:
+            self.fail(f"an array of {ndim} axes; at most {DEEPEST} are allowed")
+        shape = tuple(self.number(form, "an axis") for _ in range(ndim))
+        if any(n < 0 for n in shape):
+            self.fail(f"shape {shape} has a negative length")
+        if math.prod(n for n in shape if n) > LARGEST // 8:  # NumPy counts bytes so
+            self.fail(f"shape {shape} is larger than any memory")
+        return shape
+
+    def dtype(self):
+        """The next number of a dtype."""
+        flag = self.number("i", "the dtype")
+        if flag not in READABLE:
+            self.fail(f"dtype number {flag} is unknown; there are 0 to "
+                      f"{max(READABLE)}")
+        return flag
+
+    def values(self, shape, flag):
+        """The next numbers, as an array."""
+        dtype = np.dtype(READABLE[flag])
+        raw = self.take(math.prod(shape) * dtype.itemsize, f"an array of shape {shape}")
+        found = np.frombuffer(raw, dtype).reshape(shape)
+        if flag == BFLOAT16:  # the upper half of a float32
+            return (found.astype(np.uint32) << 16).view(np.float32)
+        return found.view(np.uint8) != 0 if flag == BOOL else found
+
+
+def unpack_arrays(data, source):
+    """(arrays, names) of bytes in MXNet's list format; names may be empty.
+
+    Raises:  FileError with the byte offset, before any memory is taken for a bad size.
+    """
+    reader = Reader(data, source)
+    magic = reader.number("Q", "the file's mark")
+    if magic != LIST_MAGIC:
+        reader.at = 0
+        reader.fail(f"the file's mark is {magic:#x}, but {LIST_MAGIC:#x} is needed; "
+                    "this is no parameter file")
+    reader.number("Q", "a reserved number")
+    count = reader.count("arrays", 4)
+    if count > MAX_ARRAYS:
+        reader.fail(f"{count} arrays in one file; at most {MAX_ARRAYS} are allowed")
+    arrays = [_unpack_array(reader) for _ in range(count)]
+    n_names = reader.count("names", 8)
+    if n_names not in (0, count):
+        reader.fail(f"{n_names} names for {count} arrays")
+    names = []
+    for _ in range(n_names):
+        raw = bytes(reader.take(reader.number("Q", "a name's length"), "a name"))
+        try:
+            names.append(raw.decode())
+        except UnicodeDecodeError:
+            reader.fail(f"the name {raw[:40]!r} is not UTF-8 text")
+    if len(set(names)) != len(names):
+        reader.fail("two arrays have one name")
+    if reader.left:
+        reader.fail(f"{reader.left} bytes are left over")
+    return arrays, names
+
+
+def _unpack_array(reader):
+    """One array; where its shape stands depends on the version, which comes first."""
+    magic = reader.number("I", "an array's mark")
+    kind = DENSE
+    if magic in (V2, V3):
+        kind = reader.number("i", "the storage type")
+        if kind not in (DENSE, ROW_SPARSE, CSR):
+            reader.fail(f"storage type {kind} is unknown; needed: 0 (dense), 1 "
+                        "(row_sparse) or 2 (csr)")
+        stored = reader.shape() if kind != DENSE else None
+        shape = reader.shape()
+    elif magic == V1:
+        shape = reader.shape()
+    elif magic <= DEEPEST:  # version 0 has no mark: this is the number of axes
+        shape = reader.shape("I", magic)
+    else:
+        reader.fail(f"the array's mark is {magic:#x}; needed: "
+                    f"{', '.join(map(hex, (V1, V2, V3)))}, or a number of axes")
+    if not shape and (magic != V3 or kind != DENSE):
+        reader.fail("an array without a shape has no numbers; it was saved before it "
+                    "was initialized")
+    reader.number("i", "the device")  # whichever it was: arrays are read into memory
+    reader.number("i", "the device's number")
+    flag = reader.dtype()
+    if kind == DENSE:
+        return reader.values(shape, flag)
+    return hooks.unpack_sparse(reader, kind, stored, shape, flag)
+
+
+def write_arrays(fname, arrays, names=()):
+    """Write arrays, with names or without, to a file."""
+    write_whole(fname, pack_arrays(arrays, names))
+
+
+def read_arrays(fname):
+    """(arrays, names) in a file; names may be empty."""
+    return unpack_arrays(read_whole(fname), fname)

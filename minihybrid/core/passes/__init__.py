@@ -1,0 +1,34 @@
+"""Chapter 11. The passes that every target needs: each gives a better graph.
+
+Takes:   a traced graph.
+Gives:   `optimise`, which runs passes in order, checks the graph after each, and keeps
+         every stage to be looked at; `PASSES`: fold, cse, dce.
+"""
+
+from minihybrid.core.graph import GraphError
+from minihybrid.core.op import ShapeError
+from minihybrid.core.passes.cse import cse
+from minihybrid.core.passes.dce import dce
+from minihybrid.core.passes.expand import expand
+from minihybrid.core.passes.fold import fold
+from minihybrid.core.passes.memory import plan_memory
+
+__all__ = ["PASSES", "cse", "dce", "expand", "fold", "optimise", "plan_memory"]
+
+PASSES = (fold, cse, dce)
+
+
+def optimise(graph, passes=PASSES):
+    """Run passes in order: [(name, graph)], one entry a pass, each graph checked.
+
+    Raises:  GraphError naming the pass that broke the graph.
+    """
+    stages = []
+    for run in passes:
+        try:
+            graph = run(graph).check(run.__name__)
+        except (KeyError, IndexError, AttributeError, ShapeError) as error:
+            raise GraphError(f"the pass {run.__name__} failed: "
+                             f"{type(error).__name__}: {error}") from error
+        stages.append((run.__name__, graph))
+    return stages

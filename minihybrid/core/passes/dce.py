@@ -1,0 +1,13 @@
+"""Chapter 11. dce: what nobody reads is not computed.
+
+Takes:   a graph.
+Gives:   the nodes that its outputs need, in the same order.
+"""
+
+from minihybrid.core.graph import topological
+
+
+def dce(graph):
+    """Drop dead code: nodes from which no output can be reached."""
+    alive = set(topological(graph.heads))
+    return graph.rebuilt([n for n in graph.nodes if n in alive], graph.heads)

@@ -1,0 +1,160 @@
+"""Chapter 11. gradient: from a graph to two, one forwards and one backwards.
+
+Takes:   an expanded graph, and the inputs whose gradients are wanted.
+Gives:   the forward graph with what must be kept, and the backward graph that reads it.
+
+The gradient is built by `backprop.gradient`, the same walk that reads the tape.
+What is left out: computing a value again instead of keeping it.
+"""
+
+from minihybrid.core.backprop import gradient
+from minihybrid.core.graph import Graph, apply, topological
+from minihybrid.core.name import NameManager
+from minihybrid.core.op import Node
+from minihybrid.core.passes.cse import cse
+from minihybrid.core.passes.dce import dce
+from minihybrid.core.passes.fold import fold
+from minihybrid.core.sym import Symbol, var
+from minihybrid.core.tracing import Trace, tracing
+from minihybrid.ops.elementwise import nothing_like
+
+
+def seed_names(graph):
+    """A name for the incoming gradient of each output, that no variable has yet.
+
+    The gradient of a gradient has both: `head_grad0` and `grad_of_head_grad0`.
+    """
+    taken, prefix = {n.name for n in graph.variables}, "head_grad"
+    while any(name.startswith(prefix) for name in taken):
+        prefix = f"grad_of_{prefix}"
+    return [f"{prefix}{i}" for i in range(len(graph.outputs))]
+
+
+def _gradients(graph, wanted, present=None):
+    """(all nodes, name -> where its gradient is): those of `wanted` that get one.
+
+    present:  the numbers of the outputs whose gradients come in; all unless given. One
+              that does not come in is not a gradient of zeros: it reaches nothing, no
+              infinity that would make it NaN, and no loss, whose gradient is its own.
+    """
+    names = {n.name: n for n in graph.variables}
+    chosen = range(len(graph.outputs)) if present is None else present
+    dtypes = [n.specs[j].dtype for n, j in graph.outputs]
+    chosen = [i for i in chosen if dtypes[i].kind != "b"]  # bools have no gradient
+    with tracing(Trace(lower=True)) as trace, NameManager():
+        trace.nodes += graph.nodes
+        trace.known.update(graph.nodes)
+        seeds, heads = seed_names(graph), [graph.outputs[i] for i in chosen]
+        seeds = [var(seeds[i], spec=n.specs[j])
+                 for i, (n, j) in zip(chosen, heads, strict=True)]
+        refs = {name: (names[name], 0) for name in wanted}
+        grads = gradient(heads, seeds, refs.values(), lambda ref: Symbol([ref]))
+    return trace.nodes, {name: grads[ref].refs[0] for name, ref in refs.items()
+                         if ref in grads}
+
+
+def joint_graph(graph, wanted):
+    """One graph whose heads are the graph's own, then the gradients of `wanted`.
+
+    The incoming gradients are new variables, named by `seed_names`; a state's new value
+    has none. What gets no gradient has zeros.
+    """
+    nodes, found = _gradients(graph, wanted)
+    names = {n.name: n for n in graph.variables}
+    for name in wanted:
+        if name not in found:
+            nodes.append(apply(*nothing_like((names[name], 0)), f"no_{name}"))
+            found[name] = nodes[-1], 0
+    return Graph(nodes, [*graph.heads, *(found[name] for name in wanted)],
+                 graph.n_streams)
+
+
+def gradient_of(graph, wanted, present, kept):
+    """(graph, names): the gradients of some outputs, of those wanted that get one.
+
+    present:  the numbers of the outputs whose gradients come in.
+    kept:     the numbers of outputs whose values are given, too, as `kept0`, ...; what
+              else is needed is computed again.
+    """
+    nodes, found = _gradients(graph, wanted, present)
+    given = {}
+    for i in kept:
+        ref = graph.outputs[i]
+        if ref[0].op is not None and ref not in given:
+            given[ref] = Node(None, name=f"kept{i}", specs=(ref[0].specs[ref[1]],))
+    again = [*given.values()]
+    mapped = {ref: (node, 0) for ref, node in given.items()}
+    for node in nodes:
+        inputs = tuple(mapped.get(ref, ref) for ref in node.inputs)
+        now = node if inputs == node.inputs else \
+            Node(node.op, inputs, node.attrs, node.name, node.specs)
+        again.append(now)
+        for i in range(node.n_outputs if now is not node else 0):
+            mapped.setdefault((node, i), (now, i))
+    heads = [mapped.get(ref, ref) for ref in found.values()]
+    return cse(fold(dce(Graph(again, heads)), walls=True)), list(found)
+
+
+def differentiate(graph, wanted):
+    """(forward, backward): two graphs that together give values and gradients.
+
+    forward:  the graph, with the kept values after its outputs.
+    backward: variables are the head gradients, the graph's own variables, and `kept0`,
+              `kept1`, ..., the outputs of `forward` by number; outputs are the
+              gradients of `wanted`.
+    """
+    return split(graph, joint_graph(graph, wanted))
+
+
+def forward_backward(graph, wanted):
+    """(forward, backward, names) like `differentiate`, for those that get a gradient.
+    """
+    nodes, found = _gradients(graph, wanted)
+    joint = Graph(nodes, [*graph.heads, *found.values()], graph.n_streams)
+    return *split(graph, joint), list(found)
+
+
+def split(graph, joint):
+    """(forward, backward) of a graph and of its joint graph."""
+    n_heads = len(graph.heads)
+    joint = cse(fold(joint, walls=True))
+    heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
+    forward_nodes = set(topological(heads)) | set(graph.variables)
+    n_outputs, kept, inside = len(graph.outputs), {}, {}
+    outputs, states, backward = list(heads[:n_outputs]), heads[n_outputs:], []
+    place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # the first one's
+
+    def source(ref):
+        """What stands for a forward value in the backward graph."""
+        node, i = ref
+        if node not in forward_nodes or node.op is None:
+            return inside.get(ref, ref)
+        if node.op.view and not node.op.wall:  # costs nothing: made again
+            if ref not in inside:
+                base = source(node.inputs[0])
+                again = Node(node.op, (base,), node.attrs, node.name, node.specs)
+                backward.append(again)
+                inside[ref] = (again, 0)
+            return inside[ref]
+        if ref not in kept:
+            if ref not in place:
+                place[ref] = len(outputs)
+                outputs.append(ref)
+            kept[ref] = Node(None, name=f"kept{place[ref]}", specs=(node.specs[i],))
+            backward.append(kept[ref])
+        return kept[ref], 0
+
+    needed = set(topological(grads))
+    for node in joint.nodes:
+        if node not in needed or node in forward_nodes and node.op is not None:
+            continue
+        inputs = tuple(source(ref) for ref in node.inputs)
+        now = node if inputs == node.inputs else \
+            Node(node.op, inputs, node.attrs, node.name, node.specs)
+        backward.append(now)
+        if now is not node:
+            inside.update(((node, i), (now, i)) for i in range(node.n_outputs))
+    outs = [source(ref) for ref in grads]
+    forward = graph.rebuilt([n for n in joint.nodes if n in forward_nodes],
+                            [*outputs, *states])
+    return forward.check("gradient"), Graph(backward, outs).check("gradient")

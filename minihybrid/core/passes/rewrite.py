@@ -1,0 +1,59 @@
+"""Chapter 11. The loop that every rewriting pass shares.
+
+Takes:   a graph and a rule for one node.
+Gives:   the new graph; the old one is untouched, and unchanged nodes are shared.
+"""
+
+from minihybrid.core.graph import GraphError
+from minihybrid.core.op import Node, described
+
+
+def rewrite(graph, rule):
+    """Build a graph anew, node by node.
+
+    rule:    (node, new inputs, emit) -> references that take the place of the node's
+             outputs, or `None` to keep the node. `emit(node)` puts a new node before
+             it; `emit(node, old)` says that it stands for an older one, too.
+    Raises:  GraphError if the rule gives anything else.
+    """
+    mapped, nodes, emitted, origins = {}, [], set(), {}
+
+    def emit(node, *replaced):
+        if not isinstance(node, Node):
+            raise GraphError(f"rewrite: emit({described(node)}) is no node; make one "
+                             "with apply(op, inputs, attrs)")
+        nodes.append(node)
+        emitted.add(node)
+        origins[node] = set().union(*map(graph.origin, replaced))
+        return node
+
+    for node in graph.nodes:
+        inputs, first = tuple(mapped[ref] for ref in node.inputs), len(nodes)
+        refs = rule(node, inputs, emit)
+        if refs is None:
+            if inputs != node.inputs:
+                node_now = Node(node.op, inputs, node.attrs, node.name, node.specs)
+            else:
+                node_now = node
+            emit(node_now)
+            refs = [(node_now, i) for i in range(node.n_outputs)]
+        else:
+            check_places(node, refs, emitted)
+        for new in (*nodes[first:], *(n for n, _ in refs)):
+            origins[new] |= graph.origin(node)
+        for i, ref in enumerate(refs):
+            mapped[node, i] = ref
+    return graph.rebuilt(nodes, [mapped[ref] for ref in graph.heads], origins)
+
+
+def check_places(node, refs, emitted):
+    """Refuse what cannot take the place of a node's outputs."""
+    fits = isinstance(refs, (list, tuple)) and len(refs) == node.n_outputs and all(
+        isinstance(ref, tuple) and len(ref) == 2 and ref[0] in emitted
+        and ref[1] in range(ref[0].n_outputs) for ref in refs)
+    if not fits:
+        n = node.n_outputs
+        raise GraphError(f"rewrite: in place of {node!r} the rule gave "
+                         f"{described(refs)}, but a list of {n} (node, output index) "
+                         "of nodes that were emitted is needed, one for each output; "
+                         "None keeps the node")

@@ -1,0 +1,585 @@
+"""Chapter 09. Symbol: the same operators write a graph down instead of computing.
+
+Takes:   names of inputs, and the Python code that would compute on arrays.
+Gives:   `var`, `Group`, every operator, shape inference, and `trace`, which runs a
+         Python function once on placeholders and keeps what it did.
+
+What is left out: Python's own branches and loops over values; they happen while tracing
+and leave no trace.
+"""
+
+import numpy as onp  # `sym.np` is our own
+
+from minihybrid.core import hooks
+from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, shown, written
+from minihybrid.core.files import read_whole, write_whole
+from minihybrid.core.graph import Graph, auxiliary, infer, shown_attrs, topological
+from minihybrid.core.name import NameManager, hint
+from minihybrid.core.nested import parts_of, rebuilt
+from minihybrid.core.op import (
+    OPS,
+    UNKNOWN,
+    AttrError,
+    Node,
+    PlaceError,
+    Spec,
+    legible,
+)
+from minihybrid.core.serial import refs_of_json, tojson
+from minihybrid.core.switches import is_np_shape, shown_shape, told_shape
+from minihybrid.core.tracing import (
+    CURRENT,
+    Trace,
+    TraceError,
+    is_direct,
+    tracing,
+    user_line,
+)
+from minihybrid.ops.distributions import Random
+from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
+
+
+def trace(function, inputs, training=False):
+    """Run a function once on placeholders and keep the graph of what it did.
+
+    inputs:  name -> Spec, the placeholders that `function` is called with, in order.
+    Returns: (graph, the function's result with symbols in it).
+    Raises:  TraceError or ShapeError, from the line of the user's code at fault.
+    """
+    with tracing(Trace(training=training)) as current, NameManager():
+        result = opened(function(*(var(n, spec=spec) for n, spec in inputs.items())))
+        heads = [ref for s in symbols_in(result) for ref in s.refs]
+    if not heads:
+        raise _no_symbols(result)
+    return Graph(current.nodes, heads, places=current.places), result
+
+
+def opened(result):
+    """The result with a tuple in place of each symbol of several outputs."""
+    if isinstance(result, Symbol):
+        return result if len(result.refs) == 1 else \
+            tuple(type(result)([ref]) for ref in result.refs)
+    parts = parts_of(result)
+    return result if parts is None else rebuilt(result, map(opened, parts))
+
+
+def symbols_in(result):
+    """The symbols of a nested result, in order; `None` may stand between them."""
+    if isinstance(result, Symbol):
+        return [result]
+    parts = [] if result is None else parts_of(result)
+    if parts is not None:
+        return [s for part in parts for s in symbols_in(part)]
+    raise _no_symbols(result)
+
+
+def _no_symbols(result):
+    return TraceError(f"a traced function returned {result!r} (a "
+                      f"{type(result).__name__}); it must return what its operators "
+                      "gave; also lists, tuples and dicts of that, and None between")
+
+
+def replay(refs, values):
+    """Apply the operators behind `refs` again, to other values (symbols or arrays).
+
+    values:  variable node -> the value that takes its place.
+    """
+    done = {}
+    for node in topological(refs):
+        if node in values:
+            done[node] = (values[node],)
+        elif node.op is None:
+            raise AttrError(f"no value is given for the variable '{node.name}'")
+        else:
+            ins = [done[n][i] for n, i in node.inputs]
+            reader = max(ins or values.values(), key=lambda v: v.level, default=Symbol)
+            with AttrScope(**(node.info or {})):
+                out = reader.interpret(node.op, ins, node.attrs, node.name)
+            done[node] = tuple(out) if node.n_outputs > 1 else (out,)
+    return [done[n][i] for n, i in refs]
+
+
+# -- the symbol ------------------------------------------------------------------------
+def _refuse(what, why, instead):
+    def method(self, *_, **__):
+        raise TraceError(f"{what} on the Symbol '{self._label}'{user_line()}: {why}; "
+                         f"{instead}")
+    return method
+
+
+NOT_YET = "a symbol stands for numbers that are not there yet"
+IMPERATIVE = "or leave this block imperative, without hybridize()"
+
+
+def _no_number(what):
+    return _refuse(what, NOT_YET,
+                   f"return x from the block and convert the result, {IMPERATIVE}")
+
+
+def _no_numpy(what):
+    return _refuse(what, NOT_YET, f"use F's operators instead of NumPy's, {IMPERATIVE}")
+
+
+def _no_shape(what):
+    return _refuse(
+        what, f"{NOT_YET}, and the graph must do for other shapes, too",
+        "use the codes of reshape (0 keeps an axis, -1 infers one) or operators that "
+        "take the shape from an array, such as F.zeros_like and F.broadcast_like, "
+        f"{IMPERATIVE}")
+
+
+class Symbol(Value):
+    """A placeholder for one or more outputs of a graph.
+
+    >>> x = var("data"); (x + 1).list_arguments()
+    ['data']
+    """
+
+    __slots__ = ("refs",)
+    level = 1
+
+    def __init__(self, refs):
+        self.refs = tuple(refs)
+
+    @staticmethod
+    def interpret(op, inputs, attrs, name=None):
+        """Write the application down; missing inputs become variables."""
+        current = CURRENT.trace
+        for i, value in enumerate(inputs):
+            if value is not None and value.level == 0:
+                raise TraceError(
+                    f"{op.name}: its input '{op.input_names(attrs, len(inputs))[i]}' "
+                    f"is an NDArray, but others are symbols{user_line()}; hand arrays "
+                    "to a hybrid block as parameters or constants "
+                    "(params.get_constant)")
+        if current and current.lower and op.eager is None:
+            specs = [v.spec for v in inputs]
+            mode = {"training": current.training} if op.modal else {}
+            return as_symbol(op.expand(specs, *inputs, **attrs, **mode))
+        name = NameManager.current().get(name, hint(op))
+        if any(v is None for v in inputs):
+            names = op.input_names(attrs)
+            inputs = [v if v is not None else var(f"{name}_{n}")
+                      for v, n in zip(inputs, names, strict=True)]
+        if op.variadic:
+            refs = tuple(ref for v in inputs for ref in v.refs)
+        else:
+            refs = tuple(v.one_ref(op) for v in inputs)
+        if current and op.random:
+            attrs = {**attrs, "stream": current.n_streams}
+            current.n_streams += 1
+        node = Node(op, refs, attrs, name, info=AttrScope.current().attrs or None)
+        if current:
+            current.add(node)
+        return Symbol((node, i) for i in range(node.n_outputs))
+
+    def one_ref(self, op):
+        """The single output that this symbol must have to be an input."""
+        if len(self.refs) != 1:
+            raise TraceError(f"{op.name}: an input is a group of {len(self.refs)} "
+                             f"symbols{user_line()}; choose one, as in s[0]")
+        return self.refs[0]
+
+    @property
+    def spec(self):
+        """What the trace knows of shape and dtype."""
+        node, i = self.refs[0]
+        return node.specs[i] if node.specs else UNKNOWN
+
+    def lines_up(self, other):
+        """Whether elementwise fits: in a trace, shapes decide; else it is assumed."""
+        if not (CURRENT.trace and getattr(other, "refs", None)):
+            return True
+        mine, its = self.spec, other.spec
+        return not (mine.known and its.known) or mine.shape == its.shape
+
+    def convert(self, other, op):
+        """Refuse: a symbol combines with symbols and numbers only."""
+        raise TraceError(f"{op}: a Symbol and a {type(other).__name__} do not combine"
+                         f"{user_line()}; hand arrays to a hybrid block as parameters "
+                         "or constants (params.get_constant)")
+
+    # -- what only arrays can do
+    __bool__ = _refuse("bool(x)", f"{NOT_YET}, so Python cannot choose a branch",
+                       "write F.where(condition, a, b), F.maximum(x, 0) for max(x, 0), "
+                       f"{IMPERATIVE}")
+    __float__, __int__, __index__, asscalar, item = map(_no_number, (
+        "float(x)", "int(x)", "x as a whole number", "x.asscalar()", "x.item()"))
+    asnumpy, tolist, __array__ = map(_no_numpy, (
+        "x.asnumpy()", "x.tolist()", "x as NumPy's array"))
+    shape = property(lambda self: self._told("shape").shape)
+    size = property(lambda self: self._told("size").size)
+    ndim = property(lambda self: len(self._told("ndim").shape))
+    dtype = property(lambda self: self._told("dtype").dtype)
+    context = property(lambda self: _no_shape("x.context")(self))
+    ctx = property(lambda self: _no_shape("x.ctx")(self))
+
+    def _told(self, what):
+        """The spec, where a `forward` without F may ask for it."""
+        if is_direct() and self.spec.known:
+            return self.spec
+        return _no_shape(f"x.{what}")(self)
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
+        "x += y", "a graph has no memory to overwrite", "write x = x + y")
+    __setitem__ = _refuse("x[...] = y", "a graph has no memory to overwrite",
+                          "build a new value with F.where, F.concat or F.slice")
+    attach_grad = backward = _refuse("x.backward()", NOT_YET,
+                                     "call it on the array that the block returns")
+    _refuse_rows = _refuse(
+        "len(x) or a loop over x",
+        "it would count outputs, not rows",
+        "use F.split, F.slice_axis or x[0]",
+    )
+
+    # -- outputs
+    @property
+    def name(self):
+        """The name of the node; `None` for a group."""
+        nodes = {n for n, _ in self.refs}
+        return self.refs[0][0].name if len(nodes) == 1 else None
+
+    @property
+    def _label(self):
+        return legible(self.name or
+                     f"group [{', '.join(n.name for n, _ in self.refs)}]")
+
+    def __repr__(self):
+        return f"<Symbol {self._label}>"
+
+    def __copy__(self):
+        return type(self)(self.refs)
+
+    def __deepcopy__(self, _):
+        return type(self)(self.refs)  # nobody writes into nodes
+
+    def __len__(self):
+        if CURRENT.trace and len(self.refs) == 1:
+            self._refuse_rows()
+        return len(self.refs)
+
+    def __iter__(self):
+        return (type(self)([self.refs[i]]) for i in range(len(self)))
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            names = self.list_outputs()
+            if names.count(key) != 1:
+                raise AttrError(f"symbol['{key}']: {names.count(key)} outputs are "
+                                f"called so; there are {', '.join(names)}")
+            return type(self)([self.refs[names.index(key)]])
+        if len(self.refs) == 1 and CURRENT.trace:
+            return self.part(key, self.spec.shape)
+        if isinstance(key, slice):
+            found = [type(self)([ref]) for ref in self.refs[key]]
+            return tuple(found) if CURRENT.trace else Group(found)
+        if not isinstance(key, int):
+            raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced "
+                             "function the number of an output is needed; use slice or "
+                             "slice_axis")
+        if not -len(self.refs) <= key < len(self.refs):
+            raise PlaceError(f"symbol[{key}]: there are {len(self.refs)} outputs")
+        return type(self)([self.refs[key]])
+
+    # -- what it needs and gives
+    def list_arguments(self):
+        """The names of the inputs, in the order in which they are first needed."""
+        return [n.name for n in self._variables()[0]]
+
+    def list_auxiliary_states(self):
+        """The names of inputs that are states, such as running means."""
+        return [n.name for n in self._variables()[1]]
+
+    def _variables(self):
+        """(arguments, states) as nodes, in the order in which they are first needed."""
+        nodes = topological(self.refs)
+        states, found = auxiliary(nodes), ([], [])
+        for node in nodes:
+            if node.op is None:
+                found[node in states].append(node)
+        return found
+
+    def list_inputs(self):
+        """The names of all inputs."""
+        return self.list_arguments() + self.list_auxiliary_states()
+
+    def list_outputs(self):
+        """The names of the outputs: `relu0_output`, or `split0_output1` of several."""
+        return [n.name if n.op is None else
+                f"{n.name}_output{i if n.n_outputs > 1 else ''}" for n, i in self.refs]
+
+    def get_internals(self):
+        """A group of every output of every node behind this symbol."""
+        return Symbol(
+            (n, i) for n in topological(self.refs) for i in range(n.n_outputs)
+        )
+
+    def get_children(self):
+        """The inputs of this symbol's node, or `None` for a variable."""
+        refs = [ref for n, _ in self.refs for ref in n.inputs]
+        return Symbol(refs) if refs else None
+
+    def attr(self, key):
+        """One attribute of this symbol's own node, as text; `None` if it has none."""
+        return self.list_attr().get(key)
+
+    def list_attr(self):
+        """The attributes of this symbol's node, as text: of the operator, those that
+        differ from defaults, then the user's; `lr_mult` and such under both names.
+        """
+        node = self.refs[0][0]
+        given = shown_attrs(node) if node.op else {}
+        return {**{k: str(v) for k, v in given.items()}, **shown(node.info or {})}
+
+    def attr_dict(self):
+        """node name -> its attributes as text, for all nodes that have some."""
+        found = {n.name: Symbol([(n, 0)]).list_attr() for n in topological(self.refs)}
+        return {name: attrs for name, attrs in found.items() if attrs}
+
+    def __call__(self, *args, name=None, **kwargs):
+        """Compose: the same graph with other symbols in place of its variables.
+
+        name:    what the new symbol's own node is called.
+        """
+        return hooks.composed(self, args, name, kwargs)
+
+    # -- shapes and dtypes
+    def _infer(self, args, kwargs, spec_of):
+        """The specs of (arguments, outputs, states), given one fact an argument."""
+        if len(args) > len(names := self.list_arguments()):
+            raise AttrError(f"infer: {len(args)} values are given, but there are "
+                            f"{len(names)} arguments: {', '.join(names)}")
+        given = dict(zip(names, args, strict=False)) | kwargs
+        unknown = given.keys() - set(self.list_inputs())
+        if unknown:
+            raise AttrError(f"infer: there is no argument {', '.join(sorted(unknown))};"
+                            f" there are {', '.join(self.list_inputs())}")
+        specs = infer(Graph.of(self), {name: spec_of(value) for name, value
+                                       in given.items() if value is not None})
+        arguments, states = self._variables()
+        return ([specs[n][0] for n in arguments], [specs[n][i] for n, i in self.refs],
+                [specs[n][0] for n in states])
+
+    def _infer_shape(self, args, kwargs):
+        def spec_of(shape):
+            if not isinstance(shape, (tuple, list)):
+                raise AttrError(f"infer_shape: a shape is {shape!r:.60} (a "
+                                f"{type(shape).__name__}), but a tuple is needed")
+            known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
+            return Spec(told_shape(shape) if known else None, None)
+
+        return self._infer(args, kwargs, spec_of)
+
+    def infer_shape_partial(self, *args, **kwargs):
+        """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
+        under `np_shape` -1 and `None`.
+        """
+        return tuple([shown_shape(spec.shape) for spec in group]
+                     for group in self._infer_shape(args, kwargs))
+
+    def infer_shape(self, *args, **kwargs):
+        """(argument, output, auxiliary) shapes; three `None` if they do not all follow.
+
+        >>> (var("a") + var("b")).infer_shape(a=(2, 3))
+        ([(2, 3), (2, 3)], [(2, 3)], [])
+        """
+        found = self._infer_shape(args, kwargs)
+        if any(s.shape is None or -1 in s.shape for group in found for s in group):
+            return None, None, None
+        return tuple([spec.shape for spec in group] for group in found)
+
+    def infer_type_partial(self, *args, **kwargs):
+        """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
+        found = self._infer(args, kwargs, lambda dtype: Spec(None, onp.dtype(dtype)))
+        return tuple([spec.dtype and spec.dtype.type for spec in group]
+                     for group in found)
+
+    def infer_type(self, *args, **kwargs):
+        """(argument, output, auxiliary) dtypes; three `None` if they do not all follow.
+
+        >>> var("x").astype("float16").infer_type(x="float32")[1]
+        [<class 'numpy.float16'>]
+        """
+        found = self.infer_type_partial(*args, **kwargs)
+        complete = all(t is not None for group in found for t in group)
+        return found if complete else (None, None, None)
+
+    # -- files
+    def tojson(self):
+        """The graph as JSON text in MXNet's form."""
+        return tojson(self)
+
+    def save(self, fname, remove_amp_cast=True):
+        """Write the graph to a JSON file."""
+        write_whole(fname, tojson(self).encode())
+
+    def __reduce__(self):
+        return fromjson, (tojson(self),)
+
+    # -- running
+    def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
+             group2ctx=None, shared_exec=None):
+        """An Executor of this symbol on arrays of yours.
+
+        args, args_grad, aux_states: lists in the order of `list_arguments()` and
+                 `list_auxiliary_states()`, or dicts by name; without a place for its
+                 gradient, an argument gets none.
+        grad_req: write, add or null, for all, as a list, or as a dict (else null).
+        group2ctx, shared_exec: taken as in MXNet; there is one device, and each
+                 executor plans its memory by itself.
+
+        >>> from minihybrid import cpu
+        >>> from minihybrid.core import nd, sym
+        >>> a, g = nd.array([3]), nd.zeros((1,))
+        >>> e = (sym.var("a") ** 2).bind(cpu(), [a], [g])
+        >>> _ = e.forward(is_train=True); e.backward(nd.ones((1,))); g.item()
+        6.0
+        """
+        return hooks.bind(self, ctx, args, args_grad, grad_req, aux_states)
+
+    def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
+                    group2ctx=None, shared_arg_names=None, shared_exec=None,
+                    shared_buffer=None, **kwargs):
+        """An Executor of this symbol on new arrays of zeros, of shapes that follow.
+
+        kwargs:  argument name -> shape.
+        type_dict: argument name -> dtype, else float32.
+        shared_arg_names: arguments whose arrays are those of `shared_exec`.
+        stype_dict, group2ctx, shared_buffer: taken as in MXNet; storage is dense, there
+                 is one device, and each executor plans its memory by itself.
+        Raises:  ShapeError naming the arguments whose shapes do not follow.
+
+        >>> from minihybrid import cpu
+        >>> from minihybrid.core import sym
+        >>> net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
+        >>> net.simple_bind(cpu(), data=(2, 5)).arg_dict["fc_weight"].shape
+        (3, 5)
+        """
+        return hooks.simple_bind(self, ctx, grad_req, type_dict, shared_arg_names,
+                                 shared_exec, kwargs)
+
+    def eval(self, ctx=None, **kwargs):
+        """The outputs for arrays given by name; binds and runs once, where they are.
+
+        >>> from minihybrid.core import nd, sym
+        >>> a, b = nd.array([1]), nd.array([2])
+        >>> (sym.var("a") + sym.var("b")).eval(a=a, b=b)[0].item()
+        3.0
+        """
+        if ctx is None:
+            ctx = next((a.context for a in kwargs.values() if hasattr(a, "context")),
+                       None)
+        return self.bind(ctx, kwargs, aux_states=kwargs).forward()
+
+    def as_np_ndarray(self):
+        """The np symbol of the same value."""
+        return hooks.np_symbol(self.refs)
+
+    def debug_str(self):
+        """The nodes as text, in the form of MXNet."""
+        return hooks.text(self)
+
+
+def as_symbol(result):
+    """One symbol of what an operator's expansion gave, also of several outputs."""
+    return Group(list(result)) if isinstance(result, tuple) else result
+
+
+def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, init=None,
+        stype=None, spec=None, **kwargs):
+    """A named input; shape and dtype may be told now, or later, or inferred.
+
+    attr, kwargs: attributes of your own, as text; keywords are written `__mine__`.
+
+    >>> var("data")
+    <Symbol data>
+    """
+    if not isinstance(name, str):
+        raise AttrError(f"var: the name is {name!r}, but a string is needed")
+    for key in kwargs:
+        if not (key.startswith("__") and key.endswith("__")):
+            raise AttrError(f"var: no argument is called '{key}'; attributes of your "
+                            f"own are written __{key}__")
+    for key, value in (attr or {}).items():
+        if not isinstance(value, str):
+            raise AttrError(f"var: the attribute {key} is {value!r}, but attributes "
+                            f"are text; write '{value}'")
+    told = {
+        "__shape__": shape and tuple(shape),
+        "__dtype__": dtype and TYPE_FLAGS[onp.dtype(dtype).name],
+        "__lr_mult__": lr_mult,
+        "__wd_mult__": wd_mult,
+        "__init__": init.dumps() if hasattr(init, "dumps") else init,
+        "__storage_type__": None if stype is None else 0,
+        **kwargs,
+    }
+    info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()})
+    info |= {key: str(v) for key, v in told.items() if v is not None}
+    spec = spec or Spec(told_shape(shape), onp.dtype(dtype) if dtype else None)
+    node = Node(None, name=name, specs=(spec,), info=info or None)
+    if CURRENT.trace:
+        CURRENT.trace.add(node)
+    return Symbol([(node, 0)])
+
+
+Variable = var
+
+
+def constant(values, name="constant"):
+    """Numbers that are part of the graph, as a symbol."""
+    node = Node(None, name=name, values=(values,),
+                specs=(Spec(values.shape, values.dtype),))
+    if CURRENT.trace:
+        CURRENT.trace.add(node)
+    return Symbol([(node, 0)])
+
+
+def parameter(name, spec, info):
+    """A variable that stands for a parameter; within a trace always the same."""
+    named = CURRENT.trace.named if CURRENT.trace else {}
+    if name not in named:
+        symbol = var(name, spec=spec)
+        symbol.refs[0][0].info = info
+        named[name] = symbol
+    return named[name]
+
+
+def Group(symbols):
+    """One symbol with the outputs of several."""
+    symbols = list(symbols)
+    if not symbols or not all(isinstance(s, Symbol) for s in symbols):
+        raise AttrError(f"Group: a list of symbols is needed, found {symbols!r}")
+    return (
+        symbols[0] if len(symbols) == 1 else Symbol(r for s in symbols for r in s.refs)
+    )
+
+
+def fromjson(text, source="the JSON text"):
+    """The symbol that JSON text describes.
+
+    Raises:  FileError naming the node and what is wrong with it.
+    """
+    return Symbol(refs_of_json(text, source))
+
+
+load_json = fromjson
+
+
+def load(fname):
+    """The symbol in a JSON file."""
+    return fromjson(read_whole(fname), fname)
+
+
+random = Random(Symbol.interpret)
+linalg = Part("_linalg_", Symbol, "sym.linalg")
+contrib = Part("_contrib_", Symbol, "sym.contrib")
+_internal = Part("", Symbol, "sym._internal")
+
+
+def __getattr__(name):
+    return namespace(name, Symbol, "sym")
+
+
+def __dir__():
+    return sorted({*globals(), *OPS, *FUNCTIONS, *hooks.FACES["sym"]})
+

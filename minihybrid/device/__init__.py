@@ -1,0 +1,9 @@
+"""Chapter 20. Devices: arrays elsewhere, and the same memory for others.
+
+Takes:   the drivers of GPUs, real or simulated.
+Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array.
+"""
+
+from minihybrid.device import array, beside, interop
+
+__all__ = ["array", "beside", "interop"]

@@ -1,0 +1,114 @@
+"""Chapter 02. Graphs, plans and memory as text.
+
+Takes:   a graph, a symbol, a plan, or where its values lie.
+Gives:   `text`, which their `show()` and `debug_str()` call; `diff` of two graphs.
+
+What is left out: pictures (`viz`).
+"""
+
+import difflib
+from functools import singledispatch
+
+from minihybrid.core import hooks
+from minihybrid.core.graph import Graph, shown_attrs, topological
+from minihybrid.core.hybrid import Plans
+from minihybrid.core.op import UNKNOWN, legible
+from minihybrid.core.passes.memory import Memory
+from minihybrid.core.plan import Plan
+from minihybrid.core.sym import Symbol
+
+LINE = 2**13  # letters of a node's line: some hundred inputs
+COLUMNS = 64  # the longest bar that is shown
+
+
+@hooks.text.brought
+@singledispatch
+def text(thing):
+    """A thing as text, by its class."""
+    raise NotImplementedError(type(thing).__name__)
+
+
+@text.register(Graph)
+def graph_text(graph):
+    """One line a node, the same for the same graph."""
+    names = graph.names()
+
+    def ref(node, i):
+        return names[node] + (f"[{i}]" if node.n_outputs > 1 else "")
+
+    lines = []
+    for node in graph.nodes:
+        if node.op is None:
+            what = "variable" if node.values is None else "constant"
+        else:
+            attrs = ", ".join(f"{k}={v}" for k, v in shown_attrs(node).items())
+            args = ", ".join(ref(*r) for r in node.inputs)
+            what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
+        spec = " ".join(map(str, node.specs or (UNKNOWN,)))
+        lines.append(legible(f"{names[node]:<15} = {what:<24} {spec}", LINE))
+    news = graph.heads[len(graph.outputs):]
+    lines += [f"{legible(name)} := {ref(*r)}"
+              for name, r in zip(graph.states, news, strict=True)]
+    return "\n".join([*lines, "return " + ", ".join(ref(*r) for r in graph.outputs)])
+
+
+@text.register(Symbol)
+def symbol_text(symbol):
+    """The nodes in the form of MXNet."""
+    lines = ["Symbol Outputs:"]
+    lines += [f"\toutput[{k}]={legible(n.name)}({i})"
+              for k, (n, i) in enumerate(symbol.refs)]
+    for node in topological(symbol.refs):
+        if node.op is None:
+            lines.append(f"Variable:{legible(node.name)}")
+            continue
+        kind, name = legible(node.op.name), legible(node.name)
+        lines += ["-" * 20, f"Op:{kind}, Name={name}", "Inputs:"]
+        lines += [f"\targ[{k}]={legible(n.name)}({i}){' version=0' * (not n.op)}"
+                  for k, (n, i) in enumerate(node.inputs)]
+        attrs = Symbol([(node, 0)]).list_attr()
+        lines += ["Attrs:"] * bool(attrs)
+        lines += [f"\t{legible(key)}={legible(str(value))}"
+                  for key, value in sorted(attrs.items())]
+    return "\n".join(lines) + "\n"
+
+
+@text.register(Memory)
+def memory_text(memory):
+    """A line a buffer, with a bar from birth to death."""
+    lines = [f"arena {memory.nbytes} bytes, outputs {memory.outs_nbytes} bytes"]
+    end = max((last for *_, last, _ in memory.steps), default=0)
+    every = end // COLUMNS + 1  # steps a column, or many steps make endless lines
+    for name, nbytes, first, last, where in memory.steps:
+        first, last = first // every, last // every
+        bar = "." * first + "#" * (last - first + 1) + "." * (end // every - last)
+        lines.append(f"{name:<20} {nbytes:>9} bytes  {where:<12} {bar}")
+    return "\n".join(lines)
+
+
+@text.register(Plan)
+def plan_text(plan):
+    """A plan in a few lines."""
+    return (f"{plan.title}: target {plan.target}"
+            f"{f' ({plan.target_note})' if plan.target_note else ''}, "
+            f"{'training' if plan.training else 'prediction'}\n"
+            f"  {plan.stages[0][1].n_ops} operators traced, {plan.n_kernels} "
+            f"kernels, {plan.nbytes_moved} bytes moved\n"
+            f"  memory: {plan.nbytes_eager} bytes eager, {plan.nbytes_planned} "
+            "planned")
+
+
+@text.register(Plans)
+def plans_text(plans):
+    """A line a plan."""
+    lines = [f"{signature}: {plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}, "
+             f"{plan.nbytes_planned} bytes, target {plan.target}"
+             f"{f' ({plan.target_note})' * bool(plan.target_note)}"
+             for signature, plan in plans.items()]
+    return "\n".join(lines) or "no plans yet: hybridize, then call with data"
+
+
+def diff(before, after):
+    """What a pass changed, as text: lines that went (-) and came (+)."""
+    lines = list(difflib.ndiff(before.show().splitlines(), after.show().splitlines()))
+    return "\n".join(line for line in lines if not line.startswith("?"))

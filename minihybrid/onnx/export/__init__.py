@@ -1,0 +1,1 @@
+"""Chapter 15. From our graphs to ONNX."""

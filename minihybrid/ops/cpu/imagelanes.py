@@ -1,0 +1,317 @@
+"""Chapter 12. The loops of convolutions of many images: a vector holds one number of
+each.
+
+Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
+Gives:   the three products of `flatshift`, and the maximum over windows of the first.
+
+Images are dealt out like cards, as many at a time as a vector is long. Then each place
+of an output is a vector of its own: no row's end and no stride is in the way, and
+nothing is computed that nobody reads. A tile of some filters and some places stays in
+registers while all channels and taps are added to it.
+
+In loops:   for y: for tiles x: for c: for taps i, j:
+                tile[o, x] += images[c, y + i, x + j] * w[o, c, i, j]
+
+What is left out: images that do not fill whole vectors; `flatshift` computes those.
+"""
+
+from math import prod
+
+from minihybrid.ops.cpu.flatshift import most_vectors, zero
+from minihybrid.ops.cpu.machine import width
+from minihybrid.ops.shapes import blocks, row_major
+
+ROWS = 8         # filters of a tile
+LARGEST = 2**18  # numbers beside the arrays: more would not stay in the cache
+
+
+def lanes_fit(s, itemsize):
+    """Whether the images fill whole vectors, and what lies beside fits the cache."""
+    return bool(s.n) and s.n % width(itemsize) == 0 and width(itemsize) * (
+        _images(s).vectors + s.o * prod(s.out)) <= LARGEST
+
+
+class Images:
+    """Where the vectors of a block of images lie: planes padded with zeros."""
+
+    def __init__(self, channels, size, before, length):
+        self.channels, self.size = channels, size
+        self.plane, self.steps = prod(length), row_major(length)
+        self.vectors = channels * self.plane
+        self.first = sum(b * s for b, s in zip(before, self.steps, strict=True))
+        self.rough = 0 if list(length) == list(size) else prod(size)
+
+    def numbers(self, lanes):
+        """What the planes take, and a channel before it is padded."""
+        return lanes * (self.vectors + self.rough)
+
+    def fill(self, k, source, to):
+        """Deal out the images from number `image` on, to number `to` of the scratch."""
+        lanes, inner = width(source.dtype.itemsize), prod(self.size)
+        step = self.channels * inner
+        if not self.rough:
+            return _deal(k, source, f"image * {step}", step, step, to)
+        rough = to + lanes * self.vectors
+        with k.loop("c", self.channels):
+            _deal(k, source, f"image * {step} + c * {inner}", step, inner, rough)
+            k.copy("work", (*self.size, lanes),
+                   (rough, (*(lanes * s for s in row_major(self.size)), 1)), "work",
+                   (f"{to + lanes * self.first} + c * {lanes * self.plane}",
+                    (*(lanes * s for s in self.steps), 1)))
+
+
+def _deal(k, source, at, step, count, to):
+    """`count` numbers from `at` on, of images `step` numbers apart, become vectors."""
+    lanes = width(source.dtype.itemsize)
+    if count < lanes:
+        with k.loop("i", count), k.loop("lane", lanes):
+            k(f"work[{to} + i * {lanes} + lane] = {source}[{at} + i + lane * {step}]")
+        return
+    with k.loop("turn", -(-count // lanes)):  # the last ones twice rather than fewer
+        k(f"i = min(turn * {lanes}, {count - lanes})")
+        k(f"transpose({source}, {at} + i, {step}, work, {to} + i * {lanes}, {lanes})")
+
+
+class Sums:
+    """out[r, y] = sum over channels c and taps t of data[c, y stride + t dilate -
+    before] w[r, c, t]; `back` says that the taps run from last to first.
+
+    steps:   of groups, rows r and channels c in the weights.
+    """
+
+    def __init__(self, groups, rows, channels, size, out, kernel, stride, dilate,
+                 before, steps, back):
+        self.groups, self.rows, self.channels = groups, rows, channels
+        self.size, self.out, self.kernel = size, out, kernel
+        self.stride, self.dilate, self.before = stride, dilate, before
+        self.steps, self.back = steps, back
+        lead = [max(b, 0) for b in before]
+        length = [max(a + n, (m - 1) * s + (t - 1) * d - b + a + 1)
+                  for n, m, t, s, d, b, a in zip(size, out, kernel, stride, dilate,
+                                                 before, lead, strict=True)]
+        self.images = Images(groups * channels, size, lead, length)
+        self.high = blocks(rows, ROWS)[0][2]
+        most = min(most_vectors(self.high), out[-1])
+        self.wide = min(range(1, most + 1), key=lambda v: (
+            -(-out[-1] // v) * (2 * self.high * v + self.high + v)))  # sums and loads
+
+    def numbers(self, lanes, pool=None):
+        """What the planes and the sums of some filters take."""
+        return self.images.numbers(lanes) + lanes * self.high * (
+            prod(self.out) + self.pooled(pool))
+
+    def pooled(self, pool):
+        """How many windows of a filter's sums there are."""
+        return prod(pool["outs"]) if pool else 0
+
+
+def _images(s):
+    return lanes_forward(s).images
+
+
+def lanes_forward(s):
+    """The output of data and weights."""
+    rows, channels, taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    return Sums(s.g, rows, channels, s.size, s.out, s.kernel, s.stride, s.dilate, s.pad,
+                (rows * channels * taps, channels * taps, taps), back=False)
+
+
+def lanes_backward(s):
+    """The data's gradient, for a stride of 1, of the output's gradient and weights."""
+    rows, channels, taps = s.c // s.g, s.o // s.g, prod(s.kernel)
+    before = [(t - 1) * d - p for t, d, p in
+              zip(s.kernel, s.dilate, s.pad, strict=True)]
+    return Sums(s.g, rows, channels, s.out, s.size, s.kernel, s.stride, s.dilate,
+                before, (rows * channels * taps, taps, rows * taps), back=True)
+
+
+def lanes_loops(k, source, weight, out, s, n, pool=None):
+    """All sums of n images, a block of them at a time."""
+    lanes = width(k.dtype.itemsize)
+    sums = s.images.numbers(lanes)
+    kept = sums + lanes * s.high * prod(s.out) if pool else sums
+    places = s.pooled(pool) or prod(s.out)
+    if s.images.rough:
+        zero(k, "work", s.images.numbers(lanes))
+    _look_at_weights(k, s, weight)
+    work = n * s.groups * s.rows * s.channels * prod(s.out) * prod(s.kernel)
+    with k.share("block", n // lanes, work=work):
+        k(f"image = block * {lanes}")
+        s.images.fill(k, source, 0)
+        with k.loop("g", s.groups):
+            for start, stop, high in blocks(s.rows, ROWS):
+                with k.loop("o", stop, start, high):
+                    _rows(k, s, weight, high, lanes, sums)
+                    if pool:
+                        _pool(k, s, pool, high, lanes, sums, kept)
+                    _give(k, s, out, high, lanes, kept, places)
+
+
+def _look_at_weights(k, s, weight):
+    """`more`: how many taps to add that see zeros only; infinite weights need them."""
+    if s.images.rough:
+        k("more = 0")
+        with k.loop("i", weight.size):
+            k(f"more = more if abs({weight}[i]) < INF else {max(s.kernel)}")
+
+
+def _rows(k, s, weight, high, lanes, sums):
+    """The sums of `high` filters at all places."""
+    depth, axes = k.depth, range(len(s.out))
+    place, at, tap = "0", "", ""
+    for d in axes:
+        last, wide = d == axes[-1], s.wide
+        if last:
+            k(f"for tile in range({-(-s.out[d] // wide)}):")
+            k.depth += 1
+            k(f"i{d} = min(tile * {wide}, {s.out[d] - wide})")
+        else:
+            k(f"for i{d} in range({s.out[d]}):")
+            k.depth += 1
+        place = f"({place}) * {s.out[d]} + i{d}"
+        start = f"i{d} * {s.stride[d]} - {s.before[d]}"
+        at += f" + ({start} + tap{d} * {s.dilate[d]}) * {s.images.steps[d] * lanes}"
+        tap = f"({tap}) * {s.kernel[d]} + tap{d}" if tap else f"tap{d}"
+        if s.images.rough:  # without the taps that see nothing but padding
+            more = (wide - 1) * s.stride[d] if last else 0
+            k(f"low{d} = max(0, -(({start} + {more}) // {s.dilate[d]}) - more)")
+            k(f"high{d} = min({s.kernel[d]}, "
+              f"({s.size[d] - 1} - ({start})) // {s.dilate[d]} + 1 + more)")
+    tile = [(r, v) for r in range(high) for v in range(s.wide)]
+    k(f"{' = '.join(f's{r}_{v}' for r, v in tile)} = splat(T(0))")
+    inner = k.depth
+    k(f"for c in range({s.channels}):")
+    k.depth += 1
+    for d in axes:
+        k(f"for tap{d} in range(low{d}, high{d}):" if s.images.rough else
+          f"for tap{d} in range({s.kernel[d]}):")
+        k.depth += 1
+    tap = f"{prod(s.kernel) - 1} - ({tap})" if s.back else tap
+    k(f"x = (g * {s.channels} + c) * {s.images.plane * lanes} + "
+      f"{s.images.first * lanes}{at}")
+    k(f"w = g * {s.steps[0]} + o * {s.steps[1]} + c * {s.steps[2]} + {tap}")
+    for v in range(s.wide):
+        k(f"x{v} = load(work, x + {v * s.stride[-1] * lanes})")
+    for r in range(high):
+        k(f"y = splat({weight}[w + {r * s.steps[1]}])")
+        for v in range(s.wide):
+            k(f"s{r}_{v} = fma(y, x{v}, s{r}_{v})")
+    k.depth = inner
+    k(f"to = {sums} + ({place}) * {lanes}")
+    for r, v in tile:
+        k(f"store(work, to + {(r * prod(s.out) + v) * lanes}, s{r}_{v})")
+    k.depth = depth
+
+
+def _pool(k, s, pool, high, lanes, sums, kept):
+    """The maxima of windows of the sums, which lie apart and inside."""
+    depth, inner = k.depth, prod(s.out)
+    place, at, steps = "r", f"r * {inner}", row_major(s.out)
+    for name, count in (("r", high), *((f"i{d}", n) for d, n in
+                                       enumerate(pool["outs"])), ("lane", lanes)):
+        k(f"for {name} in range({count}):")
+        k.depth += 1
+    for d, n in enumerate(pool["outs"]):
+        place = f"({place}) * {n} + i{d}"
+        at += f" + i{d} * {pool['stride'][d] * steps[d]}"
+    k(f"at = {sums} + ({at}) * {lanes} + lane")
+    k("top = work[at]")
+    taps = [0]
+    for n, step in zip(pool["kernel"], steps, strict=True):
+        taps = [t + i * step for t in taps for i in range(n)]
+    for t in taps[1:]:
+        k(f"v = work[at + {t * lanes}]")
+        k("top = v if (v > top) | (v != v) else top")
+    k(f"work[{kept} + ({place}) * {lanes} + lane] = top")
+    k.depth = depth
+
+
+def _give(k, s, out, high, lanes, kept, places):
+    """Vectors become rows of each image again, and what follows is computed there."""
+    rows = s.groups * s.rows
+    with k.loop("r", high):
+        k(f"channel = g * {s.rows} + o + r")
+        k(f"first = (image * {rows} + channel) * {places}")
+        if places < lanes:
+            source = f"work[{kept} + (r * {places} + j) * {lanes} + lane]"
+        else:
+            source = f"{out}[at + j]"
+            with k.loop("turn", -(-places // lanes)):
+                k(f"i = min(turn * {lanes}, {places - lanes})")
+                k(f"transpose(work, {kept} + (r * {places} + i) * {lanes}, {lanes}, "
+                  f"{out}, first + i, {rows * places})")
+            if not k.after:
+                return
+        with k.loop("lane", lanes):
+            k(f"at = first + lane * {rows * places}")
+            with k.loop("j", places):
+                k.store("at + j", source, {1: "channel"})
+
+
+def lanes_weight_scratch(s, lanes):
+    """Numbers beside the arrays: images, gradients, and a vector for each weight."""
+    return _images(s).numbers(lanes) + lanes * (
+        s.o * prod(s.out) + s.o * s.c // s.g * prod(s.kernel))
+
+
+def lanes_weight_loops(k, data, grad, out, s):
+    """out[o, c, t] = the products of grad[o] and the data that tap t sees, summed up.
+
+    A tile of filters and neighbouring taps stays in registers through a whole plane.
+    """
+    lanes, images = width(k.dtype.itemsize), _images(s)
+    grads = Images(s.o, s.out, [0] * len(s.out), s.out)
+    rows = images.numbers(lanes)
+    sums = rows + grads.numbers(lanes)
+    rows_g, channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    if images.rough:
+        zero(k, "work", images.numbers(lanes))
+    with k.loop("i", lanes * out.size):
+        k(f"work[{sums} + i] = T(0)")
+    with k.loop("block", s.n // lanes):
+        k(f"image = block * {lanes}")
+        images.fill(k, data, 0)
+        grads.fill(k, grad, rows)
+        last = s.kernel[-1]
+        for t0, t1, taps in blocks(last, ROWS):
+            for start, stop, high in blocks(rows_g, most_vectors(taps)):
+                with k.loop("g", s.g), k.loop("o", stop, start, high), \
+                        k.loop("c", channels), k.loop("first", n_taps // last), \
+                        k.loop("t", t1, t0, taps):
+                    _dots(k, s, images, lanes, rows, sums, high, taps)
+    with k.loop("i", out.size):
+        k(f"{out}[i] = total(load(work, {sums} + i * {lanes}))")
+
+
+def _dots(k, s, images, lanes, rows, sums, high, taps):
+    """Some rows of gradients times what some taps see, added to sums in the scratch."""
+    inner, channels, n_taps = prod(s.out), s.c // s.g, prod(s.kernel)
+    tile = [(r, e) for r in range(high) for e in range(taps)]
+    k(f"wat = {sums} + (((g * {s.o // s.g} + o) * {channels} + c) * {n_taps} + "
+      f"first * {s.kernel[-1]} + t) * {lanes}")
+    for r, e in tile:
+        k(f"s{r}_{e} = load(work, wat + {(r * channels * n_taps + e) * lanes})")
+    depth = k.depth
+    place, at, rest = "0", "", "first"
+    shifts = [f"t * {s.dilate[-1]}"]
+    for d in reversed(range(len(s.out) - 1)):
+        shifts.insert(0, f"({rest}) % {s.kernel[d]} * {s.dilate[d]}")
+        rest = f"({rest}) // {s.kernel[d]}"
+    for d, n in enumerate(s.out):
+        at += f" + (i{d} * {s.stride[d]} + {shifts[d]} - {s.pad[d]}) * " \
+              f"{images.steps[d] * lanes}"
+        k(f"for i{d} in range({n}):")
+        k.depth += 1
+        place = f"({place}) * {n} + i{d}"
+    k(f"x = (g * {channels} + c) * {images.plane * lanes} + "
+      f"{images.first * lanes}{at}")
+    k(f"y = {rows} + ((g * {s.o // s.g} + o) * {inner} + {place}) * {lanes}")
+    for r in range(high):
+        k(f"y{r} = load(work, y + {r * inner * lanes})")
+    for e in range(taps):
+        k(f"v = load(work, x + {e * s.dilate[-1] * lanes})")
+        for r in range(high):
+            k(f"s{r}_{e} = fma(v, y{r}, s{r}_{e})")
+    k.depth = depth
+    for r, e in tile:
+        k(f"store(work, wat + {(r * channels * n_taps + e) * lanes}, s{r}_{e})")

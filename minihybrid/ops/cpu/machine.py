@@ -1,0 +1,54 @@
+"""Chapter 12. What the generator must know of this machine's processor.
+
+Takes:   nothing.
+Gives:   `registers`, their size and number; `width`, how many numbers one holds;
+         `cores`, how many processors there are for this process.
+
+What is left out: caches; tiles are small enough for all that are sold today.
+"""
+
+import os
+from functools import cache
+
+from minihybrid.core.op import AttrError
+
+
+@cache
+def registers():
+    """(bytes in a vector register, number of registers)."""
+    from llvmlite.binding import get_host_cpu_features  # the NumPy target goes without
+    features = get_host_cpu_features()
+    if features.get("avx512f"):
+        return 64, 32
+    if features.get("avx"):
+        return 32, 16
+    return 16, 32 if features.get("neon") else 16
+
+
+def width(itemsize):
+    """How many numbers of so many bytes are computed at once: 16 at most.
+
+    >>> width(4) in (4, 8, 16), width(4) >= width(8)
+    (True, True)
+    """
+    return min(16, registers()[0] // itemsize)
+
+
+def cores():
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def threads():
+    """How many threads compute: `MINIHYBRID_NUM_THREADS`, or one for each core.
+
+    Raises:  AttrError if the variable is not a whole number from 1 on.
+    """
+    wanted = os.environ.get("MINIHYBRID_NUM_THREADS") or str(cores())
+    if not (wanted.isascii() and wanted.isdigit() and int(wanted)):
+        raise AttrError(f"MINIHYBRID_NUM_THREADS is {wanted!r}, but a whole number "
+                        "from 1 on is needed; without it, each core has a thread")
+    return int(wanted)

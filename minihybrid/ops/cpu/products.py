@@ -1,0 +1,205 @@
+"""Chapter 12. Products of matrices: sums that stay in registers.
+
+Takes:   a kernel writer, flat arrays, which of them are transposed.
+Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, what
+         they need.
+
+A product reads each number many times, so the question is from where. A tile of `out`,
+some rows high and some vectors wide, stays in registers while one loop goes along K;
+the strip of b that it reads lies row by row in a near cache, because it was copied
+there (`_pack`) if b lay the other way. For a few rows the copy would cost more than it
+saves: then rows of a meet rows of b, and a tile holds one dot product in each vector.
+
+Where tiles do not divide `out`, the last one begins earlier, where it fits, and writes
+only what is new: one text for the middle and the edges.
+
+Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication,
+         ACM TOMS 34 (2008).
+What is left out: a copy of a, which matrices of many thousand rows would repay.
+"""
+
+from minihybrid.ops.cpu.machine import registers, width
+
+ROWS, COLUMNS = 192, 16  # of out: with fewer of either, copies of b do not pay
+DEPTH = 512   # how much of K is summed at once: what is read again stays in a cache
+BLOCK = 256   # rows of out that are finished together, and use one copy of b
+HIGH = 4      # rows of a tile of dot products
+
+
+def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
+    """Numbers beside the arrays: a strip of b, and a few rows before it."""
+    if _is_plain(m, n, depth, dtype) or _is_few(m, n, transpose_a, transpose_b):
+        return 0
+    high, wide = _tile_size(m, n, dtype)
+    lanes = width(dtype.itemsize)
+    return (lanes + _even(depth, DEPTH, lanes)) * wide * \
+        _is_packed(m, n, high, wide, transpose_b)
+
+
+def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
+    """Write the loops of out (M, N) = op(a) op(b) + bias.
+
+    start:      the text of where out begins in the whole output, `"batch * 6 + "`.
+
+    In loops:   for each tile of out: for k: tile += column of a * row of b
+    """
+    (m, n), depth = out.shape, a.shape[0 if transpose_a else 1]
+    if not out.size:
+        return
+    columns = _vectors(m, n, out.dtype)[1]
+    wide, unit, body = 64 // columns * columns, min(m, HIGH), _dot_products
+    if _is_plain(m, n, depth, out.dtype):
+        body = _sums
+    elif not _is_few(m, n, transpose_a, transpose_b):
+        (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
+    high = _even(m, BLOCK, unit)
+    work = m * n * depth
+    with k.share("top", m, 0, high, work), k.share("n", n, 0, min(wide, n), work):
+        k(f"below, right = min(top + {high}, {m}), min(n + {wide}, {n})")
+        body(k, a, b, out, (m, n, depth), transpose_a, transpose_b)
+        if bias is not None or k.after or (k.core, 0) not in k.outs:
+            rows = k.loop("r", m) if m == 1 else k.block("for r in range(top, below):")
+            with rows, k.block("for c in range(n, right):"):
+                plus = f" + {bias}[c]" if bias is not None else ""
+                at = f"r * {n} + c"
+                k.store(start + at, f"{out}[{at}]{plus}",
+                        {len(k.core.specs[0].shape) - 1: "c"})
+
+
+def _is_plain(m, n, depth, dtype):
+    return not depth or dtype.kind == "b" or max(m, n) < width(dtype.itemsize)
+
+
+def _is_few(m, n, transpose_a, transpose_b):
+    return (m < ROWS or n < COLUMNS) and transpose_b and not transpose_a
+
+
+def _even(length, limit, unit):
+    """The step that cuts a length into the fewest equal parts, up to a limit.
+
+    >>> _even(64, 256, 6), _even(300, 256, 6), _even(512, 256, 4)
+    (66, 150, 256)
+    """
+    step = -(-length // -(-length // limit))
+    return -(-step // unit) * unit
+
+
+def _sums(k, a, b, out, lengths, transpose_a, transpose_b):
+    """Truth values, empty sums, less than a vector: as the formula says."""
+    m, n, depth = lengths
+    add, times = "|&" if out.dtype.kind == "b" else "+*"
+    with k.block("for r in range(top, below):"), k.block("for c in range(n, right):"):
+        k(f"{out}[r * {n} + c] = T(0)")
+        if depth:
+            with k.block(f"for k in range({depth}):"):
+                k(f"{out}[r * {n} + c] {add}= "
+                  f"{a}[{f'k * {m} + r' if transpose_a else f'r * {depth} + k'}] "
+                  f"{times} "
+                  f"{b}[{f'c * {depth} + k' if transpose_b else f'k * {n} + c'}]")
+
+
+def _last(k, name, at, length, step):
+    """Let the last tile begin where it fits: where it begins, and what is not new."""
+    if length % step == 0 or length < step:
+        return at, "0"
+    k(f"{name} = min({at}, {length - step})")
+    return name, f"{at} - {name}"
+
+
+# -- few rows, or few columns ----------------------------------------------------------
+def _vectors(m, n, dtype):
+    """(rows, columns) of a tile of dot products; a strip of `out` is whole tiles."""
+    rows, most = _even(m, HIGH, 1), 16 if registers()[1] > 16 else 12
+    return rows, min(most // rows, 8, width(dtype.itemsize), n)
+
+
+def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
+    """Rows of a times rows of b; each dot product is the total of one vector."""
+    m, n, depth = lengths
+    lanes, (rows, cols) = width(out.dtype.itemsize), _vectors(m, n, out.dtype)
+    step = min(_even(depth, DEPTH, lanes), depth) if m > rows else depth
+    rest = depth % lanes
+    with k.loop("start", depth, 0, step), k.block(f"for c in range(n, right, {cols}):"):
+        column, first = _last(k, "column", "c", n, cols)
+        with k.block(f"for m in range(top, below, {rows}):"):
+            row, top = _last(k, "row", "m", m, rows)
+            add = (f"s = inner(s, {a}, {row} * {depth} + k, "
+                   f"{b}, {column} * {depth} + k, {depth}, ")
+            k(f"s = tile(T(0), {rows}, {cols})")
+            with k.block(f"for k in range(start, min(start + {step}, {depth - rest}), "
+                         f"{lanes}):"):
+                k(f"{add}{lanes})")
+            if rest:
+                with k.block(f"if start + {step} >= {depth}:"):
+                    k(f"k = {depth - rest}")
+                    k(f"{add}{rest})")
+            k(f"put_totals(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, "
+              "start > 0)")
+
+
+# -- many rows -------------------------------------------------------------------------
+def _tile_size(m, n, dtype):
+    """(rows, columns) of tiles that leave the least of their edges unused.
+
+    With 32 registers 16 to 24 hold sums, with 16 registers 8 to 12.
+    """
+    lanes, many = width(dtype.itemsize), registers()[1] > 16
+    wide = min((v * lanes for v in range(4 if many else 2, 0, -1)
+                if v * lanes <= n or v == 1), key=lambda step: -n % step)
+    most = min((24 if many else 12) * lanes // wide, 12)
+    high = min(range(most, most * 2 // 3 - 1, -1), key=lambda step: -m % step)
+    return min(high, m), wide
+
+
+def _is_packed(m, n, high, wide, transpose_b):
+    return transpose_b or n < wide or m > 2 * high
+
+
+def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
+    """Strips of b, each with all tiles of out below it."""
+    m, n, depth = lengths
+    high, wide = _tile_size(m, n, out.dtype)
+    packed = _is_packed(m, n, high, wide, transpose_b)
+    lanes = width(out.dtype.itemsize)
+    step, front = _even(depth, DEPTH, lanes), lanes * wide
+    column, first = _last(k, "column", "n", n, wide)
+    with k.loop("start", depth, 0, min(step, depth)):
+        k(f"deep = min({step}, {depth} - start)")
+        if packed:
+            _pack(k, b, column, (n, depth, wide), transpose_b)
+        with k.block(f"for m in range(top, below, {high}):"):
+            row, top = _last(k, "row", "m", m, high)
+            k(f"s = tile(T(0), {high}, {wide // lanes})")
+            if depth > step:
+                with k.block("if start:"):
+                    k(f"s = get(s, {out}, {row} * {n} + {column}, {n}, {min(wide, n)})")
+            at, down = (f"(start + k) * {m} + {row}", 1) if transpose_a else \
+                (f"{row} * {depth} + start + k", depth)
+            with k.block("for k in range(deep):"):
+                k(f"s = outer(s, {a}, {at}, {down}, " + (
+                    f"work, {front} + k * {wide})" if packed else
+                    f"{b}, (start + k) * {n} + {column})"))
+            k(f"put(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, "
+              f"{min(wide, n)})")
+
+
+def _pack(k, b, column, lengths, transpose_b):
+    """Copy a strip of b into `work`: one row of it for each k."""
+    n, depth, wide = lengths
+    lanes = width(b.dtype.itemsize)
+    front = lanes * wide
+    if n < wide or transpose_b and depth < lanes:
+        with k.block("for k in range(deep):"), k.block(f"for c in range({wide}):"):
+            at = f"({column} + c) * {depth} + start + k" if transpose_b else \
+                f"(start + k) * {n} + {column} + c"
+            k(f"work[{front} + k * {wide} + c] = {b}[{at}]"
+              + f" if c < {n} else T(0)" * (n < wide))
+    elif transpose_b:
+        with k.loop("c", wide, 0, lanes), k.block(f"for k in range(0, deep, {lanes}):"):
+            k(f"j = min(k, deep - {lanes})")  # what is before the strip was not used
+            k(f"transpose({b}, ({column} + c) * {depth} + start + j, {depth}, "
+              f"work, {front} + j * {wide} + c, {wide})")
+    else:
+        with k.block("for k in range(deep):"), k.loop("c", wide, 0, lanes):
+            k(f"store(work, {front} + k * {wide} + c, "
+              f"load({b}, (start + k) * {n} + {column} + c))")

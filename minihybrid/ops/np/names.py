@@ -1,0 +1,327 @@
+"""Chapter 08. The names of the NumPy-like interface, made of the records before.
+
+Takes:   the records of Gluon's legacy arrays.
+Gives:   `_npi_add`, `_np_sum`, `_npx_relu`, ...: what MXNet writes into files of
+         `mx.np` programs. Most are compositions, without gradients and loops.
+
+Where the two worlds differ: a sum of everything has shape (), comparisons give bool,
+places are int64, dtypes mix (a float wins over whole numbers, then the wider one wins),
+whole numbers divide to float32.
+What is left out: the promotion of small whole numbers to the machine's word in sums.
+"""
+
+from dataclasses import fields
+
+import numpy as np
+
+from minihybrid.core.op import (
+    OPS,
+    REQUIRED,
+    AttrError,
+    DTypeError,
+    Op,
+    Spec,
+    axes,
+    boolean,
+    dtype,
+    integer,
+    number,
+    optional,
+    register,
+)
+from minihybrid.ops.elementwise import abs_, block_grad, cast, sqrt, square
+from minihybrid.ops.layout import reshape
+from minihybrid.ops.reduce import max_, min_, sum_
+from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, known
+
+BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
+
+
+def renamed(name, op, *aliases, **changes):
+    """Enter the same record under the name that np programs use."""
+    kept = {f.name: getattr(op, f.name) for f in fields(Op)
+            if f.init and f.name != "name"}
+    return register(name, *aliases, **kept | changes)
+
+
+def promoted(*dtypes):
+    """The dtype of a result: a float wins over whole numbers, then the wider one.
+
+    >>> promoted(np.dtype("int64"), np.dtype("float32"))
+    dtype('float32')
+    """
+    if None in [d and d.kind for d in dtypes]:
+        return None
+    return np.result_type(*([d for d in dtypes if d.kind == "f"] or dtypes))
+
+
+def to(value, old, new):
+    """The value in a dtype; itself if it has it already."""
+    return value if old == new else cast(value, dtype=new)
+
+
+def same(kind):
+    """The rule "the result has the promoted dtype"."""
+    return kind
+
+
+def to_bool(kind):
+    """The rule "the result is true or false"."""
+    return kind and BOOL
+
+
+# -- two inputs, or one and a scalar ---------------------------------------------------
+def with_scalar(kind, scalar, is_int):
+    """The dtype in which an array of a dtype and a Python number are computed."""
+    if kind is None or kind.kind == "f":
+        return kind
+    if not is_int or scalar != scalar // 1:
+        return FLOAT
+    return LONG if kind.kind == "b" else kind
+
+
+def pair(name, both, scalar=None, rscalar=None, inside=same, result=same):
+    """Enter `_npi_name`, and its forms with a scalar, from the legacy records.
+
+    inside:  promoted dtype -> the dtype to compute in;  result: -> that of the result.
+    """
+    both, doc = OPS[both], OPS[both].doc
+
+    def infer(specs):
+        kind = inside(promoted(*(s.dtype for s in specs)))
+        _, (out,) = broadcast(name, [Spec(s.shape, kind) for s in specs])
+        return specs, [Spec(out.shape, result(kind))]
+
+    def expand(specs, lhs, rhs):
+        kind = inside(promoted(*(s.dtype for s in specs)))
+        out = both(to(lhs, specs[0].dtype, kind), to(rhs, specs[1].dtype, kind))
+        return to(out, kind, result(kind))
+
+    register(f"_npi_{name}", inputs=("lhs", "rhs"), infer=infer, expand=expand, doc=doc)
+    for prefix, op in (("", scalar), ("r", rscalar)):
+        if op:
+            _pair_scalar(f"_npi_{prefix}{name}_scalar", OPS[op], inside, result)
+
+
+def _pair_scalar(name, op, inside, result):
+    def infer(specs, scalar, is_int):
+        kind = inside(with_scalar(specs[0].dtype, scalar, is_int))
+        return specs, [Spec(specs[0].shape, result(kind))]
+
+    def expand(specs, data, scalar, is_int):
+        kind = inside(with_scalar(specs[0].dtype, scalar, is_int))
+        out = op(to(data, specs[0].dtype, kind), scalar=scalar)
+        return to(out, kind, result(kind))
+
+    register(name, inputs=("data",), infer=infer, expand=expand, doc=op.doc,
+             attrs={"scalar": (number, REQUIRED), "is_int": (boolean, True)})
+
+
+pair("add", "broadcast_add", "_plus_scalar")
+pair("subtract", "broadcast_sub", "_minus_scalar", "_rminus_scalar")
+pair("multiply", "broadcast_mul", "_mul_scalar")
+pair("true_divide", "broadcast_div", "_div_scalar", "_rdiv_scalar", inside=floating)
+pair("mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar")
+pair("power", "broadcast_power", "_power_scalar", "_rpower_scalar")
+pair("maximum", "broadcast_maximum", "_maximum_scalar")
+pair("minimum", "broadcast_minimum", "_minimum_scalar")
+for _name, _old in (("equal", "equal"), ("not_equal", "not_equal"),
+                    ("greater", "greater"), ("greater_equal", "greater_equal"),
+                    ("less", "lesser"), ("less_equal", "lesser_equal")):
+    pair(_name, f"broadcast_{_old}", f"_{_old}_scalar", result=to_bool)
+pair("hypot", "broadcast_hypot", "_hypot_scalar", inside=floating)
+pair("arctan2", "broadcast_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
+     inside=floating)
+
+
+def _bitwise(name, sign):
+    """Enter an operation on the bits of whole numbers, or on true and false."""
+    function = getattr(np, f"bitwise_{name}")
+
+    def infer(specs):
+        kind = promoted(*(s.dtype for s in specs))
+        if kind is not None and kind.kind == "f":
+            raise DTypeError(f"bitwise_{name}: whole numbers or bools are needed, "
+                             f"found {kind}; convert with astype")
+        _, (out,) = broadcast(name, [Spec(s.shape, kind) for s in specs])
+        return specs, [Spec(out.shape, kind)]
+
+    register(f"_npi_bitwise_{name}", inputs=("lhs", "rhs"), infer=infer, eager=function,
+             expr=f"{{a}} {sign} {{b}}", grad=lambda g, out, a, b: (None, None),
+             doc=f"The bits of a {name} b; of bools, true or false.")
+
+
+for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
+    _bitwise(_name, _sign)
+
+
+# -- one input -------------------------------------------------------------------------
+SAME_NAME = """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin cos tan
+    arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sign
+    negative floor ceil trunc rint fix""".split()
+for _name in SAME_NAME:
+    renamed(f"_npi_{_name}", OPS[_name])
+renamed("_npi_absolute", OPS["abs"], "_npi_abs")
+renamed("_npx_relu", OPS["relu"])
+renamed("_npx_sigmoid", OPS["sigmoid"])
+renamed("_np_copy", OPS["_copy"])
+
+
+def _tested(name, expand, doc):
+    """Enter a test of each number, which gives a bool."""
+    def test(specs, data):
+        data = to(data, specs[0].dtype, floating(specs[0].dtype))
+        return cast(expand(data), dtype=BOOL)
+
+    register(f"_npi_{name}", inputs=("data",), doc=doc, expand=test,
+             infer=lambda specs: (specs, [Spec(specs[0].shape, BOOL)]))
+
+
+_tested("logical_not", OPS["logical_not"], "True where the number is 0.")
+_tested("isnan", lambda a: OPS["_not_equal"](a, a), "True where it is not a number.")
+_tested("isinf", lambda a: OPS["_equal_scalar"](OPS["abs"](a), scalar=np.inf),
+        "True where it is infinite.")
+_tested("isfinite", lambda a: OPS["_lesser_scalar"](OPS["abs"](a), scalar=np.inf),
+        "True where it is a number and not infinite.")
+_tested("isposinf", lambda a: OPS["_equal_scalar"](a, scalar=np.inf),
+        "True where it is positive infinity.")
+_tested("isneginf", lambda a: OPS["_equal_scalar"](a, scalar=-np.inf),
+        "True where it is negative infinity.")
+
+
+# -- many to one -----------------------------------------------------------------------
+def left_over(op, old, axis, keepdims):
+    """The shape after a reduction; of all axes: ()."""
+    gone = axes_of(op, axis, len(old))
+    return tuple(1 if i in gone else n for i, n in enumerate(old)
+                 if keepdims or i not in gone)
+
+
+def reduction(name, compute, kind, doc, dtypes=True, **more):
+    """Enter a reduction under np's rules for shapes and dtypes.
+
+    compute: (data, its Spec, axes, keepdims, more attributes) -> the legacy result.
+    kind:    dtype of the data -> of the result, where none is asked for.
+    """
+    def wanted(spec, dtype):
+        return dtype or spec.dtype and kind(spec.dtype)
+
+    def infer(specs, axis, keepdims, dtype=None, **more):
+        new = None
+        if known(specs):
+            new = left_over(name, specs[0].shape, axis, keepdims)
+        return specs, [Spec(new, wanted(specs[0], dtype))]
+
+    def expand(specs, data, axis, keepdims, dtype=None, **more):
+        (old, had), gives = specs[0], wanted(specs[0], dtype)
+        gone = axes_of(name, axis, len(old))
+        out = compute(to(data, had, gives if dtypes else had), Spec(old, gives), gone,
+                      keepdims, **more)
+        new = left_over(name, old, axis, keepdims)
+        return out if new else reshape(out, shape=())
+
+    register(name, inputs=("a",), infer=infer, expand=expand, doc=doc, attrs={
+        "axis": (axes, None), **({"dtype": (dtype, None)} if dtypes else {}),
+        "keepdims": (boolean, False), **more})
+
+
+def _wide(kind):
+    return LONG if kind.kind == "b" else kind
+
+
+def _legacy(name):
+    op = OPS[name]
+    return lambda data, spec, gone, keepdims, **_: op(data, axis=gone or None,
+                                                      keepdims=keepdims)
+
+
+INITIAL = {"initial": (optional(number), None)}
+
+
+def _with_initial(name, join):
+    start = _legacy(name)
+
+    def compute(data, spec, gone, keepdims, initial):
+        out = start(data, spec, gone, keepdims)
+        return out if initial is None else OPS[join](out, scalar=initial)
+    return compute
+
+
+reduction("_np_sum", _with_initial("sum", "_plus_scalar"), _wide,
+          "The sum over the axes.", **INITIAL)
+reduction("_np_prod", _with_initial("prod", "_mul_scalar"), _wide,
+          "The product over the axes.", **INITIAL)
+reduction("_np_max", _legacy("max"), same, "The largest over the axes.", dtypes=False)
+reduction("_np_min", _legacy("min"), same, "The smallest over the axes.", dtypes=False)
+reduction("_npi_mean", _legacy("mean"), floating, "The mean over the axes.")
+
+
+def _variance(data, spec, gone, keepdims, ddof):
+    count = int(np.prod([spec.shape[a] for a in gone], dtype=np.int64))
+    mean = OPS["mean"](data, axis=gone or None, keepdims=True)
+    off = square(data.broadcast_sub(mean) if spec.shape else data - data)
+    factor = 1 / (count - ddof) if count > ddof else np.nan
+    return sum_(off, axis=gone or None, keepdims=keepdims) * factor
+
+
+DDOF = {"ddof": (integer, 0)}
+reduction("_npi_var", _variance, floating, "The mean square distance from the mean.",
+          **DDOF)
+reduction("_npi_std", lambda *args, **more: sqrt(_variance(*args, **more)), floating,
+          "The square root of the variance.", **DDOF)
+
+
+def _logical(name):
+    def compute(data, spec, gone, keepdims):
+        bits = cast(cast(block_grad(data), dtype=BOOL), dtype=LONG)
+        return cast(OPS[name](bits, axis=gone or None, keepdims=keepdims), dtype=BOOL)
+    return compute
+
+
+reduction("_np_any", _logical("sum"), to_bool, "Whether any is not 0.", dtypes=False)
+reduction("_np_all", _logical("prod"), to_bool, "Whether all are not 0.", dtypes=False)
+
+
+def _places(name):
+    """Enter argmax or argmin with int64 places."""
+    def infer(specs, axis, keepdims):
+        new = left_over(name, specs[0].shape, axis, keepdims) if known(specs) else None
+        return specs, [Spec(new, LONG)]
+
+    def expand(specs, data, axis, keepdims):
+        out = OPS[f"_long_{name}"](data, axis=axis, keepdims=keepdims)
+        new = left_over(name, specs[0].shape, axis, keepdims)
+        return reshape(out, shape=as_codes(new))
+
+    register(f"_npi_{name}", inputs=("data",), infer=infer, expand=expand,
+             attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
+             doc=f"{OPS[name].doc.removesuffix('float32.')}int64.")
+
+
+def _norm(data, spec, gone, keepdims, ord, flag):
+    over = {"axis": gone or None, "keepdims": keepdims}
+    # In files, -2 and 1 mark the root of the sum of squares of any array.
+    if ord is None or flag in (-2, 1) or ord == 2 and len(gone) == 1:
+        return sqrt(sum_(square(data), **over))
+    if len(gone) != 1:
+        raise AttrError(f"norm: ord={ord} of a matrix is not supported; there are None "
+                        "and 'fro', the root of the sum of squares")
+    if ord in (np.inf, -np.inf):
+        return (max_ if ord > 0 else min_)(abs_(data), **over)
+    if ord == 1:
+        return sum_(abs_(data), **over)
+    return sum_(abs_(data) ** ord, **over) ** (1 / ord)
+
+
+def order_of_norm(value):
+    """A number but 0, `inf`, or `fro` for the root of the sum of squares."""
+    found = None if value in ("fro", "None", None) else number(value)
+    if found == 0:
+        raise ValueError  # how many numbers are not 0 is no length
+    return found
+
+
+reduction("_npi_norm", _norm, floating, "The length of a vector, or of a matrix.",
+          ord=(order_of_norm, None), flag=(integer, 0))
+_places("argmax")
+_places("argmin")

@@ -1,0 +1,40 @@
+"""Chapter 04. How long each kernel of a compiled plan takes.
+
+Takes:   a plan, the arrays of a call, and what `bind` returned.
+Gives:   `time_steps`, which `Plan.time_steps` calls.
+
+What is left out: kernels of a device, which run side by side with Python.
+"""
+
+import statistics
+import time
+
+import numpy as np
+
+from minihybrid.core import hooks
+from minihybrid.core.op import HybridError
+
+
+@hooks.time_steps.brought
+def time_steps(plan, arrays, bound, repeats):
+    """Seconds of each kernel, medians of repeats.
+
+    The driver is told to stop after each step, and a step's time is the difference of
+    two stops.
+    """
+    if plan.target != "cpu":
+        raise HybridError(f"time_steps: the target '{plan.target}' has no compiled "
+                          "steps; use target='cpu'")
+    plan(arrays, bound)  # compiles it
+    outs = [np.empty(shape, dtype) for shape, dtype in plan.out_specs]
+    args, n = (*arrays, *outs, plan._new_arena(), bound[0], 0), plan.n_kernels
+    samples = [[] for _ in range(n + 1)]
+    for _ in range(repeats):
+        for stop in range(n + 1):
+            start = time.perf_counter()
+            for _ in range(10):
+                plan.function(*args, stop, 0, 0)
+            samples[stop].append((time.perf_counter() - start) / 10)
+    medians = [statistics.median(s) for s in samples]
+    times = [max(b - a, 0.0) for a, b in zip(medians, medians[1:], strict=False)]
+    return [("call", medians[0]), *zip(plan.labels, times, strict=True)]

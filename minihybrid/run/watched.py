@@ -1,0 +1,28 @@
+"""Chapter 10. A hybridized net operator by operator, so that every value can be seen.
+
+Takes:   a hybrid function, its arguments, a callback.
+Gives:   `watched`, which `Block.register_op_hook` leads to.
+
+What is left out: plans, in which most of these values are never written.
+"""
+
+from minihybrid.core import hooks
+from minihybrid.core.arguments import arrays_in
+from minihybrid.core.sym import Symbol, replay
+
+
+@hooks.watched.brought
+def watched(hybrid, args, callback, monitor_all):
+    """The result; each value on the way is shown to `callback`."""
+    entry = hybrid.entry_for(args)
+    given = entry.given(arrays_in(args))
+    inside = Symbol(entry.graph.outputs).get_internals()
+    outs = replay([*inside.refs, *entry.graph.outputs],
+                  {n: given[n.name] for n in entry.graph.variables})
+    if entry.kind.is_np:
+        outs = [out.as_np_ndarray() for out in outs]
+    for (node, _), name, out in zip(inside.refs, inside.list_outputs(), outs,
+                                    strict=False):
+        if monitor_all or node.op is not None:
+            callback(name, "null" if node.op is None else node.op.name, out)
+    return entry.result(outs[len(inside.refs):])
