@@ -1,0 +1,57 @@
+"""Sphinx extension: the lines that one call runs, in reading order, folded by stage."""
+import re
+import sys
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+
+def chapter_of(source):
+    """The notebook whose number a module's first line names, or `None`."""
+    number = re.match(r'"""Chapter (\d\d)\. ', source)
+    found = sorted(ROOT.glob(f"notebooks/{number[1]}_*.ipynb")) if number else []
+    return found[0].stem if found else None
+
+
+def piece(module, numbers):
+    """A module's lines, in HTML, under its name and the chapter that opens it."""
+    from test_layout import path_of
+    source = path_of(module).read_text(encoding="utf-8")
+    lines, chapter = source.splitlines(), chapter_of(source)
+    path = path_of(module).relative_to(ROOT).as_posix()
+    link = f', <a href="../notebooks/{chapter}.html">chapter {chapter[:2]}</a>' \
+        if chapter else ""
+    text = escape("\n".join(f"{n:4}  {lines[n - 1]}" for n in numbers))
+    return f"<p><code>{path}</code>{link}, {len(numbers)} lines</p>" \
+        f"<pre tabindex=\"0\">{text}</pre>"
+
+
+class Road(SphinxDirective):
+    """The stages of a net's life, each folded, and how many lines they run."""
+
+    def run(self):
+        """Walk the road now, and write down what was run."""
+        from road import count, walked
+        road = walked()
+        core, records, rest = count(road)
+        found = [nodes.paragraph(text=(
+            f"{core + records + rest} lines: {core} of the core, {records} of the "
+            f"operators' records, {rest} of other modules."))]
+        for name, modules in road:
+            n = sum(map(len, modules.values()))
+            title = f"{name[0].upper()}{name[1:]}: {n} new line{'s' * (n != 1)} in " \
+                f"{len(modules)} module{'s' * (len(modules) != 1)}"
+            body = "".join(piece(m, numbers) for m, numbers in modules.items())
+            found.append(nodes.raw("", f"<details><summary>{title}</summary>{body}"
+                                       "</details>", format="html"))
+        return found
+
+
+def setup(app):
+    app.add_directive("road", Road)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

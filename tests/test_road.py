@@ -1,0 +1,30 @@
+"""The road of one call stays short, and stays in the core."""
+import road
+
+MOST = 1_750  # lines, of the core, the records and the rest
+
+
+def test_the_road_of_one_call_is_short_and_in_the_core():
+    found = road.walked()
+    core, records, rest = road.count(found)
+    assert [name for name, _ in found] == list(road.STAGES)
+    assert 1_000 < core + records + rest <= MOST
+    assert rest <= 20, "what is beside the core lets one call pass"
+
+
+def test_a_second_call_runs_hardly_a_new_line():
+    found = dict(road.walked())
+    assert sum(map(len, found["call it again"].values())) <= 3
+
+
+def test_a_planted_line_is_counted(monkeypatch):
+    before = sum(road.count(road.walked()))
+    stages = road.calls()
+
+    def more():
+        from minihybrid import metric
+        metric.Accuracy()
+
+    monkeypatch.setattr(road, "calls", lambda: (*stages[:-1], more))
+    found = road.walked()
+    assert "metric" in found[-1][1] and sum(road.count(found)) != before
