@@ -9,6 +9,7 @@ import minihybrid as mx
 from minihybrid import nd, sym
 from minihybrid.core import tracing
 from minihybrid.core.graph import Graph
+from minihybrid.core.hooks import FACES
 from minihybrid.core.op import Spec
 
 
@@ -266,3 +267,12 @@ def test_float64_is_learnt_like_any_dtype():  # NumPy says: float64 == None
     b = sym.var("b")
     total = sym.elemwise_add(sym.var("a"), sym.relu(b))
     assert total.infer_type(a="float64")[0] == [np.float64, np.float64]
+
+
+@pytest.mark.parametrize("face", ["nd", "sym"])
+def test_what_is_entered_into_a_face_is_what_its_name_gives(face):
+    """Also where an operator has the name: its arguments have others than MXNet's."""
+    module = {"nd": nd, "sym": sym}[face]
+    assert len(FACES[face]) > 5
+    assert all(getattr(module, name) is value for name, value in FACES[face].items())
+    assert sym.full((2,), val=2.0).list_arguments() == []

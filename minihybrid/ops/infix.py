@@ -240,10 +240,10 @@ def namespace(name, base, module):
     """
     if name in FUNCTIONS:
         return FUNCTIONS[name]
+    if name in FACES.get(module, ()):  # before an operator: `sym.full` has `val`
+        return FACES[module][name]
     op = OPS.get(name)
     if op is None or name.startswith("__"):
-        if name in FACES.get(module, ()):
-            return FACES[module][name]
         raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
                              "all")
     return reading(op, name, base)
