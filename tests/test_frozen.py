@@ -15,8 +15,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, optimizer
+from minihybrid.core import plan
 from minihybrid.gluon import nn
-from minihybrid.run import tiers
 
 
 # -- settings of optimisers ------------------------------------------------------------
@@ -85,13 +85,13 @@ class Plans:
     """Counts the programs that get plans."""
 
     def __init__(self, monkeypatch):
-        self.count, make = 0, tiers.Tiers.__init__
+        self.count, make = 0, plan.InForce.__init__
 
         def counted(made, *args, **kwargs):
             self.count += 1
             make(made, *args, **kwargs)
 
-        monkeypatch.setattr(tiers.Tiers, "__init__", counted)
+        monkeypatch.setattr(plan.InForce, "__init__", counted)
 
 
 def test_a_schedule_of_the_momentum_is_an_input(monkeypatch):

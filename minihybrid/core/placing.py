@@ -73,4 +73,4 @@ def placed(array, context):
 
 def context_of(array):
     """Where an NDArray's numbers are."""
-    return CPU if type(array) is np.ndarray else array.context
+    return CPU if type(array) is np.ndarray else getattr(array, "context", CPU)
