@@ -128,9 +128,10 @@ def _softmax_output(specs, data, label, grad_scale, ignore_label, multi_output,
         label = label.reshape((n, classes, inner))
         out = softmax_to(values, label, grad_scale=grad_scale)
     else:
-        divisor = {"null": inner, "batch": n * inner, "valid": 1}[normalization]
+        positions = {"null": inner, "batch": n * inner, "valid": 1}[normalization]
         out = softmax_head(
-            values, label.reshape((n, 1, inner)), classes=classes, divisor=divisor,
+            values, label.reshape((n, 1, inner)), classes=classes,
+            divisor=max(positions, 1),
             grad_scale=grad_scale, ignore_label=ignore_label, use_ignore=use_ignore,
             valid=normalization == "valid", out_grad=out_grad,
             smooth_alpha=smooth_alpha)
