@@ -121,6 +121,9 @@ def by_runtime(net, program):
     if any(v.dtype.kind in "iu" and v.dtype != np.int32 and v.dtype != np.int64
            for v in values_of(program)):
         raise Refused("runtime: small whole numbers")
+    if any(v.dtype.kind == "i" and (v == np.iinfo(v.dtype).min).any()
+           for v in values_of(program)):
+        raise Refused("runtime: the smallest whole number, which over -1 ends it")
     if any("argm" in step.op for step in program.steps) and \
             not all(v.size for v in values_of(program)):
         raise Refused("runtime: it leaves a place of none with one axis too many")
