@@ -177,8 +177,14 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def power(a, b):
+    """C's pow: of an exponent 0.5 NumPy takes the root, which knows no -infinity."""
+    return type(a)(np.inf) if (a, b) == (-np.inf, 0.5) else np.power(a, b)
+
+
 NAMES32 = {name: getattr(np, name) for name in
-           "exp log log1p cbrt hypot cos sin tan cosh sinh tanh power".split()} | {
+           "exp log log1p cbrt hypot cos sin tan cosh sinh tanh".split()} | {
+    "power": power,
     "acos": np.arccos, "asin": np.arcsin, "atan": np.arctan, "atan2_": np.arctan2,
     "acosh": np.arccosh, "asinh": np.arcsinh, "atanh": np.arctanh, "erf": special.erf,
     "expm1_": np.expm1, "log10_": np.log10, "log2_": np.log2, "sigmoid": sigmoid}
@@ -272,7 +278,7 @@ def whole_power(a, b):
     """np.power, also of a whole number to a negative power."""
     if isinstance(a, np.integer) and isinstance(b, (int, np.integer)):
         return device.whole_power(a, b)
-    return np.power(a, b)
+    return power(a, b)
 
 
 class _NumPy:

@@ -68,7 +68,8 @@ def _matmul_rule(left, right, transpose_a, transpose_b):
 
 
 def _matmul_eager(lhs, rhs, *, transpose_a, transpose_b):
-    return np.dot(lhs.T if transpose_a else lhs, rhs.T if transpose_b else rhs)
+    # np.dot passes over a 0 where the inner length is 1: 0 times NaN would be 0
+    return np.matmul(lhs.T if transpose_a else lhs, rhs.T if transpose_b else rhs)
 
 
 def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
@@ -94,7 +95,7 @@ matmul = register(
     cpu=product_loops, scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work,
     stores=True,
     numpy=lambda a, b, out, transpose_a, transpose_b: (
-        f"np.dot({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
+        f"np.matmul({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
     doc="(M, K) times (K, N) -> (M, N).")
 
 
@@ -201,7 +202,7 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
 def _fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
     if flatten and data.ndim != 2:
         data = data.reshape(data.shape[0], weight.shape[1])
-    out = np.dot(data, weight.T)
+    out = np.matmul(data, weight.T)
     if not no_bias:
         out += bias
     return out
@@ -239,7 +240,7 @@ def _fc_work(ins, outs, num_hidden, **_):
 def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
     rows = f".reshape(len({data}), {weight}.shape[1])" if flatten else ""
     add = "" if no_bias else f"\nnp.add({out}, {bias}, out={out})"
-    return f"np.dot({data}{rows}, {weight}.T, out={out}){add}"
+    return f"np.matmul({data}{rows}, {weight}.T, out={out}){add}"
 
 
 fully_connected = register(
