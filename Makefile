@@ -64,7 +64,7 @@ lines: $(READY)
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet -r tests/fuzz/requirements.txt || { \
 	    echo "make fuzz needs atheris, and there is no wheel of it for this system;" \
-	    "tests/test_fuzz_corpus.py tries the same changes without it"; exit 1; }
+	    "tests/files/test_fuzz_corpus.py tries the same changes without it"; exit 1; }
 	cd tests && nice -n 10 ../$(BIN)/python -m fuzz.run $(FUZZ)
 
 # Two hours of one core; `SOAK="--programs 500 --nets 50 --seed 7"` says otherwise.

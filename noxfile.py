@@ -21,11 +21,12 @@ RESULTS = Path(".nox/results")
 
 # Two minutes a set, yet every stage is in them: records, the tape, passes, plans of
 # NumPy, of compiled kernels and of the simulated GPU, C, files, training.
-TESTS = [f"tests/test_{name}" for name in (
-    "nd.py", "np.py", "autograd.py", "gluon.py", "optimizers.py", "serial.py",
-    "programs.py::test_random_programs",
-    "programs.py::test_random_programs_elsewhere",
-    "standalone.py::test_c_runs_what_threads_share_as_one_part",
+TESTS = [f"tests/{name}" for name in (
+    "engine/test_nd.py", "engine/test_np.py", "engine/test_autograd.py",
+    "gluon/test_gluon.py", "gluon/test_optimizers.py", "files/test_serial.py",
+    "laws/test_programs.py::test_random_programs",
+    "laws/test_programs.py::test_random_programs_elsewhere",
+    "files/test_standalone.py::test_c_runs_what_threads_share_as_one_part",
 )]
 
 nox.options.error_on_missing_interpreters = False  # the table says it

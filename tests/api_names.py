@@ -150,7 +150,7 @@ def words(tree):
 @cache
 def tested_words():
     """All words of all tests but this one, and of the cases that they read."""
-    found = {w for file in HERE.glob("*.py") if file != Path(__file__)
+    found = {w for file in HERE.rglob("*.py") if file != Path(__file__)
              for w in words(ast.parse(file.read_text("utf-8")))}
     for file in HERE.glob("golden/*/*.json"):
         found |= set(re.findall(r"\w+", file.read_text("utf-8")))

@@ -11,7 +11,7 @@ import types
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "minihybrid"
+PACKAGE = Path(__file__).parents[1] / "minihybrid"
 OTHERS = ("numba", "llvmlite", "scipy", "tqdm", "matplotlib", "onnx", "cuda")
 
 

@@ -15,7 +15,7 @@ from unittest import mock
 import envs
 import numpy as np
 import samples
-import test_ops_laws
+import traced
 from gpu_nets import NETS, answers
 
 from minihybrid import simulated_gpu, sym
@@ -26,7 +26,7 @@ from minihybrid.device.device import device_of
 from minihybrid.passes import expand
 from minihybrid.simt.driver import SimulatedDriver
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[1]
 CAPABILITIES = [(7, 5), (8, 0), (9, 0)]  # T4, A100, H100 and H200
 NARROW = re.compile(r"\ba\d+: float32\[")  # it reads float32, and computes in that
 # Where 64 bits are meant: arrays have them, or an expression says so; draws are those
@@ -51,7 +51,7 @@ def of_nets():
 
 def of_sample(case, dtype):
     """The texts of an operator's kernels, and of its gradient's if it has one."""
-    made = test_ops_laws.Program([case], dtype)
+    made = traced.Program([case], dtype)
     graph = expand(made.graph, True)
     if case.smooth and dtype.startswith("float"):
         graph = joint_graph(graph, [n.name for n in graph.variables])

@@ -6,7 +6,7 @@ import ast
 import io
 import tokenize
 
-from test_layout import READING_ORDER, path_of
+from modules import READING_ORDER, path_of
 
 NOT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 import numpy as np
-from test_layout import READING_ORDER, path_of
+from modules import READING_ORDER, path_of
 
 from minihybrid import autograd, nd
 from minihybrid.gluon import nn

@@ -22,11 +22,11 @@ import warnings
 os.environ.setdefault("MINIHYBRID_WAIT", "1")  # for kernels: NumPy might answer first
 os.environ.setdefault("TQDM_DISABLE", "1")
 
-import test_random_nets as nets  # noqa: E402
-from programs import draw  # noqa: E402
-from programs_judge import REFUSALS, check  # noqa: E402
-from programs_run import source  # noqa: E402
-from programs_shrink import shrunk  # noqa: E402
+import random_nets as nets  # noqa: E402
+from programs.draw import draw  # noqa: E402
+from programs.judge import REFUSALS, check  # noqa: E402
+from programs.run import source  # noqa: E402
+from programs.shrink import shrunk  # noqa: E402
 
 ALWAYS, SELDOM = ("numpy", "plain"), ("cpu", "c")
 OFTEN = ("gpu", "file", "alone", "onnx", "runtime")

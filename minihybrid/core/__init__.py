@@ -5,5 +5,5 @@ Gives:   arrays and their tape, symbols and graphs, the passes that every target
          a plan for NumPy, blocks and parameters, and two files out and in.
 
 All else (compiled code, devices, other formats, pictures) enters itself here, by a hook
-(hooks.py) or a registry, and can be taken away: tests/test_core.py does so.
+(hooks.py) or a registry, and can be taken away: tests/engine/test_core.py does so.
 """

@@ -9,6 +9,7 @@ What is left out: circular padding.
 
 import numpy as np
 
+from minihybrid.core.given import holds
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -183,6 +184,9 @@ cut_frame = register(
     doc="The array without its frame, in the shape of `like`.")
 
 
+_pad_shape = forward(_pad_rule)
+
+
 def _pad_expand(specs, data, mode, pad_width, constant_value):
     old = specs[0].shape
     if mode == "constant":
@@ -199,8 +203,14 @@ def _pad_expand(specs, data, mode, pad_width, constant_value):
     return data
 
 
+def _pad_infer(specs, constant_value, **attrs):
+    if attrs["mode"] == "constant":
+        holds("Pad", constant_value, specs[0].dtype)
+    return _pad_shape(specs, constant_value=constant_value, **attrs)
+
+
 pad = register(
-    "Pad", "pad", inputs=("data",), expand=_pad_expand, infer=forward(_pad_rule),
+    "Pad", "pad", inputs=("data",), expand=_pad_expand, infer=_pad_infer,
     attrs={"mode": (choice("constant", "edge", "reflect"), REQUIRED),
            "pad_width": (shape, REQUIRED), "constant_value": (number, 0.0)},
     doc="More at the ends of axes: one value, the edge's, or the inside mirrored.")

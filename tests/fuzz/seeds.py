@@ -10,7 +10,7 @@ from minihybrid import sym
 from minihybrid.core import params
 from minihybrid.core.serial import tojson
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def seeds(target):

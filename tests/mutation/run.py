@@ -11,6 +11,7 @@ What is left out: two changes at once, and the tests in `NOT_ASKED`.
 """
 
 import argparse
+import ast
 import compileall
 import hashlib
 import json
@@ -54,7 +55,7 @@ COMPILER = ("core/op.py", *(f"codegen/{name}.py" for name in (
 def files():
     """Name -> the files of tests that are asked; the examples of docstrings are one."""
     silent = {f"test_{name}" for names in NOT_ASKED.values() for name in names.split()}
-    found = {path.stem: [path] for path in sorted((ROOT / "tests").glob("test_*.py"))}
+    found = {path.stem: [path] for path in sorted((ROOT / "tests").glob("*/test_*.py"))}
     if strange := silent - found.keys():
         raise SystemExit(f"NOT_ASKED has files that are not there: {sorted(strange)}")
     found["docstrings"] = [path for patterns in ROOMS.values() for pattern in patterns
@@ -69,6 +70,7 @@ def watched(path):
         digest = hashlib.sha256(b"".join(p.read_bytes() for p in paths)).hexdigest()
         if seen.get(name, {}).get("digest") != digest:
             new = path.with_suffix(".new")
+            new.unlink(missing_ok=True)
             failed(ROOT, ["-p", "mutation.watch", "--watch", new, *paths],
                    kernels_of(path))
             seen[name] = json.loads(new.read_text()) | {"digest": digest}
@@ -95,25 +97,24 @@ def merged(parts):
 def tests_of(mutant, seen):
     """The tests that run the changed line, one of each kind in turn, within the budget.
 
-    A line of a record is run when the package is imported; then it is the tests that
-    name the operator. What only the compiler's process runs is tried by all kernels.
+    A line of a record is run when the package is imported, and a function of kernels in
+    the compiler's process: then it is the tests that name the operator or the function,
+    and after them, for what only the compiler runs, those of all kernels.
     """
     times, lines = seen["times"], seen["lines"]
     found = lines.get(mutant.module, {}).get(str(mutant.line), [])
-    if not found and mutant.room == "records":
-        names = re.findall(r'register\("(\w+)"|unary\("(\w+)"|binary\("(\w+)"',
-                           "\n".join(mutant.source.splitlines()[:mutant.line]))
-        name = next(filter(None, names[-1]), None) if names else None
-        word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(name or '?')}(?![A-Za-z0-9])")
-        found = [t for t in times if word.search(t)]
+    word = re.compile(rf"(?<![A-Za-z0-9])({'|'.join(names(mutant))})(?![A-Za-z0-9])")
+    named = set() if found else {test for test in times if word.search(test)}
+
     def runs(module):
         return {test for tests in lines.get(module, {}).values() for test in tests}
 
-    found = set(found) or runs(mutant.module)
+    found = set(found) or (mutant.room == "records" and named) or runs(mutant.module)
     if not found or mutant.module in COMPILER:  # which runs in a process of its own
-        found |= runs("codegen/cpu/objects.py")
+        found |= named | runs("codegen/cpu/objects.py")
     kinds = {}
-    for test in sorted(times.keys() & found, key=lambda test: (times[test], test)):
+    for test in sorted(times.keys() & found,
+                       key=lambda test: (test not in named, times[test], test)):
         kinds.setdefault(kind(test), []).append(test)
     turns = [t for turn in zip_longest(*kinds.values()) for t in turn if t]
     chosen, spent = turns[:1], 0.0
@@ -122,6 +123,15 @@ def tests_of(mutant, seen):
         if spent < BUDGET_S:
             chosen.append(test)
     return list(dict.fromkeys(chosen))
+
+
+def names(mutant):
+    """The operator, or the functions, that a changed line belongs to."""
+    before = "\n".join(mutant.source.splitlines()[:mutant.line])
+    found = re.findall(r'(?:register|unary|binary)\("(\w+)"', before)[-1:]
+    return found or [node.name.strip("_") for node in ast.walk(ast.parse(mutant.source))
+                     if isinstance(node, ast.FunctionDef)
+                     and node.lineno <= mutant.line <= node.end_lineno] or ["-"]
 
 
 def tried(mutant, tests, folder, kernels):

@@ -2,7 +2,8 @@
 
     python -m pytest -p mutation.watch --watch lines.json ...
 
-Of a test with many cases those are run that fit into `SHARE_S`, drawn by chance.
+Of a test with many cases those are run that fit into `SHARE_S`, drawn by chance; the
+others are noted with the mean's time, since their names may say what they are about.
 """
 
 import json
@@ -36,10 +37,11 @@ class Watch:
     """Each test is a context of coverage; the answer is kept from line to tests."""
 
     def __init__(self, path):
-        self.path, self.times, self.spent = path, {}, Counter()
+        self.path, self.times, self.spent, self.left = path, {}, Counter(), []
         self.coverage = coverage.Coverage(
             data_file=None, config_file=False,
             include=[str(PACKAGE / pattern) for p in ROOMS.values() for pattern in p])
+        self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
         self.coverage.start()
 
     def pytest_collection_modifyitems(self, items):
@@ -50,6 +52,7 @@ class Watch:
 
     def pytest_runtest_setup(self, item):
         if self.spent[kind(item.nodeid)] > SHARE_S:
+            self.left.append(item.nodeid)
             pytest.skip("the cases before it are enough")
 
     def pytest_runtest_logstart(self, nodeid):
@@ -69,6 +72,10 @@ class Watch:
 
     def pytest_sessionfinish(self):
         self.coverage.stop()
+        n_run = Counter(map(kind, self.times))
+        for test in self.left:
+            if n := n_run[kind(test)]:
+                self.times[test] = round(self.spent[kind(test)] / n, 3)
         data, lines = self.coverage.get_data(), {}
         for path in data.measured_files():
             module = path.removeprefix(f"{PACKAGE}/")

@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 
+from minihybrid.core.given import holds
 from minihybrid.core.op import (
     OPS,
     REQUIRED,
@@ -459,14 +460,19 @@ _eye("_npi_identity", lambda shape: {"N": shape[0], "M": 0, "k": 0},
      {"shape": (shape, REQUIRED)})
 
 
+def _full_like_infer(specs, fill_value, dtype):
+    kind = dtype or specs[0].dtype
+    holds("full_like", fill_value, kind)
+    return specs, [Spec(specs[0].shape, kind)]
+
+
 def _full_like_expr(fill_value, dtype):
     return OPS["_full"].expr((), None, fill_value)
 
 
 register("_npi_full_like", inputs=("a",),
          attrs={"fill_value": (number, REQUIRED), "dtype": (dtype, None)},
-         infer=lambda specs, fill_value, dtype: (
-             specs, [Spec(specs[0].shape, dtype or specs[0].dtype)]),
+         infer=_full_like_infer,
          eager=lambda a, *, fill_value, dtype: np.full_like(a, fill_value, dtype),
          expr=_full_like_expr, grad=lambda g, out, a, **_: (None,),
          doc="One value in the shape of the input.")

@@ -1,0 +1,1 @@
+"""Random programs beside MXNet 1.9.1: differences, and their reasons."""

@@ -1,0 +1,327 @@
+"""The package is read from top to bottom of READING_ORDER, and imports only upwards."""
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import watched
+from modules import PACKAGE, READING_ORDER, imports, path_of
+
+
+def test_modules_name_the_chapters_that_there_are():
+    """Some helpers that students only call have none."""
+    notebooks = (PACKAGE.parent / "notebooks").glob("*.ipynb")
+    chapters = {path.name[:2] for path in notebooks}
+    named = {}
+    for path in PACKAGE.rglob("*.py"):
+        if found := re.match(r'"""Chapter (\d\d)\. ', path.read_text()):
+            named.setdefault(found[1], []).append(path)
+    assert named.keys() <= chapters
+    assert sum(map(len, named.values())) > 100
+
+
+def wrong_arrows(module, source):
+    """Return what is wrong with the imports of `module`, one sentence each."""
+    earlier = READING_ORDER[:READING_ORDER.index(module)]
+    wrong = []
+    for name in imports(ast.parse(source)):
+        top, _, used = name.partition(".")
+        if name.startswith("."):
+            wrong.append(f"{module} imports {name}: write it from the root, minihybrid")
+        elif name.endswith(".*"):
+            wrong.append(f"{module} imports {name}: name what you import")
+        elif name == "minihybrid":
+            wrong.append(f"{module} imports the whole package: name the module")
+        elif top == "minihybrid" and used in READING_ORDER and \
+                used not in (module, *earlier):
+            wrong.append(f"{module} imports {used}, which is read later")
+        elif top == "minihybrid" and used not in READING_ORDER and \
+                used.rpartition(".")[0] not in READING_ORDER:
+            wrong.append(f"{module} imports {used}, which is no module's: name the "
+                         "module that defines it")
+    return wrong
+
+
+def test_every_module_has_its_place_in_the_reading_order():
+    files = (p.relative_to(PACKAGE).with_suffix("") for p in PACKAGE.rglob("*.py"))
+    modules = {".".join(f.parts).removesuffix(".__init__") for f in files}
+    assert modules == set(READING_ORDER)
+
+
+@pytest.mark.parametrize("module", READING_ORDER)
+def test_module_imports_only_what_was_read_before(module):
+    assert wrong_arrows(module, path_of(module).read_text(encoding="utf-8")) == []
+
+
+# What writes programs down and compiles them, and what it must not need for that.
+SYMBOLIC = re.compile(
+    r"core\.(graph|backprop|sym)|(core\.passes|passes|codegen)(\.\w+)*")
+CONCRETE = re.compile(r"core\.(array|nd|autograd)|(device|run|simt)(\.\w+)*")
+
+
+def below(module, arrows):
+    """All modules that `module` needs; arrows: module -> those that it imports."""
+    found, todo = set(), [module]
+    while todo:
+        new = arrows[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
+
+
+def concrete_below(arrows):
+    """(module of the symbolic half, what it needs of the other), all of them."""
+    return [(m, used) for m in arrows if SYMBOLIC.fullmatch(m)
+            for used in below(m, arrows) if CONCRETE.fullmatch(used)]
+
+
+@pytest.fixture(scope="module")
+def arrows():
+    """module -> the modules of ours that it imports, those of its name included."""
+    found = {}
+    for module in READING_ORDER:
+        names = imports(ast.parse(path_of(module).read_text(encoding="utf-8")))
+        found[module] = {name.removeprefix("minihybrid.") for name in names
+                         } & set(READING_ORDER)
+    return found
+
+
+def test_the_symbolic_half_needs_no_arrays(arrows):
+    assert sum(bool(SYMBOLIC.fullmatch(m)) for m in arrows) > 40
+    assert concrete_below(arrows) == []
+
+
+def test_a_planted_array_below_the_symbolic_half_is_found(arrows):
+    found = concrete_below(arrows | {"core.nested": {"core.array", "device.array"}})
+    assert ("core.sym", "core.array") in found
+    assert ("core.passes.gradient", "device.device") in found
+
+
+@pytest.mark.parametrize("planted", [
+    "from minihybrid.autograd import record",
+    "import minihybrid.sym",
+    "from minihybrid import sym",
+    "def late():\n    from minihybrid.autograd import record",
+    "if TYPE_CHECKING:\n    from minihybrid.gluon.block import Block",
+    "import importlib\nimportlib.import_module('minihybrid.core.plan')",
+    "import minihybrid",
+    "from minihybrid import relu",
+    "from minihybrid.core.op import *",
+    "from . import op",
+    "from .op import Op",
+])
+def test_a_planted_wrong_import_is_found(planted):
+    assert len(wrong_arrows("core.graph", planted)) >= 1
+
+
+def test_imports_of_earlier_modules_and_libraries_are_allowed():
+    source = """
+import numpy as np
+from minihybrid.core import nested
+from minihybrid.core.op import Op
+from minihybrid.ops.elementwise import relu
+def later():
+    import numba
+"""
+    assert wrong_arrows("core.graph", source) == []
+
+
+# -- no other road upwards: a module changes no module, class or object but its own ----
+# The tables that others enter themselves into; only these grow after they were read.
+REGISTRIES = {
+    "core.op.OPS": "records, by name",
+    "core.op.PLACES": "where a record stands, for `show`",
+    "core.targets.TARGETS": "what makes functions of graphs",
+    "core.initial.NAMES": "initialisers, by name",
+    "np.functions.FUNCTIONS": "the functions of `mx.np`",
+    "core.formats.FORMATS": "what `net.export` writes",
+    "core.hooks.FACES": "names of later modules in `nd` and `sym`",
+}
+# Of other libraries: the module that assigns to it, and what.
+FOREIGN = {
+    ("codegen.gpu.cuda", "np.row_stack"),  # numba-cuda wants it, NumPy lost it
+    ("__init__", "sys.modules[]"),         # the core's modules under MXNet's names
+}
+
+
+def outsiders(tree):
+    """The names in a module that stand for modules, classes and functions of others.
+
+    A name in capitals is an object: it may have fields that are written.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                name = (alias.asname or alias.name).partition(".")[0]
+                if not name.isupper():
+                    yield name
+
+
+def holder(node):
+    """The name at the root of `X.a.b`, `vars(X)`, `X.__dict__[...]`; with the road."""
+    road = ""
+    while not isinstance(node, ast.Name):
+        match node:
+            case ast.Attribute():
+                road, node = f".{node.attr}{road}", node.value
+            case ast.Subscript():
+                road, node = f"[]{road}", node.value
+            case ast.Call(func=ast.Name(id="vars"), args=[thing]):
+                road, node = f".__dict__{road}", thing
+            case ast.Call(func=ast.Name(id="globals")):
+                return "globals()", road
+            case _:
+                return "", road
+    return node.id, road
+
+
+def changed_in(node):
+    """The expressions that a node writes to, as far as they are no plain names."""
+    match node:
+        case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(
+                ctx=ast.Store() | ast.Del()):
+            yield node
+        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[thing, *_]):
+            yield ast.Attribute(thing, "*")
+        case ast.Call(func=ast.Attribute(attr="__setattr__" | "__delattr__"),
+                      args=[thing, _, *_]):
+            yield ast.Attribute(thing, "*")
+        case ast.Call(func=ast.Attribute(value=table, attr="update" | "pop" | "clear"
+                                         | "setdefault")):
+            yield ast.Subscript(table)
+
+
+def planted(module, source):
+    """What a module writes into others, one sentence each."""
+    tree = ast.parse(source)
+    others, wrong = {*outsiders(tree), "globals()"}, []
+    for node in ast.walk(tree):
+        for target in changed_in(node):
+            name, road = holder(target)
+            line = f"{module}, line {node.lineno}"
+            if (module, name + road) in FOREIGN:
+                continue
+            if name == "sys" and road.startswith(".modules[]"):
+                wrong.append(f"{line}: changes a module by sys.modules")
+            elif road.endswith(".__class__"):
+                wrong.append(f"{line}: changes the class of {name}")
+            elif name in others and (
+                    "__dict__" in road or name == "globals()"
+                    or not road.endswith("[]")):
+                wrong.append(f"{line}: changes {name}{road}, which is not its own; let "
+                             "the class have it, or enter a hook (core/hooks.py)")
+    return wrong
+
+
+@pytest.mark.parametrize("module", READING_ORDER)
+def test_module_changes_no_other(module):
+    assert planted(module, path_of(module).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("line", [
+    "NDArray.backward = backward",
+    "NDArray.bind, NDArray.save = bind, save",
+    "nd.save: object = save",
+    "nd.count += 1",
+    "del nd.save",
+    "for NDArray.sign in '+-': pass",
+    "def later():\n    nd.random.seed = 1",
+    "if True:\n    setattr(NDArray, 'save', save)",
+    "type.__setattr__(NDArray, 'save', save)",
+    "object.__setattr__(nd.contrib, 'foreach', save)",
+    "nd.__class__ = Front",
+    "mine = nd\nmine.__class__ = Front",
+    "vars(nd).update(save=save)",
+    "vars(nd)['save'] = save",
+    "nd.__dict__['save'] = save",
+    "nd.contrib.__dict__.update(foreach=save)",
+    "sys.modules['minihybrid.nd'].save = save",
+    "setattr(sys.modules['minihybrid.nd'], 'save', save)",
+    "vars(sys.modules[name])['save'] = save",
+    "globals()['save'] = save",
+    "globals().update(save=save)",
+    "np.row_stack = np.vstack",
+    "save.__doc__ = 'text'",
+])
+def test_a_planted_change_of_another_module_is_found(line):
+    source = "import sys\nimport numpy as np\nfrom minihybrid import nd\n" \
+             "from minihybrid.core.array import NDArray\n" \
+             "from minihybrid.core.nd import save\n"
+    assert len(planted("run.eager", source + line)) >= 1
+
+
+def test_a_module_may_change_what_is_its_own():
+    source = """
+from minihybrid.core.array import STATE, NDArray
+from minihybrid.files.formats import FORMATS
+class Mine(NDArray):
+    def __init__(self, given):
+        self.given = given
+        setattr(self, "name", given.name)
+        vars(self).update(given)
+Mine.kind = 1
+for name in "ab":
+    setattr(Mine, name, 2)
+STATE.recording = True
+FORMATS["mine"] = Mine
+"""
+    assert planted("run.eager", source) == []
+
+
+def test_reading_the_package_changes_only_the_registries():
+    """All that happens while it is imported, however it is written."""
+    run = subprocess.run(
+        [sys.executable, watched.__file__, "minihybrid"], capture_output=True,
+        text=True, check=True, env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)})
+    changes = [[name.removeprefix("minihybrid.") for name in change]
+               for change in json.loads(run.stdout)]
+    brought = [what.split(".")[2] for _, what in changes
+               if re.fullmatch(r"core\.hooks\.\w+\.function", what)]
+    hooks = ast.parse(path_of("core.hooks").read_text(encoding="utf-8")).body
+    assert sorted(brought) == sorted(
+        node.targets[0].id for node in hooks if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)), "each hook is brought once"
+    others = {what for _, what in changes if not what.startswith("core.hooks.")
+              or what == "core.hooks.FACES"}
+    assert others == REGISTRIES.keys()
+
+
+EARLY = """
+TABLE = {"inner": {}}
+class Kind:
+    old = 1
+class Face:
+    pass
+FACE = Face()
+def change():
+    globals()["added"] = 1
+"""
+
+
+@pytest.mark.parametrize("line, what", [
+    ("early.added = 1", ".added"),
+    ("early.change()", ".added"),
+    ("sys.modules[early.__name__].added = 1", ".added"),
+    ("early.Kind.old = 2", ".Kind.old"),
+    ("del early.Kind.old", ".Kind.old"),
+    ("kind = early.Kind; kind.added = 1", ".Kind.added"),
+    ("setattr(early.Kind, 'added', 1)", ".Kind.added"),
+    ("vars(early.FACE).update(added=1)", ".FACE.added"),
+    ("early.__class__ = type('Front', (type(early),), {})", ".__class__"),
+    ("early.TABLE['a'] = 1", ".TABLE"),
+    ("early.TABLE['inner']['a'] = 1", ".TABLE"),
+    ("early.mine = None; del early.mine", ""),
+])
+def test_a_planted_change_is_seen_while_it_is_read(line, what, tmp_path, monkeypatch):
+    package = f"planted_{abs(hash(line))}"
+    folder = tmp_path / package
+    folder.mkdir()
+    (folder / "__init__.py").write_text(f"from {package} import late")
+    (folder / "early.py").write_text(EARLY)
+    (folder / "late.py").write_text(f"import sys\nfrom {package} import early\n{line}")
+    monkeypatch.syspath_prepend(tmp_path)
+    changed = watched.main(package)
+    assert changed == [(f"{package}.late", f"{package}.early{what}")] * bool(what)

@@ -1,0 +1,38 @@
+"""Two runs of a timing cell look alike once nbval has blanked out what may differ."""
+import configparser
+import re
+from pathlib import Path
+
+import pytest
+
+from minihybrid.bench import Comparison, Timing
+
+CONFIG = Path(__file__).parents[1].with_name("nbval_sanitize.cfg")
+
+
+def sanitized(text):
+    """The text as nbval compares it: the patterns, in the order of the file."""
+    config = configparser.ConfigParser()
+    config.read(CONFIG, encoding="utf-8")
+    for section in config.sections():
+        text = re.sub(config[section]["regex"], config[section]["replace"], text)
+    return text
+
+
+FAST = Timing((5.31e-6, 5.3e-6, 5.62e-6), 2048)
+SLOW = Timing((0.1204, 0.1201, 0.1399), 1)
+
+
+@pytest.mark.parametrize("text", [repr, Comparison._repr_html_])
+def test_comparisons_differ_in_names_only(text):
+    one = sanitized(text(Comparison({"eager": FAST, "hybridized": SLOW})))
+    assert one == sanitized(text(Comparison({"eager": SLOW, "hybridized": FAST})))
+    assert one != sanitized(text(Comparison({"eager": FAST, "compiled": SLOW})))
+
+
+def test_measurements_look_alike():
+    assert sanitized(repr(FAST)) == sanitized(repr(SLOW))
+
+
+def test_counts_are_compared():
+    assert sanitized("3 kernels, 240 bytes") == "3 kernels, 240 bytes"

@@ -1,0 +1,116 @@
+"""Metrics give MXNet's numbers, batch after batch; helpers of training loops."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minihybrid import AttrError, ShapeError, cpu, gluon, metric, nd
+from minihybrid.gluon.utils import clip_global_norm, split_and_load, split_data
+
+GOLDEN = Path(__file__).parents[1] / "golden/training/metrics.json"
+CASES = json.loads(GOLDEN.read_text())
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda c: str(c["metric"]))
+
+
+def test_every_metric_has_golden_numbers():
+    named = {type(metric.create(c["metric"], **c["settings"])) for c in CASES}
+    assert named == set(metric.REGISTRY.values())
+
+
+@every_case
+def test_numbers_are_those_of_mxnet(case):
+    found = metric.create(case["metric"], **case["settings"])
+    for label, pred, wanted in zip(case["labels"], case["preds"], case["after"],
+                                   strict=True):
+        found.update([nd.array(label)], [nd.array(pred)])
+        names, values = zip(*found.get_name_value(), strict=True)
+        assert names == tuple(name for name, _ in wanted)
+        assert values == pytest.approx([v for _, v in wanted], rel=1e-5)
+
+
+@every_case
+def test_reset_forgets_and_single_arrays_are_lists_of_one(case):
+    first, second = (metric.create(case["metric"], **case["settings"]) for _ in "ab")
+    label, pred = nd.array(case["labels"][0]), nd.array(case["preds"][0])
+    first.update([nd.array(case["labels"][1])], [nd.array(case["preds"][1])])
+    first.reset()
+    assert np.isnan([value for _, value in first.get_name_value()]).all()
+    first.update(label, pred)
+    second.update_dict({"label": label}, {"pred": pred})
+    assert first.get() == second.get()
+
+
+@every_case
+def test_config_makes_the_metric_again(case):
+    made = metric.create(case["metric"], **case["settings"])
+    config = made.get_config()
+    if "metrics" in config:
+        config["metrics"] = [metric.create(**c) for c in config["metrics"]]
+    again = metric.create(**config)
+    for m in (made, again):
+        m.update([nd.array(case["labels"][0])], [nd.array(case["preds"][0])])
+    assert made.get() == again.get()
+
+
+def test_a_function_is_a_metric():
+    worst = metric.create(lambda label, pred: np.abs(label - pred).max(), name="worst")
+    worst.update(nd.array([1, 2]), nd.array([1, 5]))
+    worst.update(nd.array([1, 2]), nd.array([2, 2]))
+    assert worst.get() == ("worst", 2.0)
+    assert str(worst) == "EvalMetric: {'worst': 2.0}"
+
+
+def test_f1_without_any_hit_is_0():
+    f1 = metric.F1()
+    f1.update(nd.array([1, 1]), nd.array([[1, 0], [1, 0]]))
+    assert f1.get() == ("f1", 0.0)
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda: metric.create("accurate"), AttrError, "'accurate' is unknown; there are"),
+    (lambda: metric.TopKAccuracy(1), AttrError, "top_k=1, but more than 1 is needed"),
+    (lambda: metric.Accuracy().update([nd.ones((1,))] * 2, nd.ones((1,))), ShapeError,
+     "accuracy: 2 labels for 1 predictions"),
+    (lambda: metric.CrossEntropy().update(nd.zeros((3,)), nd.ones((2, 4))), ShapeError,
+     "cross-entropy: 3 labels for 2 predictions"),
+    (lambda: metric.F1().update(nd.array([0, 1, 2]), nd.ones((3, 2))), ShapeError,
+     "labels of 3 classes, but two"),
+    (lambda: metric.PearsonCorrelation().update(nd.ones((2,)), nd.ones((3,))),
+     ShapeError, "one shape is needed"),
+    (lambda: split_data(nd.ones((5, 2)), 2), ShapeError, "5 samples .* 2 equal parts"),
+    (lambda: clip_global_norm([], 1), AttrError, "the list of arrays is empty"),
+])
+def test_mistakes_are_sentences(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# -- helpers ---------------------------------------------------------------------------
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_parts_of_a_batch_make_the_batch(axis, count):
+    data = nd.array(np.arange(20).reshape(4, 5))
+    parts = split_data(data, count, axis, even_split=False)
+    sizes = [part.shape[axis] for part in parts]
+    assert max(sizes) - min(sizes) <= 1 and sizes == sorted(sizes, reverse=True)
+    np.testing.assert_array_equal(nd.concat(*parts, dim=axis).asnumpy(), data.asnumpy())
+
+
+def test_numpy_data_is_split_over_devices():
+    one = split_and_load(np.ones((4, 2)), [cpu()])
+    two = split_and_load(np.ones((4, 2)), [cpu(0), cpu(1)])
+    assert [p.shape for p in one] == [(4, 2)] and [p.shape for p in two] == [(2, 2)] * 2
+
+
+@pytest.mark.parametrize("max_norm, wanted", [(1.0, [0.6, 0.8]), (10.0, [3.0, 4.0])])
+def test_gradients_are_clipped_together(max_norm, wanted):
+    arrays = [nd.array([[3.0]]), nd.array([4.0])]
+    assert gluon.utils.clip_global_norm(arrays, max_norm) == 5
+    assert [a.item() for a in arrays] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_norm_that_is_no_number_warns():
+    with pytest.warns(UserWarning, match="nan or inf"):
+        clip_global_norm([nd.array([np.inf])], 1.0)
+    assert np.isnan(clip_global_norm([nd.array([np.nan])], 1.0, False).asnumpy()).all()

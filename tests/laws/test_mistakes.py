@@ -1,0 +1,440 @@
+"""A student's mistakes: each gets one sentence, where it is made.
+
+The laws go over all public names, and over the records' samples: whatever is wrong with
+a call, the answer is an error of ours, on one line, from few frames, and it names who
+was called. What is taken in silence must work afterwards, too.
+"""
+
+import inspect
+import re
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from samples import UNIQUE, cases_of, has_samples
+
+import minihybrid as mx
+from minihybrid import (
+    autograd,
+    gluon,
+    init,
+    lr_scheduler,
+    metric,
+    nd,
+    optimizer,
+    sym,
+)
+from minihybrid.core import autograd as tape
+from minihybrid.core import initial
+from minihybrid.core.graph import Graph, apply
+from minihybrid.core.op import OPS, PLACES, Node, Spec, register
+from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.gluon import nn
+from minihybrid.passes import plan_memory
+
+PACKAGE = str(Path(mx.__file__).parent)
+X = nd.ones((2, 3))
+WRONG = ["text", None, [1, 2], (), {"a": 1}, object(), len, float("nan"), float("inf"),
+         -1, 0, 0.5, 2**70, True, X, sym.var("q"), np.ones((2,)), np.array(["1"])]
+FRAMES = 22   # of ours, at most: an operator of others, of others, its shape rule
+
+
+@pytest.fixture(autouse=True)
+def ones():
+    """Some functions write into what they are given, or switch the tape on."""
+    X.data[...] = 1
+    X.node = None
+    yield
+    autograd.set_recording(False)
+    autograd.set_training(False)
+    mx.random.seed(0)
+
+
+def refused(call, *names):
+    """Call; whether it was refused, and if so, by a sentence that has a name."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call()
+    except Exception as error:
+        judge(error, names)
+        return True
+    return False
+
+
+def judge(error, names=()):
+    """Assert that an error is a sentence from here, and that it is told shortly."""
+    message = str(error)
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename.startswith(PACKAGE)]
+    if type(error) is TypeError and not ours:  # Python's own, about the signature
+        assert "argument" in message, message
+        return
+    assert isinstance(error, mx.HybridError), f"{type(error).__name__}: {message}"
+    assert "\n" not in message and 15 < len(message) < 500, message
+    assert message[-1] not in " .,;:", message
+    assert len(ours) <= FRAMES, (len(ours), message)
+    assert error.__cause__ is not None or error.__context__ is None or \
+        error.__suppress_context__, f"two errors are shown: {message}"
+    if names:
+        assert any(name.lower().strip("_") in message.lower() for name in names), (
+            names, message)
+
+
+def own(module):
+    """The classes and functions that a module has itself."""
+    return [value for name, value in sorted(vars(module).items())
+            if not name.startswith("_") and callable(value)
+            and getattr(value, "__module__", "") == module.__name__]
+
+
+CLASSES = [getattr(nn, name) for name in nn.__all__]
+PUBLIC = {f"{value.__module__.removeprefix('minihybrid.')}.{value.__qualname__}": value
+          for module in (autograd, tape, init, initial, lr_scheduler, metric, optimizer,
+                         gluon.data, gluon.loss, gluon.utils, gluon.trainer,
+                         gluon.parameter)
+          for value in own(module)} | {
+    f"nn.{kind.__name__}": kind for kind in CLASSES} | {
+    f"nd.{name}": getattr(nd, name) for name in (
+        "array", "empty", "zeros", "ones", "full", "arange", "linspace", "eye",
+        "concatenate", "histogram", "onehot_encode", "from_numpy", "save", "load",
+        "load_frombuffer", "reset_arrays", "maximum", "add", "split_v2")} | {
+    f"nd.random.{name}": getattr(nd.random, name) for name in dir(nd.random)
+    if not name.startswith("_")}
+# What takes anything, or is no door for students.
+INNER = {"optimizer.states_in", "core.parameter.fill", "core.parameter.in_world",
+         "core.parameter.lengths", "core.parameter.unknown_lengths",
+         "core.autograd.modes", "core.autograd.seeds_of", "core.autograd.array_of",
+         "core.autograd.free",
+         "gluon.loss.check_classes", "gluon.trainer.memory",
+         "gluon.trainer.CompiledUpdate", "gluon.data.indexed", "metric.as_numpy",
+         "core.parameter.ParameterDict", "metric.register"}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - INNER))
+def test_a_wrong_call_of_a_public_name_is_a_sentence(name):
+    call, tried = PUBLIC[name], 0
+    tried += refused(lambda: call(*[X] * 25))
+    tried += refused(lambda: call(misspelt_keyword=1))
+    refused(call)
+    for value in WRONG:
+        tried += refused(lambda v=value: call(v))
+        tried += refused(lambda v=value: call(X, v))
+    assert tried or name.endswith(("Sequential", "Block"))
+
+
+def keyword_pairs(kind):
+    """Each argument of a class with a wrong value."""
+    for name in inspect.signature(kind).parameters:
+        if name not in ("prefix", "params", "kwargs", "args"):
+            yield from ((name, value) for value in WRONG)
+
+
+MAKE = {  # class -> the arguments that it must have
+    "Dense": {"units": 2}, "Embedding": {"input_dim": 3, "output_dim": 2},
+    "Activation": {"activation": "relu"}, "LeakyReLU": {"alpha": 0.1},
+    "Dropout": {"rate": 0.5}, "Lambda": {"function": "relu"},
+    "HybridLambda": {"function": "relu"}} | {
+    name: {"channels": 2, "kernel_size": 1} for name in nn.__all__ if "Conv" in name}
+INPUT = {"1D": (2, 3, 4), "2D": (2, 3, 4, 4), "3D": (2, 3, 4, 4, 4)}
+ABSTRACT = (nn.Block, nn.HybridBlock)
+
+
+def input_of(kind):
+    """What a layer of this class can be called with."""
+    shape = INPUT.get(kind.__name__.removesuffix("Transpose")[-2:], (2, 3, 4))
+    return nd.ones((1, 2)) if kind is nn.Embedding else nd.ones(shape)
+
+
+@pytest.mark.parametrize("kind", [k for k in CLASSES if k not in ABSTRACT],
+                         ids=lambda k: k.__name__)
+def test_what_a_layer_takes_in_silence_works_when_it_is_called(kind):
+    """Or is wrong only beside the input: then the call says so."""
+    x, n_refused = input_of(kind), 0
+    for name, value in keyword_pairs(kind):
+        layer = []
+
+        def make(name=name, value=value, layer=layer):
+            layer.append(kind(**MAKE.get(kind.__name__, {}) | {name: value}))
+            layer[0].initialize()
+
+        n_refused += refused(make, kind.__name__, "initialiser", "Parameter", "Lambda",
+                             "Constant", "Activation")
+        if layer:
+            refused(lambda layer=layer: layer[0](x))
+    assert n_refused or not list(keyword_pairs(kind))
+
+
+NO_INPUT = [np.ones((2, 3)), [1, 2], 1.0, "text", None, {"a": 1}, (), object()]
+
+
+@pytest.mark.parametrize("hybridized", [False, True])
+@pytest.mark.parametrize("kind", [k for k in CLASSES if k not in ABSTRACT],
+                         ids=lambda k: k.__name__)
+def test_a_layer_called_with_no_array_says_so(kind, hybridized):
+    for called_before in (False, True):
+        layer = kind(**MAKE.get(kind.__name__, {}))
+        layer.initialize()
+        if hybridized:
+            layer.hybridize(backend="numpy")
+        if called_before and len(layer.collect_params()):
+            layer(input_of(kind))
+        stack = nn.HybridSequential() if isinstance(layer, nn.HybridBlock) else \
+            nn.Sequential()
+        stack.add(layer)
+        for value in NO_INPUT:
+            alone = refused(lambda v=value, n=layer: n(v), layer.name, *names_of(kind))
+            within = refused(lambda v=value, n=stack: n(v))
+            assert alone and within or kind is nn.Sequential
+        assert refused(lambda n=layer: n(), layer.name, *names_of(kind))
+        assert refused(lambda n=layer: n(x=X), layer.name)
+
+
+def names_of(kind):
+    """What an error of a class may speak of: its function's operator."""
+    return ("relu",) if kind in (nn.Lambda, nn.HybridLambda) else ()
+
+
+def test_none_as_an_optional_argument_of_a_block_works():
+    class Scaled(gluon.HybridBlock):
+        def hybrid_forward(self, F, x, by=None):
+            return x if by is None else x * by
+
+    for hybridized in (False, True):
+        net = Scaled()
+        if hybridized:
+            net.hybridize(backend="numpy")
+        assert net(X, None).sum().item() == 6
+        assert net(X, X * 2).sum().item() == 12
+
+
+# -- operators: their records say what they take ---------------------------------------
+ATTRIBUTES = {op.name: list(op.attrs) for op in UNIQUE if op.attrs}
+# What an error about an operator may begin with: it, or one that it is made of.
+HEADS = tuple(re.sub("^_?(npi?|npx|linalg|random|sample)?_", "", name).lower()
+              for name in OPS) + (
+                  "an array of shape", "shape", "linalg_", "npx.", "pool")
+
+
+@pytest.mark.parametrize("name", sorted(ATTRIBUTES))
+def test_an_attribute_of_another_kind_is_a_sentence(name):
+    op, n_refused = OPS[name], 0
+    case = cases_of(op)[0] if has_samples(op) else None
+    inputs = [] if case is None else [
+        nd.array(a, dtype=a.dtype) for a in
+        case.arrays("float32", np.random.default_rng(0))]
+    given = {} if case is None else case.attrs
+    for key in op.attrs:
+        for value in WRONG:
+            attrs = given | {key: value}
+            said = refused(lambda a=attrs: op.normalize(dict(a)), op.name)
+            n_refused += said
+            if not said and case is not None:
+                refused(lambda a=attrs: call(op, inputs, a))
+    assert n_refused
+
+
+def call(op, inputs, attrs):
+    """What a namespace does."""
+    return nd.NDArray.interpret(op, inputs, op.normalize(dict(attrs)))
+
+
+@pytest.mark.parametrize("name", sorted(op.name for op in UNIQUE))
+def test_an_operator_called_with_what_is_no_array_is_a_sentence(name):
+    function = getattr(nd._internal, name)
+    for value in WRONG:
+        for args in ((value,), (X, value)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    function(*args)
+                except Exception as error:
+                    judge(error)
+                    assert str(error).lower().lstrip("_").startswith(
+                        (name.lower().lstrip("_"), *HEADS)), str(error)
+    assert refused(lambda: function(X, misspelt_keyword=1), name, "arrays")
+
+
+# -- each found once, by name ----------------------------------------------------------
+def dense():
+    """An initialised layer."""
+    net = nn.Dense(2)
+    net.initialize()
+    return net
+
+
+def trainer(**settings):
+    """A trainer whose gradients are there."""
+    net = dense()
+    with autograd.record():
+        out = net(X).sum()
+    out.backward()
+    return gluon.Trainer(net.collect_params(), "sgd", settings)
+
+
+class NoF(gluon.HybridBlock):
+    """A block whose author forgot F."""
+
+    def hybrid_forward(self, x):
+        """Its computation."""
+        return x * 2
+
+
+def hybridized(net):
+    """The same block."""
+    net.hybridize(backend="numpy")
+    return net
+
+
+def small(dtype="uint8"):
+    """Two whole numbers of 8 bits."""
+    return nd.zeros((2,), dtype=dtype)
+
+
+def set_first(x, value):
+    """Overwrite the first number."""
+    x[0] = value
+
+
+NAMED = {
+    "a child as prefix": (lambda: nn.HybridSequential(nn.Dense(2)), "net.add"),
+    "a net for parameters": (lambda: gluon.Trainer(dense(), "sgd"), "collect_params"),
+    "a rate of text": (lambda: trainer(learning_rate="0.1"), "learning_rate='0.1'"),
+    "a rate of nan": (lambda: trainer(learning_rate=np.nan), "learning_rate=nan"),
+    "settings in a list": (lambda: gluon.Trainer({}, "sgd", [1]), "a dict is needed"),
+    "step()": (lambda: trainer().step(), "Trainer.step: the argument 'batch_size'"),
+    "step(0)": (lambda: trainer().step(0), "a number above 0"),
+    "step(x)": (lambda: trainer().step(X), "a number above 0"),
+    "net()": (lambda: dense()(), "no input is given"),
+    "net(x, x)": (lambda: dense()(X, X), "2 inputs given, but Dense takes x"),
+    "net(x, x) hybridized": (lambda: hybridized(dense())(X, X), "Dense takes x"),
+    "net(x=x)": (lambda: dense()(x=X), "write net(x)"),
+    "no F": (lambda: NoF()(X), "write hybrid_forward(self, F, x)"),
+    "no F, hybridized": (lambda: hybridized(NoF())(X), "hybrid_forward(self, F, x)"),
+    "a function without F": (lambda: nn.HybridLambda(lambda x: x), "write f(F, x)"),
+    "loss(x)": (lambda: gluon.loss.L2Loss()(X), "1 input given, but L2Loss takes pred"),
+    "summary()": (lambda: dense().summary(), "net.summary(nd.zeros((1, 3)))"),
+    "cast": (lambda: dense().cast("foo"), "dtype='foo'"),
+    "a number for a file": (lambda: dense().load_parameters(3), "a text or a path"),
+    "a sample without its batch": (lambda: dense()(X[0]), "x.reshape((1, -1))"),
+    "a class that there is not": (
+        lambda: gluon.loss.SoftmaxCELoss()(X, nd.array([0, 3])), "there are 3 classes"),
+    "300 in 8 bits": (lambda: nd.array([300], dtype="uint8"), "holds 0 to 255"),
+    "NumPy's 300 in 8 bits": (
+        lambda: nd.array(np.array([300]), dtype="uint8"), "300 does not fit"),
+    "full of 300": (lambda: nd.full((2,), 300, dtype="uint8"), "300.0 does not fit"),
+    "full_like of 300": (
+        lambda: mx.np.full_like(small().as_np_ndarray(), 300), "300.0 does not fit"),
+    "a frame of 300": (lambda: mx.np.pad(
+        small().as_np_ndarray(), 1, constant_values=300), "300.0 does not fit"),
+    "where, else 300": (
+        lambda: mx.np.where(np.ones(2) > 0, small().as_np_ndarray(), 300),
+        "300.0 does not fit"),
+    "arange up to 300": (lambda: nd.arange(300, dtype="uint8"), "299.0 does not fit"),
+    "300 written": (lambda: set_first(small(), 300), "300 does not fit"),
+    "300.0 written": (lambda: set_first(small(), 300.0), "300.0 does not fit"),
+    "None written": (lambda: set_first(nd.zeros((2,)), None), "None"),
+    "a text written": (lambda: set_first(nd.zeros((2,)), "1"), "no array of numbers"),
+    "nan as a whole number": (lambda: nd.array([np.nan], dtype="int32"), "nan does"),
+    "texts": (lambda: nd.array(np.array(["1"])), "no array of numbers"),
+    "objects": (lambda: nd.array([None, 1]), "no array of numbers"),
+    "rows of two lengths": (lambda: nd.array([[1, 2], [3]]), "different lengths"),
+    "exponential(0)": (lambda: nd.random.exponential(0), "scale=0"),
+    "a step of 0": (lambda: X[::0], "x[::0]: a step of 0"),
+    "x @ y": (lambda: X @ X, "dot(x, y)"),
+    "x // y": (lambda: X // 2, "floor(x / y)"),
+    "~x": (lambda: ~X, "logical_not(x)"),
+    "max(x, 0)": (lambda: max(X, 0), "nd.maximum(x, 0)"),
+    "max of a symbol": (lambda: max(sym.var("x"), 0), "F.maximum(x, 0)"),
+    "dropout": (lambda: nd.Dropout(X, p=1.5), "a probability in [0, 1)"),
+    "epsilon": (lambda: nn.BatchNorm(epsilon=-5), "epsilon=-5"),
+    "an axis twice": (lambda: nd.sum(X, axis=(0, -2)), "names an axis of 2 twice"),
+    "an axis as text": (lambda: nd.sum(X, axis="1"), "axis='1'"),
+    "temperature": (lambda: nd.softmax(X, temperature=0), "temperature=0"),
+    "batches of 0": (lambda: gluon.data.DataLoader([1], batch_size=0), "batch_size=0"),
+    "zeros": (lambda: nd.zeros((2,), dtpye="int32"), "did you mean 'dtype'?"),
+    "stride": (lambda: nn.Conv2D(8, 3, stride=2), "did you mean 'strides'?"),
+    "pad": (lambda: nn.Conv2D(8, 3, pad=2), "did you mean 'padding'?"),
+    "lr": (lambda: trainer(lr=0.1), "did you mean 'learning_rate'?"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_mistake_gets_its_sentence(name):
+    mistake, said = NAMED[name]
+    with pytest.raises(mx.HybridError) as caught:
+        mistake()
+    judge(caught.value)
+    assert said in str(caught.value)
+
+
+def test_errors_are_those_of_python_too():
+    """So that code that catches Python's own goes on to work."""
+    for kind, mistake in ((IndexError, lambda: X[5]), (ValueError, lambda: X[::0]),
+                          (OverflowError, lambda: set_first(small(), 300)),
+                          (TypeError, lambda: X @ X)):
+        with pytest.raises(kind):
+            mistake()
+
+
+def test_a_mask_of_an_older_array_is_told():
+    """MXNet's comparison gives 0 and 1, which name rows."""
+    x = nd.array([[1, 5], [7, 2]])
+    with pytest.warns(UserWarning, match=r"nd\.where\(x > 0, x, other\)"):
+        rows = x[x > 4]
+    assert rows.shape == (2, 2, 2)
+    assert x[(x > 4).astype("bool")].asnumpy().tolist() == [5, 7]
+    with pytest.warns(UserWarning, match="names places 0 and 1"):
+        x[x > 4] = 0
+
+
+def test_labels_beside_weights_and_in_a_plan_are_the_nearest_class():
+    """A weight of 0 may stand beside any label; a plan cannot look at numbers."""
+    loss, labels = gluon.loss.SoftmaxCELoss(), nd.array([0, 7])
+    beside = loss(X, labels, nd.array([[1], [1]])).asnumpy()
+    np.testing.assert_allclose(hybridized(loss)(X, labels).asnumpy(), beside)
+    np.testing.assert_allclose(beside, np.log(3), rtol=1e-6)
+
+
+def test_attributes_in_files_are_texts():
+    assert OPS["sum"].read({"axis": "(0, 1)"})["axis"] == (0, 1)
+    assert OPS["Activation"].read({"act_type": "relu"})["act_type"] == "relu"
+    with pytest.raises(mx.AttrError, match="axis='1'"):
+        nd.sum(X, axis="1")
+
+
+RULES = {"nothing": lambda node, inputs, emit: [],
+         "a node": lambda node, inputs, emit: emit(node),
+         "too many": lambda node, inputs, emit: [(emit(node), 0), (node, 1)],
+         "not emitted": lambda node, inputs, emit: [(node, 0)],
+         "a text": lambda node, inputs, emit: "x"}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_that_gives_no_places_is_told(name):
+    graph = Graph.of(sym.relu(sym.var("x", shape=(2,))))
+    with pytest.raises(mx.HybridError, match="in place of <Node x: variable> the rule"):
+        rewrite(graph, RULES[name])
+
+
+def test_apply_fills_in_defaults_and_memory_has_a_text():
+    x = Node(None, name="x", specs=(Spec((2, 3), np.dtype("f4")),))
+    node = apply(OPS["sum"], [(x, 0)], {"axis": 1})
+    assert node.attrs == {"axis": 1, "keepdims": False, "exclude": False}
+    assert repr(plan_memory(Graph([x, node], [(node, 0)]))).startswith("arena 0 bytes")
+
+
+def test_a_cell_that_registers_an_operator_can_be_run_again():
+    for factor in (2, 3):
+        op = register("_of_a_cell", inputs=("data",), doc="A cell's own.",
+                      infer=lambda specs: (specs, specs),
+                      eager=lambda data, by=factor: data * by)
+        try:
+            assert nd._internal._of_a_cell(X).sum().item() == 6 * factor
+        finally:
+            last = op
+    del OPS["_of_a_cell"], PLACES[last]
+    with pytest.raises(mx.HybridError, match="two operators are called relu"):
+        register("relu", inputs=("data",), doc="", infer=None)

@@ -1,0 +1,127 @@
+"""Random networks of all layers: eager, hybridized and exported, they are one function.
+
+A net is drawn as names of layers with two numbers each, which choose among what fits
+the shape that arrives; what does not fit is left out. A failure prints the net.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import Phase, assume, given, note, settings
+from random_nets import (
+    LAYERS,
+    STARTS,
+    assert_all_close,
+    check,
+    few,
+    nets,
+    network,
+    results,
+    second_derivatives,
+    states_of,
+)
+
+from minihybrid import autograd, nd, simulated_gpu
+from minihybrid.gluon import SymbolBlock, nn
+
+# -- layers: (shape, two numbers) -> block, or None where it does not fit --------------
+
+
+@settings(max_examples=120, **few)
+@given(nets(6))
+def test_hybridized_agrees_with_eager_on_numpy(net):
+    check(net, "numpy")
+
+
+DRAWS = {"dropout", "residual", "nested"}  # the second time they would draw again
+
+
+@settings(max_examples=60, **few)
+@given(nets(4))
+def test_second_derivative_of_hybridized_agrees_with_eager(net):
+    start, _, _, drawn = net
+    drawn = [how for how in drawn if how[0] not in DRAWS]
+    assume(start != "indices")
+    block, x, tolerance = network((start, "float64", False, drawn))
+    note(repr(block))
+    states = states_of(block)
+    wanted = second_derivatives(block, x, states)
+    block.hybridize(backend="numpy")
+    assert_all_close(second_derivatives(block, x, states), wanted, tolerance)
+
+
+@settings(max_examples=8, phases=[Phase.generate], **few)  # smaller ones compile, too
+@given(nets(4))
+def test_hybridized_agrees_with_eager_compiled(net):
+    check(net, "cpu")
+
+
+@settings(max_examples=25, **few)
+@given(nets(4))
+def test_on_a_simulated_gpu_agrees_with_the_processor(net):
+    """Eager and hybridized; every access of every thread is checked on the way."""
+    block, x, tolerance = network(net)
+    note(repr(block))
+    states = states_of(block)
+    wanted = results(block, x, states)
+    block.collect_params().reset_ctx(simulated_gpu())
+    x = x.as_in_context(simulated_gpu())
+    assert_all_close(results(block, x, states), wanted, tolerance)
+    block.hybridize()
+    for _ in range(2):
+        assert_all_close(results(block, x, states), wanted, tolerance)
+    assert all(p.target == "gpu" for p in block.plans.values())
+
+
+@settings(max_examples=60, **few)
+@given(nets(6))
+def test_exported_agrees_with_eager(tmp_path_factory, net):
+    block, x, tolerance = network(net)
+    note(repr(block))
+    assert_export_agrees(block, x, tolerance, tmp_path_factory.mktemp("net"))
+
+
+def test_net_without_parameters_is_exported(tmp_path):
+    net = (4, 2, 3), "float32", False, [("flatten", 0, 0)]
+    assert_export_agrees(*network(net), tmp_path)
+
+
+def assert_export_agrees(block, x, tolerance, folder):
+    """The file's net has all that the net has; what is fixed (center=False) it learns.
+    """
+    states = states_of(block)
+    wanted = results(block, x, states)
+    block.hybridize(backend="numpy")
+    results(block, x, states)
+    for param, value in zip(block.collect_params().values(), states.values(),
+                            strict=True):
+        param.set_data(nd.array(value, dtype=value.dtype))
+    files = block.export(str(folder / "net"))
+    again = SymbolBlock.imports(files[0], ["data"], files[1])
+    for active in (False, True):
+        again.hybridize(active, backend="numpy")
+        assert_all_close(results(again, x, states), wanted, tolerance)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_layer_is_drawn(name):
+    """Each layer fits some start, and prints, so that a failure can be read."""
+    blocks = [LAYERS[name](s, i, j) for s in STARTS[:-1] for i in range(6)
+              for j in range(6)]
+    assert any(blocks) and all(repr(b) for b in blocks)
+
+
+@pytest.mark.parametrize("backend", ("numpy", "cpu"))
+def test_dropout_masks_depend_on_the_seed_alone(backend):
+    block = nn.HybridSequential()
+    block.add(nn.Dropout(0.5), nn.Dropout(0.5, axes=(0,)))
+    x = nd.ones((8, 9))
+    masks = []
+    for seed in (3, 4):
+        for active in (False, True):
+            block.hybridize(active, backend=backend)
+            nd.random.seed(seed)
+            with autograd.record():
+                masks.append(block(x).asnumpy())
+    np.testing.assert_array_equal(masks[0], masks[1])
+    np.testing.assert_array_equal(masks[2], masks[3])
+    assert (masks[0] != masks[2]).any()

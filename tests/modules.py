@@ -1,0 +1,113 @@
+"""The modules of the package, in the order of reading, and what they import."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "minihybrid"
+# `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
+READING_ORDER = """
+    core
+    core.op core.mistake core.given core.locked core.nested core.newest core.hooks
+    core.attribute core.context core.switches core.placing
+    ops.cpu
+    ops.cpu.machine
+    ops.gpu ops.shapes ops.whole ops.loops ops.elementwise
+    ops.gpu.order
+    ops.reduce ops.layout ops.indexing ops.tiling ops.ordering ops.sequence
+    ops.cpu.products
+    ops.gpu.tiles ops.gpu.products
+    ops.neural ops.functions
+    ops.cpu.flatshift ops.cpu.imagelanes ops.cpu.imagecolumns
+    ops.gpu.images
+    ops.convolution
+    ops.gpu.pooling
+    ops.pooling ops.random ops.norm ops.outputs
+    ops.gpu.linalg
+    ops.linalg
+    ops.np.names ops.np.shapes
+    ops.np ops.infix ops.distributions
+    ops
+    core.files core.params core.array core.nd core.graph core.backprop core.name
+    core.tracing core.serial core.sym core.autograd
+    core.passes.rewrite core.passes.expand core.passes.fold core.passes.cse
+    core.passes.dce core.passes.gradient core.passes.memory
+    core.passes core.targets core.pipeline core.plan core.numpy core.compiled
+    core.initial core.parameter core.arguments core.entry core.hybrid core.inputs
+    core.formats core.block core.layers
+    base util arrays symbols init autograd
+    codegen.cache codegen.device
+    simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.watcher
+    simt.memory simt.record simt.counts simt.checked simt.plain simt.device simt.program
+    simt.fast simt.cuda simt.picture simt.traffic simt.heap simt.driver
+    simt
+    codegen.gpu
+    codegen.gpu.cuda
+    device.device device.dlpack device.array device.beside device.interop
+    device
+    passes.lower passes.rows passes.numbers passes.pool_early passes.fuse
+    passes
+    codegen.rows codegen.source codegen.program
+    codegen
+    codegen.cpu
+    codegen.cpu.scalar codegen.cpu.polynomial codegen.cpu.angle codegen.cpu.flat
+    codegen.cpu.vector codegen.cpu.driver codegen.cpu.compiler codegen.cpu.objects
+    codegen.cpu.team codegen.cpu.target
+    codegen.gpu.team codegen.gpu.rows codegen.gpu.kernel codegen.gpu.target
+    codegen.numpy.special codegen.numpy.excerpt codegen.numpy.alone codegen.numpy.whole
+    codegen.numpy codegen.c
+    codegen.c.values codegen.c.names codegen.c.calls codegen.c.kernels codegen.c.vectors
+    codegen.c.helpers codegen.c.file
+    run.reuse run.sharing run.watched run.launch run.tiers run.eager run.timing
+    run executor
+    files.legacy files.outline files.sparse files.formats
+    files model
+    np.functions np.rearrange np.array np.creation np.host np.compound
+    np npx lr_scheduler optimizer
+    gluon.function gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn
+    gluon.loss gluon.trainer gluon.data gluon.utils
+    gluon.contrib.nn
+    gluon.contrib
+    gluon.model_zoo.vision
+    gluon.model_zoo
+    gluon
+    onnx.export
+    onnx.export.draft onnx.export.scalar onnx.export.layout onnx.export.layers
+    onnx.export.nodes onnx.export.model
+    onnx.load
+    onnx.load.file onnx.load.values onnx.load.fold onnx.load.elementwise
+    onnx.load.shapes onnx.load.parts onnx.load.images onnx.load.layers onnx.load.model
+    onnx contrib metric
+    look.layers look.places look.text
+    summary drawing viz bench
+    look.links look.view look.boxes look.tape
+    look
+    look.explain
+    datasets
+    look.show look.puzzles
+    __init__
+    """.split()
+
+
+def path_of(module):
+    path = PACKAGE / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def imports(tree):
+    """Yield every name that `tree` imports, also inside functions and by a call."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom(level=0):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+                if node.module != "minihybrid":
+                    yield node.module
+            case ast.ImportFrom():
+                yield "." * node.level + (node.module or "")
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield name

@@ -1,0 +1,1 @@
+"""Random programs: drawn, run everywhere, judged, made small."""

@@ -1,0 +1,413 @@
+"""What is wrong with a program's answers: eager arrays beside plans, devices and files.
+
+How far two right answers may be apart depends on the program: it runs a few times more
+with noise of a few units in the last place behind every operator that rounds. What the
+noise changes, nobody can ask for; ten times that, and a few units of the largest
+number, are allowed. Where all operators are exact, every bit has to be the same.
+
+What is left out: noise behind operators that only move numbers.
+"""
+
+import collections
+import warnings
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import plain
+
+from minihybrid import autograd, nd, simulated_gpu
+from minihybrid.core.op import HybridError
+from minihybrid.gluon import HybridBlock
+from programs import files
+from programs.draft import ARRAYS
+from programs.files import Refused, data_of
+from programs.files import in_list as as_list
+from programs.rules import BY_NAME, EXACT, is_exact, is_loose
+from programs.run import heads, run
+
+NOISE = {"float32": 2.0**-21, "float64": 2.0**-50}
+FLOOR = {"float32": 2.0**-18, "float64": 2.0**-47}  # of the largest number
+COARSE = dict.fromkeys(FLOOR, FLOOR["float32"])
+
+
+class Fault(NamedTuple):
+    """One wrong answer: who gives it, which of the answers it is, and how it differs.
+    """
+
+    mode: str
+    answer: str
+    words: str
+
+    def __str__(self):
+        return f"{self.mode}, {self.answer}: {self.words}"
+
+
+class Net(HybridBlock):
+    """A program as a block; its weights and states are parameters."""
+
+    def __init__(self, program, before=None, after=None, **kwargs):
+        super().__init__(**kwargs)
+        self.program, self.hooks = program, (before, after)
+        for i, each in enumerate(program.inputs):
+            if each.role != "data":
+                setattr(self, f"p{i}", self.params.get(
+                    f"p{i}", shape=each.shape, dtype=each.dtype, init="zeros",
+                    differentiable=each.role == "param"))
+        self.initialize()
+
+    def hybrid_forward(self, F, *xs, **params):
+        """The answers, as a list."""
+        xs = iter(xs)
+        values = [next(xs) if each.role == "data" else params[f"p{i}"]
+                  for i, each in enumerate(self.program.inputs)]
+        if self.program.world == "np":
+            values = [value.as_np_ndarray() for value in values]
+        return run(F, self.program, values, *self.hooks)
+
+
+def head_gradient(out):
+    """What `backward` begins with: numbers of all sizes around 1, the same each time.
+    """
+    some = np.cos(np.arange(out.size)).reshape(out.shape) + 0.25
+    head = type(out)(np.asarray(some, out.dtype))
+    return head.as_in_context(out.context)
+
+
+def fill(block, program):
+    """Give a block's parameters the program's numbers again."""
+    params = block.collect_params()
+    for name, param in params.items():
+        i = int(name.rpartition("p")[2])
+        param.set_data(nd.array(program.inputs[i].array(), dtype=param.dtype))
+
+
+def answers(block, program, ctx=None):
+    """name -> array: predictions, and with gradients outputs, gradients and states."""
+    fill(block, program)
+    if ctx is not None:
+        block.collect_params().reset_ctx(ctx)
+    xs = [ARRAYS[program.world](a) for a in data_of(program)]
+    xs = [x.as_in_context(ctx) for x in xs] if ctx is not None else xs
+    nd.random.seed(5)
+    found = {f"output {k}": o for k, o in enumerate(as_list(block(*xs)))}
+    if program.train:
+        found |= trained(block, program, xs)
+    if program.second:
+        found |= twice_differentiated(block, program, xs)
+    return {name: value.asnumpy() for name, value in found.items()}
+
+
+def trained(block, program, xs):
+    """name -> array, of one step with gradients."""
+    floats = [x for x in xs if np.dtype(x.dtype).kind == "f"]
+    for x in floats:
+        x.attach_grad()
+    nd.random.seed(5)
+    with autograd.record():
+        outs = as_list(block(*xs))
+    ends = [outs[k] for k in heads(program) if np.dtype(outs[k].dtype).kind == "f"]
+    found = {f"trained output {k}": o for k, o in enumerate(outs)}
+    params = block.collect_params()
+    if ends:
+        autograd.backward(ends, [head_gradient(o) for o in ends])
+        found |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
+        found |= {f"gradient of p{n.rpartition('p')[2]}": p.grad()
+                  for n, p in params.items() if p.grad_req != "null"}
+    return found | {f"p{n.rpartition('p')[2]} afterwards": p.data()
+                    for n, p in params.items() if p.grad_req == "null"}
+
+
+def twice_differentiated(block, program, xs):
+    """name -> array, of the gradients of gradients, times numbers around 1."""
+    floats = [x for x in xs if np.dtype(x.dtype).kind == "f"]
+    params = {n: p for n, p in block.collect_params().items() if p.grad_req != "null"}
+    for x in floats:
+        x.attach_grad()
+    for param in params.values():
+        param.zero_grad()
+    with autograd.record():
+        outs = as_list(block(*xs))
+        ends = [outs[k] for k in heads(program) if np.dtype(outs[k].dtype).kind == "f"]
+        wanted = floats + [p.data() for p in params.values()]
+        slopes = autograd.grad(ends, wanted, [head_gradient(o) for o in ends],
+                               create_graph=True) if ends else []
+    slopes = [s for s in slopes if s.node is not None]  # others are constant
+    if slopes:
+        autograd.backward(slopes, [head_gradient(s) for s in slopes])
+    return {f"second gradient of input {k}": x.grad for k, x in enumerate(floats)} | {
+        f"second gradient of p{n.rpartition('p')[2]}": p.grad()
+        for n, p in params.items()}
+
+
+# -- noise -----------------------------------------------------------------------------
+def noise(seed):
+    """Hooks of `run`: relative noise before and behind the operators that round."""
+    rng = np.random.default_rng(seed)
+
+    def shaken(value, apart=False):
+        if np.dtype(value.dtype).kind != "f":
+            return value
+        some = NOISE[np.dtype(value.dtype).name] * rng.uniform(-1, 1, value.shape)
+        if apart:
+            return value + type(value)(np.asarray(some, value.dtype))
+        return value * type(value)(np.asarray(1 + some, value.dtype))
+
+    def exact(step, values):
+        return is_exact(step, [np.dtype(v.dtype) for v in values])
+
+    def before(step, given):
+        if exact(step, given) or not is_loose(step):
+            return given
+        return [shaken(v) for v in given]
+
+    def after(step, outs):
+        if step.op.endswith("gammaln"):  # near its zeros, Python's has few digits
+            return [shaken(v, apart=True) for v in outs]
+        return outs if exact(step, outs) else [shaken(v) for v in outs]
+
+    return before, after
+
+
+@contextmanager
+def noisy_operators(seed):
+    """Noise behind all operators that eager arrays run, also those of gradients.
+
+    What is exact for one order of a gradient's products and sums is not for another.
+    """
+    rng, interpret = np.random.default_rng(seed), nd.NDArray.interpret
+
+    def shake(data):
+        data *= 1 + NOISE[data.dtype.name] * rng.uniform(-1, 1, data.shape)
+
+    def shaken(op, inputs, attrs, name=None):
+        if op.name == "_polygamma":  # near its poles, SciPy's has few digits
+            inputs = [x.copy() for x in inputs]
+            shake(inputs[0].data)
+        outs = interpret(op, inputs, attrs, name)
+        if op.expr or op.name not in EXACT:  # not what moves numbers
+            for out in as_list(outs):
+                data = out.data
+                if data.dtype.kind == "f" and data.flags.owndata:
+                    shake(data)
+        return outs
+
+    nd.NDArray.interpret = staticmethod(shaken)
+    try:
+        yield
+    finally:
+        nd.NDArray.interpret = staticmethod(interpret)
+
+
+def disturbed(program, seeds):
+    """The answers of noisy runs; one that fails is left out."""
+    found = []
+    for seed in seeds:
+        try:
+            once = program.but(second=False)
+            found.append(answers(Net(once, *noise(seed)), once))
+            if program.train:  # noise also behind the operators of gradients
+                with noisy_operators(seed):
+                    made = answers(Net(program), program)
+                found.append({n: a for n, a in made.items() if "gradient" in n})
+        except Exception:  # noise may lead a program where it cannot go
+            continue
+    return found
+
+
+def widened(program):
+    """The same program in float64 throughout: what is infinite or NaN in a gradient
+    only because a sum overflowed on its way, in some order, is finite there."""
+    def wide(value):
+        return "float64" if value == "float32" else value
+    return program.but(
+        inputs=tuple(replace(i, dtype=wide(i.dtype)) for i in program.inputs),
+        steps=tuple(replace(s, attrs={k: wide(v) for k, v in s.attrs.items()})
+                    for s in program.steps))
+
+
+def in_64_bits(program):
+    """The answers where whole numbers have 64 bits, as a list of one or none.
+
+    A gradient that a small dtype cannot hold is cut by each processor in its own way,
+    and a sum by ONNX Runtime; here it is another one, so that nobody asks for it.
+    """
+    def wide(value):
+        return "int64" if value in ("int8", "uint8", "int32") else value
+    roomy = program.but(
+        inputs=tuple(replace(i, dtype=wide(i.dtype)) for i in program.inputs),
+        steps=tuple(replace(s, attrs={k: wide(v) for k, v in s.attrs.items()})
+                    for s in program.steps))
+    if roomy == program:
+        return []
+    try:
+        return [answers(Net(roomy), roomy)]
+    except HybridError:
+        return []
+
+
+# -- differences -----------------------------------------------------------------------
+def difference(got, wanted, others, exact, floor=FLOOR, first=0.0):
+    """What is wrong with an answer, in words, or `None`.
+
+    others:  the same answer with noise, which says what can be asked for.
+    first:   of a second gradient, the first: where terms of its size cancel, they do
+             not leave exactly 0.
+    """
+    if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
+        return f"{got.dtype}{got.shape} instead of {wanted.dtype}{wanted.shape}"
+    if exact or wanted.dtype.kind != "f":
+        with np.errstate(all="ignore"):
+            same = (got == wanted) | (got != got) & (wanted != wanted)
+            if exact and wanted.dtype.kind == "f":
+                same &= (got != got) | (np.signbit(got) == np.signbit(wanted))
+            for other in others:
+                same |= ~((other == wanted) | (other != other) & (wanted != wanted))
+    else:
+        same = near(got, wanted, others, floor, first)
+    if np.all(same):
+        return None
+    same, got, wanted = np.atleast_1d(same, got, wanted)
+    i = tuple(int(k[0]) for k in np.nonzero(~same))
+    return (f"{got[i]!s} instead of {wanted[i]!s} at {list(i)}, and at "
+            f"{np.count_nonzero(~same)} of {same.size} places")
+
+
+def near(got, wanted, others, floor, first):
+    """Where a float is near enough; where noise makes it infinite or NaN, all is."""
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(wanted)
+        spread, ill = np.zeros(wanted.shape), np.zeros(wanted.shape, bool)
+        for other in others:
+            ill |= np.isfinite(other) != finite
+            ill |= ~finite & (np.isnan(other) != np.isnan(wanted))
+            spread = np.fmax(spread, np.abs(other - wanted.astype(np.float64)))
+        scale = max(np.abs(some[np.isfinite(some)]).max(initial=0)
+                    for some in (wanted, np.asarray(first)))
+        allowed = 10 * spread + floor[wanted.dtype.name] * (np.abs(wanted) + scale)
+        apart = np.abs(got.astype(np.float64) - wanted)
+        same = (got == wanted) | np.isnan(got) & np.isnan(wanted)
+        return ill | same | finite & np.isfinite(got) & (apart <= allowed)
+
+
+# -- who answers -----------------------------------------------------------------------
+def by_plan(backend):
+    def mode(program):
+        net = Net(program)
+        net.hybridize(backend=backend)
+        found = answers(net, program)
+        return answers(net, program) if backend == "numpy" else found  # used memory
+    return mode
+
+
+def by_plain(program):
+    with plain.target():
+        return by_plan("plain")(program)
+
+
+def on_gpu(program, hybridize=True):
+    net = Net(program)
+    if hybridize:
+        net.hybridize()
+    return answers(net, program, simulated_gpu())
+
+
+def by_file(program):
+    """The exported net, read again."""
+    net = Net(program)
+    fill(net, program)
+    with files.exported(net, program) as read:
+        return answers(read(), program)
+
+
+def by_predictions(outputs_of):
+    """A mode that knows predictions only: outputs_of(net, program) -> their list."""
+    def mode(program):
+        net = Net(program)
+        fill(net, program)
+        return {f"output {k}": o for k, o in enumerate(outputs_of(net, program))}
+    return mode
+
+
+REFUSALS = collections.Counter()  # (mode, words) -> how many programs it did not take
+MODES = {"numpy": by_plan("numpy"), "plain": by_plain, "cpu": by_plan("cpu"),
+         "gpu": on_gpu, "file": by_file, "onnx": by_predictions(files.by_onnx),
+         "runtime": by_predictions(files.by_runtime),
+         "c": by_predictions(files.by_c),
+         "alone": by_predictions(files.by_numpy)}
+
+
+def eagerly(program):
+    """The program, perhaps without gradients, and its eager answers."""
+    try:
+        return program, answers(Net(program), program)
+    except HybridError as error:
+        if program.second:  # there are operators that are differentiated once only
+            return eagerly(program.but(second=False))
+        if "not on the tape" not in str(error):
+            raise
+        program = program.but(train=False)  # nothing leads back to its inputs
+        return program, answers(Net(program), program)
+
+
+def in_single(program):
+    """Whether ONNX keeps numbers of the program in float32: attributes of layers."""
+    numbers = {"eps", "slope", "alpha", "beta", "knorm"}
+    return any(numbers & {*step.attrs, *(BY_NAME[step.op].attrs if step.op in BY_NAME
+                                         else ())} for step in program.steps)
+
+
+def compared(program, wanted, found, noisy, mode):
+    """(answer, words) of the first that is wrong, or `None`.
+
+    noisy:   noisy runs so far; more are made where answers are far apart.
+    """
+    floor = COARSE if mode in ("onnx", "runtime") and in_single(program) else FLOOR
+    for name in found:
+        want = wanted[name]
+        exact = program.exact and "gradient" not in name and mode != "runtime"
+        for enough in (0, 3, 16):  # is it as ill-conditioned as that?
+            noisy += disturbed(program, range(len(noisy), enough * (not exact)))
+            words = difference(found[name], want,
+                               [o[name] for o in noisy if name in o and not exact],
+                               exact, floor,
+                               wanted.get(name.removeprefix("second "), 0.0))
+            if not words or exact:
+                break
+            if not enough and (mode == "runtime" or "gradient" in name):
+                noisy += in_64_bits(program)
+                if not np.isfinite(want).all():
+                    noisy += disturbed(widened(program), [0])
+        if words:
+            return name, words
+    return None
+
+
+def check(program, modes=("numpy", "plain")):
+    """The first fault of a program, or `None`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mode, noisy = "eager", []
+        try:
+            program, wanted = eagerly(program)
+            for mode in modes:
+                try:
+                    found = MODES[mode](program)
+                except Refused as refused:
+                    REFUSALS[mode, refused.args[0]] += 1
+                    continue
+                whole = all(n.startswith("output") for n in found) or \
+                    set(found) == set(wanted)
+                assert whole, f"{list(found)} instead of {list(wanted)}"
+                wrong = compared(program, wanted, found, noisy, mode)
+                if wrong:
+                    return Fault(mode, *wrong)
+        except Exception as error:
+            return Fault(mode, "itself", said(error))
+    return None
+
+
+def said(error):
+    """An error in one line."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
