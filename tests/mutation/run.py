@@ -97,19 +97,22 @@ def merged(parts):
 def tests_of(mutant, seen):
     """The tests that run the changed line, one of each kind in turn, within the budget.
 
-    A line of a record is run when the package is imported, and a function of kernels in
-    the compiler's process: then it is the tests that name the operator or the function,
-    and after them, for what only the compiler runs, those of all kernels.
+    Those that name the operator or the function come first: a line of a record is run
+    when the package is imported, a function of kernels in the compiler's process, and
+    of the cases of a test not all were watched. For what only the compiler runs, those
+    of all kernels come behind them.
     """
     times, lines = seen["times"], seen["lines"]
     found = lines.get(mutant.module, {}).get(str(mutant.line), [])
     word = re.compile(rf"(?<![A-Za-z0-9])({'|'.join(names(mutant))})(?![A-Za-z0-9])")
-    named = set() if found else {test for test in times if word.search(test)}
+    named = {test for test in times if word.search(test)} \
+        if not found or mutant.room == "records" else set()
 
     def runs(module):
         return {test for tests in lines.get(module, {}).values() for test in tests}
 
-    found = set(found) or (mutant.room == "records" and named) or runs(mutant.module)
+    found = {*found, *named} if mutant.room == "records" else {*found}
+    found = found or runs(mutant.module)
     if not found or mutant.module in COMPILER:  # which runs in a process of its own
         found |= named | runs("codegen/cpu/objects.py")
     kinds = {}
@@ -126,12 +129,17 @@ def tests_of(mutant, seen):
 
 
 def names(mutant):
-    """The operator, or the functions, that a changed line belongs to."""
+    """The functions, or else the operator, that a changed line belongs to.
+
+    `_clip_infer` is also of `clip`: the parts of an operator are called so.
+    """
+    inside = [node.name.strip("_") for node in ast.walk(ast.parse(mutant.source))
+              if isinstance(node, ast.FunctionDef)
+              and node.lineno <= mutant.line <= node.end_lineno]
     before = "\n".join(mutant.source.splitlines()[:mutant.line])
-    found = re.findall(r'(?:register|unary|binary)\("(\w+)"', before)[-1:]
-    return found or [node.name.strip("_") for node in ast.walk(ast.parse(mutant.source))
-                     if isinstance(node, ast.FunctionDef)
-                     and node.lineno <= mutant.line <= node.end_lineno] or ["-"]
+    record = re.findall(r'(?:register|unary|binary)\(\s*"_*(\w+)"', before)[-1:]
+    return [*inside, *(name.rpartition("_")[0] for name in inside if "_" in name)] or \
+        record or ["-"]
 
 
 def tried(mutant, tests, folder, kernels):

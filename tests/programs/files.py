@@ -109,6 +109,14 @@ def by_onnx(net, program):
     return [o.asnumpy() for o in (outs if isinstance(outs, (list, tuple)) else [outs])]
 
 
+def has_whole_powers(program):
+    """Whether a step may raise whole numbers to a power that their dtype cannot hold."""
+    values = values_of(program)
+    ends = len(program.inputs) + np.cumsum([s.n_outputs for s in program.steps])
+    return any(values[end - 1].dtype.kind in "iu" for step, end in zip(
+        program.steps, ends, strict=True) if "power" in step.op or step.op == "**")
+
+
 def by_runtime(net, program):
     """Exported, and run by ONNX Runtime.
 
@@ -124,6 +132,8 @@ def by_runtime(net, program):
     if any(v.dtype.kind == "i" and (v == np.iinfo(v.dtype).min).any()
            for v in values_of(program)):
         raise Refused("runtime: the smallest whole number, which over -1 ends it")
+    if has_whole_powers(program):
+        raise Refused("runtime: powers of whole numbers, which do not wrap around")
     if any("argm" in step.op for step in program.steps) and \
             not all(v.size for v in values_of(program)):
         raise Refused("runtime: it leaves a place of none with one axis too many")

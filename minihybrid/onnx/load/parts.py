@@ -74,8 +74,8 @@ def _gather(call):
     """Rows by their numbers: one row, an embedding, or along any axis."""
     ndim = call.ndim(0)
     axis, where = call.axis(call.integer("axis", 0), ndim), call.need(1)
-    if where.fixed is not None and where.fixed.size == 1:
-        at = int(where.fixed.ravel()[0])
+    if where.fixed is not None and where.fixed.shape in ((), (1,)):
+        at = where.fixed.item()
         part = OPS["slice_axis"](call.sym(0), axis=axis, begin=at,
                                  end=None if at == -1 else at + 1)
         if where.fixed.ndim == 1:
