@@ -1,5 +1,6 @@
 # Everything starts here; README.md lists the same commands without make.
 #   make book        build the book and serve it
+#   make quick       lint, and some of the tests, in less than three minutes
 #   make test        lint, tests, every notebook re-run and compared, strict book build
 #   make test-all    the same, and what needs more than requirements.txt: two CUDA
 #                    toolchains and MXNet, 3 GB in benchmarks/envs
@@ -18,7 +19,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book test test-all site-test lab notebooks lines bench cubins fuzz soak matrix mutants clean
+.PHONY: book quick test test-all site-test lab notebooks lines bench cubins fuzz soak matrix mutants clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
@@ -34,6 +35,10 @@ book: $(READY)
 	$(BUILD_BOOK)
 	@echo "Press Ctrl-C to stop serving the book."
 	@$(BIN)/python -u -m http.server --bind 127.0.0.1 --directory _build/html 0
+
+quick: $(READY)
+	$(BIN)/python -m ruff check --output-format concise .
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick
 
 # Plain `-n 2` would deal the cells of one notebook to two kernels; hence loadfile.
 test: $(READY)

@@ -1,10 +1,72 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests, and the choice of those that are quick."""
 import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import groupby
+from random import Random
 
 import envs
 import numpy as np
 import poison
 import pytest
+
+CASES, SHARE_S = 8, 0.5  # of one test, with --quick
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true",
+                     help="no test marked slow; of the others some cases, by chance")
+
+
+def kind(item):
+    """The test, without the case."""
+    return item.nodeid.partition("[")[0]
+
+
+def pytest_collection_modifyitems(config, items):
+    """With --quick, keep a few cases of each test that is not slow."""
+    if config.getoption("--quick"):
+        kept = []
+        for _, cases in groupby(list(items), kind):
+            cases = [c for c in cases if not any(map(c.get_closest_marker, LATER))]
+            kept += Random(0).sample(cases, min(CASES, len(cases)))
+        config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
+        items[:] = kept
+
+
+LATER = ("slow", "elsewhere")  # marks of what --quick leaves to others
+SPENT = Counter()  # seconds of the cases of each test
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Note the time, of which --quick gives each test a share."""
+    start = time.perf_counter()
+    try:
+        return (yield)
+    finally:
+        SPENT[kind(item)] += time.perf_counter() - start
+
+
+@pytest.fixture(autouse=True)
+def quickly(request, monkeypatch):
+    """With --quick, the first cases are enough, and no test starts a process."""
+    if not request.config.getoption("--quick"):
+        return
+    if SPENT[kind(request.node)] > SHARE_S:
+        pytest.skip("--quick: the cases before it are enough")
+
+    def watched(self, *args, start=subprocess.Popen.__init__, **more):
+        caller = sys._getframe(1)
+        while caller.f_globals["__name__"] == "subprocess":
+            caller = caller.f_back
+        if not caller.f_globals["__name__"].startswith("minihybrid."):
+            pytest.fail("this test starts a process: mark it `slow`")
+        start(self, *args, **more)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", watched)
 
 
 @pytest.fixture(scope="session", autouse=True)

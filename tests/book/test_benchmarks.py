@@ -31,6 +31,7 @@ def session(tmp_path):
 
 
 # -- one workload, from the arrays to the times ----------------------------------------
+@pytest.mark.slow
 def test_numpy_is_checked_and_takes_its_turns(session):
     [row], yardsticks = session.run("mlp", ["numpy"], n_rounds=2)
     assert row.problem == ""
@@ -39,6 +40,7 @@ def test_numpy_is_checked_and_takes_its_turns(session):
     assert [len(timing.times_s) for timing in yardsticks] == [15, 15]
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_is_not_timed(session, monkeypatch):
     mlp = WORKLOADS["mlp"]
     monkeypatch.setitem(ALL, "mlp", replace(
@@ -48,6 +50,7 @@ def test_a_wrong_answer_is_not_timed(session, monkeypatch):
     assert row.times_s == [] and row.nbytes is None
 
 
+@pytest.mark.slow
 def test_a_rival_that_crashes_is_a_row_and_the_others_go_on(session, monkeypatch):
     """The first of two crashes in its first turn, after a right answer."""
     turn, crashed = Child.turn, []
@@ -66,6 +69,7 @@ def test_a_rival_that_crashes_is_a_row_and_the_others_go_on(session, monkeypatch
     assert second.problem == "" and len(second.times_s) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_fails_says_why(session):
     session.save_arrays("mlp")
     worker = session.child("mlp", "numpy", "jit")
@@ -73,6 +77,7 @@ def test_a_worker_that_fails_says_why(session):
         worker.ask("prepare", net="mlp", mode="jit", answer="nowhere")
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_answers_is_stopped(session, monkeypatch):
     monkeypatch.setattr(child, "LIMIT_S", 0.1)
     session.save_arrays("mlp")
@@ -92,6 +97,7 @@ def test_a_rival_that_cannot_be_had_is_a_row_with_the_reason(session, monkeypatc
     assert f"**skipped**: {row.problem}" in report.table("mlp", [row], ROOFS)
 
 
+@pytest.mark.slow
 def test_peak_of_memory_is_what_one_call_needs_beyond_a_tiny_one(session):
     """Three arrays of 40 MB, and a product to which NumPy adds in place: 160 MB."""
     if not pathlib.Path("/proc/self/clear_refs").exists():
@@ -294,6 +300,7 @@ def test_options_name_what_there_is():
 
 
 # -- the first calls -------------------------------------------------------------------
+@pytest.mark.slow
 def test_every_one_of_the_first_calls_is_timed(session, monkeypatch):
     monkeypatch.setattr(first_calls, "N_CALLS", 5)
     monkeypatch.setattr(first_calls, "N_SHOWN", 4)
@@ -306,6 +313,7 @@ def test_every_one_of_the_first_calls_is_timed(session, monkeypatch):
     assert line.get_xdata().tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_the_loop_of_the_tutorials_runs_without_waiting():
     ((eager_s, hybridized_s),) = first_calls.tutorial(1)
     assert eager_s > 0 and hybridized_s > 0

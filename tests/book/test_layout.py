@@ -271,6 +271,7 @@ FORMATS["mine"] = Mine
     assert planted("run.eager", source) == []
 
 
+@pytest.mark.slow
 def test_reading_the_package_changes_only_the_registries():
     """All that happens while it is imported, however it is written."""
     run = subprocess.run(

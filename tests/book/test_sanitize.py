@@ -7,7 +7,7 @@ import pytest
 
 from minihybrid.bench import Comparison, Timing
 
-CONFIG = Path(__file__).parents[1].with_name("nbval_sanitize.cfg")
+CONFIG = Path(__file__).parents[1] / "nbval_sanitize.cfg"
 
 
 def sanitized(text):

@@ -268,6 +268,7 @@ def test_the_tape_keeps_the_numbers_of_its_time():
     assert x.grad.asnumpy().tolist() == [10, 10]
 
 
+@pytest.mark.slow
 def test_a_tape_of_ten_thousand_steps():
     x = nd.array([1.0])
     x.attach_grad()
@@ -279,6 +280,7 @@ def test_a_tape_of_ten_thousand_steps():
     assert x.grad.asscalar() == 1
 
 
+@pytest.mark.slow
 def test_losses_and_a_trainer_with_the_numbers_of_mxnet():
     pred, label = nd.array([[1, 2], [3, 4]]), nd.array([[1, 1], [1, 1]])
     loss = gluon.loss

@@ -68,6 +68,7 @@ def entries(folder):
 
 
 # -- the cache -------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_second_process_loads_and_writes_nothing(filled):
     before = entries(filled)
     assert [Path(name).suffix for name in before] == [".o"] * 2  # kernel and driver
@@ -127,6 +128,7 @@ def test_a_damaged_entry_is_compiled_again_silently(pristine, tmp_path, damage):
     assert load_in(folder) == "loaded"
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_on_an_empty_cache(tmp_path):
     folder = tmp_path / "new"
     both = [start(folder), start(folder)]
@@ -137,6 +139,7 @@ def test_two_processes_at_once_on_an_empty_cache(tmp_path):
     assert not list(folder.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_the_folder_is_the_one_that_was_chosen_and_private(tmp_path):
     folder = tmp_path / "deep" / "down"
     assert run(folder).startswith(ANSWER)
@@ -155,6 +158,7 @@ def test_without_a_choice_the_users_cache_folder_is_used(tmp_path, monkeypatch):
     assert cache.cache_dir() == str(tmp_path / ".cache" / "minihybrid")
 
 
+@pytest.mark.slow
 def test_without_a_folder_nothing_is_kept(tmp_path):
     """A file stands where the folder should be; so even root cannot write there."""
     blocked = tmp_path / "file"
@@ -183,6 +187,7 @@ print(*(str(w.message) for w in seen), sep="\\n")
 """
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
 def test_a_folder_that_others_can_write_to_is_not_used(pristine, tmp_path, mode):
@@ -218,6 +223,7 @@ def test_what_another_user_owns_is_not_loaded(pristine, tmp_path, monkeypatch, w
     assert entries(folder) == before
 
 
+@pytest.mark.slow
 @posix
 def test_the_folder_and_its_files_are_the_owners_alone(tmp_path):
     """Also where the mask of the process would let others in."""
@@ -335,6 +341,7 @@ def test_a_write_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_nothing_is_read_from_the_folder_of_the_model(tmp_path):
     """Modules beside a model, named like what a load imports, are not run."""
     net = nn.Dense(1, in_units=1, prefix="d_")
@@ -467,6 +474,7 @@ def test_results_are_memory_of_their_own(backend):
 
 
 # -- import ----------------------------------------------------------------------------
+@pytest.mark.slow
 def test_import_loads_no_compiler_and_no_plotting(tmp_path):
     heavy = {
         "numba",
@@ -489,6 +497,7 @@ def test_import_loads_no_compiler_and_no_plotting(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 def test_without_docstrings_and_asserts_everything_is_there(tmp_path):
     """`python -OO`, of the compilers, too: no word of a docstring is needed to run."""
     code = """import importlib, pkgutil, minihybrid as mx
@@ -506,6 +515,7 @@ except mx.base.MXNetError as error:
         f"{ANSWER} compiled"]
 
 
+@pytest.mark.slow
 def test_the_numpy_target_needs_no_compiler(tmp_path):
     code = (
         "import sys, minihybrid as mx\n"
@@ -516,6 +526,7 @@ def test_the_numpy_target_needs_no_compiler(tmp_path):
     assert run(tmp_path / "cache", code) == "[[1.0, 1.0]]"
 
 
+@pytest.mark.slow
 def test_a_compiled_net_runs_without_numba_in_its_process(tmp_path):
     code = f"import sys{PROGRAM}print({{'numba', 'scipy'}} & sys.modules.keys())"
     for how in ("compiled", "loaded"):
@@ -529,6 +540,7 @@ NUMBA = {"OPT": "0", "LOOP_VECTORIZE": "0", "SLP_VECTORIZE": "1", "BOUNDSCHECK":
          "CAPTURED_ERRORS": "old_style", "DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
 
 
+@pytest.mark.slow
 def test_no_variable_of_numba_reaches_a_kernel_that_its_name_does_not_tell(tmp_path):
     """Else code for one processor, or without vectors, would be kept for ever."""
     strange = {f"NUMBA_{name}": value for name, value in NUMBA.items()}
@@ -551,6 +563,7 @@ def machine_code(code):
         code).sections() if section.is_text())
 
 
+@pytest.mark.slow
 def test_all_that_a_compiler_loads_of_us_is_part_of_the_name():
     """Whoever changes one of these modules gets other kernels under other names."""
     code = objects.PROGRAM.replace("serve(sys.argv[1:])", "") + "\n".join(
@@ -585,12 +598,14 @@ def test_a_change_in_any_folder_of_a_compiler_gives_other_names(
     assert (cache._makers.__wrapped__() != before) == other
 
 
+@pytest.mark.slow
 def test_a_relative_path_for_modules_does_not_lead_a_compiler_astray(tmp_path):
     """Folders of ours have modules that are called numpy and code."""
     paths = [str(ROOT), ".", "", "codegen", "nowhere"]
     assert run(tmp_path, PYTHONPATH=os.pathsep.join(paths)) == f"{ANSWER} compiled"
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("channels", ["<&- >&- 2>&-", "2> /dev/full"])
 def test_without_channels_kernels_are_compiled(tmp_path, channels):
@@ -644,6 +659,7 @@ def test_a_compiler_that_has_ended_is_replaced():
                                                     b"d\x86\x03\x00")
 
 
+@pytest.mark.slow
 def test_the_folder_in_which_a_compiler_started_may_go_away(tmp_path):
     """Its imports, the later ones too, do not look there."""
     code = PROGRAM.replace("f = mx", """import os, tempfile
@@ -660,6 +676,7 @@ f = mx""")
     assert run(tmp_path, code) == f"(2, 2)\n{ANSWER} compiled"
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
     """Where Python is part of another program, it does not know its own."""
     code = ("import sys, minihybrid as mx\n"
@@ -671,6 +688,7 @@ def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
         "use hybridize(backend='numpy')" in line for line in said)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_compiles_with_processes_of_its_own(tmp_path):
     code = PROGRAM + """

@@ -74,6 +74,7 @@ def compiled():
     return nets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 3])
 def test_a_recurrent_net_by_foreach(length, tmp_path):
     net = Rnn(3)

@@ -72,6 +72,7 @@ def test_infinity_beside_a_row_end_does_not_spoil_the_weights_gradient():
     assert found == [[np.inf, 0], [np.inf, 0]]
 
 
+@pytest.mark.slow
 def test_training_step_is_the_same_hybridized():
     net, loss = lenet(), gluon.loss.SoftmaxCrossEntropyLoss()
     x = nd.array(numbers((4, 1, 28, 28), 0))

@@ -81,6 +81,7 @@ def trained(net, trainer, steps=2):
     return [p.data().asnumpy() for p in trainer._params]
 
 
+@pytest.mark.slow
 @ways
 @pytest.mark.parametrize("backend", [None, "numpy", "cpu"])
 def test_a_net_and_its_trainer_go_on_as_before(way, backend):

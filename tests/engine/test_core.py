@@ -26,6 +26,7 @@ def test_the_core_is_small():
     assert 30 < len(CORE) <= MOST_MODULES
 
 
+@pytest.mark.slow
 def test_the_core_alone_runs_the_net_of_the_tour(tmp_path):
     """Eager, traced, optimised, differentiated, trained, exported, imported."""
     run = alone(tmp_path)
@@ -35,6 +36,7 @@ def test_the_core_alone_runs_the_net_of_the_tour(tmp_path):
     assert set(read) >= set(CORE), "each module of the core has its part"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [
     "core.backprop", "core.plan", "core.serial", "numpy"])
 def test_without_a_part_of_it_the_core_does_not_run(module, tmp_path):

@@ -58,6 +58,7 @@ def test_a_device_has_a_number(number):
                                 "a whole number from 0 on")
 
 
+@pytest.mark.slow
 def test_a_fast_device_computes_the_same():
     fast = mx.simulated_gpu(fast=True)
     x, y = nd.array(X, ctx=fast), nd.array(X, ctx=GPU)

@@ -175,6 +175,7 @@ def test_a_dropped_net_is_gone(use, options):
     assert left(use, options) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", [False, True])
 def test_a_dropped_net_is_gone_with_its_compiled_plans(wait):
     assert left(trained, {"backend": "cpu", "wait": wait}) == 0

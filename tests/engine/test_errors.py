@@ -905,6 +905,7 @@ def test_a_mistake_shows_no_compiler_and_few_frames(mistake, limit):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_mistake_does_not_load_the_compiler():
     code = (
         "import sys, minihybrid as mx\n"

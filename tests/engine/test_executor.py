@@ -66,6 +66,7 @@ def net_and_executor(grad_req="write"):
     return net, x, net(sym.var("data")).bind(mx.cpu(), args, grads, grad_req)
 
 
+@pytest.mark.slow
 def test_an_executor_and_a_hybridized_block_compute_the_same():
     net, x, exe = net_and_executor()
     net.hybridize()

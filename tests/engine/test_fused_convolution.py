@@ -57,6 +57,7 @@ def conv_arrays(n, channels, filters, g):
     (LANES, 2, 3, geometry((3,), (2,), dilate=2, pad=3)),
     (LANES, 2, 3, geometry((3, 4, 5), (1, 2, 2), pad=1)),
 ], ids=["padded", "plain", "groups", "wide-padding", "3d"])
+@pytest.mark.slow
 def test_images_side_by_side_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, grad = conv_arrays(n, channels, filters, attrs)
     assert lanes_fit(Shapes(n, channels, filters, **attrs), 4)
@@ -126,6 +127,7 @@ def kernels(plan):
             if n.op is not None and not n.op.view]
 
 
+@pytest.mark.slow
 def test_lenet_takes_five_kernels_and_never_writes_what_it_pools():
     net = nn.HybridSequential()
     net.add(nn.Conv2D(6, 5, padding=2, activation="relu"), nn.MaxPool2D(2, 2),
@@ -161,6 +163,7 @@ def test_maximum_stays_behind_what_can_turn_the_order():
     assert plan.n_kernels == 2
 
 
+@pytest.mark.slow
 def test_windows_side_by_side_share_a_kernel_with_what_follows():
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3, activation="relu"), nn.MaxPool2D(2, 2))

@@ -41,6 +41,7 @@ def calls(kind, n):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, n", [(kind, 400 if kind == "tree" else 200)
                                      for kind in GRAPHS])
 def test_ten_times_the_nodes_take_ten_times_the_calls(kind, n):

@@ -180,12 +180,14 @@ def ratios(build, n):
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", (chain, diamond), ids=lambda build: build.__name__)
 def test_chains_and_diamonds_are_within_five_percent_of_the_best(build):
     found = ratios(build, 100)
     assert found.min() >= 1 and found.max() <= 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build, n", ((residual, 80), (unet, 10), (tangle, 200)),
                          ids=("residual", "unet", "tangle"))
 def test_other_graphs_are_nearly_always_within_five_percent(build, n):
@@ -218,6 +220,7 @@ def test_the_exact_answer_is_that_of_all_orders():
             min(by_hand(spans, order) for order in permutations(spans))
 
 
+@pytest.mark.slow
 def test_no_simple_order_is_within_five_percent_but_the_search_is():
     rng = np.random.default_rng(3)
     worst = dict.fromkeys(("as written", "largest first", "arranged"), 0)
@@ -323,6 +326,7 @@ def traced_peak(call):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_call_allocates_its_results_and_nothing_else(net):
     x = nd.ones((4, 256))
     hybrid, y = traced_peak(lambda: net(x))
@@ -347,6 +351,7 @@ def test_a_plan_allocates_its_outputs_and_nothing_else():
     assert 0 <= peak - plan.memory.outs_nbytes < 2048
 
 
+@pytest.mark.slow
 def test_no_kernel_makes_an_array():
     """Numba's own allocations are not traced, but all that makes one is in the text."""
     texts = []

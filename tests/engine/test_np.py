@@ -63,6 +63,7 @@ def operators(text):
             if node["op"] != "null"]
 
 
+@pytest.mark.slow
 def test_mxnet_s_file_of_an_np_net_gives_its_answer(in_np):
     net = gluon.SymbolBlock.imports(str(GOLDEN / "net-symbol.json"), ["data"],
                                     str(GOLDEN / "net-0000.params"))

@@ -131,6 +131,7 @@ def test_products_write_nothing_behind_their_rows(m, n, n_registers, monkeypatch
     assert (memory[m * n:] == 7).all()
 
 
+@pytest.mark.slow
 def test_processors_with_few_short_registers_get_the_same_answer(monkeypatch):
     """Sizes come from the machine: here AVX2's, or fewer where there are fewer."""
     nbytes, _ = machine.registers()

@@ -265,6 +265,7 @@ steps = st.lists(st.tuples(st.sampled_from(("sum", "max", "mean", "map", "both",
                  min_size=2, max_size=9)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, database=None, derandomize=True,
           phases=(Phase.generate,))  # smaller ones compile, too
 @given(steps, st.integers(0, 2), st.lists(st.integers(0, 30), min_size=1, max_size=3))

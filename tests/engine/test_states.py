@@ -85,6 +85,7 @@ def test_an_array_is_overwritten_in_training_only():
     np.testing.assert_allclose(held, expected([x]), 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [None, "numpy"])
 @pytest.mark.parametrize("recording", [False, True])
 @pytest.mark.parametrize("times", [1, 2])

@@ -254,6 +254,7 @@ def test_random_numbers_of_a_traced_function_are_those_of_eager():
         np.testing.assert_allclose(hybrid(x).asnumpy(), wanted, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_graph_of_ten_thousand_nodes():
     x = sym.var("x")
     for _ in range(10_000):

@@ -119,6 +119,7 @@ print([[step.chunks > 1 for step in plan.made.steps] for plan in plans])
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_change_the_answers(tmp_path):
     answers = []
     for n in ("1", "2", "3"):
@@ -175,6 +176,7 @@ def test_small_work_is_not_shared():
     assert [step.chunks for step in plan.made.steps] == [1]
 
 
+@pytest.mark.slow
 def test_a_forked_process_has_helpers_of_its_own():
     if not hasattr(os, "fork"):
         pytest.skip("this system does not fork")
@@ -197,6 +199,7 @@ if pid:
     assert done.stdout.strip() == "both"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", ["0", "1"])
 def test_where_no_thread_can_be_started_the_answer_comes_all_the_same(wait, tmp_path):
     code = """
@@ -295,6 +298,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_a_fork_at_any_moment_leaves_a_child_that_works():
     """Other threads trace, compile, initialise and draw, and hold what locks there are.
     """
@@ -306,6 +310,7 @@ def test_a_fork_at_any_moment_leaves_a_child_that_works():
     assert done.stdout == "True\n", done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_no_lock_but_those_that_a_fork_opens():
     """Each lock or queue between threads is a `Locked`, or made anew after a fork."""
     made = {(path.relative_to(PACKAGE).as_posix(), node.func.attr)

@@ -143,6 +143,7 @@ def test_new_parameters_are_seen_in_both_tiers(gate):
     np.testing.assert_allclose(net(x).asnumpy(), [[wanted] * 3], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_through_both_tiers_is_training(gate):
     """Forward, backward and the update change tiers in between; states stay whole."""
     def losses(wait, steps=12):
@@ -288,6 +289,7 @@ def run(folder, code, **environment):
     return done.stdout.split(), time.monotonic() - start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [0, 0.02, 0.15, 0.3, 0.8])
 def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
     """It ends before, while, and after a compiler starts; none is left running."""
@@ -300,6 +302,7 @@ def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
     assert words[0] == "numpy" and set(words[1:]) <= {"True"}
 
 
+@pytest.mark.slow
 def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
     code = ("time.sleep(0.5)\nfrom minihybrid.codegen.cpu import objects\n"
             "print(*[c.process.pid for c in objects.RUNNING])")
@@ -310,6 +313,7 @@ def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
             os.kill(pid, 0)
 
 
+@pytest.mark.slow
 def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
     run(tmp_path, "time.sleep(0.4)")
     code = "while plan.target == 'numpy':\n" \
@@ -320,6 +324,7 @@ def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
     assert run(tmp_path, code)[0] == ["numpy", "cpu", *wanted]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("pause", [0, 0.12, 0.3])
 def test_a_forked_process_compiles_what_its_parent_was_asked_for(pause, tmp_path):
@@ -339,6 +344,7 @@ if pid:
         ("child", "cpu"), ("parent", "cpu")]
 
 
+@pytest.mark.slow
 def test_the_first_answer_needs_no_compiler_at_all(tmp_path):
     code = "print(*{'numba', 'llvmlite', 'scipy'} & sys.modules.keys())"
     assert run(tmp_path, code)[0] == ["numpy"]

@@ -59,6 +59,7 @@ def test_good_files_are_read(target):
     assert refused <= len(good_files(target)) // 7 // 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", MUTATORS)
 @settings(max_examples=150, deadline=None, derandomize=True,  # `make fuzz` searches
           suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -251,6 +251,7 @@ def test_operators_have_all_of_mxnets_names():
         assert other not in OPS and name in OPS, (other, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OLD)
 def test_graphs_of_old_versions_are_upgraded_as_mxnet_does(name):
     symbol = sym.load(file(f"old/{name}-symbol.json"))

@@ -239,6 +239,7 @@ def difference(got, wanted):
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.elsewhere
 def test_mxnet_computes_what_we_wrote(tmp_path, rng):
     try:

@@ -275,6 +275,7 @@ def test_windows_of_all_kinds(how, convention, tmp_path):
             assert_agree(running, {"x": x.asnumpy()}, [nd.Pooling(x, **window)], window)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, **few)
 @given(nets(5))
 def test_random_nets_give_our_answer(tmp_path_factory, net):
@@ -353,6 +354,7 @@ write_onnx(y, params, {"x": Spec((2, 4), np.dtype("float32"))}, sys.argv[1])
 """
 
 
+@pytest.mark.slow
 def test_the_same_net_gives_the_same_bytes(tmp_path, monkeypatch):
     """Also in another process, whose sets have another order."""
     for number in (1, 2):

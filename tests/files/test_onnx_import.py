@@ -363,6 +363,7 @@ def train(net, x, labels, steps, **how):
     return losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hybrid", (False, True))
 def test_training_goes_on_as_in_pytorch(hybrid):
     """Five losses of plain SGD, through a BatchNorm, which then uses the batch's."""
@@ -705,6 +706,7 @@ def test_a_file_beside_the_model_is_not_read_again_and_again(tmp_path):
 
 
 # -- chance ----------------------------------------------------------------------------
+@pytest.mark.slow
 def test_cut_and_flipped_files_open_or_are_refused():
     """Thousands of changed files: an answer or a FileError, in little memory."""
     chance = random.Random(7)

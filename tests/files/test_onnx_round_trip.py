@@ -49,6 +49,7 @@ NOT_BACK = ("no output depends on an input", "its output .* is not supported",
             "an array with numbers is needed")
 
 
+@pytest.mark.slow
 def test_operators_come_back(tmp_path):
     back, not_back = 0, 0
     for op in UNIQUE:

@@ -89,6 +89,7 @@ def test_the_third_version_of_the_array_format():
     assert arrays["row"].asnumpy().tolist() == [1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", [None, "numpy", "cpu"])
 def test_every_operator_that_mxnet_wrote_gives_its_answer(backend):
     symbol = sym.load(golden("operators-symbol.json"))
@@ -215,6 +216,7 @@ dtypes = st.sampled_from(sorted(params.TYPE_FLAGS))
 shapes = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.dictionaries(
@@ -337,6 +339,7 @@ def test_arbitrary_bytes_are_no_parameter_file(data):
             params.unpack_arrays(head + data, "a")
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_damaged_graph_file_is_an_error_or_a_graph(data):

@@ -155,6 +155,7 @@ def run_numpy(folder, calls):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @every_net
 def test_a_net_runs_with_numpy_only(name, tmp_path):
     net, arrays, wanted = trained(name)
@@ -169,6 +170,7 @@ def test_a_net_runs_with_numpy_only(name, tmp_path):
         agree(np.load(file, allow_pickle=False), array, 1e-6)
 
 
+@pytest.mark.slow
 def test_the_numpy_file_of_every_operator_stands_alone(tmp_path):
     calls, wanted, names = [], [], []
     cases = [c for c in first_samples(CASES) if not draws(c.op)]
@@ -271,6 +273,7 @@ def answers(folder, arrays, wanted):
             for file, w in zip(outs, wanted, strict=True)]
 
 
+@pytest.mark.slow
 @needs_cc
 @every_net
 def test_a_net_runs_in_c(name, tmp_path):
@@ -283,6 +286,7 @@ def test_a_net_runs_in_c(name, tmp_path):
         agree(got, array, 1e-5)
 
 
+@pytest.mark.slow
 @needs_cc
 @pytest.mark.parametrize("dtype, cases", [
     pytest.param(dtype, part, id=f"{dtype}-{part[0].op.name}")
@@ -323,6 +327,7 @@ def test_every_operator_in_c(dtype, cases, tmp_path):
         raise ExceptionGroup("operators that break the law", failures)
 
 
+@pytest.mark.slow
 @needs_cc
 def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
     """The generator splits large loops; a C file has no threads."""
@@ -334,6 +339,7 @@ def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
     agree(answers(tmp_path, arrays, wanted)[0], wanted[0], 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["numpy", "c"])
 def test_a_net_that_was_only_trained_is_exported_for_prediction(format, tmp_path):
     net, x = chain(nn.BatchNorm(), nn.Dropout(0.5)), nd.array([[1.0, 2], [3, 5]])
@@ -352,6 +358,7 @@ def test_a_net_that_was_only_trained_is_exported_for_prediction(format, tmp_path
         agree(answers(tmp_path, [x.asnumpy()], [wanted])[0], wanted, 1e-5)
 
 
+@pytest.mark.slow
 @needs_cc
 def test_c_trusts_no_weights(tmp_path):
     net, _, _ = trained("mlp")

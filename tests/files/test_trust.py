@@ -68,6 +68,7 @@ def name_of(node):
     return getattr(node.func, "id", getattr(node.func, "attr", ""))
 
 
+@pytest.mark.slow
 def test_only_text_of_our_own_is_run():
     found = {(path, name_of(node)) for path, node in calls()
              if isinstance(node, ast.Call) and name_of(node) in
@@ -208,6 +209,7 @@ print(cut)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_killed_process_leaves_a_whole_file(tmp_path):
     made = subprocess.run(
@@ -462,6 +464,7 @@ def test_what_a_shape_rule_lets_through_has_its_shape(seed):
 CODE = "x'''\n\"\"\"\nimport os  # PWNED\n"
 
 
+@pytest.mark.slow
 def test_no_word_of_a_file_is_in_what_is_generated(tmp_path):
     def node(op, name, *inputs, **attrs):
         return {"op": op, "name": name, "attrs": {CODE: CODE, **attrs},
@@ -615,6 +618,7 @@ for name, open_it in FILES.items():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux does")
 def test_a_hostile_file_costs_little_and_says_why():
     """Bytes are exact enough to be asserted; the time is only an alarm for hangs."""

@@ -16,6 +16,7 @@ def two_layers(units=3, **kwargs):
     return net
 
 
+@pytest.mark.slow
 def test_save_and_load_a_net_with_its_outline(tmp_path):
     file, x = str(tmp_path / "net"), nd.random.normal(shape=(2, 4))
     net = nn.Sequential()

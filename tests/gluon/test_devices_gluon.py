@@ -217,6 +217,7 @@ def train(ctx, hybrid, optimizer, settings, steps=20):
     return np.array(losses), accuracy.get()[1], weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("optimizer, settings", [
     ("sgd", {"learning_rate": 0.5, "momentum": 0.9, "wd": 0.01}),
@@ -231,6 +232,7 @@ def test_training_on_a_device_gives_what_the_processor_gives(hybrid, optimizer,
                for a, b in zip(weights, wanted[2], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_a_step_of_training_brings_no_number_to_the_processor(monkeypatch, hybrid):
     net, (x, y) = net_on(GPU, hybrid), data_on(GPU)
@@ -253,6 +255,7 @@ def test_a_step_of_training_brings_no_number_to_the_processor(monkeypatch, hybri
     assert loss.mean().asscalar() < first
 
 
+@pytest.mark.slow
 def test_a_loop_needs_no_more_memory_than_its_first_steps():
     train(GPU, True, "sgd", {"learning_rate": 0.1}, steps=3)
     device = device_of(GPU)

@@ -196,6 +196,7 @@ def test_parameters_of_attributes_are_named_and_collected():
     assert shared.name in net.collect_params() and net[1].weight is shared
 
 
+@pytest.mark.slow
 def test_a_trainer_trains_both_styles():
     net = stacked(Linear(8), nn.Activation("relu"), OldStyle(Linear(1)))
     net.initialize()

@@ -1,6 +1,7 @@
 """The story of a training: LeNet on digits, eager and hybridized, one loss curve."""
 
 import numpy as np
+import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon
@@ -46,6 +47,7 @@ def losses(hybrid):
     return np.array(curve), states
 
 
+@pytest.mark.slow
 def test_lenet_learns_the_same_eager_and_hybridized():
     eager, states = losses(hybrid=False)
     hybrid, hybrid_states = losses(hybrid=True)

@@ -88,6 +88,7 @@ class Together(gluon.HybridBlock):
         return [loss(*part) for loss, part in zip(self.losses, inputs, strict=True)]
 
 
+@pytest.mark.slow
 def test_compiled_agrees_with_eager():
     cases = [next(c for c in CASES if c["loss"] == name) for name in COMPILED]
     hybrid = Together(cases)

@@ -34,6 +34,7 @@ def filled(name):
     return net, x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_a_net_answers_as_in_mxnet(name):
     net, x = filled(name)
@@ -42,6 +43,7 @@ def test_a_net_answers_as_in_mxnet(name):
                                atol=1e-4 * abs(want).max())
 
 
+@pytest.mark.slow
 def test_blocks_hybridize():
     """A residual block and one with branches; whole nets compile for minutes."""
     net = vision.chain(vision.BasicBlockV2(4, 2, True, 3), vision.fire(2, 3))

@@ -53,6 +53,7 @@ def same(a, b):
 
 
 # -- HybridSequential ------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"backend": "numpy"}, {"static_alloc": True, "static_shape": True}]
 )

@@ -51,6 +51,7 @@ def test_an_mlp_by_gluon(tmp_path):
         again(x).argmax(axis=1).asnumpy().tolist()
 
 
+@pytest.mark.slow
 def test_a_lenet_learns_stripes():
     mx.random.seed(2)
     rng, count = np.random.RandomState(0), 16
@@ -132,6 +133,7 @@ def symbolic_mlp():
     return sym.SoftmaxOutput(data=scores, label=label, name="softmax")
 
 
+@pytest.mark.slow
 def test_a_symbolic_mlp_is_bound_and_trained():
     net = sym.load_json(symbolic_mlp().tojson())
     data, label = blobs()

@@ -125,6 +125,7 @@ def test_every_matrix_of_a_batch_is_multiplied(lengths, transposes):
     check(*lengths, transposes, batch=(2, 3))
 
 
+@pytest.mark.slow
 def test_a_batch_in_large_tiles(monkeypatch):
     monkeypatch.setattr(gpuproducts, "ENOUGH", 8)
     assert form((70, 36, 20), 4, np.dtype("float32")) == (64, 1)
@@ -139,6 +140,7 @@ def test_axes_without_elements(lengths):
     check(*lengths, (False, False), batch=(0,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [(17, 19, 21), (3, 19, 21), (70, 68, 35)])
 def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(
         lengths, monkeypatch):
@@ -240,6 +242,7 @@ IMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IMAGES)
 def test_convolutions_and_gradients_in_large_tiles(name, monkeypatch):
     monkeypatch.setattr(gpuproducts, "ENOUGH", 4)
@@ -292,6 +295,7 @@ BUILT = {  # name -> (function, shapes, what is promised of its first kernel)
 }
 
 
+@pytest.mark.slow
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_large_tiles_stay_in_registers(environment):

@@ -142,6 +142,7 @@ SHAPES = [(1, 1), (3, 2), (33, 31), (1, 32), (3, 33), (33, 257), (3, 1000), (1, 
           (1000, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("form", FORMS | SOFT)
 def test_along_one_axis(form, axis, rng):
@@ -288,6 +289,7 @@ def traffic_of(launched, *arrays):
     (0, (1000, 64), (32, 16, 1)), (0, (3, 640), (256, 1, 1)),
     (1, (4, 10, 8, 8), (64, 4, 1)),
 ])
+@pytest.mark.slow
 def test_a_warp_asks_for_neighbours(axis, shape, block, rng):
     """No piece of memory is asked for that is not used whole, and none twice; nor do
     threads wait for each other in shared memory."""
@@ -311,6 +313,7 @@ def test_a_long_row_is_summed_up_by_many_blocks(rng):
     assert launched.column("barriers") == [block[0].bit_length()] * 2
 
 
+@pytest.mark.slow
 def test_long_rows_take_a_kernel_for_each_pass(rng):
     n, n_rows = 40_000, 2
     launched = one(sym.softmax, x=rng.random((n_rows, n), dtype=F32))
@@ -322,6 +325,7 @@ def test_long_rows_take_a_kernel_for_each_pass(rng):
     assert launched.column("global_stores") == [n_rows * parts] * 2 + [n_rows * n]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["max", "norm", "softmax"])
 def test_long_columns_are_cut_too(form, rng):
     """40 columns are 2 blocks, the second not full, and each is cut into 7."""
@@ -331,6 +335,7 @@ def test_long_columns_are_cut_too(form, rng):
     assert (grid, block, bool(others)) == ((2, 7, 1), (32, 16, 1), True)
 
 
+@pytest.mark.slow
 def test_a_pass_reads_only_those_sums_of_the_last_one_that_it_needs(rng):
     """The maximum is written by the second kernel; the third has no use for it."""
     def function(x):
@@ -395,6 +400,7 @@ def test_sums_of_several_dtypes_are_not_cut(rng):
 
 
 # -- random graphs ---------------------------------------------------------------------
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, database=None, derandomize=True,
           phases=(Phase.generate, Phase.shrink))
 @given(programs)
@@ -431,6 +437,7 @@ def compiled_ones():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_machine_code_has_no_float64_and_fits_a_multiprocessor(environment):

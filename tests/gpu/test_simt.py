@@ -226,6 +226,7 @@ USES = {"read": "v = s[{0}]", "write": "s[{0}] = float32({1})",
 STEP = st.lists(st.tuples(st.sampled_from(list(USES)), st.integers(0, 2)), max_size=2)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(STEP, min_size=2, max_size=2), min_size=4, max_size=4),
        st.booleans())
 @settings(max_examples=100, deadline=None)

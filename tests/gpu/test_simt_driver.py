@@ -184,6 +184,7 @@ def test_what_only_a_wrong_program_does_is_a_sentence(wrong, words):
 
 
 # -- launches --------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_launch(machine):
     a, out = machine.put(A), machine.put(A * 0)
     machine.ok(machine.launch(machine.function(SCALE, "scale"), a, out, 3))

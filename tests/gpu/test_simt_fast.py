@@ -82,6 +82,7 @@ def results(text, run):
     return n, out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_all_modes_agree(name):
     text = TEXTS[name]

@@ -30,6 +30,7 @@ def test_whole_numbers_are_drawn_from_all_of_a_wide_range(low, high, dtype):
     assert abs(place.mean() - 0.5) < 0.01 and abs(place.var() - 1 / 12) < 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["cpu", "gpu"])
 def test_compiled_draws_of_whole_numbers_are_those_of_eager_to_the_bit(target):
     drawn = [("_random_randint", {"low": low, "high": high, "dtype": dtype})
@@ -85,6 +86,7 @@ def test_draws_have_the_distribution_that_they_say(name):
     assert abs(np.corrcoef(x[1:], x[:-1])[0, 1]) < 4 / n**0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["cpu", "gpu"])
 def test_compiled_draws_are_those_of_eager(target):
     drawn = [(f"_random_{name.partition(' ')[0]}", attrs)

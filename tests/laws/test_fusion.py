@@ -88,6 +88,7 @@ def test_a_row_that_is_read_elsewhere_is_in_memory_before(name):
     assert_same(ELSEWHERE[name], SQUARE)
 
 
+@pytest.mark.slow
 @needs_cc
 def test_rows_that_are_read_elsewhere_in_c(tmp_path):
     def run(x):
@@ -221,6 +222,7 @@ def fits(x, y, most=150):
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target, seeds", [
     ("plain", 60), ("numpy", 20), ("gpu", 8)])
 def test_random_programs_of_rows_agree(target, seeds):

@@ -422,12 +422,14 @@ def test_numpy_plan_agrees_with_evaluation(program):
     assert_plan_agrees(*built(program), "numpy")
 
 
+@pytest.mark.slow
 @settings(few, max_examples=12, phases=[Phase.generate])  # smaller ones compile, too
 @given(programs)
 def test_compiled_plan_agrees_with_evaluation(program):
     assert_plan_agrees(*built(program), "cpu")
 
 
+@pytest.mark.slow
 @settings(few, max_examples=60)
 @given(programs)
 def test_plan_on_a_simulated_gpu_agrees_with_evaluation(program):
@@ -436,6 +438,7 @@ def test_plan_on_a_simulated_gpu_agrees_with_evaluation(program):
 
 
 # -- scale -----------------------------------------------------------------------------
+@pytest.mark.slow
 def test_ten_thousand_nodes():
     """No recursion and nothing quadratic: tracing to printing takes seconds, once."""
     start = time.perf_counter()

@@ -150,6 +150,7 @@ def test_the_exact_operators_are_most():
     assert len(names) > 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_exact_operator_gives_the_bits_of_numpy(dtype, target):
@@ -194,6 +195,7 @@ def composition(seed, n_steps=60):
     return function
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed, dtype", [(0, "float32"), (1, "float64")])
 def test_a_composition_gives_the_bits_of_numpy(seed, dtype):
     program, arrays = composition(seed), pairs(dtype)
@@ -263,6 +265,7 @@ def test_a_root_of_minus_infinity_by_a_power_is_infinite(target, dtype):
     np.testing.assert_array_equal(found, [np.inf, np.inf, 0, 2, np.nan])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CC is None, reason="no C compiler (gcc, cc, clang) here")
 def test_files_in_c_give_the_bits_of_numpy(tmp_path):
     arrays = pairs("float32")

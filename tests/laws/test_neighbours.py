@@ -225,6 +225,7 @@ def samples(has_loops):
     return [c for op in found for c in cases_of(op)[:2 if op.cpu else 1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target, dtype, has_loops, least", [
     (plain, "int8", True, 35), (plain, "int8", False, 100), (gpu, "int8", True, 35),
     (plain, "int32", True, 35), (plain, "bool", True, 30), (gpu, "bool", True, 30)])
@@ -246,6 +247,7 @@ def test_what_stands_behind_whole_numbers_reads_what_their_dtype_keeps(
     assert len(tried) >= least, len(tried)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target, cases", [
     *batch_params(plain, samples(True)), *batch_params(plain, samples(False)),
     *batch_params(numpy, samples(False)[::4]), *batch_params(gpu, [

@@ -32,6 +32,7 @@ FINDS = [json.loads(line) for line in FOUND.read_text().splitlines()]
 PLANS, FEW, MANY = ("numpy", "plain"), 15, 45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world, first", [
     *(("nd", first) for first in range(0, MANY, FEW)), ("np", 0), ("np", FEW)])
 def test_random_programs(world, first):
@@ -44,7 +45,7 @@ def test_random_programs(world, first):
 @pytest.mark.parametrize("mode, seeds", [
     ("cpu", [200]), ("gpu", range(300, 310)), ("file", range(400, 420)),
     ("alone", range(500, 515)), ("onnx", range(600, 615)), ("runtime", range(600, 615)),
-    ("c", range(700, 703))])
+    pytest.param("c", range(700, 703), marks=pytest.mark.slow)])
 def test_random_programs_elsewhere(mode, seeds, monkeypatch):
     if mode in ("onnx", "runtime"):
         pytest.importorskip({"onnx": "onnx", "runtime": "onnxruntime"}[mode])
@@ -157,6 +158,7 @@ def test_what_is_ill_conditioned_is_not_asked_for():
         assert (spread > 0.1) == ill
 
 
+@pytest.mark.slow
 def test_gradients_of_gradients_are_asked_for():
     """Most programs that ask have one that is not 0; one that is wrong is seen."""
     programs = [p for p in map(draw, range(120)) if p.second]

@@ -26,6 +26,7 @@ from minihybrid.gluon import SymbolBlock, nn
 # -- layers: (shape, two numbers) -> block, or None where it does not fit --------------
 
 
+@pytest.mark.slow
 @settings(max_examples=120, **few)
 @given(nets(6))
 def test_hybridized_agrees_with_eager_on_numpy(net):
@@ -35,6 +36,7 @@ def test_hybridized_agrees_with_eager_on_numpy(net):
 DRAWS = {"dropout", "residual", "nested"}  # the second time they would draw again
 
 
+@pytest.mark.slow
 @settings(max_examples=60, **few)
 @given(nets(4))
 def test_second_derivative_of_hybridized_agrees_with_eager(net):
@@ -49,12 +51,14 @@ def test_second_derivative_of_hybridized_agrees_with_eager(net):
     assert_all_close(second_derivatives(block, x, states), wanted, tolerance)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, phases=[Phase.generate], **few)  # smaller ones compile, too
 @given(nets(4))
 def test_hybridized_agrees_with_eager_compiled(net):
     check(net, "cpu")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, **few)
 @given(nets(4))
 def test_on_a_simulated_gpu_agrees_with_the_processor(net):
@@ -72,6 +76,7 @@ def test_on_a_simulated_gpu_agrees_with_the_processor(net):
     assert all(p.target == "gpu" for p in block.plans.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=60, **few)
 @given(nets(6))
 def test_exported_agrees_with_eager(tmp_path_factory, net):

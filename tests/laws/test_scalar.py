@@ -176,6 +176,7 @@ def test_functions_that_numpy_does_not_have_are_scipys(name):
 PAIRS = {"_power": np.power, "_hypot": np.hypot, "_arctan2": np.arctan2}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_function_of_two_numbers_is_exact_to_4_units(name):
@@ -224,6 +225,7 @@ SOME_OR_ALL = pytest.mark.parametrize("every", [  # `make test` tries one in eig
     pytest.param(1, id="all", marks=pytest.mark.elsewhere)])
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_an_expression_gives_has_the_dtype_of_its_operator(dtype, every):
@@ -311,6 +313,7 @@ def kernel_of(op):
     return kernel
 
 
+@pytest.mark.slow
 @SOME_OR_ALL
 def test_float32_expressions_are_computed_in_vectors_but_those_listed_with_a_reason(
         every):

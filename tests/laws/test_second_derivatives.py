@@ -112,6 +112,7 @@ def differences(seeds):
     return wrong
 
 
+@pytest.mark.slow
 def test_gradients_of_gradients_are_those_of_the_tape():
     assert differences(range(60)) == []
 

@@ -199,6 +199,7 @@ def test_the_gradient_of_a_norm_is_the_direction(hybrid):
                                rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CC is None, reason="no C compiler (gcc, cc, clang) here")
 def test_files_in_c_have_the_error_of_blocks(tmp_path):
     for name in ("one row", "columns", "ends"):

@@ -117,6 +117,7 @@ def compiled_once(dtype, floats=False):
     return zip(*chosen, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
 def test_compiled_whole_numbers_are_those_of_eager(dtype):
     cases, wanted = compiled_once(dtype)
@@ -142,6 +143,7 @@ def test_whole_numbers_of_other_targets_are_those_of_eager(dtype, target):
     agree(cases, map(np.asarray, outs), wanted)
 
 
+@pytest.mark.slow
 @needs_cc
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "bool"])
 def test_whole_numbers_in_c_are_those_of_eager(dtype, tmp_path):
@@ -248,6 +250,7 @@ def test_the_smallest_number_over_minus_one_does_not_end_the_process():
     assert ((x / (y * 0)).asscalar(), (x % (y * 0)).asscalar()) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("behind", [lambda y: y.astype("float32"), lambda y: y.sqrt()],
                          ids=["a cast", "sqrt"])

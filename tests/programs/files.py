@@ -110,7 +110,7 @@ def by_onnx(net, program):
 
 
 def has_whole_powers(program):
-    """Whether a step may raise whole numbers to a power that their dtype cannot hold."""
+    """Whether a step gives powers of whole numbers, which may wrap around."""
     values = values_of(program)
     ends = len(program.inputs) + np.cumsum([s.n_outputs for s in program.steps])
     return any(values[end - 1].dtype.kind in "iu" for step, end in zip(

@@ -25,7 +25,7 @@ from programs.draft import ARRAYS
 from programs.files import Refused, data_of
 from programs.files import in_list as as_list
 from programs.rules import BY_NAME, EXACT, is_exact, is_loose
-from programs.run import heads, run
+from programs.run import apply, heads, run
 
 NOISE = {"float32": 2.0**-21, "float64": 2.0**-50}
 FLOOR = {"float32": 2.0**-18, "float64": 2.0**-47}  # of the largest number
@@ -141,6 +141,20 @@ def twice_differentiated(block, program, xs):
         for n, p in params.items()}
 
 
+def unsafe_product(step, data, out):
+    """The product, NaN where one of its parts, in some order, is no number."""
+    kind = np.dtype(out.dtype)
+    if kind.kind != "f":
+        return out
+    sizes = np.abs(data.asnumpy())
+    sizes[sizes == 0] = 1
+    with np.errstate(all="ignore"):
+        small, large = (apply(nd, step, [type(data)(some)])[0].asnumpy()
+                        for some in (np.minimum(sizes, 1), np.maximum(sizes, 1)))
+        lost = (small < np.finfo(kind).tiny) | (large == np.inf)
+    return out * type(out)(np.where(lost, np.nan, 1).astype(kind))
+
+
 # -- noise -----------------------------------------------------------------------------
 def noise(seed):
     """Hooks of `run`: relative noise before and behind the operators that round."""
@@ -157,7 +171,10 @@ def noise(seed):
     def exact(step, values):
         return is_exact(step, [np.dtype(v.dtype) for v in values])
 
+    given_last = []
+
     def before(step, given):
+        given_last[:] = given
         if exact(step, given) or not is_loose(step):
             return given
         return [shaken(v) for v in given]
@@ -165,6 +182,8 @@ def noise(seed):
     def after(step, outs):
         if step.op.endswith("gammaln"):  # near its zeros, Python's has few digits
             return [shaken(v, apart=True) for v in outs]
+        if step.op.endswith("prod"):
+            outs = [unsafe_product(step, *given_last, *outs)]
         return outs if exact(step, outs) else [shaken(v) for v in outs]
 
     return before, after
