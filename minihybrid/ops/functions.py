@@ -249,14 +249,16 @@ def _leaky_inputs(attrs):
 def _leaky_infer(specs, act_type, **_):
     (shape, kind), *learnt = specs
     out = Spec(shape, floating(kind))
-    if learnt and shape is not None:
+    if learnt:
+        found, own = learnt[0]
+        if shape is None:
+            return [specs[0], Spec(found, own or kind)], [out]
         channels = shape[1 if len(shape) > 1 else 0]
-        found = learnt[0].shape
         if found is not None and channels != -1 and found not in ((1,), (channels,)):
             raise ShapeError(f"LeakyReLU: gamma has shape {found}, but prelu on data "
                              f"{shape} needs ({channels},) or (1,)")
         known = (channels,) if found is None or found == (-1,) else found
-        return [specs[0], Spec(known, learnt[0].dtype or kind)], [out]
+        return [specs[0], Spec(known, own or kind)], [out]
     return specs, [out]
 
 

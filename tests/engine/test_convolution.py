@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, gluon, nd, sym
-from minihybrid.core.op import AttrError, ShapeError
+from minihybrid.core.op import OPS, AttrError, ShapeError
 from minihybrid.gluon import nn
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "convolution" / "answers.json"
@@ -169,6 +169,9 @@ def test_shape_of_a_layers_output(layer, shape, wanted):
     (lambda: nd.Pooling(nd.zeros((1, 1, 3, 3)), kernel=(4, 4)), ShapeError,
      r"kernel=\(4, 4\) does not fit into data \(1, 1, 3, 3\).*smaller kernel"),
     (lambda: nd.Pooling(nd.zeros((1, 1, 3, 3))), AttrError, "kernel is missing"),
+    (lambda: OPS["_pool_sum"](nd.zeros((1, 1, 4)), size=(4,), kernel=(2,), stride=(1,),
+                              pad=(-1,), outs=(1,)), ShapeError,
+     r"pad=\(-1,\) are no windows over \(4,\)"),
     (lambda: nd.Pooling(nd.zeros((1, 1, 3, 3)), kernel=(2, 2), pad=(2, 2)), AttrError,
      "windows see padding only"),
     (lambda: nd.Convolution(nd.zeros((1, 3, 3)), nd.zeros((1, 3, 2, 2)),

@@ -299,3 +299,12 @@ def test_an_axis_of_length_0_is_no_word_for_another():
             assert [x.shape for x in found] == [x.shape for x in wanted]
     with pytest.raises(ShapeError, match=r"\(2,\) does not stretch to \(0,\)"):
         np.broadcast_to(np.ones((2,)), (0,))
+
+
+@pytest.mark.parametrize("name, ndim", [
+    *((name, ndim) for name in ("vstack", "hstack", "dstack") for ndim in (1, 2, 3, 4)),
+    ("column_stack", 1), ("column_stack", 2)])
+def test_arrays_are_joined_as_numpy_joins_them(name, ndim):
+    a = onp.arange(2.0**ndim).reshape((2,) * ndim)
+    mine = getattr(mx.np, name)([mx.np.array(a), mx.np.array(-a)])
+    onp.testing.assert_array_equal(mine.asnumpy(), getattr(onp, name)([a, -a]))

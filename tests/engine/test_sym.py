@@ -159,6 +159,10 @@ def test_shapes_that_do_not_follow():
     assert fc().infer_shape_partial()[0][0] == ()
     assert (sym.var("a") + 1).infer_shape_partial(a=(0, 5))[0] == [(0, 5)]
     assert sym.arange(3).infer_shape() == ([], [(3,)], [])
+    assert fc().infer_shape_partial(x=(2, 0)) == ([(2, 0), (3, 0), (3,)], [(2, 3)], [])
+    norm = sym.BatchNorm(sym.var("x"))
+    assert norm.infer_shape_partial(x=(2, 0, 4))[0] == [(2, 0, 4), (), ()]
+    assert norm.infer_shape_partial()[0] == [(), (), ()]
 
 
 def test_shapes_that_contradict_name_the_node():
@@ -177,6 +181,10 @@ def test_shapes_that_contradict_name_the_node():
 def test_dtypes():
     assert fc().infer_type(x="float64") == ([np.float64] * 3, [np.float64], [])
     assert fc().infer_type() == (None, None, None)
+    learnt = sym.LeakyReLU(sym.var("x"), sym.var("gamma"), act_type="prelu")
+    assert learnt.infer_type(x="float64") == ([np.float64] * 2, [np.float64], [])
+    assert learnt.infer_type(x="float32", gamma="float64") == (
+        [np.float32, np.float64], [np.float32], [])
     assert fc().infer_type_partial() == ([None] * 3, [None], [])
     assert sym.var("x").astype("int32").infer_type(x="float32")[1] == [np.int32]
 

@@ -80,7 +80,7 @@ def rearranged():
                       of((2, 6), sections=3), of((2, 3), sections=3, squeeze_axis=True),
                       of((0, 4), indices=(0, 1))],
         "Crop": [of((1, 2, 4, 5), offset=(1, 2), h_w=(2, 2)),
-                 of((1, 2, 4, 5), like(1, 1, 2, 3), center_crop=True)],
+                 of((1, 2, 4, 5), like(1, 3, 2, 3), center_crop=True)],
         "reverse": [of((2, 3), axis=0), of((2, 3, 2), axis=(0, -1)),
                     of((0, 3), axis=1)],
         "_np_moveaxis": [of((2, 3, 4), source=0, destination=-1),
