@@ -50,6 +50,7 @@ COMPILER = ("core/op.py", *(f"codegen/{name}.py" for name in (
     "cache", "cpu/angle", "cpu/compiler", "cpu/driver", "cpu/flat", "cpu/objects",
     "cpu/polynomial", "cpu/scalar", "cpu/team", "cpu/vector", "device", "numpy/special",
     "program")))  # what machine code depends on
+JUDGES = ("test_scalar.py", "test_draws.py", "test_formula_of_special_values")  # of it
 
 
 def files():
@@ -100,7 +101,7 @@ def tests_of(mutant, seen):
     Those that name the operator or the function come first: a line of a record is run
     when the package is imported, a function of kernels in the compiler's process, and
     of the cases of a test not all were watched. For what only the compiler runs, those
-    of all kernels come behind them.
+    that judge its numbers come next, for three times the budget, then all kernels.
     """
     times, lines = seen["times"], seen["lines"]
     found = lines.get(mutant.module, {}).get(str(mutant.line), [])
@@ -114,7 +115,9 @@ def tests_of(mutant, seen):
     found = {*found, *named} if mutant.room == "records" else {*found}
     found = found or runs(mutant.module)
     if not found or mutant.module in COMPILER:  # which runs in a process of its own
+        named |= {test for test in times if any(word in test for word in JUDGES)}
         found |= named | runs("codegen/cpu/objects.py")
+    budget = BUDGET_S * (3 if mutant.module in COMPILER else 1)
     kinds = {}
     for test in sorted(times.keys() & found,
                        key=lambda test: (test not in named, times[test], test)):
@@ -123,7 +126,7 @@ def tests_of(mutant, seen):
     chosen, spent = turns[:1], 0.0
     for test in turns[:300]:
         spent += times[test]
-        if spent < BUDGET_S:
+        if spent < budget:
             chosen.append(test)
     return list(dict.fromkeys(chosen))
 
