@@ -50,7 +50,7 @@ COMPILER = ("core/op.py", *(f"codegen/{name}.py" for name in (
     "cache", "cpu/angle", "cpu/compiler", "cpu/driver", "cpu/flat", "cpu/objects",
     "cpu/polynomial", "cpu/scalar", "cpu/team", "cpu/vector", "device", "numpy/special",
     "program")))  # what machine code depends on
-JUDGES = ("test_scalar.py", "test_draws.py", "test_formula_of_special_values")  # of it
+JUDGES = ("exact_to_4_units", "compiled_draws", "formula_of_special_values")  # of it
 
 
 def files():
@@ -101,7 +101,7 @@ def tests_of(mutant, seen):
     Those that name the operator or the function come first: a line of a record is run
     when the package is imported, a function of kernels in the compiler's process, and
     of the cases of a test not all were watched. For what only the compiler runs, those
-    that judge its numbers come next, for three times the budget, then all kernels.
+    that judge its numbers come next, for five times the budget, then all kernels.
     """
     times, lines = seen["times"], seen["lines"]
     found = lines.get(mutant.module, {}).get(str(mutant.line), [])
@@ -117,10 +117,15 @@ def tests_of(mutant, seen):
     if not found or mutant.module in COMPILER:  # which runs in a process of its own
         named |= {test for test in times if any(word in test for word in JUDGES)}
         found |= named | runs("codegen/cpu/objects.py")
-    budget = BUDGET_S * (3 if mutant.module in COMPILER else 1)
+    budget = BUDGET_S * (5 if mutant.module in COMPILER else 1)
+    chosen = within(budget / 2, times, named & found & times.keys())
+    return list(dict.fromkeys(chosen + within(budget, times, found & times.keys())))
+
+
+def within(budget, times, tests):
+    """The quickest test of each kind, then the next ones, until the time is spent."""
     kinds = {}
-    for test in sorted(times.keys() & found,
-                       key=lambda test: (test not in named, times[test], test)):
+    for test in sorted(tests, key=lambda test: (times[test], test)):
         kinds.setdefault(kind(test), []).append(test)
     turns = [t for turn in zip_longest(*kinds.values()) for t in turn if t]
     chosen, spent = turns[:1], 0.0
@@ -128,7 +133,7 @@ def tests_of(mutant, seen):
         spent += times[test]
         if spent < budget:
             chosen.append(test)
-    return list(dict.fromkeys(chosen))
+    return chosen
 
 
 def names(mutant):
