@@ -48,6 +48,8 @@ ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/~-])/(home|root|Users|tmp|usr|opt|var|private|srv|mnt|content)/[\w.+-]"
     r"|\b[A-Z]:\\\w")
 KERNEL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")   # the name of a cell, not a file
+NO = re.compile(r"(?<![\w=.\"'`])(False|nan)\b(?!`)")
+LISTED_LINE = re.compile(r" *\d+  ")  # of source that is shown
 IMAGE_FILE = re.compile(r"\.(png|jpe?g|svg|gif)$")
 SOLUTION = re.compile(r"#@title Solution (\d+\.\d+)$")
 EXERCISE = re.compile(r"^(?:#+ |\*\*)Exercise (\d+\.\d+)", re.MULTILINE)
@@ -115,6 +117,39 @@ def check_errors_are_meant(name, notebook):
     for cell in code_cells(notebook):
         failed = any(output.output_type == "error" for output in cell.outputs)
         assert failed == ("raises-exception" in tags(cell)), first_line(cell)
+
+
+def check_no_is_meant(name, notebook):
+    """What the text asks is answered with yes, or the cell says that no is right."""
+    for cell in code_cells(notebook):
+        lines = [line for text in shown(cell) for line in text.splitlines()
+                 if NO.search(line) and not LISTED_LINE.match(line)]
+        assert bool(lines) == ("no-is-right" in tags(cell)), (first_line(cell), lines)
+
+
+def names_in(statement):
+    """(names that a statement reads and does not set, names that it sets, by loops)."""
+    nodes = list(ast.walk(statement))
+    names = [n for n in nodes if isinstance(n, ast.Name)]
+    own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
+        n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)} | {
+        n.arg for n in nodes if isinstance(n, ast.arg)}
+    loops = {n.id for loop in nodes if isinstance(loop, ast.For)
+             for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    return {n.id for n in names if isinstance(n.ctx, ast.Load)} - own, own, loops
+
+
+def check_no_cell_reads_a_loops_name(name, notebook):
+    """What a loop left in a name is not what a later cell means by it."""
+    left = set()
+    for cell in code_cells(notebook):
+        own, loops = set(), set()
+        for statement in ast.parse(
+                TransformerManager().transform_cell(cell.source)).body:
+            read, found, more = names_in(statement)
+            assert not read & left - own, (first_line(cell), read & left - own)
+            own, loops = own | found, loops | more
+        left = left - own | loops
 
 
 def check_nothing_on_stderr(name, notebook):
@@ -311,6 +346,15 @@ BREAKERS = {
                                cell_breaker(SETUP, source="x = 1\nx + 1, x")],
     "check_errors_are_meant": [cell_breaker(ERROR, metadata={}),
                                cell_breaker(ERROR, outputs=[])],
+    "check_no_is_meant": [
+        shows(PRINT, "equal: False"), shows(PRINT, "(True, False)"),
+        shows(PRINT, "[nan, 1.0]"), cell_breaker(PRINT, metadata={
+            "tags": ["no-is-right"]})],
+    "check_no_cell_reads_a_loops_name": [
+        lambda notebook: [
+            cell.update(source=source) for cell, source in zip(
+                code_cells(notebook), ("for x in range(3):\n    y = x", "print(x)"),
+                strict=False)]],
     "check_nothing_on_stderr": [cell_breaker(PRINT, outputs=[
         nbformat.v4.new_output("stream", name="stderr", text="a warning")])],
     "check_no_absolute_path": [shows(PRINT, "saved in /home/ada/net.params"),
