@@ -282,6 +282,10 @@ FORMS = {  # one way to write it, and the constants beside x; in each opset that
     "slopes of columns in two axes": (node("PRelu", "x,s"), {
         "s": np.float32([[0.1, 0.2, 0.3, 0.4, 0.5]])}),
     "hard swish": (node("HardSwish", "x"), {}),
+    "selu": (node("Selu", "x"), {}),
+    "selu of another factor": (node("Selu", "x", gamma=2.0), {}),
+    "one number of more axes": (node("Add", "x,a"), {"a": np.ones((1,) * 5, "f4")}),
+    "one number of as many": (node("Mul", "x,a"), {"a": np.full((1,) * 4, 3, "f4")}),
     "the sum of one": (node("Sum", "x"), {}),
     "the greatest of three": (node("Max", "x,a,b"), {
         "a": np.zeros((1, 3, 4, 5), "float32"), "b": np.full(5, 0.5, "float32")}),

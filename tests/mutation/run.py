@@ -104,22 +104,20 @@ def tests_of(mutant, seen):
     that judge its numbers come next, for five times the budget, then all kernels.
     """
     times, lines = seen["times"], seen["lines"]
-    found = lines.get(mutant.module, {}).get(str(mutant.line), [])
     word = re.compile(rf"(?<![A-Za-z0-9])({'|'.join(names(mutant))})(?![A-Za-z0-9])")
-    named = {test for test in times if word.search(test)} \
-        if not found or mutant.room == "records" else set()
+    named = {test for test in times if word.search(test)}
 
     def runs(module):
         return {test for tests in lines.get(module, {}).values() for test in tests}
 
-    found = {*found, *named} if mutant.room == "records" else {*found}
-    found = found or runs(mutant.module)
+    found = set(lines.get(mutant.module, {}).get(str(mutant.line), [])) or \
+        runs(mutant.module)
     if not found or mutant.module in COMPILER:  # which runs in a process of its own
         named |= {test for test in times if any(word in test for word in JUDGES)}
-        found |= named | runs("codegen/cpu/objects.py")
+        found |= runs("codegen/cpu/objects.py")
     budget = BUDGET_S * (5 if mutant.module in COMPILER else 1)
-    chosen = within(budget / 2, times, named & found & times.keys())
-    return list(dict.fromkeys(chosen + within(budget, times, found & times.keys())))
+    first = within(budget / 2, times, named)
+    return list(dict.fromkeys(first + within(budget, times, found & times.keys())))
 
 
 def within(budget, times, tests):
