@@ -439,3 +439,14 @@ def test_names_of_yours_stay_text(make):
     html = make()._repr_html_()
     assert html.count("<script>") == 1 and "alert(1)" in html
     assert all("x" not in attrs for tag, attrs in Page(html).tags if tag == "b")
+
+
+@pytest.mark.parametrize("target", ("numpy", "cpu"))
+def test_every_call_of_a_plan_is_some_nodes_also_that_of_a_copy(target):
+    net = nn.HybridLambda(lambda F, x: [x, F.relu(x), x])
+    net.hybridize(backend=target)
+    net(nd.ones((2, 3)))
+    plan, = net.plans.values()
+    calls = [call.node for call in plan.made.calls]
+    assert len(calls) == 3 and set(calls) <= set(plan.graph.nodes)
+    assert calls.count(plan.graph.nodes[0]) == 2
