@@ -199,68 +199,26 @@ def number(value):
     return float(value)
 
 
-def finite(value):
-    """A number that is neither infinite nor nan."""
-    value = number(value)
-    if not math.isfinite(value):
-        raise ValueError
-    return value
+def _such(read, fits, words):
+    """A reader of values that must also fit."""
+    def parse(value):
+        value = read(value)
+        if not fits(value):
+            raise ValueError
+        return value
+
+    parse.__doc__ = words
+    return parse
 
 
-def positive(value):
-    """A number above 0."""
-    value = finite(value)
-    if value <= 0:
-        raise ValueError
-    return value
-
-
-def not_negative(value):
-    """A number of at least 0."""
-    value = finite(value)
-    if value < 0:
-        raise ValueError
-    return value
-
-
-def share(value):
-    """A number from 0 to 1."""
-    value = not_negative(value)
-    if value > 1:
-        raise ValueError
-    return value
-
-
-def rate(value):
-    """A probability in [0, 1)."""
-    value = share(value)
-    if value == 1:
-        raise ValueError
-    return value
-
-
-def chance(value):
-    """A probability in (0, 1]."""
-    value = share(value)
-    if value == 0:
-        raise ValueError
-    return value
-
-
-def length(value):
-    """A whole number of at least 0."""
-    value = integer(value)
-    if value < 0:
-        raise ValueError
-    return value
-
-
-def count(value):
-    """A whole number of at least 1."""
-    value = integer(value)
-    if value < 1:
-        raise ValueError
-    return value
+finite = _such(number, math.isfinite, "A number that is neither infinite nor nan.")
+positive = _such(finite, lambda x: x > 0, "A number above 0.")
+not_negative = _such(finite, lambda x: x >= 0, "A number of at least 0.")
+share = _such(not_negative, lambda x: x <= 1, "A number from 0 to 1.")
+rate = _such(share, lambda x: x != 1, "A probability in [0, 1).")
+chance = _such(share, lambda x: x != 0, "A probability in (0, 1].")
+length = _such(integer, lambda n: n >= 0, "A whole number of at least 0.")
+count = _such(integer, lambda n: n >= 1, "A whole number of at least 1.")
 
 
 def boolean(value):
