@@ -263,9 +263,10 @@ KNOWN = (
         "Differences of almost equal numbers lose digits.",
         "The answer in float64 is nearer to ours, or four times as far at most."),
     Known(ROUNDS, ("moments",), "value", lambda d: d.name == "output 1" and (
-        abs(d.ours - d.theirs) <= 1e-28 * abs(arrays(d)[0]).max() ** 2).all(),
+        abs(d.ours - d.theirs) <= (2 * np.finfo(d.ours.dtype).eps * abs(
+            arrays(d)[0]).max()) ** 2).all(),
         "The variance of equal numbers is 0.",
-        "Their mean is rounded here, which leaves a square of 1e-16 of it."),
+        "Their mean is rounded here, which leaves the square of a rounding."),
     Known(ROUNDS, ("LayerNorm", "InstanceNorm", "GroupNorm"), "value", lambda d:
         np.ptp(arrays(d)[0]) <= 1e-5 * abs(arrays(d)[0]).max() and
         (abs(d.ours - d.theirs) <= 1e-4 * abs(arrays(d)[0]).max()).all(),
@@ -360,6 +361,29 @@ KNOWN = (
         lambda d: not np.isfinite(d.ours[d.apart]).any()),
         "The softmax of infinity and NaN, and its gradient, have places without NaN.",
         "The whole row is NaN here, as its results are."),
+    Known(NANS, ("SoftmaxOutput", "Softmax"), "value", both(
+        not_finite, lambda d: not np.isfinite(d.ours[d.apart]).any()),
+        "The softmax of infinity and NaN, and its gradient, have places without NaN.",
+        "The whole row is NaN here, as its results are."),
+    Known(NANS, ("sort", "argsort", "topk"), "value", only_in_rows(np.isnan),
+        "In an order NaN stands anywhere: it is neither less nor greater.",
+        "It is the largest here, as in NumPy."),
+    Known(NANS, ("abs",), "value", both(gradient, only_where(np.isnan)),
+        "The gradient of `abs` at NaN is 0.", "It is NaN here."),
+    Known(NANS, ("**", "broadcast_power"), "value", both(
+        gradient, only_where(lambda a, b: ~np.isfinite(a ** b) | ~np.isfinite(a)),
+        lambda d: np.isnan(d.theirs[d.apart]).all()),
+        "The gradient of a power of infinity, or that is infinite, is NaN.",
+        "It is what IEEE arithmetic makes of `g * b * a ** (b - 1)` here."),
+    Known(NANS, ("nansum", "nanprod"), "value", both(
+        not_finite, lambda d: np.isnan(d.theirs[d.apart]).all()),
+        "A sum or product that passes over NaN makes NaN of infinity.",
+        "It is infinite here."),
+    Known(NANS, ("Pooling", "Pooling_v1"), "value", lambda d: (
+        (d.ours == -np.inf) & (d.theirs == np.finfo(d.theirs.dtype).min))[
+            d.apart].all(),
+        "The largest of numbers that are all minus infinity is the lowest number.",
+        "It is minus infinity here."),
     Known(NANS, ("relu",), "value", both(gradient, only_where(np.isnan)),
         "The gradient of `relu` at NaN is NaN.", "It is 0 here: NaN > 0 is false."),
     Known(NANS, ("gammaln", "digamma"), "value", both(
