@@ -7,7 +7,7 @@ Gives:   the records; `view` says that no byte moves, `strides` where each outpu
 What is left out: indices that are arrays (take, gather_nd).
 """
 
-from math import ceil
+import math
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def reshaped(old, codes, reverse=False):
     """
     if reverse:
         return tuple(reversed(reshaped(old[::-1], codes[::-1])))
-    new, i, codes = [], 0, list(codes)
+    new, i, codes, free, told = [], 0, list(codes), [], 1
     while codes:
         code = codes.pop(0)
         if code in (0, -2, -3, -4) and i + (code == -3) >= len(old) and code != -2:
@@ -77,7 +77,11 @@ def reshaped(old, codes, reverse=False):
                              "meaning")
         else:
             new.append(code)
+            free += old[i:i + 1]
+            told *= abs(code)
         i = {-2: len(old), -3: i + 2}.get(code, i + 1)
+    if new.count(-1) == 1 and 0 in new:  # then it is what the other codes leave
+        new[new.index(-1)] = math.prod((*free, *old[i:])) // told
     return infer_length("Reshape", old, new)
 
 
@@ -553,7 +557,7 @@ def _arange_infer(specs, start, stop, step, repeat, dtype):
                         "0, and no negative repeat")
     if first != last:
         holds("arange", first, dtype)
-    length = max(ceil((last - first) / step), 0)
+    length = max(math.ceil((last - first) / step), 0)
     if length:
         holds("arange", first + (length - 1) * step, dtype)
     return specs, [Spec((length * repeat,), np.dtype(dtype or np.float32))]
