@@ -371,7 +371,8 @@ KNOWN = (
     Known(NANS, ("abs",), "value", both(gradient, only_where(np.isnan)),
         "The gradient of `abs` at NaN is 0.", "It is NaN here."),
     Known(NANS, ("**", "broadcast_power"), "value", both(
-        gradient, only_where(lambda a, b: ~np.isfinite(a ** b) | ~np.isfinite(a)),
+        gradient, only_where(lambda a, b: ~np.isfinite(a ** b) | ~np.isfinite(a) | (
+            a == 0) | (abs(a ** b) < 1e-38)),
         lambda d: np.isnan(d.theirs[d.apart]).all()),
         "The gradient of a power of infinity, or that is infinite, is NaN.",
         "It is what IEEE arithmetic makes of `g * b * a ** (b - 1)` here."),
@@ -380,10 +381,13 @@ KNOWN = (
         "A sum or product that passes over NaN makes NaN of infinity.",
         "It is infinite here."),
     Known(NANS, ("Pooling", "Pooling_v1"), "value", lambda d: (
-        (d.ours == -np.inf) & (d.theirs == np.finfo(d.theirs.dtype).min))[
-            d.apart].all(),
+        (np.isnan(d.ours) | (d.ours == -np.inf)) & (
+            d.theirs == np.finfo(d.theirs.dtype).min))[d.apart].all(),
         "The largest of numbers that are all minus infinity is the lowest number.",
         "It is minus infinity here."),
+    Known(NANS, ("Activation",), "value", both(
+        lambda d: attribute(d, "act_type") == "relu", only_where(np.isnan)),
+        "`Activation('relu')` of NaN is 0.", "It is NaN here, as with `relu`."),
     Known(NANS, ("relu",), "value", both(gradient, only_where(np.isnan)),
         "The gradient of `relu` at NaN is NaN.", "It is 0 here: NaN > 0 is false."),
     Known(NANS, ("gammaln", "digamma"), "value", both(
