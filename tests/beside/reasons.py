@@ -21,7 +21,9 @@ NOTHING_BACK = {*NO_GRADIENT, *(sign for sign in INFIX if sign[0] in "=!<>"), *(
 
 # -- its program -----------------------------------------------------------------------
 def arrays(d):
-    return [i.array() for i in d.program.inputs]
+    """What the one step reads, in its order; else what the program reads."""
+    places = d.step.inputs if d.step else range(len(d.program.inputs))
+    return [d.program.inputs[i].array() for i in places]
 
 
 def scalars(d):
