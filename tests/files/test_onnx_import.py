@@ -329,6 +329,21 @@ def test_a_node_means_in_each_opset_what_onnx_runtime_says(case, tmp_path):
     assert asked
 
 
+def test_an_old_softmax_is_over_all_axes_from_its_own(tmp_path):
+    model = model_of([node("Softmax", "x", axis=1)], {"x": (3, 2, 2)}, opset=11)
+    x = np.arange(12, dtype="float32").reshape(3, 2, 2)
+    found, = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
+    np.testing.assert_allclose(found.sum((1, 2)), np.ones(3), rtol=1e-6)
+
+
+def test_one_hot_of_places_of_any_axes(tmp_path):
+    model = model_of([node("OneHot", "x,d,v")], {"x": (kinds.INT64, (2, 3))},
+                     weights={"d": np.array([4]), "v": np.float32([-1, 2])})
+    x = np.array([[0, 1, 3], [2, 2, -1]])
+    found, = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
+    np.testing.assert_array_equal(found, np.where(np.eye(4)[x], 2, -1))
+
+
 # -- what one does with a net ----------------------------------------------------------
 def test_dense_layers_of_a_file_compile_like_our_own():
     """A MatMul and an Add are one layer: as many kernels as a net written here."""
