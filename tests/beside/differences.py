@@ -325,6 +325,11 @@ KNOWN = (
         "The gradient of max pooling is lost: of global pooling along one axis behind "
         "the first `kernel` elements, and with windows that reach beyond the data.",
         "Central differences agree with ours."),
+    Known(OTHER, ("Pooling", "Pooling_v1"), "elsewhere", lambda step, found:
+        step.attrs.get("pool_type", "max") == "max" and in_gradients(found),
+        "The gradient of max pooling is lost: of global pooling along one axis behind "
+        "the first `kernel` elements, and with windows that reach beyond the data.",
+        "Central differences agree with ours."),
     Known(OTHER, ("Convolution_v1",), "value", both(
         gradient, lambda d: set(d.step.attrs.get("dilate", ())) - {1}, slope),
         "The gradient of a dilated `Convolution_v1` goes to neighbours.",
