@@ -393,6 +393,11 @@ KNOWN = (
     Known(NANS, ("Activation",), "value", both(
         lambda d: attribute(d, "act_type") == "relu", only_where(np.isnan)),
         "`Activation('relu')` of NaN is 0.", "It is NaN here, as with `relu`."),
+    Known(NANS, ("clip",), "elsewhere", lambda step, found: any(
+        gradient(d) and d.kind == "value" and np.isnan(d.ours[d.apart]).all()
+        and (d.theirs[d.apart] == 0).all() for d in found),
+        "An infinite gradient is 0 where `clip` cuts off.",
+        "It is multiplied by 0 here, which is NaN."),
     Known(NANS, ("relu",), "value", both(gradient, only_where(np.isnan)),
         "The gradient of `relu` at NaN is NaN.", "It is 0 here: NaN > 0 is false."),
     Known(NANS, ("gammaln", "digamma"), "value", both(
