@@ -295,7 +295,7 @@ KNOWN = (
         "compared in tests of their own."),
     Known(OTHER, ("Dropout",), "elsewhere", lambda step, found:
         step.attrs.get("p", 0.5) > 0 and any(d.program.train for d in found),
-        "Random masks.",
+        "Random masks, which may be the same by chance.",
         "The same seed gives another stream; shapes, dtypes and distributions are "
         "compared in tests of their own."),
     Known(OTHER, ("BatchNorm", "BatchNorm_v1"), "value", gamma_is_one,
@@ -333,8 +333,7 @@ KNOWN = (
         "Central differences agree with ours."),
     Known(OTHER, ("Pooling", "Pooling_v1"), "elsewhere", lambda step, found:
         step.attrs.get("pool_type", "max") == "max" and in_gradients(found),
-        "The gradient of max pooling is lost: of global pooling along one axis behind "
-        "the first `kernel` elements, and with windows that reach beyond the data.",
+        "The gradient of max pooling is lost in some programs, and not alone.",
         "Central differences agree with ours."),
     Known(OTHER, ("Convolution_v1",), "value", both(
         gradient, lambda d: set(d.step.attrs.get("dilate", ())) - {1}, slope),
@@ -374,8 +373,8 @@ KNOWN = (
         "The whole row is NaN here, as its results are."),
     Known(NANS, ("SoftmaxOutput", "Softmax"), "value", both(
         not_finite, lambda d: not np.isfinite(d.ours[d.apart]).any()),
-        "The softmax of infinity and NaN, and its gradient, have places without NaN.",
-        "The whole row is NaN here, as its results are."),
+        "The outputs and gradients of a loss of infinity and NaN have places without "
+        "NaN.", "The whole row is NaN here, as its results are."),
     Known(NANS, ("sort", "argsort", "topk"), "value", only_in_rows(np.isnan),
         "In an order NaN stands anywhere: it is neither less nor greater.",
         "It is the largest here, as in NumPy."),
