@@ -20,7 +20,7 @@ def chapter_of(source):
 
 def piece(module, numbers):
     """A module's lines, in HTML, under its name and the chapter that opens it."""
-    from test_layout import path_of
+    from modules import path_of
     source = path_of(module).read_text(encoding="utf-8")
     lines, chapter = source.splitlines(), chapter_of(source)
     path = path_of(module).relative_to(ROOT).as_posix()

@@ -139,7 +139,7 @@ def cases_of(op):
         return [Case(op, *sample) for sample in SAMPLES[op.name]]
     needed = [name for name, (_, default) in op.attrs.items() if default is REQUIRED]
     if needed or not op.inputs or callable(op.inputs) or op.variadic:
-        raise LookupError(f"{op.name} has no sample: write one into tests/samples.py, "
+        raise LookupError(f"{op.name} has no sample: write one into tests/samples, "
                           f"with inputs and {', '.join(needed) or 'attributes'}")
     return [Case(op, tuple(In(shape) for _ in op.inputs), {}) for shape in
             ((2, 3), (1,), (0, 3), ())]
