@@ -58,7 +58,9 @@ def test_random_programs_elsewhere(mode, seeds, monkeypatch):
         assert sum(judge.REFUSALS.values()) < len(seeds) / 2
 
 
-@pytest.mark.parametrize("find", FINDS, ids=[find["name"] for find in FINDS])
+@pytest.mark.parametrize("find", [pytest.param(
+    find, id=find["name"], marks=[pytest.mark.slow] * ("c" in find["modes"]))
+    for find in FINDS])
 def test_what_was_found_stays_mended(find):
     """Shrunk programs that had a wrong answer once, there also compiled."""
     program = Program.from_json(json.dumps(find["program"]))
