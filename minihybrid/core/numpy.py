@@ -120,7 +120,8 @@ def _step(node, ins, outs, functions):
     """The lines of one node: a NumPy call with out=, or a copy of the eager result."""
     op, attrs = node.op, node.attrs
     if callable(op.numpy):
-        return op.numpy(*ins, out=outs[0], **attrs).split("\n")
+        specs = [n.specs[i] for n, i in node.inputs]
+        return op.numpy(specs, *ins, out=outs[0], **attrs).split("\n")
     dtypes = {n.specs[i].dtype for n, i in (*node.inputs, (node, 0))}
     if op.numpy and len(dtypes) == 1 and not op.is_apart(*dtypes):
         letters = dict(zip("abcdefgh", ins, strict=False))

@@ -67,9 +67,26 @@ def _matmul_rule(left, right, transpose_a, transpose_b):
     return m, n
 
 
+def _product_of(k):
+    """The function of NumPy for (M, K) times (K, N): `dot` is the quicker one.
+
+    Where K is 1 it passes over zeros: 0 times NaN would be 0.
+    """
+    return "matmul" if k == 1 else "dot"
+
+
+def product(lhs, rhs):
+    """(M, K) times (K, N) -> (M, N)."""
+    return getattr(np, _product_of(len(rhs)))(lhs, rhs)
+
+
 def _matmul_eager(lhs, rhs, *, transpose_a, transpose_b):
-    # np.dot passes over a 0 where the inner length is 1: 0 times NaN would be 0
-    return np.matmul(lhs.T if transpose_a else lhs, rhs.T if transpose_b else rhs)
+    return product(lhs.T if transpose_a else lhs, rhs.T if transpose_b else rhs)
+
+
+def _matmul_numpy(specs, a, b, out, transpose_a, transpose_b):
+    dot = _product_of(specs[1].shape[int(transpose_b)])
+    return f"np.{dot}({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"
 
 
 def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
@@ -94,8 +111,7 @@ matmul = register(
     infer=forward(_matmul_rule, "dot"), eager=_matmul_eager, grad=_matmul_grad,
     cpu=product_loops, scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work,
     stores=True,
-    numpy=lambda a, b, out, transpose_a, transpose_b: (
-        f"np.matmul({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"),
+    numpy=_matmul_numpy,
     doc="(M, K) times (K, N) -> (M, N).")
 
 
@@ -202,7 +218,7 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
 def _fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
     if flatten and data.ndim != 2:
         data = data.reshape(data.shape[0], weight.shape[1])
-    out = np.matmul(data, weight.T)
+    out = product(data, weight.T)
     if not no_bias:
         out += bias
     return out
@@ -237,10 +253,11 @@ def _fc_work(ins, outs, num_hidden, **_):
     return product_work(_fc_lengths(ins, outs, num_hidden), 1, outs[0].dtype)
 
 
-def _fc_numpy(data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
+def _fc_numpy(specs, data, weight, bias=None, *, out, num_hidden, no_bias, flatten):
     rows = f".reshape(len({data}), {weight}.shape[1])" if flatten else ""
     add = "" if no_bias else f"\nnp.add({out}, {bias}, out={out})"
-    return f"np.matmul({data}{rows}, {weight}.T, out={out}){add}"
+    dot = _product_of(specs[1].shape[1])
+    return f"np.{dot}({data}{rows}, {weight}.T, out={out}){add}"
 
 
 fully_connected = register(
