@@ -1,4 +1,4 @@
-"""Chapter 07. What MXNet's `nd` has beside operators, and the core does without.
+"""Chapter 11. What MXNet's `nd` has beside operators, and the core does without.
 
 Takes:   arrays.
 Gives:   `nd.concatenate`, `nd.histogram`, ..., by `hooks.FACES`.
@@ -11,11 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from minihybrid.core import hooks
+from minihybrid.core import hooks, nd
 from minihybrid.core.array import NDArray, dense
 from minihybrid.core.array import arrays as given_arrays
 from minihybrid.core.hooks import FACES
 from minihybrid.core.op import OPS, AttrError, described
+from minihybrid.ops.shown import own_names
 
 
 class CSRNDArray(NDArray):
@@ -34,8 +35,9 @@ sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
 def from_numpy(ndarray, zero_copy=True):
     """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
     if type(ndarray) is not np.ndarray or ndarray.dtype.kind not in "biuf":
-        raise AttrError(f"nd.from_numpy: {described(ndarray)} is given, but a NumPy "
-                        "array of numbers is needed")
+        raise AttrError(
+            f"nd.from_numpy: {described(ndarray)} is given, but a NumPy array of numbers is needed"
+        )
     if zero_copy and not ndarray.flags.c_contiguous:
         raise AttrError("nd.from_numpy: the memory has gaps; pass zero_copy=False")
     return NDArray(ndarray if zero_copy else ndarray.copy())
@@ -84,19 +86,35 @@ def reset_arrays(*arrays, num_arrays=None):
 @hooks.warn_of_mask.brought
 def warn_of_mask(array, key):
     """Say that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1."""
-    if key.data.shape != array.data.shape or key.data.dtype.kind != "f" or \
-            len(key.shape) == 1 and key.size < 3:
+    if (
+        key.data.shape != array.data.shape
+        or key.data.dtype.kind != "f"
+        or len(key.shape) == 1
+        and key.size < 3
+    ):
         return
     numbers = np.asarray(key.data)
     if ((numbers == 0) | (numbers == 1)).all():
         warnings.warn(
             "x[...]: an index in the shape of x with only 0 and 1 names places 0 "
             "and 1; to choose by a condition, write nd.where(x > 0, x, other), or "
-            "x[(x > 0).astype('bool')] for the numbers alone", UserWarning,
-            stacklevel=4)
+            "x[(x > 0).astype('bool')] for the numbers alone",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 FACES["nd"].update(
-    CSRNDArray=CSRNDArray, sparse=sparse, from_numpy=from_numpy,
-    concatenate=concatenate, histogram=histogram, onehot_encode=onehot_encode,
-    reset_arrays=reset_arrays)
+    ndarray=nd,
+    CSRNDArray=CSRNDArray,
+    sparse=sparse,
+    from_numpy=from_numpy,
+    concatenate=concatenate,
+    histogram=histogram,
+    onehot_encode=onehot_encode,
+    reset_arrays=reset_arrays,
+)
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,4 +1,4 @@
-"""Chapter 07. Gradients, as MXNet's programs name them; and functions of one's own.
+"""Chapter 11. Gradients, as MXNet's programs name them; and functions of one's own.
 
 Takes:   arrays that were computed under `record()`, or symbols.
 Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_symbol`,
@@ -25,10 +25,23 @@ from minihybrid.core.name import Prefix
 from minihybrid.core.op import OPS, AttrError, HybridError, Node, Op, boolean, checked
 from minihybrid.core.sym import Symbol, as_symbol, var
 from minihybrid.ops.elementwise import zeros_like
+from minihybrid.ops.shown import own_names
 
-__all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training",
-           "mark_variables", "pause", "predict_mode", "record", "set_recording",
-           "set_training", "train_mode"]
+__all__ = [
+    "Function",
+    "backward",
+    "get_symbol",
+    "grad",
+    "is_recording",
+    "is_training",
+    "mark_variables",
+    "pause",
+    "predict_mode",
+    "record",
+    "set_recording",
+    "set_training",
+    "train_mode",
+]
 
 
 def is_recording():
@@ -55,8 +68,7 @@ def set_recording(recording):
     return before
 
 
-def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False,
-         train_mode=True):
+def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False, train_mode=True):
     """The gradients of the heads' sum with respect to the variables: a list of arrays.
 
     `create_graph` records the gradient's own operators, so that it can be
@@ -64,13 +76,17 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
     """
     variables = arrays("autograd.grad", variables)
     if not variables:
-        raise AttrError("autograd.grad: the list of variables is empty; name the "
-                        "arrays whose gradients you want")
+        raise AttrError(
+            "autograd.grad: the list of variables is empty; name the "
+            "arrays whose gradients you want"
+        )
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     for v in variables:
         if v.node is None:
-            raise HybridError("autograd.grad: a variable has no place on the tape; "
-                              "call its attach_grad() before record()")
+            raise HybridError(
+                "autograd.grad: a variable has no place on the tape; "
+                "call its attach_grad() before record()"
+            )
     refs, seeds = seeds_of(heads, head_grads)
     with modes(recording=create_graph, training=train_mode):
         grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], array_of)
@@ -91,13 +107,13 @@ def mark_variables(variables, gradients, grad_reqs="write"):
     gradients = arrays("mark_variables", gradients)
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
     if not len(variables) == len(gradients) == len(reqs):
-        raise AttrError("mark_variables: as many gradients and grad_reqs as variables "
-                        "are needed")
+        raise AttrError("mark_variables: as many gradients and grad_reqs as variables are needed")
     for v, g, req in zip(variables, gradients, reqs, strict=True):
         if req not in ("write", "add", "null") or g.shape != v.shape:
-            raise AttrError(f"mark_variables: a variable of shape {v.shape} got a "
-                            f"gradient of shape {g.shape} and grad_req={req!r}; needed:"
-                            " one shape, and write, add or null")
+            raise AttrError(
+                f"mark_variables: a variable of shape {v.shape} got a gradient of shape {g.shape} "
+                f"and grad_req={req!r}; needed: one shape, and write, add or null"
+            )
         v.node, v.index = Node(None, values=(v.data,), info=Leaf(v.data, req, g)), 0
 
 
@@ -117,8 +133,10 @@ def get_symbol(x):
     """
     arrays("get_symbol", [x])
     if x.node is None:
-        raise HybridError("get_symbol: the array is not on the tape; compute it inside "
-                          "`with autograd.record():` from arrays with attach_grad()")
+        raise HybridError(
+            "get_symbol: the array is not on the tape; compute it inside "
+            "`with autograd.record():` from arrays with attach_grad()"
+        )
     made, counts = {}, [0, 0]
     for node in topological([(x.node, x.index)]):
         kind = node.op is not None
@@ -126,10 +144,11 @@ def get_symbol(x):
         if not kind:
             made[node] = var(name)
             continue
-        if node.inputs is None or OPS.get(node.op.name) is not node.op \
-                and node.op.expand is None:
-            raise HybridError(f"get_symbol: the step {node.op.name} has no symbol: it "
-                              "is a Function, or an earlier backward freed the tape")
+        if node.inputs is None or OPS.get(node.op.name) is not node.op and node.op.expand is None:
+            raise HybridError(
+                f"get_symbol: the step {node.op.name} has no symbol: it "
+                "is a Function, or an earlier backward freed the tape"
+            )
         ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
         if OPS.get(node.op.name) is node.op:
             made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
@@ -170,33 +189,46 @@ class Function:
 
     def forward(self, *inputs):
         """The computation; subclasses write it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward method; write "
-                                  "def forward(self, x): ...")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward method; write def forward(self, x): ..."
+        )
 
     def backward(self, *output_grads):
         """The gradients of the inputs; subclasses write it."""
-        raise NotImplementedError(f"{type(self).__name__} has no backward method; "
-                                  "write def backward(self, dy): ...")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no backward method; write def backward(self, dy): ..."
+        )
 
     def __call__(self, *inputs):
         """What `forward` returns, as one step of the tape."""
         name = type(self).__name__
         if getattr(self, "_used", False):
-            raise HybridError(f"{name}: an instance is called once, since it saves "
-                              f"what its backward needs; make another: {name}()(x)")
+            raise HybridError(
+                f"{name}: an instance is called once, since it saves "
+                f"what its backward needs; make another: {name}()(x)"
+            )
         self._used = True
         if not all(isinstance(v, NDArray) for v in inputs):
             found = ", ".join(type(v).__name__ for v in inputs)
-            raise AttrError(f"{name}: a Function works on NDArrays, found {found}; "
-                            "leave a block that uses it imperative")
+            raise AttrError(
+                f"{name}: a Function works on NDArrays, found {found}; "
+                "leave a block that uses it imperative"
+            )
         with modes(recording=False):
             result = self.forward(*inputs)
         outs = result if isinstance(result, (list, tuple)) else (result,)
         if not (STATE.recording and any(v.node is not None for v in inputs)):
             return result
         outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
-        op = Op(name=name, inputs=("data",), variadic=True, infer=None, grad=self._grad,
-                n_outputs=len(outs), doc=f"The Function {name}.")
+        op = Op(
+            name=name,
+            inputs=("data",),
+            variadic=True,
+            infer=None,
+            grad=self._grad,
+            n_outputs=len(outs),
+            doc=f"The Function {name}.",
+        )
         refs = tuple(v.ref() for v in inputs)
         node = Node(op, refs, values=tuple(v.data for v in outs))
         outs = [type(v)(v.data, node, i) for i, v in enumerate(outs)]
@@ -206,19 +238,29 @@ class Function:
         """The record's gradient: what `backward` says, checked."""
         name = type(self).__name__
         if STATE.recording:
-            raise HybridError(f"{name}: the gradient of a gradient through a Function "
-                              "is unknown; write the step with operators instead")
+            raise HybridError(
+                f"{name}: the gradient of a gradient through a Function "
+                "is unknown; write the step with operators instead"
+            )
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
-        found = self.backward(*(zeros_like(o) if v is None else v
-                                for v, o in zip(gs, outs, strict=True)))
+        found = self.backward(
+            *(zeros_like(o) if v is None else v for v, o in zip(gs, outs, strict=True))
+        )
         found = found if isinstance(found, (list, tuple)) else (found,)
         if len(found) != len(inputs):
-            raise HybridError(f"{name}.backward returned {len(found)} gradients, but "
-                              f"forward has {len(inputs)} inputs")
+            raise HybridError(
+                f"{name}.backward returned {len(found)} gradients, but "
+                f"forward has {len(inputs)} inputs"
+            )
         for v, x in zip(found, inputs, strict=True):
             if not isinstance(v, NDArray) or v.shape != x.shape:
                 what = getattr(v, "shape", v)
-                raise HybridError(f"{name}.backward returned a {type(v).__name__} "
-                                  f"({what}), but an NDArray of shape {x.shape} is "
-                                  "needed")
+                raise HybridError(
+                    f"{name}.backward returned a {type(v).__name__} ({what}), but an NDArray of "
+                    f"shape {x.shape} is needed"
+                )
         return found
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,14 +1,33 @@
-"""Chapter 07. The names of errors and types that MXNet programs ask `mx.base` for.
+"""Chapter 11. The names of errors and types that MXNet programs ask `mx.base` for.
 
 Takes:   nothing.
 Gives:   `MXNetError`, the parent of all errors here; `mx_real_t`, the usual type;
-         `__version__`, for files that say who wrote them.
+         `numeric_types` and its like, for `isinstance`; `py_str`; `__version__`, for files
+         that say who wrote them.
 """
 
 import numpy as np
 
 from minihybrid.core.op import HybridError
+from minihybrid.ops.shown import own_names
 
 MXNetError = HybridError
 mx_real_t = np.float32
+numeric_types = (float, int, np.generic)
+integer_types = (int, np.int32, np.int64)
+string_types = (str,)
 __version__ = "0.1.0"
+
+
+def py_str(text):
+    """The text that bytes of a C library stand for.
+
+    >>> py_str(b"conv0")
+    'conv0'
+    """
+    return text.decode("utf-8")
+
+
+def __dir__():
+    types = ("mx_real_t", "numeric_types", "integer_types", "string_types")
+    return own_names(globals(), "MXNetError", *types)

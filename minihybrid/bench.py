@@ -1,4 +1,4 @@
-"""Honest timing: a stopwatch, a repeated measurement, a fair comparison.
+"""Chapter 08. Honest timing: a stopwatch, a repeated measurement, a fair comparison.
 
 Takes: functions to call.  Gives: seconds per call, with their spread.
 
@@ -10,6 +10,7 @@ turns, A B C A B C, and share its moods.
 Left out: processor counters, separate processes (see `benchmarks/`), and switching off
 Python's garbage collector, which the program of a user does not switch off either.
 """
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,14 +120,15 @@ class Timing:
         """Median and quartiles as text in one unit: `5.3 us`, `5.2 .. 5.6 us`."""
         fitting = (u for u, size_s in UNITS.items() if self.median_s >= size_s)
         unit = next(fitting, "ns")
-        median, low, high = (
-            f"{t / UNITS[unit]:.1f}" for t in (self.median_s, *self.quartiles_s))
+        median, low, high = (f"{t / UNITS[unit]:.1f}" for t in (self.median_s, *self.quartiles_s))
         return f"{median} {unit}", f"{low} .. {high} {unit}"
 
     def __repr__(self):
         median, quartiles = self.cells()
-        return (f"median {median} (quartiles {quartiles}, "
-                f"{len(self.times_s)} repeats x {self.n_calls} calls)")
+        return (
+            f"median {median} (quartiles {quartiles}, "
+            f"{len(self.times_s)} repeats x {self.n_calls} calls)"
+        )
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ class Comparison:
             if name not in self.timings:
                 raise ValueError(
                     f"ratio: there is no {name!r} in this comparison; "
-                    f"it has {', '.join(map(repr, self.timings))}.")
+                    f"it has {', '.join(map(repr, self.timings))}."
+                )
         return self.timings[a].median_s / self.timings[b].median_s
 
     def rows(self):
@@ -152,7 +155,8 @@ class Comparison:
         first = next(iter(self.timings))
         return [("", "median", "quartiles", "ratio")] + [
             (name, *timing.cells(), f"{self.ratio(name, first):.2f}")
-            for name, timing in self.timings.items()]
+            for name, timing in self.timings.items()
+        ]
 
     def __repr__(self):
         widths = [max(map(len, column)) for column in zip(*self.rows(), strict=True)]
@@ -162,8 +166,9 @@ class Comparison:
     def _repr_html_(self):
         head, *body = ([escape(cell) for cell in row] for row in self.rows())
         lines = [f"<tr><th>{'</th><th>'.join(head)}</th></tr>"]
-        lines += [f"<tr><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>"
-                  for name, *cells in body]
+        lines += [
+            f"<tr><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>" for name, *cells in body
+        ]
         return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
@@ -173,7 +178,7 @@ def measure(f, *args, repeats=21, min_time_s=0.01):
     In loops:   for each repeat:  wait; start; for each call: f(*args); wait; stop
 
     The wait stands after the last call of a repeat, so that work which overlaps in a
-    user's loop overlaps here, too. The loop itself costs about 20 ns a call.
+    user's loop overlaps here, too. The loop itself costs about 20 ns per call.
 
     Units:   `min_time_s`, seconds that one repeat lasts at least; result in seconds.
     Raises:  TypeError if `f` is not callable; ValueError if `repeats` is below 1.
@@ -200,7 +205,8 @@ def compare(functions, *args, repeats=21, min_time_s=0.01):
     if not isinstance(functions, dict) or not functions:
         raise ValueError(
             f"compare: found {functions!r}, needs a dictionary of at least one name "
-            'and function, such as {"eager": f, "hybridized": g}.')
+            'and function, such as {"eager": f, "hybridized": g}.'
+        )
     return Comparison(_take_turns("compare", functions, args, repeats, min_time_s))
 
 
@@ -210,7 +216,8 @@ def _take_turns(caller, functions, args, repeats, min_time_s):
         if not isinstance(f, Callable):
             raise TypeError(
                 f"{caller}: {name} is of type {type(f).__name__}, needs a function; "
-                "to time an expression write lambda: expression.")
+                "to time an expression write lambda: expression."
+            )
     if repeats < 1:
         raise ValueError(f"{caller}: repeats is {repeats}, needs to be at least 1.")
 
@@ -246,6 +253,8 @@ def _rounds(n_rounds, expected_s):
     """The rounds to walk over, behind a progress bar if they are expected to last."""
     if expected_s < PROGRESS_BAR_FROM_S:
         return range(n_rounds)
-    from tqdm import tqdm  # here: few timings take so long
-
+    try:
+        from tqdm import tqdm  # here: few timings take so long
+    except ModuleNotFoundError:
+        return range(n_rounds)
     return tqdm(range(n_rounds), desc="timing", leave=False)

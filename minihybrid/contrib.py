@@ -1,4 +1,4 @@
-"""Chapter 10. Control flow: loops and branches that arrays and symbols both read.
+"""Chapter 14. Control flow: loops and branches that arrays and symbols both read.
 
 Takes:   Python functions of arrays, or of symbols.
 Gives:   `foreach`, `while_loop`, `cond`, and `isnan`, `isinf`, `isfinite`, as
@@ -20,6 +20,7 @@ from minihybrid.core.hooks import FACES
 from minihybrid.core.op import OPS, AttrError, HybridError
 from minihybrid.core.sym import Symbol
 from minihybrid.core.tracing import TraceError, is_tracing
+from minihybrid.ops.shown import own_names
 
 
 def foreach(body, data, init_states, name=None):
@@ -37,8 +38,10 @@ def foreach(body, data, init_states, name=None):
     """
     rows = [_rows(x) for x in arrays_in((data,))]
     if len({len(r) for r in rows}) != 1:
-        raise AttrError("foreach: data must be arrays of one common length, found "
-                        f"{', '.join(str(len(r)) for r in rows) or 'none'}")
+        raise AttrError(
+            "foreach: data must be arrays of one common length, found "
+            f"{', '.join(str(len(r)) for r in rows) or 'none'}"
+        )
     states, steps, seen = init_states, [], None
     for parts in zip(*rows, strict=True):
         out, states = body(restore(data, iter(parts)), states)
@@ -63,8 +66,10 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
     (array([1., 2., 4., 0., 0.], dtype=float32), array([8.], dtype=float32))
     """
     if max_iterations is None or int(max_iterations) < 1:
-        raise AttrError(f"while_loop: max_iterations={max_iterations}, but a whole "
-                        "number of at least 1 is needed")
+        raise AttrError(
+            f"while_loop: max_iterations={max_iterations}, but a whole "
+            "number of at least 1 is needed"
+        )
     single = not isinstance(loop_vars, (list, tuple))
     now = [loop_vars] if single else list(loop_vars)
     if not now:
@@ -93,8 +98,9 @@ def _step(func, now):
     out, new = func(*now)
     new = list(new) if isinstance(new, (list, tuple)) else [new]
     if len(new) != len(now):
-        raise AttrError(f"while_loop: func gave {len(new)} new loop_vars, but "
-                        f"{len(now)} are needed")
+        raise AttrError(
+            f"while_loop: func gave {len(new)} new loop_vars, but {len(now)} are needed"
+        )
     return [] if out is None else out, new
 
 
@@ -113,8 +119,10 @@ def cond(pred, then_func, else_func, name=None):
     then, other = then_func(), else_func()
     pairs = arrays_in((then,)), arrays_in((other,))
     if len(pairs[0]) != len(pairs[1]):
-        raise AttrError(f"cond: one branch gives {len(pairs[0])} values, the other "
-                        f"{len(pairs[1])}; both must give the same number")
+        raise AttrError(
+            f"cond: one branch gives {len(pairs[0])} values, the other "
+            f"{len(pairs[1])}; both must give the same number"
+        )
     chosen = [OPS["where"](pred, a, b) for a, b in zip(*pairs, strict=True)]
     return restore(then, iter(chosen))
 
@@ -127,11 +135,10 @@ def _rows(x):
         (shape,) = x.infer_shape_partial()[1]
     if not shape or not shape[0]:
         raise HybridError(
-            "foreach: the first axis of the data has length 0 or an unknown one; tell "
-            "it by sym.var(name, shape=...), or hybridize a block, which learns it "
-            "from its input")
-    parts = OPS["SliceChannel"](x, num_outputs=shape[0], axis=0,
-                                squeeze_axis=len(shape) > 1)
+            "foreach: the first axis of the data has length 0 or an unknown one; tell it by "
+            "sym.var(name, shape=...), or hybridize a block, which learns it from its input"
+        )
+    parts = OPS["SliceChannel"](x, num_outputs=shape[0], axis=0, squeeze_axis=len(shape) > 1)
     return [parts] if shape[0] == 1 else list(parts)
 
 
@@ -144,10 +151,13 @@ def _stacked(what, steps, missing=0):
     """Each output of all steps in one array; rows of steps not taken are 0."""
     flat = [arrays_in((out,)) for out in steps]
     if len({len(outs) for outs in flat}) > 1:
-        raise AttrError(f"{what}: each step must give the same number of outputs, "
-                        f"found {', '.join(str(len(outs)) for outs in flat)}")
-    columns = [[*column] + [OPS["zeros_like"](column[0])] * missing
-               for column in zip(*flat, strict=True)]
+        raise AttrError(
+            f"{what}: each step must give the same number of outputs, "
+            f"found {', '.join(str(len(outs)) for outs in flat)}"
+        )
+    columns = [
+        [*column] + [OPS["zeros_like"](column[0])] * missing for column in zip(*flat, strict=True)
+    ]
     stacks = iter([OPS["stack"](*column, axis=0) for column in columns])
     return restore(steps[0], stacks) if steps else []
 
@@ -160,13 +170,13 @@ def _same_variables(what, step, seen, *results):
     symbols = [s for s in arrays_in(results) if isinstance(s, Symbol)]
     if step > 2 or not symbols or is_tracing():
         return seen
-    variables = {n for n in topological([ref for s in symbols for ref in s.refs])
-                 if n.op is None}
+    variables = {n for n in topological([ref for s in symbols for ref in s.refs]) if n.op is None}
     if step == 2 and variables - seen:
         raise TraceError(
             f"{what}: its body makes the variable "
             f"'{min(n.name for n in variables - seen)}' anew in each step; make it "
-            "once before the loop, with sym.var, and pass it to the operator")
+            "once before the loop, with sym.var, and pass it to the operator"
+        )
     return variables
 
 
@@ -201,5 +211,15 @@ def isfinite(data):
 
 
 for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib_box_nms
-    FACES[_face].update(foreach=foreach, while_loop=while_loop, cond=cond,
-                        isnan=isnan, isinf=isinf, isfinite=isfinite)
+    FACES[_face].update(
+        foreach=foreach,
+        while_loop=while_loop,
+        cond=cond,
+        isnan=isnan,
+        isinf=isinf,
+        isfinite=isfinite,
+    )
+
+
+def __dir__():
+    return own_names(globals(), "onnx")

@@ -1,7 +1,8 @@
 """Datasets that come with the package, so that nothing is downloaded.
 
 Takes:   nothing.
-Gives:   `digits`, handwritten digits of 8 by 8 pixels, as arrays.
+Gives:   `digits`, handwritten digits of 8 by 8 pixels, as arrays; `stored`, where a file
+         lies that a chapter reads.
 
 Their origin and licence are in `data/NOTICE`. What is left out: larger pictures, and
 batches, which a notebook cuts by hand.
@@ -12,8 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from minihybrid.core.nd import array
+from minihybrid.ops.shown import own_names
 
-DIGITS = Path(__file__).parent / "data/digits.npz"
+FOLDER = Path(__file__).parent / "data"
+DIGITS = FOLDER / "digits.npz"
 
 
 def digits():
@@ -28,5 +31,23 @@ def digits():
     ((1438, 8, 8), (359,))
     """
     with np.load(DIGITS, allow_pickle=False) as stored:
-        return tuple((array(stored[f"{part}_x"] / 16), array(stored[f"{part}_y"]))
-                     for part in ("train", "test"))
+        return tuple(
+            (array(stored[f"{part}_x"] / 16), array(stored[f"{part}_y"]))
+            for part in ("train", "test")
+        )
+
+
+def stored(name):
+    """Path of a file that comes with the package.
+
+    `ptx.json`:  what a GPU's compiler makes of some kernels (chapter 26).
+    `onnx/`:     networks that PyTorch and TensorFlow wrote, and their answers (chapter 23).
+
+    >>> stored("ptx.json").name
+    'ptx.json'
+    """
+    return FOLDER / name
+
+
+def __dir__():
+    return own_names(globals())

@@ -54,7 +54,7 @@ def what(node):
 
 def short(text, length=26):
     """The text without its middle if it is long; the end of a name tells most."""
-    return text if len(text) <= length else f"{text[:7]}…{text[8 - length:]}"
+    return text if len(text) <= length else f"{text[:7]}…{text[8 - length :]}"
 
 
 class Box:
@@ -62,13 +62,13 @@ class Box:
 
     def __init__(self, kind=None, bold=(), plain=(), tip="", node=None):
         self.kind, self.bold, self.tip = kind, [short(t) for t in bold], tip
-        self.node = node               # whose box it is
+        self.node = node  # whose box it is
         self.lines = [*self.bold, *(short(t) for t in plain)]
-        self.inputs = {}               # source Box -> its output numbers, as "[0]"
-        self.ways = {}                 # source Box -> the points on the way from it
+        self.inputs = {}  # source Box -> its output numbers, as "[0]"
+        self.ways = {}  # source Box -> the points on the way from it
         self.ups, self.downs = [], []  # neighbours in the rows above and below
         self.row = self.index = 0
-        self.x = self.y = 0.0          # the middle of the upper side
+        self.x = self.y = 0.0  # the middle of the upper side
         self.width = max((2 * PAD + LETTER * len(t) for t in self.lines), default=PAD)
         self.height = LINE * len(self.lines) + PAD if kind else 0
 
@@ -77,10 +77,15 @@ class Box:
         self.inputs.setdefault(source, []).extend([f"[{output}]"] * (n_outputs > 1))
 
 
-def boxes_of(graph, limit):
-    """One box for each of the first `limit` nodes, and one for each output."""
+def boxes_of(graph, limit, hidden=frozenset()):
+    """One box for each of the first `limit` nodes, and one for each output.
+
+    hidden:  nodes that get none, nor arrows from them.
+    """
     names, boxes = graph.names(), {}
     for node in graph.nodes[:limit]:
+        if node in hidden:
+            continue
         specs = dict.fromkeys(str(s) for s in node.specs or () if s != UNKNOWN)
         bold, plain = [node.op.name if node.op else names[node]], []
         if node.values is not None:
@@ -89,12 +94,15 @@ def boxes_of(graph, limit):
             ops = [n.op.name for n in node.attrs["graph"].nodes if n.op]
             bold = ops if len(ops) <= 7 else [*ops[:6], f"and {len(ops) - 6} more"]
         elif node.op:
-            plain = [f"{k}={v}" for k, v in list(shown_attrs(node).items())[:2]
-                     if k != "num_hidden"]  # the shape says it
-        box = boxes[node] = Box(kind_of(node), bold, [*plain, *specs],
-                                f"{names[node]}: {what(node)}", node)
+            plain = [
+                f"{k}={v}" for k, v in list(shown_attrs(node).items())[:2] if k != "num_hidden"
+            ]  # the shape says it
+        box = boxes[node] = Box(
+            kind_of(node), bold, [*plain, *specs], f"{names[node]}: {what(node)}", node
+        )
         for source, i in node.inputs:
-            box.reads(boxes[source], i, source.n_outputs)
+            if source not in hidden:
+                box.reads(boxes[source], i, source.n_outputs)
     n, outputs = len(graph.outputs), []
     labels = [f"output {k}" if n > 1 else "output" for k in range(n)]
     labels += [f"new {name}" for name in graph.states]
@@ -157,8 +165,12 @@ def order(table, sweeps=8):
             break
         down = sweep % 2 == 0
         for row in table if down else reversed(table):
-            _sort(row, lambda box, side="ups" if down else "downs": _mean(
-                [b.index for b in getattr(box, side)], box.index))
+            _sort(
+                row,
+                lambda box, side="ups" if down else "downs": _mean(
+                    [b.index for b in getattr(box, side)], box.index
+                ),
+            )
         if (count := crossings(table)) < fewest:
             best, fewest = [list(row) for row in table], count
     for row, best_row in zip(table, best, strict=True):
@@ -197,11 +209,11 @@ def columns(table):
     """
     column = {box: [box] for row in table for box in row}
     for upper in table[:-1]:
-        weights = {(up, down): (_weight(up, down), len(column[up]))
-                   for up in upper for down in up.downs}
+        weights = {
+            (up, down): (_weight(up, down), len(column[up])) for up in upper for down in up.downs
+        }
         taken = []  # places of what is tied already between these two rows
-        for up, down in sorted(weights, key=lambda e: (*(-w for w in weights[e]),
-                                                       e[0].index)):
+        for up, down in sorted(weights, key=lambda e: (*(-w for w in weights[e]), e[0].index)):
             rivals = [weights[other, down] for other in down.ups]
             even = down.kind == "elementwise" and rivals.count(max(rivals)) > 1
             crosses = any((up.index - u) * (down.index - d) <= 0 for u, d in taken)
@@ -239,9 +251,10 @@ def place(table, column, rounds=12):
         x[i] = max((x[j] + apart for j, apart in lefts.get(i, {}).items()), default=0.0)
     for turn in range(rounds):
         for i in sequence if turn % 2 else reversed(sequence):
-            ups, downs = (sorted(x[of[n]] for box in members[i]
-                                 for n in getattr(box, side) if of[n] != i)
-                          for side in ("ups", "downs"))
+            ups, downs = (
+                sorted(x[of[n]] for box in members[i] for n in getattr(box, side) if of[n] != i)
+                for side in ("ups", "downs")
+            )
             near = ups if ups and turn >= rounds - 2 else sorted(ups + downs)
             if near:
                 low = [x[j] + apart for j, apart in lefts.get(i, {}).items()]

@@ -16,12 +16,13 @@ from minihybrid.core import autograd, hooks, nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.context import check_context
-from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec
+from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described
 from minihybrid.core.passes.gradient import seed_names
 from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import in_force, write_states
 from minihybrid.core.sym import Symbol, replay, trace
 from minihybrid.core.targets import best_target, target_of
+from minihybrid.ops.shown import own_names
 from minihybrid.passes import expand
 
 
@@ -46,30 +47,31 @@ class Executor:
         self.arg_dict, self.grad_dict, self.aux_dict = args, grads, states
         self.arg_arrays, self.aux_arrays = list(args.values()), list(states.values())
         self.grad_arrays = list(grads.values())
-        self._wanted = [name for name, req in reqs.items()
-                        if req != "null" and grads[name] is not None]
+        self._wanted = [
+            name for name, req in reqs.items() if req != "null" and grads[name] is not None
+        ]
         self._arrays = {name: a.data for name, a in (args | states).items()}
         self._target = next(map(target_of, self._arrays.values()), best_target())
         self._monitor = None
         self._watch([])
-        self.outputs = [nd.zeros(n.specs[i].shape, ctx, n.specs[i].dtype)
-                        for n, i in self._graph.heads]
+        self.outputs = [
+            nd.zeros(n.specs[i].shape, ctx, n.specs[i].dtype) for n, i in self._graph.heads
+        ]
 
     def _watch(self, watched):
         """Trace the symbol again, with these references as further outputs."""
         variables = self._symbol._variables()
         inputs = {n.name: n for part in variables for n in part}
-        specs = {name: Spec(self._arrays[name].shape, self._arrays[name].dtype)
-                 for name in inputs}
+        specs = {name: Spec(self._arrays[name].shape, self._arrays[name].dtype) for name in inputs}
         refs = [*self._symbol.refs, *watched]
-        self._graph, _ = trace(lambda *values: replay(
-            refs, dict(zip(inputs.values(), values, strict=True))), specs)
+        self._graph, _ = trace(
+            lambda *values: replay(refs, dict(zip(inputs.values(), values, strict=True))), specs
+        )
         self._plans, self._ops = {}, {}  # training or not -> what runs
         self._mode, self._kept = None, None
 
     def __reduce__(self):
-        given = (self._symbol, self._ctx, self.arg_dict, self.grad_dict, self._reqs,
-                 self.aux_dict)
+        given = (self._symbol, self._ctx, self.arg_dict, self.grad_dict, self._reqs, self.aux_dict)
         return Executor, given, {"outputs": self.outputs}
 
     # -- running
@@ -81,8 +83,9 @@ class Executor:
         """
         for name, value in kwargs.items():
             if name not in self.arg_dict:
-                raise AttrError(f"forward: no argument is called '{name}'; there are "
-                                f"{', '.join(self.arg_dict)}")
+                raise AttrError(
+                    f"forward: no argument is called '{name}'; there are {', '.join(self.arg_dict)}"
+                )
             _copy_in("forward", self.arg_dict[name], name, value)
         training = bool(is_train)
         self._mode, self._kept = training, None
@@ -111,8 +114,7 @@ class Executor:
         """The same with a backward plan, which reads what the forward plan keeps."""
         if self._mode not in self._ops:
             graph = expand(self._graph, self._mode).check("expand")
-            self._ops[self._mode] = CompiledOp(self._job(graph, self._mode),
-                                               taped=self._wanted)
+            self._ops[self._mode] = CompiledOp(self._job(graph, self._mode), taped=self._wanted)
         return self._ops[self._mode]
 
     def _run_and_keep(self):
@@ -140,9 +142,10 @@ class Executor:
         op = self._op()
         kept = [None] * (len(self._kept) - len(self.outputs))
         with autograd.pause():
-            gs = [out.zeros_like() if g is None else g  # a loss reads none
-                  for g, out in zip(self._out_grads(out_grads, op), self.outputs,
-                                    strict=True)]
+            gs = [
+                out.zeros_like() if g is None else g  # a loss reads none
+                for g, out in zip(self._out_grads(out_grads, op), self.outputs, strict=True)
+            ]
             inputs = [NDArray(self._arrays[name]) for name in op.names]
             found = op.grad((*gs, *kept), tuple(self._kept), *inputs)
             found = dict(zip(op.names, found, strict=True))
@@ -157,22 +160,29 @@ class Executor:
         given = [given] if isinstance(given, NDArray) else list(given or ())
         given += [None] * (len(names) - len(given))
         read = {n.name for n in op.backward.variables}
-        for name, out, g, seed in zip(names, self.outputs, given,
-                                      seed_names(self._graph), strict=False):
+        for name, out, g, seed in zip(
+            names, self.outputs, given, seed_names(self._graph), strict=False
+        ):
             if g is None and seed in read:
                 raise HybridError(
-                    f"backward: the output '{name}' is no loss, so its gradient is "
-                    "needed; pass out_grads=[...], or make it a loss with "
-                    "sym.make_loss")
+                    f"backward: the output '{name}' is no loss, so its gradient is needed; pass "
+                    "out_grads=[...], or make it a loss with sym.make_loss"
+                )
             if g is not None and not isinstance(g, NDArray):
-                raise AttrError(f"backward: the gradient of '{name}' is {g!r:.60} (a "
-                                f"{type(g).__name__}), but an NDArray is needed")
+                raise AttrError(
+                    f"backward: the gradient of '{name}' is {described(g)}, but an NDArray "
+                    "is needed"
+                )
             if g is not None and g.shape != out.shape:
-                raise ShapeError(f"backward: the gradient of '{name}' has shape "
-                                 f"{g.shape}, but the output has {out.shape}")
+                raise ShapeError(
+                    f"backward: the gradient of '{name}' has shape "
+                    f"{g.shape}, but the output has {out.shape}"
+                )
         if len(given) > len(names):
-            raise AttrError(f"backward: {len(given)} gradients are given, but there "
-                            f"are {len(names)} outputs ({', '.join(names)})")
+            raise AttrError(
+                f"backward: {len(given)} gradients are given, but there "
+                f"are {len(names)} outputs ({', '.join(names)})"
+            )
         return given
 
     # -- looking at it
@@ -193,13 +203,15 @@ class Executor:
     def debug_str(self):
         """The symbol's nodes and the memory of the plan, as text."""
         plan = self.plan
-        return (f"{self._symbol.debug_str()}Total {plan.nbytes_planned} bytes allocated"
-                f"\nTotal {plan.n_kernels} kernels\n")
+        return (
+            f"{self._symbol.debug_str()}Total {plan.nbytes_planned} bytes allocated"
+            f"\nTotal {plan.n_kernels} kernels\n"
+        )
 
     def get_optimized_symbol(self):
         """The symbol of what is computed, before operators are fused into kernels."""
         outputs = dict(self.plan.stages)["dce"].outputs
-        return Symbol(outputs[:len(self.outputs)])
+        return Symbol(outputs[: len(self.outputs)])
 
     def set_monitor_callback(self, callback, monitor_all=False):
         """Call `callback(name, array)` on every operator's output in each `forward`.
@@ -209,14 +221,17 @@ class Executor:
         Every value becomes an output, so nothing is hidden in a fused kernel.
         """
         internals = self._symbol.get_internals()
-        watched = [(s.refs[0], s.list_outputs()[0]) for s in internals
-                   if monitor_all or s.refs[0][0].op is not None]
+        watched = [
+            (s.refs[0], s.list_outputs()[0])
+            for s in internals
+            if monitor_all or s.refs[0][0].op is not None
+        ]
         self._watch([ref for ref, _ in watched])
         self._monitor = callback, [name for _, name in watched]
 
     def _report(self, outs):
         callback, names = self._monitor
-        for name, out in zip(names, outs[len(self.outputs):], strict=False):
+        for name, out in zip(names, outs[len(self.outputs) :], strict=False):
             callback(name, NDArray(out))
 
     # -- other arrays
@@ -225,15 +240,18 @@ class Executor:
 
         Raises:  AttrError for a name that is not bound, unless extra ones are allowed.
         """
-        for params, bound, what in ((arg_params, self.arg_dict, "argument"),
-                                    (aux_params or {}, self.aux_dict, "state")):
+        for params, bound, what in (
+            (arg_params, self.arg_dict, "argument"),
+            (aux_params or {}, self.aux_dict, "state"),
+        ):
             for name, array in params.items():
                 if name in bound:
                     _copy_in("copy_params_from", bound[name], name, array)
                 elif not allow_extra_params:
-                    raise AttrError(f"copy_params_from: no {what} is called '{name}'; "
-                                    f"there are {', '.join(bound)}; or pass "
-                                    "allow_extra_params=True")
+                    raise AttrError(
+                        f"copy_params_from: no {what} is called '{name}'; there are "
+                        f"{', '.join(bound)}; or pass allow_extra_params=True"
+                    )
 
     def reshape(self, partial_shaping=False, allow_up_sizing=False, **kwargs):
         """An executor of the same symbol for other shapes, on the same memory.
@@ -243,34 +261,45 @@ class Executor:
         partial_shaping: let the shapes of other arguments change, too.
         allow_up_sizing: let arrays grow; these get new memory.
         """
-        arguments, _, states = self._symbol.infer_shape(**{
-            **(kwargs if partial_shaping else
-               {n: a.shape for n, a in self.arg_dict.items()}), **kwargs})
+        arguments, _, states = self._symbol.infer_shape(
+            **{
+                **(kwargs if partial_shaping else {n: a.shape for n, a in self.arg_dict.items()}),
+                **kwargs,
+            }
+        )
         if arguments is None:
-            raise ShapeError("reshape: the other shapes do not follow from "
-                             f"{', '.join(kwargs) or 'nothing'}; give more of them")
+            raise ShapeError(
+                "reshape: the other shapes do not follow from "
+                f"{', '.join(kwargs) or 'nothing'}; give more of them"
+            )
         shapes = dict(zip(self.arg_dict, arguments, strict=True))
         part = {"allow_up_sizing": allow_up_sizing}
         args = {n: _resized(n, a, shapes[n], **part) for n, a in self.arg_dict.items()}
-        grads = {n: None if g is None else _resized(n, g, shapes[n], **part)
-                 for n, g in self.grad_dict.items()}
-        aux = {n: _resized(n, a, s, **part) for (n, a), s
-               in zip(self.aux_dict.items(), states, strict=True)}
+        grads = {
+            n: None if g is None else _resized(n, g, shapes[n], **part)
+            for n, g in self.grad_dict.items()
+        }
+        aux = {
+            n: _resized(n, a, s, **part)
+            for (n, a), s in zip(self.aux_dict.items(), states, strict=True)
+        }
         new = Executor(self._symbol, self._ctx, args, grads, self._reqs, aux)
-        new.outputs = [_resized(name, old, out.shape, True) for (name, old), out
-                       in zip(self.output_dict.items(), new.outputs, strict=True)]
+        new.outputs = [
+            _resized(name, old, out.shape, True)
+            for (name, old), out in zip(self.output_dict.items(), new.outputs, strict=True)
+        ]
         return new
 
 
 def _copy_in(what, array, name, value):
     """Overwrite a bound array's numbers."""
     if not isinstance(value, (NDArray, np.ndarray)):
-        raise AttrError(f"{what}: {name} is {value!r:.60} (a "
-                        f"{type(value).__name__}), but an array is needed")
+        raise AttrError(f"{what}: {name} is {described(value)}, but an array is needed")
     if value.shape != array.shape:
-        raise ShapeError(f"{what}: {name} has shape {value.shape}, but the bound array "
-                         f"has {array.shape}; reshape the executor with "
-                         f"reshape({name}={value.shape})")
+        raise ShapeError(
+            f"{what}: {name} has shape {value.shape}, but the bound array has {array.shape}; "
+            f"reshape the executor with reshape({name}={value.shape})"
+        )
     array.data[...] = value.data if isinstance(value, NDArray) else value
 
 
@@ -291,8 +320,10 @@ def _resized(name, array, shape, allow_up_sizing):
     if size <= array.size:
         return NDArray(array.data.reshape(-1)[:size].reshape(shape))
     if not allow_up_sizing:
-        raise ShapeError(f"reshape: {name} has shape {array.shape}, which is too small "
-                         f"for {shape}; pass allow_up_sizing=True to take new memory")
+        raise ShapeError(
+            f"reshape: {name} has shape {array.shape}, which is too small "
+            f"for {shape}; pass allow_up_sizing=True to take new memory"
+        )
     return nd.zeros(shape, array.context, array.dtype)
 
 
@@ -305,18 +336,22 @@ def _named(what, names, given, optional=False):
     if not isinstance(given, dict):
         given = list(given)
         if len(given) != len(names):
-            raise AttrError(f"bind: {what} has {len(given)} entries, but {len(names)} "
-                            f"are needed: {', '.join(names) or 'none'}")
+            raise AttrError(
+                f"bind: {what} has {len(given)} entries, but {len(names)} "
+                f"are needed: {', '.join(names) or 'none'}"
+            )
         given = dict(zip(names, given, strict=True))
     missing = [name for name in names if given.get(name) is None]
     if missing and not optional:
-        raise AttrError(f"bind: {what} has no array for '{missing[0]:.60}'; "
-                        f"needed: {', '.join(names):.400}")
+        raise AttrError(
+            f"bind: {what} has no array for '{missing[0]:.60}'; needed: {', '.join(names):.400}"
+        )
     for name in names:
         if not isinstance(given.get(name), (NDArray, type(None))):
-            raise AttrError(f"bind: {what}['{name}'] is {given[name]!r:.60} (a "
-                            f"{type(given[name]).__name__}), but an NDArray is needed; "
-                            "wrap it in nd.array(...)")
+            raise AttrError(
+                f"bind: {what}['{name}'] is {described(given[name])}, but an NDArray "
+                "is needed; wrap it in nd.array(...)"
+            )
     return {name: given.get(name) for name in names}
 
 
@@ -326,13 +361,14 @@ def _requests(names, grad_req):
         grad_req = dict.fromkeys(names, grad_req)
     elif not isinstance(grad_req, dict):
         if len(grad_req) != len(names):
-            raise AttrError(f"bind: grad_req has {len(grad_req)} entries, but "
-                            f"{len(names)} are needed: {', '.join(names) or 'none'}")
+            raise AttrError(
+                f"bind: grad_req has {len(grad_req)} entries, but "
+                f"{len(names)} are needed: {', '.join(names) or 'none'}"
+            )
         grad_req = dict(zip(names, grad_req, strict=True))
     for name, req in grad_req.items():
         if req not in ("write", "add", "null"):
-            raise AttrError(f"bind: grad_req of '{name}' is {req!r}; needed: write, "
-                            "add or null")
+            raise AttrError(f"bind: grad_req of '{name}' is {req!r}; needed: write, add or null")
     return {name: grad_req.get(name, "null") for name in names}
 
 
@@ -342,20 +378,26 @@ def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     twice = {name for name in names if (names + states).count(name) > 1}
     if twice:
-        raise AttrError(f"bind: two variables are called '{min(twice)}'; give each a "
-                        "name of its own, or use one variable twice")
+        raise AttrError(
+            f"bind: two variables are called '{min(twice)}'; give each a "
+            "name of its own, or use one variable twice"
+        )
     arrays = _named("args", names, args)
     grads = _named("args_grad", names, args_grad or {}, optional=True)
     aux = _named("aux_states", states, aux_states or {})
     ctx = check_context(ctx)
     for name, array in [*arrays.items(), *grads.items(), *aux.items()]:
         if array is not None and array.context != ctx:
-            raise HybridError(f"bind: the array of '{name}' is on {array.context}, but "
-                              f"ctx={ctx} is given; move it by x.as_in_context({ctx})")
+            raise HybridError(
+                f"bind: the array of '{name}' is on {array.context}, but "
+                f"ctx={ctx} is given; move it by x.as_in_context({ctx})"
+            )
     for name, g in grads.items():
         if g is not None and g.shape != arrays[name].shape:
-            raise ShapeError(f"bind: args_grad['{name}'] has shape {g.shape}, but "
-                             f"args['{name}'] has {arrays[name].shape}")
+            raise ShapeError(
+                f"bind: args_grad['{name}'] has shape {g.shape}, but "
+                f"args['{name}'] has {arrays[name].shape}"
+            )
     return Executor(symbol, ctx, arrays, grads, _requests(names, grad_req), aux)
 
 
@@ -365,13 +407,13 @@ def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec,
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     known = {name: shape for name, shape in given.items() if name in names + states}
     arguments, _, aux = symbol._infer_shape((), known)
-    shapes = {name: spec.shape for name, spec
-              in zip(names + states, arguments + aux, strict=True)}
+    shapes = {name: spec.shape for name, spec in zip(names + states, arguments + aux, strict=True)}
     unknown = [name for name, shape in shapes.items() if shape is None or -1 in shape]
     if unknown:
-        raise ShapeError(f"simple_bind: the shapes of {', '.join(unknown)} do not "
-                         f"follow from {', '.join(known) or 'nothing'}; pass them, as "
-                         f"in {unknown[0]}=(2, 3)")
+        raise ShapeError(
+            f"simple_bind: the shapes of {', '.join(unknown)} do not follow from "
+            f"{', '.join(known) or 'nothing'}; pass them, as in {unknown[0]}=(2, 3)"
+        )
     arguments, _, aux = symbol.infer_type_partial(**(type_dict or {}))
     types = dict(zip(names + states, arguments + aux, strict=True))
     reqs = _requests(names, grad_req)
@@ -379,9 +421,12 @@ def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec,
 
     def made(name, pool):
         old = getattr(shared_exec, pool)[name] if name in shared else None
-        return old if old is not None else \
-            nd.zeros(shapes[name], ctx, types[name] or "float32")
+        return old if old is not None else nd.zeros(shapes[name], ctx, types[name] or "float32")
 
     args = {name: made(name, "arg_dict") for name in names}
     grads = {n: None if reqs[n] == "null" else made(n, "grad_dict") for n in names}
     return symbol.bind(ctx, args, grads, reqs, {n: made(n, "aux_dict") for n in states})
+
+
+def __dir__():
+    return own_names(globals())

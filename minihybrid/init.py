@@ -1,11 +1,11 @@
-"""Chapter 10. Initialisers: the first numbers of a parameter.
+"""Chapter 14. Initialisers: the first numbers of a parameter.
 
 Takes:   the parameter's name and its array.
 Gives:   classes whose objects fill an array; names such as "xavier" for some. The
          simplest of them, and `register`, are the core's.
 
 Random initialisers draw from the global stream, so `random.seed` repeats them.
-What is left out: the initialisers of recurrent layers.
+What is left out: `FusedRNN`, for layers whose parameters are one array.
 """
 
 import re
@@ -25,10 +25,25 @@ from minihybrid.core.initial import (
 )
 from minihybrid.core.nd import load
 from minihybrid.core.op import AttrError, ShapeError, checked, choice, described, finite
+from minihybrid.ops.shown import own_names
 
-__all__ = ["Bilinear", "Constant", "Initializer", "Load", "MSRAPrelu", "Mixed",
-           "Normal", "One", "Orthogonal", "Uniform", "Xavier", "Zero", "create",
-           "register"]
+__all__ = [
+    "Bilinear",
+    "Constant",
+    "Initializer",
+    "LSTMBias",
+    "Load",
+    "MSRAPrelu",
+    "Mixed",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Uniform",
+    "Xavier",
+    "Zero",
+    "create",
+    "register",
+]
 
 
 class Normal(Initializer):
@@ -49,18 +64,17 @@ class Xavier(Initializer):
     """
 
     def __init__(self, rnd_type="uniform", factor_type="avg", magnitude=3):
-        super().__init__(rnd_type=rnd_type, factor_type=factor_type,
-                         magnitude=magnitude)
-        self.rnd_type = checked("Xavier", "rnd_type", rnd_type,
-                                choice("uniform", "gaussian"))
-        self.factor_type = checked("Xavier", "factor_type", factor_type,
-                                   choice("avg", "in", "out"))
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
+        self.rnd_type = checked("Xavier", "rnd_type", rnd_type, choice("uniform", "gaussian"))
+        self.factor_type = checked("Xavier", "factor_type", factor_type, choice("avg", "in", "out"))
         self.magnitude = magnitude
 
     def _init_weight(self, name, array):
         if array.ndim < 2:
-            raise AttrError(f"Xavier: '{name}' has shape {array.shape}, but at least "
-                            "two axes are needed; choose another initialiser for it")
+            raise AttrError(
+                f"Xavier: '{name}' has shape {array.shape}, but at least "
+                "two axes are needed; choose another initialiser for it"
+            )
         area = np.prod(array.shape[2:])
         fan = {"in": array.shape[1] * area, "out": array.shape[0] * area}
         fan["avg"] = (fan["in"] + fan["out"]) / 2
@@ -92,13 +106,18 @@ class Orthogonal(Initializer):
 
     def __init__(self, scale=1.414, rand_type="uniform"):
         super().__init__(scale=scale, rand_type=rand_type)
-        self.scale, self.rand_type = scale, checked(
-            "Orthogonal", "rand_type", rand_type, choice("uniform", "normal"))
+        self.scale, self.rand_type = (
+            scale,
+            checked("Orthogonal", "rand_type", rand_type, choice("uniform", "normal")),
+        )
 
     def _init_weight(self, name, array):
         shape = (array.shape[0], array.size // array.shape[0])
-        start = nd.random.uniform(-1, 1, shape) if self.rand_type == "uniform" else \
-            nd.random.normal(0, 1, shape)
+        start = (
+            nd.random.uniform(-1, 1, shape)
+            if self.rand_type == "uniform"
+            else nd.random.normal(0, 1, shape)
+        )
         left, _, right = np.linalg.svd(start.asnumpy(), full_matrices=False)
         chosen = left if left.shape == shape else right
         array[:] = self.scale * chosen.reshape(array.shape)
@@ -112,12 +131,33 @@ class Bilinear(Initializer):
 
     def _init_weight(self, name, array):
         if array.ndim != 4:
-            raise AttrError(f"Bilinear: '{name}' has shape {array.shape}, but the four "
-                            "axes of a 2-D convolution's weight are needed")
+            raise AttrError(
+                f"Bilinear: '{name}' has shape {array.shape}, but the four "
+                "axes of a 2-D convolution's weight are needed"
+            )
         half = np.ceil(array.shape[3] / 2)  # MXNet measures both axes by the width
         centre = (2 * half - 1 - half % 2) / (2 * half)
         y, x = (1 - np.abs(np.arange(n) / half - centre) for n in array.shape[2:])
         array[:] = np.broadcast_to(np.outer(y, x), array.shape)
+
+
+class LSTMBias(Initializer):
+    """The bias of an LSTM's gates: the forget gate's is `forget_bias`, all others 0.
+
+    Source:  Jozefowicz, Zaremba and Sutskever, ICML 2015.
+
+    >>> b = nd.zeros((4,)); LSTMBias()("i2h", b); b.asnumpy().tolist()
+    [0.0, 1.0, 0.0, 0.0]
+    """
+
+    def __init__(self, forget_bias=1.0):
+        super().__init__(forget_bias=forget_bias)
+        self.forget_bias = checked("LSTMBias", "forget_bias", forget_bias, finite)
+
+    def _init_weight(self, name, array):
+        units = array.shape[0] // 4
+        array[:] = 0
+        array[units : 2 * units] = self.forget_bias  # the second gate
 
 
 class Mixed(Initializer):
@@ -132,13 +172,13 @@ class Mixed(Initializer):
         super().__init__(patterns=patterns, initializers=initializers)
         for name, given in (("patterns", patterns), ("initializers", initializers)):
             if not isinstance(given, (list, tuple)):
-                raise AttrError(f"Mixed: {name}={described(given)}, but a list is "
-                                "needed")
+                raise AttrError(f"Mixed: {name}={described(given)}, but a list is needed")
         if len(patterns) != len(initializers):
-            raise AttrError(f"Mixed: {len(patterns)} patterns for {len(initializers)} "
-                            "initialisers; one for each is needed")
-        self.map = [(re.compile(p), create(i))
-                    for p, i in zip(patterns, initializers, strict=True)]
+            raise AttrError(
+                f"Mixed: {len(patterns)} patterns for {len(initializers)} "
+                "initialisers; one for each is needed"
+            )
+        self.map = [(re.compile(p), create(i)) for p, i in zip(patterns, initializers, strict=True)]
 
     def init_array(self, name, array, chosen=False):
         """Fill an array by the initialiser that its name calls for."""
@@ -158,8 +198,10 @@ class Load(Initializer):
         super().__init__(default_init=default_init)
         found = load(param) if isinstance(param, str) else param
         if not hasattr(found, "items"):
-            raise AttrError(f"Load: param={described(found)}, but a dict of arrays by "
-                            "name is needed, or the name of a file with one")
+            raise AttrError(
+                f"Load: param={described(found)}, but a dict of arrays by "
+                "name is needed, or the name of a file with one"
+            )
         self.param = {re.sub("^(arg|aux):", "", name): a for name, a in found.items()}
         self.default_init = create(default_init)
 
@@ -167,13 +209,26 @@ class Load(Initializer):
         """Fill an array by the one of its name."""
         if name not in self.param:
             if self.default_init is None:
-                raise AttrError(f"Load: there is no array '{name}', and no "
-                                "default_init")
+                raise AttrError(f"Load: there is no array '{name}', and no default_init")
             return self.default_init.init_array(name, array, chosen)
         if self.param[name].shape != array.shape:
-            raise ShapeError(f"Load: '{name}' has shape {array.shape}, but the array "
-                             f"that was loaded has {self.param[name].shape}")
+            raise ShapeError(
+                f"Load: '{name}' has shape {array.shape}, but the array "
+                f"that was loaded has {self.param[name].shape}"
+            )
         array[:] = self.param[name]
 
-NAMES.update(normal=Normal, gaussian=Normal, xavier=Xavier, msraprelu=MSRAPrelu,
-             orthogonal=Orthogonal, bilinear=Bilinear)
+
+NAMES.update(
+    normal=Normal,
+    gaussian=Normal,
+    xavier=Xavier,
+    msraprelu=MSRAPrelu,
+    orthogonal=Orthogonal,
+    bilinear=Bilinear,
+    lstmbias=LSTMBias,
+)
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,4 +1,4 @@
-"""Chapter 06. Metrics: how good a net is, added up over batches.
+"""Chapter 07. Metrics: how good a net is, added up over batches.
 
 Takes:   lists of labels and of predictions, batch by batch: `update(labels, preds)`.
 Gives:   `get()`, a name and a number; `create`, which finds a metric by its name.
@@ -22,16 +22,19 @@ from minihybrid.core.op import (
     described,
     integer,
 )
+from minihybrid.ops.shown import own_names
 
 REGISTRY = {}  # name in lower case -> class
 
 
 def register(*names):
     """Enter a metric's class under its own name and others, in lower case."""
+
     def enter(klass):
         for name in (klass.__name__, *names):
             REGISTRY[name.lower()] = klass
         return klass
+
     return enter
 
 
@@ -50,8 +53,7 @@ def create(metric, *args, **kwargs):
     if isinstance(metric, (list, tuple)):
         return CompositeEvalMetric([create(m, *args, **kwargs) for m in metric])
     if str(metric).lower() not in REGISTRY:
-        raise AttrError(f"metric '{metric}' is unknown; there are "
-                        f"{', '.join(sorted(REGISTRY))}")
+        raise AttrError(f"metric '{metric}' is unknown; there are {', '.join(sorted(REGISTRY))}")
     return REGISTRY[metric.lower()](*args, **kwargs)
 
 
@@ -66,12 +68,20 @@ class EvalMetric(metaclass=Signed):
         self.output_names, self.label_names = output_names, label_names
         self.reset()
 
+    def __repr__(self):
+        shown = ", ".join(f"{name}={value:.6g}" for name, value in self.get_name_value())
+        return f"{type(self).__name__}({shown})"
+
     def __str__(self):
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def reset(self):
         """Forget all batches."""
         self.num_inst, self.sum_metric = 0, 0.0
+
+    def reset_local(self):
+        """Forget all batches: `callback.Speedometer` asks so."""
+        self.reset()
 
     def measure(self, label, pred):
         """(added to the sum, added to the number) for NumPy arrays of one batch."""
@@ -86,10 +96,12 @@ class EvalMetric(metaclass=Signed):
                 total, count = self.measure(label, pred)
             except HybridError:
                 raise
-            except UNEXPECTED as error:
+            except UNEXPECTED:
                 raise ShapeError(
                     f"{self.name}: labels of shape {label.shape} and predictions of "
-                    f"shape {pred.shape} do not go together ({error})") from None
+                    f"shape {pred.shape} do not go together; update(labels, predictions) takes "
+                    "the labels first"
+                ) from None
             self.sum_metric += float(total)  # in double precision
             self.num_inst += int(count)
 
@@ -100,20 +112,25 @@ class EvalMetric(metaclass=Signed):
         """
         for given in (labels, preds):
             if not isinstance(given, (NDArray, list, tuple, np.ndarray)):
-                raise AttrError(f"{self.name}: {described(given)} is given, but arrays "
-                                "of labels and of predictions, or lists of them, are "
-                                "needed")
+                raise AttrError(
+                    f"{self.name}: {described(given)} is given, but arrays of labels and of "
+                    "predictions, or lists of them, are needed"
+                )
         labels = [labels] if isinstance(labels, NDArray) else list(labels)
         preds = [preds] if isinstance(preds, NDArray) else list(preds)
         if len(labels) != len(preds):
-            raise ShapeError(f"{self.name}: {len(labels)} labels for {len(preds)} "
-                             "predictions; give as many of both")
+            raise ShapeError(
+                f"{self.name}: {len(labels)} labels for {len(preds)} "
+                "predictions; give as many of both"
+            )
         return labels, preds
 
     def update_dict(self, label, pred):
         """Add a batch given by names; `label_names` and `output_names` choose."""
-        self.update([label[n] for n in self.label_names or label],
-                    [pred[n] for n in self.output_names or pred])
+        self.update(
+            [label[n] for n in self.label_names or label],
+            [pred[n] for n in self.output_names or pred],
+        )
 
     def get(self):
         """(name, value); NaN before the first batch."""
@@ -128,20 +145,25 @@ class EvalMetric(metaclass=Signed):
     def get_name_value(self):
         """[(name, value)]."""
         name, value = self.get()
-        return list(zip(name, value, strict=True)) if isinstance(name, list) \
-            else [(name, value)]
+        return list(zip(name, value, strict=True)) if isinstance(name, list) else [(name, value)]
 
     def get_config(self):
         """What `create` needs to make this metric again."""
-        return {"metric": type(self).__name__, "name": self.name,
-                "output_names": self.output_names, "label_names": self.label_names,
-                **self._kwargs}
+        return {
+            "metric": type(self).__name__,
+            "name": self.name,
+            "output_names": self.output_names,
+            "label_names": self.label_names,
+            **self._kwargs,
+        }
 
     def same_length(self, label, pred):
         """Raise a ShapeError unless there is one label for each prediction."""
         if len(label) != len(pred):
-            raise ShapeError(f"{self.name}: {len(label)} labels for {len(pred)} "
-                             "predictions; give one label for each")
+            raise ShapeError(
+                f"{self.name}: {len(label)} labels for {len(pred)} "
+                "predictions; give one label for each"
+            )
 
 
 def as_numpy(array):
@@ -153,12 +175,13 @@ def as_numpy(array):
 class CompositeEvalMetric(EvalMetric):
     """Several metrics as one; `get` gives a list of names and a list of values."""
 
-    def __init__(self, metrics=None, name="composite", output_names=None,
-                 label_names=None):
+    def __init__(self, metrics=None, name="composite", output_names=None, label_names=None):
         metrics = [] if metrics is None else metrics
         if not isinstance(metrics, (list, tuple)):
-            raise AttrError(f"CompositeEvalMetric: metrics={described(metrics)}, but a "
-                            "list of metrics or of their names is needed")
+            raise AttrError(
+                f"CompositeEvalMetric: metrics={described(metrics)}, but a "
+                "list of metrics or of their names is needed"
+            )
         self.metrics = [create(m) for m in metrics]
         super().__init__(name, output_names, label_names)
 
@@ -187,8 +210,7 @@ class CompositeEvalMetric(EvalMetric):
 
     def get_config(self):
         """What `create` needs to make this metric again."""
-        return {**super().get_config(),
-                "metrics": [metric.get_config() for metric in self.metrics]}
+        return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
 
 
 # -- classes ---------------------------------------------------------------------------
@@ -213,11 +235,11 @@ class Accuracy(EvalMetric):
 class TopKAccuracy(EvalMetric):
     """The share of samples whose label is among the k highest scores, (N, C)."""
 
-    def __init__(self, top_k=1, name="top_k_accuracy", output_names=None,
-                 label_names=None):
+    def __init__(self, top_k=1, name="top_k_accuracy", output_names=None, label_names=None):
         if checked("TopKAccuracy", "top_k", top_k, integer) <= 1:
-            raise AttrError(f"TopKAccuracy: top_k={top_k}, but more than 1 is needed; "
-                            "use Accuracy for 1")
+            raise AttrError(
+                f"TopKAccuracy: top_k={top_k}, but more than 1 is needed; use Accuracy for 1"
+            )
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
         self.top_k = top_k
         self._kwargs["name"] = name  # to make it again: the number is added again
@@ -225,10 +247,11 @@ class TopKAccuracy(EvalMetric):
     def measure(self, label, pred):
         """(right ones, all)."""
         if pred.ndim != 2:
-            raise ShapeError(f"{self.name}: predictions have shape {pred.shape}, but "
-                             "scores (N, C) are needed")
+            raise ShapeError(
+                f"{self.name}: predictions have shape {pred.shape}, but scores (N, C) are needed"
+            )
         self.same_length(label, pred)
-        best = np.argsort(-pred, axis=1, kind="stable")[:, :self.top_k]
+        best = np.argsort(-pred, axis=1, kind="stable")[:, : self.top_k]
         return (best == label.astype(np.int32).reshape(-1, 1)).sum(), len(label)
 
 
@@ -253,10 +276,12 @@ class F1(EvalMetric):
         label, hit = label.astype(np.int32).ravel(), pred.argmax(axis=1) == 1
         self.same_length(label, pred)
         if len(np.unique(label)) > 2:
-            raise ShapeError(f"{self.name}: labels of {len(np.unique(label))} classes, "
-                             "but two are needed")
-        counts = np.array([(hit & (label == 1)).sum(), (hit & (label != 1)).sum(),
-                           (~hit & (label == 1)).sum()])
+            raise ShapeError(
+                f"{self.name}: labels of {len(np.unique(label))} classes, but two are needed"
+            )
+        counts = np.array(
+            [(hit & (label == 1)).sum(), (hit & (label != 1)).sum(), (~hit & (label == 1)).sum()]
+        )
         self.counts += counts
         return self.score(counts), 1 if self.average == "macro" else len(label)
 
@@ -275,8 +300,7 @@ class F1(EvalMetric):
 class CrossEntropy(EvalMetric):
     """The mean of -log(probability of the label), predictions (N, C)."""
 
-    def __init__(self, eps=1e-12, name="cross-entropy", output_names=None,
-                 label_names=None):
+    def __init__(self, eps=1e-12, name="cross-entropy", output_names=None, label_names=None):
         super().__init__(name, output_names, label_names, eps=eps)
         self.eps = eps
 
@@ -299,8 +323,9 @@ class NegativeLogLikelihood(CrossEntropy):
 class Perplexity(EvalMetric):
     """e to the power of the mean cross-entropy; `ignore_label` does not count."""
 
-    def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None,
-                 label_names=None):
+    def __init__(
+        self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None
+    ):
         super().__init__(name, output_names, label_names, ignore_label=ignore_label)
         self.ignore_label, self.axis = ignore_label, axis
 
@@ -350,7 +375,7 @@ class MSE(_Distance):
 
     def distance(self, difference):
         """Of one batch."""
-        return (difference ** 2).mean()
+        return (difference**2).mean()
 
 
 @register()
@@ -362,7 +387,7 @@ class RMSE(_Distance):
 
     def distance(self, difference):
         """Of one batch."""
-        return np.sqrt((difference ** 2).mean())
+        return np.sqrt((difference**2).mean())
 
 
 @register("pearsonr")
@@ -373,8 +398,7 @@ class PearsonCorrelation(EvalMetric):
               merging each batch's means and products of deviations.
     """
 
-    def __init__(self, name="pearsonr", output_names=None, label_names=None,
-                 average="macro"):
+    def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
         super().__init__(name, output_names, label_names, average=average)
         self.average = average
 
@@ -386,13 +410,14 @@ class PearsonCorrelation(EvalMetric):
     def measure(self, label, pred):
         """(correlation, 1) of a batch."""
         if label.shape != pred.shape:
-            raise ShapeError(f"{self.name}: labels of shape {label.shape} for "
-                             f"predictions of shape {pred.shape}; one shape is needed")
+            raise ShapeError(
+                f"{self.name}: labels of shape {label.shape} for "
+                f"predictions of shape {pred.shape}; one shape is needed"
+            )
         both = np.float64([label.ravel(), pred.ravel()])
         means, n = both.mean(axis=1), both.shape[1]
         away, shift = both - means[:, None], means - self.means
-        self.products += away @ away.T + \
-            np.outer(shift, shift) * self.count * n / (self.count + n)
+        self.products += away @ away.T + np.outer(shift, shift) * self.count * n / (self.count + n)
         self.means += shift * n / (self.count + n)
         self.count += n
         return np.corrcoef(both)[0, 1] if self.average == "macro" else 0.0, 1
@@ -426,11 +451,14 @@ class CustomMetric(EvalMetric):
     feval:  gives a number, or (sum, count).
     """
 
-    def __init__(self, feval, name=None, allow_extra_outputs=False, output_names=None,
-                 label_names=None):
+    def __init__(
+        self, feval, name=None, allow_extra_outputs=False, output_names=None, label_names=None
+    ):
         if not callable(feval):
-            raise AttrError(f"CustomMetric: feval={described(feval)}, but a function "
-                            "of labels and predictions is needed")
+            raise AttrError(
+                f"CustomMetric: feval={described(feval)}, but a function "
+                "of labels and predictions is needed"
+            )
         if name is None:
             name = f"custom({getattr(feval, '__name__', 'function')})"
         super().__init__(name, output_names, label_names)
@@ -438,10 +466,13 @@ class CustomMetric(EvalMetric):
 
     def pairs(self, labels, preds):
         """As many predictions as labels; more may be allowed."""
-        return super().pairs(labels, preds[:len(labels)] if self._extra else preds)
+        return super().pairs(labels, preds[: len(labels)] if self._extra else preds)
 
     def measure(self, label, pred):
         """(sum, count)."""
         result = self._feval(label, pred)
         return result if isinstance(result, tuple) else (result, 1)
 
+
+def __dir__():
+    return own_names(globals())

@@ -1,4 +1,4 @@
-"""Chapter 14. Checkpoints: a graph and its arrays, in two files that belong together.
+"""Chapter 22. Checkpoints: a graph and its arrays, in two files that belong together.
 
 Takes:   a prefix of file names, a number, a symbol, arrays by name.
 Gives:   `save_checkpoint`, `load_checkpoint`, `load_params`.
@@ -10,12 +10,12 @@ What is left out: the class FeedForward, which trained such models before Gluon.
 from minihybrid.core.files import FileError
 from minihybrid.core.nd import load, save
 from minihybrid.core.sym import load as load_symbol
+from minihybrid.ops.shown import own_names
 
 KINDS = ("arg", "aux")
 
 
-def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params,
-                    remove_amp_cast=True):
+def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True):
     """Write `prefix-0001.params` and, if there is a symbol, `prefix-symbol.json`.
 
     arg_params, aux_params: name -> array, of parameters and of states.
@@ -23,9 +23,10 @@ def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params,
     if symbol is not None:
         symbol.save(f"{prefix}-symbol.json")
     named = zip(KINDS, (arg_params, aux_params), strict=True)
-    save(f"{prefix}-{epoch:04d}.params", {
-        f"{kind}:{name}": array for kind, params in named
-        for name, array in params.items()})
+    save(
+        f"{prefix}-{epoch:04d}.params",
+        {f"{kind}:{name}": array for kind, params in named for name, array in params.items()},
+    )
 
 
 def load_params(prefix, epoch):
@@ -39,8 +40,10 @@ def load_params(prefix, epoch):
     for name, array in found.items() if isinstance(found, dict) else ():
         kind, _, rest = name.partition(":")
         if kind not in params:
-            raise FileError(f"'{fname}': the name '{name:.60}' begins with neither "
-                            "'arg:' nor 'aux:'; Block.load_parameters reads such files")
+            raise FileError(
+                f"'{fname}': the name '{name:.60}' begins with neither "
+                "'arg:' nor 'aux:'; Block.load_parameters reads such files"
+            )
         params[kind][rest] = array
     if isinstance(found, list) and found:
         raise FileError(f"'{fname}' holds arrays without names; a checkpoint has names")
@@ -59,3 +62,7 @@ def load_checkpoint(prefix, epoch):
     (['x', 'w'], ['w'], {})
     """
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,4 +1,4 @@
-"""Chapter 07. `mx.npx`: the operators of neural networks under np's names.
+"""Chapter 11. `mx.npx`: the operators of neural networks under np's names.
 
 Takes:   np arrays or symbols.
 Gives:   a table of names; each is the operator that `nd` and `sym` have, too. And the
@@ -14,48 +14,71 @@ What is left out: image and bounding box operators.
 import sys
 
 from minihybrid.core import nd as _nd
-from minihybrid.core.context import (
-    Context,
-    cpu,
-    current_context,
-    gpu,
-    num_gpus,
-    simulated_gpu,
-)
+from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
 from minihybrid.core.hooks import FACES as _FACES
 from minihybrid.core.nd import waitall
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.ops import OPS as _OPS
 from minihybrid.ops.infix import namespace as _namespace
 from minihybrid.ops.random import seed as _seed
-from minihybrid.util import (
-    is_np_array,
-    is_np_shape,
-    np_shape,
-    reset_np,
-    set_np,
-    use_np,
-)
+from minihybrid.util import is_np_array, is_np_shape, np_shape, reset_np, set_np, use_np
 
-__all__ = ["Context", "cpu", "current_context", "gpu", "is_np_array", "is_np_shape",
-           "load", "np_shape", "num_gpus", "random", "reset_np", "save", "set_np",
-           "simulated_gpu", "use_np", "waitall"]
+__all__ = [
+    "Context",
+    "cpu",
+    "current_context",
+    "gpu",
+    "is_np_array",
+    "is_np_shape",
+    "load",
+    "np_shape",
+    "num_gpus",
+    "random",
+    "reset_np",
+    "save",
+    "set_np",
+    "simulated_gpu",
+    "use_np",
+    "waitall",
+]
 
 # What npx calls it -> the operator's name in files.
 NAMES = {
-    "activation": "Activation", "arange_like": "_contrib_arange_like",
-    "batch_dot": "batch_dot", "batch_flatten": "Flatten", "batch_norm": "BatchNorm",
-    "cast": "Cast", "convolution": "Convolution", "deconvolution": "Deconvolution",
-    "dropout": "Dropout", "embedding": "Embedding", "erf": "erf", "erfinv": "erfinv",
-    "fully_connected": "FullyConnected", "gamma": "gamma", "gammaln": "gammaln",
-    "gather_nd": "gather_nd", "group_norm": "GroupNorm",
-    "instance_norm": "InstanceNorm", "layer_norm": "LayerNorm",
-    "leaky_relu": "LeakyReLU", "log_softmax": "log_softmax", "one_hot": "one_hot",
-    "pick": "pick", "pooling": "Pooling", "relu": "_npx_relu",
-    "reshape": "_npx_reshape", "reshape_like": "reshape_like",
-    "sequence_mask": "SequenceMask", "shape_array": "shape_array",
-    "sigmoid": "_npx_sigmoid", "slice": "slice", "smooth_l1": "smooth_l1",
-    "softmax": "softmax", "stop_gradient": "BlockGrad", "topk": "topk",
+    "activation": "Activation",
+    "arange_like": "_contrib_arange_like",
+    "batch_dot": "batch_dot",
+    "batch_flatten": "Flatten",
+    "batch_norm": "BatchNorm",
+    "cast": "Cast",
+    "convolution": "Convolution",
+    "deconvolution": "Deconvolution",
+    "dropout": "Dropout",
+    "embedding": "Embedding",
+    "erf": "erf",
+    "erfinv": "erfinv",
+    "fully_connected": "FullyConnected",
+    "gamma": "gamma",
+    "gammaln": "gammaln",
+    "gather_nd": "gather_nd",
+    "group_norm": "GroupNorm",
+    "instance_norm": "InstanceNorm",
+    "layer_norm": "LayerNorm",
+    "leaky_relu": "LeakyReLU",
+    "log_softmax": "log_softmax",
+    "one_hot": "one_hot",
+    "pick": "pick",
+    "pooling": "Pooling",
+    "relu": "_npx_relu",
+    "reshape": "_npx_reshape",
+    "reshape_like": "reshape_like",
+    "sequence_mask": "SequenceMask",
+    "shape_array": "shape_array",
+    "sigmoid": "_npx_sigmoid",
+    "slice": "slice",
+    "smooth_l1": "smooth_l1",
+    "softmax": "softmax",
+    "stop_gradient": "BlockGrad",
+    "topk": "topk",
 }
 
 
@@ -87,8 +110,7 @@ def load(file):
 
 def _function(name, base, module):
     if NAMES.get(name) not in _OPS:
-        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
-                             "all")
+        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists all")
     return _namespace(NAMES[name], base, module)
 
 

@@ -1,13 +1,14 @@
-"""Chapter 06. Optimisers: how a gradient changes a weight.
+"""Chapter 07. Optimisers: how a gradient changes a weight.
 
 Takes:   weights, gradients, and an optimiser's memory of earlier steps (its state).
-Gives:   `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`;
+Gives:   `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`,
+         `Nadam`, `FTML`, `Ftrl`, `Signum`, `LAMB`, `LARS`, `DCASGD`, `SGLD`;
          `create`, `register`, `Updater`.
 
 An optimiser is one `rule`, written with operators: it computes on arrays, one weight
 after the other, and the Trainer traces it over all weights into one compiled call.
 Source:  the rules, names and defaults are those of MXNet 1.9.1, whose numbers they
-         give; here without sparse gradients and the optimisers for many machines.
+         give; here without sparse gradients, `LBSGD` and `GroupAdaGrad`.
 """
 
 import math
@@ -28,17 +29,13 @@ from minihybrid.core.op import (
     rate,
     share,
 )
-from minihybrid.ops.elementwise import (
-    abs_,
-    clip,
-    sqrt,
-    square,
-    where,
-    zeros_like,
-)
+from minihybrid.ops.elementwise import abs_, clip, ones_like, sign, sqrt, square, where, zeros_like
 from minihybrid.ops.infix import FUNCTIONS
+from minihybrid.ops.layout import reshape
+from minihybrid.ops.reduce import sum_
+from minihybrid.ops.shown import own_names
 
-maximum = FUNCTIONS["maximum"]
+maximum, minimum = FUNCTIONS["maximum"], FUNCTIONS["minimum"]
 
 
 class Optimizer(Settings):
@@ -60,15 +57,36 @@ class Optimizer(Settings):
     """
 
     n_states, decay_first = 0, False
-    KINDS = {"lr": finite, "wd": finite, "rescale_grad": finite, "momentum": share,
-             "clip_gradient": optional(positive), "clip_weights": optional(positive),
-             "beta1": rate, "beta2": rate, "gamma1": share, "gamma2": share,
-             "rho": share, "epsilon": not_negative, "begin_num_update": length}
+    KINDS = {
+        "lr": finite,
+        "wd": finite,
+        "rescale_grad": finite,
+        "momentum": share,
+        "clip_gradient": optional(positive),
+        "clip_weights": optional(positive),
+        "beta1": rate,
+        "beta2": rate,
+        "gamma1": share,
+        "gamma2": share,
+        "rho": share,
+        "epsilon": not_negative,
+        "begin_num_update": length,
+    }
     CALLED = {"lr": "learning_rate"}
 
-    def __init__(self, rescale_grad=1.0, param_idx2name=None, wd=0.0,
-                 clip_gradient=None, learning_rate=None, lr_scheduler=None, sym=None,
-                 begin_num_update=0, multi_precision=False, param_dict=None):
+    def __init__(
+        self,
+        rescale_grad=1.0,
+        param_idx2name=None,
+        wd=0.0,
+        clip_gradient=None,
+        learning_rate=None,
+        lr_scheduler=None,
+        sym=None,
+        begin_num_update=0,
+        multi_precision=False,
+        param_dict=None,
+    ):
         if lr_scheduler is not None and learning_rate is not None:
             lr_scheduler.base_lr = learning_rate
         self.lr = 0.01 if learning_rate is None else learning_rate
@@ -81,6 +99,15 @@ class Optimizer(Settings):
         self._told = sym.attr_dict() if sym is not None else {}
         self.set_lr_mult({})
         self.set_wd_mult({})
+
+    def __repr__(self):
+        shown = {"learning_rate": self.learning_rate}
+        shown |= {name: vars(self).get(name) for name in self.KINDS if name not in self.CALLED}
+        usual = {"rescale_grad": 1}  # others are off where they are 0
+        settings = [f"{k}={v:g}" for k, v in shown.items() if v and v != usual.get(k)]
+        if self.lr_scheduler is not None:
+            settings.append(f"lr_scheduler={type(self.lr_scheduler).__name__}")
+        return f"{type(self).__name__}({', '.join(settings)})"
 
     # -- the rule
     def rule(self, weight, grad, *states, lr, wd):
@@ -120,6 +147,7 @@ class Optimizer(Settings):
 
         A traced rule contains their values: others, and it must be traced again.
         """
+
         class Watched(type(self)):
             __slots__ = ("read",)  # in the object: a class is dropped late
 
@@ -136,18 +164,22 @@ class Optimizer(Settings):
     # -- one weight
     def create_state(self, index, weight):
         """The memory of one weight: None, an array, or a tuple; zeros at first."""
-        states = tuple(nd.zeros(weight.shape, weight.context, weight.dtype)
-                       for _ in range(self.n_states))
+        states = tuple(
+            nd.zeros(weight.shape, weight.context, weight.dtype) for _ in range(self.n_states)
+        )
         return states if len(states) > 1 else states[0] if states else None
 
     def update(self, index, weight, grad, state):
         """One step of one weight, in place; `state` is what `create_state` gave."""
         self._update_count(index)
         states = states_in(state)
-        numbers = {name: nd.array([value], weight.context, weight.dtype)
-                   for name, value in self.numbers(index).items()}
+        numbers = {
+            name: nd.array([value], weight.context, weight.dtype)
+            for name, value in self.numbers(index).items()
+        }
         new = self.apply(weight.detach(), grad.detach(), states, numbers)
-        for array, value in zip((weight, *states), new, strict=True):
+        # States first: the new one may be the old weight itself.
+        for array, value in reversed(list(zip((weight, *states), new, strict=True))):
             array.data[...] = value.data
 
     def create_state_multi_precision(self, index, weight):
@@ -180,8 +212,10 @@ class Optimizer(Settings):
         Raises:  AttrError if a schedule decides it.
         """
         if self.lr_scheduler is not None:
-            raise AttrError("set_learning_rate: the optimiser's lr_scheduler decides "
-                            "the learning rate; change the scheduler's base_lr instead")
+            raise AttrError(
+                "set_learning_rate: the optimiser's lr_scheduler decides "
+                "the learning rate; change the scheduler's base_lr instead"
+            )
         self.lr = lr
 
     def set_lr_mult(self, args_lr_mult):
@@ -193,8 +227,7 @@ class Optimizer(Settings):
 
         Weights with known names that end neither in _weight nor in _gamma have 0.
         """
-        plain = {n: 0.0 for n in self.idx2name.values()
-                 if not n.endswith(("_weight", "_gamma"))}
+        plain = {n: 0.0 for n in self.idx2name.values() if not n.endswith(("_weight", "_gamma"))}
         self.wd_mult = plain | self._from_symbol("__wd_mult__") | args_wd_mult
 
     def _from_symbol(self, key):
@@ -239,8 +272,10 @@ class Optimizer(Settings):
         """
         klass = Optimizer.opt_registry.get(str(name).lower())
         if klass is None:
-            raise AttrError(f"optimizer '{name}' is unknown; there are "
-                            f"{', '.join(sorted(Optimizer.opt_registry))}")
+            raise AttrError(
+                f"optimizer '{name}' is unknown; there are "
+                f"{', '.join(sorted(Optimizer.opt_registry))}"
+            )
         return klass(**kwargs)
 
 
@@ -268,8 +303,10 @@ def states_in(state):
     if state is None or isinstance(state, NDArray):
         return () if state is None else (state,)
     if not isinstance(state, (list, tuple)):
-        raise AttrError(f"an optimiser's state is {described(state)}, but None, an "
-                        "NDArray or a tuple of them is needed")
+        raise AttrError(
+            f"an optimiser's state is {described(state)}, but None, an "
+            "NDArray or a tuple of them is needed"
+        )
     return tuple(array for part in state for array in states_in(part))
 
 
@@ -328,8 +365,9 @@ class Adam(Optimizer):
 
     n_states, decay_first = 2, True
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8,
-                 lazy_update=True, **kwargs):
+    def __init__(
+        self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs
+    ):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
         self.lazy_update = lazy_update
@@ -337,7 +375,7 @@ class Adam(Optimizer):
     def correction(self, index):
         """What makes up for means that began at 0, in update t of this weight."""
         t = self._index_update_count[index]
-        return math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
+        return math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
 
     def rates(self, index):
         """The learning rate is corrected for means that began at 0."""
@@ -346,8 +384,10 @@ class Adam(Optimizer):
 
     def moments(self, grad, mean, var):
         """The means of the gradients and of their squares, one step on."""
-        return (mean * self.beta1 + grad * (1 - self.beta1),
-                var * self.beta2 + square(grad) * (1 - self.beta2))
+        return (
+            mean * self.beta1 + grad * (1 - self.beta1),
+            var * self.beta2 + square(grad) * (1 - self.beta2),
+        )
 
     def rule(self, weight, grad, mean, var, lr):
         """One step."""
@@ -366,15 +406,19 @@ class AdamW(Adam):
 
     decay_first = False
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-6,
-                 correct_bias=True, **kwargs):
+    def __init__(
+        self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-6, correct_bias=True, **kwargs
+    ):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.correct_bias = correct_bias
 
     def rates(self, index):
         """The correction is of the step alone, not of the weight decay."""
-        return {"lr": self._get_lr(index), "wd": self._get_wd(index),
-                "correct": self.correction(index) if self.correct_bias else 1.0}
+        return {
+            "lr": self._get_lr(index),
+            "wd": self._get_wd(index),
+            "correct": self.correction(index) if self.correct_bias else 1.0,
+        }
 
     def rule(self, weight, grad, mean, var, lr, wd, correct):
         """One step."""
@@ -395,8 +439,16 @@ class RMSProp(Optimizer):
     Source:  Tieleman and Hinton 2012; centered: Graves, arXiv:1308.0850.
     """
 
-    def __init__(self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8,
-                 centered=False, clip_weights=None, **kwargs):
+    def __init__(
+        self,
+        learning_rate=0.001,
+        gamma1=0.9,
+        gamma2=0.9,
+        epsilon=1e-8,
+        centered=False,
+        clip_weights=None,
+        **kwargs,
+    ):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
         self.centered, self.clip_weights = centered, clip_weights
@@ -489,7 +541,7 @@ class Adamax(Optimizer):
     def rates(self, index):
         """The learning rate is corrected for a mean that began at 0."""
         rates, t = super().rates(index), self._index_update_count[index]
-        return rates | {"lr": rates["lr"] / (1 - self.beta1 ** t)}
+        return rates | {"lr": rates["lr"] / (1 - self.beta1**t)}
 
     def rule(self, weight, grad, mean, top, lr):
         """One step."""
@@ -498,6 +550,299 @@ class Adamax(Optimizer):
         # Where no gradient was yet, both are 0; their quotient would stay NaN for ever.
         step = where(top, mean * lr / top, zeros_like(top))
         return weight - step, mean, top
+
+
+@register
+class Nadam(Adam):
+    """Adam that looks one step of momentum ahead, with a momentum that grows.
+
+    b(t) = beta1 (1 - 0.96^(t schedule_decay) / 2);   B(t) = b(1) b(2) ... b(t)
+    g' = (1 - b(t)) g / (1 - B(t)) + b(t + 1) m / (1 - B(t + 1))
+    w -= lr g' / (sqrt(v / (1 - beta2^t)) + epsilon)
+    Source:  Dozat, ICLR 2016 workshop. MXNet 1.9.1 goes on with B at each weight, so that
+             its steps depend on how many there are; here each weight has its own.
+    """
+
+    KINDS = Optimizer.KINDS | {"schedule_decay": not_negative}
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-8,
+        schedule_decay=0.004,
+        **kwargs,
+    ):
+        super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
+        self.schedule_decay = schedule_decay
+        self._products = {}  # index -> (t, B(t)), so that a step does not begin at 1
+
+    def momentum(self, t):
+        """b(t), of a number or of several."""
+        return self.beta1 * (1 - 0.5 * 0.96 ** (t * self.schedule_decay))
+
+    def rates(self, index):
+        """The factors of the gradient, of the mean and of the mean of squares."""
+        t = self._index_update_count[index]
+        before, product = self._products.get(index, (0, 1.0))
+        if before != t - 1:  # after load_states, or out of order
+            before, product = 0, 1.0
+        product *= math.prod(self.momentum(i) for i in range(before + 1, t + 1))
+        self._products[index] = t, product
+        now, following = self.momentum(t), self.momentum(t + 1)
+        return Optimizer.rates(self, index) | {
+            "of_grad": (1 - now) / (1 - product),
+            "of_mean": following / (1 - product * following),
+            "of_var": 1 / (1 - self.beta2**t),
+        }
+
+    def rule(self, weight, grad, mean, var, lr, of_grad, of_mean, of_var):
+        """One step."""
+        mean, var = self.moments(grad, mean, var)
+        step = (grad * of_grad + mean * of_mean) * lr
+        return weight - step / (sqrt(var * of_var) + self.epsilon), mean, var
+
+
+@register
+class FTML(Optimizer):
+    """Steps that follow the best weight for all gradients so far.
+
+    g += wd w;   v = beta2 v + (1 - beta2) g^2
+    e = (1 - beta1^t) / lr (sqrt(v / (1 - beta2^t)) + epsilon)
+    z = beta1 z + (1 - beta1) g - (e - beta1 d) w;   d = e;   w = -z / d
+    Source:  Zheng and Kwok, ICML 2017.
+    """
+
+    n_states, decay_first = 3, True
+
+    def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
+        super().__init__(**kwargs)
+        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+
+    def rates(self, index):
+        """The learning rate, and what makes up for means that began at 0."""
+        rates, t = super().rates(index), self._index_update_count[index]
+        return rates | {
+            "per_lr": (1 - self.beta1**t) / rates.pop("lr"),
+            "of_var": 1 / (1 - self.beta2**t),
+        }
+
+    def rule(self, weight, grad, d, v, z, per_lr, of_var):
+        """One step."""
+        v = v * self.beta2 + square(grad) * (1 - self.beta2)
+        new = (sqrt(v * of_var) + self.epsilon) * per_lr
+        z = z * self.beta1 + grad * (1 - self.beta1) - (new - d * self.beta1) * weight
+        return -z / new, new, v, z
+
+
+@register
+class Ftrl(Optimizer):
+    """Steps that set weights to 0 where gradients say little.
+
+    z += g - (sqrt(n + g^2) - sqrt(n)) w / lr;   n += g^2
+    w = (sign(z) lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0
+    Source:  McMahan and others, KDD 2013.
+    """
+
+    KINDS = Optimizer.KINDS | {"lamda1": not_negative, "beta": not_negative}
+    n_states = 2
+
+    def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.lamda1, self.beta = lamda1, beta
+
+    def rule(self, weight, grad, z, n, lr, wd):
+        """One step."""
+        new = n + square(grad)
+        z = z + grad - (sqrt(new) - sqrt(n)) * weight / lr
+        step = (sign(z) * self.lamda1 - z) / ((sqrt(new) + self.beta) / lr + wd)
+        return where(maximum(abs_(z) - self.lamda1, 0.0), step, zeros_like(step)), z, new
+
+
+@register
+class Signum(Optimizer):
+    """Steps of one length: lr times the sign of the gradients' mean.
+
+    m = momentum m - (1 - momentum) (g + wd w);   w = (1 - lr wd_lh) w + lr sign(m)
+    Without momentum, w = (1 - lr wd) w - lr sign(g).
+    Source:  Bernstein, Wang, Azizzadenesheli and Anandkumar, ICML 2018.
+    """
+
+    KINDS = Optimizer.KINDS | {"wd_lh": not_negative}
+
+    def __init__(self, learning_rate=0.01, momentum=0.9, wd_lh=0.0, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.momentum, self.wd_lh = momentum, wd_lh
+
+    n_states = property(lambda self: int(self.momentum != 0))
+
+    def rule(self, weight, grad, *mom, lr, wd):
+        """One step."""
+        if not mom:
+            return (weight - (weight * wd + sign(grad)) * lr,)
+        m = mom[0] * self.momentum - (grad + weight * wd) * (1 - self.momentum)
+        return weight + (sign(m) - weight * self.wd_lh) * lr, m
+
+
+@register
+class LAMB(Adam):
+    """Adam whose steps are as long as a share of the weight: for large batches.
+
+    g' = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + wd w
+    w -= lr |w| / |g'| g';   where either is 0, w -= lr g'
+
+    lower_bound, upper_bound:  of |w| in the share.
+    bias_correction:           correct means that began at 0.
+    Source:  You and others, ICLR 2020.
+    """
+
+    KINDS = Optimizer.KINDS | {
+        "lower_bound": optional(not_negative),
+        "upper_bound": optional(not_negative),
+    }
+    decay_first = False
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-6,
+        lower_bound=None,
+        upper_bound=None,
+        bias_correction=True,
+        **kwargs,
+    ):
+        super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+        self.bias_correction = bias_correction
+
+    def rates(self, index):
+        """The corrections are of the means, not of the learning rate."""
+        t = self._index_update_count[index] if self.bias_correction else math.inf
+        corrections = {"of_mean": 1 / (1 - self.beta1**t), "of_var": 1 / (1 - self.beta2**t)}
+        return Optimizer.rates(self, index) | corrections
+
+    def rule(self, weight, grad, mean, var, lr, wd, of_mean, of_var):
+        """One step."""
+        mean, var = self.moments(grad, mean, var)
+        step = mean * of_mean / (sqrt(var * of_var) + self.epsilon) + weight * wd
+        long, wide = norm_of(weight), norm_of(step)
+        if self.lower_bound:
+            long = maximum(long, self.lower_bound)
+        if self.upper_bound:
+            long = minimum(long, self.upper_bound)
+        share = where(long * wide, long / wide, ones_like(wide))
+        return weight - step * (share * lr), mean, var
+
+
+def norm_of(array):
+    """The root of the sum of all squares, of shape (1,)."""
+    return sqrt(sum_(square(reshape(array, shape=(-1,))), axis=0, keepdims=True))
+
+
+@register
+class LARS(SGD):
+    """SGD with a rate for each weight: steps are a share of its length, for large batches.
+
+    lr' = lr eta |w| / (|g| + wd |w| + eps);   where |w| or |g| is 0, lr' = lr
+    Weights whose known names end in gamma, beta or bias keep the learning rate.
+
+    momentum_correction:  where the learning rate changes, momentum does as much, once.
+    Source:  You, Gitman and Ginsburg, arXiv:1708.03888; Goyal and others, arXiv:1706.02677.
+    """
+
+    KINDS = Optimizer.KINDS | {"eta": not_negative, "eps": not_negative}
+
+    def __init__(
+        self, momentum=0.0, lazy_update=True, eta=0.001, eps=0, momentum_correction=True, **kwargs
+    ):
+        super().__init__(momentum, lazy_update, **kwargs)
+        self.eta, self.eps, self.momentum_correction = eta, eps, momentum_correction
+        self._lrs = None  # (update, learning rate then, learning rate before)
+
+    def set_wd_mult(self, args_wd_mult):
+        """Factors of the weight decay; of known names, only those in _weight have one."""
+        plain = {n: 0.0 for n in self.idx2name.values() if not n.endswith("_weight")}
+        super().set_wd_mult(plain | args_wd_mult)
+
+    def rates(self, index):
+        """Whether the weight has a rate of its own, and how the learning rate changed."""
+        now = self.learning_rate
+        if self._lrs is None:
+            self._lrs = self.num_update, now, now
+        elif self._lrs[0] != self.num_update:
+            self._lrs = self.num_update, now, self._lrs[1]
+        before = self._lrs[2] if self.momentum_correction else 0
+        name = self.idx2name.get(index, "")
+        return super().rates(index) | {
+            "layered": 0.0 if name.endswith(("gamma", "beta", "bias")) else 1.0,
+            "change": now / before if before else 1.0,
+        }
+
+    def apply(self, weight, grad, states, numbers):
+        """The learning rate is that of the weight, by the gradient before it is clipped."""
+        numbers = dict(numbers)
+        layered, change = numbers.pop("layered"), numbers.pop("change")
+        long, steep = norm_of(weight), norm_of(grad * numbers["rescale_grad"])
+        share = long * self.eta / (steep + long * numbers["wd"] + self.eps)
+        numbers["lr"] = numbers["lr"] * where(long * steep * layered, share, ones_like(share))
+        return super().apply(weight, grad, [state * change for state in states], numbers)
+
+
+@register
+class DCASGD(Optimizer):
+    """SGD that makes up for gradients of an older weight.
+
+    s = g + wd w + lamda g^2 (w - the weight of the step before);   w -= lr s
+    With momentum, m = momentum m - lr s; w += m.
+    Source:  Zheng and others, ICML 2017.
+    """
+
+    KINDS = Optimizer.KINDS | {"lamda": not_negative}
+
+    def __init__(self, momentum=0.0, lamda=0.04, **kwargs):
+        super().__init__(**kwargs)
+        self.momentum, self.lamda = momentum, lamda
+
+    def create_state(self, index, weight):
+        """The weight of the step before, and the momentum, if there is one."""
+        before = weight.detach().copy()
+        return (before, nd.zeros_like(before)) if self.momentum else before
+
+    def rule(self, weight, grad, before, *mom, lr, wd):
+        """One step."""
+        step = (grad + weight * wd + square(grad) * (weight - before) * self.lamda) * lr
+        if not mom:
+            return weight - step, weight
+        m = mom[0] * self.momentum - step
+        return weight + m, weight, m
+
+
+@register
+class SGLD(Optimizer):
+    """Steps with noise, so that the weights are draws from what the data leave possible.
+
+    w -= lr / 2 (g + wd w) - noise;   noise is normal, of the variance lr
+    Source:  Welling and Teh, ICML 2011.
+    """
+
+    def update(self, index, weight, grad, state):
+        """One step of one weight; it draws, and so it is not compiled."""
+        self._update_count(index)
+        lr, wd = self._get_lr(index), self._get_wd(index)
+        grad = grad.detach() * self.rescale_grad
+        if self.clip_gradient:
+            grad = clip(grad, -self.clip_gradient, self.clip_gradient)
+        old = weight.detach()
+        noise = nd.random.normal(0, math.sqrt(lr), weight.shape, weight.dtype, weight.context)
+        weight.data[...] = (old - (grad + old * wd) * (lr / 2) + noise).data
+
+
+@register
+class ccSGD(SGD):  # noqa: N801  (MXNet's name)
+    """The same as `SGD`, under the name of old programs."""
 
 
 class Updater:
@@ -519,8 +864,7 @@ class Updater:
             self.optimizer.update_multi_precision(i, w, g, self.state(i, w))
 
     def state(self, index, weight):
-        """The state of a weight, made when it is met first; it moves with its weight.
-        """
+        """The state of a weight, made when it is met first; it moves with its weight."""
         if index not in self.states:
             make = self.optimizer.create_state_multi_precision
             self.states[index] = make(index, weight)
@@ -540,3 +884,7 @@ def _moved(state, context):
 def get_updater(optimizer):
     """The function (index, gradient, weight) that updates weights with an optimiser."""
     return Updater(optimizer)
+
+
+def __dir__():
+    return own_names(globals())

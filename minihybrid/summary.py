@@ -7,14 +7,13 @@ Gives:   `print_summary`, which programs call as `mx.viz.print_summary`.
 import numpy as np
 
 from minihybrid.core.graph import topological
-from minihybrid.core.op import AttrError, ShapeError, legible
+from minihybrid.core.op import AttrError, ShapeError, described, legible
 from minihybrid.core.sym import Symbol
 
 TRAINED = ("weight", "bias", "gamma", "beta")  # inputs that are parameters
 
 
-def print_summary(symbol, shape=None, line_length=120,
-                  positions=(0.44, 0.64, 0.74, 1.0)):
+def print_summary(symbol, shape=None, line_length=120, positions=(0.44, 0.64, 0.74, 1.0)):
     """Print a table of layers: type, output shape, number of parameters, inputs.
 
     shape:   input name -> shape; without it, neither shapes nor numbers are known.
@@ -37,8 +36,7 @@ def print_summary(symbol, shape=None, line_length=120,
     ____________________________________________________________
     """
     if not isinstance(symbol, Symbol):
-        raise AttrError(f"print_summary: found {symbol!r:.60} (a "
-                        f"{type(symbol).__name__}), but a Symbol is needed")
+        raise AttrError(f"print_summary: found {described(symbol)}, but a Symbol is needed")
     ends = [int(line_length * p) if positions[-1] <= 1 else p for p in positions]
     rows = _rows(symbol, shape)
     print("_" * line_length)
@@ -61,9 +59,10 @@ def _rows(symbol, shape):
         internals = symbol.get_internals()
         _, found, _ = internals.infer_shape(**shape)
         if found is None:
-            raise ShapeError("print_summary: the shapes of all layers do not follow "
-                             f"from {', '.join(shape) or 'nothing'}; give the whole "
-                             "shape of each input")
+            raise ShapeError(
+                "print_summary: the shapes of all layers do not follow from "
+                f"{', '.join(shape) or 'nothing'}; give the whole shape of each input"
+            )
         for (node, _), out in reversed(list(zip(internals.refs, found, strict=True))):
             shapes[node] = out
     rows, counted = [], set()
@@ -83,8 +82,7 @@ def _rows(symbol, shape):
 
 
 def _roles(node):
-    return () if node.op is None else \
-        node.op.input_names(node.attrs, len(node.inputs))
+    return () if node.op is None else node.op.input_names(node.attrs, len(node.inputs))
 
 
 def _line(fields, ends):

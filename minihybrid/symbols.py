@@ -1,4 +1,4 @@
-"""Chapter 09. What MXNet's `sym` has beside operators, and the core does without.
+"""Chapter 13. What MXNet's `sym` has beside operators, and the core does without.
 
 Takes:   shapes, and the numbers to fill them with.
 Gives:   `sym.zeros`, `sym.arange`, ..., `sym.histogram`, by `hooks.FACES`; and
@@ -7,11 +7,13 @@ Gives:   `sym.zeros`, `sym.arange`, ..., `sym.histogram`, by `hooks.FACES`; and
 What is left out: sparse storage.
 """
 
-from minihybrid.core import hooks
+from minihybrid.core import hooks, sym
 from minihybrid.core.hooks import FACES
+from minihybrid.core.mistake import signed
 from minihybrid.core.name import NameManager
-from minihybrid.core.op import OPS, AttrError
+from minihybrid.core.op import OPS, AttrError, described
 from minihybrid.core.sym import Group, Symbol, replay
+from minihybrid.ops.shown import own_names
 
 
 def _created(name, /, **attrs):
@@ -21,34 +23,42 @@ def _created(name, /, **attrs):
     return Symbol.interpret(op, [], op.normalize(attrs), label)
 
 
-def zeros(shape, dtype=None, name=None, **_):
+@signed
+def zeros(shape, dtype=None, name=None, ctx=None, stype=None):
     """A symbol for an array of zeros."""
     return _created("_zeros", shape=shape, dtype=dtype, name=name)
 
 
-def ones(shape, dtype=None, name=None, **_):
+@signed
+def ones(shape, dtype=None, name=None, ctx=None, stype=None):
     """A symbol for an array of ones."""
     return _created("_ones", shape=shape, dtype=dtype, name=name)
 
 
-def full(shape, val, dtype=None, name=None, **_):
+@signed
+def full(shape, val, dtype=None, name=None, ctx=None, stype=None):
     """A symbol for an array of one value."""
     return _created("_full", shape=shape, value=val, dtype=dtype, name=name)
 
 
+@signed
 def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
     """A symbol for start, start + step, ... below stop."""
-    return _created("_arange", start=start, stop=stop, step=step, repeat=repeat,
-                    dtype=dtype, name=name)
+    return _created(
+        "_arange", start=start, stop=stop, step=step, repeat=repeat, dtype=dtype, name=name
+    )
 
 
+@signed
 def linspace(start, stop, num, endpoint=True, dtype=None, name=None):
     """A symbol for `num` numbers at equal distances, from start to stop."""
-    return _created("_linspace", start=start, stop=stop, num=num, endpoint=endpoint,
-                    dtype=dtype, name=name)
+    return _created(
+        "_linspace", start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, name=name
+    )
 
 
-def eye(N, M=0, k=0, dtype=None, name=None, **_):
+@signed
+def eye(N, M=0, k=0, dtype=None, name=None, ctx=None, stype=None):
     """A symbol for an N x M array with ones on the diagonal k."""
     return _created("_eye", N=N, M=M, k=k, dtype=dtype, name=name)
 
@@ -63,8 +73,16 @@ def histogram(a, bins=10, range=None, name=None):
     return OPS["_histogram"](a, bin_cnt=bins, range=range, name=name)
 
 
-FACES["sym"].update(zeros=zeros, ones=ones, full=full, arange=arange, linspace=linspace,
-                    eye=eye, histogram=histogram)
+FACES["sym"].update(
+    symbol=sym,
+    zeros=zeros,
+    ones=ones,
+    full=full,
+    arange=arange,
+    linspace=linspace,
+    eye=eye,
+    histogram=histogram,
+)
 
 
 @hooks.composed.brought
@@ -73,20 +91,25 @@ def composed(symbol, args, name, kwargs):
     nodes = [n for part in symbol._variables() for n in part]
     names = list(dict.fromkeys(n.name for n in nodes))
     if len(args) > len(names):
-        raise AttrError(f"compose: {len(args)} symbols are given, but there are "
-                        f"{len(names)} variables{': ' * bool(names)}"
-                        f"{', '.join(names)}")
+        raise AttrError(
+            f"compose: {len(args)} symbols are given, but there are {len(names)} "
+            f"variables{': ' * bool(names)}{', '.join(names)}"
+        )
     given = dict(zip(names, args, strict=False)) | kwargs
     for key, value in given.items():
         if key not in names:
-            raise AttrError(f"compose: there is no variable {key}; there are "
-                            f"{', '.join(names) or 'none'}")
+            raise AttrError(
+                f"compose: there is no variable {key}; there are {', '.join(names) or 'none'}"
+            )
         if not isinstance(value, Symbol):
-            raise AttrError(f"compose: {key} is {value!r:.60} (a "
-                            f"{type(value).__name__}), but a Symbol is needed")
+            raise AttrError(f"compose: {key} is {described(value)}, but a Symbol is needed")
     values = {n: given.get(n.name, Symbol([(n, 0)])) for n in nodes}
     with NameManager():
         made = Group(replay(symbol.refs, values))
     if name and made.name and made.refs[0][0].op:
         made.refs[0][0].name = NameManager.current().get(name, None)
     return made
+
+
+def __dir__():
+    return own_names(globals())

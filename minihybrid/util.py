@@ -1,4 +1,4 @@
-"""Chapter 09. Which of the two array worlds parameters and data loaders live in.
+"""Chapter 13. Which of the two array worlds parameters and data loaders live in.
 
 Takes:   `set_np()` once at the top of a program, or scopes and decorators.
 Gives:   the answer, `is_np_array()`; and `np_shape`, `use_np`, as programs write them.
@@ -15,6 +15,7 @@ from minihybrid.core.op import AttrError
 from minihybrid.core.switches import SWITCHES, set_for_all
 from minihybrid.core.switches import is_np_array as is_np_array
 from minihybrid.core.switches import is_np_shape as is_np_shape
+from minihybrid.ops.shown import own_names
 
 
 def set_np(shape=True, array=True, dtype=False):
@@ -23,8 +24,10 @@ def set_np(shape=True, array=True, dtype=False):
     Raises:  AttrError for array=True without shape=True.
     """
     if array and not shape:
-        raise AttrError("set_np: array=True needs shape=True, because np arrays have "
-                        "shapes such as () and (0, 3)")
+        raise AttrError(
+            "set_np: array=True needs shape=True, because np arrays have "
+            "shapes such as () and (0, 3)"
+        )
     set_for_all(shape=shape, array=array)
     vars(SWITCHES).clear()  # what a scope of this thread said holds no more
 
@@ -79,10 +82,12 @@ def np_array(active=True):
 def _decorated(target, **wanted):
     """A function, or every method that a class itself defines, inside the switches."""
     if not inspect.isclass(target):
+
         @functools.wraps(target)
         def call(*args, **kwargs):
             with _Scope(**wanted):
                 return target(*args, **kwargs)
+
         return call
     for name, value in list(vars(target).items()):
         if inspect.isfunction(value):
@@ -103,3 +108,7 @@ def use_np_shape(target):
 def use_np_array(target):
     """Decorate a function or a class: inside, arrays are np's."""
     return _decorated(target, array=True)
+
+
+def __dir__():
+    return own_names(globals(), "is_np_array", "is_np_shape")

@@ -1,7 +1,7 @@
-"""Chapter 16. Compiled kernels on disk: machine code that only its owner may write.
+"""Chapter 24. Compiled kernels on disk: machine code that only its owner may write.
 
 Takes:   texts of kernels, object files.
-Gives:   `symbol_of`, the name of a kernel's file; `read`, `write`; `clear_cache`.
+Gives:   `symbol_of`, the name of a kernel's file; `read`, `write`; `kept`, `clear_cache`.
 
 A kernel's file is named by a hash of all that made it: its text, the modules that its
 text uses, the compiler's version, the processor, and what the environment says of that.
@@ -39,9 +39,10 @@ def cache_dir():
     """
     chosen = os.path.expanduser(os.environ.get("MINIHYBRID_CACHE_DIR", ""))
     if chosen and not os.path.isabs(chosen):
-        raise HybridError(f"MINIHYBRID_CACHE_DIR is {chosen!r}, which depends on the "
-                          "folder in which Python runs; give a whole path, such as "
-                          f"{os.path.abspath(chosen)!r}")
+        raise HybridError(
+            f"MINIHYBRID_CACHE_DIR is {chosen!r}, which depends on the folder in which Python "
+            f"runs; give a whole path, such as {os.path.abspath(chosen)!r}"
+        )
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # XDG: a relative one counts as none
         base = os.path.join(os.path.expanduser("~"), ".cache")
@@ -68,8 +69,7 @@ def _reached(path):
     system = os.stat(os.sep).st_uid  # 0, unless in a container
     good = found.st_uid in (system, 0, os.geteuid()) and _reached(above)
     if good and stat.S_ISLNK(found.st_mode):
-        return _reached(os.path.normpath(
-            os.path.join(os.path.realpath(above), os.readlink(path))))
+        return _reached(os.path.normpath(os.path.join(os.path.realpath(above), os.readlink(path))))
     return good and (not found.st_mode & 0o002 or bool(found.st_mode & stat.S_ISVTX))
 
 
@@ -83,32 +83,46 @@ def _folder():
         _warn("this user has no home folder; set MINIHYBRID_CACHE_DIR")
         raise FileNotFoundError
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if folder not in CLOSED and _reached(os.path.normpath(folder)) \
-            and _reached(os.path.realpath(folder)):
+    if (
+        folder not in CLOSED
+        and _reached(os.path.normpath(folder))
+        and _reached(os.path.realpath(folder))
+    ):
         CLOSED.add(folder)
     if not _trusted(os.stat(folder)) or folder not in CLOSED:
-        _warn(f"the folder {folder!r}, or one above it, belongs to another user, or "
-              "others may write there; say `chmod go-w` or set MINIHYBRID_CACHE_DIR")
+        _warn(
+            f"the folder {folder!r}, or one above it, belongs to another user, or "
+            "others may write there; say `chmod go-w` or set MINIHYBRID_CACHE_DIR"
+        )
         raise PermissionError(folder)
     return folder
 
 
 def _warn(reason):
     """Say why nothing is kept; one place in the text, so it is said once."""
-    warnings.warn(f"compiled kernels are not kept: {reason} to a folder of your own",
-                  RuntimeWarning, stacklevel=1)
+    warnings.warn(
+        f"compiled kernels are not kept: {reason} to a folder of your own",
+        RuntimeWarning,
+        stacklevel=1,
+    )
+
+
+def kept():
+    """The files of all compiled kernels on disk, as paths.
+
+    Other files are not among them: somebody may have chosen a folder that has more in it.
+    """
+    folder, names = cache_dir(), ()
+    with contextlib.suppress(OSError):
+        names = os.listdir(folder) if folder else ()
+    return [os.path.join(folder, n) for n in names if re.fullmatch(r"k[0-9a-f]{40}\.o", n)]
 
 
 def clear_cache():
-    """Delete every compiled kernel on disk; the next first call compiles again.
-
-    Other files stay: somebody may have chosen a folder that has more in it.
-    """
-    folder = cache_dir()
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder) if folder else ():
-            if re.fullmatch(r"k[0-9a-f]{40}\.o", name):
-                os.unlink(os.path.join(folder, name))
+    """Delete every compiled kernel on disk; the next first call compiles again."""
+    for path in kept():
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 @functools.cache
@@ -118,8 +132,11 @@ def processor():
     Read once, so that all compilers of a process have what the names of files tell.
     Other variables of Numba do not reach them (`objects.py`).
     """
-    return {name: os.environ[name] for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
-            if name in os.environ}
+    return {
+        name: os.environ[name]
+        for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+        if name in os.environ
+    }
 
 
 def versions():
@@ -130,19 +147,26 @@ def versions():
 def sources():
     """The files of all modules that a compiler may load, in order; in all folders."""
     root = pathlib.Path(ROOT)
-    others = ("core/__init__", "core/op", "ops/cpu/__init__", "ops/cpu/machine")
-    return sorted([*root.glob("codegen/**/*.py"),
-                   *(root / f"{name}.py" for name in others)])
+    others = ("core/__init__", "core/op", "ops/cpu/__init__", "ops/cpu/machine", "ops/loops")
+    return sorted([*root.glob("codegen/**/*.py"), *(root / f"{name}.py" for name in others)])
 
 
 @functools.cache
 def _makers():
     """A digest of what turns texts into machine code here."""
     from llvmlite import binding  # loaded with the first plan
-    found = hashlib.sha256("\n".join([
-        *versions(), sys.version, repr(sorted(processor().items())),
-        binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    ]).encode())
+
+    found = hashlib.sha256(
+        "\n".join(
+            [
+                *versions(),
+                sys.version,
+                repr(sorted(processor().items())),
+                binding.get_host_cpu_name(),
+                binding.get_host_cpu_features().flatten(),
+            ]
+        ).encode()
+    )
     for file in sources():
         found.update(file.read_bytes())
     return found.digest()
@@ -155,11 +179,9 @@ def symbol_of(text):
 
 def read(symbol):
     """A kernel's object file from the cache; `None` if there is none, or a damaged."""
-    with contextlib.suppress(OSError), \
-            open(os.path.join(_folder(), f"{symbol}.o"), "rb") as file:
+    with contextlib.suppress(OSError), open(os.path.join(_folder(), f"{symbol}.o"), "rb") as file:
         digest, code = file.read(32), file.read()
-        if (hashlib.sha256(code).digest() == digest
-                and _trusted(os.fstat(file.fileno()))):
+        if hashlib.sha256(code).digest() == digest and _trusted(os.fstat(file.fileno())):
             return code
     return None
 

@@ -1,4 +1,4 @@
-"""Chapter 12. What generated kernels call that Python's `math` lacks.
+"""Chapter 17. What generated kernels call that Python's `math` lacks.
 
 Takes:   numbers.
 Gives:   `sigmoid`, `mod`, `power`, `cbrt`, `erfinv`, `gamma`, `polygamma`, and draws of
@@ -18,6 +18,8 @@ import math
 from types import FunctionType
 
 import numpy as np
+
+from minihybrid.ops.loops import add_up
 
 INF, NAN = math.inf, math.nan
 T = np.float64
@@ -236,8 +238,11 @@ def upper(a, b):
     """
     half, mask = np.uint64(32), np.uint64(2**32 - 1)
     middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
-    return (a >> half) * (b >> half) + (middle >> half) + (
-        (a & mask) * (b >> half) + (middle & mask) >> half)
+    return (
+        (a >> half) * (b >> half)
+        + (middle >> half)
+        + ((a & mask) * (b >> half) + (middle & mask) >> half)
+    )
 
 
 def below(key, i, count):
@@ -309,17 +314,42 @@ def draw_poisson(key, i, lam):
         k = floor((2 * a / edge + b) * x + lam + 0.43)
         if edge >= 0.07 and v <= 0.9277 - 3.6224 / (b - 2):
             return k
-        if k >= 0 and (edge >= 0.013 or v <= edge) and math.log(
-                v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)) <= \
-                k * math.log(lam) - lam - math.lgamma(k + 1):
+        if (
+            k >= 0
+            and (edge >= 0.013 or v <= edge)
+            and math.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b))
+            <= k * math.log(lam) - lam - math.lgamma(k + 1)
+        ):
             return k
     return 0.0
 
 
 # -- their names in texts --------------------------------------------------------------
-PLAIN = {f.__name__: f for f in (
-    sigmoid, lost, mod, power, cbrt, erfinv, gamma, polygamma, whole_div, whole_mod,
-    whole_power, mix, bits24, unit, upper, below, gauss, draw_gamma, draw_poisson)}
+PLAIN = {
+    f.__name__: f
+    for f in (
+        add_up,
+        sigmoid,
+        lost,
+        mod,
+        power,
+        cbrt,
+        erfinv,
+        gamma,
+        polygamma,
+        whole_div,
+        whole_mod,
+        whole_power,
+        mix,
+        bits24,
+        unit,
+        upper,
+        below,
+        gauss,
+        draw_gamma,
+        draw_poisson,
+    )
+}
 TYPED = "sigmoid lost mod power cbrt erfinv".split()
 
 
@@ -342,8 +372,11 @@ def compiled(jit, **names):
     return out
 
 
-SAME = ("exp log log2 log10 log1p expm1 tanh sin cos tan asin acos atan sinh cosh "
-        "asinh acosh atanh erf lgamma hypot atan2 floor ceil sqrt").split()
+NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+SAME = (
+    "exp log log2 log10 log1p expm1 tanh sin cos tan asin acos atan sinh cosh "
+    "asinh acosh atanh erf lgamma hypot atan2 floor ceil sqrt"
+).split()
 FUNCTIONS = {name: f"math.{name}" for name in SAME}
 
 
@@ -357,13 +390,14 @@ def functions(dtype):
 
 
 sigmoid32, lost32, mod32, power32, cbrt32, erfinv32 = map(
-    compiled(lambda f: f).get, (f"{name}32" for name in TYPED))
+    compiled(lambda f: f).get, (f"{name}32" for name in TYPED)
+)
 IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
-    "numba": "boolean cuda float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 "
-             "uint64",
+    "numba": " ".join(["boolean", "cuda", *NUMBERS]),
     "minihybrid.codegen.gpu.cuda": "atomic_add load4 store4",
-    "minihybrid.codegen.device":
-        "INF NAN below bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 "
-        "gamma gauss lost lost32 mod mod32 polygamma power power32 sigmoid sigmoid32 "
-        "unit whole_div whole_mod whole_power",
+    "minihybrid.codegen.device": (
+        "INF NAN add_up below bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 "
+        "gamma gauss lost lost32 mod mod32 polygamma power power32 sigmoid sigmoid32 unit "
+        "whole_div whole_mod whole_power"
+    ),
 }

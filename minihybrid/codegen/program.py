@@ -1,4 +1,4 @@
-"""Chapter 12. A plan as numbers: which kernels run, in which order, on what.
+"""Chapter 19. A plan as numbers: which kernels run, in which order, on what.
 
 Takes:   steps, and where their kernels' machine code begins.
 Gives:   `numbers_of`, the program that the driver reads.
@@ -24,9 +24,9 @@ NUMBER, ARENA, PARAM, ARRAY, KEY, WORK = range(6)
 class Step(NamedTuple):
     """One kernel at its place in a plan."""
 
-    kernel: str    # the text of its module
-    label: str     # its operators
-    words: list    # what it is called with: (what, which)
+    kernel: str  # the text of its module
+    label: str  # its operators
+    words: list  # what it is called with: (what, which)
     chunks: int = 1  # pieces of its outermost loop that threads may share
 
 

@@ -1,4 +1,4 @@
-"""Chapter 12. The loops of reductions: a row at a time, in as few passes as it takes.
+"""Chapter 17. The loops of reductions: a row at a time, in as few passes as it takes.
 
 Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
 Gives:   `RowLoops`, loops over rows; inside, one loop over the row for each pass.
@@ -30,11 +30,14 @@ class RowWriter:
         self.k, self.nodes, self.rows = kernel, nodes, rows
         self.frame, self.across = rows.frame, rows.frame.across
         self.stats = dict.fromkeys(rows.stats)
-        reads = {(ref, n): self.frame.reads(ref, n) for n in nodes
-                 for ref in n.inputs if ref in kernel.ins}
+        reads = {
+            (ref, n): self.frame.reads(ref, n)
+            for n in nodes
+            for ref in n.inputs
+            if ref in kernel.ins
+        }
         ends = {n: self.frame.own(n.specs[0].shape) for n in rows.stats}
-        self.shape, self.gone, self.steps = joined(
-            self.frame.shape, self.frame.gone, reads | ends)
+        self.shape, self.gone, self.steps = joined(self.frame.shape, self.frame.gone, reads | ends)
         self.kept = [i for i in range(len(self.shape)) if i not in self.gone]
         self.n_gone = [self.shape[i] for i in sorted(self.gone)]
         self.known = {}  # literals, and what is one number of the row -> name
@@ -44,14 +47,20 @@ class RowWriter:
     # -- places
     def place(self, offset, steps):
         """The text of a place: an offset, and steps along the loops."""
-        terms = [f"k{i}" + (f" * {s}" if s != 1 else "")
-                 for i, s in enumerate(steps) if s and self.shape[i] != 1]
+        terms = [
+            f"k{i}" + (f" * {s}" if s != 1 else "")
+            for i, s in enumerate(steps)
+            if s and self.shape[i] != 1
+        ]
         return " + ".join(([str(offset)] if offset else []) + terms) or "0"
 
     def flat(self, node):
         """The text of a value's own place in memory."""
-        return self.place(*self.steps[node]) if node in self.stats else \
-            self.place(0, row_major(self.shape))
+        return (
+            self.place(*self.steps[node])
+            if node in self.stats
+            else self.place(0, row_major(self.shape))
+        )
 
     def read(self, ref, node):
         """The text of a read: from memory, or of what waits for this pass."""
@@ -73,15 +82,15 @@ class RowWriter:
 
     def waits(self, node, depth):
         """Whether a pass reads an element that an earlier one has written."""
-        return self.rows.depth[node] < depth and node in self.rows.waiting \
-            and self.is_kept(node)
+        return self.rows.depth[node] < depth and node in self.rows.waiting and self.is_kept(node)
 
     def needed(self, wanted, depth):
         """The nodes to compute in a pass; what waits is not computed again."""
         nodes = []
         for node in reversed(self.nodes):
-            if node in wanted and not (node in self.stats or is_literal(node)
-                                       or self.waits(node, depth)):
+            if node in wanted and not (
+                node in self.stats or is_literal(node) or self.waits(node, depth)
+            ):
                 nodes.insert(0, node)
                 wanted = wanted | {n for n, _ in node.inputs}
         return nodes
@@ -146,8 +155,7 @@ class RowWriter:
     def start(self, node):
         """The first value of a reduction's accumulator."""
         start = node.op.reduce.start
-        text = self.k.translate(
-            f"T({start})" if start in RANKS else start, node.specs[0].dtype)
+        text = self.k.translate(f"T({start})" if start in RANKS else start, node.specs[0].dtype)
         if self.in_registers:
             self.known[node] = self.k.name("acc")
         with self.k.of(node):
@@ -217,8 +225,10 @@ class RowLoops(RowWriter):
         if node in self.stats:
             return self.in_work(self.rows.slots.index(node))
         inside = iter(row_major(self.n_gone))
-        at = self.place(self.rows.saved.index(node) * n, [
-            next(inside) if i in self.gone else 0 for i in range(len(self.shape))])
+        at = self.place(
+            self.rows.saved.index(node) * n,
+            [next(inside) if i in self.gone else 0 for i in range(len(self.shape))],
+        )
         if self.across:
             at = f"({at}) * {tile}" if " " in at else f"{at} * {tile}"
         return f"work[{at} + {self.column}]" if self.across else f"work[{at}]"
@@ -243,8 +253,11 @@ class RowLoops(RowWriter):
 
     def columns(self):
         """A loop over the tile, or nothing."""
-        return self.k.block(f"for k{self.last} in range({self.ends}):") \
-            if self.across else nullcontext()
+        return (
+            self.k.block(f"for k{self.last} in range({self.ends}):")
+            if self.across
+            else nullcontext()
+        )
 
     def write_stats(self, depth):
         """What is one number of the row, once so many passes are done."""
@@ -270,8 +283,11 @@ class RowLoops(RowWriter):
         """One loop over the row: elements that are wanted, and sums of elements."""
         rows = self.rows
         sums = [n for n in self.stats if n.op.reduce and rows.depth[n] == depth + 1]
-        outs = [n for n in self.nodes if n not in self.stats and rows.depth[n] == depth
-                and self.is_kept(n)]
+        outs = [
+            n
+            for n in self.nodes
+            if n not in self.stats and rows.depth[n] == depth and self.is_kept(n)
+        ]
         if not sums and not outs:
             return
         needed = self.needed({n.inputs[0][0] for n in sums} | set(outs), depth)
@@ -289,8 +305,7 @@ class RowLoops(RowWriter):
 
     @contextmanager
     def elements(self, long):
-        """The loops over the row; where sums are long, over its blocks, and over each.
-        """
+        """The loops over the row; where sums are long, over its blocks, and over each."""
         k, ranges = self.k, [(f"k{i}", self.shape[i]) for i in sorted(self.gone)]
         if not long:
             with k.loops(ranges), self.columns():
@@ -299,10 +314,17 @@ class RowLoops(RowWriter):
         axis, step = cut(self.n_gone, self.frame.block)
         name, stop = ranges[axis]
         end = f"b + {step}" if stop % step == 0 else f"min(b + {step}, {stop})"
-        with self.in_blocks(long), k.loops(ranges[:axis]), \
-                k.block(f"for b in range(0, {stop}, {step}):"), self.one_block(long):
-            with k.block(f"for {name} in range(b, {end}):"), \
-                    k.loops(ranges[axis + 1:]), self.columns():
+        with (
+            self.in_blocks(long),
+            k.loops(ranges[:axis]),
+            k.block(f"for b in range(0, {stop}, {step}):"),
+            self.one_block(long),
+        ):
+            with (
+                k.block(f"for {name} in range(b, {end}):"),
+                k.loops(ranges[axis + 1 :]),
+                self.columns(),
+            ):
                 yield
 
     def is_kept(self, node):
@@ -313,18 +335,23 @@ class RowLoops(RowWriter):
     # -- one reduction
     def accumulator(self, node):
         """Where a reduction adds up: a scalar, or one number for each row of a tile."""
-        return super().accumulator(node) if not self.across else \
-            self.partial.get(node) or self.waits_at(node)
+        return (
+            super().accumulator(node)
+            if not self.across
+            else self.partial.get(node) or self.waits_at(node)
+        )
 
     def combined(self, node, acc, x):
         """In any order, where the compiler chooses how a row in one piece is cut."""
-        return f"{node.op.reduce.free}({acc}, {x})" if self.is_free(node) else \
-            super().combined(node, acc, x)
+        return (
+            f"{node.op.reduce.free}({acc}, {x})"
+            if self.is_free(node)
+            else super().combined(node, acc, x)
+        )
 
     def is_free(self, node):
         """Whether the compiler may choose the order of a row's numbers."""
-        return node.op.reduce.free and node.specs[0].dtype.kind == "f" \
-            and not self.across
+        return node.op.reduce.free and node.specs[0].dtype.kind == "f" and not self.across
 
     def ranked(self, node, text):
         """A float whose largest or smallest is wanted, as a number that compares."""
@@ -342,17 +369,28 @@ class RowLoops(RowWriter):
         return self.kept_of(node, acc)
 
 
+PIECES = 13  # more than the compiler writes out (UNROLL in codegen/cpu/compiler.py)
+
+
 def cut(lengths, most):
     """Which of some loops, one in another, to cut into pieces, and of how many turns,
     so that a piece has no more turns in all than `most`.
 
+    Around other loops there are `PIECES` or more: of fewer, each with fewer turns, the
+    compiler would write out every turn of both, and take a minute over some sums.
+
     >>> cut((10, 100, 30), 128), cut((5, 1000), 128), cut((7, 200), 7)
     ((1, 4), (1, 128), (1, 7))
+    >>> cut((64, 81), 1024)
+    (0, 5)
     """
     inner = 1
     for axis in reversed(range(len(lengths))):
         if inner * lengths[axis] > most:
-            return axis, max(most // inner, 1)
+            turns = most // inner
+            if inner > 1:
+                turns = min(turns, -(-lengths[axis] // PIECES))
+            return axis, max(turns, 1)
         inner *= lengths[axis]
     return None
 
@@ -365,12 +403,17 @@ def joined(shape, gone, reads):
     axes = []  # [length, whether it is reduced, the step of each read]
     for i, n in enumerate(shape):
         steps = [strides[i] for _, strides in reads.values()]
-        if axes and axes[-1][1] == (i in gone) and all(
-                a == b * n for a, b in zip(axes[-1][2], steps, strict=True)):
+        if (
+            axes
+            and axes[-1][1] == (i in gone)
+            and all(a == b * n for a, b in zip(axes[-1][2], steps, strict=True))
+        ):
             axes[-1] = [axes[-1][0] * n, i in gone, steps]
         elif n != 1:
             axes.append([n, i in gone, steps])
     shape = tuple(n for n, _, _ in axes)
-    reads = {key: (offset, tuple(steps[k] for _, _, steps in axes))
-             for k, (key, (offset, _)) in enumerate(reads.items())}
+    reads = {
+        key: (offset, tuple(steps[k] for _, _, steps in axes))
+        for k, (key, (offset, _)) in enumerate(reads.items())
+    }
     return shape, {i for i, (_, reduced, _) in enumerate(axes) if reduced}, reads

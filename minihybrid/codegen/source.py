@@ -1,4 +1,4 @@
-"""Chapter 12. From a node to the text of a kernel: loops around scalar expressions.
+"""Chapter 17. From a node to the text of a kernel: loops around scalar expressions.
 
 Takes:   a node with known shapes, single or fused.
 Gives:   `Kernel`: Python source in which arrays are flat and every length is a number.
@@ -51,9 +51,11 @@ def typed(text, dtype):
     text = re.sub(r"(?<![\w.])(inf|nan)\b", lambda found: found[0].upper(), text)
     text = text.replace("LOWEST", low).replace("HIGHEST", high)
     if dtype.kind in "iu":
-        text = re.sub(r"\bT\((-?[0-9][0-9.e+-]*)\)",
-                      lambda found: f"T({int(float(found[1]))})"
-                      if {*found[1]} & {*".e"} else found[0], text)
+        text = re.sub(
+            r"\bT\((-?[0-9][0-9.e+-]*)\)",
+            lambda found: f"T({int(float(found[1]))})" if {*found[1]} & {*".e"} else found[0],
+            text,
+        )
     names = {"F": wide, "U": "uint64", "T": own}
     return re.sub(r"\b[FUT](?=\()", lambda found: names[found[0]], text)
 
@@ -88,18 +90,17 @@ class Kernel:
     def __init__(self, node, functions, threads=1):
         graph = node.attrs.get("graph")
         self.node, self.functions, self.n_threads = node, functions, threads
-        self.turns = 1    # of loops that threads may share
+        self.turns = 1  # of loops that threads may share
         self.lines, self.depth, self.count = [], 1, 0
-        self.made = {}    # number of a line -> the node that it computes
+        self.made = {}  # number of a line -> the node that it computes
         if graph:
-            variables, nodes, heads = graph.variables, \
-                [n for n in graph.nodes if n.op], list(graph.heads)
-        else:
             variables, nodes, heads = (
-                None,
-                [node],
-                [(node, i) for i in range(node.n_outputs)],
+                graph.variables,
+                [n for n in graph.nodes if n.op],
+                list(graph.heads),
             )
+        else:
+            variables, nodes, heads = (None, [node], [(node, i) for i in range(node.n_outputs)])
         self.ins = {}  # reference -> Buf
         if graph:
             for i, v in enumerate(variables):
@@ -114,13 +115,13 @@ class Kernel:
         }
         self.nodes = nodes
         self.random = any(n.op.random for n in nodes)
-        self.core = next((n for n in nodes if n.op.scalar(n.attrs) is None
-                          and n.op.strides is None), None)
+        self.core = next(
+            (n for n in nodes if n.op.scalar(n.attrs) is None and n.op.strides is None), None
+        )
         self.rows = rows_of(node)
-        self.dtype = self.rows.dtype if self.rows else \
-            (self.core or nodes[-1]).specs[0].dtype
+        self.dtype = self.rows.dtype if self.rows else (self.core or nodes[-1]).specs[0].dtype
         work = scratch_of(node)
-        self.scratch = work[0].specs[0].nbytes if work else 0  # bytes a thread
+        self.scratch = work[0].specs[0].nbytes if work else 0  # bytes per thread
         self.size = None  # the number of turns, where one text serves all of them
         self.write()
 
@@ -131,7 +132,7 @@ class Kernel:
 
     @contextmanager
     def of(self, node):
-        """What is written inside this `with` block computes a node, for who asks."""
+        """What is written inside this `with` block computes a node, for whoever asks."""
         first = len(self.lines)
         yield
         self.made.update(dict.fromkeys(range(first, len(self.lines)), node))
@@ -139,8 +140,7 @@ class Kernel:
     def translate(self, text, dtype):
         """Fill in the dtype, and the target's functions for those of expressions."""
         names = self.functions(dtype)
-        return CALLED.sub(lambda found: names.get(found[0], found[0]),
-                          typed(text, dtype))
+        return CALLED.sub(lambda found: names.get(found[0], found[0]), typed(text, dtype))
 
     @contextmanager
     def block(self, header):
@@ -163,8 +163,9 @@ class Kernel:
             self(f"{name} = {start}")
             yield
             return
-        ends = f"{start}, {stop}, {step}" if step != 1 else \
-            f"{start}, {stop}" if start else str(stop)
+        ends = (
+            f"{start}, {stop}, {step}" if step != 1 else f"{start}, {stop}" if start else str(stop)
+        )
         with self.block(f"for {name} in range({ends}):"):
             yield
 
@@ -181,8 +182,11 @@ class Kernel:
         """
         turns = self.size if stop == "size" else len(range(start, stop, step))
         if self.n_threads == 1 or work < WORTH_SHARING or turns < 2 or self.depth > 1:
-            with self.block(f"for {name} in range(size):") if stop == "size" else \
-                    self.loop(name, stop, start, step):
+            with (
+                self.block(f"for {name} in range(size):")
+                if stop == "size"
+                else self.loop(name, stop, start, step)
+            ):
                 yield
             return
         self.turns = max(self.turns, turns)
@@ -192,8 +196,9 @@ class Kernel:
             ends = [f"{end} * {step}" for end in ends]
         if start:
             ends = [f"{start} + {end}" for end in ends]
-        with self.block(f"for {name} in range({', '.join(ends)}"
-                        f"{f', {step}' if step != 1 else ''}):"):
+        with self.block(
+            f"for {name} in range({', '.join(ends)}{f', {step}' if step != 1 else ''}):"
+        ):
             yield
 
     @contextmanager
@@ -236,8 +241,11 @@ class Kernel:
     @property
     def numbers(self):
         """What the kernel takes as numbers, after the arrays."""
-        return ["key"] * self.random + ["size"] * (self.size is not None) \
+        return (
+            ["key"] * self.random
+            + ["size"] * (self.size is not None)
             + ["part", "parts"] * (self.turns > 1)
+        )
 
     def text(self, name):
         """The whole kernel under a name."""
@@ -258,20 +266,23 @@ class Kernel:
         """The core's own loops; other nodes are computed as it stores its results."""
         self.after = [n for n in self.nodes if n is not self.core]
         ins = [self.ins[ref] for ref in self.core.inputs]
-        out = [self.outs.get((self.core, 0)) or list(self.outs.values())[0]] \
-            if self.core.n_outputs == 1 else [self.outs[self.core, i]
-                                              for i in range(self.core.n_outputs)]
+        out = (
+            [self.outs.get((self.core, 0)) or list(self.outs.values())[0]]
+            if self.core.n_outputs == 1
+            else [self.outs[self.core, i] for i in range(self.core.n_outputs)]
+        )
         self.stored = not self.after
         template(self, *ins, *out, **self.core.attrs)
         if not self.stored:
             raise HybridError(
                 f"{self.core.op.name}: its record says `stores`, but its loops did not "
                 "call k.store, where what follows is computed; end each element by "
-                "k.store(index, value), or say stores=False")
+                "k.store(index, value), or say stores=False"
+            )
 
     # -- scalars
     def scalars(self, nodes, values, index, load):
-        """Write one statement a node; `values` collects the names of what is computed,
+        """Write one statement per node; `values` collects the names of what is computed,
         and of what is read, by the text of the read.
 
         load:    (reference, node that reads it) -> the text of a read from memory.
@@ -280,8 +291,7 @@ class Kernel:
             operands = {}
             for letter, ref in zip("abcdefgh", node.inputs, strict=False):
                 text = values.get(ref) or load(ref, node)
-                if not (ref in values or text in values or text.isidentifier() or
-                        node.op.strides):
+                if not (ref in values or text in values or text.isidentifier() or node.op.strides):
                     values[text] = self.name("v")  # two nodes may read two places
                     self(f"{values[text]} = {text}")
                 operands[letter] = values.get(text, text)
@@ -318,9 +328,10 @@ class Kernel:
                 return f"{buf}[0]"
             if buf.shape == shape:
                 return f"{buf}[{index}]"
-            axis, n = next((len(shape) - i, n) for i, n in
-                           enumerate(reversed(buf.shape), 1) if n != 1)
-            inner = int(np.prod(shape[axis + 1:], dtype=np.int64))
+            axis, n = next(
+                (len(shape) - i, n) for i, n in enumerate(reversed(buf.shape), 1) if n != 1
+            )
+            inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
             place = f"({index}) // {inner}" if inner != 1 else f"({index})"
             return f"{buf}[{(at or {}).get(axis) or f'{place} % {n}'}]"
 
@@ -336,14 +347,21 @@ class Kernel:
         for node in self.nodes:
             for ref in node.inputs:
                 if ref in self.ins:
-                    reads[ref, node if node.op.strides else None] = \
-                        steps_of(ref, node, shape)
+                    reads[ref, node if node.op.strides else None] = steps_of(ref, node, shape)
         with self.nest(shape, [s for _, s in reads.values()]) as (index, steps):
-            where = {key: _sum(offset, text) for (key, (offset, _)), text in
-                     zip(reads.items(), steps, strict=True)}
+            where = {
+                key: _sum(offset, text)
+                for (key, (offset, _)), text in zip(reads.items(), steps, strict=True)
+            }
             values = {}
-            self.scalars(self.nodes, values, f"({index})", lambda ref, node: (
-                f"{self.ins[ref]}[{where[ref, node if node.op.strides else None]}]"))
+            self.scalars(
+                self.nodes,
+                values,
+                f"({index})",
+                lambda ref, node: (
+                    f"{self.ins[ref]}[{where[ref, node if node.op.strides else None]}]"
+                ),
+            )
             for ref, out in self.outs.items():
                 self(f"{out}[{index}] = {values[ref]}")
 
@@ -363,12 +381,13 @@ class Kernel:
         with ExitStack() as loops:
             for name, stop in zip(names, stops, strict=True):
                 loops.enter_context(
-                    self.share(name, stop, work=work) if self.core is None else
-                    self.block(f"for {name} in range({stop}):"))
+                    self.share(name, stop, work=work)
+                    if self.core is None
+                    else self.block(f"for {name} in range({stop}):")
+                )
             yield (
                 place(names, [s for _, s, _ in joined]),
-                [place(names, [reads[k] for _, _, reads in joined])
-                 for k in range(len(strides))],
+                [place(names, [reads[k] for _, _, reads in joined]) for k in range(len(strides))],
             )
 
     def copy(self, source, shape, read, out, write):
@@ -396,13 +415,18 @@ def joined_axes(shape, strides):
     >>> joined_axes((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
     [[2, 12, [12, 0]], [12, 1, [1, 1]]]
     """
-    axes = [[n, s, [t[i] for t in strides]]
-            for i, (n, s) in enumerate(zip(shape, row_major(shape), strict=True))
-            if n != 1]
+    axes = [
+        [n, s, [t[i] for t in strides]]
+        for i, (n, s) in enumerate(zip(shape, row_major(shape), strict=True))
+        if n != 1
+    ]
     joined = []
     for n, s, reads in axes:
-        if joined and joined[-1][1] == s * n and all(
-                a == b * n for a, b in zip(joined[-1][2], reads, strict=True)):
+        if (
+            joined
+            and joined[-1][1] == s * n
+            and all(a == b * n for a, b in zip(joined[-1][2], reads, strict=True))
+        ):
             joined[-1] = [joined[-1][0] * n, s, reads]
         else:
             joined.append([n, s, reads])
@@ -415,8 +439,11 @@ def place(names, steps):
     >>> place(["i", "j", "k"], [12, 0, 1])
     'i * 12 + k'
     """
-    terms = [name if step == 1 else f"{name} * {step}"
-             for name, step in zip(names, steps, strict=True) if step]
+    terms = [
+        name if step == 1 else f"{name} * {step}"
+        for name, step in zip(names, steps, strict=True)
+        if step
+    ]
     return " + ".join(terms) or "0"
 
 

@@ -40,8 +40,11 @@ def restore(structure, values):
     if isinstance(structure, (NDArray, Symbol, Slot)):
         return next(values)
     parts = parts_of(structure)
-    return structure if parts is None else \
-        rebuilt(structure, [restore(part, values) for part in parts])
+    return (
+        structure
+        if parts is None
+        else rebuilt(structure, [restore(part, values) for part in parts])
+    )
 
 
 def slots(args):

@@ -1,4 +1,4 @@
-"""Chapter 07. NDArray: the eager reading of an operator.
+"""Chapter 11. NDArray: the eager reading of an operator.
 
 Takes:   what the functions of `nd` and the operators give.
 Gives:   `NDArray`, whose numbers lie in a NumPy array or on a device; and the flag that
@@ -28,14 +28,7 @@ from minihybrid.core.op import (
     Spec,
     described,
 )
-from minihybrid.core.placing import (
-    HERE,
-    Elsewhere,
-    context_of,
-    is_basic,
-    placed,
-    zeros_beside,
-)
+from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_beside
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 
@@ -135,12 +128,14 @@ class NDArray(Value):
         """A NumPy array beside an NDArray becomes one, in this array's dtype."""
         if isinstance(other, np.ndarray):
             return NDArray(placed(other.astype(self.data.dtype), self.context))
-        raise AttrError(f"{op}: an NDArray and a {type(other).__name__} do not "
-                        "combine; make an array of it with nd.array(...)")
+        raise AttrError(
+            f"{op}: an NDArray and a {type(other).__name__} do not "
+            "combine; make an array of it with nd.array(...)"
+        )
 
     # -- looking at it
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """The length of each axis."""
         return self.data.shape
 
@@ -150,12 +145,12 @@ class NDArray(Value):
         return self.data.dtype.type
 
     @property
-    def size(self):
+    def size(self) -> int:
         """The number of elements."""
         return self.data.size
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """The number of axes."""
         return self.data.ndim
 
@@ -167,21 +162,22 @@ class NDArray(Value):
     ctx = device = context
     stype = "default"
 
-    def tostype(self, stype):
+    def tostype(self, stype) -> "NDArray":
         """This array; there is no storage but the default, which is dense."""
         dense(stype)
         return self
 
-    def asnumpy(self):
+    def asnumpy(self) -> np.ndarray:
         """The numbers in a NumPy array of their own."""
         return np.array(self.data)
 
     def asscalar(self):
         """The one number of an array of size 1."""
         if self.data.size != 1:
-            raise ShapeError(f"asscalar: the array has shape {self.shape}, but one "
-                             "element is needed; reduce it first, for example with "
-                             "mean()")
+            raise ShapeError(
+                f"asscalar: the array has shape {self.shape}, but one element is needed; reduce "
+                "it first, for example with mean()"
+            )
         return np.asarray(self.data).reshape(())[()]
 
     def item(self):
@@ -198,10 +194,11 @@ class NDArray(Value):
 
     def __bool__(self):
         if self.data.size != 1:
-            raise ShapeError(f"bool: an array of shape {self.shape} is neither true "
-                             "nor false; reduce it first, for example with (x > "
-                             "0).sum(); for max(x, 0) write nd.maximum(x, 0), and for "
-                             "min, and, or: nd.minimum, nd.logical_and, nd.logical_or")
+            raise ShapeError(
+                f"bool: an array of shape {self.shape} is neither true nor false; reduce it "
+                "first, for example with (x > 0).sum(); for max(x, 0) write nd.maximum(x, 0), "
+                "and for min, and, or: nd.minimum, nd.logical_and, nd.logical_or"
+            )
         return bool(self.asscalar())
 
     def __len__(self):
@@ -223,7 +220,7 @@ class NDArray(Value):
             self.data.device.synchronize()
 
     # -- indexing
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> "NDArray":
         """A part: numbers, slices, `...`, and arrays or lists of places or of booleans.
 
         Under `record()` every form has a gradient: what cannot be sliced is taken.
@@ -250,8 +247,12 @@ class NDArray(Value):
         value = value.data if isinstance(value, NDArray) else value
         kind, own = type(value), self.data.dtype
         if not issubclass(kind, Elsewhere) and not (
-                kind is float and own.kind == "f"
-                or kind is np.ndarray and value.dtype is own or fits(value, own)):
+            kind is float
+            and own.kind == "f"
+            or kind is np.ndarray
+            and value.dtype is own
+            or fits(value, own)
+        ):
             value = fitted("x[...] = y", value, own)
         if type(self.data) is np.ndarray and issubclass(kind, Elsewhere):
             value = np.asarray(value)
@@ -267,11 +268,11 @@ class NDArray(Value):
     def _writable(self, what):
         if STATE.recording and self.node is not None:
             raise HybridError(
-                f"{what} inside autograd.record(): the tape still needs the numbers "
-                "that would be overwritten; make a new array, as in x = x + y, or "
-                "write outside of record()")
+                f"{what} inside autograd.record(): the tape still needs the numbers that would be "
+                "overwritten; make a new array, as in x = x + y, or write outside of record()"
+            )
 
-    def copy_from(self, other):
+    def copy_from(self, other) -> "NDArray":
         """Overwrite the numbers by another array's."""
         self[:] = other
         return self
@@ -291,13 +292,15 @@ class NDArray(Value):
     def _in_place(self, what, result):
         self._writable(what)
         if result.shape != self.shape:
-            raise ShapeError(f"{what}: the result has shape {result.shape}, which does "
-                             f"not fit into x of shape {self.shape}; write x = x + y")
+            raise ShapeError(
+                f"{what}: the result has shape {result.shape}, which does "
+                f"not fit into x of shape {self.shape}; write x = x + y"
+            )
         self.data[...] = result.data
         return self
 
     # -- copies
-    def copy(self):
+    def copy(self) -> "NDArray":
         """The same numbers in memory of their own."""
         return OPS["_copy"](self)
 
@@ -310,13 +313,13 @@ class NDArray(Value):
         grad = leaf and (leaf.req, leaf.fresh, leaf._grad)
         return restored, (type(self), np.array(self.data), self.context, grad)
 
-    def copyto(self, other):
+    def copyto(self, other) -> "NDArray":
         """Write the numbers into another array, or into a new one on a device."""
         if isinstance(other, NDArray):
             return other.copy_from(self)
         return self.interpret(COPY_TO, [self], {"context": check_context(other)})
 
-    def as_in_context(self, context):
+    def as_in_context(self, context) -> "NDArray":
         """This array, if it is on the device already; else a copy there.
 
         A copy made under `record()` has a gradient, which goes the way back.
@@ -357,24 +360,23 @@ class NDArray(Value):
 
     @property
     def __cuda_array_interface__(self):
-        """The address of the numbers, as CUDA libraries ask for it; on real GPUs only.
-        """
+        """The address of the numbers, as CUDA libraries ask for it; on real GPUs only."""
         if type(self.data) is not np.ndarray:
             return self.data.__cuda_array_interface__
-        raise AttributeError(f"__cuda_array_interface__: the array is on {CPU}, not on "
-                             "a GPU")
+        raise AttributeError(f"__cuda_array_interface__: the array is on {CPU}, not on a GPU")
 
     # -- gradients
     def attach_grad(self, grad_req="write", stype=None):
         """Make this array a variable: `backward` will write its gradient to `.grad`."""
         if grad_req not in ("write", "add", "null"):
-            raise AttrError(f"attach_grad: grad_req='{grad_req}' is unknown; needed: "
-                            "write, add or null")
+            raise AttrError(
+                f"attach_grad: grad_req='{grad_req}' is unknown; needed: write, add or null"
+            )
         self.node = Node(None, values=(self.data,), info=Leaf(self.data, grad_req))
         self.index = 0
 
     @property
-    def grad(self):
+    def grad(self) -> "NDArray":
         """The gradient's buffer; `None` without `attach_grad`."""
         leaf = self.node.info if self.node is not None else None
         return leaf.grad if leaf else None
@@ -383,7 +385,7 @@ class NDArray(Value):
         """Write the gradients of this array's sum into the variables behind it."""
         hooks.backward(self, out_grad, retain_graph, train_mode)
 
-    def detach(self):
+    def detach(self) -> "NDArray":
         """The same memory, cut off from the tape."""
         return NDArray(self.data)
 
@@ -400,11 +402,15 @@ def restored(kind, numbers, context, leaf=None):
     return array
 
 
-COPY_TO = Op(name="_copyto", inputs=("data",), anywhere=True,
-             doc="The numbers in new memory on a device.",
-             infer=lambda ins, context: (ins, ins),
-             eager=lambda data, context: placed(data, context),
-             grad=lambda g, out, x, context: [g.as_in_context(x.context)])
+COPY_TO = Op(
+    name="_copyto",
+    inputs=("data",),
+    anywhere=True,
+    doc="The numbers in new memory on a device.",
+    infer=lambda ins, context: (ins, ins),
+    eager=lambda data, context: placed(data, context),
+    grad=lambda g, out, x, context: [g.as_in_context(x.context)],
+)
 
 
 def arrays(owner, values):
@@ -415,16 +421,17 @@ def arrays(owner, values):
     found = list(values) if isinstance(values, (list, tuple)) else [values]
     for value in found:
         if not isinstance(value, NDArray):
-            raise AttrError(f"{owner}: {described(value)} is given, but an NDArray is "
-                            "needed; make one with nd.array(...)")
+            raise AttrError(
+                f"{owner}: {described(value)} is given, but an NDArray is "
+                "needed; make one with nd.array(...)"
+            )
     return found
 
 
 def _missing(op, inputs, attrs):
     """The error that an input was not given."""
     place = next(i for i, value in enumerate(inputs) if value is None)
-    return AttrError(f"{op.name}: the input '{op.input_names(attrs)[place]}' is "
-                     "missing")
+    return AttrError(f"{op.name}: the input '{op.input_names(attrs)[place]}' is missing")
 
 
 def _elsewhere(op, datas, attrs):
@@ -440,9 +447,10 @@ def _elsewhere(op, datas, attrs):
     if others:
         names, other = op.input_names(attrs, len(datas)), context_of(datas[others[0]])
         to = other if context is CPU else context
-        raise HybridError(f"{op.name}: its input '{names[0]}' is on {context}, but "
-                          f"'{names[others[0]]}' is on {other}; bring both to one "
-                          f"device, for example by x.as_in_context({to})")
+        raise HybridError(
+            f"{op.name}: its input '{names[0]}' is on {context}, but '{names[others[0]]}' is on "
+            f"{other}; bring both to one device, for example by x.as_in_context({to})"
+        )
     return None if context is CPU else context
 
 
@@ -466,8 +474,10 @@ def look_up(data, key):
     except IndexError as error:
         raise _no_place("x[...]", error, key, data.shape) from None
     except ValueError:
-        raise ShapeError(f"x[{_shown(key)}]: a step of 0 leads nowhere; write another "
-                         "step, or 0 for the first element") from None
+        raise ShapeError(
+            f"x[{_shown(key)}]: a step of 0 leads nowhere; write another "
+            "step, or 0 for the first element"
+        ) from None
     return part if part.flags.c_contiguous else part.copy()
 
 
@@ -475,8 +485,10 @@ def _no_place(what, error, key, shape):
     """The error that an array has no such place, or that this is no index."""
     said = str(error)
     if said.startswith("only integers"):
-        said = f"{_shown(key)} is no index; needed: whole numbers, slices, ..., None," \
-               " or arrays of whole numbers or of booleans"
+        said = (
+            f"{_shown(key)} is no index; needed: whole numbers, slices, ..., None,"
+            " or arrays of whole numbers or of booleans"
+        )
     return PlaceError(f"{what}: {said}; the array has shape {shape}")
 
 
@@ -493,8 +505,10 @@ def _shown(key):
 def dense(stype):
     """Refuse storage types other than the default."""
     if stype is not None and not (isinstance(stype, str) and stype == "default"):
-        raise HybridError(f"storage type '{stype}' (sparse) is not supported; every "
-                          "array is dense, which stype='default' says")
+        raise HybridError(
+            f"storage type '{stype}' (sparse) is not supported; every "
+            "array is dense, which stype='default' says"
+        )
 
 
 def _write_states(op, inputs, attrs, outs):

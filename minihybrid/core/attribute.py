@@ -1,4 +1,4 @@
-"""Chapter 09. Attributes that a user pins to symbols: text by name, as files have it.
+"""Chapter 13. Attributes that a user pins to symbols: text by name, as files have it.
 
 Takes:   text by name, in a scope or in the call that makes a symbol.
 Gives:   `AttrScope`.
@@ -10,14 +10,12 @@ Source:  MXNet's mxnet.attribute; here no attribute moves an operator to another
 
 import threading
 
-from minihybrid.core.op import AttrError
+from minihybrid.core.op import AttrError, described
 
 # Names that may be written without their underscores.
-KNOWN = frozenset(("ctx_group", "force_mirroring", "lr_mult", "mirror_stage",
-                   "wd_mult"))
+KNOWN = frozenset(("ctx_group", "force_mirroring", "lr_mult", "mirror_stage", "wd_mult"))
 # How files number the types of elements.
-DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8",
-          6: "int64", 7: "bool"}
+DTYPES = dict(enumerate("float32 float64 float16 uint8 int32 int8 int64 bool".split()))
 TYPE_FLAGS = {name: flag for flag, name in DTYPES.items()}
 
 
@@ -38,9 +36,10 @@ class AttrScope:
     def __init__(self, /, **kwargs):
         for key, value in kwargs.items():
             if not isinstance(value, str):
-                raise AttrError(f"AttrScope: {key} is {value!r} (a "
-                                f"{type(value).__name__}), but attributes are text; "
-                                f"write '{value}'")
+                raise AttrError(
+                    f"AttrScope: {key} is {described(value)}, but attributes are text; "
+                    f"write '{value}'"
+                )
         self.own = {written(key): value for key, value in kwargs.items()}
         self.attrs = self.own
 
@@ -71,6 +70,5 @@ def written(key):
 
 def shown(attrs):
     """The attributes, the known ones also without their underscores."""
-    short = {key.strip("_"): value for key, value in attrs.items()
-             if key.strip("_") in KNOWN}
+    short = {key.strip("_"): value for key, value in attrs.items() if key.strip("_") in KNOWN}
     return {**attrs, **short}

@@ -1,4 +1,4 @@
-"""Chapter 07. Gradients: a tape is a graph with values.
+"""Chapter 11. Gradients: a tape is a graph with values.
 
 Takes:   arrays that were computed under `record()`, or symbols.
 Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`,
@@ -13,11 +13,7 @@ from minihybrid.core import hooks
 from minihybrid.core.array import STATE, Leaf, NDArray, arrays
 from minihybrid.core.backprop import gradient
 from minihybrid.core.graph import topological
-from minihybrid.core.op import (
-    AttrError,
-    HybridError,
-    ShapeError,
-)
+from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.ops.elementwise import ones_like, zeros_like
 
 
@@ -82,20 +78,27 @@ def seeds_of(heads, head_grads):
         if head.node is None:
             raise HybridError(
                 "backward: the array is not on the tape; compute it inside "
-                "`with autograd.record():` from arrays with attach_grad()")
+                "`with autograd.record():` from arrays with attach_grad()"
+            )
     if head_grads is None:
         head_grads = [None] * len(heads)
     head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
     if len(head_grads) != len(heads):
-        raise AttrError(f"backward: {len(head_grads)} head gradients are given for "
-                        f"{len(heads)} heads; give one for each, or None")
+        raise AttrError(
+            f"backward: {len(head_grads)} head gradients are given for "
+            f"{len(heads)} heads; give one for each, or None"
+        )
     arrays("backward: head gradients", [g for g in head_grads if g is not None])
     for k, (h, g) in enumerate(zip(heads, head_grads, strict=True)):
         if g is not None and g.shape != h.shape:
-            raise ShapeError(f"backward: head gradient {k} has shape {g.shape}, but "
-                             f"that of its head, {h.shape}, is needed")
-    seeds = [(ones_like(h.detach()) if g is None else g).as_nd_ndarray()
-             for h, g in zip(heads, head_grads, strict=True)]
+            raise ShapeError(
+                f"backward: head gradient {k} has shape {g.shape}, but "
+                f"that of its head, {h.shape}, is needed"
+            )
+    seeds = [
+        (ones_like(h.detach()) if g is None else g).as_nd_ndarray()
+        for h, g in zip(heads, head_grads, strict=True)
+    ]
     return [(h.node, h.index) for h in heads], seeds
 
 

@@ -1,4 +1,4 @@
-"""Chapter 07. The chain rule: one walk that the tape and the graph compiler share.
+"""Chapter 11. The chain rule: one walk that the tape and the graph compiler share.
 
 Takes:   nodes of a tape or of a graph, and the gradients of its outputs.
 Gives:   `gradient`, the gradients of what is wanted.
@@ -32,8 +32,10 @@ def gradient(heads, head_grads, wanted, value, note=None):
     needed = {n for n, _ in wanted}  # the nodes on a path from something wanted
     for node in order:
         if node.inputs is None:
-            raise HybridError("backward: a part of this tape was freed by an earlier "
-                              "backward; pass retain_graph=True there to keep it")
+            raise HybridError(
+                "backward: a part of this tape was freed by an earlier "
+                "backward; pass retain_graph=True there to keep it"
+            )
         if any(n in needed for n, _ in node.inputs):
             needed.add(node)
     grads = {}

@@ -1,4 +1,4 @@
-"""Chapter 10. Block and HybridBlock: networks as ordinary Python classes.
+"""Chapter 14. Block and HybridBlock: networks as ordinary Python classes.
 
 Takes:   parameters and child blocks, as attributes.
 Gives:   `Block`, `HybridBlock`, `SymbolBlock`.
@@ -20,7 +20,6 @@ from minihybrid.core.formats import FORMATS
 from minihybrid.core.given import dtype_of
 from minihybrid.core.graph import topological
 from minihybrid.core.hybrid import Hybrid, Plans
-from minihybrid.core.inputs import check_names, no_array, refuse_inputs
 from minihybrid.core.mistake import Signed
 from minihybrid.core.name import Prefix
 from minihybrid.core.nd import save
@@ -49,6 +48,22 @@ class Scope(threading.local):
 
 
 SCOPE = Scope()
+
+
+def _check_names(kind, prefix, params):
+    """Refuse what is neither a prefix nor shared parameters, such as a child."""
+    if prefix is not None and not isinstance(prefix, str):
+        first = prefix[0] if isinstance(prefix, list) and prefix else prefix
+        hint = "; a block is added by net.add(block)" * hasattr(first, "_children")
+        raise AttrError(
+            f"{kind}: prefix={described(prefix)}, but a text is needed, "
+            f"with which the parameters' names begin{hint}"
+        )
+    if params is not None and not isinstance(params, ParameterDict):
+        raise AttrError(
+            f"{kind}: params={described(params)}, but a ParameterDict is "
+            "needed, such as the params of another block"
+        )
 
 
 def _prefix_and_params(prefix, params, hint):
@@ -113,12 +128,14 @@ class Block(metaclass=Signed):
     """
 
     _direct = False  # whether a HybridBlock's `forward` is written without F
-    _seen = None     # the VERSION.count of its attributes, once they have been traced
+    _seen = None  # the VERSION.count of its attributes, once they have been traced
+    _compiled = None  # what a hybridized call with arrays runs, if it is that simple
+    _forward_hooks = _forward_pre_hooks = ()  # until __init__ has run
 
     def __init__(self, prefix=None, params=None):
-        check_names(type(self).__name__, prefix, params)
-        vars(self).update(_children=Children(), _reg_params={}, _counts={},
-                          _forward_hooks=[], _forward_pre_hooks=[], _op_hook=None)
+        _check_names(type(self).__name__, prefix, params)
+        vars(self).update(_children=Children(), _reg_params={}, _counts={}, _op_hook=None)
+        vars(self).update(_forward_hooks=[], _forward_pre_hooks=[])
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
         self._name, self._unnamed = self._prefix.removesuffix("_"), prefix == ""
 
@@ -129,12 +146,12 @@ class Block(metaclass=Signed):
     def __setattr__(self, name, value):
         kind, old = type(self).__name__, vars(self).get(name)
         if isinstance(value, (Block, Parameter)) and "_children" not in vars(self):
-            raise HybridError(f"{kind}: call super().__init__() before setting "
-                              f"'{name}'")
+            raise HybridError(f"{kind}: call super().__init__() before setting '{name}'")
         if isinstance(old, (Block, Parameter)) and not isinstance(value, type(old)):
-            raise AttrError(f"{kind}: '{name}' is a {type(old).__name__} and cannot "
-                            f"become a {type(value).__name__}; a replacement must be "
-                            "of its kind")
+            raise AttrError(
+                f"{kind}: '{name}' is a {type(old).__name__} and cannot become a "
+                f"{type(value).__name__}; a replacement must be of its kind"
+            )
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
@@ -142,15 +159,21 @@ class Block(metaclass=Signed):
             if isinstance(old, Parameter) and old not in self._reg_params.values():
                 self._params.drop(old)
             self._params.place(value.name or name, value)
-        if old is not value and self._seen is not None and name not in PLANS_OWN \
-                and not is_tracing():  # what traced code itself assigns is no news
+        if (
+            old is not value
+            and self._seen is not None
+            and name not in PLANS_OWN
+            and not is_tracing()
+        ):  # what traced code itself assigns is no news
             VERSION.count += 1  # traced code may have read the old value
             vars(self)["_seen"] = VERSION.count
         super().__setattr__(name, value)
 
     def __repr__(self):
-        lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ")
-                 for name, child in self._children.items()]
+        lines = [
+            f"  ({name}): " + repr(child).replace("\n", "\n  ")
+            for name, child in self._children.items()
+        ]
         body = "\n".join(lines)
         return f"{type(self).__name__}(\n{body}\n)"
 
@@ -185,8 +208,10 @@ class Block(metaclass=Signed):
     def register_child(self, block, name=None):
         """Add a child, under a name or its number."""
         if not isinstance(block, Block):
-            raise AttrError(f"{type(self).__name__}: children must be Blocks, found "
-                            f"{described(block)}")
+            raise AttrError(
+                f"{type(self).__name__}: children must be Blocks, found {described(block)}; "
+                "make one by calling its class, and add several one by one"
+            )
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_hook(self, hook):
@@ -220,7 +245,7 @@ class Block(metaclass=Signed):
         return self
 
     # -- parameters
-    def collect_params(self, select=None):
+    def collect_params(self, select=None) -> ParameterDict:
         """All parameters, the children's too; `select` is a regular expression."""
         found = ParameterDict(self._params.prefix)
         for block in self._walk():
@@ -254,10 +279,9 @@ class Block(metaclass=Signed):
             found.update(child._collect_params_with_prefix(prefix + name))
         return found
 
-    def initialize(self, init=UNIFORM, ctx=None, verbose=False, force_reinit=False):
+    def initialize(self, init: object = UNIFORM, ctx=None, verbose=False, force_reinit=False):
         """Initialise all parameters; those of unknown shape at the first call."""
-        self.collect_params().initialize(initializers.create(init), ctx, verbose,
-                                         force_reinit)
+        self.collect_params().initialize(initializers.create(init), ctx, verbose, force_reinit)
 
     def reset_ctx(self, ctx):
         """Move all parameters to a device."""
@@ -292,18 +316,13 @@ class Block(metaclass=Signed):
         ctx:     the device on which the parameters are then; where they are, if `None`.
         """
         params, arrays = self._collect_params_with_prefix(), _named(filename)
-        if (
-            arrays
-            and not any("." in n for n in arrays)
-            and not arrays.keys() & params.keys()
-        ):
+        if arrays and not any("." in n for n in arrays) and not arrays.keys() & params.keys():
             params, strip = dict(self.collect_params().items()), self.prefix
             if not arrays.keys() & params.keys():
                 params = {n.removeprefix(strip): p for n, p in params.items()}
         loaded = {id(params[n]) for n in arrays if n in params}
         shared = {n: p for n, p in params.items() if n in arrays or id(p) not in loaded}
-        fill(shared, arrays, filename, allow_missing, ignore_extra, cast_dtype,
-             dtype_source, ctx)
+        fill(shared, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx)
 
     def save(self, prefix):
         """Write the arrays and an outline: `prefix-model.params`, `prefix-model.json`.
@@ -344,18 +363,20 @@ class Block(metaclass=Signed):
             child.hybridize(active, **kwargs)
 
     # -- calling
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> nd.NDArray:
         """Call `forward`, and the hooks before and after it."""
         if kwargs:
             names = ", ".join(kwargs)
-            raise AttrError(f"{self.name}: the inputs {names} are given by name, but a "
-                            f"block takes them by their places; write net({names})")
+            raise AttrError(
+                f"{self.name}: the inputs {names} are given by name, but a "
+                f"block takes them by their places; write net({names})"
+            )
         for hook in self._forward_pre_hooks:
             hook(self, args)
         try:
             out = self._run(*args) if self._direct else self.forward(*args)
         except (TypeError, AttributeError) as error:
-            refuse_inputs(self, error, args)
+            hooks.refuse_inputs(self, error, args)
             raise
         for hook in self._forward_hooks:
             hook(self, args, out)
@@ -363,8 +384,9 @@ class Block(metaclass=Signed):
 
     def forward(self, *args):
         """The computation; subclasses write it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward method; write "
-                                  "def forward(self, x): ...")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward method; write def forward(self, x): ..."
+        )
 
     def summary(self, *inputs):
         """Print each block's output shape and number of parameters."""
@@ -387,14 +409,15 @@ class HybridBlock(Block):
     def __init__(self, prefix=None, params=None):
         super().__init__(prefix, params)
         self._active, self._hybrid, self._options = False, None, {}
-        self._compiled = None  # what a call with arrays runs, if it is that simple
 
     def register_child(self, block, name=None):
         """Add a child, which must be a HybridBlock, too."""
         if isinstance(block, Block) and not isinstance(block, HybridBlock):
-            raise AttrError(f"{type(self).__name__}: the child {block!r} is a Block, "
-                            "but children of a HybridBlock must be HybridBlocks; "
-                            "derive it from HybridBlock, or this block from Block")
+            raise AttrError(
+                f"{type(self).__name__}: the child {' '.join(repr(block).split())} is a Block, "
+                "but children of a HybridBlock must be HybridBlocks; "
+                "derive it from HybridBlock, or this block from Block"
+            )
         super().register_child(block, name)
         self._forget()
 
@@ -406,11 +429,10 @@ class HybridBlock(Block):
 
     def _choose_call(self):
         """A hybridized block without hooks runs its plans at once."""
-        hooks = self._forward_hooks or self._forward_pre_hooks or self._op_hook
-        self._compiled = self.hybrid.caller() if self._active and not hooks else None
+        watched = self._forward_hooks or self._forward_pre_hooks or self._op_hook
+        self._compiled = self.hybrid.caller() if self._active and not watched else None
 
-    def hybridize(self, active=True, backend=None, clear=True, static_alloc=False,
-                  static_shape=False, wait=None, **kwargs):
+    def hybridize(self, active=True, backend=None, clear=True, wait=None, **kwargs):
         """Trace and compile calls from now on; `hybridize(False)` goes back.
 
         backend:  the target of code generation: None for the best, "cpu", "numpy".
@@ -424,15 +446,7 @@ class HybridBlock(Block):
         if clear or active:
             self._hybrid = None
         self._options = {"target": backend, "wait": wait}
-        super().hybridize(
-            active,
-            backend=backend,
-            clear=clear,
-            static_alloc=static_alloc,
-            static_shape=static_shape,
-            wait=wait,
-            **kwargs,
-        )
+        super().hybridize(active, backend=backend, clear=clear, wait=wait, **kwargs)
         self._choose_call()
 
     def cast(self, dtype):
@@ -461,9 +475,13 @@ class HybridBlock(Block):
             block = this()
             return block._run if block._direct else block.forward
 
-        return Hybrid(find, lambda: this().collect_params(), self.name,
-                      parts=lambda: this()._state(),
-                      **self._options)
+        return Hybrid(
+            find,
+            lambda: this().collect_params(),
+            self.name,
+            parts=lambda: this()._state(),
+            **self._options,
+        )
 
     @property
     def hybrid(self):
@@ -481,14 +499,14 @@ class HybridBlock(Block):
         """(plan, input arrays, bound parameters) for these arguments."""
         return self.hybrid.plan_for(*args)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> nd.NDArray:
         """Run the plan if the block is hybridized; else as every Block."""
         if self._compiled is None or kwargs:
             return super().__call__(*args, **kwargs)
         try:
             return self._compiled(*args)
         except (TypeError, AttributeError) as error:
-            refuse_inputs(self, error, args)
+            hooks.refuse_inputs(self, error, args)
             raise
 
     def _run(self, *args):
@@ -538,11 +556,14 @@ class HybridBlock(Block):
         first = next((v for v in arrays if isinstance(v, Symbol)), None)
         if first is not None:
             with direct(False), self.name_scope():
-                params = {name: _beside(p.var(), first)
-                          for name, p in self._reg_params.items()}
+                params = {name: _beside(p.var(), first) for name, p in self._reg_params.items()}
                 return self.hybrid_forward(sym, *args, **params)
         if not arrays:
-            raise no_array(self, args)
+            given = ", ".join(map(described, args))
+            raise AttrError(
+                f"{self.name}: {f'the input is {given}' if args else 'no input is given'}, but an "
+                "NDArray or a Symbol is needed; wrap it in nd.array(...)"
+            )
         if self._active and not is_tracing():
             return self._call_hybrid(*args)
         try:
@@ -556,28 +577,34 @@ class HybridBlock(Block):
 
     def hybrid_forward(self, F, x, *args, **kwargs):
         """The computation, written with F's operators; subclasses write it."""
-        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward "
-                                  "method; write def hybrid_forward(self, F, x): ...")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no hybrid_forward "
+            "method; write def hybrid_forward(self, F, x): ..."
+        )
 
     def export(self, path, epoch=0, remove_amp_cast=True, format="mxnet"):
         """Write the net into files that need no Python class; returns their names.
 
         format:  "mxnet" for `path-symbol.json` and `path-0000.params`; "numpy" for a
                  program that needs only NumPy, "c" for one file of C99, each with
-                 its weights beside; "onnx". All but "mxnet" predict, for the newest
-                 shapes that the net was called with ("onnx": for any batch).
+                 its weights beside; "onnx"; "js" for `path.js`, a module that runs
+                 MXNet's two files in a browser; "wasm" for `path.mjs`, which runs the
+                 C compiled as `path.wasm` (extra `[wasm]`). All but "mxnet" predict, for the newest
+                 shapes that the net was called with ("onnx" and "js": for any batch).
         epoch:   the number in the name of MXNet's file of parameters.
         remove_amp_cast:  accepted as in Gluon; there are no such casts here.
 
         Raises:  HybridError before the first hybridized call, which makes the graph.
         """
         if format not in FORMATS:
-            raise HybridError(f"export: the format {format!r} is unknown; there are "
-                              f"{', '.join(FORMATS)}")
+            raise HybridError(
+                f"export: the format {format!r} is unknown; there are {', '.join(FORMATS)}"
+            )
         entries = list(self._hybrid.entries.values()) if self._hybrid else []
         if not entries:
-            raise HybridError("export: there is no graph yet; call hybridize() and "
-                              "then the net once with data")
+            raise HybridError(
+                "export: there is no graph yet; call hybridize() and then the net once with data"
+            )
         return FORMATS[format](entries[-1], path, epoch)
 
 
@@ -596,16 +623,20 @@ class SymbolBlock(HybridBlock):
     def __init__(self, outputs, inputs, params=None):
         super().__init__()
         self._prefix, self._params = "", ParameterDict()
-        self._outputs = (
-            Group(outputs) if isinstance(outputs, (list, tuple)) else outputs
-        )
+        outputs = list(outputs) if isinstance(outputs, (list, tuple)) and outputs else [outputs]
         inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-        self._inputs = [s.name for s in inputs]
+        for wrong in [s for s in (*outputs, *inputs) if not isinstance(s, Symbol)]:
+            raise AttrError(
+                f"SymbolBlock: {described(wrong)} stands among its outputs and inputs, but both "
+                "are symbols; an input is made by sym.var('data')"
+            )
+        self._outputs, self._inputs = Group(outputs), [s.name for s in inputs]
         variables = {n.name: n for n in topological(self._outputs.refs) if n.op is None}
         missing = [n for n in self._inputs if n not in variables]
         if missing:
-            raise AttrError(f"SymbolBlock: the symbol has no variable '{missing[0]}'; "
-                            f"it has {_some(variables)}")
+            raise AttrError(
+                f"SymbolBlock: the symbol has no variable '{missing[0]}'; it has {_some(variables)}"
+            )
         states = set(self._outputs.list_auxiliary_states())
         for name, node in variables.items():
             if name in self._inputs:
@@ -627,12 +658,7 @@ class SymbolBlock(HybridBlock):
 
     @staticmethod
     def imports(
-        symbol_file,
-        input_names,
-        param_file=None,
-        ctx=None,
-        allow_missing=False,
-        ignore_extra=False,
+        symbol_file, input_names, param_file=None, ctx=None, allow_missing=False, ignore_extra=False
     ):
         """The block in exported files, without the Python class that made it.
 
@@ -643,8 +669,9 @@ class SymbolBlock(HybridBlock):
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         net = SymbolBlock(sym.load(symbol_file), [sym.var(n) for n in names])
         if param_file is not None:
-            net._params.load(param_file, ctx, allow_missing, ignore_extra,
-                             cast_dtype=True, dtype_source="saved")
+            net._params.load(
+                param_file, ctx, allow_missing, ignore_extra, cast_dtype=True, dtype_source="saved"
+            )
         return net
 
     def __repr__(self):
@@ -654,12 +681,11 @@ class SymbolBlock(HybridBlock):
     def hybrid_forward(self, F, /, *args, **params):
         """Apply the symbol's operators to the inputs."""
         if len(args) != len(self._inputs):
-            raise AttrError(f"SymbolBlock: {len(self._inputs)} inputs are needed "
-                            f"({', '.join(self._inputs)}), found {len(args)}")
+            raise AttrError(
+                f"SymbolBlock: {len(self._inputs)} inputs are needed "
+                f"({', '.join(self._inputs)}), found {len(args)}"
+            )
         given = dict(zip(self._inputs, args, strict=True)) | params
-        values = {
-            n: given[n.name] for n in topological(self._outputs.refs) if n.op is None
-        }
+        values = {n: given[n.name] for n in topological(self._outputs.refs) if n.op is None}
         outs = replay(self._outputs.refs, values)
         return outs[0] if len(outs) == 1 else outs
-

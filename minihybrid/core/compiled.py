@@ -1,4 +1,4 @@
-"""Chapter 06. A compiled net is one more operator.
+"""Chapter 07. A compiled net is one more operator.
 
 Takes:   a graph, traced and expanded.
 Gives:   `CompiledOp`, an `Op` whose forward pass is a plan and whose gradient another.
@@ -41,16 +41,19 @@ class CompiledOp(Op):
         variables = {n.name: n for n in graph.variables}
         self.params = [name for name in variables if name not in set(self.given)]
         self.names, self.taped = self.given + self.params, taped
-        self.wanted = [name for name in self.names if name in variables
-                       and variables[name].specs[0].dtype.kind != "b"
-                       and (taped is None or name in taped)
-                       and name not in graph.states]
+        self.wanted = [
+            name
+            for name in self.names
+            if name in variables
+            and variables[name].specs[0].dtype.kind != "b"
+            and (taped is None or name in taped)
+            and name not in graph.states
+        ]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
         self.forward, self.backward, self.backward_op = graph, None, None
         self.kept, self.checked, self.bound = (), Checked(), None
         if keep:
-            self.forward, self.backward, self.reached = forward_backward(
-                graph, self.wanted)
+            self.forward, self.backward, self.reached = forward_backward(graph, self.wanted)
             self.kept = range(len(self.forward.outputs))
         self.tiers = in_force(replace(job, graph=self.forward, expanded=True), wait)
         self.specs = [n.specs[i] for n, i in self.forward.outputs]
@@ -68,12 +71,13 @@ class CompiledOp(Op):
     def eager(self, *arrays):
         """The forward plan: the graph's outputs, then what the backward plan needs."""
         given = dict(zip(self.names, arrays, strict=True))
-        if self.bound is None or any(given[name] is not array for name, array
-                                     in self.bound.arrays.items()):
+        if self.bound is None or any(
+            given[name] is not array for name, array in self.bound.arrays.items()
+        ):
             self.bound = self.tiers.bind({name: given[name] for name in self.params})
-        outs, states = self.bound(arrays[:len(self.given)]), self.tiers.states
+        outs, states = self.bound(arrays[: len(self.given)]), self.tiers.states
         write_states(states, outs, given)
-        outs = outs[:len(outs) - len(states)]
+        outs = outs[: len(outs) - len(states)]
         return tuple(outs) if len(outs) > 1 else outs[0]
 
     def expand(self, specs, *inputs):
@@ -81,17 +85,18 @@ class CompiledOp(Op):
         graph = self.forward
         given = dict(zip(self.names, inputs, strict=True))
         values = {n: given[n.name] for n in graph.variables}
-        values |= {n: constant(n.values[0], n.name) for n in graph.nodes
-                   if n.op is None and n.values is not None}
+        values |= {
+            n: constant(n.values[0], n.name)
+            for n in graph.nodes
+            if n.op is None and n.values is not None
+        }
         return tuple(replay(graph.outputs, values))
 
     def behind(self, index, inputs):
         """Line by line, an output would have nothing to do with what others read."""
         if index not in self.readers:
-            variables = {n.name for n in topological([self.forward.outputs[index]])
-                         if n.op is None}
-            self.readers[index] = [k for k, name in enumerate(self.names)
-                                   if name in variables]
+            variables = {n.name for n in topological([self.forward.outputs[index]]) if n.op is None}
+            self.readers[index] = [k for k, name in enumerate(self.names) if name in variables]
         return [inputs[k] for k in self.readers[index]]
 
     def grad(self, g, out, *inputs):
@@ -118,16 +123,18 @@ class CompiledOp(Op):
             graph, reached = self.backward, self.reached
         else:
             graph, reached = gradient_of(self.forward, self.wanted, present, self.kept)
-        assert not any(n.op is not None and n.op.random for n in graph.nodes), \
+        assert not any(n.op is not None and n.op.random for n in graph.nodes), (
             "random numbers are kept: drawn again, they would be others"
+        )
         inputs = [n.name for n in graph.variables if n.name not in self.params]
         what = "backward" if present[-1] < self.n_heads else "again"
-        job = replace(self.job, graph=graph, inputs=tuple(inputs),
-                      title=f"{self.job.title}, {what}")
+        job = replace(
+            self.job, graph=graph, inputs=tuple(inputs), title=f"{self.job.title}, {what}"
+        )
         return reached and CompiledOp(job, keep=False, wait=self.wait), reached
 
     def apply(self, given):
         """The operator on named arrays; the graph's own outputs as a list."""
         out = NDArray.interpret(self, [given[name] for name in self.names], {})
         outs = list(out) if isinstance(out, tuple) else [out]
-        return outs[:self.n_heads]
+        return outs[: self.n_heads]

@@ -1,4 +1,4 @@
-"""Chapter 07. Devices: where arrays live.
+"""Chapter 11. Devices: where arrays live.
 
 Takes:   the name and the number of a device.
 Gives:   `Context`, `cpu`, `gpu`, `simulated_gpu`, `num_gpus`, `current_context`, and
@@ -15,8 +15,13 @@ from numbers import Integral
 from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, HybridError
 
-KINDS = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu",
-         "simulated_gpu": "simulated_gpu"}
+KINDS = {
+    "cpu": "cpu",
+    "cpu_pinned": "cpu",
+    "cpu_shared": "cpu",
+    "gpu": "gpu",
+    "simulated_gpu": "simulated_gpu",
+}
 
 
 class Context:
@@ -32,11 +37,13 @@ class Context:
         if isinstance(device_type, Context):
             device_type, device_id, fast = device_type._key
         if device_type not in KINDS:
-            raise AttrError(f"Context: '{device_type}' is no device; needed: cpu, "
-                            "gpu or simulated_gpu")
+            raise AttrError(
+                f"Context: '{device_type}' is no device; needed: cpu, gpu or simulated_gpu"
+            )
         if not isinstance(device_id, Integral) or device_id < 0:
-            raise AttrError(f"Context: device_id={device_id!r} does not fit; needed: a "
-                            "whole number from 0 on")
+            raise AttrError(
+                f"Context: device_id={device_id!r} does not fit; needed: a whole number from 0 on"
+            )
         self.device_type, self.device_id = KINDS[device_type], device_id
         self.fast = fast
         self._key = self.device_type, device_id, fast
@@ -129,11 +136,15 @@ def check_context(ctx):
         return CPU
     ctx = ctx[0] if isinstance(ctx, (list, tuple)) and len(ctx) == 1 else ctx
     if not isinstance(ctx, Context):
-        raise HybridError(f"{ctx} is not one device; an array lives on one, such as "
-                          "mx.cpu(), mx.gpu(0) or mx.simulated_gpu()")
+        raise HybridError(
+            f"{ctx} is not one device; an array lives on one, such as "
+            "mx.cpu(), mx.gpu(0) or mx.simulated_gpu()"
+        )
     if ctx.device_type == "cpu":
         return CPU
     if ctx.device_type == "gpu" and ctx.device_id >= num_gpus():
-        raise HybridError(f"{ctx} is not available: this engine sees {num_gpus()} "
-                          "GPUs; use mx.simulated_gpu() or mx.cpu()")
+        raise HybridError(
+            f"{ctx} is not available: this engine sees {num_gpus()} "
+            "GPUs; use mx.simulated_gpu() or mx.cpu()"
+        )
     return ctx

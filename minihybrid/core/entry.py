@@ -14,7 +14,7 @@ from minihybrid.core.passes import expand
 from minihybrid.core.plan import in_force
 
 KEPT = 100  # signatures of one function: a plan for each, and its machine code
-FEW = 4     # so many values may a number among the arguments have, each with a plan
+FEW = 4  # so many values may a number among the arguments have, each with a plan
 
 
 class Program:
@@ -22,7 +22,7 @@ class Program:
 
     def __init__(self, job, wait):
         self.job, self.wait = job, wait  # whose inputs each caller says
-        self.now = None               # for calls off the tape
+        self.now = None  # for calls off the tape
         self.op, self.ops = None, {}  # for calls on the tape: the last, and all
 
     def tiers(self, inputs):
@@ -36,11 +36,12 @@ class Program:
         taped = tuple(name for name, value in given.items() if value.node is not None)
         if taped not in self.ops:
             job = self.job
-            graph = job.graph if job.expanded else \
-                expand(job.graph, job.training).check("expand")
+            graph = job.graph if job.expanded else expand(job.graph, job.training).check("expand")
             self.ops[taped] = CompiledOp(
                 replace(job, graph=graph, inputs=tuple(inputs), expanded=True),
-                taped=taped, wait=self.wait)
+                taped=taped,
+                wait=self.wait,
+            )
         self.op = self.ops[taped]
         return self.op
 
@@ -98,13 +99,13 @@ class Entry:
         """Arrays in the structure that the function gave them."""
         if self.kind is not type(outs[0]):
             outs = [out.as_np_ndarray() for out in outs]
-        return outs[0] if self.structure is SLOT else \
-            restore(self.structure, iter(outs))
+        return outs[0] if self.structure is SLOT else restore(self.structure, iter(outs))
 
     def fits(self):
-        """Whether every parameter still has the shape, dtype and device of the trace.
-        """
+        """Whether every parameter still has the shape, dtype and device of the trace."""
         specs = {n.name: n.specs[0] for n in self.graph.variables}
         arrays = {name: p.data().data for name, p in self.params.items()}
-        return all(specs[name] == (a.shape, a.dtype) and a.device == self.device
-                   for name, a in arrays.items())
+        return all(
+            specs[name] == (a.shape, a.dtype) and a.device == self.device
+            for name, a in arrays.items()
+        )

@@ -1,4 +1,4 @@
-"""Chapter 14. Whole files: read at once, and replaced at once.
+"""Chapter 22. Whole files: read at once, and replaced at once.
 
 Takes:   names of files, bytes.
 Gives:   `read_whole`, `write_whole`, `parsed_json`; `FileError`.
@@ -12,6 +12,7 @@ import secrets
 import shutil
 import stat
 
+from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, HybridError, described
 
 MAX_TEXT = 1 << 23  # bytes of JSON; Python's values take some twenty times as much
@@ -29,9 +30,10 @@ def read_whole(fname):
     try:
         with open(path_of(fname), "rb", opener=_open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise FileError(f"cannot read '{fname}': it is a device or a pipe; "
-                                "needed: a regular file")
-            return file.read()
+                raise FileError(
+                    f"cannot read '{fname}': it is a device or a pipe; needed: a regular file"
+                )
+            return hooks.opened(file.read(), fname)
     except OSError as error:
         raise FileError(f"cannot read '{fname}': {error.strerror}") from None
 
@@ -47,8 +49,9 @@ def path_of(fname):
     Raises:  AttrError for what is neither a text nor a path.
     """
     if not isinstance(fname, (str, os.PathLike)):
-        raise AttrError(f"file name: {described(fname)} is none; needed: a text or a "
-                        "path, such as 'net.params'")
+        raise AttrError(
+            f"file name: {described(fname)} is none; needed: a text or a path, such as 'net.params'"
+        )
     return fname
 
 
@@ -60,8 +63,10 @@ def write_whole(fname, data):
     """
     target = os.path.realpath(path_of(fname))
     if os.path.exists(target) and not os.path.isfile(target):
-        raise FileError(f"cannot write '{fname}': it is a folder, a device or a pipe; "
-                        "needed: the name of a regular file")
+        raise FileError(
+            f"cannot write '{fname}': it is a folder, a device or a pipe; "
+            "needed: the name of a regular file"
+        )
     temporary = os.path.join(os.path.dirname(target), f"{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -84,6 +89,7 @@ def parsed_json(text, source):
 
     Raises:  FileError, also for a text that is too long or too deeply nested.
     """
+
     def once(pairs):
         found = dict(pairs)
         if len(found) < len(pairs):
@@ -94,8 +100,10 @@ def parsed_json(text, source):
         raise ValueError(f"{constant} is no number of JSON")
 
     if len(text) > MAX_TEXT:
-        raise FileError(f"{source} has {len(text)} bytes; a file of JSON may have "
-                        f"{MAX_TEXT}, which is a graph of some 30 000 nodes")
+        raise FileError(
+            f"{source} has {len(text)} bytes; a file of JSON may have "
+            f"{MAX_TEXT}, which is a graph of some 30 000 nodes"
+        )
     try:
         text = text if isinstance(text, str) else bytes(text).decode()
         data = json.loads(text, object_pairs_hook=once, parse_constant=refuse)

@@ -1,4 +1,4 @@
-"""Chapter 14. What `net.export` writes: the name of a format and its writer.
+"""Chapter 22. What `net.export` writes: the name of a format and its writer.
 
 Takes:   a traced signature of a net: its graph, its inputs' names, its parameters.
 Gives:   `FORMATS`: name of a format -> function that writes it and returns the names
@@ -19,8 +19,10 @@ def write_mxnet(entry, path, epoch):
     kinds = dict.fromkeys(symbol.list_arguments(), "arg")
     kinds |= dict.fromkeys(symbol.list_auxiliary_states(), "aux")
     symbol.save(symbol_file)
-    save(params_file, {f"{kinds[name]}:{name}": p.data()
-                       for name, p in entry.params.items() if name in kinds})
+    save(
+        params_file,
+        {f"{kinds[name]}:{name}": p.data() for name, p in entry.params.items() if name in kinds},
+    )
     return symbol_file, params_file
 
 

@@ -1,4 +1,4 @@
-"""Chapter 07. What a user gives as numbers.
+"""Chapter 11. What a user gives as numbers.
 
 Takes:   lists, numbers, NumPy arrays, and whatever NumPy makes an array of.
 Gives:   `fitted`, NumPy's array of them, in a dtype that holds each; `fits` and
@@ -32,13 +32,17 @@ def fitted(owner, source, dtype):
     try:
         found = np.asarray(source)
     except (ValueError, TypeError):
-        raise AttrError(f"{owner}: {described(source)} has rows of different lengths, "
-                        "but an array has one length an axis") from None
+        raise AttrError(
+            f"{owner}: {described(source)} has rows of different lengths, "
+            "but an array has one length an axis"
+        ) from None
     if found.dtype == object and all(isinstance(v, Number) for v in found.flat):
         found = np.asarray(source, np.float64)  # whole numbers of more than 64 bits
     if found.dtype.kind not in "biuf":
-        raise AttrError(f"{owner}: {described(source)} is no array of numbers; needed: "
-                        "numbers in (nested) lists of one length, or in NumPy's arrays")
+        raise AttrError(
+            f"{owner}: {described(source)} is no array of numbers; needed: "
+            "numbers in (nested) lists of one length, or in NumPy's arrays"
+        )
     if dtype.kind in "iu" and found.size and not np.can_cast(found.dtype, dtype):
         for number in (found.min(), found.max()):
             holds(owner, number.item(), dtype)
@@ -73,6 +77,8 @@ def holds(owner, number, dtype):
     if dtype is not None and dtype.kind in "iu":
         ends = np.iinfo(dtype)
         if not ends.min - 1 < number < ends.max + 1:
-            raise NumberError(f"{owner}: {number} does not fit into {dtype}, which "
-                              f"holds {ends.min} to {ends.max}; choose another dtype")
+            raise NumberError(
+                f"{owner}: {number} does not fit into {dtype}, which "
+                f"holds {ends.min} to {ends.max}; choose another dtype"
+            )
     return number

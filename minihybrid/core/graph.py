@@ -12,15 +12,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from minihybrid.core import hooks
-from minihybrid.core.op import (
-    UNEXPECTED,
-    UNKNOWN,
-    HybridError,
-    Node,
-    ShapeError,
-    Spec,
-    legible,
-)
+from minihybrid.core.op import UNEXPECTED, UNKNOWN, HybridError, Node, ShapeError, Spec, legible
 from minihybrid.ops.shapes import agree
 
 
@@ -39,25 +31,41 @@ def topological(heads):
         elif node not in seen:
             seen.add(node)
             stack.append((node, True))
-            stack.extend((n, False) for n, _ in reversed(node.inputs or ())
-                         if n not in seen)
+            stack.extend((n, False) for n, _ in reversed(node.inputs or ()) if n not in seen)
     return order
 
 
 def auxiliary(nodes):
     """The variables that an operator among the nodes reads as a state."""
-    return {node.inputs[place][0] for node in nodes if node.op is not None
-            for place in node.op.states(node.attrs)
-            if node.inputs[place][0].op is None}
+    return {
+        node.inputs[place][0]
+        for node in nodes
+        if node.op is not None
+        for place in node.op.states(node.attrs)
+        if node.inputs[place][0].op is None
+    }
+
+
+def are_places(refs):
+    """Whether each is an output of a node: (node, output index)."""
+    return all(isinstance(r, tuple) and [*map(type, r)] == [Node, int] for r in refs)
 
 
 def apply(op, inputs, attrs, name=""):
     """A node whose specs are known because its inputs' are; defaults are filled in.
 
-    Raises:  the operator's ShapeError; GraphError if a shape stays unknown.
+    inputs:  (node, output index) for each.
+    Raises:  the operator's ShapeError; GraphError for other inputs than it takes, or if a
+             shape stays unknown.
     """
     if attrs.keys() != op.attrs.keys():
         attrs = op.normalize(dict(attrs))
+    names = op.input_names(attrs, len(inputs))
+    if not are_places(inputs) or len(names) != len(inputs):
+        raise GraphError(
+            f"apply: {op.name} takes a (node, output index) for each of {', '.join(names)}, but "
+            f"{legible(repr(inputs))} was given"
+        )
     specs = [n.specs[i] for n, i in inputs]
     _, outs = op.specs_of(specs, attrs)
     if not all(s.known for s in outs):
@@ -80,11 +88,9 @@ class Graph:
     return y
     """
 
-    def __init__(self, nodes, heads, n_streams=0, states=(), origins=None,
-                 places=None):
+    def __init__(self, nodes, heads, n_streams=0, states=(), origins=None, places=None):
         self.nodes, self.heads, self.n_streams = tuple(nodes), tuple(heads), n_streams
-        self.states, self.origins, self.places = tuple(states), origins or {}, \
-            places or {}
+        self.states, self.origins, self.places = tuple(states), origins or {}, places or {}
 
     @classmethod
     def of(cls, symbol):
@@ -93,8 +99,9 @@ class Graph:
 
     def rebuilt(self, nodes, heads, origins=None):
         """The same program in other nodes: a pass changes nothing else."""
-        return Graph(nodes, heads, self.n_streams, self.states,
-                     self.origins if origins is None else origins)
+        return Graph(
+            nodes, heads, self.n_streams, self.states, self.origins if origins is None else origins
+        )
 
     def origin(self, node):
         """The nodes of the trace that a node stands for; one of the trace, itself."""
@@ -103,7 +110,7 @@ class Graph:
     @property
     def outputs(self):
         """The heads without the new values of states."""
-        return self.heads[:len(self.heads) - len(self.states)]
+        return self.heads[: len(self.heads) - len(self.states)]
 
     @property
     def variables(self):
@@ -139,8 +146,10 @@ class Graph:
         return hooks.text(self)
 
     def __repr__(self):
-        return f"<Graph: {len(self.variables)} inputs, {self.n_ops} operators, " \
-               f"{len(self.heads)} outputs>"
+        return (
+            f"<Graph: {len(self.variables)} inputs, {self.n_ops} operators, "
+            f"{len(self.heads)} outputs>"
+        )
 
     # -- checking
     def check(self, stage="the graph"):
@@ -155,24 +164,30 @@ class Graph:
                 raise GraphError(f"{where} stands twice in the order")
             for source, i in node.inputs:
                 if source not in seen:
-                    raise GraphError(f"{where} reads '{source.name}', which does not "
-                                     "come before it")
+                    raise GraphError(
+                        f"{where} reads '{source.name}', which does not come before it"
+                    )
                 if not 0 <= i < source.n_outputs:
-                    raise GraphError(f"{where} reads output {i} of '{source.name}', "
-                                     f"which has {source.n_outputs}")
-            if node.op is not None and node.specs and all(
-                    s.known for n, _ in node.inputs for s in n.specs or (UNKNOWN,)):
-                _, outs = node.op.specs_of([n.specs[i] for n, i in node.inputs],
-                                           node.attrs)
+                    raise GraphError(
+                        f"{where} reads output {i} of '{source.name}', which has {source.n_outputs}"
+                    )
+            if (
+                node.op is not None
+                and node.specs
+                and all(s.known for n, _ in node.inputs for s in n.specs or (UNKNOWN,))
+            ):
+                _, outs = node.op.specs_of([n.specs[i] for n, i in node.inputs], node.attrs)
                 if tuple(outs) != tuple(node.specs):
                     raise GraphError(
                         f"{where} says {' '.join(map(str, node.specs))}, but its "
-                        f"operator's shape rule says {' '.join(map(str, outs))}")
+                        f"operator's shape rule says {' '.join(map(str, outs))}"
+                    )
             seen.add(node)
         for node, i in self.heads:
             if node not in seen or not 0 <= i < node.n_outputs:
-                raise GraphError(f"after {stage}: the output '{node.name}' [{i}] is "
-                                 "not in the graph")
+                raise GraphError(
+                    f"after {stage}: the output '{node.name}' [{i}] is not in the graph"
+                )
         return self
 
     # -- running and typing
@@ -199,13 +214,13 @@ class Graph:
 def evaluate_node(node, arrays, key=0):
     """The outputs of one node as NumPy arrays."""
     if node.op.eager is None:
-        raise GraphError(f"{node.op.name} '{node.name}' is made of simpler operators; "
-                         "run the expand pass before evaluating")
+        raise GraphError(
+            f"{node.op.name} '{node.name}' is made of simpler operators; "
+            "run the expand pass before evaluating"
+        )
     try:
         with np.errstate(all="ignore"):
-            out = node.op.eager(
-                *arrays, **node.attrs, **({"key": key} if node.op.random else {})
-            )
+            out = node.op.eager(*arrays, **node.attrs, **({"key": key} if node.op.random else {}))
     except HybridError:
         raise
     except UNEXPECTED as error:
@@ -217,8 +232,11 @@ def evaluate_node(node, arrays, key=0):
 def shown_attrs(node):
     """The attributes that say something: those that differ from their defaults."""
     kinds = node.op.attrs
-    return {k: v for k, v in node.attrs.items() if k not in kinds or
-            v != kinds[k][1] or (v is None) != (kinds[k][1] is None)}  # float64 == None
+    return {
+        k: v
+        for k, v in node.attrs.items()
+        if k not in kinds or v != kinds[k][1] or (v is None) != (kinds[k][1] is None)
+    }  # float64 == None
 
 
 def infer(graph, given):
@@ -246,8 +264,7 @@ def infer(graph, given):
         for n, i in learnt:
             for touched in (n, *readers.get((n, i), ())):
                 k = number[touched]
-                if touched.op is not None and k not in waiting and (
-                        touched is not node or is_open):
+                if touched.op is not None and k not in waiting and (touched is not node or is_open):
                     waiting.add(k)
                     heappush(todo, (len(touched.inputs), k))
     return specs
@@ -260,8 +277,7 @@ def _learn(node, specs):
     """
     refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
     try:
-        new_ins, outs = node.op.specs_of([specs[n][i] for n, i in node.inputs],
-                                         node.attrs)
+        new_ins, outs = node.op.specs_of([specs[n][i] for n, i in node.inputs], node.attrs)
     except HybridError as error:
         raise type(error)(f"{error} (node '{node.name:.60}')") from None
     if _keeps_specs(node, specs[node][0]):
@@ -277,9 +293,12 @@ def _learn(node, specs):
 
 def _keeps_specs(node, spec):
     """Whether one input, elementwise, has the shape and dtype of the output."""
-    return (len(node.inputs) == 1 and node.op.expr is not None
-            and "dtype" not in node.attrs
-            and tuple(node.op.infer([spec], **node.attrs)[1]) == (spec,))
+    return (
+        len(node.inputs) == 1
+        and node.op.expr is not None
+        and "dtype" not in node.attrs
+        and tuple(node.op.infer([spec], **node.attrs)[1]) == (spec,)
+    )
 
 
 def refine(name, old, new):
@@ -289,8 +308,7 @@ def refine(name, old, new):
     """
     if old.shape is not None and new.shape is not None:
         if not agree(old.shape, new.shape):
-            raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is "
-                             "needed")
+            raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is needed")
         shape = tuple(map(max, old.shape, new.shape))
     else:
         shape = old.shape if new.shape is None else new.shape

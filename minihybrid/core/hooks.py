@@ -1,4 +1,4 @@
-"""Chapter 07. What is called here and brought later: every such place of the package.
+"""Chapter 11. What is called here and brought later: every such place of the package.
 
 Takes:   functions and names that modules bring which are read later.
 Gives:   `Hook`, a function that is still to come, and all there are; `FACES`, the names
@@ -34,8 +34,10 @@ class Hook:
         Raises:  HybridError if there is one already.
         """
         if self.function is not None:
-            raise HybridError(f"{self.name}: {self.function.__module__} brings it, so "
-                              f"{function.__module__} cannot; call that one")
+            raise HybridError(
+                f"{self.name}: {self.function.__module__} brings it, so "
+                f"{function.__module__} cannot; call that one"
+            )
         self.function = function
         return function
 
@@ -43,43 +45,50 @@ class Hook:
         """What the function that was brought gives."""
         function = self.function or self.usual
         if function is None:
-            raise HybridError(f"{self.name} ({self.meaning}): no module has brought it "
-                              "yet; import minihybrid, the whole package")
+            raise HybridError(
+                f"{self.name} ({self.meaning}): no module has brought it "
+                "yet; import minihybrid, the whole package"
+            )
         return function(*args, **kwargs)
+
+
+def nothing(*_):
+    """What is usual where the core alone has nothing to say."""
+
+
+def first(value, *_):
+    """What is usual where the core alone has nothing to change."""
+    return value
 
 
 count_gpus = Hook("count_gpus", "() -> how many real GPUs there are", lambda: 0)
 new_on_device = Hook("new_on_device", "shape, dtype, context -> DeviceArray")
-run_on_device = Hook("run_on_device",
-                     "context, op, DeviceArrays, attrs, key -> outputs")
+run_on_device = Hook("run_on_device", "context, op, DeviceArrays, attrs, key -> outputs")
 backward = Hook("backward", "array, head gradient, retain_graph, train_mode -> None")
-check_places = Hook("check_places", "title, entry, arrays -> None, or an error",
-                    lambda title, entry, arrays: None)
-many_numbers = Hook("many_numbers", "hybrid, entry, args -> None; it may share plans",
-                    lambda hybrid, entry, args: None)
+misfit = Hook("misfit", "what wrong arguments are told, or None: Python says it", nothing)
+refuse_inputs = Hook("refuse_inputs", "block, error, inputs -> None, or an error", nothing)
+check_places = Hook("check_places", "title, entry, arrays -> None, or an error", nothing)
+many_numbers = Hook("many_numbers", "hybrid, entry, args -> None; it may share plans", nothing)
 watched = Hook("watched", "hybrid, args, callback, monitor_all -> the result")
-reuse = Hook("reuse", "shape, dtype -> what makes such a result, or None: NumPy does",
-             lambda shape, dtype: None)
+reuse = Hook("reuse", "shape, dtype -> what makes such a result, or None: NumPy does", nothing)
 time_steps = Hook("time_steps", "plan, arrays, bound, repeats -> [(kernel, seconds)]")
 written = Hook("written", "text of a NumPy plan, its functions -> whole text, outside")
+opened = Hook("opened", "bytes of a file, its name -> the bytes, or an error", first)
+lacking = Hook("lacking", "nodes, their file or None -> None; a warning, or an error", nothing)
 operator_of = Hook("operator_of", "name in a file -> operator, or None", OPS.get)
-upgraded = Hook("upgraded", "op, attributes in a file, version -> those of today",
-                lambda op, attrs, version: attrs)
+upgraded = Hook("upgraded", "attributes in a file, op, version -> today's", first)
 pinned = Hook("pinned", "user attributes in an old file -> those of today")
-completed = Hook("completed", "op, name, names, inputs, info, version -> all inputs",
-                 lambda op, name, names, inputs, info, version: inputs)
-text = Hook("text", "graph, symbol, memory, plan, plans -> what it shows",
-            object.__repr__)
+completed = Hook("completed", "inputs, op, name, names, info, version -> all", first)
+text = Hook("text", "graph, symbol, memory, plan, plans -> what it shows", object.__repr__)
 unpack_sparse = Hook("unpack_sparse", "reader, kind, stored, shape, flag -> array")
 save_outline = Hook("save_outline", "block, name of a file -> None")
 load_outline = Hook("load_outline", "block, name of a file -> blocks to hybridize")
 summary = Hook("summary", "block, inputs -> None; a table is printed")
 np_array = Hook("np_array", "numbers, node, index -> np.ndarray")
 np_symbol = Hook("np_symbol", "references -> its symbol in np's world")
-lines_above = Hook("lines_above", "code to stop at -> ((code, line), ...) of a trace",
-                   lambda below: ())
-warn_of_mask = Hook("warn_of_mask", "array, key -> None; a key may look like a mask",
-                    lambda array, key: None)
+file_of = Hook("file_of", "frame -> its file or cell", lambda frame: frame.f_code.co_filename)
+lines_above = Hook("lines_above", "code to stop at -> ((code, line), ...)", lambda _: ())
+warn_of_mask = Hook("warn_of_mask", "array, key -> None; a key may look like a mask", nothing)
 composed = Hook("composed", "symbol, args, name, kwargs -> symbol of other inputs")
 capsule = Hook("capsule", "array, stream, max_version, device, copy -> DLPack's")
 bind = Hook("bind", "symbol, and what Symbol.bind takes -> Executor")

@@ -32,7 +32,7 @@ from minihybrid.core.tracing import TraceError
 class Signature(NamedTuple):
     """What a plan was made for."""
 
-    inputs: tuple       # specs of the arrays, and other arguments as they are
+    inputs: tuple  # specs of the arrays, and other arguments as they are
     training: bool
     recording: bool
 
@@ -82,10 +82,9 @@ class Hybrid(Locked):
         super().__init__()
         self.find, self.params, self.title = find, params, title
         self.target, self.wait, self.parts = target or best_target(), wait, parts
-        self.entries = Newest(KEPT)
+        self.entries, self.told = Newest(KEPT), False
         self.values = Newest(KEPT)  # signature without numbers -> how many were traced
         self.programs = Newest(KEPT)  # of graphs whose numbers are inputs
-        self.told = False
 
     def caller(self):
         """The function that runs plans; a closure finds names faster than an object."""
@@ -95,8 +94,7 @@ class Hybrid(Locked):
             try:  # the usual case looks at nothing else: one array, met before
                 (x,) = args
                 data = x.data
-                entry = entries[type(x), data.shape, data.dtype, data.device,
-                                state.training]
+                entry = entries[type(x), data.shape, data.dtype, data.device, state.training]
                 arrays = (data,)
             except (KeyError, ValueError, AttributeError):
                 entry = None
@@ -122,8 +120,9 @@ class Hybrid(Locked):
         key = self.key(args)
         with self.lock:
             entry = self.entries.met(key)
-            if entry is not None and entry.version != VERSION.count and \
-                    entry.parts != self.parts():  # the code of all the others, too
+            if (
+                entry is not None and entry.version != VERSION.count and entry.parts != self.parts()
+            ):  # the code of all the others, too
                 self.entries.clear()
                 entry = None
             if entry is None or not entry.fits():
@@ -141,30 +140,30 @@ class Hybrid(Locked):
         arrays = arrays_in(args)
         if not arrays or not all(isinstance(a, NDArray) for a in arrays):
             found = ", ".join(map(described, args)) or "none"
-            raise AttrError(f"{self.title}: NDArrays are needed as inputs, found "
-                            f"{found}; make arrays with nd.array(...)")
+            raise AttrError(
+                f"{self.title}: NDArrays are needed as inputs, found "
+                f"{found}; make arrays with nd.array(...)"
+            )
         if len(args) == 1 and isinstance(args[0], NDArray):
             return (*seen(arrays[0]), STATE.training)
         try:
             key = (*map(seen, arrays), static(args, numbers), STATE.training)
             hash(key)
         except TypeError:
-            raise AttrError(f"{self.title}: arguments other than arrays must be plain "
-                            "values (numbers, strings, None), which are part of the "
-                            "program; pass arrays as NDArray") from None
+            raise AttrError(
+                f"{self.title}: arguments other than arrays must be plain values (numbers, "
+                "strings, None), which are part of the program; pass arrays as NDArray"
+            ) from None
         return key
 
     def trace(self, args):
         """Run the function once on symbols; finish parameters whose shapes came out."""
         arrays = arrays_in(args)
-        names = (
-            ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
-        )
+        names = ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
         taken = set(self.params())
         while not taken.isdisjoint(names):  # a parameter may be called data, too
             names = ["_" + name for name in names]
-        specs = {n: Spec(a.data.shape, a.data.dtype)
-                 for n, a in zip(names, arrays, strict=True)}
+        specs = {n: Spec(a.data.shape, a.data.dtype) for n, a in zip(names, arrays, strict=True)}
         kinds = [a.kind for a in arrays]
         places = restore(args, repeat(SLOT))  # keeps no array alive
         find, training = self.find, STATE.training
@@ -178,21 +177,21 @@ class Hybrid(Locked):
 
         with off_the_tape():  # not by `again`: errors show few frames of ours
             graph, result = trace(run, specs, training)
-        params = self.params()
-        used = {}
-        for node in graph.variables:
-            if node.name in specs:
-                continue
-            if node.name not in params:
-                raise TraceError(f"{self.title}: the variable '{node.name}' is neither "
-                                 "an argument nor a parameter")
-            used[node.name] = params[node.name]
+        params, used = self.params(), {}
+        for name in [n.name for n in graph.variables if n.name not in specs]:
+            if name not in params:
+                raise TraceError(
+                    f"{self.title}: the variable '{name}' is neither an argument nor a "
+                    "parameter; keep layers as attributes from __init__ on, lists hide them"
+                )
+            used[name] = params[name]
         self.finish(graph, used)
         kind = next((k for k in kinds if k.is_np), NDArray)
         target = target_of(arrays[0].data, self.target)
         program = Program(Job(graph, (), training, target, self.title), self.wait)
-        entry = Entry(graph, names, slots(result), used, kind, again,
-                      arrays[0].data.device, program)
+        entry = Entry(
+            graph, names, slots(result), used, kind, again, arrays[0].data.device, program
+        )
         entry.parts = self.parts()
         return entry
 
@@ -214,7 +213,8 @@ class Hybrid(Locked):
             raise HybridError(
                 f"{self.title}: the shapes of {names} cannot be found from the input "
                 "(0 is unknown); tell them when the layer is made (in_units), or use "
-                "the parameter in an operator that fixes its shape")
+                "the parameter in an operator that fixes its shape"
+            )
 
     def watched(self, args, callback, monitor_all):
         """Run the graph operator by operator, showing each value to `callback`."""
@@ -225,15 +225,15 @@ class Hybrid(Locked):
         """The plans in force: those of calls on the tape for the gradients of now."""
         found = Plans()
         for key, entry in self.entries.items():
-            inputs = tuple(n.specs[0] for n in entry.graph.variables
-                           if n.name in entry.names)
+            inputs = tuple(n.specs[0] for n in entry.graph.variables if n.name in entry.names)
             now, op = entry.program.now, entry.program.op
-            for plan, recording in ((now and now.plan, False), (op and op.plan, True),
-                                    (op and op.backward_op and op.backward_op.plan,
-                                     True)):
+            for plan, recording in (
+                (now and now.plan, False),
+                (op and op.plan, True),
+                (op and op.backward_op and op.backward_op.plan, True),
+            ):
                 if plan:
-                    what = (*inputs, "backward") if plan.title.endswith("backward") \
-                        else inputs
+                    what = (*inputs, "backward") if plan.title.endswith("backward") else inputs
                     found[Signature(what, key[-1], recording)] = plan
         return found
 

@@ -1,4 +1,4 @@
-"""Chapter 10. Initialisers: what all have in common, and the simplest.
+"""Chapter 14. Initialisers: what all have in common, and the simplest.
 
 Takes:   a parameter's name and its array.
 Gives:   `Initializer`, the parent; `Zero`, `One`, `Constant`, `Uniform`; `NAMES`, into
@@ -38,7 +38,7 @@ class Initializer(Settings):
 
     def dumps(self):
         """The name and the arguments as JSON text, as symbol files have them."""
-        return json.dumps([type(self).__name__.lower(), self._kwargs])
+        return json.dumps([type(self).__name__.lower(), self._kwargs], default=_as_json)
 
     def __call__(self, desc, arr):
         """Fill the array of a parameter with the name `desc`."""
@@ -46,8 +46,7 @@ class Initializer(Settings):
 
     def init_array(self, name, array, chosen=False):
         """Fill an array; `chosen` says that this initialiser is the parameter's own."""
-        if not chosen and name.endswith(("bias", "beta", "running_mean",
-                                         "moving_mean")):
+        if not chosen and name.endswith(("bias", "beta", "running_mean", "moving_mean")):
             array[:] = 0
         elif not chosen and name.endswith(("gamma", "running_var", "moving_var")):
             array[:] = 1
@@ -56,6 +55,10 @@ class Initializer(Settings):
 
     def _init_weight(self, name, array):
         raise NotImplementedError
+
+
+def _as_json(value):
+    return value.asnumpy().tolist() if isinstance(value, NDArray) else repr(value)
 
 
 class Constant(Initializer):
@@ -98,8 +101,7 @@ class Uniform(Initializer):
         nd.random.uniform(-self.scale, self.scale, dtype=array.dtype, out=array)
 
 
-NAMES = {"zeros": Zero, "zero": Zero, "ones": One, "one": One, "uniform": Uniform,
-         "constant": Constant}
+NAMES = dict(zeros=Zero, zero=Zero, ones=One, one=One, uniform=Uniform, constant=Constant)
 
 
 def register(klass):
@@ -126,5 +128,7 @@ def create(init):
         return NAMES[init.lower()]()
     if isinstance(init, type) and issubclass(init, Initializer):
         return init()
-    raise AttrError(f"initialiser {init!r} is unknown; needed: an object of mx.init or "
-                    f"one of {', '.join(NAMES)}")
+    raise AttrError(
+        f"initialiser {init!r} is unknown; needed: an object of mx.init or "
+        f"one of {', '.join(NAMES)}"
+    )

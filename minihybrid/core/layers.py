@@ -1,4 +1,4 @@
-"""Chapter 10. The layers of the first nets: stacks, Dense, and activations by name.
+"""Chapter 14. The layers of the first nets: stacks, Dense, and activations by name.
 
 Takes:   sizes; the number of inputs may be left to the first call.
 Gives:   `Sequential`, `HybridSequential`, `Dense`, `Activation`.
@@ -67,9 +67,19 @@ class Dense(HybridBlock):
              joined, else all axes but the last are kept.
     """
 
-    def __init__(self, units, activation=None, use_bias=True, flatten=True,
-                 dtype="float32", weight_initializer=None, bias_initializer="zeros",
-                 in_units=0, prefix=None, params=None):
+    def __init__(
+        self,
+        units,
+        activation=None,
+        use_bias=True,
+        flatten=True,
+        dtype="float32",
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_units=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix, params)
         units = checked("Dense", "units", units, count)
         in_units = checked("Dense", "in_units", in_units, length)
@@ -77,20 +87,20 @@ class Dense(HybridBlock):
         use_bias = checked("Dense", "use_bias", use_bias, boolean)
         self._units = units
         self._flatten = checked("Dense", "flatten", flatten, boolean)
+        common = {"dtype": dtype, "allow_deferred_init": True}
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
-                allow_deferred_init=True)
-            self.bias = self.params.get(
-                "bias", shape=(units,), init=bias_initializer, dtype=dtype,
-                allow_deferred_init=True) if use_bias else None
-            self.act = Activation(activation, prefix=f"{activation}_") if activation \
-                else None
+                "weight", shape=(units, in_units), init=weight_initializer, **common
+            )
+            self.bias = None
+            if use_bias:
+                self.bias = self.params.get("bias", shape=(units,), init=bias_initializer, **common)
+            self.act = Activation(activation, prefix=f"{activation}_") if activation else None
 
     def hybrid_forward(self, F, x, weight, bias=None):
         """Apply the layer."""
-        out = F.FullyConnected(x, weight, bias, no_bias=bias is None, name="fwd",
-                               num_hidden=self._units, flatten=self._flatten)
+        attrs = {"no_bias": bias is None, "num_hidden": self._units, "flatten": self._flatten}
+        out = F.FullyConnected(x, weight, bias, name="fwd", **attrs)
         return out if self.act is None else self.act(out)
 
     def __repr__(self):
@@ -100,8 +110,7 @@ class Dense(HybridBlock):
 
 def activation_of(layer, name):
     """The name of a layer's activation, checked, or `None`."""
-    return checked(layer, "activation", name,
-                   optional(OPS["Activation"].attrs["act_type"][0]))
+    return checked(layer, "activation", name, optional(OPS["Activation"].attrs["act_type"][0]))
 
 
 class Activation(HybridBlock):
@@ -110,9 +119,7 @@ class Activation(HybridBlock):
     def __init__(self, activation, prefix=None, params=None):
         self._act_type = activation  # before the parent asks for the alias
         super().__init__(prefix, params)
-        sym.Activation(
-            sym.var("x"), act_type=activation
-        )  # a wrong name fails here, early
+        sym.Activation(sym.var("x"), act_type=activation)  # a wrong name fails here, early
 
     def _alias(self):
         return str(self._act_type)

@@ -1,4 +1,4 @@
-"""Chapter 09. Names: unnamed symbols are counted, each kind by itself.
+"""Chapter 13. Names: unnamed symbols are counted, each kind by itself.
 
 Takes:   an operator, and the name that its user gave, if any.
 Gives:   `NameManager` and `Prefix`, which hold inside a `with` block.
@@ -63,12 +63,17 @@ class Prefix(NameManager):
         return self.prefix + super().get(name, hint)
 
 
-INFIX = {"elemwise_add": "_plus", "elemwise_sub": "_minus", "elemwise_mul": "_mul",
-         "elemwise_div": "_div"}
+INFIX = {
+    "elemwise_add": "_plus",
+    "elemwise_sub": "_minus",
+    "elemwise_mul": "_mul",
+    "elemwise_div": "_div",
+}
 # Scalars that MXNet knows as _PlusScalar, not as _plus_scalar.
-JOINED = {f"_{name}_scalar" for name in (
-    "plus", "minus", "rminus", "mul", "div", "rdiv", "mod", "rmod", "power", "maximum",
-    "minimum", "hypot")}
+JOINED = {
+    f"_{name}_scalar"
+    for name in "plus minus rminus mul div rdiv mod rmod power maximum minimum hypot".split()
+}
 
 
 def hint(op):

@@ -1,4 +1,4 @@
-"""Chapter 07. `nd`: the functions that make arrays; and one for every operator.
+"""Chapter 11. `nd`: the functions that make arrays; and one for every operator.
 
 Takes:   shapes, NumPy arrays, lists and numbers, and the device to put them on.
 Gives:   `array`, `zeros`, `arange`, ..., `random`, and the functions of all operators;
@@ -19,7 +19,7 @@ from minihybrid.core.params import read_arrays, unpack_arrays, write_arrays
 from minihybrid.core.placing import DEVICES, new_array, placed
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
-from minihybrid.ops.infix import FUNCTIONS, Part, namespace, put
+from minihybrid.ops.infix import Part, namespace, public_names, put
 
 FLOAT = onp.dtype("float32")
 
@@ -39,8 +39,11 @@ def array(source_array, ctx=None, dtype=None):
         dtype = source_array.dtype if isinstance(source_array, NDArray) else FLOAT
     if isinstance(source_array, NDArray):
         source_array = source_array.data
-    elif isinstance(source_array, (list, tuple)) and source_array and \
-            all(isinstance(v, NDArray) for v in source_array):
+    elif (
+        isinstance(source_array, (list, tuple))
+        and source_array
+        and all(isinstance(v, NDArray) for v in source_array)
+    ):
         source_array = [onp.asarray(v.data) for v in source_array]
     source = fitted("nd.array", source_array, dtype)
     return NDArray(placed(source.reshape(source.shape or (1,)), context))
@@ -86,15 +89,15 @@ def full(shape, val, ctx=None, dtype="float32", out=None):
 @signed
 def arange(start, stop=None, step=1.0, repeat=1, ctx=None, dtype="float32"):
     """start, start + step, ... below stop; one number alone is the stop."""
-    return _created("_arange", ctx, start=start, stop=stop, step=step, repeat=repeat,
-                    dtype=dtype)
+    return _created("_arange", ctx, start=start, stop=stop, step=step, repeat=repeat, dtype=dtype)
 
 
 @signed
 def linspace(start, stop, num, endpoint=True, ctx=None, dtype="float32"):
     """`num` numbers at equal distances, from start to stop."""
-    return _created("_linspace", ctx, start=start, stop=stop, num=num,
-                    endpoint=endpoint, dtype=dtype)
+    return _created(
+        "_linspace", ctx, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype
+    )
 
 
 @signed
@@ -113,8 +116,10 @@ def save(fname, data):
     data = [data] if isinstance(data, NDArray) else data
     names = list(data) if isinstance(data, dict) else []
     if not isinstance(data, (list, tuple, dict)):
-        raise AttrError(f"save: {described(data)} is given, but an NDArray, or a list "
-                        "or dict of NDArrays is needed")
+        raise AttrError(
+            f"save: {described(data)} is given, but an NDArray, or a list "
+            "or dict of NDArrays is needed"
+        )
     arrays = list(data.values()) if isinstance(data, dict) else list(data)
     if not all(isinstance(a, NDArray) for a in arrays):
         raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
@@ -129,15 +134,15 @@ def load(fname):
 def load_frombuffer(buf, source="the buffer"):
     """The arrays in the bytes of a file: a dict if they have names, else a list."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
-        raise AttrError(f"load_frombuffer: {described(buf)} is given, but the bytes "
-                        "of a file are needed")
+        raise AttrError(
+            f"load_frombuffer: {described(buf)} is given, but the bytes of a file are needed"
+        )
     return _made(*unpack_arrays(bytes(buf), source))
 
 
 def _made(arrays, names):
     context = check_context(None)
-    made = [NDArray(placed(a if is_np_shape() else onp.atleast_1d(a), context))
-            for a in arrays]
+    made = [NDArray(placed(a if is_np_shape() else onp.atleast_1d(a), context)) for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made
 
 
@@ -158,4 +163,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *OPS, *FUNCTIONS, *FACES["nd"]})
+    return public_names(globals(), "NDArray", *FACES["nd"])

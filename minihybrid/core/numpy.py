@@ -1,4 +1,4 @@
-"""Chapter 12. Target "numpy": the plan as a plain Python function over NumPy.
+"""Chapter 17. Target "numpy": the plan as a plain Python function over NumPy.
 
 Takes:   a graph (not fused: NumPy has no loops to merge) and its memory plan.
 Gives:   readable source that writes every step into its place with `out=`.
@@ -55,11 +55,17 @@ def generate(graph, memory, inputs):
             else:
                 at = memory.offsets[node, i]
                 names[node, i] = f"t{count}"
-                lines.append(f"t{count} = arena[{at}:{at + spec.nbytes}]"
-                             f".view(np.{spec.dtype.name}).reshape({spec.shape})")
+                lines.append(
+                    f"t{count} = arena[{at}:{at + spec.nbytes}]"
+                    f".view(np.{spec.dtype.name}).reshape({spec.shape})"
+                )
             count += 1
-        calls += _step(node, [names[r] for r in node.inputs],
-                       [names[node, i] for i in range(node.n_outputs)], functions)
+        calls += _step(
+            node,
+            [names[r] for r in node.inputs],
+            [names[node, i] for i in range(node.n_outputs)],
+            functions,
+        )
         written += [Call(node)] * (len(calls) - len(written))
     for ref, k in memory.copies:
         source = names.get(ref) or names[root[ref]]
@@ -67,8 +73,10 @@ def generate(graph, memory, inputs):
         written.append(Call(ref[0]))
     tail = ["arena", "table", *["key"] * bool(graph.n_streams)]
     body = "\n".join(f"    {line}" for line in [*lines, *calls] or ["pass"])
-    text = ("# NaN and infinity are answers, too.\n@np.errstate(all=\"ignore\")\n"
-            f"def plan({', '.join([*args, *tail])}):\n{body}\n")
+    text = (
+        '# NaN and infinity are answers, too.\n@np.errstate(all="ignore")\n'
+        f"def plan({', '.join([*args, *tail])}):\n{body}\n"
+    )
     n_steps = sum(n.op is not None and not n.op.view for n in graph.nodes)
     return Function(text, functions, n_steps, table, written)
 
@@ -127,8 +135,9 @@ def _step(node, ins, outs, functions):
         letters = dict(zip("abcdefgh", ins, strict=False))
         numbers = {k: _number(v, node.specs[0]) for k, v in attrs.items()}
         return op.numpy.format(**letters, **numbers, out=outs[0]).split("\n")
-    given = ", ".join([*ins, *(f"{k}={_literal(v)}" for k, v in attrs.items()),
-                       *["key=key"] * op.random])
+    given = ", ".join(
+        [*ins, *(f"{k}={_literal(v)}" for k, v in attrs.items()), *["key=key"] * op.random]
+    )
     name = name_of(op)
     while functions.setdefault(name, op) is not op:
         name += "_"
@@ -146,8 +155,9 @@ def _number(value, spec):
 def _literal(value):
     if isinstance(value, np.dtype):
         return f"np.dtype('{value.name}')"
-    return repr(value) if not isinstance(value, float) or np.isfinite(value) \
-        else f"float('{value}')"
+    return (
+        repr(value) if not isinstance(value, float) or np.isfinite(value) else f"float('{value}')"
+    )
 
 
 def load(source):

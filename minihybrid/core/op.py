@@ -1,4 +1,4 @@
-"""Chapter 08. One record per operator, and the node that says it was applied.
+"""Chapter 12. One record per operator, and the node that says it was applied.
 
 Takes:   nothing; this is the first module.
 Gives:   `Op` (all that is known of one operator), `OPS` (all of them, by name), `Node`
@@ -19,12 +19,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
 
 LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bits
-DEEPEST = 32     # its axes
+DEEPEST = 32  # its axes
 
 
 def legible(text, most=200):
@@ -39,8 +40,11 @@ def legible(text, most=200):
     if len(text) > most:
         half = (most - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
-    return text if text.isprintable() else "".join(
-        c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    )
 
 
 class HybridError(RuntimeError):
@@ -51,6 +55,17 @@ class HybridError(RuntimeError):
 
     def __str__(self):  # a sentence is one line, also with an array's text in it
         return re.sub(r"\s*\n\s*", " ", super().__str__())
+
+    def _render_traceback_(self):
+        """What IPython shows of it: the lines of those who use the engine, not the engine's."""
+        own, calls = None, []
+        while call := calls[-1].tb_next if calls else self.__traceback__:
+            calls.append(call)
+        for call in reversed(calls):
+            if not call.tb_frame.f_globals.get("__name__", "").startswith("minihybrid."):
+                own = TracebackType(own, call.tb_frame, call.tb_lasti, call.tb_lineno)
+        shell = sys.modules["IPython"].get_ipython()
+        return shell.InteractiveTB.structured_traceback(type(self), self, own)
 
 
 class ShapeError(HybridError, ValueError):
@@ -98,9 +113,7 @@ class Spec(NamedTuple):
     @property
     def known(self):
         """Whether both the shape and the dtype are fully known."""
-        return (
-            self.shape is not None and self.dtype is not None and -1 not in self.shape
-        )
+        return self.shape is not None and self.dtype is not None and -1 not in self.shape
 
     def possible(self, owner="shape"):
         """Itself, if an array can have this shape, as far as it is known.
@@ -109,9 +122,10 @@ class Spec(NamedTuple):
         """
         shape = self.shape or ()
         if math.prod(n for n in shape if n > 0) > LARGEST or len(shape) > DEEPEST:
-            raise ShapeError(f"{owner}: an array of shape {_short(shape)} is too "
-                             f"large; at most {LARGEST} elements and {DEEPEST} axes "
-                             "are possible")
+            raise ShapeError(
+                f"{owner}: an array of shape {_short(shape)} is too large; at most {LARGEST} "
+                f"elements and {DEEPEST} axes are possible"
+            )
         return self
 
     def __str__(self):
@@ -127,9 +141,11 @@ REQUIRED = object()  # the default of an attribute that must be given
 # -- attribute kinds: each brings a value into one form, or raises ValueError ----------
 # A text is a number, a word, or a tuple of them, at most two deep. No parser of Python
 # sees it: a hundred thousand brackets would exhaust one.
-_ATOM = (r"(?:None|True|False|true|false|nan|[+-]?(?:inf|(?:0|[1-9][0-9]{0,39})L?"
-         r"|(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))"
-         r"(?:[eE][+-]?[0-9]{1,3})?))")
+_ATOM = (
+    r"(?:None|True|False|true|false|nan|[+-]?(?:inf|(?:0|[1-9][0-9]{0,39})L?"
+    r"|(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))"
+    r"(?:[eE][+-]?[0-9]{1,3})?))"
+)
 
 
 def _tuple_of(item):
@@ -141,8 +157,8 @@ _ITEM = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
 _LITERAL = re.compile(rf"{_ITEM}|{_tuple_of(_ITEM)}")
 _ITEMS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+")  # of a text that fits
 _WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
-LONGEST = 2**16   # characters of an attribute's text
-MOST = 2**12      # outputs of one node
+LONGEST = 2**16  # characters of an attribute's text
+MOST = 2**12  # outputs of one node
 
 
 def parsed(value):
@@ -162,8 +178,7 @@ def parsed(value):
 
 
 def _meant(text):
-    """What an attribute's text in a file stands for; a name such as `relu` is itself.
-    """
+    """What an attribute's text in a file stands for; a name such as `relu` is itself."""
     try:
         return parsed(text)
     except ValueError:
@@ -187,7 +202,7 @@ def integer(value):
     """A whole number of 64 bits."""
     if isinstance(value, (bool, np.bool_)) or int(value) != value:
         raise ValueError
-    if not -2**63 <= value < 2**63:
+    if not -(2**63) <= value < 2**63:
         raise ValueError
     return int(value)
 
@@ -201,6 +216,7 @@ def number(value):
 
 def _such(read, fits, words):
     """A reader of values that must also fit."""
+
     def parse(value):
         value = read(value)
         if not fits(value):
@@ -266,18 +282,22 @@ def dtype(value):
 
 def optional(kind):
     """The same kind, with `None` allowed."""
+
     def parse(value):
         return None if value in (None, "None") else kind(value)
+
     parse.__doc__ = f"{_words(kind).rstrip('.')}, or `None`."
     return parse
 
 
 def choice(*names):
     """One of the given names."""
+
     def parse(value):
         if value not in names:
             raise ValueError
         return str(value)
+
     parse.__doc__ = f"One of {', '.join(names)}."
     return parse
 
@@ -290,12 +310,20 @@ def unknown_argument(name, given, known):
 channels, strides"
     """
     initials = {"".join(part[:1] for part in k.split("_")): k for k in known}
-    near = [m for word in map(str, given) for m in
-            ([initials[word]] if len(word) > 1 and word in initials  # lr
-             else get_close_matches(word, known, 1))]
+    near = [
+        m
+        for word in map(str, given)
+        for m in (
+            [initials[word]]
+            if len(word) > 1 and word in initials  # lr
+            else get_close_matches(word, known, 1)
+        )
+    ]
     meant = f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
-    return (f"{name}: no argument is called {', '.join(map(repr, given))}{meant}; it "
-            f"takes {', '.join(known) or 'none'}")
+    return (
+        f"{name}: no argument is called {', '.join(map(repr, given))}{meant}; it "
+        f"takes {', '.join(known) or 'none'}"
+    )
 
 
 # -- the record ------------------------------------------------------------------------
@@ -318,56 +346,56 @@ class Op:
     'T(0) if {a} <= 0 else {a}'
     """
 
-    name: str                  # the name in files
-    inputs: tuple | Callable   # argument names, or attrs -> argument names
-    infer: Callable            # (specs, **attrs) -> completed specs, output specs
+    name: str  # the name in files
+    inputs: tuple | Callable  # argument names, or attrs -> argument names
+    infer: Callable  # (specs, **attrs) -> completed specs, output specs
     doc: str
-    eager: Callable | None = None   # NumPy arrays -> NumPy array(s)
-    grad: Callable | None = None    # (g, out, *inputs, **attrs) -> input grads
-    attrs: dict = field(default_factory=dict)   # name -> (kind, default)
-    expr: str | Callable | None = None          # elementwise: one scalar of the output
-    whole: str | Callable | None = None         # the same of whole numbers, if it is
-                                    # another; a function is given their dtype, too
-    file: tuple | None = None       # (name, attributes) in files, if MXNet's operator
-                                    # that does this is called otherwise
-    reduce: tuple | None = None     # many numbers to one, as `ops.reduce.Steps` says
+    eager: Callable | None = None  # NumPy arrays -> NumPy array(s)
+    grad: Callable | None = None  # (g, out, *inputs, **attrs) -> input grads
+    attrs: dict = field(default_factory=dict)  # name -> (kind, default)
+    expr: str | Callable | None = None  # elementwise: one scalar of the output
+    whole: str | Callable | None = None  # the same of whole numbers, if it is
+    # another; a function is given their dtype, too
+    file: tuple | None = None  # (name, attributes) in files, if MXNet's operator
+    # that does this is called otherwise
+    reduce: tuple | None = None  # many numbers to one, as `ops.reduce.Steps` says
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
-    cpu: Callable | None = None     # loops, where the three above are not enough:
-                                    # a function (`ops.loops`), or what writes its text
+    cpu: Callable | None = None  # loops, where the three above are not enough:
+    # a function (`ops.loops`), or what writes its text
     scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
-                                     # numbers these loops need beside, as `work`
+    # numbers these loops need beside, as `work`
     stores: bool | Callable = False  # or attrs -> bool: whether these loops end each
-                               # element of the only output, once, by `k.store`, which
-                               # then computes there what follows, too
-    gpu: Callable | None = None     # threads, where the loops of `cpu` are no good ones
+    # element of the only output, once, by `k.store`, which
+    # then computes there what follows, too
+    gpu: Callable | None = None  # threads, where the loops of `cpu` are no good ones
     gpu_scratch: Callable | None = None  # what these need beside, as `scratch` says
     pair: tuple | None = None  # of an operator with `scalar`: the name of that with an
-                               # array in its place, and whether that array comes first
+    # array in its place, and whether that array comes first
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
-    lower: Callable | None = None   # the same, of operators that share loops; used only
-                                    # for compiled loops: eager and grad are its own
-    pays: Callable | None = None    # (operator of the first input, those that read) ->
-                                    # whether `lower` is worth it; else it always is
-    view: bool = False         # the output is the input's memory under a new shape
-    wall: bool = False         # a view whose gradient is not that of a view
-    keeps: Callable | None = None   # attrs -> whether each number stays what it is
-    rises: bool = False        # a larger first number never gives a smaller result, nor
-                               # does rounding
-    peak: Callable | None = None    # of the largest numbers of windows: (the node
-                               # before, own attrs) -> (operator, attrs) of both in one,
-                               # or `None`
+    lower: Callable | None = None  # the same, of operators that share loops; used only
+    # for compiled loops: eager and grad are its own
+    pays: Callable | None = None  # (operator of the first input, those that read) ->
+    # whether `lower` is worth it; else it always is
+    view: bool = False  # the output is the input's memory under a new shape
+    wall: bool = False  # a view whose gradient is not that of a view
+    keeps: Callable | None = None  # attrs -> whether each number stays what it is
+    rises: bool = False  # a larger first number never gives a smaller result, nor
+    # does rounding
+    peak: Callable | None = None  # of the largest numbers of windows: (the node
+    # before, own attrs) -> (operator, attrs) of both in one,
+    # or `None`
     from_nothing: Callable | None = None  # output spec -> (operator, attrs) that gives
-                               # the same and reads no input
-    n_outputs: int | Callable = 1   # or attrs -> number
-    variadic: bool = False     # takes any number of inputs, all called "data"
-    aux: tuple = ()            # inputs that are states: `expand` gives, after the
-                               # outputs, their new values; whoever reads writes them
-    random: bool = False       # reads the random stream: `key` is passed to `eager`
-    modal: bool = False        # depends on `training`, which is passed to `expand`
-    anywhere: bool = False     # `eager` takes arrays of any device: a plan, a copy
+    # the same and reads no input
+    n_outputs: int | Callable = 1  # or attrs -> number
+    variadic: bool = False  # takes any number of inputs, all called "data"
+    aux: tuple = ()  # inputs that are states: `expand` gives, after the
+    # outputs, their new values; whoever reads writes them
+    random: bool = False  # reads the random stream: `key` is passed to `eager`
+    modal: bool = False  # depends on `training`, which is passed to `expand`
+    anywhere: bool = False  # `eager` takes arrays of any device: a plan, a copy
     checked: Checked = field(default_factory=Checked, init=False)  # here, not in one
-                               # table of all: what knows a net must go with it
+    # table of all: what knows a net must go with it
 
     def __repr__(self):
         return f"<Op {self.name}>"
@@ -377,9 +405,10 @@ class Op:
         inputs, attrs = self.bind(args, kwargs)
         reader = highest(inputs)
         if reader is None:
-            raise AttrError(f"{self.name}: no input was given; call it as "
-                            f"nd.{self.name} or sym.{self.name}, which know what to "
-                            "make")
+            raise AttrError(
+                f"{self.name}: no input was given; call it as nd.{self.name} or sym.{self.name}, "
+                "which know what to make"
+            )
         return reader.interpret(self, inputs, attrs, name)
 
     def behind(self, index, inputs):
@@ -388,9 +417,12 @@ class Op:
 
     def bind(self, args, kwargs):
         """Sort a call's arguments into inputs (in order) and complete attributes."""
-        if not (kwargs or self.attrs) and type(self.inputs) is tuple and \
-                len(args) == len(self.inputs) and \
-                all([hasattr(v, "level") for v in args]):
+        if (
+            not (kwargs or self.attrs)
+            and type(self.inputs) is tuple
+            and len(args) == len(self.inputs)
+            and all([hasattr(v, "level") for v in args])
+        ):
             return list(args), {}  # as below, in the usual case
         if self.variadic:
             if len(args) == 1 and isinstance(args[0], (list, tuple)):
@@ -401,20 +433,23 @@ class Op:
             names = ()
         else:
             names = self.inputs if isinstance(self.inputs, tuple) else self.inputs(None)
-            inputs = list(args[:len(names)])
-            inputs += [kwargs.pop(n, None) for n in names[len(inputs):]]
-            rest = args[len(names):]
+            inputs = list(args[: len(names)])
+            inputs += [kwargs.pop(n, None) for n in names[len(inputs) :]]
+            rest = args[len(names) :]
         if len(rest) > len(self.attrs):
-            raise AttrError(f"{self.name}: takes {len(names) + len(self.attrs)} "
-                            f"arguments at most, got {len(names) + len(rest)}")
+            raise AttrError(
+                f"{self.name}: takes {len(names) + len(self.attrs)} "
+                f"arguments at most, got {len(names) + len(rest)}"
+            )
         attrs = self.normalize(dict(zip(self.attrs, rest, strict=False)) | kwargs)
         if callable(self.inputs):
-            inputs = inputs[:len(self.inputs(attrs))]
+            inputs = inputs[: len(self.inputs(attrs))]
         for i, value in enumerate(inputs):
             if value is not None and not hasattr(value, "level"):
                 raise AttrError(
                     f"{self.name}: input '{names[i]}' is {described(value)}, but an "
-                    f"NDArray or a Symbol is needed; wrap it in nd.array(...)")
+                    f"NDArray or a Symbol is needed; wrap it in nd.array(...)"
+                )
         return inputs, attrs
 
     def normalize(self, given):
@@ -423,19 +458,21 @@ class Op:
         for key, (kind, default) in self.attrs.items():
             value = given.pop(key, default)
             if value is REQUIRED:
-                raise AttrError(f"{self.name}: the argument '{key}' is missing; "
-                                f"needed: {_describe_kind(kind)}")
+                raise AttrError(
+                    f"{self.name}: the argument '{key}' is missing; needed: {described_kind(kind)}"
+                )
             try:
                 attrs[key] = value if value is default else kind(value)
             except (ValueError, TypeError, KeyError, OverflowError):
                 raise _wrong_kind(self.name, key, value, kind) from None
         if given:
-            known = self.attrs if callable(self.inputs) else \
-                (*self.inputs, *self.attrs)
+            known = self.attrs if callable(self.inputs) else (*self.inputs, *self.attrs)
             raise AttrError(unknown_argument(self.name, given, known))
         if not 1 <= self.count_outputs(attrs) <= MOST:
-            raise AttrError(f"{self.name}: {self.count_outputs(attrs)} outputs were "
-                            f"asked for; 1 to {MOST} are possible")
+            raise AttrError(
+                f"{self.name}: {self.count_outputs(attrs)} outputs were "
+                f"asked for; 1 to {MOST} are possible"
+            )
         return attrs
 
     def read(self, texts):
@@ -460,16 +497,15 @@ class Op:
         """What Python or NumPy said of inputs and attributes, as an error of `kind`."""
         given = [*map(str, ins), *(f"{k}={_short(v)}" for k, v in attrs.items())]
         if isinstance(error, MemoryError):
-            return kind(f"{self.name}: {', '.join(given)} needs more memory than there "
-                        "is")
-        return kind(f"{self.name}: {', '.join(given)} do not go together "
-                    f"({type(error).__name__}: {_short(str(error))})")
+            return kind(f"{self.name}: {', '.join(given)} needs more memory than there is")
+        return kind(
+            f"{self.name}: {', '.join(given)} do not go together "
+            f"({type(error).__name__}: {_short(str(error))})"
+        )
 
     def __reduce__(self):
-        """Pickles have an operator's name, as files do; a copy is the operator itself.
-        """
-        return (called, (self.name,)) if OPS.get(self.name) is self else \
-            super().__reduce__()
+        """Pickles have an operator's name, as files do; a copy is the operator itself."""
+        return (called, (self.name,)) if OPS.get(self.name) is self else super().__reduce__()
 
     def input_names(self, attrs, count=None):
         """The argument names under these attributes, in order."""
@@ -484,9 +520,7 @@ class Op:
 
     def count_outputs(self, attrs):
         """How many values one application gives."""
-        return (
-            self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
-        )
+        return self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
 
     def may_be_followed(self, attrs):
         """Whether its loops compute what follows, too."""
@@ -525,8 +559,7 @@ def register(name, *aliases, **fields):
     op = Op(name=name, **fields)
     for key in (name, *aliases):
         if key in OPS and PLACES[OPS[key]][0].startswith(HERE):
-            raise HybridError(f"register: two operators are called {key}; choose "
-                              "another name")
+            raise HybridError(f"register: two operators are called {key}; choose another name")
     OPS.update(dict.fromkeys((name, *aliases), op))
     PLACES[op] = _statement()
     return op
@@ -547,18 +580,16 @@ class Node:
     `values`.
     """
 
-    __slots__ = ("op", "name", "inputs", "attrs", "specs", "values", "info",
-                 "__weakref__")
+    __slots__ = ("op", "name", "inputs", "attrs", "specs", "values", "info", "__weakref__")
 
-    def __init__(self, op, inputs=(), attrs=None, name="", specs=None, values=None,
-                 info=None):
+    def __init__(self, op, inputs=(), attrs=None, name="", specs=None, values=None, info=None):
         self.op = op
         self.name = name
-        self.inputs = inputs        # tuple of (node, output index)
+        self.inputs = inputs  # tuple of (node, output index)
         self.attrs = attrs or {}
-        self.specs = specs          # tuple of Spec, one an output; None while unknown
-        self.values = values        # tuple of ndarray, on the tape only
-        self.info = info            # a variable's user attributes, as in files
+        self.specs = specs  # tuple of Spec, one an output; None while unknown
+        self.values = values  # tuple of ndarray, on the tape only
+        self.info = info  # a variable's user attributes, as in files
 
     @property
     def n_outputs(self):
@@ -595,8 +626,9 @@ def checked(owner, name, value, kind):
 
 
 def _wrong_kind(owner, name, value, kind):
-    return AttrError(f"{owner}: {name}={_short(value)} does not fit; needed: "
-                     f"{_describe_kind(kind)}")
+    return AttrError(
+        f"{owner}: {name}={_short(value)} does not fit; needed: {described_kind(kind)}"
+    )
 
 
 def _short(value):
@@ -606,7 +638,8 @@ def _short(value):
 
 def described(value):
     """A value and its type, in one line of an error."""
-    return f"{_short(value)} (a {type(value).__name__})"
+    kind = "class" if isinstance(value, type) else type(value).__name__
+    return f"{_short(value)} ({'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind})"
 
 
 def _words(kind):
@@ -614,5 +647,6 @@ def _words(kind):
     return kind.__doc__ or kind.__name__.replace("_", " ").capitalize()
 
 
-def _describe_kind(kind):
+def described_kind(kind):
+    """What an attribute takes, as part of a sentence."""
     return _words(kind)[0].lower() + _words(kind)[1:].rstrip(".")

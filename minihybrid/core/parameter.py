@@ -1,4 +1,4 @@
-"""Chapter 10. Parameter: an array that a block owns, whose shape may come later.
+"""Chapter 14. Parameter: an array that a block owns, whose shape may come later.
 
 Takes:   a name, what is known of the shape, an initialiser.
 Gives:   `Parameter`, `Constant`, `ParameterDict`.
@@ -12,23 +12,15 @@ import numpy as np
 
 from minihybrid.core import initial as initializers
 from minihybrid.core import nd, sym
-from minihybrid.core.array import STATE
 from minihybrid.core.attribute import TYPE_FLAGS
+from minihybrid.core.autograd import modes
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.files import FileError
 from minihybrid.core.given import dtype_of
 from minihybrid.core.graph import refine
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray, load, save
-from minihybrid.core.op import (
-    AttrError,
-    HybridError,
-    ShapeError,
-    Spec,
-    described,
-    items,
-    legible,
-)
+from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described, items, legible
 from minihybrid.core.placing import aligned, new_array, placed
 from minihybrid.core.switches import is_np_array, is_np_shape
 from minihybrid.core.tracing import is_direct, is_tracing
@@ -53,8 +45,10 @@ def lengths(name, shape):
     except (TypeError, ValueError):
         found = (-2,)
     if found and min(found) < -1:
-        raise AttrError(f"Parameter '{name}': shape={described(shape)} does not fit; "
-                        "needed: whole numbers, of which 0 is unknown")
+        raise AttrError(
+            f"Parameter '{name}': shape={described(shape)} does not fit; "
+            "needed: whole numbers, of which 0 is unknown"
+        )
     return found
 
 
@@ -75,9 +69,20 @@ class Parameter(metaclass=Signed):
     (2, 3)
     """
 
-    def __init__(self, name=None, grad_req="write", shape=None, dtype="float32",
-                 lr_mult=1.0, wd_mult=1.0, init=None, allow_deferred_init=False,
-                 differentiable=True, stype="default", grad_stype="default"):
+    def __init__(
+        self,
+        name=None,
+        grad_req="write",
+        shape=None,
+        dtype="float32",
+        lr_mult=1.0,
+        wd_mult=1.0,
+        init=None,
+        allow_deferred_init=False,
+        differentiable=True,
+        stype="default",
+        grad_stype="default",
+    ):
         shape = (shape,) if isinstance(shape, int) else shape
         kind = dtype_of(f"Parameter '{name}'", dtype)
         self.name, self.dtype, self.init = name, kind.type, init
@@ -86,16 +91,17 @@ class Parameter(metaclass=Signed):
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
         self._spec = Spec(lengths(name, shape), kind)
-        self._array = None
-        self._var = None      # the symbol that stands for it outside of traces
-        self.placed = False   # whether a ParameterDict named it
+        self._array, self._var = None, None  # its numbers; its symbol outside of traces
+        self.placed = False  # whether a ParameterDict named it
         self._waiting = None  # the initialiser to use once the shape is known
         self._context = None  # where it lives; the usual device, unless told
         self.grad_req = grad_req
 
     def __repr__(self):
-        return f"{type(self).__name__} {legible(self.name)} (shape={self.shape}, " \
-               f"dtype={self.dtype.__name__})"
+        return (
+            f"{type(self).__name__} {legible(self.name)} (shape={self.shape}, "
+            f"dtype={self.dtype.__name__})"
+        )
 
     # -- shape
     @property
@@ -108,9 +114,7 @@ class Parameter(metaclass=Signed):
 
     @shape.setter
     def shape(self, shape):
-        self._spec = refine(
-            self.name, self._spec, Spec(unknown_lengths(shape), None)
-        )
+        self._spec = refine(self.name, self._spec, Spec(unknown_lengths(shape), None))
 
     @property
     def known(self):
@@ -125,14 +129,15 @@ class Parameter(metaclass=Signed):
     @grad_req.setter
     def grad_req(self, req):
         if not isinstance(req, str) or req not in ("write", "add", "null"):
-            raise AttrError(f"Parameter '{self.name}': grad_req={req!r} is unknown; "
-                            "needed: write, add or null")
+            raise AttrError(
+                f"Parameter '{self.name}': grad_req={req!r} is unknown; needed: write, add or null"
+            )
         self._grad_req = req if self._differentiable else "null"
         if self._array is not None:
             self._attach()
 
     # -- the array
-    def initialize(self, init=None, ctx=None, default_init=UNIFORM, force_reinit=False):
+    def initialize(self, init=None, ctx=None, default_init: object = UNIFORM, force_reinit=False):
         """Make the array, or remember to make it when the shape is known."""
         context = check_context(ctx)
         if self._array is not None and not force_reinit:
@@ -147,9 +152,10 @@ class Parameter(metaclass=Signed):
         if self.known:
             self.finish()
         elif not self.allow_deferred_init:
-            raise ShapeError(f"Parameter '{self.name}' has shape {self.shape}, where 0 "
-                             "is unknown; give the whole shape, or "
-                             "allow_deferred_init=True")
+            raise ShapeError(
+                f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown; give the "
+                "whole shape, or allow_deferred_init=True"
+            )
 
     def finish(self):
         """Make the array now; the shape is known.
@@ -161,12 +167,8 @@ class Parameter(metaclass=Signed):
         init, chosen, key = self._waiting
         self._context = self._context or check_context(None)
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
-        recording, STATE.recording = STATE.recording, False
-        try:
-            with STREAM.branch(key), CPU:
-                init.init_array(self.name, array, chosen)
-        finally:
-            STATE.recording = recording
+        with modes(recording=False), STREAM.branch(key), CPU:
+            init.init_array(self.name, array, chosen)
         self._replace(array.as_in_context(self._context))
         self._waiting = None  # last: at any moment, one of both is there
 
@@ -178,7 +180,7 @@ class Parameter(metaclass=Signed):
     def _attach(self):
         self._array.attach_grad(self._grad_req)
 
-    def data(self, ctx=None):
+    def data(self, ctx=None) -> nd.NDArray:
         """The array; an np.ndarray after `npx.set_np()`.
 
         While a `forward` without F is traced, the symbol that stands for it.
@@ -196,18 +198,21 @@ class Parameter(metaclass=Signed):
             raise DeferredInitializationError(
                 f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, "
                 "so it has no numbers yet; call the net once with data, or give the "
-                "layer its number of inputs (in_units)")
-        raise HybridError(f"Parameter '{self.name}' has not been initialized; call "
-                          "net.initialize() first")
+                "layer its number of inputs (in_units)"
+            )
+        raise HybridError(
+            f"Parameter '{self.name}' has not been initialized; call net.initialize() first"
+        )
 
     def _check_place(self, context):
         here = self.list_ctx()[0]
         if here != context:
-            raise HybridError(f"Parameter '{self.name}' lives on {here}, not on "
-                              f"{context}; move the input by x.as_in_context({here}) "
-                              f"or the net by net.reset_ctx({context})")
+            raise HybridError(
+                f"Parameter '{self.name}' lives on {here}, not on {context}; move the input by "
+                f"x.as_in_context({here}) or the net by net.reset_ctx({context})"
+            )
 
-    def list_data(self):
+    def list_data(self) -> list[nd.NDArray]:
         """The array, in a list: one device."""
         return [self.data()]
 
@@ -217,14 +222,15 @@ class Parameter(metaclass=Signed):
             self.data()
         return [self._context]
 
-    def grad(self, ctx=None):
+    def grad(self, ctx=None) -> nd.NDArray:
         """The gradient's buffer.
 
         Raises:  HybridError if `grad_req` is null.
         """
         if self.data(ctx).grad is None:
-            raise HybridError(f"Parameter '{self.name}' has no gradient, because its "
-                              "grad_req is 'null'")
+            raise HybridError(
+                f"Parameter '{self.name}' has no gradient, because its grad_req is 'null'"
+            )
         return in_world(self._array.grad)
 
     def list_grad(self):
@@ -234,8 +240,7 @@ class Parameter(metaclass=Signed):
     @property
     def _grad(self):
         """The gradient's buffer in a list, or `None` where there is none."""
-        return None if self._array is None or self._grad_req == "null" \
-            else self.list_grad()
+        return None if self._array is None or self._grad_req == "null" else self.list_grad()
 
     def zero_grad(self):
         """Set the gradient to 0."""
@@ -250,11 +255,8 @@ class Parameter(metaclass=Signed):
             if self._waiting is None:
                 self._waiting = (UNIFORM, False, STREAM.take(1))
             self.finish()
-        with_recording, STATE.recording = STATE.recording, False
-        try:
+        with modes(recording=False):
             self._array[:] = data
-        finally:
-            STATE.recording = with_recording
 
     def reset_ctx(self, ctx):
         """Move to a device; the gradient is 0 there."""
@@ -280,10 +282,17 @@ class Parameter(metaclass=Signed):
         return self._var
 
     def _new_var(self):
-        return sym.parameter(self.name, self._spec, {
+        init = self.init if isinstance(self.init, str) else initializers.create(self.init)
+        attrs = {
             "__dtype__": str(TYPE_FLAGS.get(self._spec.dtype.name, 0)),
-            "__shape__": str(self.shape), "__lr_mult__": str(self.lr_mult),
-            "__wd_mult__": str(self.wd_mult), "__storage_type__": "0"})
+            "__init__": init.dumps() if hasattr(init, "dumps") else init,
+            "__lr_mult__": str(self.lr_mult),
+            "__shape__": str(self.shape),
+            "__storage_type__": "0",
+            "__wd_mult__": str(self.wd_mult),
+        }
+        attrs = {key: value for key, value in attrs.items() if value is not None}
+        return sym.parameter(self.name, self._spec, attrs)
 
 
 def in_world(value):
@@ -302,8 +311,7 @@ class Constant(Parameter):
             def _init_weight(self, name, array):
                 array[:] = value
 
-        super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype,
-                         init=Given())
+        super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=Given())
 
 
 class ParameterDict:
@@ -320,8 +328,12 @@ class ParameterDict:
 
     def __getitem__(self, key):
         if key not in self._params:
-            raise KeyError(legible(f"there is no parameter '{key}'; there are "
-                                 f"{', '.join(self._params) or 'none'}", 2000))
+            raise KeyError(
+                legible(
+                    f"there is no parameter '{key}'; there are {', '.join(self._params) or 'none'}",
+                    2000,
+                )
+            )
         return self._params[key]
 
     def __iter__(self):
@@ -398,7 +410,7 @@ class ParameterDict:
         found._params = {n: p for n, p in self.items() if re.match(pattern, n)}
         return found
 
-    def initialize(self, init=UNIFORM, ctx=None, verbose=False, force_reinit=False):
+    def initialize(self, init: object = UNIFORM, ctx=None, verbose=False, force_reinit=False):
         """Initialise every parameter that has no initialiser of its own with `init`."""
         for param in self.values():
             param.initialize(None, ctx, init or UNIFORM, force_reinit)
@@ -427,10 +439,18 @@ class ParameterDict:
         wrong = [n for n in self if not n.startswith(strip_prefix)]
         if wrong:
             raise AttrError(f"save: '{wrong[0]}' does not begin with '{strip_prefix}'")
-        save(filename, {n[len(strip_prefix):]: p.data() for n, p in self.items()})
+        save(filename, {n[len(strip_prefix) :]: p.data() for n, p in self.items()})
 
-    def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False,
-             restore_prefix="", cast_dtype=False, dtype_source="current"):
+    def load(
+        self,
+        filename,
+        ctx=None,
+        allow_missing=False,
+        ignore_extra=False,
+        restore_prefix="",
+        cast_dtype=False,
+        dtype_source="current",
+    ):
         """Read all arrays from a file; `ctx` also moves the parameters there."""
         fill(
             dict(self.items()),
@@ -450,13 +470,20 @@ def _named(filename, prefix=""):
     if found == []:  # a net without parameters has a file without names
         return {}
     if not isinstance(found, dict):
-        raise FileError(f"'{filename}' holds arrays without names; parameters need "
-                        "names")
+        raise FileError(f"'{filename}' holds arrays without names; parameters need names")
     return {prefix + re.sub("^(arg|aux):", "", n): a for n, a in found.items()}
 
 
-def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False,
-         dtype_source="current", ctx=None):
+def fill(
+    params,
+    arrays,
+    filename,
+    allow_missing,
+    ignore_extra,
+    cast_dtype=False,
+    dtype_source="current",
+    ctx=None,
+):
     """Set parameters to arrays of the same names; on `ctx`, if it is given.
 
     cast_dtype: go on where dtypes differ; `dtype_source` says whose is kept then: the
@@ -464,30 +491,37 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype=False
     Raises:  FileError for missing and superfluous names, ShapeError for other shapes.
     """
     if dtype_source not in ("current", "saved"):
-        raise AttrError(f"load: dtype_source={dtype_source!r:.60} is unknown; needed: "
-                        "'current' or 'saved'")
+        raise AttrError(
+            f"load: dtype_source={dtype_source!r:.60} is unknown; needed: 'current' or 'saved'"
+        )
     missing, extra = params.keys() - arrays.keys(), arrays.keys() - params.keys()
     if missing and not allow_missing:
-        raise FileError(f"'{filename}' has no {_some(missing)}; it has "
-                        f"{_some(arrays)}; allow_missing=True goes on without")
+        raise FileError(
+            f"'{filename}' has no {_some(missing)}; it has "
+            f"{_some(arrays)}; allow_missing=True goes on without"
+        )
     if extra and not ignore_extra:
-        raise FileError(f"'{filename}' has {_some(extra)}, which the net has not; the "
-                        f"net has {_some(params)}; ignore_extra=True goes on without")
+        raise FileError(
+            f"'{filename}' has {_some(extra)}, which the net has not; the "
+            f"net has {_some(params)}; ignore_extra=True goes on without"
+        )
     for name in params.keys() & arrays.keys():
         param, array = params[name], arrays[name]
         if np.dtype(array.dtype) != np.dtype(param.dtype):
             if not cast_dtype:
-                raise FileError(f"'{filename}': '{name}' is {np.dtype(array.dtype)}, "
-                                f"but the net has {np.dtype(param.dtype)}; "
-                                "cast_dtype=True converts")
+                raise FileError(
+                    f"'{filename}': '{name}' is {np.dtype(array.dtype)}, but the net has "
+                    f"{np.dtype(param.dtype)}; cast_dtype=True converts"
+                )
             if dtype_source == "saved":
                 param.cast(array.dtype)
         if ctx is not None:
             param.reset_ctx(ctx)
         try:
             param.set_data(array)
-        except ShapeError as error:
-            raise ShapeError(f"'{filename}': {error}") from None
+        except ShapeError:
+            sizes = f"{array.shape}, but the net's is {param.shape}"
+            raise ShapeError(f"'{filename}': '{name}' is {sizes}; make the same layers") from None
 
 
 def _some(names):

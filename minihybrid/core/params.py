@@ -1,4 +1,4 @@
-"""Chapter 14. Arrays as bytes, in MXNet's format.
+"""Chapter 22. Arrays as bytes, in MXNet's format.
 
 Takes:   NumPy arrays and their names, or files.
 Gives:   `pack_arrays`, `unpack_arrays`; `write_arrays`, `read_arrays` for files.
@@ -25,8 +25,7 @@ LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 BOOL, BFLOAT16 = 7, 12
 # Numbers of dtypes in files; MXNet 1.9 itself has none of 8 to 11, later ones do.
-READABLE = {**DTYPES, 8: "int16", 9: "uint16", 10: "uint32", 11: "uint64",
-            BFLOAT16: "uint16"}
+READABLE = {**DTYPES, 8: "int16", 9: "uint16", 10: "uint32", 11: "uint64", BFLOAT16: "uint16"}
 DENSE, ROW_SPARSE, CSR = 0, 1, 2
 CUT_OFF = "the file is cut off or is no parameter file"
 # Bytes that sparse arrays may become as dense ones, however small their file is.
@@ -42,12 +41,16 @@ def pack_arrays(arrays, names=()):
     for array in arrays:
         data = np.asarray(array, order="C")
         if data.dtype.name not in TYPE_FLAGS:
-            raise FileError(f"save: dtype {data.dtype} has no place in the file "
-                            f"format; there are {', '.join(TYPE_FLAGS)}")
-        parts += [struct.pack("<IiI", V3 if np_shapes else V2, DENSE, data.ndim),
-                  struct.pack(f"<{data.ndim}q", *data.shape),
-                  struct.pack("<iii", 1, 0, TYPE_FLAGS[data.dtype.name]),
-                  data.tobytes()]
+            raise FileError(
+                f"save: dtype {data.dtype} has no place in the file "
+                f"format; there are {', '.join(TYPE_FLAGS)}"
+            )
+        parts += [
+            struct.pack("<IiI", V3 if np_shapes else V2, DENSE, data.ndim),
+            struct.pack(f"<{data.ndim}q", *data.shape),
+            struct.pack("<iii", 1, 0, TYPE_FLAGS[data.dtype.name]),
+            data.tobytes(),
+        ]
     parts.append(struct.pack("<Q", len(names)))
     for name in names:
         raw = name.encode()
@@ -74,10 +77,9 @@ class Reader:
     def take(self, nbytes, what):
         """The next bytes."""
         if nbytes > self.left:
-            self.fail(f"{what} needs {nbytes} bytes, but {self.left} are left; "
-                      f"{CUT_OFF}")
+            self.fail(f"{what} needs {nbytes} bytes, but {self.left} are left; {CUT_OFF}")
         self.at += nbytes
-        return self.data[self.at - nbytes:self.at]
+        return self.data[self.at - nbytes : self.at]
 
     def number(self, form, what):
         """The next number, in a form of the struct module."""
@@ -87,8 +89,10 @@ class Reader:
         """The next number of things that take `nbytes` bytes each, or more."""
         found = self.number("Q", f"the number of {what}")
         if found > self.left // nbytes:
-            self.fail(f"{found} {what} need {found * nbytes} bytes or more, but "
-                      f"{self.left} are left; {CUT_OFF}")
+            self.fail(
+                f"{found} {what} need {found * nbytes} bytes or more, but "
+                f"{self.left} are left; {CUT_OFF}"
+            )
         return found
 
     def shape(self, form="q", ndim=None):
@@ -107,8 +111,7 @@ class Reader:
         """The next number of a dtype."""
         flag = self.number("i", "the dtype")
         if flag not in READABLE:
-            self.fail(f"dtype number {flag} is unknown; there are 0 to "
-                      f"{max(READABLE)}")
+            self.fail(f"dtype number {flag} is unknown; there are 0 to {max(READABLE)}")
         return flag
 
     def values(self, shape, flag):
@@ -130,8 +133,10 @@ def unpack_arrays(data, source):
     magic = reader.number("Q", "the file's mark")
     if magic != LIST_MAGIC:
         reader.at = 0
-        reader.fail(f"the file's mark is {magic:#x}, but {LIST_MAGIC:#x} is needed; "
-                    "this is no parameter file")
+        reader.fail(
+            f"the file's mark is {magic:#x}, but {LIST_MAGIC:#x} is needed; "
+            "this is no parameter file"
+        )
     reader.number("Q", "a reserved number")
     count = reader.count("arrays", 4)
     if count > MAX_ARRAYS:
@@ -161,8 +166,9 @@ def _unpack_array(reader):
     if magic in (V2, V3):
         kind = reader.number("i", "the storage type")
         if kind not in (DENSE, ROW_SPARSE, CSR):
-            reader.fail(f"storage type {kind} is unknown; needed: 0 (dense), 1 "
-                        "(row_sparse) or 2 (csr)")
+            reader.fail(
+                f"storage type {kind} is unknown; needed: 0 (dense), 1 (row_sparse) or 2 (csr)"
+            )
         stored = reader.shape() if kind != DENSE else None
         shape = reader.shape()
     elif magic == V1:
@@ -170,11 +176,14 @@ def _unpack_array(reader):
     elif magic <= DEEPEST:  # version 0 has no mark: this is the number of axes
         shape = reader.shape("I", magic)
     else:
-        reader.fail(f"the array's mark is {magic:#x}; needed: "
-                    f"{', '.join(map(hex, (V1, V2, V3)))}, or a number of axes")
+        reader.fail(
+            f"the array's mark is {magic:#x}; needed: "
+            f"{', '.join(map(hex, (V1, V2, V3)))}, or a number of axes"
+        )
     if not shape and (magic != V3 or kind != DENSE):
-        reader.fail("an array without a shape has no numbers; it was saved before it "
-                    "was initialized")
+        reader.fail(
+            "an array without a shape has no numbers; it was saved before it was initialized"
+        )
     reader.number("i", "the device")  # whichever it was: arrays are read into memory
     reader.number("i", "the device's number")
     flag = reader.dtype()

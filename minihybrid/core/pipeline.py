@@ -1,4 +1,4 @@
-"""Chapter 12. The pipeline: all stages between a traced graph and what runs, in order.
+"""Chapter 17. The pipeline: all stages between a traced graph and what runs, in order.
 
 Takes:   a `Job`: a traced graph with known shapes, and what is wanted of it.
 Gives:   `build`, which takes it through the stages up to the text of its kernels.
@@ -53,10 +53,10 @@ class Built(NamedTuple):
 
     stages: list
     graph: Graph
-    target: str   # a key of TARGETS
-    note: str     # why it is not the one asked for, or ""
+    target: str  # a key of TARGETS
+    note: str  # why it is not the one asked for, or ""
     memory: Any
-    code: Any     # what the target's `generate` gave
+    code: Any  # what the target's `generate` gave
 
 
 def build(job):
@@ -79,8 +79,7 @@ def build(job):
     graph = _with_unread(stages[-1][1], stages[0][1], job.inputs)
     # On the CPU a copy costs less: a loop that writes over what it reads is not
     # turned into vectors, since LLVM cannot see that each turn reads its own.
-    memory = plan_memory(graph, TARGETS[target].scratch_of,
-                         job.into if job.device else None)
+    memory = plan_memory(graph, TARGETS[target].scratch_of, job.into if job.device else None)
     code = TARGETS[target].generate(graph, memory, list(job.inputs))
     return Built(stages, graph, target, note, memory, code)
 
@@ -90,8 +89,10 @@ def _target(job, graph):
     wanted = job.device.target if job.device else job.target
     known = sorted(n for n, target in TARGETS.items() if target.here)
     if not job.device and wanted not in known:
-        raise HybridError(f"target '{wanted}' is unknown; there are "
-                          f"{' and '.join(known)}, and for arrays on a GPU that device")
+        raise HybridError(
+            f"target '{wanted}' is unknown; there are "
+            f"{' and '.join(known)}, and for arrays on a GPU that device"
+        )
     reason = TARGETS[wanted].unsupported(graph)
     if reason and job.device:
         raise HybridError(f"{job.title}: {reason}; move its arrays to mx.cpu()")

@@ -1,4 +1,4 @@
-"""Chapter 07. Where numbers lie: in the processor's memory, or in a device's.
+"""Chapter 11. Where numbers lie: in the processor's memory, or in a device's.
 
 Takes:   shapes, dtypes, NumPy arrays, devices.
 Gives:   `aligned`, `new_array`, `zeros_beside` and `placed`, which make memory of
@@ -18,7 +18,7 @@ from minihybrid.core.context import CPU
 from minihybrid.core.hooks import new_on_device
 
 HERE = {np.ndarray}  # the types of arrays that lie in the processor's memory
-DEVICES = {}         # device -> what drives it, of those that were used
+DEVICES = {}  # device -> what drives it, of those that were used
 
 
 class Elsewhere:
@@ -38,14 +38,15 @@ def aligned(shape, dtype, raw=None):
     nbytes = math.prod(shape) * dtype.itemsize
     raw = np.empty(nbytes + 64, np.uint8) if raw is None else raw
     start = -raw.ctypes.data % 64
-    return raw[start:start + nbytes].view(dtype).reshape(shape)
+    return raw[start : start + nbytes].view(dtype).reshape(shape)
 
 
 def is_basic(key):
     """Whether an index is made of whole numbers, slices and `...` only."""
     keys = key if isinstance(key, tuple) else (key,)
-    return all(isinstance(k, (Integral, slice)) and not isinstance(k, bool)
-               or k is Ellipsis for k in keys)
+    return all(
+        isinstance(k, (Integral, slice)) and not isinstance(k, bool) or k is Ellipsis for k in keys
+    )
 
 
 def new_array(shape, dtype, context):

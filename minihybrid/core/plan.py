@@ -1,4 +1,4 @@
-"""Chapter 12. Plan: what the pipeline built, around which a call is written.
+"""Chapter 17. Plan: what the pipeline built, around which a call is written.
 
 Takes:   a traced graph with known shapes, and what else a `Job` says.
 Gives:   `Plan`, which runs; `InForce`, the plan of a job that answers its calls, and
@@ -48,9 +48,7 @@ class Plan:
         self.n_kernels = self.made.n_kernels
         self.params = [n.name for n in self.table.params]
         self.into = {k: self.params.index(v) for k, v in self.memory.into.items()}
-        self.out_specs = [
-            (n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads
-        ]
+        self.out_specs = [(n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads]
         self.compile_s = None  # seconds that compiling, or loading, took
         self.pool = []  # arenas that no thread is using
         self.run = None
@@ -81,12 +79,21 @@ class Plan:
         """What a call does around the compiled function: `caller`, names filled in."""
         sizes = SimpleNamespace(memory=self.memory, made=self.made)  # not the plan,
         new_arena = partial(Plan._new_arena, sizes)  # which keeps what calls this
-        scope = {"function": function, "pool": self.pool, "new_arena": new_arena,
-                 "empty": np.empty, "take": STREAM.take, "contiguous": _contiguous}
+        scope = {
+            "function": function,
+            "pool": self.pool,
+            "new_arena": new_arena,
+            "empty": np.empty,
+            "take": STREAM.take,
+            "contiguous": _contiguous,
+        }
         scope |= TARGETS[self.target].names
         for k, (shape, dtype) in enumerate(self.out_specs):
-            scope |= {f"shape{k}": shape, f"dtype{k}": dtype,
-                      f"reuse{k}": hooks.reuse(shape, dtype)}
+            scope |= {
+                f"shape{k}": shape,
+                f"dtype{k}": dtype,
+                f"reuse{k}": hooks.reuse(shape, dtype),
+            }
         exec(self.caller, scope)
         return scope.pop("run")  # what refers to itself outlives its last user
 
@@ -100,18 +107,23 @@ class Plan:
         ins = "".join(f"x{i}, " for i in range(len(self.inputs)))
         outs = "".join(f"y{k}, " for k in range(len(self.out_specs)))
         n = self.graph.n_streams
-        call = TARGETS[self.target].call(self, f"{ins}{outs}arena, bound[0]",
-                                         f"take({n})" if n else "")
+        call = TARGETS[self.target].call(
+            self, f"{ins}{outs}arena, bound[0]", f"take({n})" if n else ""
+        )
         makes = "".join(
-            f"    y{k} = reuse{k}()\n" if hooks.reuse(*spec) else
-            f"    y{k} = empty(shape{k}, dtype{k})\n"
-            for k, spec in enumerate(self.out_specs))
-        return (f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
-                "    try:\n        arena = pool.pop()\n"
-                "    except IndexError:\n        arena = new_arena()\n"
-                f"    if {call} is False:  # an array is strided\n"
-                f"        {ins or '_'} = map(contiguous, arrays)\n"
-                f"        {call}\n    pool.append(arena)\n    return {outs}\n")
+            f"    y{k} = reuse{k}()\n"
+            if hooks.reuse(*spec)
+            else f"    y{k} = empty(shape{k}, dtype{k})\n"
+            for k, spec in enumerate(self.out_specs)
+        )
+        return (
+            f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
+            "    try:\n        arena = pool.pop()\n"
+            "    except IndexError:\n        arena = new_arena()\n"
+            f"    if {call} is False:  # an array is strided\n"
+            f"        {ins or '_'} = map(contiguous, arrays)\n"
+            f"        {call}\n    pool.append(arena)\n    return {outs}\n"
+        )
 
     def __call__(self, arrays, bound):
         """The outputs, in fresh memory, of input arrays and what `bind` returned."""
@@ -148,9 +160,7 @@ class Plan:
     def nbytes_eager(self):
         """Bytes that the same operators take when each result has memory of its own."""
         graph = dict(self.stages).get("expand", self.stages[0][1])
-        return sum(
-            s.nbytes for n in graph.nodes if n.op and not n.op.view for s in n.specs
-        )
+        return sum(s.nbytes for n in graph.nodes if n.op and not n.op.view for s in n.specs)
 
     @property
     def nbytes_planned(self):
@@ -158,8 +168,7 @@ class Plan:
         return self.memory.nbytes + self.memory.outs_nbytes
 
     def time_steps(self, arrays, bound, repeats=200):
-        """Seconds of each kernel: [(kernel, elapsed_s)], medians of repeats.
-        """
+        """Seconds of each kernel: [(kernel, elapsed_s)], medians of repeats."""
         return hooks.time_steps(self, arrays, bound, repeats)
 
     def show(self):
@@ -248,5 +257,5 @@ def write_states(states, outs, arrays):
     arrays:  name -> ndarray.
     """
     if states:
-        for name, new in zip(states, outs[-len(states):], strict=True):
+        for name, new in zip(states, outs[-len(states) :], strict=True):
             arrays[name][...] = new

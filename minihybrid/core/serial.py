@@ -1,4 +1,4 @@
-"""Chapter 14. Graphs as JSON, in MXNet's form.
+"""Chapter 22. Graphs as JSON, in MXNet's form.
 
 Takes:   symbols, or texts.
 Gives:   `tojson`, and `refs_of_json`, of which `sym.fromjson` makes a symbol.
@@ -24,8 +24,12 @@ from minihybrid.core.op import OPS, UNKNOWN, AttrError, HybridError, Node, Op, S
 from minihybrid.core.switches import told_shape
 
 # Attributes that MXNet wants to be told, though they have defaults here.
-NEEDED = {"_npi_flip": ("axis",), "_npi_normal": ("loc", "scale"),
-          "_npi_uniform": ("low", "high"), "_split_v2": ("indices",)}
+NEEDED = {
+    "_npi_flip": ("axis",),
+    "_npi_normal": ("loc", "scale"),
+    "_npi_uniform": ("low", "high"),
+    "_split_v2": ("indices",),
+}
 OLDEST, NOW = 800, 10901  # 0.8.0, which did not write its version, and 1.9.1
 MAX_NODES, MAX_INPUTS, MAX_OUTPUTS = 1 << 16, 1 << 18, 1 << 16  # of a whole graph
 
@@ -43,23 +47,30 @@ def tojson(symbol):
     nodes, rows = [], [0]
     for node in graph.nodes:
         if node.op is None and node.values is not None:
-            raise FileError(f"tojson: '{node.name}' is a constant array, which has no "
-                            "place in a graph file; make it a parameter")
-        entry = {"op": node.op and called(node.op)[0] or "null",
-                 "name": node.name or names[node] * (node.op is not None)}
+            raise FileError(
+                f"tojson: '{node.name}' is a constant array, which has no "
+                "place in a graph file; make it a parameter"
+            )
+        entry = {
+            "op": node.op and called(node.op)[0] or "null",
+            "name": node.name or names[node] * (node.op is not None),
+        }
         attrs = file_attrs(node)
         if attrs:
             entry["attrs"] = attrs
         entry["inputs"] = [[number[n], i, 0] for n, i in node.inputs]
         nodes.append(entry | getattr(node.op, "more", {}))
         rows.append(rows[-1] + node.n_outputs)
-    return json.dumps({
-        "nodes": nodes,
-        "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
-        "node_row_ptr": rows,
-        "heads": [[number[n], i, 0] for n, i in graph.heads],
-        "attrs": {"mxnet_version": ["int", NOW]},
-    }, indent=2)
+    return json.dumps(
+        {
+            "nodes": nodes,
+            "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
+            "node_row_ptr": rows,
+            "heads": [[number[n], i, 0] for n, i in graph.heads],
+            "attrs": {"mxnet_version": ["int", NOW]},
+        },
+        indent=2,
+    )
 
 
 def file_attrs(node):
@@ -67,9 +78,11 @@ def file_attrs(node):
     if node.op is None:
         return dict(node.info or {})
     shown = shown_attrs(node)
-    attrs = {k: v.name if isinstance(v, np.dtype) else str(v)
-             for k, v in node.attrs.items()
-             if k in shown and k != "stream" or k in NEEDED.get(node.op.name, ())}
+    attrs = {
+        k: v.name if isinstance(v, np.dtype) else str(v)
+        for k, v in node.attrs.items()
+        if k in shown and k != "stream" or k in NEEDED.get(node.op.name, ())
+    }
     if node.op.variadic:
         key = "num_arrays" if "num_arrays" in node.op.attrs else "num_args"
         attrs[key] = str(len(node.inputs))
@@ -90,19 +103,26 @@ class Missing(Op):
 
 def missing(kind, name, n_inputs, n_outputs, more):
     """A record for one node: it can be looked at and written again, but not run."""
+
     def refuse(*_, **__):
-        raise HybridError(f"{kind} '{name}': there is no operator '{kind}' here, so "
-                          "the graph can be shown and saved, but not run; take an "
-                          "output before this node, from get_internals()")
+        raise HybridError(
+            f"{kind} '{name}': there is no operator '{kind}' here, so the graph can be shown and "
+            "saved, but not run; take an output before this node, from get_internals()"
+        )
 
     def infer(specs):
         """Refuse once the inputs are known, for then somebody wants to run it."""
-        return refuse() if all(s.known for s in specs) else (
-            specs, [UNKNOWN] * n_outputs)
+        return refuse() if all(s.known for s in specs) else (specs, [UNKNOWN] * n_outputs)
 
-    return Missing(kind, tuple(f"data{i}" for i in range(n_inputs)), infer,
-                   "An operator that is missing here.", expand=refuse,
-                   n_outputs=n_outputs, more=more)
+    return Missing(
+        kind,
+        tuple(f"data{i}" for i in range(n_inputs)),
+        infer,
+        "An operator that is missing here.",
+        expand=refuse,
+        n_outputs=n_outputs,
+        more=more,
+    )
 
 
 def refs_of_json(text, source="the JSON text"):
@@ -118,10 +138,13 @@ def refs_of_json(text, source="the JSON text"):
     except AttrError as error:
         raise FileError(f"{source}: {error}") from None
     made = _nodes(data, version, source)
+    hooks.lacking(made, source)
     heads = data.get("heads", [[len(made) - 1, 0, 0]])
     if isinstance(heads, list) and not 0 < len(heads) <= MAX_OUTPUTS:
-        raise FileError(f"{source} has {len(heads)} heads, the outputs that are asked "
-                        f"for; needed: 1 to {MAX_OUTPUTS}")
+        raise FileError(
+            f"{source} has {len(heads)} heads, the outputs that are asked "
+            f"for; needed: 1 to {MAX_OUTPUTS}"
+        )
     refs = _refs(heads, made, f"{source}, heads")
     _check_names(refs, source)
     return refs
@@ -133,11 +156,9 @@ def version_of(data):
     Raises:  AttrError if it is written in another way than MXNet's.
     """
     found = data.get("attrs", {})
-    found = found.get("mxnet_version", ["int", OLDEST]) if isinstance(found, dict) \
-        else found
+    found = found.get("mxnet_version", ["int", OLDEST]) if isinstance(found, dict) else found
     if not (isinstance(found, list) and len(found) == 2 and type(found[1]) is int):
-        raise AttrError(f"the version {found!r:.60} is not readable; needed: "
-                        f'["int", {NOW}]')
+        raise AttrError(f'the version {found!r:.60} is not readable; needed: ["int", {NOW}]')
     return found[1]
 
 
@@ -146,8 +167,10 @@ def _nodes(data, version, source):
     lists = [e.get("inputs") for e in data["nodes"] if isinstance(e, dict)]
     n_inputs = sum(len(refs) for refs in lists if isinstance(refs, list))
     if len(data["nodes"]) > MAX_NODES or n_inputs > MAX_INPUTS:
-        raise FileError(f"{source} has {len(data['nodes'])} nodes with {n_inputs} "
-                        f"inputs; at most {MAX_NODES} with {MAX_INPUTS} are allowed")
+        raise FileError(
+            f"{source} has {len(data['nodes'])} nodes with {n_inputs} "
+            f"inputs; at most {MAX_NODES} with {MAX_INPUTS} are allowed"
+        )
     made, n_outputs = [], 0
     told = _told_outputs(data, lists)
     for i, entry in enumerate(data["nodes"]):
@@ -159,8 +182,9 @@ def _nodes(data, version, source):
         made.append(_node(entry, inputs, version, told.get(i, 1), where))
         n_outputs += made[-1].n_outputs
         if n_outputs > MAX_OUTPUTS:
-            raise FileError(f"{where}: here are {n_outputs} outputs; a graph may have "
-                            f"{MAX_OUTPUTS} in all")
+            raise FileError(
+                f"{where}: here are {n_outputs} outputs; a graph may have {MAX_OUTPUTS} in all"
+            )
     return made
 
 
@@ -171,8 +195,7 @@ def _told_outputs(data, lists):
     told = {i: max(b - a, 1) for i, (a, b) in enumerate(pairwise(rows))}
     for refs in (*lists, data.get("heads")):
         for ref in refs if isinstance(refs, list) else ():
-            if isinstance(ref, list) and len(ref) > 1 and all(
-                    type(n) is int for n in ref):
+            if isinstance(ref, list) and len(ref) > 1 and all(type(n) is int for n in ref):
                 told[ref[0]] = max(told.get(ref[0], 1), ref[1] + 1)
     return told
 
@@ -183,15 +206,16 @@ def _refs(entries, made, where):
         raise FileError(f"{where}: a list of inputs is needed, found {entries!r:.60}")
     refs = []
     for entry in entries:
-        good = isinstance(entry, list) and len(entry) in (2, 3) and all(
-            type(v) is int for v in entry)
+        good = (
+            isinstance(entry, list) and len(entry) in (2, 3) and all(type(v) is int for v in entry)
+        )
         if not good or not 0 <= entry[0] < len(made):
-            raise FileError(f"{where}: input {entry!r:.60} is not a node before this "
-                            "one")
+            raise FileError(f"{where}: input {entry!r:.60} is not a node before this one")
         node, i = made[entry[0]], entry[1]
         if not 0 <= i < node.n_outputs:
-            raise FileError(f"{where}: input {entry!r:.60} asks for output {i}, but "
-                            f"there are {node.n_outputs}")
+            raise FileError(
+                f"{where}: input {entry!r:.60} asks for output {i}, but there are {node.n_outputs}"
+            )
         refs.append((node, i))
     return refs
 
@@ -201,8 +225,7 @@ def _attrs(entry, where):
     attrs = {}
     for key in ("param", "attr", "attrs"):
         found = entry.get(key, {})
-        if not isinstance(found, dict) or not all(
-                isinstance(v, str) for v in found.values()):
+        if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
             raise FileError(f"{where}: attributes must be text, found {found!r:.80}")
         attrs |= found
     return attrs
@@ -224,18 +247,20 @@ def _node(entry, inputs, version, n_outputs, where):
         info = hooks.pinned(attrs) if version < NOW else attrs
         return Node(op, tuple(inputs), {}, name, info=info or None)
     try:
-        attrs = hooks.upgraded(op, attrs, version)
-        full = op.read({k: v for k, v in attrs.items() if k in op.attrs
-                        and k != "num_arrays"})  # the inputs are counted
+        attrs = hooks.upgraded(attrs, op, version)
+        full = op.read(
+            {k: v for k, v in attrs.items() if k in op.attrs and k != "num_arrays"}
+        )  # the inputs are counted
     except AttrError as error:
         raise FileError(f"{where}: {error}") from None
     info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}
     names = op.input_names(full, len(inputs))
     info = hooks.pinned(info, names, inputs) if version < NOW else info
-    inputs = hooks.completed(op, name, names, inputs, info, version)
+    inputs = hooks.completed(inputs, op, name, names, info, version)
     if len(inputs) != len(names) or op.variadic and not inputs:
-        raise FileError(f"{where}: {op.name} needs {len(names) or 'some'} inputs, "
-                        f"found {len(inputs)}")
+        raise FileError(
+            f"{where}: {op.name} needs {len(names) or 'some'} inputs, found {len(inputs)}"
+        )
     return Node(op, tuple(inputs), full, name, info=info or None)
 
 
@@ -255,10 +280,7 @@ def _spec(info, where):
             dtype = None if int(dtype) < 0 else DTYPES[int(dtype)]
         if dtype is not None and dtype not in TYPE_FLAGS:
             raise KeyError
-        shape = None if shape is None else OPS["Reshape"].read(
-            {"shape": shape})["shape"]
-        return Spec(told_shape(shape) if shape else None,
-                    dtype and np.dtype(dtype)).possible()
+        shape = None if shape is None else OPS["Reshape"].read({"shape": shape})["shape"]
+        return Spec(told_shape(shape) if shape else None, dtype and np.dtype(dtype)).possible()
     except (ValueError, KeyError, AttrError):
-        raise FileError(f"{where}: the shape or dtype is not readable: "
-                        f"{info!r:.80}") from None
+        raise FileError(f"{where}: the shape or dtype is not readable: {info!r:.80}") from None

@@ -1,4 +1,4 @@
-"""Chapter 09. Which of the two array worlds holds: the switches, and what they mean.
+"""Chapter 13. Which of the two array worlds holds: the switches, and what they mean.
 
 Takes:   what `set_np` and its scopes (`minihybrid/util.py`) have said.
 Gives:   `is_np_array()`, `is_np_shape()`; `told_shape` and `shown_shape`, shapes from
@@ -39,8 +39,7 @@ def is_np_array():
 def told_shape(shape):
     """A shape in which the user's 0 for "unknown" is -1, as it is under `np_shape`."""
     unknown = (-1, None) if is_np_shape() else (0, -1, None)
-    return None if shape is None else \
-        tuple(-1 if n in unknown else int(n) for n in shape)
+    return None if shape is None else tuple(-1 if n in unknown else int(n) for n in shape)
 
 
 def shown_shape(shape):

@@ -1,4 +1,4 @@
-"""Chapter 09. Symbol: the same operators write a graph down instead of computing.
+"""Chapter 13. Symbol: the same operators write a graph down instead of computing.
 
 Takes:   names of inputs, and the Python code that would compute on arrays.
 Gives:   `var`, `Group`, every operator, shape inference, and `trace`, which runs a
@@ -16,27 +16,12 @@ from minihybrid.core.files import read_whole, write_whole
 from minihybrid.core.graph import Graph, auxiliary, infer, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
 from minihybrid.core.nested import parts_of, rebuilt
-from minihybrid.core.op import (
-    OPS,
-    UNKNOWN,
-    AttrError,
-    Node,
-    PlaceError,
-    Spec,
-    legible,
-)
+from minihybrid.core.op import UNKNOWN, AttrError, Node, PlaceError, Spec, described, legible
 from minihybrid.core.serial import refs_of_json, tojson
 from minihybrid.core.switches import is_np_shape, shown_shape, told_shape
-from minihybrid.core.tracing import (
-    CURRENT,
-    Trace,
-    TraceError,
-    is_direct,
-    tracing,
-    user_line,
-)
+from minihybrid.core.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 from minihybrid.ops.distributions import Random
-from minihybrid.ops.infix import FUNCTIONS, Part, Value, namespace
+from minihybrid.ops.infix import Part, Value, namespace, public_names
 
 
 def trace(function, inputs, training=False):
@@ -57,8 +42,9 @@ def trace(function, inputs, training=False):
 def opened(result):
     """The result with a tuple in place of each symbol of several outputs."""
     if isinstance(result, Symbol):
-        return result if len(result.refs) == 1 else \
-            tuple(type(result)([ref]) for ref in result.refs)
+        return (
+            result if len(result.refs) == 1 else tuple(type(result)([ref]) for ref in result.refs)
+        )
     parts = parts_of(result)
     return result if parts is None else rebuilt(result, map(opened, parts))
 
@@ -74,9 +60,10 @@ def symbols_in(result):
 
 
 def _no_symbols(result):
-    return TraceError(f"a traced function returned {result!r} (a "
-                      f"{type(result).__name__}); it must return what its operators "
-                      "gave; also lists, tuples and dicts of that, and None between")
+    return TraceError(
+        f"a traced function returned {described(result)}; it must return what its "
+        "operators gave; also lists, tuples and dicts of that, and None between"
+    )
 
 
 def replay(refs, values):
@@ -102,8 +89,8 @@ def replay(refs, values):
 # -- the symbol ------------------------------------------------------------------------
 def _refuse(what, why, instead):
     def method(self, *_, **__):
-        raise TraceError(f"{what} on the Symbol '{self._label}'{user_line()}: {why}; "
-                         f"{instead}")
+        raise TraceError(f"{what} on the Symbol '{self._label}'{user_line()}: {why}; {instead}")
+
     return method
 
 
@@ -112,8 +99,7 @@ IMPERATIVE = "or leave this block imperative, without hybridize()"
 
 
 def _no_number(what):
-    return _refuse(what, NOT_YET,
-                   f"return x from the block and convert the result, {IMPERATIVE}")
+    return _refuse(what, NOT_YET, f"return x from the block and convert the result, {IMPERATIVE}")
 
 
 def _no_numpy(what):
@@ -122,10 +108,11 @@ def _no_numpy(what):
 
 def _no_shape(what):
     return _refuse(
-        what, f"{NOT_YET}, and the graph must do for other shapes, too",
-        "use the codes of reshape (0 keeps an axis, -1 infers one) or operators that "
-        "take the shape from an array, such as F.zeros_like and F.broadcast_like, "
-        f"{IMPERATIVE}")
+        what,
+        f"{NOT_YET}, and the graph must do for other shapes, too",
+        "use the codes of reshape (0 keeps an axis, -1 infers one) or operators that take the "
+        f"shape from an array, such as F.zeros_like and F.broadcast_like, {IMPERATIVE}",
+    )
 
 
 class Symbol(Value):
@@ -148,10 +135,10 @@ class Symbol(Value):
         for i, value in enumerate(inputs):
             if value is not None and value.level == 0:
                 raise TraceError(
-                    f"{op.name}: its input '{op.input_names(attrs, len(inputs))[i]}' "
-                    f"is an NDArray, but others are symbols{user_line()}; hand arrays "
-                    "to a hybrid block as parameters or constants "
-                    "(params.get_constant)")
+                    f"{op.name}: its input '{op.input_names(attrs, len(inputs))[i]}' is an "
+                    f"NDArray, but others are symbols{user_line()}; hand arrays to a hybrid block "
+                    "as parameters or constants (params.get_constant)"
+                )
         if current and current.lower and op.eager is None:
             specs = [v.spec for v in inputs]
             mode = {"training": current.training} if op.modal else {}
@@ -159,8 +146,10 @@ class Symbol(Value):
         name = NameManager.current().get(name, hint(op))
         if any(v is None for v in inputs):
             names = op.input_names(attrs)
-            inputs = [v if v is not None else var(f"{name}_{n}")
-                      for v, n in zip(inputs, names, strict=True)]
+            inputs = [
+                v if v is not None else var(f"{name}_{n}")
+                for v, n in zip(inputs, names, strict=True)
+            ]
         if op.variadic:
             refs = tuple(ref for v in inputs for ref in v.refs)
         else:
@@ -176,8 +165,10 @@ class Symbol(Value):
     def one_ref(self, op):
         """The single output that this symbol must have to be an input."""
         if len(self.refs) != 1:
-            raise TraceError(f"{op.name}: an input is a group of {len(self.refs)} "
-                             f"symbols{user_line()}; choose one, as in s[0]")
+            raise TraceError(
+                f"{op.name}: an input is a group of {len(self.refs)} "
+                f"symbols{user_line()}; choose one, as in s[0]"
+            )
         return self.refs[0]
 
     @property
@@ -195,18 +186,21 @@ class Symbol(Value):
 
     def convert(self, other, op):
         """Refuse: a symbol combines with symbols and numbers only."""
-        raise TraceError(f"{op}: a Symbol and a {type(other).__name__} do not combine"
-                         f"{user_line()}; hand arrays to a hybrid block as parameters "
-                         "or constants (params.get_constant)")
+        raise TraceError(
+            f"{op}: a Symbol and a {type(other).__name__} do not combine{user_line()}; hand "
+            "arrays to a hybrid block as parameters or constants (params.get_constant)"
+        )
 
     # -- what only arrays can do
-    __bool__ = _refuse("bool(x)", f"{NOT_YET}, so Python cannot choose a branch",
-                       "write F.where(condition, a, b), F.maximum(x, 0) for max(x, 0), "
-                       f"{IMPERATIVE}")
-    __float__, __int__, __index__, asscalar, item = map(_no_number, (
-        "float(x)", "int(x)", "x as a whole number", "x.asscalar()", "x.item()"))
-    asnumpy, tolist, __array__ = map(_no_numpy, (
-        "x.asnumpy()", "x.tolist()", "x as NumPy's array"))
+    __bool__ = _refuse(
+        "bool(x)",
+        f"{NOT_YET}, so Python cannot choose a branch",
+        f"write F.where(condition, a, b), F.maximum(x, 0) for max(x, 0), {IMPERATIVE}",
+    )
+    __float__, __int__, __index__, asscalar, item = map(
+        _no_number, ("float(x)", "int(x)", "x as a whole number", "x.asscalar()", "x.item()")
+    )
+    asnumpy, tolist, __array__ = map(_no_numpy, ("x.asnumpy()", "x.tolist()", "x as NumPy's array"))
     shape = property(lambda self: self._told("shape").shape)
     size = property(lambda self: self._told("size").size)
     ndim = property(lambda self: len(self._told("ndim").shape))
@@ -221,11 +215,16 @@ class Symbol(Value):
         return _no_shape(f"x.{what}")(self)
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
-        "x += y", "a graph has no memory to overwrite", "write x = x + y")
-    __setitem__ = _refuse("x[...] = y", "a graph has no memory to overwrite",
-                          "build a new value with F.where, F.concat or F.slice")
-    attach_grad = backward = _refuse("x.backward()", NOT_YET,
-                                     "call it on the array that the block returns")
+        "x += y", "a graph has no memory to overwrite", "write x = x + y"
+    )
+    __setitem__ = _refuse(
+        "x[...] = y",
+        "a graph has no memory to overwrite",
+        "build a new value with F.where, F.concat or F.slice",
+    )
+    attach_grad = _refuse("x.attach_grad()", NOT_YET, "call it on the block's input, before")
+    backward = _refuse("x.backward()", NOT_YET, "call it on the array that the block returns")
+    as_in_context = as_in_ctx = _no_number("x.as_in_context()")
     _refuse_rows = _refuse(
         "len(x) or a loop over x",
         "it would count outputs, not rows",
@@ -241,11 +240,10 @@ class Symbol(Value):
 
     @property
     def _label(self):
-        return legible(self.name or
-                     f"group [{', '.join(n.name for n, _ in self.refs)}]")
+        return legible(self.name or f"group [{', '.join(n.name for n, _ in self.refs)}]")
 
     def __repr__(self):
-        return f"<Symbol {self._label}>"
+        return f"<{'_' * self.is_np}Symbol {self._label}>"
 
     def __copy__(self):
         return type(self)(self.refs)
@@ -265,18 +263,21 @@ class Symbol(Value):
         if isinstance(key, str):
             names = self.list_outputs()
             if names.count(key) != 1:
-                raise AttrError(f"symbol['{key}']: {names.count(key)} outputs are "
-                                f"called so; there are {', '.join(names)}")
+                raise AttrError(
+                    f"symbol['{key}']: {names.count(key)} outputs are "
+                    f"called so; there are {', '.join(names)}"
+                )
             return type(self)([self.refs[names.index(key)]])
-        if len(self.refs) == 1 and CURRENT.trace:
+        if len(self.refs) == 1 and (CURRENT.trace or isinstance(key, Symbol)):
             return self.part(key, self.spec.shape)
         if isinstance(key, slice):
             found = [type(self)([ref]) for ref in self.refs[key]]
             return tuple(found) if CURRENT.trace else Group(found)
         if not isinstance(key, int):
-            raise TraceError(f"symbol[{key!r}]{user_line()}: outside of a traced "
-                             "function the number of an output is needed; use slice or "
-                             "slice_axis")
+            raise TraceError(
+                f"symbol[{key!r}]{user_line()}: outside of a traced function the number of an "
+                "output is needed; use slice or slice_axis"
+            )
         if not -len(self.refs) <= key < len(self.refs):
             raise PlaceError(f"symbol[{key}]: there are {len(self.refs)} outputs")
         return type(self)([self.refs[key]])
@@ -305,14 +306,14 @@ class Symbol(Value):
 
     def list_outputs(self):
         """The names of the outputs: `relu0_output`, or `split0_output1` of several."""
-        return [n.name if n.op is None else
-                f"{n.name}_output{i if n.n_outputs > 1 else ''}" for n, i in self.refs]
+        return [
+            n.name if n.op is None else f"{n.name}_output{i if n.n_outputs > 1 else ''}"
+            for n, i in self.refs
+        ]
 
     def get_internals(self):
         """A group of every output of every node behind this symbol."""
-        return Symbol(
-            (n, i) for n in topological(self.refs) for i in range(n.n_outputs)
-        )
+        return Symbol((n, i) for n in topological(self.refs) for i in range(n.n_outputs))
 
     def get_children(self):
         """The inputs of this symbol's node, or `None` for a variable."""
@@ -347,24 +348,34 @@ class Symbol(Value):
     def _infer(self, args, kwargs, spec_of):
         """The specs of (arguments, outputs, states), given one fact an argument."""
         if len(args) > len(names := self.list_arguments()):
-            raise AttrError(f"infer: {len(args)} values are given, but there are "
-                            f"{len(names)} arguments: {', '.join(names)}")
+            raise AttrError(
+                f"infer: {len(args)} values are given, but there are "
+                f"{len(names)} arguments: {', '.join(names)}"
+            )
         given = dict(zip(names, args, strict=False)) | kwargs
         unknown = given.keys() - set(self.list_inputs())
         if unknown:
-            raise AttrError(f"infer: there is no argument {', '.join(sorted(unknown))};"
-                            f" there are {', '.join(self.list_inputs())}")
-        specs = infer(Graph.of(self), {name: spec_of(value) for name, value
-                                       in given.items() if value is not None})
+            raise AttrError(
+                f"infer: there is no argument {', '.join(sorted(unknown))};"
+                f" there are {', '.join(self.list_inputs())}"
+            )
+        specs = infer(
+            Graph.of(self),
+            {name: spec_of(value) for name, value in given.items() if value is not None},
+        )
         arguments, states = self._variables()
-        return ([specs[n][0] for n in arguments], [specs[n][i] for n, i in self.refs],
-                [specs[n][0] for n in states])
+        return (
+            [specs[n][0] for n in arguments],
+            [specs[n][i] for n, i in self.refs],
+            [specs[n][0] for n in states],
+        )
 
     def _infer_shape(self, args, kwargs):
         def spec_of(shape):
             if not isinstance(shape, (tuple, list)):
-                raise AttrError(f"infer_shape: a shape is {shape!r:.60} (a "
-                                f"{type(shape).__name__}), but a tuple is needed")
+                raise AttrError(
+                    f"infer_shape: a shape is {described(shape)}, but a tuple is needed"
+                )
             known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
             return Spec(told_shape(shape) if known else None, None)
 
@@ -374,8 +385,9 @@ class Symbol(Value):
         """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
         under `np_shape` -1 and `None`.
         """
-        return tuple([shown_shape(spec.shape) for spec in group]
-                     for group in self._infer_shape(args, kwargs))
+        return tuple(
+            [shown_shape(spec.shape) for spec in group] for group in self._infer_shape(args, kwargs)
+        )
 
     def infer_shape(self, *args, **kwargs):
         """(argument, output, auxiliary) shapes; three `None` if they do not all follow.
@@ -385,14 +397,14 @@ class Symbol(Value):
         """
         found = self._infer_shape(args, kwargs)
         if any(s.shape is None or -1 in s.shape for group in found for s in group):
+            hooks.lacking(topological(self.refs), None)
             return None, None, None
         return tuple([spec.shape for spec in group] for group in found)
 
     def infer_type_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
         found = self._infer(args, kwargs, lambda dtype: Spec(None, onp.dtype(dtype)))
-        return tuple([spec.dtype and spec.dtype.type for spec in group]
-                     for group in found)
+        return tuple([spec.dtype and spec.dtype.type for spec in group] for group in found)
 
     def infer_type(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes; three `None` if they do not all follow.
@@ -417,8 +429,16 @@ class Symbol(Value):
         return fromjson, (tojson(self),)
 
     # -- running
-    def bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None,
-             group2ctx=None, shared_exec=None):
+    def bind(
+        self,
+        ctx,
+        args,
+        args_grad=None,
+        grad_req="write",
+        aux_states=None,
+        group2ctx=None,
+        shared_exec=None,
+    ):
         """An Executor of this symbol on arrays of yours.
 
         args, args_grad, aux_states: lists in the order of `list_arguments()` and
@@ -437,9 +457,18 @@ class Symbol(Value):
         """
         return hooks.bind(self, ctx, args, args_grad, grad_req, aux_states)
 
-    def simple_bind(self, ctx, grad_req="write", type_dict=None, stype_dict=None,
-                    group2ctx=None, shared_arg_names=None, shared_exec=None,
-                    shared_buffer=None, **kwargs):
+    def simple_bind(
+        self,
+        ctx,
+        grad_req="write",
+        type_dict=None,
+        stype_dict=None,
+        group2ctx=None,
+        shared_arg_names=None,
+        shared_exec=None,
+        shared_buffer=None,
+        **kwargs,
+    ):
         """An Executor of this symbol on new arrays of zeros, of shapes that follow.
 
         kwargs:  argument name -> shape.
@@ -455,8 +484,9 @@ class Symbol(Value):
         >>> net.simple_bind(cpu(), data=(2, 5)).arg_dict["fc_weight"].shape
         (3, 5)
         """
-        return hooks.simple_bind(self, ctx, grad_req, type_dict, shared_arg_names,
-                                 shared_exec, kwargs)
+        return hooks.simple_bind(
+            self, ctx, grad_req, type_dict, shared_arg_names, shared_exec, kwargs
+        )
 
     def eval(self, ctx=None, **kwargs):
         """The outputs for arrays given by name; binds and runs once, where they are.
@@ -467,8 +497,7 @@ class Symbol(Value):
         3.0
         """
         if ctx is None:
-            ctx = next((a.context for a in kwargs.values() if hasattr(a, "context")),
-                       None)
+            ctx = next((a.context for a in kwargs.values() if hasattr(a, "context")), None)
         return self.bind(ctx, kwargs, aux_states=kwargs).forward()
 
     def as_np_ndarray(self):
@@ -485,8 +514,18 @@ def as_symbol(result):
     return Group(list(result)) if isinstance(result, tuple) else result
 
 
-def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, init=None,
-        stype=None, spec=None, **kwargs):
+def var(
+    name,
+    attr=None,
+    shape=None,
+    lr_mult=None,
+    wd_mult=None,
+    dtype=None,
+    init=None,
+    stype=None,
+    spec=None,
+    **kwargs,
+):
     """A named input; shape and dtype may be told now, or later, or inferred.
 
     attr, kwargs: attributes of your own, as text; keywords are written `__mine__`.
@@ -498,12 +537,14 @@ def var(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None, ini
         raise AttrError(f"var: the name is {name!r}, but a string is needed")
     for key in kwargs:
         if not (key.startswith("__") and key.endswith("__")):
-            raise AttrError(f"var: no argument is called '{key}'; attributes of your "
-                            f"own are written __{key}__")
+            raise AttrError(
+                f"var: no argument is called '{key}'; attributes of your own are written __{key}__"
+            )
     for key, value in (attr or {}).items():
         if not isinstance(value, str):
-            raise AttrError(f"var: the attribute {key} is {value!r}, but attributes "
-                            f"are text; write '{value}'")
+            raise AttrError(
+                f"var: the attribute {key} is {value!r}, but attributes are text; write '{value}'"
+            )
     told = {
         "__shape__": shape and tuple(shape),
         "__dtype__": dtype and TYPE_FLAGS[onp.dtype(dtype).name],
@@ -527,8 +568,7 @@ Variable = var
 
 def constant(values, name="constant"):
     """Numbers that are part of the graph, as a symbol."""
-    node = Node(None, name=name, values=(values,),
-                specs=(Spec(values.shape, values.dtype),))
+    node = Node(None, name=name, values=(values,), specs=(Spec(values.shape, values.dtype),))
     if CURRENT.trace:
         CURRENT.trace.add(node)
     return Symbol([(node, 0)])
@@ -549,9 +589,7 @@ def Group(symbols):
     symbols = list(symbols)
     if not symbols or not all(isinstance(s, Symbol) for s in symbols):
         raise AttrError(f"Group: a list of symbols is needed, found {symbols!r}")
-    return (
-        symbols[0] if len(symbols) == 1 else Symbol(r for s in symbols for r in s.refs)
-    )
+    return symbols[0] if len(symbols) == 1 else Symbol(r for s in symbols for r in s.refs)
 
 
 def fromjson(text, source="the JSON text"):
@@ -581,5 +619,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *OPS, *FUNCTIONS, *hooks.FACES["sym"]})
-
+    return public_names(globals(), *hooks.FACES["sym"])

@@ -1,4 +1,4 @@
-"""Chapter 12. Targets: what makes a function of an optimised graph.
+"""Chapter 17. Targets: what makes a function of an optimised graph.
 
 Takes:   what enters itself: NumPy here, compiled code and devices from elsewhere.
 Gives:   `TARGETS`, a `Target` a name; `best_target`, the usual one, and `target_of`,
@@ -89,6 +89,4 @@ class Table:
         self.inputs = list(inputs)
         given = set(self.inputs)
         self.params = [n for n in graph.variables if n.name not in given]
-        self.constants = [
-            n for n in graph.nodes if n.op is None and n.values is not None
-        ]
+        self.constants = [n for n in graph.nodes if n.op is None and n.values is not None]

@@ -1,4 +1,4 @@
-"""Chapter 09. The trace in progress: what symbols do is appended to it.
+"""Chapter 13. The trace in progress: what symbols do is appended to it.
 
 Takes:   nodes, one by one, as Python makes them.
 Gives:   `Trace`, `tracing`, and the line of the user's code that an error is about.
@@ -35,9 +35,10 @@ class Trace:
         if node.op is not None:
             for source, _ in node.inputs:
                 if source not in self.known:
-                    raise TraceError(f"{node.op.name}: '{source.name}' was made "
-                                     f"outside of the function that is being "
-                                     f"traced{user_line()}; pass it in as an argument")
+                    raise TraceError(
+                        f"{node.op.name}: '{source.name}' was made outside of the function that "
+                        f"is being traced{user_line()}; pass it in as an argument"
+                    )
             ins = [n.specs[i] if n.specs else UNKNOWN for n, i in node.inputs]
             new_ins, outs = node.op.specs_of(ins, node.attrs)
             for (source, _), spec in zip(node.inputs, new_ins, strict=True):
@@ -54,7 +55,7 @@ class Current(threading.local):
     """What is being traced in this thread."""
 
     trace = None
-    direct = False   # whether a plain `forward` is running on symbols
+    direct = False  # whether a plain `forward` is running on symbols
 
 
 CURRENT = Current()
@@ -99,17 +100,10 @@ def user_line():
     frame = sys._getframe(1)
     while frame and is_ours(frame):
         frame = frame.f_back
-    return f" ({file_of(frame)}, line {frame.f_lineno})" if frame else ""
+    return f" ({hooks.file_of(frame)}, line {frame.f_lineno})" if frame else ""
 
 
 def is_ours(frame):
     """Whether a frame runs code of this package."""
     package = __name__.partition(".")[0]
     return frame.f_globals.get("__name__", "").partition(".")[0] == package
-
-
-def file_of(frame):
-    """The file of a frame's code; `Cell In[3]` in a notebook."""
-    file, shell = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
-    known_cell = getattr(shell and shell().compile, "format_code_name", lambda _: None)
-    return " ".join(known_cell(file) or [file])

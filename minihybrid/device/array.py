@@ -1,4 +1,4 @@
-"""Chapter 20. Arrays in a device's memory, with NumPy's manners.
+"""Chapter 28. Arrays in a device's memory, with NumPy's manners.
 
 Takes:   a device, shapes, dtypes, NumPy arrays.
 Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array.
@@ -17,13 +17,7 @@ from minihybrid.core import hooks
 from minihybrid.core.op import HybridError
 from minihybrid.core.placing import Elsewhere, is_basic, placed
 from minihybrid.device.device import device_of
-from minihybrid.device.dlpack import (
-    Managed,
-    Versioned,
-    capsule_of,
-    dlpack_device,
-    strides_of,
-)
+from minihybrid.device.dlpack import Managed, Versioned, capsule_of, dlpack_device, strides_of
 
 
 class DeviceArray(Elsewhere):
@@ -87,14 +81,17 @@ class DeviceArray(Elsewhere):
         """
         part = self.part(key)
         if part is None:
-            raise HybridError(f"x[{key!r}]: this part of a {self} has gaps or is "
-                              "gathered; take it from the NDArray")
+            raise HybridError(
+                f"x[{key!r}]: this part of a {self} has gaps or is "
+                "gathered; take it from the NDArray"
+            )
         return part
 
     def view(self, shape, dtype=None, offset=0):
         """The same memory, from a byte on, under another shape and dtype."""
-        return DeviceArray(self.device, shape, dtype or self.dtype,
-                           self.address + offset, self.owner)
+        return DeviceArray(
+            self.device, shape, dtype or self.dtype, self.address + offset, self.owner
+        )
 
     def part(self, key):
         """`self[key]` in the same memory; `None` if that has gaps.
@@ -107,7 +104,8 @@ class DeviceArray(Elsewhere):
         if not is_basic(key):
             return None
         nowhere = np.lib.stride_tricks.as_strided(
-            np.empty(1, self.dtype), self.shape, strides_of(self.shape, self.dtype))
+            np.empty(1, self.dtype), self.shape, strides_of(self.shape, self.dtype)
+        )
         keys = key if isinstance(key, tuple) else (key,)
         dots = any(k is Ellipsis for k in keys)  # with them, no element is read
         part = nowhere[keys if dots else (*keys, ...)]
@@ -150,11 +148,17 @@ class DeviceArray(Elsewhere):
     def __cuda_array_interface__(self):
         """The address of the numbers, as CUDA libraries ask for it."""
         if self.context.device_type != "gpu":
-            raise AttributeError("__cuda_array_interface__: the array is on "
-                                 f"{self.context}, not on a GPU")
-        return {"shape": self.shape, "typestr": self.dtype.str, "strides": None,
-                "data": (self.address if self.size else 0, False), "version": 3,
-                "stream": int(self.device.stream)}
+            raise AttributeError(
+                f"__cuda_array_interface__: the array is on {self.context}, not on a GPU"
+            )
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "strides": None,
+            "data": (self.address if self.size else 0, False),
+            "version": 3,
+            "stream": int(self.device.stream),
+        }
 
     def __setitem__(self, key, value):
         """Write numbers, a NumPy array, or another array, as NumPy would broadcast."""
@@ -172,8 +176,11 @@ class DeviceArray(Elsewhere):
 
         An array of another shape, dtype or device takes the way through the processor.
         """
-        if isinstance(value, DeviceArray) and value.device is self.device and \
-                (value.shape, value.dtype) == (self.shape, self.dtype):
+        if (
+            isinstance(value, DeviceArray)
+            and value.device is self.device
+            and (value.shape, value.dtype) == (self.shape, self.dtype)
+        ):
             return self.device.copy(self.address, value.address, self.nbytes)
         if np.ndim(value) == 0 and not isinstance(value, DeviceArray):
             one = set(np.asarray(value).astype(self.dtype).tobytes())

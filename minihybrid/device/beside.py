@@ -1,4 +1,4 @@
-"""Chapter 20. A net and its inputs lie on one device, or the call is refused.
+"""Chapter 28. A net and its inputs lie on one device, or the call is refused.
 
 Takes:   what was traced for a call, and the call's arrays.
 Gives:   `check_places`, which a hybrid function calls after it has traced.
@@ -18,10 +18,12 @@ def check_places(title, entry, arrays):
             raise HybridError(
                 f"{title}: its input '{entry.names[0]}' is on {arrays[0].context}, but "
                 f"'{name}' is on {other.context}; bring both to one device, for "
-                "example by x.as_in_context(...)")
+                "example by x.as_in_context(...)"
+            )
     for name, param in entry.params.items():
         if param.data().data.device != entry.device:
             raise HybridError(
                 f"{title}: the input lives on {arrays[0].context}, but the parameter "
                 f"'{name}' on {param.data().context}; move the input by "
-                "x.as_in_context(...) or the net by net.reset_ctx(...)")
+                "x.as_in_context(...) or the net by net.reset_ctx(...)"
+            )

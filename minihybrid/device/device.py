@@ -1,4 +1,4 @@
-"""Chapter 20. A device: its driver, its stream of work, and its memory.
+"""Chapter 28. A device: its driver, its stream of work, and its memory.
 
 Takes:   a context.
 Gives:   `device_of(context)`, the `Device`: blocks of memory, copies from and to the
@@ -41,8 +41,10 @@ def driver_of(context):
     """The functions of a driver: CUDA's own, or those of a simulated one."""
     if context.device_type == "gpu":
         from cuda.bindings import driver
+
         return driver
     from minihybrid.simt.driver import SimulatedDriver
+
     return SimulatedDriver(context.fast)
 
 
@@ -51,6 +53,7 @@ def count_gpus():
     """How many GPUs the driver of CUDA counts; 0 also where it cannot be called."""
     try:
         from cuda.bindings import driver
+
         driver.cuInit(0)
         error, count = driver.cuDeviceGetCount()
     except Exception:  # not installed, or damaged: for us, there is no GPU
@@ -90,12 +93,13 @@ class Device:
         cu, number = self.driver, 0 if self.is_simulated else context.device_id
         self.check(cu.cuInit(0), "starting the driver")
         self.handle = self.check(cu.cuDeviceGet(number), "finding the device")
-        self.primary = self.check(cu.cuDevicePrimaryCtxRetain(self.handle),
-                                  "using the device")  # also PyTorch's and CuPy's
+        self.primary = self.check(
+            cu.cuDevicePrimaryCtxRetain(self.handle), "using the device"
+        )  # also PyTorch's and CuPy's
         self.enter()
         self.stream = self.check(
-            cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING),
-            "making a stream")
+            cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING), "making a stream"
+        )
 
     def __repr__(self):
         return f"<Device {self.context}>"
@@ -116,9 +120,10 @@ class Device:
         if error:
             _, name = self.driver.cuGetErrorName(error)
             _, text = self.driver.cuGetErrorString(error)
-            raise HybridError(f"{self.context}: {doing} failed with "
-                              f"{_text(name)} ({_text(text)}); if a kernel wrote "
-                              "outside of its arrays, mx.simulated_gpu() shows where")
+            raise HybridError(
+                f"{self.context}: {doing} failed with {_text(name)} ({_text(text)}); if a kernel "
+                "wrote outside of its arrays, mx.simulated_gpu() shows where"
+            )
         return values[0] if len(values) == 1 else values
 
     # -- memory
@@ -142,7 +147,8 @@ class Device:
                 raise HybridError(
                     f"{self.context}: {size} bytes of memory are needed, but the "
                     f"device has no more, even with {given} unused bytes given back; "
-                    "use smaller batches, or drop arrays")
+                    "use smaller batches, or drop arrays"
+                )
         self.check((error,), f"allocating {size} bytes")
         self.n_allocations += 1
         return Memory(self, int(address), size)
@@ -163,9 +169,12 @@ class Device:
         """Copy a NumPy array, C-contiguous, to an address; done on return."""
         if array.nbytes:
             self.enter()
-            self.check(self.driver.cuMemcpyHtoDAsync(address, array.ctypes.data,
-                                                     array.nbytes, self.stream),
-                       f"copying {array.nbytes} bytes to the device")
+            self.check(
+                self.driver.cuMemcpyHtoDAsync(
+                    address, array.ctypes.data, array.nbytes, self.stream
+                ),
+                f"copying {array.nbytes} bytes to the device",
+            )
             self.synchronize()  # the driver may read them later; Python may free them
 
     def download(self, address, shape, dtype):
@@ -173,9 +182,12 @@ class Device:
         array = np.empty(shape, dtype)
         if array.nbytes:
             self.enter()
-            self.check(self.driver.cuMemcpyDtoHAsync(array.ctypes.data, address,
-                                                     array.nbytes, self.stream),
-                       f"copying {array.nbytes} bytes from the device")
+            self.check(
+                self.driver.cuMemcpyDtoHAsync(
+                    array.ctypes.data, address, array.nbytes, self.stream
+                ),
+                f"copying {array.nbytes} bytes from the device",
+            )
             self.synchronize()
         return array
 
@@ -183,15 +195,19 @@ class Device:
         """Copy bytes from one address of this device to another."""
         if nbytes:
             self.enter()
-            self.check(self.driver.cuMemcpyDtoDAsync(to, source, nbytes, self.stream),
-                       f"copying {nbytes} bytes on the device")
+            self.check(
+                self.driver.cuMemcpyDtoDAsync(to, source, nbytes, self.stream),
+                f"copying {nbytes} bytes on the device",
+            )
 
     def fill(self, address, byte, nbytes):
         """Write one byte to every place of a region."""
         if nbytes:
             self.enter()
-            self.check(self.driver.cuMemsetD8Async(address, byte, nbytes, self.stream),
-                       f"filling {nbytes} bytes")
+            self.check(
+                self.driver.cuMemsetD8Async(address, byte, nbytes, self.stream),
+                f"filling {nbytes} bytes",
+            )
 
     def synchronize(self, stream=None):
         """Return when all work of this device is done, or that of another's stream.
@@ -210,11 +226,14 @@ class Device:
             image = self._image(text)
             library = self.check(
                 self.driver.cuLibraryLoadData(image, [], [], 0, [], [], 0),
-                f"loading the kernel {name}")
-            found = self.check(self.driver.cuLibraryGetKernel(library, name.encode()),
-                               f"finding the kernel {name}")
+                f"loading the kernel {name}",
+            )
+            found = self.check(
+                self.driver.cuLibraryGetKernel(library, name.encode()), f"finding the kernel {name}"
+            )
             self.kernels[text, name] = self.check(
-                self.driver.cuKernelGetFunction(found), f"loading the kernel {name}")
+                self.driver.cuKernelGetFunction(found), f"loading the kernel {name}"
+            )
         return self.kernels[text, name]
 
     def _image(self, text):
@@ -222,6 +241,7 @@ class Device:
         if self.is_simulated:
             return text.encode()
         from minihybrid.codegen.gpu.cuda import build
+
         return build(text, self.capability)[0]
 
     @property
@@ -229,10 +249,12 @@ class Device:
         """The device's generation, such as (7, 5)."""
         kinds = self.driver.CUdevice_attribute
         return tuple(
-            self.check(self.driver.cuDeviceGetAttribute(kind, self.handle),
-                       "asking the device")
-            for kind in (kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                         kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
+            self.check(self.driver.cuDeviceGetAttribute(kind, self.handle), "asking the device")
+            for kind in (
+                kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            )
+        )
 
 
 def bucket(nbytes):

@@ -1,4 +1,4 @@
-"""Chapter 20. DLPack: a C structure that tells other libraries where numbers lie.
+"""Chapter 28. DLPack: a C structure that tells other libraries where numbers lie.
 
 Takes:   arrays that have an address, a shape and a device; capsules of others.
 Gives:   `capsule_of` and what is in a capsule; `dlpack_device`.
@@ -24,22 +24,25 @@ KINDS = {code: kind for kind, code in CODES.items()}
 class Tensor(ctypes.Structure):
     """DLTensor: where the numbers are, and how they lie."""
 
-    _fields_ = [("data", ctypes.c_void_p),
-                ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("ndim", ctypes.c_int32),
-                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)),
-                ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
 
 
 Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Managed(ctypes.Structure):
-    """DLManagedTensor: a tensor with somebody to tell that it is not needed any more.
-    """
+    """DLManagedTensor: a tensor with somebody to tell that it is not needed any more."""
 
     _fields_ = [("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", Deleter)]
     name = b"dltensor"
@@ -48,21 +51,30 @@ class Managed(ctypes.Structure):
 class Versioned(ctypes.Structure):
     """DLManagedTensorVersioned: the same since DLPack 1.0; only such may be written."""
 
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
-                ("manager", ctypes.c_void_p), ("deleter", Deleter),
-                ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", Deleter),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    ]
     name = b"dltensor_versioned"
 
 
 # Python's own functions; a capsule that is being destroyed goes by its address.
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, Deleter)(
-    ("PyCapsule_New", ctypes.pythonapi))
+    ("PyCapsule_New", ctypes.pythonapi)
+)
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", ctypes.pythonapi))
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi))
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_SetName", ctypes.pythonapi))
+    ("PyCapsule_SetName", ctypes.pythonapi)
+)
 
 
 # -- out -------------------------------------------------------------------------------
@@ -96,11 +108,23 @@ def capsule_of(array, kind, stream=None):
     stream:  the consumer's, to wait for before the memory is used again.
     """
     n = array.ndim
-    shape, steps = (ctypes.c_int64 * n)(*array.shape), (ctypes.c_int64 * n)(
-        *(s // array.dtype.itemsize for s in strides_of(array.shape, array.dtype)))
+    shape, steps = (
+        (ctypes.c_int64 * n)(*array.shape),
+        (ctypes.c_int64 * n)(
+            *(s // array.dtype.itemsize for s in strides_of(array.shape, array.dtype))
+        ),
+    )
     place = dlpack_device(array.context)
-    tensor = Tensor(array.address if array.size else None, *place, n,
-                    CODES[array.dtype.kind], array.dtype.itemsize * 8, 1, shape, steps)
+    tensor = Tensor(
+        array.address if array.size else None,
+        *place,
+        n,
+        CODES[array.dtype.kind],
+        array.dtype.itemsize * 8,
+        1,
+        shape,
+        steps,
+    )
     managed = kind(tensor=tensor, deleter=_take_back)
     if kind is Versioned:
         managed.major = 1
@@ -121,7 +145,7 @@ def strides_of(shape, dtype):
     >>> strides_of((2, 3), np.dtype("float32"))
     (12, 4)
     """
-    return tuple(math.prod(shape[i + 1:]) * dtype.itemsize for i in range(len(shape)))
+    return tuple(math.prod(shape[i + 1 :]) * dtype.itemsize for i in range(len(shape)))
 
 
 # -- in --------------------------------------------------------------------------------
@@ -156,5 +180,7 @@ def opened(capsule):
         if _is_valid(id(capsule), kind.name):
             address = _pointer(id(capsule), kind.name)
             return address, kind.from_address(address)
-    raise AttrError("from_dlpack: the capsule was used already, or is none of "
-                    "DLPack's; each is used once, so ask for another")
+    raise AttrError(
+        "from_dlpack: the capsule was used already, or is none of "
+        "DLPack's; each is used once, so ask for another"
+    )

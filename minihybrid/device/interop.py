@@ -1,4 +1,4 @@
-"""Chapter 20. Other libraries read and write our arrays' memory, and we theirs.
+"""Chapter 28. Other libraries read and write our arrays' memory, and we theirs.
 
 Takes:   NDArrays, and arrays of NumPy, PyTorch, CuPy, JAX, Numba.
 Gives:   `nd.from_dlpack`, which also reads the CUDA Array Interface, version 3; and
@@ -21,6 +21,7 @@ from minihybrid.core.op import AttrError, HybridError
 from minihybrid.device.array import DeviceArray
 from minihybrid.device.device import device_of
 from minihybrid.device.dlpack import CUDA, KINDS, Given, opened, strides_of, taken
+from minihybrid.ops.shown import own_names
 
 
 class Borrowed:
@@ -49,8 +50,10 @@ def from_dlpack(x):
     if not hasattr(x, "__dlpack__") and hasattr(x, "__cuda_array_interface__"):
         return NDArray(_from_cuda(x, x.__cuda_array_interface__))
     if not hasattr(x, "__dlpack__"):
-        raise AttrError(f"from_dlpack: a {type(x).__name__} has no __dlpack__ method; "
-                        "make an array of it with nd.array(...)")
+        raise AttrError(
+            f"from_dlpack: a {type(x).__name__} has no __dlpack__ method; "
+            "make an array of it with nd.array(...)"
+        )
     kind, number = x.__dlpack_device__()
     if kind == CUDA:
         return NDArray(_from_capsule(x, number))
@@ -64,14 +67,15 @@ def _from_capsule(x, number):
     capsule = x.__dlpack__(stream=int(device.stream))  # they see to the order of work
     address, managed = opened(capsule)
     tensor = managed.tensor
-    shape = tuple(tensor.shape[:tensor.ndim])
+    shape = tuple(tensor.shape[: tensor.ndim])
     if tensor.code not in KINDS or tensor.lanes != 1:
-        raise HybridError(f"from_dlpack: numbers of DLPack's type {tensor.code} with "
-                          f"{tensor.bits} bits are unknown here; make them float32 "
-                          "first")
+        raise HybridError(
+            f"from_dlpack: numbers of DLPack's type {tensor.code} with {tensor.bits} bits are "
+            "unknown here; make them float32 first"
+        )
     dtype = np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
     if tensor.strides:
-        steps = (s * dtype.itemsize for s in tensor.strides[:tensor.ndim])
+        steps = (s * dtype.itemsize for s in tensor.strides[: tensor.ndim])
         _check_dense(shape, tuple(steps), dtype)
     taken(capsule, type(managed))
 
@@ -79,8 +83,9 @@ def _from_capsule(x, number):
         if managed.deleter:
             managed.deleter(address)
 
-    return DeviceArray(device, shape, dtype, (tensor.data or 0) + tensor.byte_offset,
-                       Borrowed(device, give_back))
+    return DeviceArray(
+        device, shape, dtype, (tensor.data or 0) + tensor.byte_offset, Borrowed(device, give_back)
+    )
 
 
 def _from_cuda(x, told):
@@ -92,8 +97,9 @@ def _from_cuda(x, told):
     driver, number = first.driver, 0
     if address:
         kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        number = first.check(driver.cuPointerGetAttribute(kind, address),
-                             "asking where an address is")
+        number = first.check(
+            driver.cuPointerGetAttribute(kind, address), "asking where an address is"
+        )
     device = device_of(Context("gpu", number))
     if told.get("stream"):  # what was asked for there comes first
         device.synchronize(told["stream"])
@@ -102,23 +108,25 @@ def _from_cuda(x, told):
 
 
 def _check_dense(shape, strides, dtype):
-    """Raise an error if strides, in bytes, leave gaps; those of length 1 do not count.
-    """
+    """Raise an error if strides, in bytes, leave gaps; those of length 1 do not count."""
     wanted = strides_of(shape, dtype)
-    if math.prod(shape) and any(n > 1 and a != b for n, a, b
-                                in zip(shape, strides, wanted, strict=True)):
-        raise HybridError(f"from_dlpack: the array of shape {tuple(shape)} has strides "
-                          f"of {tuple(strides)} bytes, but {wanted} are needed; make "
-                          "it contiguous first")
+    if math.prod(shape) and any(
+        n > 1 and a != b for n, a, b in zip(shape, strides, wanted, strict=True)
+    ):
+        raise HybridError(
+            f"from_dlpack: the array of shape {tuple(shape)} has strides of {tuple(strides)} "
+            f"bytes, but {wanted} are needed; make it contiguous first"
+        )
 
 
 @hooks.capsule.brought
 def capsule(array, stream, max_version, dl_device, copy):
     """The memory of an array as a DLPack capsule; with copy=True, a copy's."""
     if dl_device not in (None, array.__dlpack_device__()):
-        raise BufferError(f"__dlpack__: the array is on {array.context}, but the "
-                          f"device {tuple(dl_device)} is asked for; move it there "
-                          "first, by x.as_in_context(...)")
+        raise BufferError(
+            f"__dlpack__: the array is on {array.context}, but the device {tuple(dl_device)} is "
+            "asked for; move it there first, by x.as_in_context(...)"
+        )
     data = array.detach().copy().data if copy else array.data
     known = {} if max_version is None else {"max_version": max_version}
     if type(data) is DeviceArray:
@@ -136,5 +144,12 @@ def to_dlpack_for_write(data):
     return arrays("to_dlpack_for_write", [data])[0].to_dlpack_for_write()
 
 
-FACES["nd"].update(from_dlpack=from_dlpack, to_dlpack_for_read=to_dlpack_for_read,
-                   to_dlpack_for_write=to_dlpack_for_write)
+FACES["nd"].update(
+    from_dlpack=from_dlpack,
+    to_dlpack_for_read=to_dlpack_for_read,
+    to_dlpack_for_write=to_dlpack_for_write,
+)
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,4 +1,4 @@
-"""Chapter 14. Old graph files: what other versions of MXNet wrote otherwise.
+"""Chapter 22. Old graph files: what other versions of MXNet wrote otherwise.
 
 Takes:   what a file says of a node, and the version of MXNet that wrote it.
 Gives:   `operator_of`, `upgraded`, `pinned` and `completed`, which the reader of graphs
@@ -14,7 +14,9 @@ from minihybrid.core.attribute import KNOWN, written
 from minihybrid.core.op import OPS, UNKNOWN, AttrError, Node
 
 # Other names that operators had in files; `_sparse_` before a name is dropped, too.
-NAMES = dict(pair.split(":") for pair in """
+NAMES = dict(
+    pair.split(":")
+    for pair in """
     _Plus:elemwise_add _Minus:elemwise_sub _Mul:elemwise_mul _Div:elemwise_div
     _Mod:_mod _Maximum:_maximum _Minimum:_minimum _Hypot:_hypot _Equal:_equal
     _Not_Equal:_not_equal _Greater:_greater _Greater_Equal:_greater_equal
@@ -35,7 +37,8 @@ NAMES = dict(pair.split(":") for pair in """
     _np_sometrue:_np_any _npi_argsort:argsort _npi_cast:Cast _npi_clip:clip
     _npi_det:_linalg_det _npi_expand_dims:expand_dims _npi_full:_full
     _npi_gather_nd:gather_nd _npi_histogram:_histogram _npi_inv:_linalg_inverse
-    _npi_linspace:_linspace _npi_random_randint:_random_randint _npi_shuffle:_shuffle
+    _npi_linspace:_linspace _npi_random_randint:_random_randint
+    _npi_rnn_param_concat:_rnn_param_concat _npi_shuffle:_shuffle
     _npi_slice:slice _npi_slogdet:_linalg_slogdet _npi_sort:sort _npi_split:_split_v2
     _npi_swapaxes:SwapAxis _npi_take:take _npi_tile:tile _npx_activation:Activation
     _npx_batch_dot:batch_dot _npx_batch_flatten:Flatten _npx_batch_norm:BatchNorm
@@ -44,13 +47,19 @@ NAMES = dict(pair.split(":") for pair in """
     _npx_fully_connected:FullyConnected _npx_gamma:gamma _npx_gammaln:gammaln
     _npx_gather_nd:gather_nd _npx_layer_norm:LayerNorm _npx_leaky_relu:LeakyReLU
     _npx_log_softmax:log_softmax _npx_one_hot:one_hot _npx_pick:pick
-    _npx_pooling:Pooling _npx_reshape_like:reshape_like
+    _npx_pooling:Pooling _npx_reshape_like:reshape_like _npx_rnn:RNN
     _npx_sequence_mask:SequenceMask _npx_shape_array:shape_array _npx_slice:slice
     _npx_smooth_l1:smooth_l1 _npx_softmax:softmax _npx_topk:topk
-    """.split())
+    """.split()
+)
 # Attributes that change what an operator computes, and the only values known here.
-ONLY = {"initial": ("None",), "repeat": ("1",), "use_length": ("False", "0"),
-        "reflect_type": ("even",), "returned": ("False", "0")}
+ONLY = {
+    "initial": ("None",),
+    "repeat": ("1",),
+    "use_length": ("False", "0"),
+    "reflect_type": ("even",),
+    "returned": ("False", "0"),
+}
 # Operator -> input -> the initializer that MXNet 0.9.4 began to write beside it.
 INITIALIZERS = {
     "BatchNorm": {"moving_mean": '["zero", {}]', "moving_var": '["one", {}]'},
@@ -69,7 +78,7 @@ def operator_of(kind):
 
 
 @hooks.upgraded.brought
-def upgraded(op, attrs, version):
+def upgraded(attrs, op, version):
     """An operator's attributes as they are written today.
 
     Raises:  AttrError for one that asks for what this operator cannot do here.
@@ -81,12 +90,14 @@ def upgraded(op, attrs, version):
         keep = attrs.pop("keep_highest", "False") in ("True", "true", "1")
         old = op.read({"shape": attrs.pop("target_shape", "()")})["shape"]
         if old:  # in `target_shape`, 0 stood for the one length to be found
-            attrs["shape"] = str(tuple([0 if keep and i == 0 else n or -1
-                                        for i, n in enumerate(old)]))
+            attrs["shape"] = str(
+                tuple([0 if keep and i == 0 else n or -1 for i, n in enumerate(old)])
+            )
     for key, values in ONLY.items():
         if key in attrs and key not in op.attrs and attrs[key] not in values:
-            raise AttrError(f"{op.name}: {key}={attrs[key]:.60} cannot be computed "
-                            f"here; {key}={values[0]} can")
+            raise AttrError(
+                f"{op.name}: {key}={attrs[key]:.60} cannot be computed here; {key}={values[0]} can"
+            )
     return attrs
 
 
@@ -110,16 +121,17 @@ def pinned(info, names=(), inputs=()):
 
 
 @hooks.completed.brought
-def completed(op, name, names, inputs, info, version):
+def completed(inputs, op, name, names, info, version):
     """The inputs, with variables for those that old files did not mention.
 
     Those are an operator's states, and parameters that nobody had named.
     """
     if version < 900:
         label = f"{name}_" if name else ""
-        inputs = inputs + [(Node(None, name=label + n, specs=(UNKNOWN,),
-                                 info=dict(info) or None), 0)
-                           for n in names[len(inputs):]]
+        inputs = inputs + [
+            (Node(None, name=label + n, specs=(UNKNOWN,), info=dict(info) or None), 0)
+            for n in names[len(inputs) :]
+        ]
     if version < 904:
         for n, (node, _) in zip(names, inputs, strict=False):
             init = INITIALIZERS.get(op.name, {}).get(n)

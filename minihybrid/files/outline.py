@@ -1,4 +1,4 @@
-"""Chapter 14. Outline: which blocks a net is made of, as text beside its arrays.
+"""Chapter 22. Outline: which blocks a net is made of, as text beside its arrays.
 
 Takes:   a block, made by the same code as the one that was saved.
 Gives:   `save_outline`, `load_outline`, which `Block.save` and `Block.load` use.
@@ -15,10 +15,12 @@ from minihybrid.core.files import FileError, parsed_json, read_whole, write_whol
 
 def outline(block):
     """A block's class, name and state, and those of its children, as a dictionary."""
-    return {"class": type(block).__name__, "name": block.name,
-            "hybridized": bool(getattr(block, "_active", False)),
-            "children": {name: outline(child)
-                         for name, child in block._children.items()}}
+    return {
+        "class": type(block).__name__,
+        "name": block.name,
+        "hybridized": bool(getattr(block, "_active", False)),
+        "children": {name: outline(child) for name, child in block._children.items()},
+    }
 
 
 @hooks.save_outline.brought
@@ -39,8 +41,10 @@ def load_outline(block, fname):
     try:
         active = list(_match(block, found, fname, matched))
     except (KeyError, TypeError, AttributeError):
-        raise FileError(f"{fname}: this is not the outline of a net; it was not "
-                        "written by Block.save, or it is damaged") from None
+        raise FileError(
+            f"{fname}: this is not the outline of a net; it was not "
+            "written by Block.save, or it is damaged"
+        ) from None
     for part, told in matched:
         part._name = told["name"]
         children = list(part._children.values())
@@ -57,7 +61,8 @@ def _match(block, found, fname, matched):
         raise FileError(
             f"{fname}: the file tells of a {found['class']!s:.60} with {len(children)} "
             f"children where this net has the {kind} '{block.name}' with "
-            f"{len(block._children)}; make the net by the code that it was saved from")
+            f"{len(block._children)}; make the net by the code that it was saved from"
+        )
     if found["hybridized"]:
         yield block
     for part, child in zip(children.values(), block._children.values(), strict=True):

@@ -1,4 +1,4 @@
-"""Chapter 14. Sparse arrays in files, which are read as dense ones.
+"""Chapter 22. Sparse arrays in files, which are read as dense ones.
 
 Takes:   a reader of bytes, behind the shapes.
 Gives:   `unpack_sparse`, which the reader of arrays calls.
@@ -26,8 +26,10 @@ def unpack_sparse(reader, kind, stored, shape, flag):
     whole = values.itemsize * math.prod(shape)
     reader.sparse_left -= whole
     if reader.sparse_left < 0:
-        reader.fail(f"a sparse array of shape {shape} takes {whole} bytes as a dense "
-                    "one; that is too much for a file of this size")
+        reader.fail(
+            f"a sparse array of shape {shape} takes {whole} bytes as a dense "
+            "one; that is too much for a file of this size"
+        )
     if any(p.ndim != 1 or p.dtype not in (np.int32, np.int64) for p in places):
         reader.fail("the places of a sparse array must be rows of int32 or int64")
     dense = np.zeros(shape, values.dtype)
@@ -39,13 +41,20 @@ def unpack_sparse(reader, kind, stored, shape, flag):
         limit, place = shape[0], rows
     else:
         starts = places[0]
-        good = len(shape) == 2 and values.shape == rows.shape and \
-            len(starts) == shape[0] + 1 and starts[0] == 0 and \
-            starts[-1] == len(rows) and bool(np.all(starts[1:] >= starts[:-1]))
+        good = (
+            len(shape) == 2
+            and values.shape == rows.shape
+            and len(starts) == shape[0] + 1
+            and starts[0] == 0
+            and starts[-1] == len(rows)
+            and bool(np.all(starts[1:] >= starts[:-1]))
+        )
         limit = shape[-1]
         place = (np.repeat(np.arange(shape[0]), np.diff(starts)), rows) if good else ()
     if not good or not np.all((rows >= 0) & (rows < limit)):
-        reader.fail(f"the values of a sparse array have shape {values.shape}, and "
-                    f"their places do not lie in {shape}")
+        reader.fail(
+            f"the values of a sparse array have shape {values.shape}, and "
+            f"their places do not lie in {shape}"
+        )
     dense[place] = values
     return dense

@@ -1,4 +1,4 @@
-"""Chapter 10. Gluon: networks as Python classes.
+"""Chapter 14. Gluon: networks as Python classes.
 
 Takes:   everything before.
 Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`,
@@ -13,10 +13,32 @@ from minihybrid.core.parameter import (
     Parameter,
     ParameterDict,
 )
-from minihybrid.gluon import contrib, data, loss, model_zoo, nn, utils
+from minihybrid.gluon import contrib, data, loss, model_zoo, nn, rnn, utils
 from minihybrid.gluon.function import function
 from minihybrid.gluon.trainer import Trainer
+from minihybrid.ops.shown import own_names
 
-__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock",
-           "Parameter", "ParameterDict", "SymbolBlock", "Trainer", "block", "contrib",
-           "data", "function", "loss", "model_zoo", "nn", "parameter", "utils"]
+__all__ = [
+    "Block",
+    "Constant",
+    "DeferredInitializationError",
+    "HybridBlock",
+    "Parameter",
+    "ParameterDict",
+    "SymbolBlock",
+    "Trainer",
+    "block",
+    "contrib",
+    "data",
+    "function",
+    "loss",
+    "model_zoo",
+    "nn",
+    "parameter",
+    "rnn",
+    "utils",
+]
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,4 +1,4 @@
-"""Chapter 10. Activation functions as layers.
+"""Chapter 14. Activation functions as layers.
 
 Takes:   their slopes, if they have some.
 Gives:   `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
@@ -38,12 +38,10 @@ class PReLU(HybridBlock):
     Source:  He et al., ICCV 2015.
     """
 
-    def __init__(self, alpha_initializer=QUARTER, in_channels=1,
-                 prefix=None, params=None):
+    def __init__(self, alpha_initializer=QUARTER, in_channels=1, prefix=None, params=None):
         super().__init__(prefix, params)
         in_channels = checked("PReLU", "in_channels", in_channels, count)
-        self.alpha = self.params.get("alpha", shape=(in_channels,),
-                                     init=alpha_initializer)
+        self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
 
     def hybrid_forward(self, F, x, alpha):
         """Apply the function."""

@@ -1,4 +1,4 @@
-"""Chapter 10. Layers of convolutions and pooling.
+"""Chapter 14. Layers of convolutions and pooling.
 
 Takes:   numbers of channels and lengths of windows; the number of inputs may be left to
          the first call.
@@ -20,18 +20,25 @@ from minihybrid.ops.convolution import LAYOUTS
 def _lengths(layer, name, value, n, lowest):
     """One number an axis, of one number or of several."""
     given = (value,) * n if isinstance(value, Integral) else value
-    if not isinstance(given, (tuple, list)) or len(given) != n or any(
-            not isinstance(v, Integral) or not lowest <= v < LARGEST for v in given):
-        raise AttrError(f"{layer}: {name}={value!r} does not fit; needed: a whole "
-                        f"number of at least {lowest}, or {n} of them")
+    if (
+        not isinstance(given, (tuple, list))
+        or len(given) != n
+        or any(not isinstance(v, Integral) or not lowest <= v < LARGEST for v in given)
+    ):
+        raise AttrError(
+            f"{layer}: {name}={value!r} does not fit; needed: a whole "
+            f"number of at least {lowest}, or {n} of them"
+        )
     return tuple(map(int, given))
 
 
 def _layout(layer, layout, n):
     """The layout, checked: channels come before the other axes."""
     if layout is not None and not (isinstance(layout, str) and layout == LAYOUTS[n]):
-        raise AttrError(f"{layer}: layout={layout!r} does not fit; needed: "
-                        f"{LAYOUTS[n]!r}, so move the channels with transpose")
+        raise AttrError(
+            f"{layer}: layout={layout!r} does not fit; needed: "
+            f"{LAYOUTS[n]!r}, so move the channels with transpose"
+        )
     return LAYOUTS[n]
 
 
@@ -40,10 +47,23 @@ class _Conv(HybridBlock):
 
     _n, _op = 2, "Convolution"
 
-    def __init__(self, channels, kernel_size, strides=1, padding=0, dilation=1,
-                 groups=1, layout=None, activation=None, use_bias=True,
-                 weight_initializer=None, bias_initializer="zeros", in_channels=0,
-                 prefix=None, params=None):
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        layout=None,
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix, params)
         layer = type(self).__name__
         checked(layer, "in_channels", in_channels, length)
@@ -52,28 +72,46 @@ class _Conv(HybridBlock):
         for name, value in (("channels", channels), ("groups", groups)):
             _lengths(layer, name, value, 1, 1)
         if channels % groups or in_channels % groups:
-            raise AttrError(f"{layer}: channels={channels} and in_channels="
-                            f"{in_channels} must be divisible by groups={groups}")
-        lengths = {"kernel": ("kernel_size", kernel_size, 1),
-                   "stride": ("strides", strides, 1),
-                   "dilate": ("dilation", dilation, 1), "pad": ("padding", padding, 0)}
+            raise AttrError(
+                f"{layer}: channels={channels} and in_channels="
+                f"{in_channels} must be divisible by groups={groups}"
+            )
+        lengths = {
+            "kernel": ("kernel_size", kernel_size, 1),
+            "stride": ("strides", strides, 1),
+            "dilate": ("dilation", dilation, 1),
+            "pad": ("padding", padding, 0),
+        }
         self._kwargs = {
             key: _lengths(layer, name, value, self._n, lowest)
-            for key, (name, value, lowest) in lengths.items()}
-        self._kwargs |= {"num_filter": channels, "num_group": groups,
-                         "no_bias": not use_bias,
-                         "layout": _layout(layer, layout, self._n)}
-        shape = (channels, in_channels // groups) if self._op == "Convolution" else \
-            (in_channels, channels // groups)
+            for key, (name, value, lowest) in lengths.items()
+        }
+        self._kwargs |= {
+            "num_filter": channels,
+            "num_group": groups,
+            "no_bias": not use_bias,
+            "layout": _layout(layer, layout, self._n),
+        }
+        shape = (
+            (channels, in_channels // groups)
+            if self._op == "Convolution"
+            else (in_channels, channels // groups)
+        )
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=(*shape, *self._kwargs["kernel"]),
-                init=weight_initializer, allow_deferred_init=True)
-            self.bias = self.params.get(
-                "bias", shape=(channels,), init=bias_initializer,
-                allow_deferred_init=True) if use_bias else None
-            self.act = Activation(activation, prefix=f"{activation}_") if activation \
+                "weight",
+                shape=(*shape, *self._kwargs["kernel"]),
+                init=weight_initializer,
+                allow_deferred_init=True,
+            )
+            self.bias = (
+                self.params.get(
+                    "bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True
+                )
+                if use_bias
                 else None
+            )
+            self.act = Activation(activation, prefix=f"{activation}_") if activation else None
 
     def _alias(self):
         return "conv"
@@ -85,8 +123,7 @@ class _Conv(HybridBlock):
 
     def __repr__(self):
         a, (to, inputs, *_) = self._kwargs, self.weight.shape
-        parts = [f"{inputs or None} -> {to}", f"kernel_size={a['kernel']}",
-                 f"stride={a['stride']}"]
+        parts = [f"{inputs or None} -> {to}", f"kernel_size={a['kernel']}", f"stride={a['stride']}"]
         parts += [f"padding={a['pad']}"] * any(a["pad"])
         parts += [f"dilation={a['dilate']}"] * any(d != 1 for d in a["dilate"])
         parts += [f"groups={a['num_group']}"] * (a["num_group"] != 1)
@@ -126,16 +163,43 @@ class _ConvTranspose(_Conv):
 
     _op = "Deconvolution"
 
-    def __init__(self, channels, kernel_size, strides=1, padding=0, output_padding=0,
-                 dilation=1, groups=1, layout=None, activation=None, use_bias=True,
-                 weight_initializer=None, bias_initializer="zeros", in_channels=0,
-                 prefix=None, params=None):
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=1,
+        padding=0,
+        output_padding=0,
+        dilation=1,
+        groups=1,
+        layout=None,
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(
-            channels, kernel_size, strides, padding, dilation, groups, layout,
-            activation, use_bias, weight_initializer, bias_initializer, in_channels,
-            prefix, params)
-        self._kwargs["adj"] = _lengths(type(self).__name__, "output_padding",
-                                       output_padding, self._n, 0)
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            in_channels,
+            prefix,
+            params,
+        )
+        self._kwargs["adj"] = _lengths(
+            type(self).__name__, "output_padding", output_padding, self._n, 0
+        )
 
 
 class Conv1DTranspose(_ConvTranspose):
@@ -164,8 +228,18 @@ class _Pooling(HybridBlock):
 
     _n, _type = 2, "max"
 
-    def __init__(self, pool_size, strides, padding, layout, ceil_mode, prefix=None,
-                 params=None, global_pool=False, **more):
+    def __init__(
+        self,
+        pool_size,
+        strides,
+        padding,
+        layout,
+        ceil_mode,
+        prefix=None,
+        params=None,
+        global_pool=False,
+        **more,
+    ):
         super().__init__(prefix, params)
         layer = type(self).__name__
         ceil_mode = checked(layer, "ceil_mode", ceil_mode, boolean)
@@ -174,12 +248,16 @@ class _Pooling(HybridBlock):
         kernel = _lengths(layer, "pool_size", pool_size, self._n, 1)
         self._kwargs = {
             "kernel": kernel,
-            "stride": kernel if strides is None else
-            _lengths(layer, "strides", strides, self._n, 1),
+            "stride": kernel
+            if strides is None
+            else _lengths(layer, "strides", strides, self._n, 1),
             "pad": _lengths(layer, "padding", padding, self._n, 0),
-            "global_pool": global_pool, "pool_type": self._type,
+            "global_pool": global_pool,
+            "pool_type": self._type,
             "layout": _layout(layer, layout, self._n),
-            "pooling_convention": "full" if ceil_mode else "valid", **more}
+            "pooling_convention": "full" if ceil_mode else "valid",
+            **more,
+        }
 
     def _alias(self):
         return "pool"
@@ -190,10 +268,11 @@ class _Pooling(HybridBlock):
 
     def __repr__(self):
         a = self._kwargs
-        return (f"{type(self).__name__}(size={a['kernel']}, stride={a['stride']}, "
-                f"padding={a['pad']}, ceil_mode={a['pooling_convention'] == 'full'}, "
-                f"global_pool={a['global_pool']}, pool_type={a['pool_type']}, "
-                f"layout={a['layout']})")
+        return (
+            f"{type(self).__name__}(size={a['kernel']}, stride={a['stride']}, padding={a['pad']}, "
+            f"ceil_mode={a['pooling_convention'] == 'full'}, global_pool={a['global_pool']}, "
+            f"pool_type={a['pool_type']}, layout={a['layout']})"
+        )
 
 
 class MaxPool1D(_Pooling):
@@ -201,8 +280,16 @@ class MaxPool1D(_Pooling):
 
     _n = 1
 
-    def __init__(self, pool_size=2, strides=None, padding=0, layout=None,
-                 ceil_mode=False, prefix=None, params=None):
+    def __init__(
+        self,
+        pool_size=2,
+        strides=None,
+        padding=0,
+        layout=None,
+        ceil_mode=False,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
 
 
@@ -217,8 +304,16 @@ class MaxPool2D(_Pooling):
 global_pool=False, pool_type=max, layout=NCHW)
     """
 
-    def __init__(self, pool_size=(2, 2), strides=None, padding=0, layout=None,
-                 ceil_mode=False, prefix=None, params=None):
+    def __init__(
+        self,
+        pool_size=(2, 2),
+        strides=None,
+        padding=0,
+        layout=None,
+        ceil_mode=False,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
 
 
@@ -227,8 +322,16 @@ class MaxPool3D(_Pooling):
 
     _n = 3
 
-    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False,
-                 layout=None, prefix=None, params=None):
+    def __init__(
+        self,
+        pool_size=(2, 2, 2),
+        strides=None,
+        padding=0,
+        ceil_mode=False,
+        layout=None,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
 
 
@@ -237,10 +340,27 @@ class AvgPool1D(_Pooling):
 
     _n, _type = 1, "avg"
 
-    def __init__(self, pool_size=2, strides=None, padding=0, layout=None,
-                 ceil_mode=False, count_include_pad=True, prefix=None, params=None):
-        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params,
-                         count_include_pad=count_include_pad)
+    def __init__(
+        self,
+        pool_size=2,
+        strides=None,
+        padding=0,
+        layout=None,
+        ceil_mode=False,
+        count_include_pad=True,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(
+            pool_size,
+            strides,
+            padding,
+            layout,
+            ceil_mode,
+            prefix,
+            params,
+            count_include_pad=count_include_pad,
+        )
 
 
 class AvgPool2D(_Pooling):
@@ -251,10 +371,27 @@ class AvgPool2D(_Pooling):
 
     _type = "avg"
 
-    def __init__(self, pool_size=(2, 2), strides=None, padding=0, ceil_mode=False,
-                 layout=None, count_include_pad=True, prefix=None, params=None):
-        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params,
-                         count_include_pad=count_include_pad)
+    def __init__(
+        self,
+        pool_size=(2, 2),
+        strides=None,
+        padding=0,
+        ceil_mode=False,
+        layout=None,
+        count_include_pad=True,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(
+            pool_size,
+            strides,
+            padding,
+            layout,
+            ceil_mode,
+            prefix,
+            params,
+            count_include_pad=count_include_pad,
+        )
 
 
 class AvgPool3D(AvgPool2D):
@@ -262,10 +399,20 @@ class AvgPool3D(AvgPool2D):
 
     _n = 3
 
-    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False,
-                 layout=None, count_include_pad=True, prefix=None, params=None):
-        super().__init__(pool_size, strides, padding, ceil_mode, layout,
-                         count_include_pad, prefix, params)
+    def __init__(
+        self,
+        pool_size=(2, 2, 2),
+        strides=None,
+        padding=0,
+        ceil_mode=False,
+        layout=None,
+        count_include_pad=True,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(
+            pool_size, strides, padding, ceil_mode, layout, count_include_pad, prefix, params
+        )
 
 
 class _GlobalPooling(_Pooling):

@@ -36,8 +36,7 @@ class HybridFunction:
         """Pickles have a function's name, if it is found there, and no plans."""
         if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
             return self.__qualname__
-        return HybridFunction, (self.hybrid.find(), self.hybrid.target,
-                                self.hybrid.wait)
+        return HybridFunction, (self.hybrid.find(), self.hybrid.target, self.hybrid.wait)
 
     @property
     def plans(self):
@@ -77,8 +76,7 @@ class CachedOp:
 
     def __init__(self, sym, flags=()):
         if not isinstance(sym, Symbol):
-            raise AttrError(f"CachedOp: {described(sym)} is given, but a Symbol is "
-                            "needed")
+            raise AttrError(f"CachedOp: {described(sym)} is given, but a Symbol is needed")
         self._symbol, self._names, refs = sym, sym.list_inputs(), sym.refs
         nodes = [n for part in sym._variables() for n in part]
 
@@ -95,8 +93,10 @@ class CachedOp:
     def __call__(self, *args, out=None):
         """One array, or a list of all outputs; `out` takes the result."""
         if len(args) != len(self._names):
-            raise AttrError(f"CachedOp: {len(self._names)} arrays are needed "
-                            f"({', '.join(self._names)}), found {len(args)}")
+            raise AttrError(
+                f"CachedOp: {len(self._names)} arrays are needed "
+                f"({', '.join(self._names)}), found {len(args)}"
+            )
         result = self._call(*args)
         return result if out is None else out.copy_from(result)
 

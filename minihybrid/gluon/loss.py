@@ -1,4 +1,4 @@
-"""Chapter 06. Losses: one number a sample that says how wrong the answer is.
+"""Chapter 07. Losses: one number a sample that says how wrong the answer is.
 
 Takes:   predictions and labels, samples along the first axis.
 Gives:   hybrid blocks like any other, one class a loss.
@@ -20,15 +20,8 @@ import numpy as np
 
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import (
-    AttrError,
-    PlaceError,
-    checked,
-    finite,
-    integer,
-    optional,
-    positive,
-)
+from minihybrid.core.op import AttrError, PlaceError, checked, finite, integer, optional, positive
+from minihybrid.ops.shown import own_names
 
 
 class Loss(HybridBlock):
@@ -113,8 +106,7 @@ class PoissonNLLLoss(Loss):
     MXNet 1.9.1 answers NaN for a target of 0 with `compute_full`; here the term is 0.
     """
 
-    def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False,
-                 **kwargs):
+    def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
         self._from_logits, self._compute_full = from_logits, compute_full
 
@@ -144,8 +136,9 @@ class SoftmaxCrossEntropyLoss(Loss):
              counts as the nearest class: a plan has no place to look at numbers.
     """
 
-    def __init__(self, axis=-1, sparse_label=True, from_logits=False, weight=None,
-                 batch_axis=0, **kwargs):
+    def __init__(
+        self, axis=-1, sparse_label=True, from_logits=False, weight=None, batch_axis=0, **kwargs
+    ):
         super().__init__(weight, batch_axis, **kwargs)
         self._axis = self.setting("axis", axis, integer)
         self._sparse_label = sparse_label
@@ -160,19 +153,22 @@ class SoftmaxCrossEntropyLoss(Loss):
                 check_classes(self.name, label, pred.shape[self._axis])
             loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
-            loss = -F.sum(pred * F.reshape_like(label, pred), axis=self._axis,
-                          keepdims=True)
+            loss = -F.sum(pred * F.reshape_like(label, pred), axis=self._axis, keepdims=True)
         return self.per_sample(F, loss, sample_weight)
 
 
 def check_classes(name, label, count):
     """Refuse labels that are no class numbers; on a device they are not looked at."""
     labels = label.data
-    if type(labels) is np.ndarray and labels.size and not (
-            labels.min() >= 0 and labels.max() < count):
-        raise PlaceError(f"{name}: the labels go from {labels.min()} to "
-                         f"{labels.max()}, but there are {count} classes; needed: "
-                         f"numbers from 0 to {count - 1}")
+    if (
+        type(labels) is np.ndarray
+        and labels.size
+        and not (labels.min() >= 0 and labels.max() < count)
+    ):
+        raise PlaceError(
+            f"{name}: the labels go from {labels.min()} to {labels.max()}, but there are {count} "
+            f"classes; needed: numbers from 0 to {count - 1}"
+        )
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
@@ -258,8 +254,9 @@ class LogisticLoss(Loss):
     def __init__(self, weight=None, batch_axis=0, label_format="signed", **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
         if label_format not in ("signed", "binary"):
-            raise AttrError(f"LogisticLoss: label_format={label_format!r}, but "
-                            "'signed' or 'binary' is needed")
+            raise AttrError(
+                f"LogisticLoss: label_format={label_format!r}, but 'signed' or 'binary' is needed"
+            )
         self._label_format = label_format
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
@@ -267,8 +264,9 @@ class LogisticLoss(Loss):
         label = F.reshape_like(label, pred)
         if self._label_format == "signed":
             label = (label + 1) / 2
-        loss = F.Activation(-pred, act_type="softrelu") * label + \
-            F.Activation(pred, act_type="softrelu") * (1 - label)
+        loss = F.Activation(-pred, act_type="softrelu") * label + F.Activation(
+            pred, act_type="softrelu"
+        ) * (1 - label)
         return self.per_sample(F, loss, sample_weight)
 
 
@@ -316,3 +314,7 @@ class CosineEmbeddingLoss(Loss):
 
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
 SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,16 +1,15 @@
-"""Chapter 10. Layers: blocks that are used again and again.
+"""Chapter 14. Layers: blocks that are used again and again.
 
 Takes:   sizes; the number of inputs may be left to the first call.
 Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
          `Lambda`, `HybridLambda`; and the layers of the files beside this one.
 
-What is left out: recurrent layers.
+What is left out: recurrent layers, which are in `gluon.rnn`.
 """
 
-from minihybrid.core import nd, sym
-from minihybrid.core.block import Block, HybridBlock
+from minihybrid.core import hooks, nd, sym
+from minihybrid.core.block import Block, HybridBlock, SymbolBlock
 from minihybrid.core.layers import Activation, Dense, HybridSequential, Sequential
-from minihybrid.core.mistake import misfit
 from minihybrid.core.op import AttrError, checked, count, shape
 from minihybrid.core.op import rate as probability
 from minihybrid.gluon.activations import ELU, GELU, SELU, LeakyReLU, PReLU, Swish
@@ -42,15 +41,52 @@ from minihybrid.gluon.norm_layers import (
     InstanceNorm,
     LayerNorm,
 )
+from minihybrid.ops.shown import own_names
 
-__all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPool3D",
-           "BatchNorm", "BatchNormReLU", "Block", "Conv1D", "Conv1DTranspose", "Conv2D",
-           "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense", "Dropout",
-           "Embedding", "Flatten", "GlobalAvgPool1D", "GlobalAvgPool2D",
-           "GlobalAvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D",
-           "GroupNorm", "HybridBlock", "HybridLambda", "HybridSequential",
-           "InstanceNorm", "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D",
-           "MaxPool3D", "PReLU", "ReflectionPad2D", "Sequential", "Swish"]
+__all__ = [
+    "ELU",
+    "GELU",
+    "SELU",
+    "Activation",
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
+    "BatchNorm",
+    "BatchNormReLU",
+    "Block",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GlobalAvgPool1D",
+    "GlobalAvgPool2D",
+    "GlobalAvgPool3D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPool2D",
+    "GlobalMaxPool3D",
+    "GroupNorm",
+    "HybridBlock",
+    "HybridLambda",
+    "HybridSequential",
+    "InstanceNorm",
+    "Lambda",
+    "LayerNorm",
+    "LeakyReLU",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
+    "PReLU",
+    "ReflectionPad2D",
+    "Sequential",
+    "Swish",
+    "SymbolBlock",
+]
 
 
 class Embedding(HybridBlock):
@@ -64,17 +100,33 @@ class Embedding(HybridBlock):
     (1, 3, 4)
     """
 
-    def __init__(self, input_dim, output_dim, dtype="float32", weight_initializer=None,
-                 sparse_grad=False, prefix=None, params=None):
+    def __init__(
+        self,
+        input_dim,
+        output_dim,
+        dtype="float32",
+        weight_initializer=None,
+        sparse_grad=False,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix, params)
         input_dim = checked("Embedding", "input_dim", input_dim, count)
         output_dim = checked("Embedding", "output_dim", output_dim, count)
-        self._kwargs = {"input_dim": input_dim, "output_dim": output_dim,
-                        "dtype": dtype, "sparse_grad": sparse_grad}
+        self._kwargs = {
+            "input_dim": input_dim,
+            "output_dim": output_dim,
+            "dtype": dtype,
+            "sparse_grad": sparse_grad,
+        }
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=(input_dim, output_dim), init=weight_initializer,
-                dtype=dtype, allow_deferred_init=True)
+                "weight",
+                shape=(input_dim, output_dim),
+                init=weight_initializer,
+                dtype=dtype,
+                allow_deferred_init=True,
+            )
 
     def hybrid_forward(self, F, x, weight):
         """Look the rows up."""
@@ -119,8 +171,9 @@ def _named_function(function, *spaces):
         return function, getattr(function, "__name__", "function")
     for space in spaces:
         if not (isinstance(function, str) and hasattr(space, function)):
-            raise AttrError(f"Lambda: {function!r} is neither a function nor the name "
-                            "of an operator")
+            raise AttrError(
+                f"Lambda: {function!r} is neither a function nor the name of an operator"
+            )
     return None, function
 
 
@@ -146,12 +199,12 @@ class HybridLambda(HybridBlock):
     def __init__(self, function, prefix=None):
         super().__init__(prefix)
         found, self._func_name = _named_function(function, nd, sym)
-        said = found is not None and misfit("HybridLambda", found, ("F", "x"), {})
+        said = found is not None and hooks.misfit("HybridLambda", found, ("F", "x"), {})
         if said and "at most" in said:
-            raise AttrError(f"{said}; the function is called with F and the input, so "
-                            "write f(F, x)")
-        self._func = (lambda F, *args: getattr(F, function)(*args)) \
-            if found is None else found
+            raise AttrError(
+                f"{said}; the function is called with F and the input, so write f(F, x)"
+            )
+        self._func = (lambda F, *args: getattr(F, function)(*args)) if found is None else found
 
     def hybrid_forward(self, F, x, *args):
         """Call the function with F."""
@@ -159,3 +212,7 @@ class HybridLambda(HybridBlock):
 
     def __repr__(self):
         return f"HybridLambda({self._func_name})"
+
+
+def __dir__():
+    return own_names(globals())

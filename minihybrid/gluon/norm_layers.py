@@ -1,4 +1,4 @@
-"""Chapter 10. Layers that normalise: subtract a mean, divide by a deviation.
+"""Chapter 14. Layers that normalise: subtract a mean, divide by a deviation.
 
 Takes:   the axis of the channels; their number may be left to the first call.
 Gives:   `BatchNorm`, `BatchNormReLU`, `LayerNorm`, `GroupNorm`, `InstanceNorm`.
@@ -26,9 +26,14 @@ class _Norm(HybridBlock):
 
     def _make(self, name, count, init, moves=True):
         count = checked(type(self).__name__, "in_channels", count, length)
-        return self.params.get(name, grad_req="write" if moves else "null",
-                               shape=(count,), init=init, allow_deferred_init=True,
-                               differentiable=moves)
+        return self.params.get(
+            name,
+            grad_req="write" if moves else "null",
+            shape=(count,),
+            init=init,
+            allow_deferred_init=True,
+            differentiable=moves,
+        )
 
     def _scale_and_shift(self, count, scale, center, gamma_init, beta_init):
         self.gamma = self._make("gamma", count, gamma_init, scale)
@@ -55,32 +60,46 @@ class BatchNorm(_Norm):
 use_global_stats=False, in_channels=3)
     """
 
-    def __init__(self, axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True,
-                 use_global_stats=False, beta_initializer="zeros",
-                 gamma_initializer="ones", running_mean_initializer="zeros",
-                 running_variance_initializer="ones", in_channels=0, prefix=None,
-                 params=None):
+    def __init__(
+        self,
+        axis=1,
+        momentum=0.9,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        use_global_stats=False,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        running_mean_initializer="zeros",
+        running_variance_initializer="ones",
+        in_channels=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix, params)
         scale = checked(type(self).__name__, "scale", scale, boolean)
         center = checked(type(self).__name__, "center", center, boolean)
-        self._settle("BatchNorm", axis=axis, epsilon=epsilon, momentum=momentum,
-                     fix_gamma=not scale, use_global_stats=use_global_stats)
-        self._scale_and_shift(in_channels, scale, center, gamma_initializer,
-                              beta_initializer)
-        self.running_mean = self._make("running_mean", in_channels,
-                                       running_mean_initializer, False)
-        self.running_var = self._make("running_var", in_channels,
-                                      running_variance_initializer, False)
+        self._settle(
+            "BatchNorm",
+            axis=axis,
+            epsilon=epsilon,
+            momentum=momentum,
+            fix_gamma=not scale,
+            use_global_stats=use_global_stats,
+        )
+        self._scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
+        self.running_mean = self._make("running_mean", in_channels, running_mean_initializer, False)
+        self.running_var = self._make(
+            "running_var", in_channels, running_variance_initializer, False
+        )
 
     def cast(self, dtype):
         """Change the dtype; statistics stay float32 where the data are float16."""
-        super().cast(
-            "float32" if dtype_of(self.name, dtype) == np.float16 else dtype)
+        super().cast("float32" if dtype_of(self.name, dtype) == np.float16 else dtype)
 
     def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
         """Apply the layer."""
-        return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd",
-                           **self._kwargs)
+        return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
     def __repr__(self):
         shown = super().__repr__()[:-1]
@@ -102,19 +121,25 @@ class LayerNorm(_Norm):
     Source:  Ba, Kiros and Hinton, arXiv 1607.06450.
     """
 
-    def __init__(self, axis=-1, epsilon=1e-5, center=True, scale=True,
-                 beta_initializer="zeros", gamma_initializer="ones", in_channels=0,
-                 prefix=None, params=None):
+    def __init__(
+        self,
+        axis=-1,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        in_channels=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix, params)
-        self._settle("LayerNorm", epsilon=epsilon, axis=axis, center=center,
-                     scale=scale)
-        self._scale_and_shift(in_channels, scale, center, gamma_initializer,
-                              beta_initializer)
+        self._settle("LayerNorm", epsilon=epsilon, axis=axis, center=center, scale=scale)
+        self._scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
 
     def hybrid_forward(self, F, data, gamma, beta):
         """Apply the layer."""
-        return F.LayerNorm(data, gamma, beta, axis=self._kwargs["axis"],
-                           eps=self._kwargs["eps"])
+        return F.LayerNorm(data, gamma, beta, axis=self._kwargs["axis"], eps=self._kwargs["eps"])
 
     def __repr__(self):
         return f"{super().__repr__()[:-1]}, in_channels={self.gamma.shape[0]})"
@@ -127,19 +152,28 @@ class GroupNorm(_Norm):
     Source:  Wu and He, ECCV 2018; there, gamma and beta have one number a channel.
     """
 
-    def __init__(self, num_groups=1, epsilon=1e-5, center=True, scale=True,
-                 beta_initializer="zeros", gamma_initializer="ones", prefix=None,
-                 params=None):
+    def __init__(
+        self,
+        num_groups=1,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix, params)
-        self._settle("GroupNorm", epsilon=epsilon, num_groups=num_groups,
-                     center=center, scale=scale)
-        self._scale_and_shift(num_groups, scale, center, gamma_initializer,
-                              beta_initializer)
+        self._settle(
+            "GroupNorm", epsilon=epsilon, num_groups=num_groups, center=center, scale=scale
+        )
+        self._scale_and_shift(num_groups, scale, center, gamma_initializer, beta_initializer)
 
     def hybrid_forward(self, F, data, gamma, beta):
         """Apply the layer."""
-        return F.GroupNorm(data, gamma, beta, num_groups=self._kwargs["num_groups"],
-                           eps=self._kwargs["eps"])
+        return F.GroupNorm(
+            data, gamma, beta, num_groups=self._kwargs["num_groups"], eps=self._kwargs["eps"]
+        )
 
 
 class InstanceNorm(_Norm):
@@ -149,14 +183,21 @@ class InstanceNorm(_Norm):
     Source:  Ulyanov, Vedaldi and Lempitsky, arXiv 1607.08022.
     """
 
-    def __init__(self, axis=1, epsilon=1e-5, center=True, scale=False,
-                 beta_initializer="zeros", gamma_initializer="ones", in_channels=0,
-                 prefix=None, params=None):
+    def __init__(
+        self,
+        axis=1,
+        epsilon=1e-5,
+        center=True,
+        scale=False,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        in_channels=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix, params)
-        self._settle("InstanceNorm", epsilon=epsilon, axis=axis, center=center,
-                     scale=scale)
-        self._scale_and_shift(in_channels, scale, center, gamma_initializer,
-                              beta_initializer)
+        self._settle("InstanceNorm", epsilon=epsilon, axis=axis, center=center, scale=scale)
+        self._scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
 
     def hybrid_forward(self, F, x, gamma, beta):
         """Apply the layer."""

@@ -1,4 +1,4 @@
-"""Chapter 06. Trainer: gradients change parameters.
+"""Chapter 07. Trainer: gradients change parameters.
 
 Takes:   parameters, an optimiser or its name, and its settings.
 Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
@@ -21,20 +21,14 @@ from minihybrid.core.files import FileError
 from minihybrid.core.mistake import Signed, signed
 from minihybrid.core.nd import load, save
 from minihybrid.core.newest import Newest
-from minihybrid.core.op import (
-    AttrError,
-    HybridError,
-    Spec,
-    checked,
-    described,
-    positive,
-)
+from minihybrid.core.op import AttrError, HybridError, Spec, checked, described, positive
 from minihybrid.core.parameter import Parameter
 from minihybrid.core.pipeline import Job
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import in_force
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
+from minihybrid.ops.shown import own_names
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.passes import expand
 from minihybrid.passes.numbers import lift, same
@@ -57,28 +51,34 @@ class CompiledUpdate:
         self.rule, names = optimizer.watched()
         self._gather(weights, numbers)
         self.targets, arrays = {}, {}  # arrays: what the plan reads, by name
-        for i, ((weight, grad, states), own) in enumerate(
-                zip(weights, self.read, strict=True)):
+        for i, ((weight, grad, states), own) in enumerate(zip(weights, self.read, strict=True)):
             written = {f"weight{i}": weight.data}
             written |= {f"state{i}_{k}": state.data for k, state in enumerate(states)}
             self.targets |= written
             arrays[f"weight{i}"], arrays[f"grad{i}"] = weight.data, grad.data
             arrays |= written
             arrays |= {f"{name}{i}": number for name, number in own.items()}
-        graph, _ = trace(self.steps, {name: Spec(a.shape, a.dtype)
-                                      for name, a in arrays.items()}, False)
+        graph, _ = trace(
+            self.steps, {name: Spec(a.shape, a.dtype) for name, a in arrays.items()}, False
+        )
         self.names = tuple(sorted(names))  # of the settings that the program contains
         self.settings, self.rule = optimizer.settings(self.names), None
         title = f"{type(optimizer).__name__} of {len(weights)} parameters"
-        job = Job(graph, (), target=target_of(weights[0][0].data), title=title,
-                  into=dict(enumerate(self.targets)))
+        job = Job(
+            graph,
+            (),
+            target=target_of(weights[0][0].data),
+            title=title,
+            into=dict(enumerate(self.targets)),
+        )
         if programs is None:
             tiers = in_force(job)
         else:
             graph, inside = lift(expand(graph))
             key, context = same(graph), weights[0][0].context
             tiers = programs.met(key) or programs.enter(
-                key, in_force(replace(job, graph=graph, expanded=True)))
+                key, in_force(replace(job, graph=graph, expanded=True))
+            )
             arrays |= {name: placed(a, context) for name, a in inside.items()}
         self.bound = tiers.bind(arrays)
 
@@ -92,12 +92,13 @@ class CompiledUpdate:
         context = weights[0][0].context
         self.rows = self.host if context is CPU else placed(self.host, context)
         self.numbers = [{} for _ in numbers]  # what a step writes
-        self.read = [{} for _ in numbers]     # what the plan reads: the same, or a copy
+        self.read = [{} for _ in numbers]  # what the plan reads: the same, or a copy
         for row, (i, name) in enumerate(places):
             dtype = weights[i][0].data.dtype
             self.numbers[i][name] = number = self.host[row].view(dtype)[:1]
-            self.read[i][name] = number if self.rows is self.host else \
-                self.rows[row].view((1,), dtype)
+            self.read[i][name] = (
+                number if self.rows is self.host else self.rows[row].view((1,), dtype)
+            )
 
     @property
     def plan(self):
@@ -108,9 +109,9 @@ class CompiledUpdate:
         """The optimiser's rule on the symbols of every weight in turn."""
         rest, news = list(symbols), []
         for own, n_states in zip(self.numbers, self.n_states, strict=True):
-            weight, grad, *states = rest[:2 + n_states]
-            numbers = dict(zip(own, rest[2 + n_states:], strict=False))
-            rest = rest[2 + n_states + len(own):]
+            weight, grad, *states = rest[: 2 + n_states]
+            numbers = dict(zip(own, rest[2 + n_states :], strict=False))
+            rest = rest[2 + n_states + len(own) :]
             news += self.rule.apply(weight, grad, states, numbers)
         return news
 
@@ -150,23 +151,36 @@ class Trainer(metaclass=Signed):
     0.1
     """
 
-    def __init__(self, params, optimizer, optimizer_params=None, kvstore="device",
-                 compression_params=None, update_on_kvstore=None):
+    def __init__(
+        self,
+        params,
+        optimizer,
+        optimizer_params=None,
+        kvstore="device",
+        compression_params=None,
+        update_on_kvstore=None,
+    ):
         if hasattr(params, "keys"):
             params = [params[name] for name in sorted(params.keys())]
-        if not isinstance(params, (list, tuple)) or \
-                not all(isinstance(p, Parameter) for p in params):
-            raise AttrError(f"Trainer: params={described(params)}, but parameters are "
-                            "needed, as net.collect_params() gives")
+        if not isinstance(params, (list, tuple)) or not all(
+            isinstance(p, Parameter) for p in params
+        ):
+            raise AttrError(
+                f"Trainer: params={described(params)}, but parameters are "
+                "needed, as net.collect_params() gives"
+            )
         self._params = list(params)
         if not isinstance(optimizer_params, (dict, type(None))):
-            raise AttrError(f"Trainer: optimizer_params={described(optimizer_params)}, "
-                            "but a dict is needed, such as {'learning_rate': 0.1}")
+            raise AttrError(
+                f"Trainer: optimizer_params={described(optimizer_params)}, "
+                "but a dict is needed, such as {'learning_rate': 0.1}"
+            )
         if isinstance(optimizer, Optimizer):
             if optimizer_params:
-                raise AttrError("Trainer: optimizer_params are for an optimizer's "
-                                "name; the optimizer that is given has its settings "
-                                "already")
+                raise AttrError(
+                    "Trainer: optimizer_params are for an optimizer's name; the optimizer that "
+                    "is given has its settings already"
+                )
             self._optimizer = optimizer
         else:
             self._optimizer = create(optimizer, **(optimizer_params or {}))
@@ -179,6 +193,10 @@ class Trainer(metaclass=Signed):
     def __getstate__(self):
         """For pickles and copies: all but the compiled updates, which are made anew."""
         return vars(self) | {"_compiled": Newest(KEPT), "_programs": Newest(KEPT)}
+
+    def __repr__(self):
+        n = len(self._params)
+        return f"Trainer({self._optimizer!r}, {n} parameter{'s' * (n != 1)})"
 
     @property
     def optimizer(self):
@@ -226,7 +244,8 @@ class Trainer(metaclass=Signed):
                 raise HybridError(
                     f"Trainer.step: backward has not written the gradient of "
                     f"'{param.name}' since the last step; is the parameter part of the "
-                    "loss? step(..., ignore_stale_grad=True) leaves it as it is")
+                    "loss? step(..., ignore_stale_grad=True) leaves it as it is"
+                )
         places = {i: array.data.device for i, array in found.items()}
         for place in dict.fromkeys(places.values()):  # one compiled call a device
             self._step({i: array for i, array in found.items() if places[i] == place})
@@ -236,12 +255,15 @@ class Trainer(metaclass=Signed):
     def _step(self, found):
         """Update these parameters: by one compiled call, if the optimiser is a rule."""
         opt, indices = self._optimizer, list(found)
-        weights = [(array, self._params[i].grad(),
-                    states_in(self._updater.state(i, array)))
-                   for i, array in found.items()]
+        weights = [
+            (array, self._params[i].grad(), states_in(self._updater.state(i, array)))
+            for i, array in found.items()
+        ]
         own = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
-        is_rule = own == (Optimizer.update, Optimizer.update_multi_precision,
-                          Optimizer.create_state) and not opt.multi_precision
+        is_rule = (
+            own == (Optimizer.update, Optimizer.update_multi_precision, Optimizer.create_state)
+            and not opt.multi_precision
+        )
         if not is_rule:
             ws, gs, _ = zip(*weights, strict=True)
             return self._updater(indices, gs, ws)
@@ -260,7 +282,7 @@ class Trainer(metaclass=Signed):
                 return found
         programs = self._programs if len(made) >= FEW else None
         made.append(CompiledUpdate(opt, weights, numbers, programs))
-        del made[:-2 * FEW]
+        del made[: -2 * FEW]
         return made[-1]
 
     # -- files
@@ -285,18 +307,22 @@ class Trainer(metaclass=Signed):
         Raises:  FileError if the file is of other parameters or another optimiser.
         """
         found, opt = load(fname), self._optimizer
-        if not isinstance(found, dict) or \
-                not {"num_update", "learning_rate"} <= found.keys():
+        if not isinstance(found, dict) or not {"num_update", "learning_rate"} <= found.keys():
             raise FileError(f"'{fname}' holds no states of a Trainer")
-        counts = {int(name[len("count:"):]): _number(fname, found, name, "int64")
-                  for name in found if re.fullmatch("count:[0-9]{1,9}", name)}
+        counts = {
+            int(name[len("count:") :]): _number(fname, found, name, "int64")
+            for name in found
+            if re.fullmatch("count:[0-9]{1,9}", name)
+        }
         num_update = _number(fname, found, "num_update", "int64")
         learning_rate = _number(fname, found, "learning_rate", "float64")
         states = {}
         for i in counts:
             if i >= len(self._params):
-                raise FileError(f"'{fname}' has states of parameter {i}, but there are "
-                                f"{len(self._params)} parameters")
+                raise FileError(
+                    f"'{fname}' has states of parameter {i}, but there are "
+                    f"{len(self._params)} parameters"
+                )
             weight = self._params[i].data()
             states[i] = opt.create_state_multi_precision(i, weight)
             arrays = states_in(states[i])
@@ -305,7 +331,8 @@ class Trainer(metaclass=Signed):
                 raise FileError(
                     f"'{fname}': the states of '{self._params[i].name}' have shapes "
                     f"{[a.shape for a in given]}, but {type(opt).__name__} with these "
-                    f"parameters needs {[a.shape for a in arrays]}")
+                    f"parameters needs {[a.shape for a in arrays]}"
+                )
             for array, value in zip(arrays, given, strict=True):
                 array[:] = value
         self._updater.states, opt._index_update_count = states, counts
@@ -316,7 +343,12 @@ def _number(fname, found, name, dtype):
     """The one number in an array of a file of states."""
     array = found[name].asnumpy()
     if array.size != 1 or array.dtype != dtype or not 0 <= array.item() < np.inf:
-        raise FileError(f"'{fname}': '{name}' is {array.tolist()!s:.60} of "
-                        f"{array.dtype}, but one number of {dtype}, not negative, is "
-                        "needed")
+        raise FileError(
+            f"'{fname}': '{name}' is {array.tolist()!s:.60} of {array.dtype}, but one number of "
+            f"{dtype}, not negative, is needed"
+        )
     return array.item()
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,12 +1,14 @@
-"""Chapter 06. Helpers of training loops.
+"""Chapter 07. Helpers of training loops.
 
 Takes:   batches and gradients.
-Gives:   `split_data`, `split_and_load`, `clip_global_norm`; and `HookHandle`, which
-         a block gives for a hook.
+Gives:   `split_data`, `split_and_load`, `clip_global_norm`; `download`, `check_sha1`; and
+         `HookHandle`, which a block gives for a hook.
 
-What is left out: downloads.
+Nothing here or elsewhere in the package asks the network, but for `download`.
 """
 
+import hashlib
+import os
 import warnings
 
 import numpy as np
@@ -14,10 +16,21 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core.array import arrays
 from minihybrid.core.block import HookHandle as HookHandle
+from minihybrid.core.files import FileError, path_of, read_whole, write_whole
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, ShapeError, checked, count, described, integer
+from minihybrid.core.op import (
+    AttrError,
+    ShapeError,
+    boolean,
+    checked,
+    count,
+    described,
+    integer,
+    length,
+)
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.shapes import axis_of
+from minihybrid.ops.shown import own_names
 
 
 def split_data(data, num_slice, batch_axis=0, even_split=True):
@@ -31,17 +44,19 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
     """
     num_slice = checked("split_data", "num_slice", num_slice, count)
     arrays("split_data", data)
-    axis_of("split_data", checked("split_data", "batch_axis", batch_axis, integer),
-            data.ndim)
+    axis_of("split_data", checked("split_data", "batch_axis", batch_axis, integer), data.ndim)
     size = data.shape[batch_axis]
     if even_split and size % num_slice:
-        raise ShapeError(f"split_data: {size} samples of shape {data.shape} do not "
-                         f"make {num_slice} equal parts; use a batch size that "
-                         f"{num_slice} divides, or even_split=False")
+        raise ShapeError(
+            f"split_data: {size} samples of shape {data.shape} do not make {num_slice} equal "
+            f"parts; use a batch size that {num_slice} divides, or even_split=False"
+        )
     parts = np.array_split(np.arange(size), num_slice)
     ends = np.cumsum([len(part) for part in parts])
-    return [data.slice_axis(axis=batch_axis, begin=int(end) - len(part), end=int(end))
-            for part, end in zip(parts, ends, strict=True)]
+    return [
+        data.slice_axis(axis=batch_axis, begin=int(end) - len(part), end=int(end))
+        for part, end in zip(parts, ends, strict=True)
+    ]
 
 
 def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
@@ -53,8 +68,10 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
     """
     data = data if isinstance(data, NDArray) else in_world(nd.array(data))
     if not isinstance(ctx_list, (list, tuple)) or not ctx_list:
-        raise AttrError(f"split_and_load: ctx_list={described(ctx_list)}, but a list "
-                        "of devices is needed, such as [mx.cpu()]")
+        raise AttrError(
+            f"split_and_load: ctx_list={described(ctx_list)}, but a list "
+            "of devices is needed, such as [mx.cpu()]"
+        )
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
@@ -76,9 +93,79 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
     flat = [a.detach().reshape((-1,)) for a in arrays]
     norm = nd.sqrt(nd.add_n(*(nd.dot(a, a) for a in flat)))
     if check_isfinite and not np.isfinite(norm.asscalar()):
-        warnings.warn("clip_global_norm: the norm is nan or inf; the result is "
-                      "undefined", UserWarning, stacklevel=2)
+        warnings.warn(
+            "clip_global_norm: the norm is nan or inf; the result is undefined",
+            UserWarning,
+            stacklevel=2,
+        )
     scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
     for array in arrays:
         array *= scale
     return norm.asscalar() if check_isfinite else norm
+
+
+WAIT_S = 30  # for an answer of the network
+
+
+def check_sha1(filename, sha1_hash):
+    """Whether the bytes of a file have this checksum, in hexadecimal digits."""
+    return hashlib.sha1(read_whole(filename)).hexdigest() == str(sha1_hash).lower()
+
+
+def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_ssl=True):
+    """Fetch a file, unless it is there already; gives its path.
+
+    path:       where to; a folder keeps the name that the address ends with.
+    sha1_hash:  the checksum that the file must have; a file with another is fetched again.
+    Raises:     FileError where there is no network, no such address, or another checksum.
+    """
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise AttrError(
+            f"download: url={described(url)}, but an address with http:// or https:// is needed"
+        )
+    overwrite = checked("download", "overwrite", overwrite, boolean)
+    retries = checked("download", "retries", retries, length)
+    path = os.path.expanduser("." if path is None else path_of(path))
+    if os.path.isdir(path):
+        if not (name := url.partition("?")[0].rpartition("/")[2]):
+            raise AttrError(f"download: '{url}' ends with no file's name; give path=")
+        path = os.path.join(path, name) if path != "." else name
+    if not overwrite and os.path.exists(path):
+        if sha1_hash is None or check_sha1(path, sha1_hash):
+            return path
+    data = _fetched(url, path, retries, verify_ssl)
+    found = hashlib.sha1(data).hexdigest()
+    if sha1_hash is not None and found != str(sha1_hash).lower():
+        raise FileError(
+            f"download: '{url}' gave {len(data)} bytes with the checksum {found}, but {sha1_hash} "
+            "is needed; nothing was written"
+        )
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    write_whole(path, data)
+    return path
+
+
+def _fetched(url, path, retries, verify_ssl):
+    """The bytes at an address."""
+    import ssl
+    import urllib.request  # both are large, and seldom needed
+
+    context = None
+    if not verify_ssl:
+        warnings.warn("download: nobody checks who answers (verify_ssl=False)", stacklevel=3)
+        context = ssl._create_unverified_context()
+    for left in reversed(range(retries + 1)):
+        try:
+            with urllib.request.urlopen(url, timeout=WAIT_S, context=context) as answer:
+                return answer.read()
+        except (OSError, ValueError) as error:
+            if not left:
+                why = getattr(error, "reason", error)
+                raise FileError(
+                    f"download: '{url}' cannot be fetched ({why}); needed: a network that "
+                    f"reaches it, or the file itself at '{path}'"
+                ) from None
+
+
+def __dir__():
+    return own_names(globals())

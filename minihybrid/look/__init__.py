@@ -1,13 +1,33 @@
 """Looking instead of reading: pictures with parts to point at, for notebooks and pages.
 
 `mx.explain` shows the hybrid view (`look.view`), `look.passes` graphs pass by pass,
-`look.packing` boxes to drag, and `look.walk_back` a tape, step by step. Texts of graphs
-and plans (`look.text`) and of layers (`look.layers`) enter themselves into the core.
+`look.packing` boxes to drag, and `look.walk_back` a tape, step by step; `look.canvas` is
+one to draw a digit on, which an exported net reads; `look.elsewhere` shows the same idea
+in other libraries. `look.figures` draws what stands still; only the chapters that use it
+import it. Texts of graphs and plans (`look.text`), of layers (`look.layers`) and of wrong
+calls (`look.misfit`) enter themselves into the core.
 """
 
-from minihybrid.look import layers, places, text
+from minihybrid.look import layers, misfit, places, text
 from minihybrid.look.boxes import packing
+from minihybrid.look.canvas import canvas
+from minihybrid.look.elsewhere import elsewhere
 from minihybrid.look.tape import walk_back
 from minihybrid.look.view import passes
+from minihybrid.ops.shown import own_names
 
-__all__ = ["layers", "packing", "passes", "places", "text", "walk_back"]
+__all__ = [
+    "canvas",
+    "elsewhere",
+    "layers",
+    "misfit",
+    "packing",
+    "passes",
+    "places",
+    "text",
+    "walk_back",
+]
+
+
+def __dir__():
+    return own_names(globals())

@@ -25,23 +25,27 @@ class Packing:
     """
 
     def __init__(self, spans, offsets=None):
-        self.spans = {name: (first, last, max(-(-nbytes // ALIGN), 1) * ALIGN)
-                      for name, (first, last, nbytes) in spans.items()}
+        self.spans = {
+            name: (first, last, max(-(-nbytes // ALIGN), 1) * ALIGN)
+            for name, (first, last, nbytes) in spans.items()
+        }
         size = {name: nbytes for name, (_, _, nbytes) in self.spans.items()}
         self.offsets = arrange(self.spans)[0] if offsets is None else offsets
-        self.nbytes = max((at + size[name] for name, at in self.offsets.items()),
-                          default=0)
+        self.nbytes = max((at + size[name] for name, at in self.offsets.items()), default=0)
         self.bound = neighbours(self.spans, size)[2]
 
     def rows(self):
         """The table: what each box is, and where the planner puts it."""
         return [("value", "bytes", "steps", "planner")] + [
             (name, f"{nbytes:,}", f"{first} to {last}", f"at {self.offsets[name]:,}")
-            for name, (first, last, nbytes) in self.spans.items()]
+            for name, (first, last, nbytes) in self.spans.items()
+        ]
 
     def __repr__(self):
-        return (f"{columns_of(self.rows())}\n"
-                f"lower bound {self.bound:,} bytes, planner {self.nbytes:,} bytes")
+        return (
+            f"{columns_of(self.rows())}\n"
+            f"lower bound {self.bound:,} bytes, planner {self.nbytes:,} bytes"
+        )
 
     def _repr_html_(self):
         return page(
@@ -51,7 +55,8 @@ class Packing:
             '<button type="button" data-do="planner">the planner\'s answer</button></p>'
             "<details><summary>the boxes as a table</summary>"
             f"{scrolling(html_table(self.rows()), 'table of boxes')}</details>",
-            "boxes")
+            "boxes",
+        )
 
     def _svg(self):
         """All boxes on top of each other, as if none shared its bytes."""
@@ -71,30 +76,44 @@ class Packing:
                 f'{LEFT + first * across + 1.5:.1f} {HIGH - at * down - high:.2f})">'
                 f'<rect width="{wide:.1f}" height="{high:.2f}" rx="3"/>'
                 f'<text x="{wide / 2:.1f}" y="{high / 2 + 4:.1f}">{escape(label)}'
-                "</text></g>")
+                "</text></g>"
+            )
             at += nbytes
-        steps = [f'<text x="{LEFT + (k + 0.5) * across:.1f}" y="{HIGH + 18}">{k}</text>'
-                 for k in range(0, n_steps, -(-n_steps // 16))]
+        steps = [
+            f'<text x="{LEFT + (k + 0.5) * across:.1f}" y="{HIGH + 18}">{k}</text>'
+            for k in range(0, n_steps, -(-n_steps // 16))
+        ]
         right = LEFT + WIDE
         lines = [
             f'<g class="{kind}"><path d="M{LEFT} {y:.1f}H{right}"/><text x="{x}" '
             f'y="{y - 4:.1f}" text-anchor="{anchor}">{text} {nbytes:,}</text></g>'
             for kind, text, nbytes, x, anchor, y in (
-                ("bound", "lower bound", self.bound, LEFT + 4, "start",
-                 HIGH - self.bound * down),
-                ("planner", "planner", self.nbytes, right - 4, "end",
-                 HIGH - self.nbytes * down))]
+                ("bound", "lower bound", self.bound, LEFT + 4, "start", HIGH - self.bound * down),
+                ("planner", "planner", self.nbytes, right - 4, "end", HIGH - self.nbytes * down),
+            )
+        ]
         head = svg_head(right + 8, HIGH + FOOT, "group").replace(
-            "<svg ", f'<svg data-scale="{down:.9g}" data-high="{HIGH}" '
-            f'data-unit="{ALIGN}" data-bound="{self.bound}" ', 1)
-        return "\n".join([
-            head, "<title>Boxes to pack</title>",
-            "<desc>Steps from left to right, bytes from bottom to top.</desc>",
-            f'<path class="floor" d="M{LEFT} 0V{HIGH}H{right}"/>',
-            f'<g class="axis"><text x="{LEFT - 8}" y="{HIGH}" text-anchor="end">0'
-            f'</text><text x="{LEFT - 8}" y="12" text-anchor="end">{total:,}</text>'
-            f'<text x="{LEFT - 8}" y="{HIGH + 18}" text-anchor="end">step</text>',
-            *steps, "</g>", *parts, *lines, "</svg>"])
+            "<svg ",
+            f'<svg data-scale="{down:.9g}" data-high="{HIGH}" '
+            f'data-unit="{ALIGN}" data-bound="{self.bound}" ',
+            1,
+        )
+        return "\n".join(
+            [
+                head,
+                "<title>Boxes to pack</title>",
+                "<desc>Steps from left to right, bytes from bottom to top.</desc>",
+                f'<path class="floor" d="M{LEFT} 0V{HIGH}H{right}"/>',
+                f'<g class="axis"><text x="{LEFT - 8}" y="{HIGH}" text-anchor="end">0'
+                f'</text><text x="{LEFT - 8}" y="12" text-anchor="end">{total:,}</text>'
+                f'<text x="{LEFT - 8}" y="{HIGH + 18}" text-anchor="end">step</text>',
+                *steps,
+                "</g>",
+                *parts,
+                *lines,
+                "</svg>",
+            ]
+        )
 
 
 def spans_of(plan):
@@ -110,8 +129,7 @@ def spans_of(plan):
         if ref in memory.offsets:
             root = first_of.get(ref, ref)
             names, begin, end, most = boxes.get(root, ([], first, last, nbytes))
-            boxes[root] = ([*names, name], min(begin, first), max(end, last),
-                           max(most, nbytes))
+            boxes[root] = ([*names, name], min(begin, first), max(end, last), max(most, nbytes))
     spans, offsets = {}, {}
     for root, (names, *span) in boxes.items():
         name = " = ".join(names)

@@ -55,8 +55,7 @@ class Explanation:
         given = ", ".join(f"{n} {specs[n]}" for n in plan.inputs if n in specs)
         mode = "training" if plan.training else "prediction"
         note = f" ({plan.target_note})" * bool(plan.target_note)
-        return f"{plan.title}: {given or 'no inputs'}; " \
-               f"{mode}, target {plan.target}{note}"
+        return f"{plan.title}: {given or 'no inputs'}; {mode}, target {plan.target}{note}"
 
     def counts(self):
         """The table of stages as text cells, the headings first."""
@@ -68,8 +67,10 @@ class Explanation:
         for (_, before), (name, after) in itertools.pairwise(self.stages):
             found.append(_change(name, before, after))
         plan = self.plan
-        title = (f"memory: {plan.nbytes_planned:,} bytes planned; "
-                 f"{plan.nbytes_eager:,} bytes if each result had its own")
+        title = (
+            f"memory: {plan.nbytes_planned:,} bytes planned; "
+            f"{plan.nbytes_eager:,} bytes if each result had its own"
+        )
         found.append(Section(title, cut(self.memory.show())))
         title = f"source: one function, {plural(plan.n_kernels, 'kernel')}"
         found.append(Section(title, cut(self.source.rstrip())))
@@ -86,25 +87,42 @@ class Explanation:
 
     def access_rows(self):
         """What a simulated GPU counted, a row a launch, the headings first."""
-        rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers",
-                 "bytes")]
-        for label, (_, _, _, found) in zip(self.plan.labels, self.launches,
-                                           strict=True):
+        rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers", "bytes")]
+        for label, (_, _, _, found) in zip(self.plan.labels, self.launches, strict=True):
             nbytes = found.total("nbytes_loaded") + found.total("nbytes_stored")
-            rows.append((label, *(f"{n:,}" for n in (
-                found.n_threads, found.global_loads, found.global_stores,
-                found.shared_loads, found.barriers, nbytes))))
+            rows.append(
+                (
+                    label,
+                    *(
+                        f"{n:,}"
+                        for n in (
+                            found.n_threads,
+                            found.global_loads,
+                            found.global_stores,
+                            found.shared_loads,
+                            found.barriers,
+                            nbytes,
+                        )
+                    ),
+                )
+            )
         return rows
 
     def time_rows(self):
         """(step, median) as text cells: the steps, their sum, and what is done once."""
+
         def text(elapsed_s):
             return Timing((elapsed_s,), 1).cells()[0]
 
-        rows = [("call from Python" if name == "call" else name, text(elapsed_s))
-                 for name, elapsed_s in self.steps]
-        return [*rows, ("total", text(sum(elapsed_s for _, elapsed_s in self.steps))),
-                ("compiling once, or loading", text(self.plan.compile_s))]
+        rows = [
+            ("call from Python" if name == "call" else name, text(elapsed_s))
+            for name, elapsed_s in self.steps
+        ]
+        return [
+            *rows,
+            ("total", text(sum(elapsed_s for _, elapsed_s in self.steps))),
+            ("compiling once, or loading", text(self.plan.compile_s)),
+        ]
 
     def __repr__(self):
         parts = [f"{self.title}\n\n{columns_of(self.counts())}"]
@@ -125,9 +143,10 @@ def _change(name, before, after):
     title = f"{name}: {STAGES[name]}"
     if before.show() == after.show():
         return Section(f"{title} (nothing here)", "unchanged")
-    sizes = (f"{plural(n_steps(before), 'kernel')} before, {n_steps(after)} after; "
-             f"{nbytes_moved(before):,} bytes moved before, "
-             f"{nbytes_moved(after):,} after")
+    sizes = (
+        f"{plural(n_steps(before), 'kernel')} before, {n_steps(after)} after; "
+        f"{nbytes_moved(before):,} bytes moved before, {nbytes_moved(after):,} after"
+    )
     if max(len(before.nodes), len(after.nodes)) > LIMIT:  # it would take too long
         text = f"more than {LIMIT} nodes, too many to compare line by line; see .stages"
     else:
@@ -160,13 +179,17 @@ def explain(net, *inputs, timings=True):
         raise AttrError(
             f"explain: found a value of type {type(net).__name__}, which has no plans, "
             "but a HybridBlock or a compiled function is needed; derive the net from "
-            "HybridBlock, or wrap the function as minihybrid.function(f)")
+            "HybridBlock, or wrap the function as minihybrid.function(f)"
+        )
     plan, arrays, bound = net.plan_for(*inputs)
     if plan.device:
         with watch() as launches:
             plan(arrays, bound)
-        return Explanation(plan, launches=launches, note="what a launch on a GPU takes "
-                           "is measured by benchmarks/gpu.py" * timings)
+        return Explanation(
+            plan,
+            launches=launches,
+            note="what a launch on a GPU takes is measured by benchmarks/gpu.py" * timings,
+        )
     if not timings:
         return Explanation(plan)
     plan(arrays, bound)  # compiles it, and notes how long that takes

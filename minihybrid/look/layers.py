@@ -1,4 +1,4 @@
-"""Chapter 10. A net layer by layer: output shapes and numbers of parameters.
+"""Chapter 14. A net layer by layer: output shapes and numbers of parameters.
 
 Takes:   a block and its inputs.
 Gives:   `summary`, which `Block.summary` calls.
@@ -16,8 +16,10 @@ from minihybrid.core.tracing import is_tracing
 def summary(net, inputs):
     """Print each block's output shape and number of parameters."""
     if not arrays_in(inputs):
-        raise AttrError("summary: an array is needed, which tells the shapes; for "
-                        "example net.summary(nd.zeros((1, 3)))")
+        raise AttrError(
+            "summary: an array is needed, which tells the shapes; for "
+            "example net.summary(nd.zeros((1, 3)))"
+        )
     rows, handles, counted = [], [], set()
 
     def row(block, _, out):
@@ -26,13 +28,16 @@ def summary(net, inputs):
         params = [p for p in block._reg_params.values() if id(p) not in counted]
         counted.update(map(id, params))
         shapes = ", ".join(str(o.shape) for o in arrays_in([out]))
-        rows.append((f"{type(block).__name__} ({block.name})", shapes,
-                     sum(p.data().size for p in params)))
+        rows.append(
+            (f"{type(block).__name__} ({block.name})", shapes, sum(p.data().size for p in params))
+        )
 
     for block in net._walk():
         if getattr(block, "_active", False):
-            raise HybridError("summary: the net is hybridized, so its children are not "
-                              "called one by one; call hybridize(active=False) first")
+            raise HybridError(
+                "summary: the net is hybridized, so its children are not "
+                "called one by one; call hybridize(active=False) first"
+            )
         handles.append(block.register_forward_hook(row))
     try:
         net(*inputs)

@@ -83,23 +83,30 @@ class Links:
             file, (texts, first) = code.co_filename, source_of(code)
             if (file, first) not in shown:  # else it stands inside of one that is
                 shown.update((file, first + i) for i in range(len(texts)))
-                found.append(Listing(code.co_qualname, first, [
-                    Line(text, tuple(keys.get((file, i), ())))
-                    for i, text in enumerate(texts, first)]))
+                found.append(
+                    Listing(
+                        code.co_qualname,
+                        first,
+                        [
+                            Line(text, tuple(keys.get((file, i), ())))
+                            for i, text in enumerate(texts, first)
+                        ],
+                    )
+                )
         return found
 
     # -- graphs
     def lines(self, graph):
         """The lines of `graph.show()` that are nodes: [(node, Line)]."""
-        return [(node, Line(text, self.key(graph, node)))
-                for node, text in zip(graph.nodes, graph.show().split("\n"),
-                                      strict=False)]
+        return [
+            (node, Line(text, self.key(graph, node)))
+            for node, text in zip(graph.nodes, graph.show().split("\n"), strict=False)
+        ]
 
     def change(self, before, after):
         """What a pass changed."""
         olds, news = self.lines(before), self.lines(after)
-        old_texts, new_texts = ({line.text for _, line in lines}
-                                for lines in (olds, news))
+        old_texts, new_texts = ({line.text for _, line in lines} for lines in (olds, news))
         names, new_names = before.names(), after.names()
         was = {(names[node], what(node)): line.key for node, line in olds}
         behind = [set(line.key) for node, line in olds if node.op]
@@ -111,27 +118,29 @@ class Links:
                 merged.add(node)
             elif old_key is None:
                 new.add(node)
-        return Change([line for _, line in olds if line.text not in new_texts],
-                      [line for _, line in news if line.text not in old_texts],
-                      new, merged)
+        return Change(
+            [line for _, line in olds if line.text not in new_texts],
+            [line for _, line in news if line.text not in old_texts],
+            new,
+            merged,
+        )
 
     # -- kernels
     def code(self):
         """The generated text, line by line."""
         plan, texts = self.plan, self.plan.source.rstrip().split("\n")
         keys = [set() for _ in texts]
-        start = {text[4:text.index("(")]: i for i, text in enumerate(texts)
-                 if text.startswith("def ")}
+        start = {
+            text[4 : text.index("(")]: i for i, text in enumerate(texts) if text.startswith("def ")
+        }
         calls = plan.made.calls
-        for call, at in zip(calls, range(len(texts) - len(calls), len(texts)),
-                            strict=True):
+        for call, at in zip(calls, range(len(texts) - len(calls), len(texts)), strict=True):
             key = self.key(plan.graph, call.node)
             keys[at].update(key)
             for i in _body(texts, start[call.kernel]) if call.kernel else ():
                 node = call.made.get(i - start[call.kernel] - 1, call.node)
                 keys[i].update(self.key(plan.graph, node))
-        return [Line(text, tuple(sorted(key)))
-                for text, key in zip(texts, keys, strict=True)]
+        return [Line(text, tuple(sorted(key))) for text, key in zip(texts, keys, strict=True)]
 
     def steps(self):
         """The key of each kernel that a call runs, in order."""
@@ -142,15 +151,18 @@ class Links:
         """The values that have memory; what a kernel needs beside is the kernel's."""
         memory, graph = self.plan.memory, self.plan.graph
         owner = {ref: node for node, ref in memory.scratch.items()}
-        return [Buffer(ref, row, self.key(graph, owner.get(ref, ref[0])))
-                for ref, row in rows_of(memory, graph)]
+        return [
+            Buffer(ref, row, self.key(graph, owner.get(ref, ref[0])))
+            for ref, row in rows_of(memory, graph)
+        ]
 
 
 def counts(stages):
     """The table of stages as text cells, the headings first."""
     return [("stage", "operators", "kernels", "bytes moved")] + [
         (name, str(graph.n_ops), str(n_steps(graph)), f"{nbytes_moved(graph):,}")
-        for name, graph in stages]
+        for name, graph in stages
+    ]
 
 
 def n_steps(graph):
@@ -173,6 +185,5 @@ def source_of(code):
     try:
         texts, first = inspect.getsourcelines(code)
     except OSError:
-        return [f"def {code.co_name}(...):  # its text is not in a file"], \
-            code.co_firstlineno
+        return [f"def {code.co_name}(...):  # its text is not in a file"], code.co_firstlineno
     return textwrap.dedent("".join(texts)).rstrip("\n").split("\n"), max(first, 1)

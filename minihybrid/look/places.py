@@ -1,11 +1,13 @@
-"""Chapter 09. Which lines of a program made a node, for pictures that show both.
+"""Chapter 13. Which lines of a program made a node, and what their file is called.
 
 Takes:   the frames that run while a function is traced.
-Gives:   `lines_above`, which the trace keeps for each node.
+Gives:   `lines_above`, which the trace keeps for each node, so that pictures show both;
+         `file_of`, which errors name.
 
 What is left out: lines that only prepare arguments.
 """
 
+import linecache
 import sys
 
 from minihybrid.core import hooks
@@ -28,3 +30,18 @@ def lines_above(below):
             layers.append(place)
         frame = frame.f_back
     return tuple(reversed(users or layers[:1]))
+
+
+@hooks.file_of.brought
+def file_of(frame):
+    """The file of a frame's code; `Cell In[3]` in a notebook."""
+    file, get_ipython = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
+    if get_ipython is None:
+        return file
+    shell = get_ipython()
+    if hasattr(shell.compile, "format_code_name"):
+        return " ".join(shell.compile.format_code_name(file) or [file])
+    # IPython 7 has no names of cells: they are found by their text.
+    text = "".join(linecache.getlines(file)).strip()
+    cells = [n for n, cell in enumerate(shell.user_ns["_ih"]) if text and cell.strip() == text]
+    return f"Cell In[{cells[-1]}]" if cells else file

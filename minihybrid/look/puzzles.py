@@ -1,4 +1,4 @@
-"""Chapter 17. Puzzles: does a kernel do what its specification says?
+"""Chapter 25. Puzzles: does a kernel do what its specification says?
 
 Takes:   a kernel made by `simt.cuda.jit`, a function of NumPy that says what is wanted,
          inputs, a grid and a block.
@@ -6,35 +6,13 @@ Gives:   `check`, which says in one sentence what is wrong, and draws who reads 
 What is left out: how fast a kernel is; the checker counts loads instead.
 """
 
-import re
-from dataclasses import dataclass
-from html import escape
-
 import numpy as np
 
 from minihybrid.core.op import HybridError
+from minihybrid.look.exercises.judging import Verdict
 from minihybrid.simt.cuda import Kernel
 from minihybrid.simt.errors import LaunchError
-from minihybrid.simt.picture import Picture, draw
-from minihybrid.viz import scrolling
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What `check` found: whether the kernel is right, a sentence, and a picture."""
-
-    right: bool
-    sentence: str
-    picture: Picture | None = None
-
-    def __repr__(self):
-        return self.sentence
-
-    def _repr_html_(self):
-        words = re.sub("`(.*?)`", r"<code>\1</code>", escape(self.sentence))
-        picture = "" if self.picture is None else scrolling(
-            f'<div style="width:max-content">{self.picture.svg}</div>', "who uses what")
-        return f"<p>{words}</p>{picture}"
+from minihybrid.simt.picture import draw
 
 
 def check(kernel, spec, inputs, grid, block, max_loads=None):
@@ -55,8 +33,9 @@ def check(kernel, spec, inputs, grid, block, max_loads=None):
     = a[i] + 1`)
     """
     if not isinstance(kernel, Kernel):
-        return Verdict(False, f"not yet: {kernel.__name__} is a function of Python; "
-                       "write @cuda.jit above it")
+        return Verdict(
+            False, f"not yet: {kernel.__name__} is a function of Python; write @cuda.jit above it"
+        )
     wanted = np.asarray(spec(*inputs))
 
     def arguments():
@@ -68,13 +47,20 @@ def check(kernel, spec, inputs, grid, block, max_loads=None):
     except HybridError as error:
         return Verdict(False, f"not yet: {error}")
     names = [use.name for use in kernel.counts.uses]
-    wrong = (changed_input(names, inputs, used)
-             or wrong_element(names[len(inputs)], wanted, used[-1], run, record)
-             or too_many_loads(kernel.counts, max_loads))
+    wrong = (
+        changed_input(names, inputs, used)
+        or wrong_element(names[len(inputs)], wanted, used[-1], run, record)
+        or too_many_loads(kernel.counts, max_loads)
+    )
     most = max(use.most_loads for use in kernel.counts.uses if use.space == "global")
-    sentence = f"not yet: {wrong}" if wrong else (
-        f"{kernel.name} is right: a thread loads at most {most} element"
-        f"{'s' * (most != 1)} of an array")
+    sentence = (
+        f"not yet: {wrong}"
+        if wrong
+        else (
+            f"{kernel.name} is right: a thread loads at most {most} element"
+            f"{'s' * (most != 1)} of an array"
+        )
+    )
     return Verdict(not wrong, sentence, pictured(kernel[grid, block], arguments()))
 
 
@@ -91,8 +77,7 @@ def changed_input(names, inputs, used):
     """A sentence if the kernel wrote into an input."""
     for name, before, after in zip(names, inputs, used, strict=False):
         if not np.array_equal(before, after, equal_nan=True):
-            return (f"the kernel changed its input {name}; it may write to its last "
-                    "argument only")
+            return f"the kernel changed its input {name}; it may write to its last argument only"
     return None
 
 
@@ -103,18 +88,23 @@ def wrong_element(name, wanted, out, run, record):
         return None
     k = int(np.argmin(equal))
     where = ", ".join(str(int(i)) for i in np.unravel_index(k, out.shape))
-    wrote = [seen for seen in record
-             if seen.kind != "read" and seen.array.name == name and seen.i == k]
-    who = (f"{run.who(wrote[-1].t)} wrote it in {run.line(wrote[-1].line)}"
-           if wrote else "no thread wrote it")
-    return (f"{name}[{where}] is {out.flat[k]:g}, but must be {wanted.flat[k]:g}; "
-            f"{who}")
+    wrote = [
+        seen for seen in record if seen.kind != "read" and seen.array.name == name and seen.i == k
+    ]
+    who = (
+        f"{run.who(wrote[-1].t)} wrote it in {run.line(wrote[-1].line)}"
+        if wrote
+        else "no thread wrote it"
+    )
+    return f"{name}[{where}] is {out.flat[k]:g}, but must be {wanted.flat[k]:g}; {who}"
 
 
 def too_many_loads(counts, most):
     """A sentence about the first array that a thread reads too often."""
     for use in counts.uses:
         if most is not None and use.space == "global" and use.most_loads > most:
-            return (f"a thread loads {use.most_loads} elements of {use.name}, but may "
-                    f"load {most}; let the threads of a block share what they load")
+            return (
+                f"a thread loads {use.most_loads} elements of {use.name}, but may "
+                f"load {most}; let the threads of a block share what they load"
+            )
     return None

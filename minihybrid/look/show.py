@@ -12,7 +12,7 @@ import ast
 import inspect
 from pathlib import Path
 
-from minihybrid.core.op import PLACES, HybridError, Op
+from minihybrid.core.op import PLACES, HybridError, Op, described
 
 PACKAGE = Path(__file__).parent.parent
 
@@ -39,7 +39,9 @@ def show(obj):
 
 def _source(obj):
     """(file, number of the first line, lines) of an object's source."""
-    obj = obj.fget if isinstance(obj, property) else inspect.unwrap(obj)
+    # What an operator's function wears tells only how it is called: no function.
+    made = inspect.unwrap(obj, stop=lambda f: not callable(f.__wrapped__))
+    obj = obj.fget if isinstance(obj, property) else made
     op = obj if isinstance(obj, Op) else _operator_of(obj)
     if op is not None:
         return _record(op)
@@ -48,16 +50,20 @@ def _source(obj):
         lines, first = inspect.getsourcelines(obj)
     except TypeError:
         if isinstance(obj, type) or callable(obj) and hasattr(obj, "__name__"):
-            raise HybridError(f"show: {obj.__name__} is not written in Python, so "
-                              "there is no source to print") from None
-        raise HybridError(f"show: found {obj!r:.60} (a {type(obj).__name__}), but a "
-                          "function, class, module or operator is needed; to see how "
-                          f"it works, use show({type(obj).__name__})") from None
+            raise HybridError(
+                f"show: {obj.__name__} is not written in Python, so there is no source to print"
+            ) from None
+        raise HybridError(
+            f"show: found {described(obj)}, but a function, class, module or operator is "
+            f"needed; to see how it works, use show({type(obj).__name__})"
+        ) from None
     except OSError:
         raise HybridError(f"show: the source of {obj!r:.60} is not in a file") from None
     if not path.is_relative_to(PACKAGE):
-        raise HybridError(f"show: {obj!r:.60} is not a part of minihybrid; use "
-                          "inspect.getsource for other packages")
+        raise HybridError(
+            f"show: {obj!r:.60} is not a part of minihybrid; use "
+            "inspect.getsource for other packages"
+        )
     return path, max(first, 1), lines
 
 
@@ -77,9 +83,12 @@ def _record(op):
     file, line = PLACES.get(op, ("", 0))
     path = Path(file)
     if not path.is_relative_to(PACKAGE):
-        raise HybridError(f"show: the operator {op.name} is not registered in "
-                          "minihybrid.ops; if it is yours, you have its source")
+        raise HybridError(
+            f"show: the operator {op.name} is not registered in "
+            "minihybrid.ops; if it is yours, you have its source"
+        )
     text = path.read_text(encoding="utf-8")
-    first, last = next((s.lineno, s.end_lineno) for s in ast.parse(text).body
-                       if s.lineno <= line <= s.end_lineno)
-    return path, first, text.splitlines()[first - 1:last]
+    first, last = next(
+        (s.lineno, s.end_lineno) for s in ast.parse(text).body if s.lineno <= line <= s.end_lineno
+    )
+    return path, first, text.splitlines()[first - 1 : last]

@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
     node: str
     text: str
-    grads: dict   # name -> text of its gradient, of those that changed
+    grads: dict  # name -> text of its gradient, of those that changed
 
 
 class Walk:
@@ -40,20 +40,26 @@ class Walk:
     """
 
     def __init__(self, head, names):
-        if head.node is None or any(n.inputs is None for n in topological(
-                [(head.node, head.index)])):
+        if head.node is None or any(
+            n.inputs is None for n in topological([(head.node, head.index)])
+        ):
             raise HybridError(
                 "walk_back: the array has no tape; compute it inside `with "
                 "autograd.record():` from arrays with attach_grad(), and walk back "
-                "before backward() frees it, or call backward(retain_graph=True)")
+                "before backward() frees it, or call backward(retain_graph=True)"
+            )
         ref = head.node, head.index
         order = topological([ref])
         self.names = _named(order, names)
         self.graph = _copied(order, ref, self.names)
-        self.values = {self.name(n, i): shown(n.values[i]) for n in order
-                       for i in range(n.n_outputs)}
-        self.rows = [(self.name(n, i), self.what(n), self.values[self.name(n, i)])
-                     for n in order for i in range(n.n_outputs)]
+        self.values = {
+            self.name(n, i): shown(n.values[i]) for n in order for i in range(n.n_outputs)
+        }
+        self.rows = [
+            (self.name(n, i), self.what(n), self.values[self.name(n, i)])
+            for n in order
+            for i in range(n.n_outputs)
+        ]
         self.steps = self._walked(ref, [n for n in order if isinstance(n.info, Leaf)])
 
     def name(self, node, i):
@@ -64,21 +70,32 @@ class Walk:
         """The steps, as the engine tells them."""
         handed, one = [], NDArray(np.ones_like(ref[0].values[ref[1]]))
         with autograd.pause(train_mode=True):
-            gradient([ref], [one], [(n, 0) for n in leaves],
-                     lambda r: NDArray(r[0].values[r[1]], *r),
-                     lambda *found: handed.append(found))
+            gradient(
+                [ref],
+                [one],
+                [(n, 0) for n in leaves],
+                lambda r: NDArray(r[0].values[r[1]], *r),
+                lambda *found: handed.append(found),
+            )
         grads, name = {ref: one}, self.name(*ref)
-        steps = [Step(self.names[ref[0]], f"{name} begins with {shown(one.data)}",
-                      {name: shown(one.data)})]
+        steps = [
+            Step(
+                self.names[ref[0]], f"{name} begins with {shown(one.data)}", {name: shown(one.data)}
+            )
+        ]
         for node, found in itertools.groupby(handed, key=lambda each: each[0]):
             now, said = {}, []
             for _, source, g in found:
-                said.append(f"{shown(g.data)}{' more' * (source in grads)} to "
-                            f"{self.name(*source)}")
+                said.append(f"{shown(g.data)}{' more' * (source in grads)} to {self.name(*source)}")
                 grads[source] = grads[source] + g if source in grads else g
                 now[self.name(*source)] = shown(grads[source].data)
-            steps.append(Step(self.names[node], f"{self.names[node]} = "
-                              f"{self.what(node)} hands {' and '.join(said)}", now))
+            steps.append(
+                Step(
+                    self.names[node],
+                    f"{self.names[node]} = {self.what(node)} hands {' and '.join(said)}",
+                    now,
+                )
+            )
         return steps
 
     def what(self, node):
@@ -91,15 +108,21 @@ class Walk:
 
     def __repr__(self):
         rows = [("name", "what", "value"), *self.rows]
-        return "\n".join([columns_of(rows, align="<"), "", *(
-            f"{i}. {step.text}" for i, step in enumerate(self.steps))])
+        return "\n".join(
+            [
+                columns_of(rows, align="<"),
+                "",
+                *(f"{i}. {step.text}" for i, step in enumerate(self.steps)),
+            ]
+        )
 
     def _repr_html_(self):
         marks = {n: f' data-name="{escape(n.name)}"' for n in self.graph.nodes}
         steps = "".join(
             f'<li value="{i}" data-node="{escape(step.node)}" '
             f'data-to="{escape(" ".join(step.grads))}">{escape(step.text)}</li>'
-            for i, step in enumerate(self.steps))
+            for i, step in enumerate(self.steps)
+        )
         return page(
             '<p class="buttons"><button type="button" data-do="-1">back</button> '
             '<button type="button" data-do="1">next step</button> '
@@ -107,21 +130,28 @@ class Walk:
             f'max="{len(self.steps) - 1}"></label></p>\n'
             f'<ol class="steps">{steps}</ol>\n<div class="both">'
             f'<div class="drawn">{Drawing(self.graph, marks=marks).figure()}</div>'
-            f"{scrolling(self._table(), 'values and gradients')}</div>", "tape")
+            f"{scrolling(self._table(), 'values and gradients')}</div>",
+            "tape",
+        )
 
     def _table(self):
         """Each node with its value, and its gradient since each step."""
-        parts = ["<table><thead><tr><th scope=col>name</th><th scope=col>what</th>"
-                 "<th scope=col>value</th><th scope=col>gradient</th></tr></thead>"
-                 "<tbody>"]
+        parts = [
+            "<table><thead><tr><th scope=col>name</th><th scope=col>what</th><th "
+            "scope=col>value</th><th scope=col>gradient</th></tr></thead><tbody>"
+        ]
         for name, what, value in self.rows:
-            history = [(i, step.grads[name]) for i, step in enumerate(self.steps)
-                       if name in step.grads]
-            grads = " <b>→</b> ".join(f'<span data-from="{i}">{escape(text)}</span>'
-                                      for i, text in history)
+            history = [
+                (i, step.grads[name]) for i, step in enumerate(self.steps) if name in step.grads
+            ]
+            grads = " <b>→</b> ".join(
+                f'<span data-from="{i}">{escape(text)}</span>' for i, text in history
+            )
             cells = "".join(f"<td>{escape(text)}</td>" for text in (what, value))
-            parts.append(f'<tr data-name="{escape(name)}"><th scope=row>{escape(name)}'
-                         f'</th>{cells}<td class="grad">{grads}</td></tr>')
+            parts.append(
+                f'<tr data-name="{escape(name)}"><th scope=row>{escape(name)}'
+                f'</th>{cells}<td class="grad">{grads}</td></tr>'
+            )
         return "".join([*parts, "</tbody></table>"])
 
 
@@ -140,24 +170,31 @@ def _copied(order, ref, names):
     """The tape as a graph with names and shapes, to be drawn."""
     made = {}
     for node in order:
-        specs = tuple(Spec(v.shape, v.dtype) for v in node.values[:node.n_outputs])
-        made[node] = Node(node.op, tuple((made[n], i) for n, i in node.inputs),
-                          node.attrs, names[node], specs)
+        specs = tuple(Spec(v.shape, v.dtype) for v in node.values[: node.n_outputs])
+        made[node] = Node(
+            node.op, tuple((made[n], i) for n, i in node.inputs), node.attrs, names[node], specs
+        )
     return Graph(made.values(), [(made[ref[0]], ref[1])])
 
 
 def shown(array, most=60):
     """An array's numbers in one short line."""
-    text = np.array2string(np.asarray(array), precision=4, separator=", ",
-                           threshold=12, edgeitems=2, suppress_small=True)
+    text = np.array2string(
+        np.asarray(array),
+        precision=4,
+        separator=", ",
+        threshold=12,
+        edgeitems=2,
+        suppress_small=True,
+    )
     text = " ".join(text.split()).replace("[ ", "[").replace(" ]", "]")
-    return text if len(text) <= most else f"{text[:most - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def walk_back(y, **names):
     """The walk back from an array, to be looked at step by step.
 
-    names:   arrays of yours by the names that they shall have: `walk_back(y, x=x)`.
+    names:   arrays of yours by the names that they should have: `walk_back(y, x=x)`.
     Raises:  HybridError if the array is not on the tape, or its tape is freed.
 
     >>> from minihybrid.core import nd

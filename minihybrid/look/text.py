@@ -30,7 +30,7 @@ def text(thing):
 
 @text.register(Graph)
 def graph_text(graph):
-    """One line a node, the same for the same graph."""
+    """One line per node, the same for the same graph."""
     names = graph.names()
 
     def ref(node, i):
@@ -46,9 +46,8 @@ def graph_text(graph):
             what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
         spec = " ".join(map(str, node.specs or (UNKNOWN,)))
         lines.append(legible(f"{names[node]:<15} = {what:<24} {spec}", LINE))
-    news = graph.heads[len(graph.outputs):]
-    lines += [f"{legible(name)} := {ref(*r)}"
-              for name, r in zip(graph.states, news, strict=True)]
+    news = graph.heads[len(graph.outputs) :]
+    lines += [f"{legible(name)} := {ref(*r)}" for name, r in zip(graph.states, news, strict=True)]
     return "\n".join([*lines, "return " + ", ".join(ref(*r) for r in graph.outputs)])
 
 
@@ -56,20 +55,20 @@ def graph_text(graph):
 def symbol_text(symbol):
     """The nodes in the form of MXNet."""
     lines = ["Symbol Outputs:"]
-    lines += [f"\toutput[{k}]={legible(n.name)}({i})"
-              for k, (n, i) in enumerate(symbol.refs)]
+    lines += [f"\toutput[{k}]={legible(n.name)}({i})" for k, (n, i) in enumerate(symbol.refs)]
     for node in topological(symbol.refs):
         if node.op is None:
             lines.append(f"Variable:{legible(node.name)}")
             continue
         kind, name = legible(node.op.name), legible(node.name)
         lines += ["-" * 20, f"Op:{kind}, Name={name}", "Inputs:"]
-        lines += [f"\targ[{k}]={legible(n.name)}({i}){' version=0' * (not n.op)}"
-                  for k, (n, i) in enumerate(node.inputs)]
+        lines += [
+            f"\targ[{k}]={legible(n.name)}({i}){' version=0' * (not n.op)}"
+            for k, (n, i) in enumerate(node.inputs)
+        ]
         attrs = Symbol([(node, 0)]).list_attr()
         lines += ["Attrs:"] * bool(attrs)
-        lines += [f"\t{legible(key)}={legible(str(value))}"
-                  for key, value in sorted(attrs.items())]
+        lines += [f"\t{legible(key)}={legible(str(value))}" for key, value in sorted(attrs.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -89,22 +88,26 @@ def memory_text(memory):
 @text.register(Plan)
 def plan_text(plan):
     """A plan in a few lines."""
-    return (f"{plan.title}: target {plan.target}"
-            f"{f' ({plan.target_note})' if plan.target_note else ''}, "
-            f"{'training' if plan.training else 'prediction'}\n"
-            f"  {plan.stages[0][1].n_ops} operators traced, {plan.n_kernels} "
-            f"kernels, {plan.nbytes_moved} bytes moved\n"
-            f"  memory: {plan.nbytes_eager} bytes eager, {plan.nbytes_planned} "
-            "planned")
+    return (
+        f"{plan.title}: target {plan.target}"
+        f"{f' ({plan.target_note})' if plan.target_note else ''}, "
+        f"{'training' if plan.training else 'prediction'}\n"
+        f"  {plan.stages[0][1].n_ops} operators traced, {plan.n_kernels} "
+        f"kernels, {plan.nbytes_moved} bytes moved\n"
+        f"  memory: {plan.nbytes_eager} bytes eager, {plan.nbytes_planned} "
+        "planned"
+    )
 
 
 @text.register(Plans)
 def plans_text(plans):
     """A line a plan."""
-    lines = [f"{signature}: {plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}, "
-             f"{plan.nbytes_planned} bytes, target {plan.target}"
-             f"{f' ({plan.target_note})' * bool(plan.target_note)}"
-             for signature, plan in plans.items()]
+    lines = [
+        f"{signature}: {plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}, "
+        f"{plan.nbytes_planned} bytes, target {plan.target}"
+        f"{f' ({plan.target_note})' * bool(plan.target_note)}"
+        for signature, plan in plans.items()
+    ]
     return "\n".join(lines) or "no plans yet: hybridize, then call with data"
 
 

@@ -15,15 +15,7 @@ from html import escape
 from pathlib import Path
 
 from minihybrid.look.links import Links, counts
-from minihybrid.viz import (
-    LIMIT,
-    Drawing,
-    columns_of,
-    html_table,
-    memory_map,
-    plural,
-    scrolling,
-)
+from minihybrid.viz import LIMIT, Drawing, columns_of, html_table, memory_map, plural, scrolling
 
 HERE = Path(__file__).parent
 STAGES = {  # what each stage does, for the headings
@@ -36,7 +28,7 @@ STAGES = {  # what each stage does, for the headings
     "lower": "operators that are loops of others are written as these",
     "merge": "operators that can share threads become one kernel",
 }
-CUT = 250   # lines of a listing; more would drown a notebook
+CUT = 250  # lines of a listing; more would drown a notebook
 BOXES = 240, 30  # in all graphs together, but so many at least in each
 
 
@@ -48,8 +40,7 @@ def view(explanation):
     if explanation.launches:
         panels.append(_accesses(links, explanation))
     if explanation.note:
-        panels.append(panel("step", "Time: not measured",
-                            f"<p>{escape(explanation.note)}</p>"))
+        panels.append(panel("step", "Time: not measured", f"<p>{escape(explanation.note)}</p>"))
     elif explanation.steps is not None:
         panels.append(_times(links, explanation))
     return _page(explanation.title, panels)
@@ -91,16 +82,21 @@ def passes(stages):
 
 
 def _page(title, panels):
-    return page(f'<p class="title">{escape(title)}</p>\n'
-                '<p class="said" role="status"></p>\n'
-                f'<div class="panels">{"".join(panels)}</div>', "view")
+    return page(
+        f'<p class="title">{escape(title)}</p>\n'
+        '<p class="said" role="status"></p>\n'
+        f'<div class="panels">{"".join(panels)}</div>',
+        "view",
+    )
 
 
 def page(content, name):
     """Content with its style and script, in a box of its own on any page."""
     style, script = (_file(f"{name}.{kind}") for kind in ("css", "js"))
-    return (f'<div class="mh-look"><div class="mh-{name}">\n<style>{style}</style>\n'
-            f"{content}\n</div><script>{script}</script></div>")
+    return (
+        f'<div class="mh-look"><div class="mh-{name}">\n<style>{style}</style>\n'
+        f"{content}\n</div><script>{script}</script></div>"
+    )
 
 
 def _file(name):
@@ -114,8 +110,10 @@ def keyed(key):
 
 def panel(kind, title, content):
     """One part of the view; `kind` is what the script counts there."""
-    return (f'<section class="panel" data-kind="{kind}" aria-label="{escape(title)}">'
-            f'<p class="head">{escape(title)}</p>\n{content}</section>\n')
+    return (
+        f'<section class="panel" data-kind="{kind}" aria-label="{escape(title)}">'
+        f'<p class="head">{escape(title)}</p>\n{content}</section>\n'
+    )
 
 
 def code(lines, first=1, tag="span", numbers=True, most=CUT):
@@ -123,31 +121,38 @@ def code(lines, first=1, tag="span", numbers=True, most=CUT):
     parts = []
     for number, line in enumerate(lines[:most], first):
         margin = f"<i>{number}</i>" * numbers
-        parts.append(f'<{tag} class="line"{keyed(line.key)}>{margin}'
-                     f"{escape(line.text) or ' '}\n</{tag}>")
+        parts.append(
+            f'<{tag} class="line"{keyed(line.key)}>{margin}{escape(line.text) or " "}\n</{tag}>'
+        )
     if len(lines) > most:
         parts.append(f"... and {len(lines) - most} more lines\n")
     return "".join(parts)
 
 
 def _pre(content, label):
-    return (f'<pre tabindex="0" role="group" aria-label="{escape(label)}">{content}'
-            "</pre>")
+    return f'<pre tabindex="0" role="group" aria-label="{escape(label)}">{content}</pre>'
 
 
 def _program(links):
-    return panel("line of Python", "Python", "".join(
-        f"<p>{escape(listing.name)}</p>"
-        f"{_pre(code(listing.lines, listing.first), listing.name)}"
-        for listing in links.listings()) or "<p>No line of the program is known.</p>")
+    return panel(
+        "line of Python",
+        "Python",
+        "".join(
+            f"<p>{escape(listing.name)}</p>{_pre(code(listing.lines, listing.first), listing.name)}"
+            for listing in links.listings()
+        )
+        or "<p>No line of the program is known.</p>",
+    )
 
 
 # -- the passes ------------------------------------------------------------------------
 def _passes(links):
     """A graph for each pass that changed something, below a slider."""
     stages, (_, *rows) = links.stages, counts(links.stages)
-    pairs = [(before, after, before.show() == after.show())
-             for (_, before), (_, after) in itertools.pairwise(stages)]
+    pairs = [
+        (before, after, before.show() == after.show())
+        for (_, before), (_, after) in itertools.pairwise(stages)
+    ]
     most = max(BOXES[0] // (1 + sum(not same for *_, same in pairs)), BOXES[1])
     first = _figure(links, links.trace, most) + _all_lines(links, links.trace, most)
     parts = [_stage(0, rows[0], first)]
@@ -159,26 +164,35 @@ def _passes(links):
             body = _figure(links, after, most, change)
             body += _changed(change, most) if few else _all_lines(links, after, most)
         parts.append(_stage(i, rows[i], body))
-    slider = ('<label class="slider">pass <input type="range" min="0" '
-              f'max="{len(stages) - 1}" value="{len(stages) - 1}" step="1"></label>')
+    slider = (
+        '<label class="slider">pass <input type="range" min="0" '
+        f'max="{len(stages) - 1}" value="{len(stages) - 1}" step="1"></label>'
+    )
     return panel("node", "Graph, pass by pass", slider + "".join(parts))
 
 
 def _stage(i, row, body):
     name, n_ops, n_kernels, nbytes = row
     meaning = STAGES.get(name, "a pass of your own")
-    return (f'<div class="stage"><p class="pass"><b>{i}. {escape(name)}:</b> {meaning}'
-            f'{"" if body else " (nothing here)"}'
-            f"<span>operators {n_ops}, kernels {n_kernels}, bytes moved {nbytes}"
-            f'</span></p><div class="body">{body}</div></div>\n')
+    return (
+        f'<div class="stage"><p class="pass"><b>{i}. {escape(name)}:</b> {meaning}'
+        f"{'' if body else ' (nothing here)'}"
+        f"<span>operators {n_ops}, kernels {n_kernels}, bytes moved {nbytes}"
+        f'</span></p><div class="body">{body}</div></div>\n'
+    )
 
 
 def _figure(links, graph, most, change=None):
     """The graph drawn, with keys, and with marks on what a pass made."""
     marks = {}
     for node in graph.nodes:
-        kind = "new" if change and node in change.new else \
-            "merged" if change and node in change.merged else ""
+        kind = (
+            "new"
+            if change and node in change.new
+            else "merged"
+            if change and node in change.merged
+            else ""
+        )
         marks[node] = keyed(links.key(graph, node)) + f' class="{kind}"' * bool(kind)
     return Drawing(graph, most, marks).figure()
 
@@ -190,60 +204,99 @@ def _all_lines(links, graph, most):
 
 def _changed(change, most):
     """The lines that went and came; what a sign says is not said by colour alone."""
-    parts = [code([line._replace(text=f"{sign} {line.text}") for line in lines],
-                  tag=tag, numbers=False, most=most)
-             for sign, tag, lines in (("-", "del", change.gone),
-                                      ("+", "ins", change.came))]
-    sizes = [(change.gone, "line", "gone"), (change.came, "line", "new"),
-             (change.new, "box", "new (dashed)"),
-             (change.merged, "box", "made of several (dotted)")]
-    return _details(", ".join(
-        f"{plural(len(some), word)} {what}" for some, word, what in sizes if some),
-        "".join(parts), is_open=True)
+    parts = [
+        code(
+            [line._replace(text=f"{sign} {line.text}") for line in lines],
+            tag=tag,
+            numbers=False,
+            most=most,
+        )
+        for sign, tag, lines in (("-", "del", change.gone), ("+", "ins", change.came))
+    ]
+    sizes = [
+        (change.gone, "line", "gone"),
+        (change.came, "line", "new"),
+        (change.new, "box", "new (dashed)"),
+        (change.merged, "box", "made of several (dotted)"),
+    ]
+    return _details(
+        ", ".join(f"{plural(len(some), word)} {what}" for some, word, what in sizes if some),
+        "".join(parts),
+        is_open=True,
+    )
 
 
 def _details(summary, content, is_open=False):
-    return (f"<details{' open' * is_open}><summary>{summary}</summary>"
-            f"{_pre(content, summary)}</details>")
+    return (
+        f"<details{' open' * is_open}><summary>{summary}</summary>"
+        f"{_pre(content, summary)}</details>"
+    )
 
 
 # -- what runs -------------------------------------------------------------------------
 def _kernels(links):
-    return panel("line of the kernels", "Kernels: what is compiled",
-                 _pre(code(links.code()), "generated source"))
+    return panel(
+        "line of the kernels",
+        "Kernels: what is compiled",
+        _pre(code(links.code()), "generated source"),
+    )
 
 
 def _memory(links):
     """The arena drawn, and a row for each value."""
     plan, buffers = links.plan, links.buffers()
-    title = (f"Memory: {plan.nbytes_planned:,} bytes; {plan.nbytes_eager:,} if each "
-             "result had its own")
-    picture = memory_map(plan.graph, plan.memory, {
-        b.ref: keyed(b.key) for b in buffers}) if plan.memory.nbytes else ""
-    rows = [((name, f"{nbytes:,}", f"{first} to {last}", where), key)
-            for _, (name, nbytes, first, last, where), key in buffers[:CUT // 2]]
-    return panel("buffer", title, scrolling(picture, "memory over time") +
-                 table(("value", "bytes", "steps", "place"), rows, "values in memory"))
+    title = (
+        f"Memory: {plan.nbytes_planned:,} bytes; {plan.nbytes_eager:,} if each result had its own"
+    )
+    picture = (
+        memory_map(plan.graph, plan.memory, {b.ref: keyed(b.key) for b in buffers})
+        if plan.memory.nbytes
+        else ""
+    )
+    rows = [
+        ((name, f"{nbytes:,}", f"{first} to {last}", where), key)
+        for _, (name, nbytes, first, last, where), key in buffers[: CUT // 2]
+    ]
+    return panel(
+        "buffer",
+        title,
+        scrolling(picture, "memory over time")
+        + table(("value", "bytes", "steps", "place"), rows, "values in memory"),
+    )
 
 
 def _accesses(links, explanation):
     head, *rows = explanation.access_rows()
-    return panel("step", "Accesses: what the threads of each kernel read and wrote",
-                 table(head, [*zip(rows, links.steps(), strict=True)], "accesses"))
+    return panel(
+        "step",
+        "Accesses: what the threads of each kernel read and wrote",
+        table(head, [*zip(rows, links.steps(), strict=True)], "accesses"),
+    )
 
 
 def _times(links, explanation):
     """The steps with their times; the script draws bars from the numbers."""
     keys = [(), *links.steps()]
-    return panel("step", "Time", table(("step", "median"), [
-        (row, key) for row, key in itertools.zip_longest(
-            explanation.time_rows(), keys, fillvalue=())], "times of steps"))
+    return panel(
+        "step",
+        "Time",
+        table(
+            ("step", "median"),
+            [
+                (row, key)
+                for row, key in itertools.zip_longest(explanation.time_rows(), keys, fillvalue=())
+            ],
+            "times of steps",
+        ),
+    )
 
 
 def table(head, rows, label):
     """A table whose rows have keys."""
     lines = html_table([head, *(row for row, _ in rows)]).split("<tr>")
     keys = [(), *(key for _, key in rows)]
-    return scrolling(lines[0] + "".join(
-        f"<tr{keyed(key)}>{line}" for key, line in zip(keys, lines[1:], strict=True)),
-        label)
+    return scrolling(
+        lines[0]
+        + "".join(f"<tr{keyed(key)}>{line}" for key, line in zip(keys, lines[1:], strict=True)),
+        label,
+    )

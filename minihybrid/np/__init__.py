@@ -1,4 +1,4 @@
-"""Chapter 07. `mx.np`: NumPy's names for the same operators.
+"""Chapter 11. `mx.np`: NumPy's names for the same operators.
 
 Takes:   what NumPy's functions take.
 Gives:   the functions, the constants, `ndarray`, `random`; `F.np` for both kinds of F.
@@ -29,9 +29,26 @@ float16, float32, float64 = _onp.float16, _onp.float32, _onp.float64
 uint8, int8, int32, int64 = _onp.uint8, _onp.int8, _onp.int32, _onp.int64
 bool_ = _onp.bool_
 
-__all__ = ["FUNCTIONS", "Space", "array", "bool", "bool_", "e", "float16", "float32",
-           "float64", "inf", "int32", "int64", "int8", "nan", "ndarray", "newaxis",
-           "pi", "uint8"]
+__all__ = [
+    "FUNCTIONS",
+    "Space",
+    "array",
+    "bool",
+    "bool_",
+    "e",
+    "float16",
+    "float32",
+    "float64",
+    "inf",
+    "int32",
+    "int64",
+    "int8",
+    "nan",
+    "ndarray",
+    "newaxis",
+    "pi",
+    "uint8",
+]
 
 
 class Space:
@@ -52,8 +69,7 @@ class Space:
             return getattr(self._creation, name)
         if name in __all__:
             return globals()[name]
-        raise AttributeError(f"{self._name} has no function '{name}'; dir("
-                             f"{self._name}) lists all")
+        raise AttributeError(f"{self._name} has no function '{name}'; dir({self._name}) lists all")
 
     def __dir__(self):
         made = [n for n in vars(Creation) if not n.startswith("_")]
@@ -69,5 +85,6 @@ def __getattr__(name):
 
 def __dir__():
     return dir(_ARRAYS)
+
 
 FACES["nd"]["np"], FACES["sym"]["np"] = sys.modules[__name__], _SYMBOLS

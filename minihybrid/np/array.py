@@ -1,4 +1,4 @@
-"""Chapter 07. np.ndarray: an NDArray that keeps NumPy's rules; and its symbol.
+"""Chapter 11. np.ndarray: an NDArray that keeps NumPy's rules; and its symbol.
 
 Takes:   what NDArray and Symbol take; every operator computes as it does there.
 Gives:   `ndarray` and `_Symbol`, whose infix signs, methods and indexing are np's.
@@ -21,11 +21,25 @@ from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
 from minihybrid.np.rearrange import FUNCTIONS
 
-INFIX = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
-         "mod": "mod", "pow": "power", "and": "bitwise_and", "or": "bitwise_or",
-         "xor": "bitwise_xor"}
-COMPARE = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal",
-           "lt": "less", "le": "less_equal"}
+INFIX = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "true_divide",
+    "mod": "mod",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}
+COMPARE = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "lt": "less",
+    "le": "less_equal",
+}
 METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
     repeat take sort argsort cumsum round flip tile diag diagonal trace
     broadcast_to""".split()
@@ -156,8 +170,10 @@ class ndarray(Numpy, NDArray):
         """A NumPy array beside an np.ndarray becomes one."""
         if isinstance(other, onp.ndarray):
             return self.beside(other)
-        raise AttrError(f"np.{op}: an np.ndarray and a {type(other).__name__} do not "
-                        "combine; make an array of it with np.array(...)")
+        raise AttrError(
+            f"np.{op}: an np.ndarray and a {type(other).__name__} do not "
+            "combine; make an array of it with np.array(...)"
+        )
 
     def __repr__(self):
         text, kind = repr(onp.asarray(self.data)), self.data.dtype

@@ -1,4 +1,4 @@
-"""Chapter 07. Operators of MXNet's np that are functions here: for its files.
+"""Chapter 11. Operators of MXNet's np that are functions here: for its files.
 
 Takes:   the functions of `mx.np`, written with other operators.
 Gives:   records for them, under the names that files of MXNet's programs have.
@@ -28,6 +28,7 @@ from minihybrid.ops.shapes import known
 
 def compound(name, inputs, function, **attrs):
     """Enter a function of np arrays as an operator."""
+
     def expand(specs, *values, **given):
         return function(*(v.as_np_ndarray() for v in values), **given).as_nd_ndarray()
 
@@ -38,8 +39,7 @@ def compound(name, inputs, function, **attrs):
         _, out = trace(lambda *values: expand(specs, *values, **given), inside)
         return specs, [out.spec]
 
-    register(name, inputs=inputs, infer=infer, expand=expand, attrs=attrs,
-             doc=function.__doc__)
+    register(name, inputs=inputs, infer=infer, expand=expand, attrs=attrs, doc=function.__doc__)
 
 
 def around(x, decimals):
@@ -58,7 +58,7 @@ def average(a, weights=None, *, axis, weighted):
 
 
 def _averaged(attrs):
-    return ("a", "weights")[:2 if attrs is None or attrs["weighted"] else 1]
+    return ("a", "weights")[: 2 if attrs is None or attrs["weighted"] else 1]
 
 
 def tensordot(a, b, a_axes_summed, b_axes_summed):
@@ -76,8 +76,9 @@ def tensordot_int_axes(a, b, axes):
 def diff(a, n, axis):
     """What each number has more than the one before it, n times."""
     if not 0 <= n <= 32:
-        raise AttrError(f"diff: n={n} in a graph; 0 to 32 are possible, since each is "
-                        "two operators")
+        raise AttrError(
+            f"diff: n={n} in a graph; 0 to 32 are possible, since each is two operators"
+        )
     return FUNCTIONS["diff"](a, n, axis)
 
 
@@ -88,9 +89,11 @@ def nan_to_num(data, copy=True, nan=0.0, posinf=None, neginf=None):
     if kind.kind != "f":
         return data
     most = float(onp.finfo(kind).max)
-    for found, new in ((data != data, nan),
-                       (data == onp.inf, most if posinf is None else posinf),
-                       (data == -onp.inf, -most if neginf is None else neginf)):
+    for found, new in (
+        (data != data, nan),
+        (data == onp.inf, most if posinf is None else posinf),
+        (data == -onp.inf, -most if neginf is None else neginf),
+    ):
         data = FUNCTIONS["where"](found, new, data)
     return data
 
@@ -112,19 +115,28 @@ def where_scalar2(condition, x, y):
 
 
 compound("_npi_around", ("x",), around, decimals=(integer, 0))
-compound("_np_trace", ("data",), trace_of, offset=(integer, 0), axis1=(integer, 0),
-         axis2=(integer, 1))
-compound("_npi_average", _averaged, average, axis=(axes, None),
-         weighted=(boolean, True))
-compound("_npi_tensordot", ("a", "b"), tensordot, a_axes_summed=(shape, REQUIRED),
-         b_axes_summed=(shape, REQUIRED))
-compound("_npi_tensordot_int_axes", ("a", "b"), tensordot_int_axes,
-         axes=(integer, REQUIRED))
+compound(
+    "_np_trace", ("data",), trace_of, offset=(integer, 0), axis1=(integer, 0), axis2=(integer, 1)
+)
+compound("_npi_average", _averaged, average, axis=(axes, None), weighted=(boolean, True))
+compound(
+    "_npi_tensordot",
+    ("a", "b"),
+    tensordot,
+    a_axes_summed=(shape, REQUIRED),
+    b_axes_summed=(shape, REQUIRED),
+)
+compound("_npi_tensordot_int_axes", ("a", "b"), tensordot_int_axes, axes=(integer, REQUIRED))
 compound("_npi_diff", ("a",), diff, n=(integer, 1), axis=(integer, -1))
-compound("_npi_nan_to_num", ("data",), nan_to_num, copy=(boolean, True),
-         nan=(number, 0.0), posinf=(optional(number), None),
-         neginf=(optional(number), None))
+compound(
+    "_npi_nan_to_num",
+    ("data",),
+    nan_to_num,
+    copy=(boolean, True),
+    nan=(number, 0.0),
+    posinf=(optional(number), None),
+    neginf=(optional(number), None),
+)
 compound("_npi_where_lscalar", ("condition", "x"), where_lscalar, scalar=(number, 0.0))
 compound("_npi_where_rscalar", ("condition", "y"), where_rscalar, scalar=(number, 0.0))
-compound("_npi_where_scalar2", ("condition",), where_scalar2, x=(number, 0.0),
-         y=(number, 0.0))
+compound("_npi_where_scalar2", ("condition",), where_scalar2, x=(number, 0.0), y=(number, 0.0))

@@ -1,4 +1,4 @@
-"""Chapter 07. The functions of `mx.np` that make arrays of nothing.
+"""Chapter 11. The functions of `mx.np` that make arrays of nothing.
 
 Takes:   shapes and numbers.
 Gives:   `Creation` and `Random`: for arrays, and for symbols as `F.np` in a trace.
@@ -43,8 +43,7 @@ def array(object, dtype=None, ctx=None):
     own = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
     made = fitted("np.array", object, own if dtype is None else dtype)
     made = onp.asarray(made, order="C")
-    return _Symbol.constant(made.copy()) if is_direct() else \
-        ndarray(placed(made, context))
+    return _Symbol.constant(made.copy()) if is_direct() else ndarray(placed(made, context))
 
 
 def _opened(values):
@@ -82,23 +81,23 @@ class Creation:
 
     def arange(self, start, stop=None, step=1, dtype=None, ctx=None):
         """start, start + step, ... below stop; one number alone is the stop."""
-        return self._make("_npi_arange", ctx, start=start, stop=stop, step=step,
-                          dtype=dtype)
+        return self._make("_npi_arange", ctx, start=start, stop=stop, step=step, dtype=dtype)
 
     def indices(self, dimensions, dtype="int32", ctx=None):
         """The coordinates of every place of a shape, one array an axis."""
         return self._known(onp.indices(dimensions), dtype, ctx)
 
-    def linspace(self, start, stop, num=50, endpoint=True, retstep=False, dtype=None,
-                 axis=0, ctx=None):
+    def linspace(
+        self, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None
+    ):
         """`num` numbers at equal distances from start to stop."""
-        found = self._make("_linspace", ctx, start=start, stop=stop, num=num,
-                           endpoint=endpoint, dtype=dtype)
+        found = self._make(
+            "_linspace", ctx, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype
+        )
         step = onp.linspace(start, stop, num, endpoint, True)[1]
         return (found, step) if retstep else found
 
-    def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None,
-                 axis=0, ctx=None):
+    def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
         """`num` powers of a base, their exponents at equal distances."""
         return self._known(onp.logspace(start, stop, num, endpoint, base), dtype, ctx)
 
@@ -114,8 +113,7 @@ class Creation:
         """NumPy's numbers as an array, or as a constant of the graph."""
         context, reader = check_context(ctx), self._reader()
         made = onp.asarray(values, dtype or FLOAT, order="C")
-        return reader.constant(made) if reader is _Symbol else ndarray(
-            placed(made, context))
+        return reader.constant(made) if reader is _Symbol else ndarray(placed(made, context))
 
 
 class Random:
@@ -138,9 +136,10 @@ class Random:
     def _arrays_only(self, name):
         """Refuse symbols: what is drawn now would be the same in every call."""
         if self._reader() is _Symbol:
-            raise HybridError(f"np.random.{name} inside a hybridized block: it draws "
-                              "once, now, not in every call; draw outside and pass the "
-                              "array in, or use uniform or normal")
+            raise HybridError(
+                f"np.random.{name} inside a hybridized block: it draws once, now, not in every "
+                "call; draw outside and pass the array in, or use uniform or normal"
+            )
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers that are equally likely anywhere in [low, high)."""
@@ -173,17 +172,15 @@ class Random:
         shape = () if size is None else (size,) if isinstance(size, int) else size
         count = int(onp.prod(shape, dtype=int))
         if not replace and count > n:
-            raise ShapeError(f"random.choice: {count} different elements of {n} are "
-                             "asked for; use replace=True")
+            raise ShapeError(
+                f"random.choice: {count} different elements of {n} are asked for; use replace=True"
+            )
         if replace:
             weights = onp.ones(n) / n if p is None else onp.asarray(p, float)
-            draws = Random(lambda: ndarray).uniform(size=count, dtype="float64",
-                                                       ctx=CPU).data
-            places = onp.searchsorted(onp.cumsum(weights) / onp.sum(weights), draws,
-                                      side="right")
+            draws = Random(lambda: ndarray).uniform(size=count, dtype="float64", ctx=CPU).data
+            places = onp.searchsorted(onp.cumsum(weights) / onp.sum(weights), draws, side="right")
         else:  # the smallest of independent waiting times, with rates p
-            draws = Random(lambda: ndarray).uniform(size=n, dtype="float64",
-                                                       ctx=CPU).data
+            draws = Random(lambda: ndarray).uniform(size=n, dtype="float64", ctx=CPU).data
             rates = onp.ones(n) if p is None else onp.asarray(p, float)
             with onp.errstate(divide="ignore"):
                 places = onp.argsort(-onp.log1p(-draws) / rates)[:count]
@@ -194,8 +191,11 @@ class Random:
 
     def permutation(self, x):
         """The rows of an array, or the numbers 0 to x - 1, in random order."""
-        order = self.choice(x if isinstance(x, int) else len(x),
-                            size=x if isinstance(x, int) else len(x), replace=False)
+        order = self.choice(
+            x if isinstance(x, int) else len(x),
+            size=x if isinstance(x, int) else len(x),
+            replace=False,
+        )
         return order if isinstance(x, int) else x[order]
 
     def shuffle(self, x):
@@ -213,8 +213,7 @@ class Random:
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers with the gamma distribution of a shape and a scale."""
-        return self._draw("_random_gamma", size, dtype, ctx, out, alpha=shape,
-                          beta=scale)
+        return self._draw("_random_gamma", size, dtype, ctx, out, alpha=shape, beta=scale)
 
     def exponential(self, scale=1.0, size=None, ctx=None, out=None):
         """Waiting times whose mean is the scale."""

@@ -1,4 +1,4 @@
-"""Chapter 07. The functions of `mx.np` that work on arrays and on symbols alike.
+"""Chapter 11. The functions of `mx.np` that work on arrays and on symbols alike.
 
 Takes:   values of any level; Python numbers where an operator has a form for them.
 Gives:   functions with NumPy's names and arguments, each a call of one record: those of
@@ -29,8 +29,7 @@ def public(function=None, *, names=()):
         if out is None:
             return result
         if not hasattr(out, "copy_from"):
-            raise AttrError(f"np.{function.__name__}: out= must be an array, found "
-                            f"{out!r:.60}")
+            raise AttrError(f"np.{function.__name__}: out= must be an array, found {out!r:.60}")
         return out.copy_from(result)
 
     call.__name__ = call.__qualname__ = call.__name__.rstrip("_")
@@ -47,14 +46,20 @@ def lengths(a):
     if a.level == 0:
         return a.shape
     if not a.spec.known:
-        raise ShapeError(f"the Symbol '{a.name}' has no known shape yet, which this "
-                         "function needs; trace it with data")
+        raise ShapeError(
+            f"the Symbol '{a.name}' has no known shape yet, which this "
+            "function needs; trace it with data"
+        )
     return a.spec.shape
 
 
 # -- of one number ---------------------------------------------------------------------
-ALIASES = {"absolute": ("abs", "fabs"), "rint": (), "degrees": ("rad2deg",),
-           "radians": ("deg2rad",)}
+ALIASES = {
+    "absolute": ("abs", "fabs"),
+    "rint": (),
+    "degrees": ("rad2deg",),
+    "radians": ("deg2rad",),
+}
 
 
 def _unary(name, op):
@@ -204,8 +209,11 @@ def average(a, axis=None, weights=None, returned=False):
     """The mean, with weights; `returned` adds the sum of the weights."""
     if weights is None:
         found = mean(a, axis=axis)
-        total = mean(FUNCTIONS["ones_like"](a), axis=axis) * (a.size // found.size) \
-            if returned else None
+        total = (
+            mean(FUNCTIONS["ones_like"](a), axis=axis) * (a.size // found.size)
+            if returned
+            else None
+        )
     else:
         total = FUNCTIONS["sum"](weights, axis=axis)
         found = FUNCTIONS["sum"](a * weights, axis=axis) / total
@@ -282,7 +290,7 @@ def cumsum(a, axis=None, dtype=None):
 @public(names=("round", "round_"))
 def around(x, decimals=0):
     """The nearest number with so many decimals; a half goes to the even one."""
-    scale = 10.0 ** decimals
+    scale = 10.0**decimals
     scaled = x * scale if decimals else x
     low = FUNCTIONS["floor"](scaled)
     rest = scaled - low
@@ -301,4 +309,4 @@ def copysign(x1, x2):
 @public
 def ldexp(x1, x2):
     """x1 times 2 to the power x2."""
-    return x1 * 2.0 ** x2
+    return x1 * 2.0**x2

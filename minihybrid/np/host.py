@@ -1,4 +1,4 @@
-"""Chapter 07. The functions of `mx.np` that NumPy itself computes.
+"""Chapter 11. The functions of `mx.np` that NumPy itself computes.
 
 Takes:   arrays.
 Gives:   arrays in NumPy's shapes, float32 where NumPy says float64 of float32.
@@ -31,10 +31,13 @@ def computed_by_numpy(name, function):
 
     Raises:  HybridError for symbols.
     """
+
     def plain(value):
         if isinstance(value, Value) and value.level:
-            raise HybridError(f"np.{name}: NumPy computes it, so a Symbol has no place "
-                              "in it; call it outside of the hybridized block")
+            raise HybridError(
+                f"np.{name}: NumPy computes it, so a Symbol has no place "
+                "in it; call it outside of the hybridized block"
+            )
         if isinstance(value, (list, tuple)):
             return type(value)(map(plain, value))
         return onp.asarray(value.data) if isinstance(value, NDArray) else value
@@ -61,7 +64,7 @@ def computed_by_numpy(name, function):
         return {key: plain(value) for key, value in kwargs.items()}
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = (f"NumPy's `{function.__name__}`, outside of tapes and traces.")
+    call.__doc__ = f"NumPy's `{function.__name__}`, outside of tapes and traces."
     return call
 
 

@@ -1,4 +1,4 @@
-"""Chapter 07. The functions of `mx.np` that rearrange: shapes, joining, choosing.
+"""Chapter 11. The functions of `mx.np` that rearrange: shapes, joining, choosing.
 
 Takes:   values of any level.
 Gives:   more functions for the table of `minihybrid.np.functions`.
@@ -65,9 +65,9 @@ def broadcast_to(array, shape):
 
 def _at_least_of(n):
     def call(*arys):
-        out = [a if len(lengths(a)) >= n else reshape(a, at_least(n, lengths(a)))
-               for a in arys]
+        out = [a if len(lengths(a)) >= n else reshape(a, at_least(n, lengths(a))) for a in arys]
         return out[0] if len(out) == 1 else out
+
     call.__name__ = f"atleast_{n}d"
     call.__doc__ = f"The arrays with at least {n} axes."
     public(call)
@@ -99,6 +99,7 @@ def stack(arrays, axis=0):
 def _stacking(name, doc):
     def call(arrays):
         return OPS[f"_npi_{name}"](*arrays)
+
     call.__name__, call.__doc__ = name, doc
     public(call, names=("row_stack",) if name == "vstack" else ())
 
@@ -114,8 +115,10 @@ def _cuts(n, indices_or_sections, equal, name):
         return list(zip([0, *ends], [*ends, n], strict=True))
     parts = indices_or_sections
     if parts < 1 or equal and n % parts:
-        raise ShapeError(f"{name}: an axis of length {n} does not divide into {parts} "
-                         "equal parts; array_split makes unequal ones")
+        raise ShapeError(
+            f"{name}: an axis of length {n} does not divide into {parts} "
+            "equal parts; array_split makes unequal ones"
+        )
     sizes = [n // parts + (i < n % parts) for i in range(parts)]
     ends = onp.cumsum(sizes).tolist()
     return list(zip([0, *ends[:-1]], ends, strict=True))
@@ -158,8 +161,9 @@ def where(condition, x, y):
     like = next((v for v in (x, y, condition) if isinstance(v, Value)), None)
     if like is None:
         return onp.where(condition, x, y)
-    return OPS["_npi_where"](*(v if isinstance(v, Value) else _beside(like, v, "where")
-                               for v in (condition, x, y)))
+    return OPS["_npi_where"](
+        *(v if isinstance(v, Value) else _beside(like, v, "where") for v in (condition, x, y))
+    )
 
 
 @public
@@ -307,8 +311,7 @@ def pad(x, pad_width, mode="constant", constant_values=0):
     elif isinstance(pad_width[0], int):
         pad_width = (tuple(pad_width),) * n
     pad_width = pad_width * n if len(pad_width) == 1 else pad_width
-    return OPS["_npi_pad"](x, pad_width=pad_width, mode=mode,
-                           constant_value=constant_values)
+    return OPS["_npi_pad"](x, pad_width=pad_width, mode=mode, constant_value=constant_values)
 
 
 @public
@@ -320,8 +323,7 @@ def meshgrid(*xi, indexing="xy"):
     order = [1, 0, *range(2, n)] if indexing == "xy" else list(range(n))
     sizes = [lengths(x)[0] for x in xi]
     wanted = tuple(sizes[i] for i in order)
-    stood = [x.reshape(*(-1 if order[k] == i else 1 for k in range(n)))
-             for i, x in enumerate(xi)]
+    stood = [x.reshape(*(-1 if order[k] == i else 1 for k in range(n))) for i, x in enumerate(xi)]
     return [broadcast_to(x, wanted) for x in stood]
 
 
@@ -329,8 +331,9 @@ def meshgrid(*xi, indexing="xy"):
 def diff(a, n=1, axis=-1):
     """What each number has more than the one before it, n times."""
     for _ in range(n):
-        a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - \
-            OPS["slice_axis"](a, axis=axis, begin=0, end=-1)
+        a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - OPS["slice_axis"](
+            a, axis=axis, begin=0, end=-1
+        )
     return a
 
 
@@ -339,5 +342,6 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if axis is None and ord not in (None, "fro") and len(lengths(x)) != 1:
         axis = tuple(range(len(lengths(x))))
     flag = -1 if ord not in (None, "fro") else -2 if axis is None else 1
-    return OPS["_npi_norm"](x, ord=2 if flag != -1 else ord, axis=axis,
-                            keepdims=keepdims, flag=flag)
+    return OPS["_npi_norm"](
+        x, ord=2 if flag != -1 else ord, axis=axis, keepdims=keepdims, flag=flag
+    )

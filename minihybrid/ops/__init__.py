@@ -1,4 +1,4 @@
-"""Chapter 08. Every operator, once.
+"""Chapter 12. Every operator, once.
 
 Takes:   the record type of `minihybrid.core.op`.
 Gives:   `OPS`, filled: importing the files below enters their records.
@@ -8,8 +8,10 @@ from minihybrid.core.op import OPS
 from minihybrid.ops import (
     convolution,
     elementwise,
+    filled,
     functions,
     indexing,
+    joining,
     layout,
     linalg,
     neural,
@@ -19,6 +21,7 @@ from minihybrid.ops import (
     outputs,
     pooling,
     random,
+    recurrent,
     reduce,
     sequence,
     shapes,
@@ -32,9 +35,11 @@ __all__ = [
     "OPS",
     "convolution",
     "elementwise",
+    "filled",
     "functions",
     "indexing",
     "infix",
+    "joining",
     "layout",
     "linalg",
     "neural",
@@ -44,6 +49,7 @@ __all__ = [
     "outputs",
     "pooling",
     "random",
+    "recurrent",
     "reduce",
     "sequence",
     "shapes",

@@ -1,4 +1,4 @@
-"""Chapter 07. `random`: one table of functions for arrays and for symbols.
+"""Chapter 11. `random`: one table of functions for arrays and for symbols.
 
 Takes:   who reads operators that have no inputs.
 Gives:   `Random`, of which `nd.random` and `sym.random` are made.
@@ -29,11 +29,13 @@ class Random:
         attrs = {k: v for k, v in (("shape", shape), ("dtype", dtype)) if v is not None}
         if any(hasattr(v, "level") for v in params.values()):
             if f"_sample_{name}" not in OPS:
-                raise AttrError(f"random.{name}: {', '.join(params)} must be numbers, "
-                                "found an array")
+                raise AttrError(
+                    f"random.{name}: {', '.join(params)} must be numbers, found an array"
+                )
             if not all(hasattr(v, "level") for v in params.values()):
-                raise AttrError(f"random.{name}: {', '.join(params)} must all be "
-                                "arrays or all be numbers")
+                raise AttrError(
+                    f"random.{name}: {', '.join(params)} must all be arrays or all be numbers"
+                )
             result = OPS[f"_sample_{name}"](*params.values(), **attrs)
         else:
             op = OPS[f"_random_{name}"]
@@ -47,8 +49,7 @@ class Random:
 
     def normal(self, loc=0.0, scale=1.0, shape=None, dtype=None, ctx=None, out=None):
         """Numbers with the normal distribution around loc."""
-        return self._draw("normal", {"loc": loc, "scale": scale}, shape, dtype, ctx,
-                          out)
+        return self._draw("normal", {"loc": loc, "scale": scale}, shape, dtype, ctx, out)
 
     def randn(self, *shape, loc=0.0, scale=1.0, dtype=None, ctx=None):
         """Numbers with the normal distribution, the shape given as numbers."""
@@ -60,14 +61,16 @@ class Random:
 
     def exponential(self, scale=1.0, shape=None, dtype=None, ctx=None, out=None):
         """Waiting times with the mean `scale`."""
-        scale = scale if hasattr(scale, "level") else \
-            checked("random.exponential", "scale", scale, positive)
+        scale = (
+            scale
+            if hasattr(scale, "level")
+            else checked("random.exponential", "scale", scale, positive)
+        )
         return self._draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out)
 
     def gamma(self, alpha=1.0, beta=1.0, shape=None, dtype=None, ctx=None, out=None):
         """Numbers with the gamma distribution of shape alpha and scale beta."""
-        return self._draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx,
-                          out)
+        return self._draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out)
 
     def poisson(self, lam=1.0, shape=None, dtype=None, ctx=None, out=None):
         """Counts of events of which lam are expected, as float32 unless told."""
@@ -77,19 +80,20 @@ class Random:
         """Failures before success number k, of probability p each."""
         return self._draw("negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out)
 
-    def generalized_negative_binomial(self, mu=1, alpha=1, shape=None, dtype=None,
-                                      ctx=None, out=None):
+    def generalized_negative_binomial(
+        self, mu=1, alpha=1, shape=None, dtype=None, ctx=None, out=None
+    ):
         """Counts with mean mu and variance mu + alpha mu^2."""
-        return self._draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha},
-                          shape, dtype, ctx, out)
+        return self._draw(
+            "generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, ctx, out
+        )
 
     def multinomial(self, data, shape=(), get_prob=False, out=None, dtype="int32"):
         """Places drawn with the probabilities in each row of the data.
 
         Shapes:  (K,) or (N, K) -> the shape, for each row; one number if it is ().
         """
-        result = OPS["_sample_multinomial"](data, shape=shape, get_prob=get_prob,
-                                            dtype=dtype)
+        result = OPS["_sample_multinomial"](data, shape=shape, get_prob=get_prob, dtype=dtype)
         return put("random.multinomial", result, out)
 
     def shuffle(self, data, out=None):

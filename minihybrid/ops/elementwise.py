@@ -1,4 +1,4 @@
-"""Chapter 08. Operators whose output at one place reads the inputs at that place only.
+"""Chapter 12. Operators whose output at one place reads the inputs at that place only.
 
 Takes:   arrays of one shape, or of shapes that broadcast, and scalars.
 Gives:   the records of arithmetic, comparisons and functions of one number.
@@ -65,13 +65,28 @@ def literal(value):
     if value in (np.inf, -np.inf):
         return "T(INF)" if value > 0 else "T(-INF)"
     is_whole = isinstance(value, int) or abs(value) < EXACT and value == int(value)
-    return f"T({int(value)})" if is_whole and str(value) != "-0.0" else \
-        f"T({float(value)!r})"
+    return f"T({int(value)})" if is_whole and str(value) != "-0.0" else f"T({float(value)!r})"
 
 
 # -- two inputs ------------------------------------------------------------------------
-def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, aliases=(),
-           neutral=None, rises=False, whole=None, files=(), floats=False, **rule):
+def binary(
+    name,
+    ufunc,
+    expr,
+    da,
+    db,
+    doc,
+    elemwise,
+    scalar,
+    rscalar=None,
+    aliases=(),
+    neutral=None,
+    rises=False,
+    whole=None,
+    files=(),
+    floats=False,
+    **rule,
+):
     """Enter one operation under its elementwise, broadcasting and scalar names.
 
     `da` and `db` give the gradient of the first and the second input from
@@ -91,16 +106,18 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
     def given(out, v):
         return beside(out, v) if floats and hasattr(v, "level") else v
 
-    both = [lambda g, out, a, b, d=d: d and d(g, out, given(out, a), given(out, b))
-            for d in (da, db)]
+    both = [
+        lambda g, out, a, b, d=d: d and d(g, out, given(out, a), given(out, b)) for d in (da, db)
+    ]
 
     def elemwise_grad(g, out, a, b):
         return both[0](g, out, a, b), both[1](g, out, a, b)
 
     def broadcast_grad(g, out, a, b):
         grads = elemwise_grad(g, out, a, b)
-        return tuple(None if d is None else unbroadcast(d, v)
-                     for d, v in zip(grads, (a, b), strict=True))
+        return tuple(
+            None if d is None else unbroadcast(d, v) for d, v in zip(grads, (a, b), strict=True)
+        )
 
     def scalar_eager(data, *, scalar):
         data = as_floats(data) if floats else data
@@ -130,52 +147,110 @@ def binary(name, ufunc, expr, da, db, doc, elemwise, scalar, rscalar=None, alias
                 fits(op, specs[0].dtype, scalar, **rule)
             specs, outs = same_shape(op, specs)
             return specs, result(outs)
+
         return infer
 
     pair_rule = rule | {"divisor": False}
     file, by_scalar, from_scalar = [(n, {}) for n in files] or [None] * 3
-    call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')" \
-        * isinstance(ufunc, np.ufunc)
-    family = {"doc": doc, "expr": expr, "numpy": call, "rises": rises,
-              "whole": whole and whole_expr, "file": file}
-    register(elemwise, *aliases, **family, inputs=("lhs", "rhs"), eager=eager,
-             infer=infer_same, grad=elemwise_grad)
-    register(f"broadcast_{name}", **family, inputs=("lhs", "rhs"), eager=eager,
-             infer=infer_broadcast, grad=broadcast_grad)
-    one = {"inputs": ("data",), "attrs": {"scalar": (scalar_number, REQUIRED)},
-           "doc": f"{doc} One side is a scalar."}
+    call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')" * isinstance(
+        ufunc, np.ufunc
+    )
+    family = {
+        "doc": doc,
+        "expr": expr,
+        "numpy": call,
+        "rises": rises,
+        "whole": whole and whole_expr,
+        "file": file,
+    }
+    register(
+        elemwise,
+        *aliases,
+        **family,
+        inputs=("lhs", "rhs"),
+        eager=eager,
+        infer=infer_same,
+        grad=elemwise_grad,
+    )
+    register(
+        f"broadcast_{name}",
+        **family,
+        inputs=("lhs", "rhs"),
+        eager=eager,
+        infer=infer_broadcast,
+        grad=broadcast_grad,
+    )
+    one = {
+        "inputs": ("data",),
+        "attrs": {"scalar": (scalar_number, REQUIRED)},
+        "doc": f"{doc} One side is a scalar.",
+    }
 
     def with_number(text, first="{a}", second="{b}"):
         def expr(*dtype, scalar):
             found = text(*dtype) if callable(text) else text
             found = found.replace(second, "{number}").replace(first, "{a}")
             return found.replace("{number}", literal(scalar))
+
         return expr
 
-    register(scalar, **one, file=by_scalar, eager=scalar_eager,
-             pair=None if floats else (f"broadcast_{name}", False),
-             infer=infer_scalar(scalar, **rule), numpy=call.replace("{b}", "{scalar}"),
-             expr=with_number(expr), whole=whole and with_number(whole_expr),
-             keeps=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
-             grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),))
+    register(
+        scalar,
+        **one,
+        file=by_scalar,
+        eager=scalar_eager,
+        pair=None if floats else (f"broadcast_{name}", False),
+        infer=infer_scalar(scalar, **rule),
+        numpy=call.replace("{b}", "{scalar}"),
+        expr=with_number(expr),
+        whole=whole and with_number(whole_expr),
+        keeps=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
+        grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),),
+    )
     if rscalar:
         swap = "{b}", "{a}"
-        register(rscalar, **one, file=from_scalar, eager=rscalar_eager,
-                 pair=None if floats else (f"broadcast_{name}", True),
-                 infer=infer_scalar(rscalar, **pair_rule),
-                 numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
-                 expr=with_number(expr, *swap),
-                 whole=whole and with_number(whole_expr, *swap),
-                 grad=lambda g, out, a, scalar: (both[1](g, out, scalar, a),))
+        register(
+            rscalar,
+            **one,
+            file=from_scalar,
+            eager=rscalar_eager,
+            pair=None if floats else (f"broadcast_{name}", True),
+            infer=infer_scalar(rscalar, **pair_rule),
+            numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
+            expr=with_number(expr, *swap),
+            whole=whole and with_number(whole_expr, *swap),
+            grad=lambda g, out, a, scalar: (both[1](g, out, scalar, a),),
+        )
 
 
-binary("add", np.add, "{a} + {b}", lambda g, y, a, b: g, lambda g, y, a, b: g,
-       "y = a + b.", "elemwise_add", "_plus_scalar", aliases=("_plus", "_add"),
-       rises=True, wraps=True)
-binary("sub", np.subtract, "{a} - {b}", lambda g, y, a, b: g, lambda g, y, a, b: -g,
-       "y = a - b.", "elemwise_sub", "_minus_scalar", "_rminus_scalar",
-       ("_minus", "_sub"), neutral=0, wraps=True,
-       bools=False)
+binary(
+    "add",
+    np.add,
+    "{a} + {b}",
+    lambda g, y, a, b: g,
+    lambda g, y, a, b: g,
+    "y = a + b.",
+    "elemwise_add",
+    "_plus_scalar",
+    aliases=("_plus", "_add"),
+    rises=True,
+    wraps=True,
+)
+binary(
+    "sub",
+    np.subtract,
+    "{a} - {b}",
+    lambda g, y, a, b: g,
+    lambda g, y, a, b: -g,
+    "y = a - b.",
+    "elemwise_sub",
+    "_minus_scalar",
+    "_rminus_scalar",
+    ("_minus", "_sub"),
+    neutral=0,
+    wraps=True,
+    bools=False,
+)
 binary(
     "mul",
     np.multiply,
@@ -194,19 +269,41 @@ binary(
 def _whole_div_expr(dtype):
     """Of 32 bits at most, the quotient as float64 is never rounded up to a whole one;
     processors divide several floats at once."""
-    return "whole_div({a}, {b})" if dtype.itemsize > 4 else \
-        "int64(F({a}) / F({b}) if {b} != 0 else F(0))"
+    return (
+        "whole_div({a}, {b})"
+        if dtype.itemsize > 4
+        else "int64(F({a}) / F({b}) if {b} != 0 else F(0))"
+    )
 
 
-binary("div", np.divide, "{a} / {b}", lambda g, y, a, b: g / b,
-       lambda g, y, a, b: -g * y / b,
-       "y = a / b; of whole numbers cut towards zero, and 0 where b is 0.",
-       "elemwise_div", "_div_scalar", "_rdiv_scalar", ("_div",), neutral=1,
-       whole=(_whole_div_expr, whole_div), divisor=True)
-binary("mod", np.mod, "mod({a}, {b})", lambda g, y, a, b: g,
-       lambda g, y, a, b: -g * ((a - y) / b), "The remainder of a / b, with b's sign.",
-       "_mod", "_mod_scalar", "_rmod_scalar",
-       whole=("whole_mod({a}, {b})", np.mod), divisor=True)
+binary(
+    "div",
+    np.divide,
+    "{a} / {b}",
+    lambda g, y, a, b: g / b,
+    lambda g, y, a, b: -g * y / b,
+    "y = a / b; of whole numbers cut towards zero, and 0 where b is 0.",
+    "elemwise_div",
+    "_div_scalar",
+    "_rdiv_scalar",
+    ("_div",),
+    neutral=1,
+    whole=(_whole_div_expr, whole_div),
+    divisor=True,
+)
+binary(
+    "mod",
+    np.mod,
+    "mod({a}, {b})",
+    lambda g, y, a, b: g,
+    lambda g, y, a, b: -g * ((a - y) / b),
+    "The remainder of a / b, with b's sign.",
+    "_mod",
+    "_mod_scalar",
+    "_rmod_scalar",
+    whole=("whole_mod({a}, {b})", np.mod),
+    divisor=True,
+)
 
 
 def _power_by_base(g, y, a, b):
@@ -227,8 +324,7 @@ def _power_by_exponent(g, y, a, b):
 
 
 def _power_eager(a, b):
-    """NumPy's power; of one exponent 0.5 it takes roots, which know no minus infinity.
-    """
+    """NumPy's power; of one exponent 0.5 it takes roots, which know no minus infinity."""
     out = np.power(a, b)
     if isinstance(b, float) and b != 0.5:
         return out
@@ -238,34 +334,84 @@ def _power_eager(a, b):
     return out
 
 
-binary("power", _power_eager, "power({a}, {b})",
-       _power_by_base, _power_by_exponent,
-       "y = a to the power b.", "_power", "_power_scalar", "_rpower_scalar",
-       ("_Power",), neutral=1, whole=("whole_power(U({a}), {b})", whole_power))
-binary("maximum", np.maximum, "{a} if {a} >= {b} or {a} != {a} else {b}",
-       lambda g, y, a, b: g * (a >= b), lambda g, y, a, b: g * (b > a),
-       "The larger of a and b; NaN if either is.", "_maximum", "_maximum_scalar")
-binary("minimum", np.minimum, "{a} if {a} <= {b} or {a} != {a} else {b}",
-       lambda g, y, a, b: g * (a <= b), lambda g, y, a, b: g * (b < a),
-       "The smaller of a and b; NaN if either is.", "_minimum", "_minimum_scalar")
+binary(
+    "power",
+    _power_eager,
+    "power({a}, {b})",
+    _power_by_base,
+    _power_by_exponent,
+    "y = a to the power b.",
+    "_power",
+    "_power_scalar",
+    "_rpower_scalar",
+    ("_Power",),
+    neutral=1,
+    whole=("whole_power(U({a}), {b})", whole_power),
+)
+binary(
+    "maximum",
+    np.maximum,
+    "{a} if {a} >= {b} or {a} != {a} else {b}",
+    lambda g, y, a, b: g * (a >= b),
+    lambda g, y, a, b: g * (b > a),
+    "The larger of a and b; NaN if either is.",
+    "_maximum",
+    "_maximum_scalar",
+)
+binary(
+    "minimum",
+    np.minimum,
+    "{a} if {a} <= {b} or {a} != {a} else {b}",
+    lambda g, y, a, b: g * (a <= b),
+    lambda g, y, a, b: g * (b < a),
+    "The smaller of a and b; NaN if either is.",
+    "_minimum",
+    "_minimum_scalar",
+)
 
 for _name, _ufunc, _sign in (
-        ("equal", np.equal, "=="), ("not_equal", np.not_equal, "!="),
-        ("greater", np.greater, ">"), ("greater_equal", np.greater_equal, ">="),
-        ("lesser", np.less, "<"), ("lesser_equal", np.less_equal, "<=")):
-    binary(_name, _ufunc, f"T(1) if {{a}} {_sign} {{b}} else T(0)", None, None,
-           f"1 where a {_sign} b, else 0, in the dtype of a.", f"_{_name}",
-           f"_{_name}_scalar")
+    ("equal", np.equal, "=="),
+    ("not_equal", np.not_equal, "!="),
+    ("greater", np.greater, ">"),
+    ("greater_equal", np.greater_equal, ">="),
+    ("lesser", np.less, "<"),
+    ("lesser_equal", np.less_equal, "<="),
+):
+    binary(
+        _name,
+        _ufunc,
+        f"T(1) if {{a}} {_sign} {{b}} else T(0)",
+        None,
+        None,
+        f"1 where a {_sign} b, else 0, in the dtype of a.",
+        f"_{_name}",
+        f"_{_name}_scalar",
+    )
 
 
 # -- one input -------------------------------------------------------------------------
-def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None, whole=None,
-          bools=True, rises=False, file=None):
+def unary(
+    name,
+    ufunc,
+    expr,
+    grad,
+    doc,
+    floats=True,
+    aliases=(),
+    numpy=None,
+    whole=None,
+    bools=True,
+    rises=False,
+    file=None,
+):
     """Enter a function of one number; `floats` turn whole numbers to float32.
 
+    ufunc:   the function on NumPy arrays, which are floats if `floats`; its results are
+             brought into their dtype.
     whole:   (expression, NumPy's function) of whole numbers, if these are others.
     bools:   whether it knows them.
     """
+
     def infer(specs):
         specs, (out,) = same_shape(name, specs)
         fits(name, out.dtype, bools=bools)
@@ -273,14 +419,20 @@ def unary(name, ufunc, expr, grad, doc, floats=True, aliases=(), numpy=None, who
 
     whole_expr, function = whole or (None, None)
     is_ufunc = isinstance(ufunc, np.ufunc)
-    return register(name, *aliases, inputs=("data",), infer=infer, expr=expr,
-                    whole=whole_expr, file=file,
-                    eager=Ufunc(ufunc, floats, function)
-                    if is_ufunc or whole else ufunc, rises=rises,
-                    numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')"
-                    if is_ufunc else numpy,
-                    grad=lambda g, out, a: (
-                        grad(g, out, beside(out, a) if floats else a),), doc=doc)
+    return register(
+        name,
+        *aliases,
+        inputs=("data",),
+        infer=infer,
+        expr=expr,
+        whole=whole_expr,
+        file=file,
+        eager=Ufunc(ufunc, floats, function),
+        rises=rises,
+        numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')" if is_ufunc else numpy,
+        grad=lambda g, out, a: (grad(g, out, beside(out, a) if floats else a),),
+        doc=doc,
+    )
 
 
 def beside(out, a):
@@ -297,18 +449,7 @@ def dtype_of(a):
 ITSELF = "{a}", np.copy  # what rounding does to whole numbers
 
 
-def _relu_eager(data):
-    return np.maximum(data, 0).astype(data.dtype, copy=False)
-
-
-# The last cast is for arrays without axes, from which NumPy makes numbers.
-def _reciprocal_eager(data):
-    data = as_floats(data)
-    return (1 / data).astype(data.dtype, copy=False)
-
-
 def _sigmoid_eager(data):
-    data = as_floats(data)
     limit = 11 if data.itemsize == 2 else 40
     # Beyond it, it is 1; far below 0, what is left of it counts in a logarithm.
     usual = data.size > 4096 and data.max() < limit  # faster than another array
@@ -317,49 +458,67 @@ def _sigmoid_eager(data):
 
 
 def _softrelu_eager(data):
-    data = as_floats(data)
     tail = np.log1p(np.exp(-np.abs(data)))  # logaddexp takes twice as long
-    return (np.maximum(data, 0) + tail).astype(data.dtype, copy=False)
+    return np.maximum(data, 0) + tail
 
 
-def _softsign_eager(data):
-    data = as_floats(data)
-    return (data / (1 + np.abs(data))).astype(data.dtype, copy=False)
-
-
-def _rsqrt_eager(data):
-    data = as_floats(data)
-    return (1 / np.sqrt(data)).astype(data.dtype, copy=False)
-
-
-exp = unary(
-    "exp", np.exp, "exp(T({a}))", lambda g, y, a: g * y, "y = e to the power a."
+exp = unary("exp", np.exp, "exp(T({a}))", lambda g, y, a: g * y, "y = e to the power a.")
+log = unary("log", np.log, "log(T({a}))", lambda g, y, a: g / a, "The natural logarithm.")
+expm1 = unary(
+    "expm1",
+    np.expm1,
+    "expm1(T({a}))",
+    lambda g, y, a: g * (y + 1),
+    "e to the power a, minus 1, exact for small a.",
 )
-log = unary(
-    "log", np.log, "log(T({a}))", lambda g, y, a: g / a, "The natural logarithm."
+log1p = unary(
+    "log1p",
+    np.log1p,
+    "log1p(T({a}))",
+    lambda g, y, a: g / (a + 1),
+    "The logarithm of 1 + a, exact for small a.",
 )
-expm1 = unary("expm1", np.expm1, "expm1(T({a}))", lambda g, y, a: g * (y + 1),
-              "e to the power a, minus 1, exact for small a.")
-log1p = unary("log1p", np.log1p, "log1p(T({a}))", lambda g, y, a: g / (a + 1),
-              "The logarithm of 1 + a, exact for small a.")
-sqrt = unary("sqrt", np.sqrt, "sqrt(T({a}))", lambda g, y, a: g * 0.5 / y,
-             "The square root.")
-rsqrt = unary("rsqrt", _rsqrt_eager, "T(1) / sqrt(T({a}))",
-              lambda g, y, a: g * -0.5 * y / a, "One over the square root.")
-square = unary("square", np.square, "{a} * {a}", lambda g, y, a: g * a * 2.0,
-               "y = a * a.", floats=False)
-reciprocal = unary("reciprocal", _reciprocal_eager, "T(1) / T({a})",
-                   lambda g, y, a: -g * y * y, "y = 1 / a.",
-                   numpy="np.divide(1, {a}, out={out}, casting='unsafe')")
+sqrt = unary("sqrt", np.sqrt, "sqrt(T({a}))", lambda g, y, a: g * 0.5 / y, "The square root.")
+rsqrt = unary(
+    "rsqrt",
+    lambda a: 1 / np.sqrt(a),
+    "T(1) / sqrt(T({a}))",
+    lambda g, y, a: g * -0.5 * y / a,
+    "One over the square root.",
+)
+square = unary(
+    "square", np.square, "{a} * {a}", lambda g, y, a: g * a * 2.0, "y = a * a.", floats=False
+)
+reciprocal = unary(
+    "reciprocal",
+    lambda a: 1 / a,
+    "T(1) / T({a})",
+    lambda g, y, a: -g * y * y,
+    "y = 1 / a.",
+    numpy="np.divide(1, {a}, out={out}, casting='unsafe')",
+)
 sin = unary("sin", np.sin, "sin(T({a}))", lambda g, y, a: g * cos(a), "The sine.")
 cos = unary("cos", np.cos, "cos(T({a}))", lambda g, y, a: -g * sin(a), "The cosine.")
-tanh = unary("tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y),
-             "The hyperbolic tangent.")
-sigmoid = unary("sigmoid", _sigmoid_eager, "sigmoid(T({a}))",
-                lambda g, y, a: g * y * (1.0 - y), "y = 1 / (1 + exp(-a)).")
-relu = unary("relu", _relu_eager, "T(0) if {a} <= 0 else {a}",
-             lambda g, y, a: g * (y > 0), "y = max(a, 0); NaN stays NaN.", floats=False,
-             numpy="np.maximum({a}, 0, out={out}, casting='unsafe')", rises=True)
+tanh = unary(
+    "tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent."
+)
+sigmoid = unary(
+    "sigmoid",
+    _sigmoid_eager,
+    "sigmoid(T({a}))",
+    lambda g, y, a: g * y * (1.0 - y),
+    "y = 1 / (1 + exp(-a)).",
+)
+relu = unary(
+    "relu",
+    lambda a: np.maximum(a, 0),
+    "T(0) if {a} <= 0 else {a}",
+    lambda g, y, a: g * (y > 0),
+    "y = max(a, 0); NaN stays NaN.",
+    floats=False,
+    numpy="np.maximum({a}, 0, out={out}, casting='unsafe')",
+    rises=True,
+)
 softrelu = unary(
     "softrelu",
     _softrelu_eager,
@@ -368,28 +527,70 @@ softrelu = unary(
     "y = log(1 + exp(a)), without overflow.",
     file=("Activation", {"act_type": "softrelu"}),
 )
-softsign = unary("softsign", _softsign_eager, "T({a}) / (T(1) + abs(T({a})))",
-                 lambda g, y, a: g / square(abs_(a) + 1.0), "y = a / (1 + |a|).")
-abs_ = unary("abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a),
-             "The absolute value.", floats=False)
-sign = unary("sign", np.sign, "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))",
-             lambda g, y, a: None, "-1, 0 or 1; NaN stays NaN.", floats=False,
-             bools=False)
-negative = unary("negative", np.negative, "-{a}", lambda g, y, a: -g, "y = -a.",
-                 floats=False, aliases=("_np_negative",), bools=False)
-floor = unary("floor", np.floor, "floor({a})", lambda g, y, a: None,
-              "The next whole number below.", floats=False, whole=ITSELF)
-ceil = unary("ceil", np.ceil, "ceil({a})", lambda g, y, a: None,
-             "The next whole number above.", floats=False, whole=ITSELF)
-logical_not = unary("logical_not", np.logical_not, "T(1) if {a} == 0 else T(0)",
-                    lambda g, y, a: None, "1 where a is 0, else 0.", floats=False)
+softsign = unary(
+    "softsign",
+    lambda a: a / (1 + np.abs(a)),
+    "T({a}) / (T(1) + abs(T({a})))",
+    lambda g, y, a: g / square(abs_(a) + 1.0),
+    "y = a / (1 + |a|).",
+)
+abs_ = unary(
+    "abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a), "The absolute value.", floats=False
+)
+sign = unary(
+    "sign",
+    np.sign,
+    "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))",
+    lambda g, y, a: None,
+    "-1, 0 or 1; NaN stays NaN.",
+    floats=False,
+    bools=False,
+)
+negative = unary(
+    "negative",
+    np.negative,
+    "-{a}",
+    lambda g, y, a: -g,
+    "y = -a.",
+    floats=False,
+    aliases=("_np_negative",),
+    bools=False,
+)
+floor = unary(
+    "floor",
+    np.floor,
+    "floor({a})",
+    lambda g, y, a: None,
+    "The next whole number below.",
+    floats=False,
+    whole=ITSELF,
+)
+ceil = unary(
+    "ceil",
+    np.ceil,
+    "ceil({a})",
+    lambda g, y, a: None,
+    "The next whole number above.",
+    floats=False,
+    whole=ITSELF,
+)
+logical_not = unary(
+    "logical_not",
+    np.logical_not,
+    "T(1) if {a} == 0 else T(0)",
+    lambda g, y, a: None,
+    "1 where a is 0, else 0.",
+    floats=False,
+)
 
 
 # -- with attributes, or more inputs ---------------------------------------------------
 def _clip_infer(specs, a_min, a_max):
     if not a_min <= a_max:
-        raise AttrError(f"clip: a_min={a_min} and a_max={a_max} are given, but two "
-                        "numbers in this order are needed")
+        raise AttrError(
+            f"clip: a_min={a_min} and a_max={a_max} are given, but two "
+            "numbers in this order are needed"
+        )
     return same_shape("clip", specs)
 
 
@@ -418,8 +619,7 @@ clip = register(
     infer=_clip_infer,
     eager=_clip_eager,
     expr=_clip_expr,
-    whole=lambda dtype, a_min, a_max: _clip_expr(held(a_min, dtype),
-                                                 held(a_max, dtype)),
+    whole=lambda dtype, a_min, a_max: _clip_expr(held(a_min, dtype), held(a_max, dtype)),
     grad=_clip_grad,
     doc="a, but not below a_min and not above a_max.",
 )
@@ -437,11 +637,18 @@ def _where_eager(condition, x, y):
 
 
 choose = register(
-    "_where", inputs=("condition", "x", "y"), infer=_where_infer, eager=_where_eager,
+    "_where",
+    inputs=("condition", "x", "y"),
+    infer=_where_infer,
+    eager=_where_eager,
     expr="{b} if {a} != 0 else {c}",
-    grad=lambda g, out, c, x, y: (None, unbroadcast(choose(c, g, zeros_like(g)), x),
-                                  unbroadcast(choose(c, zeros_like(g), g), y)),
-    doc="x where the condition is not 0, else y; the three broadcast.")
+    grad=lambda g, out, c, x, y: (
+        None,
+        unbroadcast(choose(c, g, zeros_like(g)), x),
+        unbroadcast(choose(c, zeros_like(g), g), y),
+    ),
+    doc="x where the condition is not 0, else y; the three broadcast.",
+)
 
 
 def _rows(specs):
@@ -465,9 +672,12 @@ def _where_expand(specs, condition, x, y):
 
 
 where = register(
-    "where", inputs=("condition", "x", "y"), infer=_where_rows_infer,
+    "where",
+    inputs=("condition", "x", "y"),
+    infer=_where_rows_infer,
     expand=_where_expand,
-    doc="x where the condition is not 0, else y; a vector of conditions chooses rows.")
+    doc="x where the condition is not 0, else y; a vector of conditions chooses rows.",
+)
 
 
 def _cast_eager(data, *, dtype):
@@ -488,15 +698,23 @@ cast = register(
 )
 
 cast_like = register(
-    "_cast_like", inputs=("data", "like"),
+    "_cast_like",
+    inputs=("data", "like"),
     infer=lambda specs: (specs, [Spec(specs[0].shape, specs[1].dtype)]),
     expand=lambda specs, data, like: cast(data, dtype=specs[1].dtype),
-    doc="The same numbers in the dtype of `like`.")
+    doc="The same numbers in the dtype of `like`.",
+)
 
 identity = register(
-    "_copy", "identity", inputs=("data",), view=True,
-    infer=lambda specs: same_shape("_copy", specs), eager=np.copy,
-    grad=lambda g, out, a: (g,), doc="The same values in memory of their own.")
+    "_copy",
+    "identity",
+    inputs=("data",),
+    view=True,
+    infer=lambda specs: same_shape("_copy", specs),
+    eager=np.copy,
+    grad=lambda g, out, a: (g,),
+    doc="The same values in memory of their own.",
+)
 
 LOW_PRECISION = (np.dtype("float16"), np.dtype("float32"))  # what amp_cast converts
 
@@ -507,25 +725,43 @@ def _amp_infer(specs, dtype):
 
 
 register(
-    "amp_cast", inputs=("data",), attrs={"dtype": (dtype, REQUIRED)}, infer=_amp_infer,
-    expand=lambda specs, data, dtype: cast(data, dtype=dtype)
-    if specs[0].dtype in LOW_PRECISION else identity(data),
-    doc="The same numbers in a dtype if they are float16 or float32; others stay.")
+    "amp_cast",
+    inputs=("data",),
+    attrs={"dtype": (dtype, REQUIRED)},
+    infer=_amp_infer,
+    expand=lambda specs, data, dtype: (
+        cast(data, dtype=dtype) if specs[0].dtype in LOW_PRECISION else identity(data)
+    ),
+    doc="The same numbers in a dtype if they are float16 or float32; others stay.",
+)
 
 block_grad = register(
-    "BlockGrad", "stop_gradient", inputs=("data",), view=True, wall=True,
-    infer=lambda specs: same_shape("BlockGrad", specs), eager=np.copy,
-    grad=lambda g, out, a: (None,), doc="The same values; no gradient passes.")
+    "BlockGrad",
+    "stop_gradient",
+    inputs=("data",),
+    view=True,
+    wall=True,
+    infer=lambda specs: same_shape("BlockGrad", specs),
+    eager=np.copy,
+    grad=lambda g, out, a: (None,),
+    doc="The same values; no gradient passes.",
+)
 
 
 def _like(name, value):
     return register(
-        name, inputs=("data",), infer=lambda specs: same_shape(name, specs),
-        eager=np.zeros_like if value == 0 else np.ones_like, expr=f"T({value})",
+        name,
+        inputs=("data",),
+        infer=lambda specs: same_shape(name, specs),
+        eager=np.zeros_like if value == 0 else np.ones_like,
+        expr=f"T({value})",
         grad=lambda g, out, a: (None,),
-        from_nothing=lambda spec: (OPS["_ones" if value else "_zeros"], {
-            "shape": spec.shape, "dtype": spec.dtype}),
-        doc=f"An array of {value} in the shape and dtype of the input.")
+        from_nothing=lambda spec: (
+            OPS["_ones" if value else "_zeros"],
+            {"shape": spec.shape, "dtype": spec.dtype},
+        ),
+        doc=f"An array of {value} in the shape and dtype of the input.",
+    )
 
 
 zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
@@ -548,15 +784,16 @@ def _unbroadcast_infer(specs):
 def _unbroadcast_expand(specs, data, like):
     (shape, _), (wanted, _) = specs
     extra = len(shape) - len(wanted)
-    stretched = tuple(i for i in range(len(shape))
-                      if i < extra or wanted[i - extra] != shape[i])
+    stretched = tuple(i for i in range(len(shape)) if i < extra or wanted[i - extra] != shape[i])
     if not stretched:
         return data
     return data.sum(axis=stretched).reshape_like(like)
 
 
 unbroadcast = register(
-    "_unbroadcast", inputs=("data", "like"), infer=_unbroadcast_infer,
+    "_unbroadcast",
+    inputs=("data", "like"),
+    infer=_unbroadcast_infer,
     expand=_unbroadcast_expand,
-    doc="Sum over the axes along which `like` was stretched to the shape of the data.")
-
+    doc="Sum over the axes along which `like` was stretched to the shape of the data.",
+)

@@ -1,14 +1,16 @@
-"""Chapter 08. Functions of one number: trigonometry, rounding, special functions, and
+"""Chapter 12. Functions of one number: trigonometry, rounding, special functions, and
 the leaky family of activations.
 
 Takes:   arrays of any shape.
 Gives:   the records, as in `elementwise`: a scalar expression and a derivative each.
 
-SciPy has the special functions for eager arrays; compiled kernels call
+SciPy has the special functions for eager arrays, or, where it is not installed,
+`minihybrid.codegen.numpy.special`; compiled kernels call
 `minihybrid.codegen.cpu.polynomial`, `angle` or `scalar`, or the C library.
 What is left out: complex numbers.
 """
 
+import functools
 import importlib
 import math
 
@@ -48,46 +50,103 @@ from minihybrid.ops.shapes import floating, same_shape
 from minihybrid.ops.whole import whole_function
 
 # -- trigonometry and its inverse ------------------------------------------------------
-tan = unary("tan", np.tan, "tan(T({a}))", lambda g, y, a: g * (y * y + 1.0),
-            "The tangent.")
-arcsin = unary("arcsin", np.arcsin, "asin(T({a}))",
-               lambda g, y, a: g * rsqrt(1.0 - a * a), "The angle whose sine is a.")
-arccos = unary("arccos", np.arccos, "acos(T({a}))",
-               lambda g, y, a: -g * rsqrt(1.0 - a * a), "The angle whose cosine is a.")
-arctan = unary("arctan", np.arctan, "atan(T({a}))", lambda g, y, a: g / (a * a + 1.0),
-               "The angle whose tangent is a.")
-sinh = unary("sinh", np.sinh, "sinh(T({a}))", lambda g, y, a: g * cosh(a),
-             "The hyperbolic sine.")
-cosh = unary("cosh", np.cosh, "cosh(T({a}))", lambda g, y, a: g * sinh(a),
-             "The hyperbolic cosine.")
-arcsinh = unary("arcsinh", np.arcsinh, "asinh(T({a}))",
-                lambda g, y, a: g * rsqrt(a * a + 1.0), "The inverse of sinh.")
-arccosh = unary("arccosh", np.arccosh, "acosh(T({a}))",
-                lambda g, y, a: g * rsqrt(a * a - 1.0), "The inverse of cosh.")
-arctanh = unary("arctanh", np.arctanh, "atanh(T({a}))",
-                lambda g, y, a: g / (1.0 - a * a), "The inverse of tanh.")
-degrees = unary("degrees", np.degrees, f"T({{a}}) * (T(180) / T({math.pi!r}))",
-                lambda g, y, a: g * (180 / math.pi), "An angle in degrees.")
-radians = unary("radians", np.radians, f"T({{a}}) * (T({math.pi!r}) / T(180))",
-                lambda g, y, a: g * (math.pi / 180), "An angle in radians.")
+tan = unary("tan", np.tan, "tan(T({a}))", lambda g, y, a: g * (y * y + 1.0), "The tangent.")
+arcsin = unary(
+    "arcsin",
+    np.arcsin,
+    "asin(T({a}))",
+    lambda g, y, a: g * rsqrt(1.0 - a * a),
+    "The angle whose sine is a.",
+)
+arccos = unary(
+    "arccos",
+    np.arccos,
+    "acos(T({a}))",
+    lambda g, y, a: -g * rsqrt(1.0 - a * a),
+    "The angle whose cosine is a.",
+)
+arctan = unary(
+    "arctan",
+    np.arctan,
+    "atan(T({a}))",
+    lambda g, y, a: g / (a * a + 1.0),
+    "The angle whose tangent is a.",
+)
+sinh = unary("sinh", np.sinh, "sinh(T({a}))", lambda g, y, a: g * cosh(a), "The hyperbolic sine.")
+cosh = unary("cosh", np.cosh, "cosh(T({a}))", lambda g, y, a: g * sinh(a), "The hyperbolic cosine.")
+arcsinh = unary(
+    "arcsinh",
+    np.arcsinh,
+    "asinh(T({a}))",
+    lambda g, y, a: g * rsqrt(a * a + 1.0),
+    "The inverse of sinh.",
+)
+arccosh = unary(
+    "arccosh",
+    np.arccosh,
+    "acosh(T({a}))",
+    lambda g, y, a: g * rsqrt(a * a - 1.0),
+    "The inverse of cosh.",
+)
+arctanh = unary(
+    "arctanh",
+    np.arctanh,
+    "atanh(T({a}))",
+    lambda g, y, a: g / (1.0 - a * a),
+    "The inverse of tanh.",
+)
+degrees = unary(
+    "degrees",
+    np.degrees,
+    f"T({{a}}) * (T(180) / T({math.pi!r}))",
+    lambda g, y, a: g * (180 / math.pi),
+    "An angle in degrees.",
+)
+radians = unary(
+    "radians",
+    np.radians,
+    f"T({{a}}) * (T({math.pi!r}) / T(180))",
+    lambda g, y, a: g * (math.pi / 180),
+    "An angle in radians.",
+)
 
 # -- roots and logarithms --------------------------------------------------------------
-cbrt = unary("cbrt", np.cbrt, "cbrt(T({a}))", lambda g, y, a: g / (y * y * 3.0),
-             "The cube root; of a negative number, too.")
-rcbrt = unary("rcbrt", lambda data: np.reciprocal(Ufunc(np.cbrt, True)(data)),
-              "T(1) / cbrt(T({a}))", lambda g, y, a: -g * y / (a * 3.0),
-              "One over the cube root.")
-log2 = unary("log2", np.log2, "log2(T({a}))",
-             lambda g, y, a: g / (a * math.log(2)), "The logarithm to base 2.")
-log10 = unary("log10", np.log10, "log10(T({a}))",
-              lambda g, y, a: g / (a * math.log(10)), "The logarithm to base 10.")
+cbrt = unary(
+    "cbrt",
+    np.cbrt,
+    "cbrt(T({a}))",
+    lambda g, y, a: g / (y * y * 3.0),
+    "The cube root; of a negative number, too.",
+)
+rcbrt = unary(
+    "rcbrt",
+    lambda a: 1 / np.cbrt(a),
+    "T(1) / cbrt(T({a}))",
+    lambda g, y, a: -g * y / (a * 3.0),
+    "One over the cube root.",
+)
+log2 = unary(
+    "log2",
+    np.log2,
+    "log2(T({a}))",
+    lambda g, y, a: g / (a * math.log(2)),
+    "The logarithm to base 2.",
+)
+log10 = unary(
+    "log10",
+    np.log10,
+    "log10(T({a}))",
+    lambda g, y, a: g / (a * math.log(10)),
+    "The logarithm to base 10.",
+)
 
 
 # -- rounding: every derivative is 0 ---------------------------------------------------
 def rounding(name, function, expr, doc, aliases=()):
     """Enter a function that gives whole numbers."""
-    return unary(name, function, expr, lambda g, y, a: None, doc, floats=False,
-                 aliases=aliases, whole=ITSELF)
+    return unary(
+        name, function, expr, lambda g, y, a: None, doc, floats=False, aliases=aliases, whole=ITSELF
+    )
 
 
 def _round_eager(data):
@@ -107,88 +166,155 @@ def _raised(low, where):
     return low
 
 
-rounding("round", _round_eager,
-         "floor({a}) if {a} - floor({a}) < 0.5 or {a} < 0 and {a} - floor({a}) == 0.5 "
-         "else floor({a}) + T(1)",
-         "The nearest whole number; halves go away from 0.")
-rounding("rint", _rint_eager,
-         "floor({a}) + T(1) if {a} - floor({a}) > 0.5 else floor({a})",
-         "The nearest whole number; halves go down.")
-trunc = rounding("trunc", np.trunc, "floor({a}) if {a} > 0 else ceil({a})",
-                 "The whole part: towards 0.", aliases=("fix",))
+rounding(
+    "round",
+    _round_eager,
+    "floor({a}) if {a} - floor({a}) < 0.5 or {a} < 0 and {a} - floor({a}) == 0.5 "
+    "else floor({a}) + T(1)",
+    "The nearest whole number; halves go away from 0.",
+)
+rounding(
+    "rint",
+    _rint_eager,
+    "floor({a}) + T(1) if {a} - floor({a}) > 0.5 else floor({a})",
+    "The nearest whole number; halves go down.",
+)
+trunc = rounding(
+    "trunc",
+    np.trunc,
+    "floor({a}) if {a} > 0 else ceil({a})",
+    "The whole part: towards 0.",
+    aliases=("fix",),
+)
 
 
 # -- special functions -----------------------------------------------------------------
+WITHOUT_SCIPY = {}  # name of a function of SciPy's -> another, slower; codegen.numpy has them
+
+
 def special(name):
     """A function of `scipy.special`, which is loaded when it is first needed."""
-    def eager(data):
-        function = getattr(importlib.import_module("scipy.special"), name)
-        kind = floating(data.dtype)
-        return function(data.astype(kind, copy=False)).astype(kind)
-    return eager
+
+    return lambda data: _scipys(name)(data)
 
 
-erf = unary("erf", special("erf"), "erf(T({a}))",
-            lambda g, y, a: g * exp(-square(a)) * (2 / math.sqrt(math.pi)),
-            "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a.")
-erfinv = unary("erfinv", special("erfinv"), "T(erfinv(T({a})))",
-               lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
-               "The inverse of erf, for numbers between -1 and 1.")
-gamma = unary("gamma", special("gamma"), "T(gamma(T({a})))",
-              lambda g, y, a: g * y * polygamma(a),
-              "The gamma function: (a - 1)! for whole numbers.")
+@functools.cache
+def _scipys(name):
+    """SciPy's function, or where SciPy is not installed a slower one of our own."""
+    try:
+        return getattr(importlib.import_module("scipy.special"), name)
+    except ModuleNotFoundError:
+        return WITHOUT_SCIPY[name]
+
+
+erf = unary(
+    "erf",
+    special("erf"),
+    "erf(T({a}))",
+    lambda g, y, a: g * exp(-square(a)) * (2 / math.sqrt(math.pi)),
+    "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a.",
+)
+erfinv = unary(
+    "erfinv",
+    special("erfinv"),
+    "T(erfinv(T({a})))",
+    lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
+    "The inverse of erf, for numbers between -1 and 1.",
+)
+gamma = unary(
+    "gamma",
+    special("gamma"),
+    "T(gamma(T({a})))",
+    lambda g, y, a: g * y * polygamma(a),
+    "The gamma function: (a - 1)! for whole numbers.",
+)
+
+
 def _gammaln_eager(data):
     out = special("gammaln")(data)
     return np.where(data == -np.inf, out.dtype.type(np.inf), out)  # as in C
 
 
-gammaln = unary("gammaln", _gammaln_eager, "lgamma(T({a}))",
-                lambda g, y, a: g * polygamma(a), "The logarithm of |gamma(a)|.")
+gammaln = unary(
+    "gammaln",
+    _gammaln_eager,
+    "lgamma(T({a}))",
+    lambda g, y, a: g * polygamma(a),
+    "The logarithm of |gamma(a)|.",
+)
 
 
 def _polygamma_infer(specs, order):
     if not 0 <= order <= 170:
-        raise AttrError(f"polygamma: order={order}; 0 to 170 are possible, whose "
-                        "factorials are numbers of 64 bits")
+        raise AttrError(
+            f"polygamma: order={order}; 0 to 170 are possible, whose "
+            "factorials are numbers of 64 bits"
+        )
     return gamma.infer(specs)
 
 
 def _polygamma_eager(data, *, order):
     if order == 0:
-        return special("digamma")(data)
-    zeta = importlib.import_module("scipy.special").zeta
+        return Ufunc(special("digamma"), floats=True)(data)
+    zeta = _scipys("zeta")
     factor = (-1) ** (order + 1) * math.factorial(order)
     places = np.where(data == -np.inf, np.nan, data)  # SciPy would search for ever
     return (factor * zeta(order + 1, places)).astype(floating(data.dtype))
 
 
 polygamma = register(
-    "_polygamma", inputs=("data",), attrs={"order": (integer, 0)},
-    infer=_polygamma_infer, eager=_polygamma_eager,
+    "_polygamma",
+    inputs=("data",),
+    attrs={"order": (integer, 0)},
+    infer=_polygamma_infer,
+    eager=_polygamma_eager,
     expr=lambda order: f"T(polygamma({order}, float(T({{a}}))))",
     grad=lambda g, y, a, order: (g * polygamma(a, order=order + 1),),
-    doc="The derivative of log gamma (digamma), differentiated `order` times more.")
+    doc="The derivative of log gamma (digamma), differentiated `order` times more.",
+)
 
 
 # -- two numbers -----------------------------------------------------------------------
 WHOLE = "int64({}(float64({{a}}), float64({{b}})))"  # of whole numbers
-binary("hypot", np.hypot, "hypot({a}, {b})",
-       lambda g, y, a, b: g * choose(y, a / y, zeros_like(y)),
-       lambda g, y, a, b: g * choose(y, b / y, zeros_like(y)),
-       "sqrt(a * a + b * b), without overflow.", "_hypot",
-       "_hypot_scalar", whole=(WHOLE.format("hypot"), whole_function(np.hypot)))
-binary("arctan2", np.arctan2, "atan2(T({a}), T({b}))",
-       lambda g, y, a, b: g * b / (a * a + b * b),
-       lambda g, y, a, b: -g * a / (a * a + b * b), "The angle of the point (b, a).",
-       "_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
-       files=("_npi_arctan2", "_npi_arctan2_scalar", "_npi_rarctan2_scalar"),
-       floats=True)
-for _name, _test in (("and", "{a} != 0 and {b} != 0"), ("or", "{a} != 0 or {b} != 0"),
-                     ("xor", "({a} != 0) != ({b} != 0)")):
-    binary(f"logical_{_name}", getattr(np, f"logical_{_name}"),
-           f"T(1) if {_test} else T(0)", None, None,
-           f"1 where a {_name} b is not 0, else 0, in the dtype of a.",
-           f"_logical_{_name}", f"_logical_{_name}_scalar")
+binary(
+    "hypot",
+    np.hypot,
+    "hypot({a}, {b})",
+    lambda g, y, a, b: g * choose(y, a / y, zeros_like(y)),
+    lambda g, y, a, b: g * choose(y, b / y, zeros_like(y)),
+    "sqrt(a * a + b * b), without overflow.",
+    "_hypot",
+    "_hypot_scalar",
+    whole=(WHOLE.format("hypot"), whole_function(np.hypot)),
+)
+binary(
+    "arctan2",
+    np.arctan2,
+    "atan2(T({a}), T({b}))",
+    lambda g, y, a, b: g * b / (a * a + b * b),
+    lambda g, y, a, b: -g * a / (a * a + b * b),
+    "The angle of the point (b, a).",
+    "_arctan2",
+    "_arctan2_scalar",
+    "_rarctan2_scalar",
+    files=("_npi_arctan2", "_npi_arctan2_scalar", "_npi_rarctan2_scalar"),
+    floats=True,
+)
+for _name, _test in (
+    ("and", "{a} != 0 and {b} != 0"),
+    ("or", "{a} != 0 or {b} != 0"),
+    ("xor", "({a} != 0) != ({b} != 0)"),
+):
+    binary(
+        f"logical_{_name}",
+        getattr(np, f"logical_{_name}"),
+        f"T(1) if {_test} else T(0)",
+        None,
+        None,
+        f"1 where a {_name} b is not 0, else 0, in the dtype of a.",
+        f"_logical_{_name}",
+        f"_logical_{_name}_scalar",
+    )
 
 
 # -- activations -----------------------------------------------------------------------
@@ -203,12 +329,15 @@ def _hard_sigmoid_expr(alpha, beta):
 
 
 hard_sigmoid = register(
-    "hard_sigmoid", inputs=("data",), eager=_hard_sigmoid_eager,
+    "hard_sigmoid",
+    inputs=("data",),
+    eager=_hard_sigmoid_eager,
     attrs={"alpha": (number, 0.2), "beta": (number, 0.5)},
     infer=lambda specs, **_: exp.infer(specs),
     expr=_hard_sigmoid_expr,
     grad=lambda g, y, a, alpha, beta: (g * (y > 0) * (y < 1) * alpha,),
-    doc="alpha a + beta, but not below 0 and not above 1.")
+    doc="alpha a + beta, but not below 0 and not above 1.",
+)
 
 
 def _smooth_l1_eager(data, *, scalar):
@@ -227,16 +356,22 @@ def _parabola(scalar):
 
 def _smooth_l1_expr(scalar):
     half, end, less = _parabola(scalar)
-    return (f"T(F({half!r}) * F({{a}}) * F({{a}})) if abs(F({{a}})) < F({end!r}) "
-            f"else T(abs(F({{a}})) - F({less!r}))")
+    return (
+        f"T(F({half!r}) * F({{a}}) * F({{a}})) if abs(F({{a}})) < F({end!r}) "
+        f"else T(abs(F({{a}})) - F({less!r}))"
+    )
 
 
 smooth_l1 = register(
-    "smooth_l1", inputs=("data",), attrs={"scalar": (number, 1.0)},
-    infer=lambda specs, scalar: same_shape("smooth_l1", specs), eager=_smooth_l1_eager,
+    "smooth_l1",
+    inputs=("data",),
+    attrs={"scalar": (number, 1.0)},
+    infer=lambda specs, scalar: same_shape("smooth_l1", specs),
+    eager=_smooth_l1_eager,
     expr=_smooth_l1_expr,
     grad=lambda g, y, a, scalar: (g * clip(a * (scalar * scalar), a_min=-1, a_max=1),),
-    doc="A parabola (s a)^2 / 2 where |a| < 1 / s^2, else |a| - 1 / (2 s^2).")
+    doc="A parabola (s a)^2 / 2 where |a| < 1 / s^2, else |a| - 1 / (2 s^2).",
+)
 
 SELU = 1.6732632423543772, 1.0507009873554805  # alpha and lambda of Klambauer et al.
 
@@ -255,15 +390,16 @@ def _leaky_infer(specs, act_type, **_):
             return [specs[0], Spec(found, own or kind)], [out]
         channels = shape[1 if len(shape) > 1 else 0]
         if found is not None and channels != -1 and found not in ((1,), (channels,)):
-            raise ShapeError(f"LeakyReLU: gamma has shape {found}, but prelu on data "
-                             f"{shape} needs ({channels},) or (1,)")
+            raise ShapeError(
+                f"LeakyReLU: gamma has shape {found}, but prelu on data "
+                f"{shape} needs ({channels},) or (1,)"
+            )
         known = (channels,) if found is None or found == (-1,) else found
         return [specs[0], Spec(known, own or kind)], [out]
     return specs, [out]
 
 
-def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, upper_bound,
-                  training):
+def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, upper_bound, training):
     (shape, kind), *_ = specs
     data = data if kind == floating(kind) else cast(data, dtype=floating(kind))
     if act_type == "gelu":
@@ -273,32 +409,40 @@ def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, uppe
         below = expm1(OPS["_minimum_scalar"](data, scalar=0)) * (factor * scale)
         return where(data > 0, data if scale == 1 else data * scale, below)
     if act_type == "prelu":
-        gamma = cast(gamma, dtype=floating(kind)) if specs[1].dtype != floating(kind) \
-            else gamma
+        gamma = cast(gamma, dtype=floating(kind)) if specs[1].dtype != floating(kind) else gamma
         axis = 1 if len(shape) > 1 else 0
         slope = gamma.reshape((-1,) + (1,) * (len(shape) - axis - 1))
     elif act_type == "rrelu" and training:
         draw = OPS["_random_uniform"]
-        slope = data.interpret(draw, [], draw.normalize({
-            "low": lower_bound, "high": upper_bound, "shape": shape,
-            "dtype": floating(kind)}))
+        slope = data.interpret(
+            draw,
+            [],
+            draw.normalize(
+                {"low": lower_bound, "high": upper_bound, "shape": shape, "dtype": floating(kind)}
+            ),
+        )
     elif act_type == "rrelu":
         slope = (lower_bound + upper_bound) / 2
     return where(data > 0, data, data * slope)
 
 
 leaky_relu = register(
-    "LeakyReLU", inputs=_leaky_inputs, infer=_leaky_infer, expand=_leaky_expand,
+    "LeakyReLU",
+    inputs=_leaky_inputs,
+    infer=_leaky_infer,
+    expand=_leaky_expand,
     modal=True,
-    attrs={"act_type": (choice("leaky", "prelu", "elu", "selu", "gelu", "rrelu"),
-                        "leaky"),
-           "slope": (number, 0.25), "lower_bound": (number, 0.125),
-           "upper_bound": (number, 0.334)},
+    attrs={
+        "act_type": (choice("leaky", "prelu", "elu", "selu", "gelu", "rrelu"), "leaky"),
+        "slope": (number, 0.25),
+        "lower_bound": (number, 0.125),
+        "upper_bound": (number, 0.334),
+    },
     doc="a where it is positive, else `slope` a (leaky), gamma a with one gamma a "
-        "channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), "
-        "or a times a random slope in training and the mean slope otherwise (rrelu); "
-        "or a Phi(a) with the normal distribution's Phi (gelu). MXNet 1.9's gradient "
-        "of selu is wrong below 0; this one is not.")
+    "channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), or a times a "
+    "random slope in training and the mean slope otherwise (rrelu); or a Phi(a) with the normal "
+    "distribution's Phi (gelu). MXNet 1.9's gradient of selu is wrong below 0; this one is not.",
+)
 
 
 def _softmin(specs, data, axis, temperature, dtype):
@@ -310,20 +454,27 @@ def _softmin(specs, data, axis, temperature, dtype):
 
 
 softmin = register(
-    "softmin", inputs=("data",),
-    attrs={"axis": (integer, -1), "temperature": (optional(positive), None),
-           "dtype": (dtype, None)},
-    infer=lambda specs, dtype, **attrs: (specs, [
-        Spec(softmax.infer(specs, **attrs)[1][0].shape,
-             dtype or floating(specs[0].dtype))]),
+    "softmin",
+    inputs=("data",),
+    attrs={
+        "axis": (integer, -1),
+        "temperature": (optional(positive), None),
+        "dtype": (dtype, None),
+    },
+    infer=lambda specs, dtype, **attrs: (
+        specs,
+        [Spec(softmax.infer(specs, **attrs)[1][0].shape, dtype or floating(specs[0].dtype))],
+    ),
     expand=_softmin,
-    doc="softmax of -a along an axis.")
+    doc="softmax of -a along an axis.",
+)
 
 
 softmax_activation = register(
-    "SoftmaxActivation", inputs=("data",),
+    "SoftmaxActivation",
+    inputs=("data",),
     attrs={"mode": (choice("instance", "channel"), "instance")},
     infer=lambda specs, mode: exp.infer(specs),
-    expand=lambda specs, data, mode: softmax(
-        data, axis=1 if mode == "channel" else -1),
-    doc="softmax along the last axis (instance) or along axis 1 (channel).")
+    expand=lambda specs, data, mode: softmax(data, axis=1 if mode == "channel" else -1),
+    doc="softmax along the last axis (instance) or along axis 1 (channel).",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. Operators whose indices are arrays: take, pick, gather_nd, Embedding.
+"""Chapter 12. Operators whose indices are arrays: take, pick, gather_nd, Embedding.
 
 Takes:   data, and an array of places in it; fractions of an index are cut off.
 Gives:   the records. Two primitives read (along one axis: the same places for all
@@ -25,28 +25,11 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast, choose, ones_like, where
-from minihybrid.ops.layout import (
-    arange,
-    expand_dims,
-    full,
-    made,
-    reshape,
-    reshape_like,
-    slice_axis,
-    squeeze,
-    zeros,
-)
+from minihybrid.ops.filled import arange, full, made, zeros
+from minihybrid.ops.layout import expand_dims, reshape, reshape_like, slice_axis, squeeze
 from minihybrid.ops.loops import T, atomic_add, each, loops, store, then
 from minihybrid.ops.reduce import split_at, sum_
-from minihybrid.ops.shapes import (
-    adds_back,
-    as_codes,
-    axis_of,
-    forward,
-    known,
-    merge,
-    row_major,
-)
+from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, merge, row_major
 
 
 # -- one index -------------------------------------------------------------------------
@@ -61,22 +44,27 @@ def places(op, index, length, mode):
         return np.clip(index, 0, max(length - 1, 0))
     outside = (index < (-length if mode == "signed" else 0)) | (index >= length)
     if mode != "wrap" and outside.any():
-        raise ShapeError(f"{op}: index {index[outside][0]} is outside of an axis of "
-                         f"length {length}; mode='clip' and mode='wrap' of take accept "
-                         "any index")
+        raise ShapeError(
+            f"{op}: index {index[outside][0]} is outside of an axis of length {length}; "
+            "mode='clip' and mode='wrap' of take accept any index"
+        )
     return index % max(length, 1)
 
 
 def place(index, length, wraps):
     """The same for one index, as loops find it."""
-    return np.int64(index) % max(length, 1) if wraps else \
-        min(max(np.int64(index), 0), max(length - 1, 0))
+    return (
+        np.int64(index) % max(length, 1)
+        if wraps
+        else min(max(np.int64(index), 0), max(length - 1, 0))
+    )
 
 
 def _not_empty(op, old, axis, picked):
     if old[axis] == 0 and 0 not in picked:
-        raise ShapeError(f"{op}: axis {axis} of {old} is empty, so there is nothing to "
-                         "take from it")
+        raise ShapeError(
+            f"{op}: axis {axis} of {old} is empty, so there is nothing to take from it"
+        )
 
 
 # -- adding to places ------------------------------------------------------------------
@@ -100,8 +88,7 @@ def _put(data, index, like, out, outer, n, inner, m, wraps, alike):
 ATOMIC = 4  # bytes of the smallest number that a GPU adds in one step
 
 
-def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike,
-             in_one_step):
+def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike, in_one_step):
     """The same, where many threads add at the same places.
 
     Two threads that read a sum, add, and write it back would lose one of the two
@@ -115,7 +102,7 @@ def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike,
         for i, p, j in each(outer, m, inner):
             at = place(index[p if alike else (i * m + p) * inner + j], n, wraps)
             atomic_add(out, (i * n + at) * inner + j, data[(i * m + p) * inner + j])
-    else:  # a thread a line: nobody else is there
+    else:  # one thread per line: nobody else is there
         for i, j in each(outer, inner):
             for p in range(m):
                 at = place(index[p if alike else (i * m + p) * inner + j], n, wraps)
@@ -124,15 +111,17 @@ def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike,
 
 def _for_gpu(lengths):
     """The same lengths, and whether a GPU adds such numbers in one step."""
+
     def more(data, index, like, out, **attrs):
         return *lengths(data, index, like, out, **attrs), out.dtype.itemsize >= ATOMIC
+
     return more
 
 
 # -- the same places for all lines -----------------------------------------------------
 def _take_rule(old, index, axis, mode):
     axis = axis_of("take", axis, len(old))
-    new = (*old[:axis], *index, *old[axis + 1:])
+    new = (*old[:axis], *index, *old[axis + 1 :])
     _not_empty("take", old, axis, index)
     return new
 
@@ -177,57 +166,75 @@ def _put_take_lengths(data, indices, like, out, axis, mode):
 
 MODE = {"mode": (choice("clip", "wrap", "raise"), "clip")}
 put_take = register(
-    "_put_take", inputs=("data", "indices", "like"),
+    "_put_take",
+    inputs=("data", "indices", "like"),
     attrs={"axis": (integer, 0), **MODE},
     infer=adds_back("_put_take", _take_rule),
-    eager=_put_take_eager, cpu=loops(_put_take_lengths)(_put),
+    eager=_put_take_eager,
+    cpu=loops(_put_take_lengths)(_put),
     gpu=loops(_for_gpu(_put_take_lengths))(_put_gpu),
     grad=lambda g, out, data, indices, like, **a: (take(g, indices, **a), None, None),
-    doc="Zeros in the shape of `like`, to which the data is added where take reads.")
+    doc="Zeros in the shape of `like`, to which the data is added where take reads.",
+)
 
 take = register(
-    "take", inputs=("a", "indices"), attrs={"axis": (integer, 0), **MODE},
-    infer=forward(_take_rule), eager=_take_eager, cpu=_take_cpu, gpu=_take_gpu,
+    "take",
+    inputs=("a", "indices"),
+    attrs={"axis": (integer, 0), **MODE},
+    infer=forward(_take_rule),
+    eager=_take_eager,
+    cpu=_take_cpu,
+    gpu=_take_gpu,
     stores=True,
     grad=lambda g, out, a, indices, **kw: (put_take(g, indices, a, **kw), None),
-    doc="The parts of `a` at given places of one axis; mode clip, wrap or raise.")
+    doc="The parts of `a` at given places of one axis; mode clip, wrap or raise.",
+)
 
 
 def _embedding_infer(specs, input_dim, output_dim, dtype, sparse_grad):
     data, weight = specs
     wanted = (input_dim, output_dim)
     if min(wanted) < 1:
-        raise ShapeError(f"Embedding: input_dim={input_dim} and output_dim="
-                         f"{output_dim}, but both must be at least 1")
+        raise ShapeError(
+            f"Embedding: input_dim={input_dim} and output_dim="
+            f"{output_dim}, but both must be at least 1"
+        )
     merge("Embedding", "weight", weight.shape, wanted)
     kind = weight.dtype or dtype
     return [data, Spec(wanted, kind)], [
-        Spec((*data.shape, output_dim) if known([data]) else None, kind)]
+        Spec((*data.shape, output_dim) if known([data]) else None, kind)
+    ]
 
 
 embedding = register(
-    "Embedding", inputs=("data", "weight"), infer=_embedding_infer,
-    attrs={"input_dim": (integer, REQUIRED), "output_dim": (integer, REQUIRED),
-           "dtype": (dtype, np.dtype("float32")), "sparse_grad": (boolean, False)},
+    "Embedding",
+    inputs=("data", "weight"),
+    infer=_embedding_infer,
+    attrs={
+        "input_dim": (integer, REQUIRED),
+        "output_dim": (integer, REQUIRED),
+        "dtype": (dtype, np.dtype("float32")),
+        "sparse_grad": (boolean, False),
+    },
     expand=lambda specs, data, weight, **_: take(weight, data),
-    doc="A row of the weight for each index; the gradient is dense, whatever "
-        "sparse_grad says.")
+    doc="A row of the weight for each index; the gradient is dense, whatever sparse_grad says.",
+)
 
 
 # -- other places in each line ---------------------------------------------------------
 def _along_rule(old, index, axis, mode):
     axis = axis_of("pick", axis, len(old))
-    rest = old[:axis] + old[axis + 1:]
-    if index != rest and index[:axis] + index[axis + 1:] != rest:
-        raise ShapeError(f"pick: index has shape {index}, but data {old} with "
-                         f"axis={axis} needs {rest}")
+    rest = old[:axis] + old[axis + 1 :]
+    if index != rest and index[:axis] + index[axis + 1 :] != rest:
+        raise ShapeError(
+            f"pick: index has shape {index}, but data {old} with axis={axis} needs {rest}"
+        )
     _not_empty("pick", old, axis, index)
     return index
 
 
 def _lines(data, index, axis):
-    """(before, length, after) of the data, and of the index, which may lack the axis.
-    """
+    """(before, length, after) of the data, and of the index, which may lack the axis."""
     outer, n, inner = split_at(data.shape, axis)
     return (outer, n, inner), (outer, index.size // max(outer * inner, 1), inner)
 
@@ -238,8 +245,13 @@ def _along_eager(data, index, *, axis, mode):
     return np.take_along_axis(data.reshape(lines), at, 1).reshape(index.shape)
 
 
-@loops(lambda data, index, out, axis, mode: (
-    *_lines(data, index, axis)[0], _lines(data, index, axis)[1][1], mode == "wrap"))
+@loops(
+    lambda data, index, out, axis, mode: (
+        *_lines(data, index, axis)[0],
+        _lines(data, index, axis)[1][1],
+        mode == "wrap",
+    )
+)
 def _along_cpu(data, index, out, outer, n, inner, m, wraps):
     for i, p, j in each(outer, m, inner):
         at = place(index[(i * m + p) * inner + j], n, wraps)
@@ -250,7 +262,7 @@ def _put_along_eager(data, index, like, *, axis, mode):
     lines, picked = _lines(like, index, axis)
     out = np.zeros(lines, data.dtype)
     at = places("pick", index, lines[1], mode).reshape(picked)
-    before, _, after = np.ogrid[:picked[0], :1, :picked[2]]
+    before, _, after = np.ogrid[: picked[0], :1, : picked[2]]
     np.add.at(out, (before, at, after), data.reshape(picked))
     return out.reshape(like.shape)
 
@@ -261,14 +273,14 @@ def _put_along_lengths(data, index, like, out, axis, mode):
 
 
 def _one_a_line(specs, shape, index, axis, mode):
-    """(1 at the picked place of each line, else 0; the shape of one number a line).
+    """(1 at the picked place of each line, else 0; the shape of one number per line).
 
     A loop that goes over whole lines anyway finds the places by looking at all of them;
     elsewhere (`pays`) one place is found without looking.
     `None` if several places of a line are picked, or an index may wrap around.
     """
     axis = axis_of("pick", axis, len(shape))
-    n, one = shape[axis], as_codes((*shape[:axis], 1, *shape[axis + 1:]))
+    n, one = shape[axis], as_codes((*shape[:axis], 1, *shape[axis + 1 :]))
     if mode == "wrap" or 0 in shape or specs[1].size * n != int(np.prod(shape)):
         return None
     at = cast(reshape(index, shape=one), dtype="int64")
@@ -297,32 +309,46 @@ def _put_along_lower(specs, data, index, like, *, axis, mode):
 
 ALONG = {"axis": (integer, -1), **MODE}
 put_along = register(
-    "_put_along", inputs=("data", "index", "like"), attrs=ALONG,
+    "_put_along",
+    inputs=("data", "index", "like"),
+    attrs=ALONG,
     infer=adds_back("_put_along", _along_rule),
-    eager=_put_along_eager, cpu=loops(_put_along_lengths)(_put),
+    eager=_put_along_eager,
+    cpu=loops(_put_along_lengths)(_put),
     gpu=loops(_for_gpu(_put_along_lengths))(_put_gpu),
     lower=_put_along_lower,
     pays=lambda source, readers: any(r.reduce for r in readers),
     grad=lambda g, out, data, index, like, **a: (
-        reshape_like(take_along(g, index, **a), data), None, None),
-    doc="Zeros in the shape of `like`, to which the data is added at the picked "
-        "places.")
+        reshape_like(take_along(g, index, **a), data),
+        None,
+        None,
+    ),
+    doc="Zeros in the shape of `like`, to which the data is added at the picked places.",
+)
 
 take_along = register(
-    "_take_along", inputs=("data", "index"), attrs=ALONG, infer=forward(_along_rule),
-    eager=_along_eager, cpu=_along_cpu, stores=True, lower=_along_lower,
+    "_take_along",
+    inputs=("data", "index"),
+    attrs=ALONG,
+    infer=forward(_along_rule),
+    eager=_along_eager,
+    cpu=_along_cpu,
+    stores=True,
+    lower=_along_lower,
     pays=lambda source, readers: source is not None and source.lower is not None,
     grad=lambda g, out, data, index, **a: (put_along(g, index, data, **a), None),
-    doc="Elements of each line along an axis: data[i, index[i, j]].")
+    doc="Elements of each line along an axis: data[i, index[i, j]].",
+)
 
 
 def _pick_rule(old, index, axis, keepdims, mode):
     axis = axis_of("pick", axis, len(old))
-    rest = old[:axis] + old[axis + 1:]
-    with_one = (*old[:axis], 1, *old[axis + 1:])
+    rest = old[:axis] + old[axis + 1 :]
+    with_one = (*old[:axis], 1, *old[axis + 1 :])
     if index not in (rest, with_one, rest or (1,)):
-        raise ShapeError(f"pick: index has shape {index}, but data {old} with "
-                         f"axis={axis} needs {rest}")
+        raise ShapeError(
+            f"pick: index has shape {index}, but data {old} with axis={axis} needs {rest}"
+        )
     _not_empty("pick", old, axis, rest)
     return with_one if keepdims else rest or (1,)
 
@@ -335,40 +361,53 @@ def _pick_expand(specs, data, index, axis, keepdims, mode):
 
 
 pick = register(
-    "pick", "choose_element_0index", inputs=("data", "index"),
-    infer=lambda specs, **a: (specs, [Spec(
-        _pick_rule(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
-        specs[0].dtype)]),
+    "pick",
+    "choose_element_0index",
+    inputs=("data", "index"),
+    infer=lambda specs, **a: (
+        specs,
+        [
+            Spec(
+                _pick_rule(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
+                specs[0].dtype,
+            )
+        ],
+    ),
     expand=_pick_expand,
     attrs={"axis": (integer, -1), "keepdims": (boolean, False), **MODE},
-    doc="One element of each line along an axis: data[i, index[i]].")
+    doc="One element of each line along an axis: data[i, index[i]].",
+)
 
 batch_take = register(
-    "batch_take", inputs=("a", "indices"),
+    "batch_take",
+    inputs=("a", "indices"),
     infer=lambda specs: pick.infer(specs, axis=-1, keepdims=False, mode="clip"),
     expand=lambda specs, a, indices: pick(a, indices),
-    doc="One element of each row: a[i, indices[i]].")
+    doc="One element of each row: a[i, indices[i]].",
+)
 
 
 # -- several indices an element --------------------------------------------------------
 def _flat_rule(index, shape):
     if len(index) < 2 or index[0] > len(shape):
-        raise ShapeError(f"gather_nd: indices have shape {index}, but (M, ...) with M "
-                         f"at most {len(shape)} and an axis more is needed, one row an "
-                         f"axis of {shape}")
+        raise ShapeError(
+            f"gather_nd: indices have shape {index}, but (M, ...) with M at most {len(shape)} and "
+            f"an axis more is needed, one row an axis of {shape}"
+        )
     return Spec(index[1:], np.dtype("int64"))
 
 
 def _flat_eager(indices, *, shape):
-    rows = [places("gather_nd", row, n, "signed")
-            for row, n in zip(indices, shape, strict=False)]
-    lengths = shape[:len(rows)]
-    return sum((row * step for row, step in zip(rows, row_major(lengths), strict=True)),
-               np.zeros(indices.shape[1:], np.int64))
+    rows = [places("gather_nd", row, n, "signed") for row, n in zip(indices, shape, strict=False)]
+    lengths = shape[: len(rows)]
+    return sum(
+        (row * step for row, step in zip(rows, row_major(lengths), strict=True)),
+        np.zeros(indices.shape[1:], np.int64),
+    )
 
 
 def _flat_lengths(indices, out, shape):
-    shape = shape[:indices.shape[0]]
+    shape = shape[: indices.shape[0]]
     return out.size, len(shape), tuple(max(n, 1) for n in shape), row_major(shape)
 
 
@@ -382,15 +421,21 @@ def _flat_cpu(indices, out, n, axes, lengths, steps):
 
 
 flat_places = register(
-    "_flat_places", inputs=("indices",), attrs={"shape": (shape, REQUIRED)},
-    infer=forward(_flat_rule), eager=_flat_eager, cpu=_flat_cpu, stores=True,
+    "_flat_places",
+    inputs=("indices",),
+    attrs={"shape": (shape, REQUIRED)},
+    infer=forward(_flat_rule),
+    eager=_flat_eager,
+    cpu=_flat_cpu,
+    stores=True,
     grad=lambda g, out, indices, shape: (None,),
-    doc="One whole number for each column of indices: its place in row-major order.")
+    doc="One whole number for each column of indices: its place in row-major order.",
+)
 
 
 def _gather_rule(old, index):
     _flat_rule(index, old)
-    return index[1:] + old[index[0]:]
+    return index[1:] + old[index[0] :]
 
 
 def _gather_expand(specs, data, indices):
@@ -401,12 +446,20 @@ def _gather_expand(specs, data, indices):
 
 
 gather_nd = register(
-    "gather_nd", inputs=("data", "indices"),
-    infer=lambda specs: (specs, [Spec(
-        _gather_rule(specs[0].shape, specs[1].shape) if known(specs) else None,
-        specs[0].dtype)]),
+    "gather_nd",
+    inputs=("data", "indices"),
+    infer=lambda specs: (
+        specs,
+        [
+            Spec(
+                _gather_rule(specs[0].shape, specs[1].shape) if known(specs) else None,
+                specs[0].dtype,
+            )
+        ],
+    ),
     expand=_gather_expand,
-    doc="data[indices[0], indices[1], ...]: a column of indices tells one place.")
+    doc="data[indices[0], indices[1], ...]: a column of indices tells one place.",
+)
 
 
 def _scatter_expand(specs, data, indices, shape):
@@ -423,9 +476,13 @@ def _scatter_infer(specs, shape):
 
 
 scatter_nd = register(
-    "scatter_nd", inputs=("data", "indices"), attrs={"shape": (shape, REQUIRED)},
-    infer=_scatter_infer, expand=_scatter_expand,
-    doc="Zeros, with the data where gather_nd reads; what meets at one place is added.")
+    "scatter_nd",
+    inputs=("data", "indices"),
+    attrs={"shape": (shape, REQUIRED)},
+    infer=_scatter_infer,
+    expand=_scatter_expand,
+    doc="Zeros, with the data where gather_nd reads; what meets at one place is added.",
+)
 
 
 def _copy_rows_expand(specs, old, index, new):
@@ -440,9 +497,12 @@ def _copy_rows_rule(old, index, new):
 
 
 index_copy = register(
-    "_contrib_index_copy", inputs=("old_tensor", "index_vector", "new_tensor"),
-    infer=forward(_copy_rows_rule), expand=_copy_rows_expand,
-    doc="The old rows, with new ones at the given places, each of which occurs once.")
+    "_contrib_index_copy",
+    inputs=("old_tensor", "index_vector", "new_tensor"),
+    infer=forward(_copy_rows_rule),
+    expand=_copy_rows_expand,
+    doc="The old rows, with new ones at the given places, each of which occurs once.",
+)
 
 
 # -- indices as numbers ----------------------------------------------------------------
@@ -456,15 +516,22 @@ def _ravel_expand(specs, data, shape):
 
 def _ravel_rule(old, shape):
     if old[0] != len(shape):
-        raise ShapeError(f"ravel_multi_index: data {old} has {old[0]} rows, but one "
-                         f"for each axis of {shape} is needed")
+        raise ShapeError(
+            f"ravel_multi_index: data {old} has {old[0]} rows, but one "
+            f"for each axis of {shape} is needed"
+        )
     return old[1:] or (1,)
 
 
 ravel_multi_index = register(
-    "_ravel_multi_index", "ravel_multi_index", inputs=("data",),
-    attrs={"shape": (shape, REQUIRED)}, infer=forward(_ravel_rule),
-    expand=_ravel_expand, doc="(axes, N) indices -> (N,) places in row-major order.")
+    "_ravel_multi_index",
+    "ravel_multi_index",
+    inputs=("data",),
+    attrs={"shape": (shape, REQUIRED)},
+    infer=forward(_ravel_rule),
+    expand=_ravel_expand,
+    doc="(axes, N) indices -> (N,) places in row-major order.",
+)
 
 
 def _unravel_expand(specs, data, shape):
@@ -478,10 +545,14 @@ def _unravel_expand(specs, data, shape):
 
 
 unravel_index = register(
-    "_unravel_index", "unravel_index", inputs=("data",),
+    "_unravel_index",
+    "unravel_index",
+    inputs=("data",),
     attrs={"shape": (shape, REQUIRED)},
-    infer=forward(lambda old, shape: (len(shape), *old)), expand=_unravel_expand,
-    doc="(N,) places in row-major order -> (axes, N) indices.")
+    infer=forward(lambda old, shape: (len(shape), *old)),
+    expand=_unravel_expand,
+    doc="(N,) places in row-major order -> (axes, N) indices.",
+)
 
 
 # -- a line for each index -------------------------------------------------------------
@@ -490,12 +561,17 @@ def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
     return np.where(hit, on_value, off_value).astype(dtype or np.float32)
 
 
-@loops(lambda indices, out, depth, on_value, off_value, dtype: (
-    indices.size, depth, on_value, off_value))
+@loops(
+    lambda indices, out, depth, on_value, off_value, dtype: (
+        indices.size,
+        depth,
+        on_value,
+        off_value,
+    )
+)
 def _one_hot_cpu(indices, out, n, depth, on_value, off_value):
     for i, c in each(n, depth):
-        store(out, i * depth + c,
-              T(on_value) if c == int(indices[i]) else T(off_value))
+        store(out, i * depth + c, T(on_value) if c == int(indices[i]) else T(off_value))
 
 
 def _one_hot_rule(old, depth, on_value, off_value, dtype):
@@ -532,12 +608,14 @@ def _fill_rule(lhs, mhs, rhs):
     for name, got in (("mhs", mhs), ("rhs", rhs)):
         merge("fill_element_0index", name, got, lhs[:1])
     if len(lhs) != 2:
-        raise ShapeError(f"fill_element_0index: lhs has shape {lhs}, but (rows, "
-                         "columns) is needed")
+        raise ShapeError(f"fill_element_0index: lhs has shape {lhs}, but (rows, columns) is needed")
     return lhs
 
 
 fill_element_0index = register(
-    "fill_element_0index", inputs=("lhs", "mhs", "rhs"), infer=forward(_fill_rule),
+    "fill_element_0index",
+    inputs=("lhs", "mhs", "rhs"),
+    infer=forward(_fill_rule),
     expand=_fill_expand,
-    doc="lhs, with mhs[i] at the place rhs[i] of row i.")
+    doc="lhs, with mhs[i] at the place rhs[i] of row i.",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. What arrays and symbols have in common: infix signs and methods.
+"""Chapter 12. What arrays and symbols have in common: infix signs and methods.
 
 Takes:   the records.
 Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the records,
@@ -9,20 +9,15 @@ What is left out: comparison chains such as `a < b < c`, which Python decides by
 
 import math
 import operator
+from difflib import get_close_matches
 from functools import cache
 from numbers import Integral, Number
 
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES
-from minihybrid.core.op import (
-    OPS,
-    AttrError,
-    PlaceError,
-    ShapeError,
-    described,
-    highest,
-)
+from minihybrid.core.op import OPS, AttrError, PlaceError, ShapeError, described, highest
+from minihybrid.ops.shown import Called, own_names
 from minihybrid.ops.tiling import split_v2
 
 
@@ -54,17 +49,15 @@ def is_number(value):
 class Value:
     """What NDArray and Symbol share; each brings `interpret`, `convert`, `lines_up`."""
 
-    level = 0              # the highest level among an operator's inputs interprets it
-    is_np = False          # whether it keeps np's rules
+    level = 0  # the highest level among an operator's inputs interprets it
+    is_np = False  # whether it keeps np's rules
     __array_priority__ = 1000.0  # numpy_array + value asks the value
     __slots__ = ()
 
     __add__, __radd__ = _infix("add", "elemwise_add", "_plus_scalar")
     __sub__, __rsub__ = _infix("sub", "elemwise_sub", "_minus_scalar", "_rminus_scalar")
     __mul__, __rmul__ = _infix("mul", "elemwise_mul", "_mul_scalar")
-    __truediv__, __rtruediv__ = _infix(
-        "div", "elemwise_div", "_div_scalar", "_rdiv_scalar"
-    )
+    __truediv__, __rtruediv__ = _infix("div", "elemwise_div", "_div_scalar", "_rdiv_scalar")
     __mod__, __rmod__ = _infix("mod", "_mod", "_mod_scalar", "_rmod_scalar")
     __pow__, __rpow__ = _infix("power", "_power", "_power_scalar", "_rpower_scalar")
     __eq__, _ = _infix("equal", "_equal", "_equal_scalar")
@@ -98,9 +91,7 @@ class Value:
         """The axes in another order, reversed unless given."""
         if axes:
             kwargs["axes"] = axes[0] if len(axes) == 1 and axes[0] is not None else axes
-        return OPS["transpose"](
-            self, **{k: v for k, v in kwargs.items() if v is not None}
-        )
+        return OPS["transpose"](self, **{k: v for k, v in kwargs.items() if v is not None})
 
     def astype(self, dtype, copy=True):
         """The same numbers in a dtype."""
@@ -115,32 +106,45 @@ class Value:
         found = [i for i, k in enumerate(keys) if k is Ellipsis]  # `in` would compare
         if found:
             at = found[0]
-            keys = (
-                keys[:at]
-                + (slice(None),) * (len(shape) - len(keys) + 1)
-                + keys[at + 1 :]
+            keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1 :]
+        if any(hasattr(k, "level") for k in keys):
+            raise AttrError(
+                f"x[{key!r}]: a condition keeps as many numbers as it likes, which no graph can "
+                "plan for; write F.where(condition, x, F.zeros_like(x)), or F.take(x, places)"
             )
         if shape is None or not all(isinstance(k, (Integral, slice)) for k in keys):
-            raise AttrError(f"x[{key!r}]: only whole numbers, slices and ... can be "
-                            "traced and have a gradient; use slice, pick or one_hot")
+            raise AttrError(
+                f"x[{key!r}]: only whole numbers, slices and ... can be "
+                "traced and have a gradient; use slice, pick or one_hot"
+            )
         if len(keys) > len(shape) or any(
-                isinstance(k, Integral) and not -n <= k < n
-                for k, n in zip(keys, shape, strict=False)):
+            isinstance(k, Integral) and not -n <= k < n for k, n in zip(keys, shape, strict=False)
+        ):
             raise PlaceError(f"x[{key!r}]: outside of shape {shape}")
         if any(isinstance(k, slice) and k.step == 0 for k in keys):
-            raise ShapeError(f"x[{key!r}]: a step of 0 leads nowhere; write another "
-                             "step, or 0 for the first element")
-        ranges = [
-            slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys
-        ]
+            raise ShapeError(
+                f"x[{key!r}]: a step of 0 leads nowhere; write another "
+                "step, or 0 for the first element"
+            )
+        ranges = [slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys]
         kept = [len(range(*r.indices(n))) for r, n in zip(ranges, shape, strict=False)]
-        part = OPS["slice"](self, begin=tuple(r.start for r in ranges),
-                            end=tuple(r.stop for r in ranges),
-                            step=tuple(r.step for r in ranges))
+        part = OPS["slice"](
+            self,
+            begin=tuple(r.start for r in ranges),
+            end=tuple(r.stop for r in ranges),
+            step=tuple(r.step for r in ranges),
+        )
         if not any(isinstance(k, Integral) for k in keys):
             return part
         kept = [n for n, k in zip(kept, keys, strict=True) if isinstance(k, slice)]
-        return part.reshape((*kept, *shape[len(keys):]) or (1,))
+        return part.reshape((*kept, *shape[len(keys) :]) or (1,))
+
+    def __format__(self, form):
+        return format(self.asscalar(), form) if form else str(self)
+
+    def detach(self):
+        """The same numbers, through which no gradient passes."""
+        return OPS["BlockGrad"](self)
 
     # MXNet's arrays can share memory with the result (inplace); here none does.
     def expand_dims(self, axis, inplace=False):
@@ -168,21 +172,23 @@ class Value:
 def _no_sign(sign, cure):
     def method(self, *_):
         raise AttrError(f"{sign}: arrays know no such sign here; write {cure}")
+
     return method
 
 
 # Signs of Python that MXNet's legacy arrays do not have; those of mx.np know more.
 for _names, _sign, _cure in (
-        ("matmul rmatmul", "x @ y", "dot(x, y), or batch_dot(x, y) for batches"),
-        ("floordiv rfloordiv", "x // y", "floor(x / y)"),
-        ("divmod rdivmod", "divmod(x, y)", "floor(x / y) and x % y"),
-        ("and rand", "x & y", "logical_and(x, y)"),
-        ("or ror", "x | y", "logical_or(x, y)"),
-        ("xor rxor", "x ^ y", "logical_xor(x, y)"),
-        ("invert", "~x", "logical_not(x)"),
-        ("lshift rlshift", "x << y", "x * 2 ** y"),
-        ("rshift rrshift", "x >> y", "floor(x / 2 ** y)"),
-        ("round", "round(x)", "x.round()")):
+    ("matmul rmatmul", "x @ y", "dot(x, y), or batch_dot(x, y) for batches"),
+    ("floordiv rfloordiv", "x // y", "floor(x / y)"),
+    ("divmod rdivmod", "divmod(x, y)", "floor(x / y) and x % y"),
+    ("and rand", "x & y", "logical_and(x, y)"),
+    ("or ror", "x | y", "logical_or(x, y)"),
+    ("xor rxor", "x ^ y", "logical_xor(x, y)"),
+    ("invert", "~x", "logical_not(x)"),
+    ("lshift rlshift", "x << y", "x * 2 ** y"),
+    ("rshift rrshift", "x >> y", "floor(x / 2 ** y)"),
+    ("round", "round(x)", "x.round()"),
+):
     for _name in _names.split():
         setattr(Value, f"__{_name}__", _no_sign(_sign, _cure))
 
@@ -190,14 +196,15 @@ for _names, _sign, _cure in (
 def _method(name, op):
     def method(self, *args, **kwargs):
         return op(self, *args, **kwargs)
+
     method.__name__ = name
     method.__doc__ = op.doc
+    method.__wrapped__ = Called(op, method=True)
     return method
 
 
 for _name, _op in OPS.items():
-    if _op.inputs and _name.islower() and not _name.startswith("_") \
-            and not hasattr(Value, _name):
+    if _op.inputs and _name.islower() and not _name.startswith("_") and not hasattr(Value, _name):
         setattr(Value, _name, _method(_name, _op))
 
 
@@ -208,9 +215,7 @@ def _extreme(name, of_numbers):
     def call(lhs, rhs):
         if isinstance(lhs, Value):
             return apply(lhs, rhs)
-        return (
-            apply_reversed(rhs, lhs) if isinstance(rhs, Value) else of_numbers(lhs, rhs)
-        )
+        return apply_reversed(rhs, lhs) if isinstance(rhs, Value) else of_numbers(lhs, rhs)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = OPS[f"_{name}"].doc
@@ -219,12 +224,22 @@ def _extreme(name, of_numbers):
 
 # Functions of two values that broadcast, for those who prefer `add(a, b)` to `a + b`.
 FUNCTIONS = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
-    "divide": operator.truediv, "true_divide": operator.truediv, "modulo": operator.mod,
-    "power": operator.pow, "pow": operator.pow, "equal": operator.eq,
-    "not_equal": operator.ne, "greater": operator.gt, "greater_equal": operator.ge,
-    "lesser": operator.lt, "lesser_equal": operator.le,
-    "maximum": _extreme("maximum", max), "minimum": _extreme("minimum", min),
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "true_divide": operator.truediv,
+    "modulo": operator.mod,
+    "power": operator.pow,
+    "pow": operator.pow,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "lesser": operator.lt,
+    "lesser_equal": operator.le,
+    "maximum": _extreme("maximum", max),
+    "minimum": _extreme("minimum", min),
     "hypot": _extreme("hypot", math.hypot),
     "logical_and": _extreme("logical_and", lambda a, b: float(bool(a and b))),
     "logical_or": _extreme("logical_or", lambda a, b: float(bool(a or b))),
@@ -244,9 +259,17 @@ def namespace(name, base, module):
         return FACES[module][name]
     op = OPS.get(name)
     if op is None or name.startswith("__"):
-        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists "
-                             "all")
+        near = [f" (did you mean '{n}'?)" for n in get_close_matches(name, OPS, 1, 0.8)]
+        raise AttributeError(
+            f"{module} has no function '{name}'{''.join(near)}; dir({module}) lists all"
+        )
     return reading(op, name, base)
+
+
+def public_names(names, *more):
+    """What `dir()` of a namespace shows: its own names, and all operators of one."""
+    operators = (name for name in (*OPS, *more, *FUNCTIONS) if not name.startswith("_"))
+    return own_names(names, "contrib", "linalg", "random", *operators)
 
 
 def writable(owner, out):
@@ -255,8 +278,9 @@ def writable(owner, out):
     Raises:  AttrError for what is none.
     """
     if not hasattr(out, "copy_from"):
-        raise AttrError(f"{owner}: out= must be an NDArray, found {described(out)}; "
-                        "make one with nd.array(...)")
+        raise AttrError(
+            f"{owner}: out= must be an NDArray, found {described(out)}; make one with nd.array(...)"
+        )
     return out
 
 
@@ -285,6 +309,7 @@ def reading(op, name, base):
     call.__name__ = call.__qualname__ = name
     attrs = ", ".join(f"{k}=..." for k in op.attrs)
     call.__doc__ = f"{op.doc}\n\nArguments: {attrs or 'none'}."
+    call.__wrapped__ = Called(op, symbolic=base.level > 0)
     return call
 
 
@@ -300,6 +325,5 @@ class Part:
         return namespace(self._prefix + name, self._base, self._module)
 
     def __dir__(self):
-        names = {key.removeprefix(self._prefix) for key in OPS
-                 if key.startswith(self._prefix)}
+        names = {key.removeprefix(self._prefix) for key in OPS if key.startswith(self._prefix)}
         return sorted({*names, *FACES.get(self._module, ())})

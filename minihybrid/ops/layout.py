@@ -1,4 +1,4 @@
-"""Chapter 08. Operators that move numbers and compute none: reshape, transpose, slice.
+"""Chapter 12. Operators that move numbers and compute none: reshape, transpose, slice.
 
 Takes:   arrays, and shapes or axes as attributes.
 Gives:   the records; `view` says that no byte moves, `strides` where each output
@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 
-from minihybrid.core.given import holds
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -20,27 +19,13 @@ from minihybrid.core.op import (
     axes,
     boolean,
     bounds,
-    dtype,
     integer,
-    number,
     optional,
     register,
     shape,
 )
-from minihybrid.ops.elementwise import literal, unbroadcast
-from minihybrid.ops.loops import T, each, loops, store
-from minihybrid.ops.reduce import split_at
-from minihybrid.ops.shapes import (
-    adds_back,
-    as_codes,
-    axis_of,
-    common_dtype,
-    forward,
-    known,
-    merge,
-    row_major,
-    same_shape,
-)
+from minihybrid.ops.elementwise import unbroadcast
+from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, row_major
 
 
 def reshaped(old, codes, reverse=False):
@@ -73,11 +58,10 @@ def reshaped(old, codes, reverse=False):
             right = old[i] // left if right == -1 else right
             new += [left, right]
         elif code < -4:
-            raise ShapeError(f"Reshape: there is no code {code}; 0 to -4 have a "
-                             "meaning")
+            raise ShapeError(f"Reshape: there is no code {code}; 0 to -4 have a meaning")
         else:
             new.append(code)
-            free += old[i:i + 1]
+            free += old[i : i + 1]
             told *= abs(code)
         i = {-2: len(old), -3: i + 2}.get(code, i + 1)
     if new.count(-1) == 1 and 0 in new:  # then it is what the other codes leave
@@ -99,24 +83,35 @@ def infer_length(op, old, new):
     if -1 in new and rest and size % rest == 0:
         new = [size // rest if n == -1 else n for n in new]
     if -1 in new or int(np.prod(new, dtype=np.int64)) != size:
-        raise ShapeError(f"{op}: {old} has {size} elements, which do not fit into "
-                         f"{tuple(new)}")
+        raise ShapeError(f"{op}: {old} has {size} elements, which do not fit into {tuple(new)}")
     return tuple(new)
 
 
 def view(name, *aliases, rule, attrs=None, doc):
     """Enter an operator that gives the same memory under another shape."""
+
     def eager(data, **attrs):
         return data.reshape(rule(data.shape, **attrs))
 
-    return register(name, *aliases, inputs=("data",), attrs=attrs or {}, eager=eager,
-                    infer=forward(rule), view=True, doc=doc,
-                    grad=lambda g, out, data, **attrs: (reshape_like(g, data),))
+    return register(
+        name,
+        *aliases,
+        inputs=("data",),
+        attrs=attrs or {},
+        eager=eager,
+        infer=forward(rule),
+        view=True,
+        doc=doc,
+        grad=lambda g, out, data, **attrs: (reshape_like(g, data),),
+    )
 
 
 def _squeezed(old, axis):
-    gone = [i for i, n in enumerate(old) if n == 1] if axis is None else \
-        [axis_of("squeeze", a, len(old)) for a in np.atleast_1d(axis)]
+    gone = (
+        [i for i, n in enumerate(old) if n == 1]
+        if axis is None
+        else [axis_of("squeeze", a, len(old)) for a in np.atleast_1d(axis)]
+    )
     if any(old[i] != 1 for i in gone):
         raise ShapeError(f"squeeze: axis {axis} of {old} has not length 1")
     return tuple(n for i, n in enumerate(old) if i not in gone) or (1,)
@@ -127,19 +122,31 @@ def _expanded(old, axis):
     return (*old[:axis], 1, *old[axis:])
 
 
-reshape = view("Reshape", "reshape",
-               rule=lambda old, shape, reverse: reshaped(old, shape, reverse),
-               attrs={"shape": (shape, REQUIRED), "reverse": (boolean, False)},
-               doc="The same numbers under another shape; codes 0, -1, -2, -3, -4.")
-flatten = view("Flatten", "flatten",
-               rule=lambda old: (old[0], int(np.prod(old[1:], dtype=np.int64))),
-               doc="(N, a, b, ...) -> (N, a * b * ...).")
-expand_dims = view("expand_dims", rule=_expanded, attrs={"axis": (integer, REQUIRED)},
-                   doc="Put in an axis of length 1.")
-squeeze = view("squeeze", rule=_squeezed, attrs={"axis": (axes, None)},
-               doc="Take out axes of length 1.")
-RANGES = {name: (optional(integer), None) for name in
-          ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")}
+reshape = view(
+    "Reshape",
+    "reshape",
+    rule=lambda old, shape, reverse: reshaped(old, shape, reverse),
+    attrs={"shape": (shape, REQUIRED), "reverse": (boolean, False)},
+    doc="The same numbers under another shape; codes 0, -1, -2, -3, -4.",
+)
+flatten = view(
+    "Flatten",
+    "flatten",
+    rule=lambda old: (old[0], int(np.prod(old[1:], dtype=np.int64))),
+    doc="(N, a, b, ...) -> (N, a * b * ...).",
+)
+expand_dims = view(
+    "expand_dims",
+    rule=_expanded,
+    attrs={"axis": (integer, REQUIRED)},
+    doc="Put in an axis of length 1.",
+)
+squeeze = view(
+    "squeeze", rule=_squeezed, attrs={"axis": (axes, None)}, doc="Take out axes of length 1."
+)
+RANGES = {
+    name: (optional(integer), None) for name in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")
+}
 
 
 def _reshaped_like(old, like, lhs_begin, lhs_end, rhs_begin, rhs_end):
@@ -155,20 +162,39 @@ def view_as(shape, inputs):
 
 
 reshape_like = register(
-    "reshape_like", inputs=("lhs", "rhs"), attrs=RANGES,
-    infer=lambda specs, **a: (specs, [Spec(
-        _reshaped_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
-        specs[0].dtype)]),
-    expand=lambda specs, lhs, rhs, **a: reshape(lhs, shape=as_codes(
-        _reshaped_like(specs[0].shape, specs[1].shape, **a))),
-    doc="The numbers of lhs under the shape of rhs, or with a range of its axes.")
+    "reshape_like",
+    inputs=("lhs", "rhs"),
+    attrs=RANGES,
+    infer=lambda specs, **a: (
+        specs,
+        [
+            Spec(
+                _reshaped_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
+                specs[0].dtype,
+            )
+        ],
+    ),
+    expand=lambda specs, lhs, rhs, **a: reshape(
+        lhs, shape=as_codes(_reshaped_like(specs[0].shape, specs[1].shape, **a))
+    ),
+    doc="The numbers of lhs under the shape of rhs, or with a range of its axes.",
+)
 
 
 # -- the output lies in the input, at other steps --------------------------------------
 def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
     """Enter an operator that reads its input at other steps."""
-    return register(name, *aliases, inputs=("data",), attrs=attrs, infer=forward(rule),
-                    eager=eager, grad=grad, strides=strides, doc=doc)
+    return register(
+        name,
+        *aliases,
+        inputs=("data",),
+        attrs=attrs,
+        infer=forward(rule),
+        eager=eager,
+        grad=grad,
+        strides=strides,
+        doc=doc,
+    )
 
 
 def _axes(old, axes):
@@ -194,10 +220,14 @@ def _transpose_grad(g, out, data, axes):
 
 
 transpose = strided(
-    "transpose", rule=lambda old, axes: tuple(old[a] for a in _axes(old, axes)),
-    strides=_transpose_strides, attrs={"axes": (shape, ())}, eager=_transpose_eager,
+    "transpose",
+    rule=lambda old, axes: tuple(old[a] for a in _axes(old, axes)),
+    strides=_transpose_strides,
+    attrs={"axes": (shape, ())},
+    eager=_transpose_eager,
     grad=_transpose_grad,
-    doc="The axes in another order; reversed unless given.")
+    doc="The axes in another order; reversed unless given.",
+)
 
 
 def _swap_expand(specs, data, dim1, dim2):
@@ -213,9 +243,14 @@ def _swap_rule(old, dim1, dim2):
 
 
 swapaxes = register(
-    "SwapAxis", "swapaxes", inputs=("data",),
-    attrs={"dim1": (integer, 0), "dim2": (integer, 0)}, infer=forward(_swap_rule),
-    expand=_swap_expand, doc="Exchange two axes.")
+    "SwapAxis",
+    "swapaxes",
+    inputs=("data",),
+    attrs={"dim1": (integer, 0), "dim2": (integer, 0)},
+    infer=forward(_swap_rule),
+    expand=_swap_expand,
+    doc="Exchange two axes.",
+)
 
 
 def stretched(old, shape):
@@ -231,16 +266,18 @@ def stretched(old, shape):
 
 def _stretched(old, shape):
     """As MXNet says it: 0 is the length that there is."""
-    return stretched(old, tuple(o if n == 0 else n for o, n in zip(
-        old, shape, strict=True)) if len(old) == len(shape) else shape)
+    return stretched(
+        old,
+        tuple(o if n == 0 else n for o, n in zip(old, shape, strict=True))
+        if len(old) == len(shape)
+        else shape,
+    )
 
 
 def _stretch_strides(old, shape):
     steps = row_major(old)
     pad = len(shape) - len(old)
-    return 0, (0,) * pad + tuple(
-        0 if n == 1 else s for n, s in zip(old, steps, strict=True)
-    )
+    return 0, (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(old, steps, strict=True))
 
 
 def _broadcast_to_eager(data, *, shape):
@@ -248,10 +285,14 @@ def _broadcast_to_eager(data, *, shape):
 
 
 broadcast_to = strided(
-    "broadcast_to", rule=_stretched, strides=_stretch_strides,
-    eager=_broadcast_to_eager, attrs={"shape": (shape, REQUIRED)},
+    "broadcast_to",
+    rule=_stretched,
+    strides=_stretch_strides,
+    eager=_broadcast_to_eager,
+    attrs={"shape": (shape, REQUIRED)},
     doc="Repeat axes of length 1 up to a shape.",
-    grad=lambda g, out, data, shape: (unbroadcast(g, data),))
+    grad=lambda g, out, data, shape: (unbroadcast(g, data),),
+)
 
 
 def _stretched_like(old, like, lhs_axes=None, rhs_axes=None):
@@ -259,12 +300,13 @@ def _stretched_like(old, like, lhs_axes=None, rhs_axes=None):
     if lhs_axes is None and rhs_axes is None:
         return stretched(old, like)
     if not lhs_axes or not rhs_axes or len(lhs_axes) != len(rhs_axes):
-        raise AttrError(f"broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} "
-                        "must name equally many axes")
+        raise AttrError(
+            f"broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} "
+            "must name equally many axes"
+        )
     new = list(old)
     for i, j in zip(lhs_axes, rhs_axes, strict=True):
-        new[axis_of("broadcast_like", i, len(old))] = like[
-            axis_of("broadcast_like", j, len(like))]
+        new[axis_of("broadcast_like", i, len(old))] = like[axis_of("broadcast_like", j, len(like))]
     return stretched(old, tuple(new))
 
 
@@ -278,14 +320,21 @@ def _like_expand(specs, lhs, rhs, **a):
 
 
 broadcast_like = register(
-    "broadcast_like", inputs=("lhs", "rhs"),
+    "broadcast_like",
+    inputs=("lhs", "rhs"),
     attrs={"lhs_axes": (optional(shape), None), "rhs_axes": (optional(shape), None)},
-    infer=lambda specs, **a: (specs, [Spec(
-        _stretched_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
-        specs[0].dtype)]),
+    infer=lambda specs, **a: (
+        specs,
+        [
+            Spec(
+                _stretched_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
+                specs[0].dtype,
+            )
+        ],
+    ),
     expand=_like_expand,
-    doc="Repeat axes of length 1 up to the shape of rhs, or only lhs_axes up to "
-        "rhs_axes.")
+    doc="Repeat axes of length 1 up to the shape of rhs, or only lhs_axes up to rhs_axes.",
+)
 
 
 def slices(old, begin, end, step):
@@ -306,8 +355,10 @@ def _slice_rule(old, begin, end, step):
 
 def _slice_strides(old, begin, end, step):
     steps, parts = row_major(old), slices(old, begin, end, step)
-    return (sum(s * start for s, (start, _, _) in zip(steps, parts, strict=True)),
-            tuple(s * by for s, (_, by, _) in zip(steps, parts, strict=True)))
+    return (
+        sum(s * start for s, (start, _, _) in zip(steps, parts, strict=True)),
+        tuple(s * by for s, (_, by, _) in zip(steps, parts, strict=True)),
+    )
 
 
 def _slice_eager(data, *, begin, end, step):
@@ -320,13 +371,9 @@ slice_ = strided(
     rule=_slice_rule,
     strides=_slice_strides,
     eager=_slice_eager,
-    attrs={
-        "begin": (bounds, REQUIRED),
-        "end": (bounds, REQUIRED),
-        "step": (bounds, ()),
-    },
+    attrs={"begin": (bounds, REQUIRED), "end": (bounds, REQUIRED), "step": (bounds, ())},
     grad=lambda g, out, data, **a: (put_slice(g, data, **a),),
-    doc="The part between begin and end, one range an axis; None is the edge.",
+    doc="The part between begin and end, one range for each axis; None is the edge.",
 )
 
 
@@ -346,10 +393,15 @@ def _put_slice_cpu(k, data, like, out, *, begin, end, step):
 
 
 put_slice = register(
-    "_put_slice", inputs=("data", "like"), eager=_put_slice_eager, cpu=_put_slice_cpu,
-    attrs=slice_.attrs, infer=adds_back("_put_slice", _slice_rule),
+    "_put_slice",
+    inputs=("data", "like"),
+    eager=_put_slice_eager,
+    cpu=_put_slice_cpu,
+    attrs=slice_.attrs,
+    infer=adds_back("_put_slice", _slice_rule),
     grad=lambda g, out, data, like, **a: (slice_(g, **a), None),
-    doc="Zeros in the shape of `like`, with the data at a slice.")
+    doc="Zeros in the shape of `like`, with the data at a slice.",
+)
 
 
 def _slice_axis_bounds(ndim, axis, begin, end):
@@ -368,8 +420,7 @@ slice_axis = register(
     },
     infer=forward(
         lambda old, axis, begin, end: [
-            n
-            for _, _, n in slices(old, **_slice_axis_bounds(len(old), axis, begin, end))
+            n for _, _, n in slices(old, **_slice_axis_bounds(len(old), axis, begin, end))
         ]
     ),
     expand=lambda specs, data, axis, begin, end: slice_(
@@ -377,217 +428,3 @@ slice_axis = register(
     ),
     doc="The part between begin and end of one axis.",
 )
-
-
-# -- many inputs, many outputs ---------------------------------------------------------
-def _concat_infer(specs, dim):
-    kind = common_dtype("Concat", specs)
-    if not specs:
-        raise AttrError("Concat: no input was given")
-    if not known(specs):
-        return specs, [Spec(None, kind)]
-    first = specs[0].shape
-    dim = axis_of("Concat", dim, len(first))
-    for s in specs:
-        merge("Concat", "an input", s.shape[:dim] + s.shape[dim + 1:],
-              first[:dim] + first[dim + 1:])
-    total = sum(s.shape[dim] for s in specs)
-    return specs, [Spec((*first[:dim], total, *first[dim + 1:]), kind)]
-
-
-def _concat_eager(*data, dim):
-    return np.concatenate(data, axis=dim)
-
-
-def _concat_cpu(k, *data, dim):
-    *data, out = data
-    before = 0
-    outer, total, inner = split_at(out.shape, dim)
-    for part in data:
-        n = part.shape[dim] * inner
-        with k.loop("i", outer), k.loop("j", n):
-            k(f"{out}[i * {total * inner} + {before} + j] = {part}[i * {n} + j]")
-        before += n
-
-
-def _concat_gpu(k, *data, dim):
-    """A thread an element of the result, which looks for the array it comes from."""
-    *data, out = data
-    ends, keyword = 0, "if"
-    outer, total, inner = split_at(out.shape, dim)
-    with k.each(("i", outer), ("j", total * inner)):
-        for part in data:
-            n = part.shape[dim] * inner
-            with k.block(f"{keyword} j < {ends + n}:"):
-                k(f"{out}[i * {total * inner} + j] = {part}[i * {n} + j - {ends}]")
-            ends, keyword = ends + n, "elif"
-
-
-concat = register(
-    "Concat", "concat", inputs=("data",), variadic=True, attrs={"dim": (integer, 1)},
-    infer=_concat_infer, eager=_concat_eager, cpu=_concat_cpu,
-    gpu=_concat_gpu,
-    grad=lambda g, out, *data, dim: tuple(
-        concat_part(g, *data, dim=dim, number=i) for i in range(len(data))),
-    doc="Join arrays along an existing axis.")
-
-
-def _concat_part_expand(specs, joined, *data, dim, number):
-    begin = sum(s.shape[dim] for s in specs[1:number + 1])
-    return slice_axis(joined, axis=dim, begin=begin,
-                      end=begin + specs[number + 1].shape[dim])
-
-
-def _concat_part_infer(specs, dim, number):
-    (joined, kind), *parts = specs
-    if not 0 <= number < len(parts):
-        raise AttrError(f"_concat_part: there is no part {number} of {len(parts)}")
-    _, (whole,) = _concat_infer([Spec(p.shape, kind) for p in parts], dim)
-    if known(specs):
-        merge("_concat_part", "the joined array", joined, whole.shape)
-    return specs, [Spec(parts[number].shape, kind)]
-
-
-concat_part = register(
-    "_concat_part", inputs=("data",), variadic=True,
-    attrs={"dim": (integer, 1), "number": (integer, REQUIRED)},
-    infer=_concat_part_infer,
-    expand=_concat_part_expand,
-    doc="One part of a joined array (the first input), which was made of the others.")
-
-stack = register(
-    "stack", inputs=("data",), variadic=True, attrs={"axis": (integer, 0)},
-    infer=lambda specs, axis: (specs, [Spec(
-        (*specs[0].shape[:axis_of("stack", axis, len(specs[0].shape) + 1)], len(specs),
-         *specs[0].shape[axis_of("stack", axis, len(specs[0].shape) + 1):])
-        if known(specs) else None, specs[0].dtype)]),
-    expand=lambda specs, *data, axis: concat(
-        *(expand_dims(d, axis=axis) for d in data),
-        dim=axis_of("stack", axis, len(specs[0].shape) + 1)),
-    doc="Join arrays along a new axis.")
-
-
-def _split_infer(specs, num_outputs, axis, squeeze_axis):
-    if not known(specs):
-        return specs, [Spec(None, specs[0].dtype)] * num_outputs
-    old, kind = specs[0]
-    axis = axis_of("split", axis, len(old))
-    if old[axis] % num_outputs or squeeze_axis and old[axis] != num_outputs:
-        raise ShapeError(f"split: axis {axis} of {old} does not divide into "
-                         f"{num_outputs} equal parts{' of length 1' * squeeze_axis}")
-    part = old[axis] // num_outputs
-    keep = () if squeeze_axis else (part,)
-    return specs, [Spec((*old[:axis], *keep, *old[axis + 1:]) or (1,), kind)
-                   ] * num_outputs
-
-
-def _split_expand(specs, data, num_outputs, axis, squeeze_axis):
-    part = specs[0].shape[axis] // num_outputs
-    parts = [slice_axis(data, axis=axis, begin=i * part, end=(i + 1) * part)
-             for i in range(num_outputs)]
-    parts = [squeeze(p, axis=axis) if squeeze_axis else p for p in parts]
-    return tuple(parts) if num_outputs > 1 else parts[0]
-
-
-split = register(
-    "SliceChannel",
-    "split",
-    inputs=("data",),
-    attrs={
-        "num_outputs": (integer, REQUIRED),
-        "axis": (integer, 1),
-        "squeeze_axis": (boolean, False),
-    },
-    n_outputs=lambda attrs: attrs["num_outputs"],
-    infer=_split_infer,
-    expand=_split_expand,
-    doc="Cut an axis into equal parts.",
-)
-
-
-# -- made from nothing -----------------------------------------------------------------
-CREATE = {"shape": (shape, REQUIRED), "dtype": (dtype, np.dtype("float32"))}
-
-
-def created(specs, shape, dtype, **_):
-    """The shape rule of operators without inputs."""
-    if any(n < 0 for n in shape):
-        raise ShapeError(f"an array of shape {shape} was asked for; no length is "
-                         "negative")
-    return specs, [Spec(shape, np.dtype("float32") if dtype is None else dtype)]
-
-
-def made(like, op, **attrs):
-    """The output of an operator without inputs, read by whoever reads `like`."""
-    return like.interpret(op, [], op.normalize(attrs))
-
-
-def _full_eager(*, shape, dtype, value):
-    return np.full(shape, value, dtype or np.float32)
-
-
-zeros = register("_zeros", "zeros", inputs=(), attrs=CREATE, infer=created,
-                 eager=lambda *, shape, dtype: np.zeros(shape, dtype or np.float32),
-                 expr=lambda shape, dtype: "T(0)", doc="An array of zeros.")
-ones = register("_ones", "ones", inputs=(), attrs=CREATE, infer=created,
-                eager=lambda *, shape, dtype: np.ones(shape, dtype or np.float32),
-                expr=lambda shape, dtype: "T(1)", doc="An array of ones.")
-def _full_infer(specs, shape, dtype, value):
-    holds("full", value, dtype)
-    return created(specs, shape, dtype)
-
-
-full = register("_full", "full", inputs=(), infer=_full_infer, eager=_full_eager,
-                attrs={"shape": (shape, REQUIRED), "value": (number, REQUIRED),
-                       "dtype": (dtype, np.dtype("float32"))},
-                expr=lambda shape, dtype, value: literal(value),
-                doc="An array of one value.")
-
-
-def _arange_eager(*, start, stop, step, repeat, dtype):
-    first, last = (0, start) if stop is None else (start, stop)
-    return np.repeat(np.arange(first, last, step), repeat).astype(dtype or np.float32)
-
-
-def _arange_infer(specs, start, stop, step, repeat, dtype):
-    first, last = (0.0, start) if stop is None else (start, stop)
-    if not step or not np.isfinite([first, last, step]).all() or repeat < 0:
-        raise AttrError(f"arange: start={first}, stop={last}, step={step}, "
-                        f"repeat={repeat}; needed: finite numbers, a step that is not "
-                        "0, and no negative repeat")
-    if first != last:
-        holds("arange", first, dtype)
-    length = max(math.ceil((last - first) / step), 0)
-    if length:
-        holds("arange", first + (length - 1) * step, dtype)
-    return specs, [Spec((length * repeat,), np.dtype(dtype or np.float32))]
-
-
-@loops(lambda out, start, stop, step, repeat, dtype: (
-    out.size, 0.0 if stop is None else start, step, repeat))
-def _arange_cpu(out, n, first, step, repeat):
-    for i in each(n):
-        store(out, i, T(first + (i // repeat) * step))
-
-
-arange = register(
-    "_arange", "arange", inputs=(), infer=_arange_infer, eager=_arange_eager,
-    cpu=_arange_cpu, stores=True,
-    attrs={"start": (number, REQUIRED), "stop": (optional(number), None),
-           "step": (number, 1.0), "repeat": (integer, 1),
-           "dtype": (dtype, np.dtype("float32"))},
-    doc="start, start + step, ... below stop; each one `repeat` times.")
-
-add_n = register(
-    "add_n", "ElementWiseSum", inputs=("data",), variadic=True,
-    infer=lambda specs: same_shape("add_n", specs),
-    expand=lambda specs, *data: _add_all(data), doc="The sum of arrays of one shape.")
-
-
-def _add_all(data):
-    total = data[0]
-    for value in data[1:]:
-        total = total + value
-    return total
-
-

@@ -1,4 +1,4 @@
-"""Chapter 08. Linear algebra: products, triangles, Cholesky, inverse, determinant.
+"""Chapter 12. Linear algebra: products, triangles, Cholesky, inverse, determinant.
 
 Takes:   (..., M, N): the last two axes are matrices, the others a batch of them.
 Gives:   the records of `linalg`. Three primitives factorise; what can be said by
@@ -10,31 +10,16 @@ What is left out: eigenvalues and the LQ factorisation.
 
 import numpy as np
 
-from minihybrid.core.op import (
-    HybridError,
-    ShapeError,
-    Spec,
-    boolean,
-    integer,
-    number,
-    register,
-)
+from minihybrid.core.op import HybridError, ShapeError, Spec, boolean, integer, number, register
 from minihybrid.ops.elementwise import beside, exp, log, where
-from minihybrid.ops.gpu.linalg import cholesky_gpu, inverse_gpu, slogdet_gpu
-from minihybrid.ops.layout import arange, expand_dims, made, reshape, swapaxes
+from minihybrid.ops.filled import arange, made
+from minihybrid.ops.gpu.linalg import inverse_gpu, slogdet_gpu
+from minihybrid.ops.layout import expand_dims, reshape, swapaxes
 from minihybrid.ops.loops import T, add_up, each, loops, store
 from minihybrid.ops.neural import batch_dot, matmul
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.reduce import sum_
-from minihybrid.ops.shapes import (
-    as_codes,
-    axis_of,
-    common_dtype,
-    floating,
-    forward,
-    known,
-    merge,
-)
+from minihybrid.ops.shapes import as_codes, axis_of, common_dtype, floating, forward, known, merge
 from minihybrid.ops.tiling import diagonal, moveaxis, put_diagonal, square_of
 
 
@@ -50,21 +35,24 @@ def _square(op, old):
 
 def _in_floats(function):
     """The same function for whole numbers and float16, which LAPACK does not know."""
+
     def eager(data, *more, **attrs):
         kind = floating(data.dtype)
         wide = np.float64 if kind == np.float64 else np.float32
         out = function(*(v.astype(wide) for v in (data, *more)), **attrs)
-        return tuple(o.astype(kind) for o in out) if isinstance(out, tuple) else \
-            out.astype(kind)
+        return tuple(o.astype(kind) for o in out) if isinstance(out, tuple) else out.astype(kind)
+
     return eager
 
 
 def _square_infer(name):
     """The shape rule of functions of square matrices."""
+
     def rule(specs):
         if not known(specs):
             return specs, [Spec(None, floating(specs[0].dtype))]
         return specs, [Spec(_square(name, specs[0].shape), floating(specs[0].dtype))]
+
     return rule
 
 
@@ -81,8 +69,9 @@ def transposed(a):
 
 # -- triangles -------------------------------------------------------------------------
 def _triangle_expand(specs, data, lower, offset):
-    rows, columns = (made(data, arange, start=0, stop=n, dtype="int64")
-                     for n in specs[0].shape[-2:])
+    rows, columns = (
+        made(data, arange, start=0, stop=n, dtype="int64") for n in specs[0].shape[-2:]
+    )
     right = expand_dims(columns, axis=0).broadcast_sub(expand_dims(rows, axis=1))
     return where(right <= offset if lower else right >= offset, data, data.zeros_like())
 
@@ -94,9 +83,13 @@ def _matrices(old):
 
 
 triangle = register(
-    "_triangle", inputs=("data",), infer=forward(lambda old, **_: _matrices(old)),
-    attrs={"lower": (boolean, True), "offset": (integer, 0)}, expand=_triangle_expand,
-    doc="The numbers on one side of a diagonal, and zeros on the other.")
+    "_triangle",
+    inputs=("data",),
+    infer=forward(lambda old, **_: _matrices(old)),
+    attrs={"lower": (boolean, True), "offset": (integer, 0)},
+    expand=_triangle_expand,
+    doc="The numbers on one side of a diagonal, and zeros on the other.",
+)
 
 
 # -- products --------------------------------------------------------------------------
@@ -108,9 +101,10 @@ def _gemm_rule(a, b, transpose_a, transpose_b, axis):
     m, k = (k, m) if transpose_a else (m, k)
     k2, n = (n, k2) if transpose_b else (k2, n)
     if k != k2 or left != right or len(a) != len(b):
-        raise ShapeError(f"linalg_gemm2: {a} times {b} does not work: the inner "
-                         f"lengths {k} and {k2}, and the axes before them, must be "
-                         "equal")
+        raise ShapeError(
+            f"linalg_gemm2: {a} times {b} does not work: the inner lengths {k} and {k2}, and the "
+            "axes before them, must be equal"
+        )
     left.insert(len(left) + axis + 2, m)
     return (*left, n)
 
@@ -127,26 +121,37 @@ def _gemm2_expand(specs, a, b, transpose_a, transpose_b, alpha, axis):
 
 TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
 gemm2 = register(
-    "_linalg_gemm2", "linalg_gemm2", inputs=("A", "B"),
+    "_linalg_gemm2",
+    "linalg_gemm2",
+    inputs=("A", "B"),
     attrs={**TRANSPOSES, "alpha": (number, 1.0), "axis": (integer, -2)},
     infer=forward(lambda a, b, alpha, **kw: _gemm_rule(a, b, **kw), "linalg_gemm2"),
-    expand=_gemm2_expand, doc="alpha A B; `axis` holds the rows.")
+    expand=_gemm2_expand,
+    doc="alpha A B; `axis` holds the rows.",
+)
 gemm = register(
-    "_linalg_gemm", "linalg_gemm", inputs=("A", "B", "C"),
-    attrs={**TRANSPOSES, "alpha": (number, 1.0), "beta": (number, 1.0),
-           "axis": (integer, -2)},
-    infer=forward(lambda a, b, c, alpha, beta, **kw: merge(
-        "linalg_gemm", "C", c, _gemm_rule(a, b, **kw)), "linalg_gemm"),
+    "_linalg_gemm",
+    "linalg_gemm",
+    inputs=("A", "B", "C"),
+    attrs={**TRANSPOSES, "alpha": (number, 1.0), "beta": (number, 1.0), "axis": (integer, -2)},
+    infer=forward(
+        lambda a, b, c, alpha, beta, **kw: merge("linalg_gemm", "C", c, _gemm_rule(a, b, **kw)),
+        "linalg_gemm",
+    ),
     expand=lambda specs, a, b, c, beta, **kw: gemm2(a, b, **kw) + c * beta,
-    doc="alpha A B + beta C.")
+    doc="alpha A B + beta C.",
+)
 syrk = register(
-    "_linalg_syrk", "linalg_syrk", inputs=("A",),
+    "_linalg_syrk",
+    "linalg_syrk",
+    inputs=("A",),
     attrs={"transpose": (boolean, False), "alpha": (number, 1.0)},
-    infer=forward(lambda a, transpose, alpha: (
-        *a[:-2], *(a[-1:] if transpose else a[-2:-1]) * 2)),
+    infer=forward(lambda a, transpose, alpha: (*a[:-2], *(a[-1:] if transpose else a[-2:-1]) * 2)),
     expand=lambda specs, a, transpose, alpha: gemm2(
-        a, a, transpose_a=transpose, transpose_b=not transpose, alpha=alpha),
-    doc="alpha A A^T, or with transpose alpha A^T A.")
+        a, a, transpose_a=transpose, transpose_b=not transpose, alpha=alpha
+    ),
+    doc="alpha A A^T, or with transpose alpha A^T A.",
+)
 
 
 def _trmm_expand(specs, a, b, transpose, rightside, lower, alpha):
@@ -159,17 +164,27 @@ def _trmm_expand(specs, a, b, transpose, rightside, lower, alpha):
 def _triangular_rule(a, b, rightside, **_):
     n = b[-1] if rightside else b[-2]
     if _square("linalg_trmm", a)[-1] != n or a[:-2] != b[:-2]:
-        raise ShapeError(f"linalg: a triangle {a} does not fit to {b}; {n} rows and "
-                         "columns are needed")
+        raise ShapeError(
+            f"linalg: a triangle {a} does not fit to {b}; {n} rows and columns are needed"
+        )
     return b
 
 
-TRIANGULAR = {"transpose": (boolean, False), "rightside": (boolean, False),
-              "lower": (boolean, True), "alpha": (number, 1.0)}
+TRIANGULAR = {
+    "transpose": (boolean, False),
+    "rightside": (boolean, False),
+    "lower": (boolean, True),
+    "alpha": (number, 1.0),
+}
 trmm = register(
-    "_linalg_trmm", "linalg_trmm", inputs=("A", "B"), attrs=TRIANGULAR,
-    infer=forward(_triangular_rule, "linalg_trmm"), expand=_trmm_expand,
-    doc="alpha A B, or with rightside alpha B A, where A is a triangle.")
+    "_linalg_trmm",
+    "linalg_trmm",
+    inputs=("A", "B"),
+    attrs=TRIANGULAR,
+    infer=forward(_triangular_rule, "linalg_trmm"),
+    expand=_trmm_expand,
+    doc="alpha A B, or with rightside alpha B A, where A is a triangle.",
+)
 
 
 # -- solving ---------------------------------------------------------------------------
@@ -181,9 +196,10 @@ def _solve_eager(a, b, *, lower, transpose):
         forwards = lower != transpose
         for done, r in enumerate(rows if forwards else reversed(rows)):
             past = slice(0, done) if forwards else slice(r + 1, None)
-            known_part = np.matmul(a[..., r:r + 1, past], out[..., past, :])
-            out[..., r:r + 1, :] = (b[..., r:r + 1, :] - known_part) / a[
-                ..., r:r + 1, r:r + 1]
+            known_part = np.matmul(a[..., r : r + 1, past], out[..., past, :])
+            out[..., r : r + 1, :] = (b[..., r : r + 1, :] - known_part) / a[
+                ..., r : r + 1, r : r + 1
+            ]
     return out
 
 
@@ -228,8 +244,7 @@ def _entry(batch, r, c, n, transpose):
 def _solve_grad(g, out, a, b, lower, transpose):
     a = beside(out, a)
     db = solve(a, g, lower=lower, transpose=not transpose)
-    da = product(out, db, transpose_b=True) if transpose else \
-        product(db, out, transpose_b=True)
+    da = product(out, db, transpose_b=True) if transpose else product(db, out, transpose_b=True)
     return -triangle(da, lower=lower), db
 
 
@@ -237,21 +252,29 @@ def _solve_infer(**side):
     def infer(specs, **attrs):
         specs, (out,) = forward(_triangular_rule)(specs, **attrs | side)
         return specs, [Spec(out.shape, floating(common_dtype("linalg_trsm", specs)))]
+
     return infer
 
 
 solve = register(
-    "_solve_triangle", inputs=("A", "B"), eager=_in_floats(_solve_eager),
-    cpu=_solve_cpu, gpu=_solve_gpu, grad=_solve_grad,
+    "_solve_triangle",
+    inputs=("A", "B"),
+    eager=_in_floats(_solve_eager),
+    cpu=_solve_cpu,
+    gpu=_solve_gpu,
+    grad=_solve_grad,
     infer=_solve_infer(rightside=False),
     attrs={"lower": (boolean, True), "transpose": (boolean, False)},
-    doc="X of A X = B for triangles A of batches (N, n, n), row after row.")
+    doc="X of A X = B for triangles A of batches (N, n, n), row after row.",
+)
 
 
 def _as_batch(specs, *arrays):
     """Matrices as a batch with one axis: (n, m) becomes (1, n, m)."""
-    return [reshape(v, shape=as_codes((int(np.prod(s.shape[:-2])), *s.shape[-2:])))
-            for v, s in zip(arrays, specs, strict=True)]
+    return [
+        reshape(v, shape=as_codes((int(np.prod(s.shape[:-2])), *s.shape[-2:])))
+        for v, s in zip(arrays, specs, strict=True)
+    ]
 
 
 def _trsm_expand(specs, a, b, transpose, rightside, lower, alpha):
@@ -265,9 +288,14 @@ def _trsm_expand(specs, a, b, transpose, rightside, lower, alpha):
 
 
 trsm = register(
-    "_linalg_trsm", "linalg_trsm", inputs=("A", "B"), attrs=TRIANGULAR,
-    infer=_solve_infer(), expand=_trsm_expand,
-    doc="X of A X = alpha B, or with rightside X A = alpha B, where A is a triangle.")
+    "_linalg_trsm",
+    "linalg_trsm",
+    inputs=("A", "B"),
+    attrs=TRIANGULAR,
+    infer=_solve_infer(),
+    expand=_trsm_expand,
+    doc="X of A X = alpha B, or with rightside X A = alpha B, where A is a triangle.",
+)
 
 
 # -- Cholesky --------------------------------------------------------------------------
@@ -275,13 +303,16 @@ def _cholesky_eager(data):
     try:
         return np.linalg.cholesky(data)
     except np.linalg.LinAlgError:
-        raise LinAlgError("linalg_potrf: a matrix is not positive definite, so it has "
-                          "no Cholesky factor; add a little to its diagonal") from None
+        raise LinAlgError(
+            "linalg_potrf: a matrix is not positive definite, so it has "
+            "no Cholesky factor; add a little to its diagonal"
+        ) from None
 
 
 @loops(lambda data, out: (data.size // max(data.shape[-1] ** 2, 1), data.shape[-1]))
-def _cholesky_cpu(data, out, count, n):
-    for batch in range(count):
+def _cholesky_loops(data, out, count, n):
+    """Also on a GPU: of a matrix, it reads as much whether one thread does it or many."""
+    for batch in each(count):
         at = batch * (n * n)
         for r in range(n):
             for c in range(n):
@@ -290,51 +321,69 @@ def _cholesky_cpu(data, out, count, n):
                     total = add_up(total, out[at + r * n + p] * out[at + c * n + p])
                 total = T(data[at + r * n + c] - total) if c <= r else T(0)
                 out[at + r * n + c] = (
-                    total if c > r else np.sqrt(total) if c == r
-                    else total / out[at + c * n + c])
+                    total if c > r else np.sqrt(total) if c == r else total / out[at + c * n + c]
+                )
 
 
 def _cholesky_grad(g, out, data):
     """A = L L^T: with P the lower part of L^T G, halved on the diagonal, symmetrised
     L^-T P L^-1."""
     half = triangle(product(out, g, transpose_a=True), offset=-1)
-    half = half + put_diagonal(diagonal(product(out, g, transpose_a=True), axis1=-2,
-                                        axis2=-1) * 0.5, half, axis1=-2, axis2=-1)
+    half = half + put_diagonal(
+        diagonal(product(out, g, transpose_a=True), axis1=-2, axis2=-1) * 0.5,
+        half,
+        axis1=-2,
+        axis2=-1,
+    )
     inner = solve(out, transposed(solve(out, half, transpose=True)), transpose=True)
     return ((inner + transposed(inner)) * 0.5,)
 
 
 cholesky = register(
-    "_cholesky", inputs=("data",), eager=_in_floats(_cholesky_eager), cpu=_cholesky_cpu,
-    gpu=cholesky_gpu, grad=_cholesky_grad, infer=_square_infer("linalg_potrf"),
-    doc="The lower triangle L of A = L L^T, of batches (N, n, n).")
+    "_cholesky",
+    inputs=("data",),
+    eager=_in_floats(_cholesky_eager),
+    cpu=_cholesky_loops,
+    grad=_cholesky_grad,
+    infer=_square_infer("linalg_potrf"),
+    doc="The lower triangle L of A = L L^T, of batches (N, n, n).",
+)
 
 
 def _batched(op):
     """The expansion that applies a primitive of batches (N, n, n)."""
+
     def expand(specs, a):
         return reshape(op(*_as_batch(specs, a)), shape=as_codes(specs[0].shape))
+
     return expand
 
 
 potrf = register(
-    "_linalg_potrf", "linalg_potrf", inputs=("A",), expand=_batched(cholesky),
+    "_linalg_potrf",
+    "linalg_potrf",
+    inputs=("A",),
+    expand=_batched(cholesky),
     infer=_square_infer("linalg_potrf"),
-    doc="The lower triangle L of a symmetric positive definite A = L L^T.")
+    doc="The lower triangle L of a symmetric positive definite A = L L^T.",
+)
 
 
 def _potri_expand(specs, a):
     (a,) = _as_batch(specs, a)
     one = made(a, eye, N=specs[0].shape[-1], dtype=specs[0].dtype)
     left = solve(a, a.zeros_like().broadcast_add(one))
-    return reshape(product(left, left, transpose_a=True),
-                   shape=as_codes(specs[0].shape))
+    return reshape(product(left, left, transpose_a=True), shape=as_codes(specs[0].shape))
 
 
 potri = register(
-    "_linalg_potri", "linalg_potri", inputs=("A",), expand=_potri_expand,
+    "_linalg_potri",
+    "linalg_potri",
+    inputs=("A",),
+    expand=_potri_expand,
     infer=_square_infer("linalg_potri"),
-    doc="The inverse of L L^T, from its lower triangle L.")
+    doc="The inverse of L L^T, from its lower triangle L.",
+)
 
 
 # -- inverse and determinant -----------------------------------------------------------
@@ -342,8 +391,7 @@ def _inverse_eager(data):
     try:
         return np.linalg.inv(data)
     except np.linalg.LinAlgError:
-        raise LinAlgError("linalg_inverse: a matrix is singular, so it has no "
-                          "inverse") from None
+        raise LinAlgError("linalg_inverse: a matrix is singular, so it has no inverse") from None
 
 
 def _pivot(work, c, n, wide):
@@ -360,8 +408,9 @@ def _pivot(work, c, n, wide):
     return top
 
 
-@loops(lambda data, out: (
-    data.size // max(data.shape[-1] ** 2, 1), data.shape[-1], 2 * data.shape[-1]))
+@loops(
+    lambda data, out: (data.size // max(data.shape[-1] ** 2, 1), data.shape[-1], 2 * data.shape[-1])
+)
 def _inverse_cpu(data, out, work, count, n, wide):
     """Gauss and Jordan: what makes A the identity makes the identity its inverse."""
     for batch in range(count):
@@ -389,15 +438,26 @@ def _inverse_grad(g, out, data):
 
 
 inverse_ = register(
-    "_inverse", inputs=("data",), eager=_in_floats(_inverse_eager), cpu=_inverse_cpu,
-    scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2, gpu=inverse_gpu,
+    "_inverse",
+    inputs=("data",),
+    eager=_in_floats(_inverse_eager),
+    cpu=_inverse_cpu,
+    scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2,
+    gpu=inverse_gpu,
     stores=True,
-    gpu_scratch=lambda ins, outs: 2 * ins[0].size, grad=_inverse_grad,
+    gpu_scratch=lambda ins, outs: 2 * ins[0].size,
+    grad=_inverse_grad,
     infer=_square_infer("linalg_inverse"),
-    doc="The inverse of each matrix of a batch (N, n, n).")
+    doc="The inverse of each matrix of a batch (N, n, n).",
+)
 inverse = register(
-    "_linalg_inverse", "linalg_inverse", inputs=("A",), expand=_batched(inverse_),
-    infer=_square_infer("linalg_inverse"), doc="The inverse of square matrices.")
+    "_linalg_inverse",
+    "linalg_inverse",
+    inputs=("A",),
+    expand=_batched(inverse_),
+    infer=_square_infer("linalg_inverse"),
+    doc="The inverse of square matrices.",
+)
 
 
 @loops(lambda data, sign, logarithm: (sign.size, data.shape[-1]))
@@ -414,8 +474,7 @@ def _slogdet_cpu(data, sign, logarithm, work, count, n):
             side = -side if work[c * n + c] < T(0) else side
             side = T(0) if work[c * n + c] == T(0) else side
             for r in range(c + 1, n):
-                scale = work[r * n + c] / work[c * n + c] \
-                    if work[c * n + c] != T(0) else T(0)
+                scale = work[r * n + c] / work[c * n + c] if work[c * n + c] != T(0) else T(0)
                 for j in range(c, n):
                     work[r * n + j] -= scale * work[c * n + j]
         sign[batch] = side
@@ -430,13 +489,27 @@ def _slogdet_grad(g, out, data):
 
 
 slogdet_ = register(
-    "_slogdet", inputs=("data",), n_outputs=2, eager=_in_floats(np.linalg.slogdet),
-    cpu=_slogdet_cpu, scratch=lambda ins, outs: ins[0].shape[-1] ** 2,
-    gpu=slogdet_gpu, gpu_scratch=lambda ins, outs: ins[0].size,
-    grad=_slogdet_grad, infer=lambda specs: (specs, [Spec(
-        _square("linalg_slogdet", specs[0].shape)[:-2] if known(specs) else None,
-        floating(specs[0].dtype))] * 2),
-    doc="The sign and the logarithm of |det| of each matrix of a batch (N, n, n).")
+    "_slogdet",
+    inputs=("data",),
+    n_outputs=2,
+    eager=_in_floats(np.linalg.slogdet),
+    cpu=_slogdet_cpu,
+    scratch=lambda ins, outs: ins[0].shape[-1] ** 2,
+    gpu=slogdet_gpu,
+    gpu_scratch=lambda ins, outs: ins[0].size,
+    grad=_slogdet_grad,
+    infer=lambda specs: (
+        specs,
+        [
+            Spec(
+                _square("linalg_slogdet", specs[0].shape)[:-2] if known(specs) else None,
+                floating(specs[0].dtype),
+            )
+        ]
+        * 2,
+    ),
+    doc="The sign and the logarithm of |det| of each matrix of a batch (N, n, n).",
+)
 
 
 def _det_rule(a):
@@ -449,12 +522,17 @@ def _slogdet_expand(specs, a):
 
 
 slogdet = register(
-    "_linalg_slogdet", "linalg_slogdet", inputs=("A",), n_outputs=2,
-    infer=lambda specs: (specs, [Spec(
-        _det_rule(specs[0].shape) if known(specs) else None,
-        floating(specs[0].dtype))] * 2),
+    "_linalg_slogdet",
+    "linalg_slogdet",
+    inputs=("A",),
+    n_outputs=2,
+    infer=lambda specs: (
+        specs,
+        [Spec(_det_rule(specs[0].shape) if known(specs) else None, floating(specs[0].dtype))] * 2,
+    ),
     expand=_slogdet_expand,
-    doc="The sign of the determinant, and the logarithm of its absolute value.")
+    doc="The sign of the determinant, and the logarithm of its absolute value.",
+)
 
 
 def _det_expand(specs, a):
@@ -463,26 +541,40 @@ def _det_expand(specs, a):
 
 
 det = register(
-    "_linalg_det", "linalg_det", inputs=("A",), expand=_det_expand,
+    "_linalg_det",
+    "linalg_det",
+    inputs=("A",),
+    expand=_det_expand,
     infer=lambda specs: (specs, slogdet.infer(specs)[1][:1]),
-    doc="The determinant of square matrices.")
+    doc="The determinant of square matrices.",
+)
 
 
 # -- diagonals -------------------------------------------------------------------------
 OFFSET = {"offset": (integer, 0)}
 extractdiag = register(
-    "_linalg_extractdiag", "linalg_extractdiag", inputs=("A",), attrs=OFFSET,
-    infer=lambda specs, offset: diagonal.infer(specs, offset=offset, axis1=-2,
-                                               axis2=-1),
+    "_linalg_extractdiag",
+    "linalg_extractdiag",
+    inputs=("A",),
+    attrs=OFFSET,
+    infer=lambda specs, offset: diagonal.infer(specs, offset=offset, axis1=-2, axis2=-1),
     expand=lambda specs, a, offset: diagonal(a, offset=offset, axis1=-2, axis2=-1),
-    doc="A diagonal of each matrix, as rows.")
+    doc="A diagonal of each matrix, as rows.",
+)
 makediag = register(
-    "_linalg_makediag", "linalg_makediag", inputs=("A",), attrs=OFFSET,
+    "_linalg_makediag",
+    "linalg_makediag",
+    inputs=("A",),
+    attrs=OFFSET,
     infer=forward(lambda a, offset: (*a[:-1], *(a[-1] + abs(offset),) * 2)),
     expand=lambda specs, a, offset: square_of(a, specs, offset),
-    doc="Square matrices with the rows of A on a diagonal.")
+    doc="Square matrices with the rows of A on a diagonal.",
+)
 sumlogdiag = register(
-    "_linalg_sumlogdiag", "linalg_sumlogdiag", inputs=("A",),
+    "_linalg_sumlogdiag",
+    "linalg_sumlogdiag",
+    inputs=("A",),
     infer=lambda specs: (specs, slogdet.infer(specs)[1][:1]),
     expand=lambda specs, a: sum_(log(diagonal(a, axis1=-2, axis2=-1)), axis=-1),
-    doc="The sum of the logarithms of each matrix' diagonal.")
+    doc="The sum of the logarithms of each matrix' diagonal.",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. Loops as Python functions: run as they stand, or written into kernels.
+"""Chapter 12. Loops as Python functions: run as they stand, or written into kernels.
 
 Takes:   a function of flat arrays and lengths, and what computes those lengths.
 Gives:   `loops`, a decorator that makes of it the `cpu` of a record, and the words that
@@ -12,7 +12,6 @@ What is left out: loops whose text depends on registers; those are written line 
 """
 
 import ast
-import copy
 import functools
 import inspect
 import itertools
@@ -23,11 +22,21 @@ import textwrap
 from minihybrid.core.op import HybridError
 
 CALLED = {"min": min, "max": max}
-SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-         ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-         ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
-         ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-         ast.USub: operator.neg, ast.Not: operator.not_}
+SIGNS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.USub: operator.neg,
+    ast.Not: operator.not_,
+}
 
 
 # -- words -----------------------------------------------------------------------------
@@ -59,8 +68,7 @@ def T(number):
 
 
 def add_up(total, number):
-    """A step of a sum whose order is free, so that a compiler may do several at once.
-    """
+    """A step of a sum whose order is free, so that a compiler may do several at once."""
     return total + number
 
 
@@ -117,9 +125,12 @@ class Loops:
         if len(names) != len(values):
             raise HybridError(
                 f"{self.__name__}: its parameters are {', '.join(names)}, but "
-                f"{len(values)} values were given: the arrays, then the lengths")
-        known = {name: ast.Name(value) if isinstance(value, str) else number(value)
-                 for name, value in zip(names, values, strict=True)}
+                f"{len(values)} values were given: the arrays, then the lengths"
+            )
+        known = {
+            name: ast.Name(value) if isinstance(value, str) else number(value)
+            for name, value in zip(names, values, strict=True)
+        }
         Writer(k, self.function, known).write(body)
 
 
@@ -131,7 +142,8 @@ def definition(function):
     except (OSError, TypeError):
         raise HybridError(
             f"{function.__qualname__}: its text is not known, but loops are written "
-            "from it; define it in a file or in a notebook's cell") from None
+            "from it; define it in a file or in a notebook's cell"
+        ) from None
     tree = ast.parse(text).body[0]
     first = ast.get_docstring(tree, clean=False) is not None
     return [a.arg for a in tree.args.args], tree.body[first:]
@@ -176,7 +188,7 @@ class Filled(ast.NodeTransformer):
         if inspect.isfunction(called) and called.__module__ != __name__:
             names, (*_, last) = definition(called)
             inner = Filled(called.__globals__, dict(zip(names, args, strict=True)))
-            return inner.visit(copy.deepcopy(last.value))
+            return inner.visit(copied(last.value))
         if name in CALLED and all(isinstance(a, ast.Constant) for a in args):
             return ast.Constant(CALLED[name](a.value for a in args))
         return ast.Call(self.visit(node.func), args, [])
@@ -185,13 +197,14 @@ class Filled(ast.NodeTransformer):
         """Arithmetic of numbers; and what 0 and 1 do not change."""
         node = self.generic_visit(node)
         match node:
-            case ast.BinOp(ast.Constant(a), sign, ast.Constant(b)) if \
-                    type(sign) in SIGNS:
+            case ast.BinOp(ast.Constant(a), sign, ast.Constant(b)) if type(sign) in SIGNS:
                 return ast.Constant(SIGNS[type(sign)](a, b))
-            case ast.BinOp(kept, ast.Mult(), ast.Constant(1)) | \
-                    ast.BinOp(ast.Constant(1), ast.Mult(), kept) | \
-                    ast.BinOp(kept, ast.Add(), ast.Constant(0)) | \
-                    ast.BinOp(ast.Constant(0), ast.Add(), kept):
+            case (
+                ast.BinOp(kept, ast.Mult(), ast.Constant(1))
+                | ast.BinOp(ast.Constant(1), ast.Mult(), kept)
+                | ast.BinOp(kept, ast.Add(), ast.Constant(0))
+                | ast.BinOp(ast.Constant(0), ast.Add(), kept)
+            ):
                 return kept
         return node
 
@@ -199,8 +212,7 @@ class Filled(ast.NodeTransformer):
         """A comparison of numbers."""
         node = self.generic_visit(node)
         match node:
-            case ast.Compare(ast.Constant(a), [sign], [ast.Constant(b)]) if \
-                    type(sign) in SIGNS:
+            case ast.Compare(ast.Constant(a), [sign], [ast.Constant(b)]) if type(sign) in SIGNS:
                 return ast.Constant(SIGNS[type(sign)](a, b))
         return node
 
@@ -222,6 +234,23 @@ class Filled(ast.NodeTransformer):
         return node
 
 
+def copied(node):
+    """A copy of a syntax tree, or of a list in one, without what others hang on its nodes.
+
+    What shows tracebacks in IPython gives each node its `parent`, also the one `Load()`
+    that all trees of a process share: `copy.deepcopy` would copy the tree above it, too.
+
+    >>> ast.unparse(copied(ast.parse("x + 1", mode="eval")))
+    'x + 1'
+    """
+    if isinstance(node, list):
+        return [copied(each) for each in node]
+    if not isinstance(node, ast.AST):
+        return node
+    twin = type(node)(**{name: copied(value) for name, value in ast.iter_fields(node)})
+    return ast.copy_location(twin, node)
+
+
 class Writer:
     """Writes statements into a kernel."""
 
@@ -231,7 +260,7 @@ class Writer:
     def filled(self, node):
         """An expression with what is known."""
         filler = Filled(self.function.__globals__, self.known)
-        return filler.visit(copy.deepcopy(node))
+        return filler.visit(copied(node))
 
     def text(self, node):
         """The text of an expression; of several values, without parentheses."""
@@ -244,8 +273,12 @@ class Writer:
             match node:
                 case ast.For(target, ast.Call(ast.Name("each"), stops), inner):
                     names = target.elts if isinstance(target, ast.Tuple) else [target]
-                    with self.k.each(*((n.id, self.filled(stop).value) for n, stop in
-                                       zip(names, stops, strict=True))):
+                    with self.k.each(
+                        *(
+                            (n.id, self.filled(stop).value)
+                            for n, stop in zip(names, stops, strict=True)
+                        )
+                    ):
                         self.write(inner)
                 case ast.For(counter, ast.Call(ast.Name("range"), ends), inner):
                     self.count(self.text(counter), map(self.filled, ends), inner)
@@ -260,21 +293,22 @@ class Writer:
                     self.k.then()
                 case ast.Expr(ast.Call(ast.Name("atomic_add"))):
                     self.k(self.text(node.value))
-                case ast.Assign([target], ast.Call(ast.Name(name), args)) if \
-                        self.is_long(name):
+                case ast.Assign([target], ast.Call(ast.Name(name), args)) if self.is_long(name):
                     self.k(f"{self.text(target)} = {self.inline(name, args)}")
                 case ast.Expr(ast.Call(ast.Name(name), args)) if self.is_long(name):
                     self.inline(name, args)
                 case ast.Assign([target], value):
                     self.k(f"{self.text(target)} = {self.text(value)}")
                 case ast.AugAssign(target, sign, value):
-                    self.k(ast.unparse(ast.AugAssign(
-                        self.filled(target), sign, self.filled(value))))
+                    self.k(
+                        ast.unparse(ast.AugAssign(self.filled(target), sign, self.filled(value)))
+                    )
                 case _:
                     raise HybridError(
                         f"{self.function.__qualname__}: loops have no statement "
                         f"`{ast.unparse(node).splitlines()[0]}`; needed: for, while, "
-                        "if, assignments, store and then")
+                        "if, assignments, store and then"
+                    )
 
     def count(self, name, ends, inner):
         """A loop over `range`; its ends may be known."""
@@ -291,15 +325,22 @@ class Writer:
     def is_long(self, name):
         """Whether a name is that of a function with statements before its `return`."""
         called = self.function.__globals__.get(name)
-        return inspect.isfunction(called) and called.__module__ != __name__ and \
-            len(definition(called)[1]) > 1
+        return (
+            inspect.isfunction(called)
+            and called.__module__ != __name__
+            and len(definition(called)[1]) > 1
+        )
 
     def inline(self, name, args):
         """Write another function's statements; gives the text of what it returns."""
         called = self.function.__globals__[name]
         names, (*body, last) = definition(called)
-        own = {n.id for statement in body for n in ast.walk(statement)
-               if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        own = {
+            n.id
+            for statement in body
+            for n in ast.walk(statement)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         known = {n: ast.Name(f"{n}_{name.strip('_')}") for n in own}
         known |= dict(zip(names, map(self.filled, args), strict=True))
         inner = Writer(self.k, called, known)

@@ -1,4 +1,4 @@
-"""Chapter 08. Operators of neural networks: products of matrices, softmax, the loss.
+"""Chapter 12. Operators of neural networks: products of matrices, softmax, the loss.
 
 Takes:   data in rows (N samples), weights as Gluon stores them, `(outputs, inputs)`.
 Gives:   the records, with loops for the compiled target where they are not elementwise.
@@ -38,19 +38,13 @@ from minihybrid.ops.elementwise import (
     softsign,
     tanh,
 )
+from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.gpu.products import matrix_product, matrix_work, product_work
 from minihybrid.ops.indexing import pick
-from minihybrid.ops.layout import arange, full, made, reshape, reshape_like
 from minihybrid.ops.layout import flatten as flatten_rows
+from minihybrid.ops.layout import reshape, reshape_like
 from minihybrid.ops.reduce import max_, sum_
-from minihybrid.ops.shapes import (
-    axis_of,
-    common_dtype,
-    floating,
-    forward,
-    merge,
-    same_shape,
-)
+from minihybrid.ops.shapes import axis_of, common_dtype, floating, forward, merge, same_shape
 
 
 # -- products of matrices --------------------------------------------------------------
@@ -61,9 +55,9 @@ def _matmul_rule(left, right, transpose_a, transpose_b):
     k2, n = right[::-1] if transpose_b else right
     if k != k2:
         raise ShapeError(
-            f"dot: {left}{' transposed' * transpose_a} times {right}"
-            f"{' transposed' * transpose_b} does not work: the inner lengths {k} and "
-            f"{k2} must be equal")
+            f"dot: {left}{' transposed' * transpose_a} times {right}{' transposed' * transpose_b} "
+            f"does not work: the inner lengths {k} and {k2} must be equal"
+        )
     return m, n
 
 
@@ -90,10 +84,16 @@ def _matmul_numpy(specs, a, b, out, transpose_a, transpose_b):
 
 
 def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
-    da = matmul(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else \
-        matmul(g, b, transpose_b=not transpose_b)
-    db = matmul(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b else \
-        matmul(a, g, transpose_a=not transpose_a)
+    da = (
+        matmul(b, g, transpose_a=transpose_b, transpose_b=True)
+        if transpose_a
+        else matmul(g, b, transpose_b=not transpose_b)
+    )
+    db = (
+        matmul(g, a, transpose_a=True, transpose_b=transpose_a)
+        if transpose_b
+        else matmul(a, g, transpose_a=not transpose_a)
+    )
     return da, db
 
 
@@ -107,12 +107,20 @@ def _scratch(ins, outs, transpose_a, transpose_b):
 
 
 matmul = register(
-    "_matmul", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
-    infer=forward(_matmul_rule, "dot"), eager=_matmul_eager, grad=_matmul_grad,
-    cpu=product_loops, scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work,
+    "_matmul",
+    inputs=("lhs", "rhs"),
+    attrs=TRANSPOSES,
+    infer=forward(_matmul_rule, "dot"),
+    eager=_matmul_eager,
+    grad=_matmul_grad,
+    cpu=product_loops,
+    scratch=_scratch,
+    gpu=matrix_product,
+    gpu_scratch=matrix_work,
     stores=True,
     numpy=_matmul_numpy,
-    doc="(M, K) times (K, N) -> (M, N).")
+    doc="(M, K) times (K, N) -> (M, N).",
+)
 
 
 def _dot_rule(left, right, transpose_a, transpose_b):
@@ -120,11 +128,10 @@ def _dot_rule(left, right, transpose_a, transpose_b):
     k2 = right[-1] if transpose_b else right[0]
     if k != k2:
         raise ShapeError(
-            f"dot: {left}{' transposed' * transpose_a} times {right}"
-            f"{' transposed' * transpose_b} does not work: the inner lengths {k} and "
-            f"{k2} must be equal")
-    kept = (left[1:] if transpose_a else left[:-1]) + \
-        (right[:-1] if transpose_b else right[1:])
+            f"dot: {left}{' transposed' * transpose_a} times {right}{' transposed' * transpose_b} "
+            f"does not work: the inner lengths {k} and {k2} must be equal"
+        )
+    kept = (left[1:] if transpose_a else left[:-1]) + (right[:-1] if transpose_b else right[1:])
     return kept or (1,)
 
 
@@ -132,41 +139,49 @@ def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
     (left, _), (right, _) = specs
     if len(left) == len(right) == 2:
         return matmul(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b)
-    transpose_a, transpose_b = (
-        transpose_a and len(left) > 1,
-        transpose_b and len(right) > 1,
-    )
+    transpose_a, transpose_b = (transpose_a and len(left) > 1, transpose_b and len(right) > 1)
     one = (left[0], -1) if transpose_a else (-1, left[-1])  # as matrices
     two = (-1, right[-1]) if transpose_b else (right[0], -1)
-    product = matmul(reshape(lhs, shape=one), reshape(rhs, shape=two),
-                     transpose_a=transpose_a, transpose_b=transpose_b)
-    return reshape(product, shape=_dot_rule(left, right, transpose_a, transpose_b))
+    product = matmul(
+        reshape(lhs, shape=one),
+        reshape(rhs, shape=two),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+    )
+    wanted = _dot_rule(left, right, transpose_a, transpose_b)
+    return OPS["_np_reshape"](product, newshape=wanted)  # a 0 is a length, not a code
 
 
 dot = register(
-    "dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
-    infer=forward(_dot_rule, "dot"), expand=_dot_expand,
-    doc="The product over the last axis of lhs and the first of rhs.")
+    "dot",
+    inputs=("lhs", "rhs"),
+    attrs=TRANSPOSES,
+    infer=forward(_dot_rule, "dot"),
+    expand=_dot_expand,
+    doc="The product over the last axis of lhs and the first of rhs.",
+)
 
 
 def _batch_dot_rule(left, right, transpose_a, transpose_b):
     if len(left) < 3 or len(right) < 3 or left[:-2] != right[:-2]:
-        raise ShapeError(f"batch_dot: shapes {left} and {right} are not batches of "
-                         "matrices of one length (..., M, K) and (..., K, N)")
+        raise ShapeError(
+            f"batch_dot: shapes {left} and {right} are not batches of "
+            "matrices of one length (..., M, K) and (..., K, N)"
+        )
     return *left[:-2], *_matmul_rule(left[-2:], right[-2:], transpose_a, transpose_b)
 
 
 def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
-    return np.matmul(lhs.swapaxes(-1, -2) if transpose_a else lhs,
-                     rhs.swapaxes(-1, -2) if transpose_b else rhs)
+    return np.matmul(
+        lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs
+    )
 
 
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
     work = out.size * a.shape[-2 if transpose_a else -1]
     with k.share("batch", int(np.prod(out.shape[:-2])), work=work):
         parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
-        product_loops(k, *parts, transpose_a, transpose_b,
-                      start=f"batch * {parts[2].size} + ")
+        product_loops(k, *parts, transpose_a, transpose_b, start=f"batch * {parts[2].size} + ")
 
 
 def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
@@ -184,11 +199,19 @@ def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
 
 
 batch_dot = register(
-    "batch_dot", inputs=("lhs", "rhs"), attrs=TRANSPOSES,
+    "batch_dot",
+    inputs=("lhs", "rhs"),
+    attrs=TRANSPOSES,
     infer=forward(_batch_dot_rule, "batch_dot"),
-    eager=_batch_dot_eager, grad=_batch_dot_grad, cpu=_batch_dot_cpu,
-    scratch=_scratch, gpu=matrix_product, gpu_scratch=matrix_work, stores=True,
-    doc="(..., M, K) times (..., K, N) -> (..., M, N), one product a sample.")
+    eager=_batch_dot_eager,
+    grad=_batch_dot_grad,
+    cpu=_batch_dot_cpu,
+    scratch=_scratch,
+    gpu=matrix_product,
+    gpu_scratch=matrix_work,
+    stores=True,
+    doc="(..., M, K) times (..., K, N) -> (..., M, N), one product for each sample.",
+)
 
 
 # -- the fully connected layer ---------------------------------------------------------
@@ -203,15 +226,26 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
     if data is None:
         return [Spec(s.shape, kind) for s in specs], [Spec(None, kind)]
     if len(data) < 2:
-        raise ShapeError(f"FullyConnected: data has shape {data}, but rows of samples "
-                         "(N, K) are needed; a single sample is x.reshape((1, -1))")
+        raise ShapeError(
+            f"FullyConnected: data has shape {data}, but rows of samples "
+            "(N, K) are needed; a single sample is x.reshape((1, -1))"
+        )
     rows, ks = (data[:1], data[1:]) if flatten else (data[:-1], data[-1:])
     k = -1 if -1 in ks else int(np.prod(ks))
     wanted = {"weight": (num_hidden, k), "bias": (num_hidden,)}
+    if flatten and (known := specs[1].shape) not in (None, wanted["weight"]):
+        if -1 not in (*known, *data) and np.prod(data) == known[-1]:
+            raise ShapeError(
+                f"FullyConnected: data has shape {data}, {data[0]} samples of {k} numbers, but the "
+                f"weight {known} needs samples of {known[-1]}; that is one sample, which "
+                "becomes a batch of one by x.expand_dims(0)"
+            )
     shapes = [data] + [
-        merge(f"FullyConnected: with data {data} and num_hidden={num_hidden}", name,
-              spec.shape, shape)
-        for (name, shape), spec in zip(wanted.items(), specs[1:], strict=False)]
+        merge(
+            f"FullyConnected: with data {data} and num_hidden={num_hidden}", name, spec.shape, shape
+        )
+        for (name, shape), spec in zip(wanted.items(), specs[1:], strict=False)
+    ]
     return [Spec(s, kind) for s in shapes], [Spec((*rows, num_hidden), kind)]
 
 
@@ -226,8 +260,7 @@ def _fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
 
 def _fc_grad(g, out, data, weight, *bias, num_hidden, no_bias, flatten):
     g = reshape(g, shape=(-1, num_hidden))
-    rows = flatten_rows(data) if flatten else \
-        reshape(data, shape=(-1, 0), reverse=True)
+    rows = flatten_rows(data) if flatten else reshape(data, shape=(-1, 0), reverse=True)
     grads = (reshape_like(matmul(g, weight), data), matmul(g, rows, transpose_a=True))
     return grads if no_bias else (*grads, sum_(g, axis=0))
 
@@ -245,8 +278,7 @@ def _fc_lengths(ins, outs, num_hidden):
 
 
 def _fc_scratch(ins, outs, num_hidden, **_):
-    return product_scratch(*_fc_lengths(ins, outs, num_hidden), outs[0].dtype, False,
-                           True)
+    return product_scratch(*_fc_lengths(ins, outs, num_hidden), outs[0].dtype, False, True)
 
 
 def _fc_work(ins, outs, num_hidden, **_):
@@ -262,24 +294,41 @@ def _fc_numpy(specs, data, weight, bias=None, *, out, num_hidden, no_bias, flatt
 
 fully_connected = register(
     "FullyConnected",
-    inputs=_fc_inputs, infer=_fc_infer, eager=_fc_eager, grad=_fc_grad,
-    cpu=partial(_fc_loops, product_loops), scratch=_fc_scratch,
-    gpu=partial(_fc_loops, matrix_product), gpu_scratch=_fc_work,
-    numpy=_fc_numpy, stores=True,
-    attrs={"num_hidden": (count, REQUIRED), "no_bias": (boolean, False),
-           "flatten": (boolean, True)},
-    doc="y = x W^T + b; (N, K) -> (N, num_hidden).")
+    inputs=_fc_inputs,
+    infer=_fc_infer,
+    eager=_fc_eager,
+    grad=_fc_grad,
+    cpu=partial(_fc_loops, product_loops),
+    scratch=_fc_scratch,
+    gpu=partial(_fc_loops, matrix_product),
+    gpu_scratch=_fc_work,
+    numpy=_fc_numpy,
+    stores=True,
+    attrs={
+        "num_hidden": (count, REQUIRED),
+        "no_bias": (boolean, False),
+        "flatten": (boolean, True),
+    },
+    doc="y = x W^T + b; (N, K) -> (N, num_hidden).",
+)
 
 
 # -- activations and softmax -----------------------------------------------------------
-ACTIVATIONS = {"relu": relu, "sigmoid": sigmoid, "tanh": tanh, "softrelu": softrelu,
-               "softsign": softsign}
+ACTIVATIONS = {
+    "relu": relu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+    "softrelu": softrelu,
+    "softsign": softsign,
+}
 activation = register(
-    "Activation", inputs=("data",),
+    "Activation",
+    inputs=("data",),
     attrs={"act_type": (choice(*ACTIVATIONS), REQUIRED)},
     infer=lambda specs, act_type: ACTIVATIONS[act_type].infer(specs),
     expand=lambda specs, data, act_type: ACTIVATIONS[act_type](data),
-    doc="The activation function called act_type.")
+    doc="The activation function called act_type.",
+)
 
 
 def _softmax_inputs(attrs):
@@ -290,13 +339,15 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
     (data,), (out,) = same_shape("softmax", specs[:1])
     if out.shape is not None:
         axis = axis_of("softmax", axis, len(out.shape))
-    given, length = list(specs[1:]), None if out.shape is None else \
-        (*out.shape[:axis], *out.shape[axis + 1:])
-    if given and length is not None and \
-            given[0].shape not in (None, length, length or (1,)):
-        raise ShapeError(f"softmax: length has shape {given[0].shape}, but {length} is "
-                         f"needed: how many numbers of each line along axis {axis} "
-                         "count")
+    given, length = (
+        list(specs[1:]),
+        None if out.shape is None else (*out.shape[:axis], *out.shape[axis + 1 :]),
+    )
+    if given and length is not None and given[0].shape not in (None, length, length or (1,)):
+        raise ShapeError(
+            f"softmax: length has shape {given[0].shape}, but {length} is needed: how many "
+            f"numbers of each line along axis {axis} count"
+        )
     given = [Spec(s.shape or length, s.dtype) for s in given]
     return [data, *given], [Spec(out.shape, dtype or floating(out.dtype))]
 
@@ -310,13 +361,11 @@ def _below_zero(data, axis, temperature, dtype):
     return data - data.max(axis=axis, keepdims=True, initial=-np.inf)
 
 
-def _softmax_eager(data, length=None, *, axis, temperature, dtype=None,
-                   use_length=False):
+def _softmax_eager(data, length=None, *, axis, temperature, dtype=None, use_length=False):
     counts = True
     if length is not None:
         places = np.arange(data.shape[axis])
-        places = np.expand_dims(places, [i for i in range(data.ndim)
-                                         if i != axis % data.ndim])
+        places = np.expand_dims(places, [i for i in range(data.ndim) if i != axis % data.ndim])
         counts = places < np.expand_dims(length, axis)
         data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
     e = np.exp(_below_zero(data, axis, temperature, dtype))
@@ -354,19 +403,18 @@ def _shifted(specs, data, length, axis, temperature, dtype):
     if length is not None:
         axis = axis_of("softmax", axis, len(shape))
         places = made(data, arange, start=shape[axis], dtype=specs[1].dtype)
-        length = reshape(length, shape=(*shape[:axis], 1, *shape[axis + 1:]))
+        length = reshape(length, shape=(*shape[:axis], 1, *shape[axis + 1 :]))
         counts = OPS["broadcast_lesser"](
-            reshape(places, shape=(-1,) + (1,) * (len(shape) - axis - 1)), length)
-        data = choose(counts, data, made(data, full, shape=(1,), dtype=kind,
-                                         value=-np.inf))
+            reshape(places, shape=(-1,) + (1,) * (len(shape) - axis - 1)), length
+        )
+        data = choose(counts, data, made(data, full, shape=(1,), dtype=kind, value=-np.inf))
     wide = kind if dtype is None else np.promote_types(kind, dtype)
     data = data if wide == kind else cast(data, dtype=wide)
     data = data if temperature is None else data / temperature
     return data.broadcast_sub(max_(data, axis=axis, keepdims=True)), counts, wide
 
 
-def _softmax_lower(specs, data, length=None, *, axis, temperature, dtype=None,
-                   use_length=False):
+def _softmax_lower(specs, data, length=None, *, axis, temperature, dtype=None, use_length=False):
     if 0 in specs[0].shape:
         return cast(data, dtype=dtype or floating(specs[0].dtype))
     shifted, counts, wide = _shifted(specs, data, length, axis, temperature, dtype)
@@ -386,19 +434,28 @@ def _log_softmax_lower(specs, data, *, axis, temperature, dtype=None):
     return out if dtype in (None, wide) else cast(out, dtype=dtype)
 
 
-SOFTMAX = {"axis": (integer, -1), "temperature": (optional(positive), None),
-           "dtype": (dtype, None)}
+SOFTMAX = {"axis": (integer, -1), "temperature": (optional(positive), None), "dtype": (dtype, None)}
 softmax = register(
-    "softmax", inputs=_softmax_inputs, infer=_softmax_infer, eager=_softmax_eager,
-    attrs={**SOFTMAX, "use_length": (boolean, False)}, grad=_softmax_grad,
+    "softmax",
+    inputs=_softmax_inputs,
+    infer=_softmax_infer,
+    eager=_softmax_eager,
+    attrs={**SOFTMAX, "use_length": (boolean, False)},
+    grad=_softmax_grad,
     lower=_softmax_lower,
     doc="exp(a) / sum(exp(a)) along an axis; with `use_length`, over as many numbers "
-        "of each line as `length` says, and 0 behind them.")
+    "of each line as `length` says, and 0 behind them.",
+)
 log_softmax = register(
-    "log_softmax", inputs=("data",), attrs=SOFTMAX, infer=_softmax_infer,
-    eager=_log_softmax_eager, grad=_log_softmax_grad,
+    "log_softmax",
+    inputs=("data",),
+    attrs=SOFTMAX,
+    infer=_softmax_infer,
+    eager=_log_softmax_eager,
+    grad=_log_softmax_grad,
     lower=_log_softmax_lower,
-    doc="a - log(sum(exp(a))) along an axis.")
+    doc="a - log(sum(exp(a))) along an axis.",
+)
 
 
 # -- the loss of a classifier ----------------------------------------------------------
@@ -407,7 +464,9 @@ def _cross_entropy_expand(specs, data, label):
 
 
 softmax_cross_entropy = register(
-    "softmax_cross_entropy", inputs=("data", "label"),
+    "softmax_cross_entropy",
+    inputs=("data", "label"),
     infer=lambda specs: (specs, [Spec((1,), floating(specs[0].dtype))]),
     expand=_cross_entropy_expand,
-    doc="The sum over the batch of -log(softmax(data)[label]).")
+    doc="The sum over the batch of -log(softmax(data)[label]).",
+)

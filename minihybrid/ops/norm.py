@@ -1,4 +1,4 @@
-"""Chapter 08. Normalisation: subtract a mean, divide by a deviation, scale and shift.
+"""Chapter 12. Normalisation: subtract a mean, divide by a deviation, scale and shift.
 
 Takes:   data (N samples, C channels, ...), and gamma and beta, one number a channel.
 Gives:   `BatchNorm`, `LayerNorm`, `GroupNorm`, `InstanceNorm`, `L2Normalization`, `LRN`
@@ -80,20 +80,23 @@ def _normalized_grad(g, out, data, mean, scale, gamma, beta, count):
 
 
 normalized = register(
-    "_normalized", inputs=("data", "mean", "scale", "gamma", "beta"),
-    attrs={"count": (integer, REQUIRED)}, eager=_normalized_eager,
+    "_normalized",
+    inputs=("data", "mean", "scale", "gamma", "beta"),
+    attrs={"count": (integer, REQUIRED)},
+    eager=_normalized_eager,
     infer=lambda specs, count: broadcast("_normalized", specs),
-    expr="({a} - {b}) * {c} * {d} + {e}", grad=_normalized_grad,
+    expr="({a} - {b}) * {c} * {d} + {e}",
+    grad=_normalized_grad,
     doc="(data - mean) * scale * gamma + beta, where mean and scale are the data's own "
-        "over `count` numbers each; its gradient knows that.")
+    "over `count` numbers each; its gradient knows that.",
+)
 
 
 def _work(specs, *values):
     """The values in the dtype to compute in: float64 if any is, else float32."""
     kinds = [s.dtype for s in specs]
     kind = np.dtype("float64" if np.dtype("float64") in kinds else "float32")
-    return [v if k == kind else cast(v, dtype=kind)
-            for v, k in zip(values, kinds, strict=True)]
+    return [v if k == kind else cast(v, dtype=kind) for v, k in zip(values, kinds, strict=True)]
 
 
 def _back(value, specs, like=0):
@@ -104,13 +107,17 @@ def _back(value, specs, like=0):
 
 
 squared_distance = register(
-    "_squared_distance", inputs=("data", "mean"), expr="({a} - {b}) * ({a} - {b})",
+    "_squared_distance",
+    inputs=("data", "mean"),
+    expr="({a} - {b}) * ({a} - {b})",
     infer=lambda specs: broadcast("_squared_distance", specs),
     eager=lambda data, mean: np.square(data - mean),
     grad=lambda g, out, data, mean: (
         unbroadcast(g * (data - mean) * 2.0, data),
-        unbroadcast(g * (mean - data) * 2.0, mean)),
-    doc="(data - mean)^2, with a node of its own, which other loops do not share.")
+        unbroadcast(g * (mean - data) * 2.0, mean),
+    ),
+    doc="(data - mean)^2, with a node of its own, which other loops do not share.",
+)
 
 
 def _statistics(data, over, eps):
@@ -127,8 +134,7 @@ def _channels(op, specs, axis, length=None):
         return specs
     kind, found = floating(data.dtype), [data]
     wide = kind if kind is None or kind.itemsize > 2 else np.dtype("float32")
-    for name, spec in zip(("gamma", "beta", "moving_mean", "moving_var"), specs[1:],
-                          strict=False):
+    for name, spec in zip(("gamma", "beta", "moving_mean", "moving_var"), specs[1:], strict=False):
         shape = (length or data.shape[axis],)
         merge(f"{op}: with data {data.shape}", name, spec.shape, shape)
         found.append(Spec(shape, spec.dtype or (wide if op == "BatchNorm" else kind)))
@@ -151,14 +157,29 @@ def _batch_infer(specs, axis, output_mean_var, **_):
     return specs, [out, *[shown] * (2 * output_mean_var)]
 
 
-def _batch_expand(specs, data, gamma, beta, moving_mean, moving_var, eps, momentum,
-                  fix_gamma, use_global_stats, output_mean_var, axis, training, **_):
+def _batch_expand(
+    specs,
+    data,
+    gamma,
+    beta,
+    moving_mean,
+    moving_var,
+    eps,
+    momentum,
+    fix_gamma,
+    use_global_stats,
+    output_mean_var,
+    axis,
+    training,
+    **_,
+):
     shape = specs[0].shape
     axis = axis_of("BatchNorm", axis, len(shape))
     wide = _one_axis(shape, axis)
     over = tuple(i for i in range(len(shape)) if i != axis)
     data, gamma, beta, moving_mean, moving_var = _work(
-        specs, data, gamma, beta, block_grad(moving_mean), block_grad(moving_var))
+        specs, data, gamma, beta, block_grad(moving_mean), block_grad(moving_var)
+    )
     gamma = (ones_like(gamma) if fix_gamma else gamma).reshape(wide)
     beta, states = beta.reshape(wide), ()
     if training and not use_global_stats:
@@ -166,32 +187,43 @@ def _batch_expand(specs, data, gamma, beta, moving_mean, moving_var, eps, moment
         count = int(np.prod([shape[i] for i in over]))
         out = normalized(data, mean, scale, gamma, beta, count=count)
         mean, var = mean.reshape((-1,)), var.reshape((-1,))
-        states = (moving_mean * momentum + mean * (1 - momentum),
-                  moving_var * momentum + var * (1 - momentum))
+        states = (
+            moving_mean * momentum + mean * (1 - momentum),
+            moving_var * momentum + var * (1 - momentum),
+        )
     else:
         mean, scale = moving_mean, rsqrt(moving_var.reshape(wide) + eps)
         out = (data - mean.reshape(wide)) * (scale * gamma) + beta
-    shown = [block_grad(mean), block_grad(scale.reshape((-1,)))] if output_mean_var \
-        else []
+    shown = [block_grad(mean), block_grad(scale.reshape((-1,)))] if output_mean_var else []
     return (_back(out, specs), *(_back(v, specs, 1) for v in shown), *states)
 
 
 batch_norm = register(
-    "BatchNorm", "BatchNorm_v1",
+    "BatchNorm",
+    "BatchNorm_v1",
     inputs=("data", "gamma", "beta", "moving_mean", "moving_var"),
-    aux=("moving_mean", "moving_var"), modal=True,
-    attrs={"eps": (not_negative, 1e-3), "momentum": (share, 0.9),
-           "fix_gamma": (boolean, True), "use_global_stats": (boolean, False),
-           "output_mean_var": (boolean, False), "axis": (integer, 1),
-           "cudnn_off": (boolean, False), "min_calib_range": (optional(number), None),
-           "max_calib_range": (optional(number), None)},
-    infer=_batch_infer, expand=_batch_expand,
+    aux=("moving_mean", "moving_var"),
+    modal=True,
+    attrs={
+        "eps": (not_negative, 1e-3),
+        "momentum": (share, 0.9),
+        "fix_gamma": (boolean, True),
+        "use_global_stats": (boolean, False),
+        "output_mean_var": (boolean, False),
+        "axis": (integer, 1),
+        "cudnn_off": (boolean, False),
+        "min_calib_range": (optional(number), None),
+        "max_calib_range": (optional(number), None),
+    },
+    infer=_batch_infer,
+    expand=_batch_expand,
     n_outputs=lambda attrs: 3 if attrs["output_mean_var"] else 1,
     doc="(x - mean) / sqrt(var + eps) * gamma + beta, for each channel along `axis`: "
-        "in training with mean and variance (divided by N) of the batch, towards which "
-        "the running ones move; else with the running ones. `fix_gamma` takes gamma as "
-        "1, without a gradient; unlike MXNet, gamma itself is not overwritten. "
-        "`output_mean_var` gives mean and 1 / deviation, too, without gradients.")
+    "in training with mean and variance (divided by N) of the batch, towards which "
+    "the running ones move; else with the running ones. `fix_gamma` takes gamma as "
+    "1, without a gradient; unlike MXNet, gamma itself is not overwritten. "
+    "`output_mean_var` gives mean and 1 / deviation, too, without gradients.",
+)
 
 
 # -- norms over a part of one sample ---------------------------------------------------
@@ -222,26 +254,30 @@ def _layer_expand(specs, data, gamma, beta, axis, eps, output_mean_var):
     data, gamma, beta = _work(specs, data, gamma, beta)
     mean, var, scale = _statistics(data, axis, eps)
     wide = _one_axis(shape, axis)
-    out = normalized(data, mean, scale, gamma.reshape(wide), beta.reshape(wide),
-                     count=shape[axis])
+    out = normalized(data, mean, scale, gamma.reshape(wide), beta.reshape(wide), count=shape[axis])
     return _outputs(specs, output_mean_var, out, mean, var, eps)
 
 
 layer_norm = register(
-    "LayerNorm", inputs=("data", "gamma", "beta"), infer=_layer_infer,
-    attrs={"axis": (integer, -1), "eps": (not_negative, 1e-5),
-           "output_mean_var": (boolean, False)},
-    expand=_layer_expand, n_outputs=_two_more,
+    "LayerNorm",
+    inputs=("data", "gamma", "beta"),
+    infer=_layer_infer,
+    attrs={"axis": (integer, -1), "eps": (not_negative, 1e-5), "output_mean_var": (boolean, False)},
+    expand=_layer_expand,
+    n_outputs=_two_more,
     doc="(x - mean) / sqrt(var + eps) * gamma + beta, with mean and variance along one "
-        "axis; mean and deviation keep that axis with length 1.")
+    "axis; mean and deviation keep that axis with length 1.",
+)
 
 
 def _group_infer(specs, num_groups, eps, output_mean_var):
     shape, small = specs[0].shape, None
     if shape is not None and -1 not in shape[:2]:
         if len(shape) < 2 or num_groups < 1 or shape[1] % num_groups:
-            raise ShapeError(f"GroupNorm: data has shape {shape}, but (N, C, ...) with "
-                             f"C a multiple of num_groups={num_groups} is needed")
+            raise ShapeError(
+                f"GroupNorm: data has shape {shape}, but (N, C, ...) with "
+                f"C a multiple of num_groups={num_groups} is needed"
+            )
         specs = _channels("GroupNorm", specs, 1, num_groups)
         small = (shape[0], num_groups)
     kind = floating(specs[0].dtype)
@@ -253,28 +289,42 @@ def _group_expand(specs, data, gamma, beta, num_groups, eps, output_mean_var):
     values, gamma, beta = _work(specs, data, gamma, beta)
     rows = values.reshape((shape[0], num_groups, -1))
     mean, var, scale = _statistics(rows, 2, eps)
-    out = normalized(rows, mean, scale, gamma.reshape((1, -1, 1)),
-                     beta.reshape((1, -1, 1)),
-                     count=int(np.prod(shape[1:])) // num_groups)
+    out = normalized(
+        rows,
+        mean,
+        scale,
+        gamma.reshape((1, -1, 1)),
+        beta.reshape((1, -1, 1)),
+        count=int(np.prod(shape[1:])) // num_groups,
+    )
     mean, var = (v.reshape((0, 0)) for v in (mean, var))
     return _outputs(specs, output_mean_var, out.reshape_like(data), mean, var, eps)
 
 
 group_norm = register(
-    "GroupNorm", inputs=("data", "gamma", "beta"), infer=_group_infer,
-    attrs={"num_groups": (count, 1), "eps": (not_negative, 1e-5),
-           "output_mean_var": (boolean, False)},
-    expand=_group_expand, n_outputs=_two_more,
+    "GroupNorm",
+    inputs=("data", "gamma", "beta"),
+    infer=_group_infer,
+    attrs={
+        "num_groups": (count, 1),
+        "eps": (not_negative, 1e-5),
+        "output_mean_var": (boolean, False),
+    },
+    expand=_group_expand,
+    n_outputs=_two_more,
     doc="LayerNorm over each of num_groups groups of channels of a sample; gamma and "
-        "beta have one number a group.")
+    "beta have one number for each group.",
+)
 
 
 def _instance_infer(specs, eps):
     shape = specs[0].shape
     if shape is not None:
         if len(shape) < 3:
-            raise ShapeError(f"InstanceNorm: data has shape {shape}, but at least "
-                             "three axes (N, C, ...) are needed")
+            raise ShapeError(
+                f"InstanceNorm: data has shape {shape}, but at least "
+                "three axes (N, C, ...) are needed"
+            )
         specs = _channels("InstanceNorm", specs, 1)
     return specs, [Spec(shape, floating(specs[0].dtype))]
 
@@ -284,15 +334,28 @@ def _instance_expand(specs, data, gamma, beta, eps):
     data, gamma, beta = _work(specs, data, gamma, beta)
     mean, _, scale = _statistics(data, tuple(range(2, len(shape))), eps)
     wide = _one_axis(shape, 1)
-    return _back(normalized(data, mean, scale, gamma.reshape(wide), beta.reshape(wide),
-                            count=int(np.prod(shape[2:]))), specs)
+    return _back(
+        normalized(
+            data,
+            mean,
+            scale,
+            gamma.reshape(wide),
+            beta.reshape(wide),
+            count=int(np.prod(shape[2:])),
+        ),
+        specs,
+    )
 
 
 instance_norm = register(
-    "InstanceNorm", inputs=("data", "gamma", "beta"), infer=_instance_infer,
-    attrs={"eps": (not_negative, 1e-3)}, expand=_instance_expand,
+    "InstanceNorm",
+    inputs=("data", "gamma", "beta"),
+    infer=_instance_infer,
+    attrs={"eps": (not_negative, 1e-3)},
+    expand=_instance_expand,
     doc="(x - mean) / sqrt(var + eps) * gamma + beta, with mean and variance over each "
-        "channel of each sample.")
+    "channel of each sample.",
+)
 
 
 # -- lengths and moments ---------------------------------------------------------------
@@ -300,6 +363,7 @@ def _floats(op):
     def infer(specs, **_):
         specs, (out,) = same_shape(op, specs)
         return specs, [Spec(out.shape, floating(out.dtype))]
+
     return infer
 
 
@@ -307,27 +371,34 @@ def _l2_expand(specs, data, eps, mode):
     n = len(specs[0].shape)
     over = {"instance": range(1, n), "channel": (1,), "spatial": range(2, n)}[mode]
     if n < 2 + (mode == "spatial"):
-        raise ShapeError(f"L2Normalization: data has shape {specs[0].shape}, which has "
-                         f"too few axes for mode='{mode}'")
+        raise ShapeError(
+            f"L2Normalization: data has shape {specs[0].shape}, which has "
+            f"too few axes for mode='{mode}'"
+        )
     (values,) = _work(specs, data)
     total = sum_(square(values), axis=tuple(over), keepdims=True)
     return _back(values * rsqrt(total + eps), specs)
 
 
 l2_normalization = register(
-    "L2Normalization", inputs=("data",), infer=_floats("L2Normalization"),
-    attrs={"eps": (not_negative, 1e-10),
-           "mode": (choice("instance", "channel", "spatial"), "instance")},
+    "L2Normalization",
+    inputs=("data",),
+    infer=_floats("L2Normalization"),
+    attrs={
+        "eps": (not_negative, 1e-10),
+        "mode": (choice("instance", "channel", "spatial"), "instance"),
+    },
     expand=_l2_expand,
     doc="x / sqrt(sum(x * x) + eps), the sum over a sample (instance), over the "
-        "channels (channel), or over all axes after the channels (spatial).")
+    "channels (channel), or over all axes after the channels (spatial).",
+)
 
 
 def _window_eager(data, *, size):
     n = data.shape[1]
     reach = min(size // 2, n)
     wide = np.pad(data, [(0, 0), (reach, reach), *[(0, 0)] * (data.ndim - 2)])
-    return sum(wide[:, i:i + n] for i in range(2 * reach + 1)).astype(data.dtype)
+    return sum(wide[:, i : i + n] for i in range(2 * reach + 1)).astype(data.dtype)
 
 
 @loops(lambda data, out, size: (*split_at(data.shape, 1), size // 2))
@@ -341,34 +412,51 @@ def _window_cpu(data, out, outer, n, inner, half):
 
 def _window_rule(old, size):
     if size < 1 or size % 2 == 0 or len(old) < 2:
-        raise ShapeError(f"_window_sum: size={size} over the channels of {old}; an odd "
-                         "size and data (N, C, ...) are needed")
+        raise ShapeError(
+            f"_window_sum: size={size} over the channels of {old}; an odd "
+            "size and data (N, C, ...) are needed"
+        )
     return old
 
 
 window_sum = register(
-    "_window_sum", inputs=("data",), attrs={"size": (count, REQUIRED)},
-    infer=forward(_window_rule), eager=_window_eager,
-    cpu=_window_cpu, stores=True,
+    "_window_sum",
+    inputs=("data",),
+    attrs={"size": (count, REQUIRED)},
+    infer=forward(_window_rule),
+    eager=_window_eager,
+    cpu=_window_cpu,
+    stores=True,
     grad=lambda g, out, data, size: (window_sum(g, size=size),),
-    doc="The sum over the `size` channels around each one; `size` is odd.")
+    doc="The sum over the `size` channels around each one; `size` is odd.",
+)
 
 
 def _lrn_expand(specs, data, nsize, alpha, beta, knorm):
     if nsize < 1 or nsize % 2 == 0 or len(specs[0].shape) < 2:
-        raise AttrError(f"LRN: nsize={nsize} with data {specs[0].shape}, but an odd "
-                        "nsize and data (N, C, ...) are needed")
+        raise AttrError(
+            f"LRN: nsize={nsize} with data {specs[0].shape}, but an odd "
+            "nsize and data (N, C, ...) are needed"
+        )
     (values,) = _work(specs, data)
     total = window_sum(square(values), size=nsize)
     return _back(values * (total * (alpha / nsize) + knorm) ** -beta, specs)
 
 
 lrn = register(
-    "LRN", inputs=("data",), infer=_floats("LRN"), expand=_lrn_expand,
-    attrs={"alpha": (number, 1e-4), "beta": (number, 0.75), "knorm": (number, 2.0),
-           "nsize": (count, REQUIRED)},
+    "LRN",
+    inputs=("data",),
+    infer=_floats("LRN"),
+    expand=_lrn_expand,
+    attrs={
+        "alpha": (number, 1e-4),
+        "beta": (number, 0.75),
+        "knorm": (number, 2.0),
+        "nsize": (count, REQUIRED),
+    },
     doc="x / (knorm + alpha / nsize * s)^beta, where s sums x * x over the nsize "
-        "channels around each one (Krizhevsky et al., NeurIPS 2012).")
+    "channels around each one (Krizhevsky et al., NeurIPS 2012).",
+)
 
 
 def _moments_infer(specs, axes, keepdims):
@@ -386,7 +474,11 @@ def _moments_expand(specs, data, axes, keepdims):
 
 
 moments = register(
-    "moments", inputs=("data",), attrs={"axes": (axes, None),
-                                        "keepdims": (boolean, False)},
-    infer=_moments_infer, expand=_moments_expand, n_outputs=2,
-    doc="The mean and the variance (divided by N) over the axes; all axes by default.")
+    "moments",
+    inputs=("data",),
+    attrs={"axes": (axes, None), "keepdims": (boolean, False)},
+    infer=_moments_infer,
+    expand=_moments_expand,
+    n_outputs=2,
+    doc="The mean and the variance (divided by N) over the axes; all axes by default.",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. Operators that order, add up and count: sort, topk, cumsum, histogram.
+"""Chapter 12. Operators that order, add up and count: sort, topk, cumsum, histogram.
 
 Takes:   arrays and an axis.
 Gives:   the records. One primitive finds the order of a line; sort and topk take the
@@ -25,9 +25,10 @@ from minihybrid.core.op import (
     register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
-from minihybrid.ops.gpu.order import is_long, running_sums, sorted_places
+from minihybrid.ops.filled import created, made, zeros
+from minihybrid.ops.gpu.order import is_long, running_sums
 from minihybrid.ops.indexing import put_along, put_take, take_along
-from minihybrid.ops.layout import created, made, reshape, slice_axis, zeros
+from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, known
@@ -45,7 +46,11 @@ def _order_eager(data, *, axis, is_ascend):
     return data.shape[axis] - 1 - back
 
 
-@loops(lambda data, out, axis, is_ascend: (*split_at(data.shape, axis), is_ascend))
+def _order_lengths(data, out, axis, is_ascend):
+    return *split_at(data.shape, axis), is_ascend
+
+
+@loops(_order_lengths)
 def _order_cpu(data, out, work, outer, n, inner, is_ascend):
     """A merge sort of places: runs of one, two, four, ... are merged, from below."""
     for i in range(outer):
@@ -80,8 +85,21 @@ def _before(x, y):
     return x < y or (y != y and x == x)
 
 
-def _order_gpu(k, data, out, *, axis, is_ascend):
-    sorted_places(k, data, split_at(data.shape, axis), is_ascend)
+@loops(_order_lengths)
+def _order_gpu(data, out, outer, n, inner, is_ascend):
+    """A thread a number: it counts how many come before. Neighbours read neighbours, so
+    that this asks for less memory than networks that exchange pairs, up to 1024 numbers."""
+    for i, a, j in each(outer, n, inner):
+        at = i * (n * inner) + j
+        x = data[at + a * inner]
+        rank = 0
+        for b in range(n):
+            y = data[at + b * inner]
+            before = _before(y, x) if is_ascend else _before(x, y)
+            after = _before(x, y) if is_ascend else _before(y, x)
+            if before or (not after and b < a):
+                rank += 1
+        store(out, at + rank * inner, a)
 
 
 def _order_infer(specs, axis, is_ascend):
@@ -91,12 +109,18 @@ def _order_infer(specs, axis, is_ascend):
 
 
 order = register(
-    "_order", inputs=("data",), infer=_order_infer, eager=_order_eager, cpu=_order_cpu,
-    gpu=_order_gpu, stores=True,
+    "_order",
+    inputs=("data",),
+    infer=_order_infer,
+    eager=_order_eager,
+    cpu=_order_cpu,
+    gpu=_order_gpu,
+    stores=True,
     scratch=lambda ins, outs, axis, **_: 2 * ins[0].shape[axis],
     attrs={"axis": (integer, -1), "is_ascend": (boolean, True)},
     grad=lambda g, out, data, **_: (None,),
-    doc="The places of the elements of each line, smallest first, as int64.")
+    doc="The places of the elements of each line, smallest first, as int64.",
+)
 
 
 def _lined_up(specs, data, axis):
@@ -123,10 +147,10 @@ def _places_fit(op, specs, axis, dtype):
     if not known(specs) or dtype is None:
         return
     last = split_at(specs[0].shape, axis)[1] - 1
-    if (last > 2 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else
-            last > limits(dtype)[1]):
-        raise ShapeError(f"{op}: {dtype} cannot hold the places of {last + 1} numbers; "
-                         "pass dtype='int64'")
+    if last > 2 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else last > limits(dtype)[1]:
+        raise ShapeError(
+            f"{op}: {dtype} cannot hold the places of {last + 1} numbers; pass dtype='int64'"
+        )
 
 
 def _argsort_infer(specs, axis, dtype, is_ascend):
@@ -141,25 +165,31 @@ def _argsort_expand(specs, data, axis, is_ascend, dtype):
 
 AXIS = {"axis": (optional(integer), -1)}
 sort = register(
-    "sort", inputs=("data",), attrs={**AXIS, "is_ascend": (boolean, True)},
-    infer=forward(_ordered_shape), expand=_sort_expand,
-    doc="The numbers of each line in order; without an axis, of the flattened array.")
+    "sort",
+    inputs=("data",),
+    attrs={**AXIS, "is_ascend": (boolean, True)},
+    infer=forward(_ordered_shape),
+    expand=_sort_expand,
+    doc="The numbers of each line in order; without an axis, of the flattened array.",
+)
 argsort = register(
-    "argsort", inputs=("data",), expand=_argsort_expand,
+    "argsort",
+    inputs=("data",),
+    expand=_argsort_expand,
     attrs={**AXIS, "is_ascend": (boolean, True), "dtype": (dtype, FLOAT32)},
     infer=_argsort_infer,
-    doc="The places of the numbers of each line in order, as float32 unless told.")
+    doc="The places of the numbers of each line in order, as float32 unless told.",
+)
 
 
 def _top_shape(old, axis, k, ret_typ, **_):
     lines = _ordered_shape(old, axis)
     at = axis_of("topk", axis or 0, len(lines))
     if not 0 <= k <= lines[at]:
-        raise ShapeError(f"topk: k={k} is asked for, but the axis has length "
-                         f"{lines[at]}")
+        raise ShapeError(f"topk: k={k} is asked for, but the axis has length {lines[at]}")
     if ret_typ == "mask":
         return old
-    return (*lines[:at], k or lines[at], *lines[at + 1:])
+    return (*lines[:at], k or lines[at], *lines[at + 1 :])
 
 
 def _top_infer(specs, dtype, **a):
@@ -168,8 +198,12 @@ def _top_infer(specs, dtype, **a):
         _places_fit("topk", specs, a["axis"], dtype)
     new = _top_shape(specs[0].shape, **a) if known(specs) else None
     values, places = Spec(new, kind), Spec(new, dtype)
-    return specs, {"value": [values], "indices": [places], "mask": [values],
-                   "both": [values, places]}[a["ret_typ"]]
+    return specs, {
+        "value": [values],
+        "indices": [places],
+        "mask": [values],
+        "both": [values, places],
+    }[a["ret_typ"]]
 
 
 def _top_expand(specs, data, axis, k, ret_typ, is_ascend, dtype):
@@ -181,18 +215,29 @@ def _top_expand(specs, data, axis, k, ret_typ, is_ascend, dtype):
         chosen = ones_like(take_along(lines, places, axis=axis))
         return reshape(put_along(chosen, places, lines, axis=axis), shape=as_codes(old))
     values = take_along(lines, places, axis=axis)
-    return {"value": values, "indices": cast(places, dtype=dtype),
-            "both": (values, cast(places, dtype=dtype))}[ret_typ]
+    return {
+        "value": values,
+        "indices": cast(places, dtype=dtype),
+        "both": (values, cast(places, dtype=dtype)),
+    }[ret_typ]
 
 
 topk = register(
-    "topk", inputs=("data",), infer=_top_infer, expand=_top_expand,
-    attrs={**AXIS, "k": (integer, 1),
-           "ret_typ": (choice("value", "indices", "mask", "both"), "indices"),
-           "is_ascend": (boolean, False), "dtype": (dtype, FLOAT32)},
+    "topk",
+    inputs=("data",),
+    infer=_top_infer,
+    expand=_top_expand,
+    attrs={
+        **AXIS,
+        "k": (integer, 1),
+        "ret_typ": (choice("value", "indices", "mask", "both"), "indices"),
+        "is_ascend": (boolean, False),
+        "dtype": (dtype, FLOAT32),
+    },
     n_outputs=lambda attrs: 2 if attrs["ret_typ"] == "both" else 1,
     doc="The k largest of each line (0 means all), or smallest: their places, their "
-        "values, both, or ones where they stand.")
+    "values, both, or ones where they stand.",
+)
 
 
 def _channel_expand(specs, data):
@@ -200,9 +245,12 @@ def _channel_expand(specs, data):
 
 
 argmax_channel = register(
-    "argmax_channel", inputs=("data",), expand=_channel_expand,
+    "argmax_channel",
+    inputs=("data",),
+    expand=_channel_expand,
     infer=forward(lambda old: Spec((*old[:1], *old[2:]) or (1,), FLOAT32)),
-    doc="The place of the largest along axis 1, as float32.")
+    doc="The place of the largest along axis 1, as float32.",
+)
 
 
 # -- running sums ----------------------------------------------------------------------
@@ -229,12 +277,19 @@ def _running_infer(specs, axis):
 
 
 running_sum = register(
-    "_running_sum", inputs=("data",), attrs={"axis": (integer, 0)},
-    infer=_running_infer, cpu=_running_cpu, gpu=_running_gpu, stores=True,
+    "_running_sum",
+    inputs=("data",),
+    attrs={"axis": (integer, 0)},
+    infer=_running_infer,
+    cpu=_running_cpu,
+    gpu=_running_gpu,
+    stores=True,
     eager=lambda data, *, axis: np.cumsum(data, axis=axis, dtype=data.dtype),
     grad=lambda g, out, data, axis: (
-        reverse(running_sum(reverse(g, axis=axis), axis=axis), axis=axis),),
-    doc="The sum of all numbers up to each one, along an axis.")
+        reverse(running_sum(reverse(g, axis=axis), axis=axis), axis=axis),
+    ),
+    doc="The sum of all numbers up to each one, along an axis.",
+)
 
 
 def _sums_in(kind, dtype):
@@ -249,13 +304,22 @@ def _cumsum_expand(specs, a, axis, dtype):
 
 
 cumsum = register(
-    "_np_cumsum", "cumsum", inputs=("a",), expand=_cumsum_expand,
+    "_np_cumsum",
+    "cumsum",
+    inputs=("a",),
+    expand=_cumsum_expand,
     attrs={"axis": (optional(integer), None), "dtype": (dtype, None)},
-    infer=lambda specs, axis, dtype: (specs, [Spec(
-        _ordered_shape(specs[0].shape, axis) if known(specs) else None,
-        _sums_in(specs[0].dtype, dtype))]),
-    doc="The sum of all numbers up to each one; without an axis, of the flattened "
-        "array.")
+    infer=lambda specs, axis, dtype: (
+        specs,
+        [
+            Spec(
+                _ordered_shape(specs[0].shape, axis) if known(specs) else None,
+                _sums_in(specs[0].dtype, dtype),
+            )
+        ],
+    ),
+    doc="The sum of all numbers up to each one; without an axis, of the flattened array.",
+)
 
 
 # -- counting --------------------------------------------------------------------------
@@ -273,8 +337,10 @@ def _histogram_infer(specs, bin_cnt, range):
     if not known(specs):
         return specs, [Spec(None, INT64), Spec(None, specs[-1].dtype)]
     if bin_cnt is not None and (range is None or range[0] >= range[1] or bin_cnt < 1):
-        raise AttrError(f"histogram: bins={bin_cnt} with range={range}, but at least "
-                        "one bin and range=(low, high) with low < high are needed")
+        raise AttrError(
+            f"histogram: bins={bin_cnt} with range={range}, but at least "
+            "one bin and range=(low, high) with low < high are needed"
+        )
     count = specs[1].shape[0] - 1 if bin_cnt is None else bin_cnt
     kind = floating(specs[0].dtype) if bin_cnt is not None else specs[1].dtype
     return specs, [Spec((count,), INT64), Spec((count + 1,), kind)]
@@ -286,23 +352,27 @@ def _histogram_expand(specs, data, *bins, bin_cnt, range):
         count = specs[1].shape[0] - 1
     else:
         count, (low, high) = bin_cnt, range
-        edges = made(data, linspace, start=low, stop=high, num=count + 1,
-                     dtype=floating(specs[0].dtype))
+        edges = made(
+            data, linspace, start=low, stop=high, num=count + 1, dtype=floating(specs[0].dtype)
+        )
     column = cast_like(reshape(data, shape=(-1, 1)), edges)
     # The last edge belongs to the last bin; what lies outside goes to a bin of its own.
     at = sum_(cast(column.broadcast_greater_equal(edges), dtype="int64"), axis=1)
     last = slice_axis(edges, axis=0, begin=count, end=None)
     at = at - cast(reshape(column, shape=(-1,)).broadcast_equal(last), dtype="int64")
-    counts = put_take(ones_like(at), at,
-                      made(data, zeros, shape=count + 2, dtype="int64"))
+    counts = put_take(ones_like(at), at, made(data, zeros, shape=count + 2, dtype="int64"))
     return slice_axis(counts, axis=0, begin=1, end=count + 1), edges + zeros_like(edges)
 
 
 histogram = register(
-    "_histogram", inputs=_histogram_inputs, infer=_histogram_infer,
-    expand=_histogram_expand, n_outputs=2,
+    "_histogram",
+    inputs=_histogram_inputs,
+    infer=_histogram_infer,
+    expand=_histogram_expand,
+    n_outputs=2,
     attrs={"bin_cnt": (optional(integer), None), "range": (optional(_bounds), None)},
-    doc="How many numbers lie in each bin, as int64, and the edges of the bins.")
+    doc="How many numbers lie in each bin, as int64, and the edges of the bins.",
+)
 
 
 # -- made from nothing -----------------------------------------------------------------
@@ -315,14 +385,20 @@ def _step(start, stop, num, endpoint):
 
 
 linspace = register(
-    "_linspace", inputs=(), eager=_linspace_eager,
-    attrs={"start": (number, REQUIRED), "stop": (number, REQUIRED),
-           "num": (integer, REQUIRED), "endpoint": (boolean, True),
-           "dtype": (dtype, FLOAT32)},
+    "_linspace",
+    inputs=(),
+    eager=_linspace_eager,
+    attrs={
+        "start": (number, REQUIRED),
+        "stop": (number, REQUIRED),
+        "num": (integer, REQUIRED),
+        "endpoint": (boolean, True),
+        "dtype": (dtype, FLOAT32),
+    },
     infer=lambda specs, num, dtype, **_: created(specs, (num,), dtype),
-    expr=lambda start, dtype, **a:
-        f"T({start!r} + {{i}} * {_step(start, **a)!r})",
-    doc="Numbers at equal distances from start to stop.")
+    expr=lambda start, dtype, **a: f"T({start!r} + {{i}} * {_step(start, **a)!r})",
+    doc="Numbers at equal distances from start to stop.",
+)
 
 
 def _eye_eager(*, N, M, k, dtype):
@@ -330,11 +406,18 @@ def _eye_eager(*, N, M, k, dtype):
 
 
 eye = register(
-    "_eye", inputs=(), eager=_eye_eager,
-    attrs={"N": (integer, REQUIRED), "M": (integer, 0), "k": (integer, 0),
-           "dtype": (dtype, FLOAT32)},
+    "_eye",
+    inputs=(),
+    eager=_eye_eager,
+    attrs={
+        "N": (integer, REQUIRED),
+        "M": (integer, 0),
+        "k": (integer, 0),
+        "dtype": (dtype, FLOAT32),
+    },
     infer=lambda specs, N, M, k, dtype: created(specs, (N, M or N), dtype),
-    expr=lambda N, M, k, dtype:
-        f"T(1) if {{i}} % {max(M or N, 1)} == {{i}} // {max(M or N, 1)} + {k} "
-        f"else T(0)",
-    doc="Ones on the diagonal k, zeros elsewhere.")
+    expr=lambda N, M, k, dtype: (
+        f"T(1) if {{i}} % {max(M or N, 1)} == {{i}} // {max(M or N, 1)} + {k} else T(0)"
+    ),
+    doc="Ones on the diagonal k, zeros elsewhere.",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. Output layers: their gradient is that of a loss which they never compute.
+"""Chapter 12. Output layers: their gradient is that of a loss which they never compute.
 
 Takes:   predictions, and labels.
 Gives:   `SoftmaxOutput`, the regression outputs, `SVMOutput`, `make_loss`, `MakeLoss`.
@@ -7,6 +7,8 @@ They end a symbolic net: backward starts at them, and a gradient that comes in f
 above counts for nothing. Labels have no gradient.
 What is left out: sparse labels.
 """
+
+import math
 
 import numpy as np
 
@@ -55,6 +57,7 @@ def _labelled(op, rule):
 
     rule:    (data shape, **attrs) -> the shapes that a label may have, usual one first.
     """
+
     def infer(specs, **attrs):
         data, label = specs
         out = Spec(data.shape, floating(data.dtype))
@@ -65,12 +68,25 @@ def _labelled(op, rule):
             merge(f"{op}: with data {data.shape}", "label", label.shape, allowed[0])
             label = Spec(allowed[0], label.dtype)
         return [data, Spec(label.shape, label.dtype or data.dtype)], [out]
+
     return infer
 
 
 # -- softmax with cross entropy --------------------------------------------------------
-def _head_grad(g, out, data, label, classes, divisor, grad_scale, ignore_label,
-               use_ignore, valid, out_grad, smooth_alpha):
+def _head_grad(
+    g,
+    out,
+    data,
+    label,
+    classes,
+    divisor,
+    grad_scale,
+    ignore_label,
+    use_ignore,
+    valid,
+    out_grad,
+    smooth_alpha,
+):
     """softmax(data) minus the label's distribution: the gradient of cross entropy."""
     hit, rest = _hits(out, label, classes), smooth_alpha / max(classes - 1, 1)
     grad = out - (hit * (1 - smooth_alpha - rest) + rest if smooth_alpha else hit)
@@ -82,25 +98,35 @@ def _head_grad(g, out, data, label, classes, divisor, grad_scale, ignore_label,
 
 
 softmax_head = register(
-    "_softmax_head", inputs=("data", "label"),
-    attrs={"classes": (integer, REQUIRED), "divisor": (number, 1.0),
-           "grad_scale": (number, 1.0), "ignore_label": (number, -1.0),
-           "use_ignore": (boolean, False), "valid": (boolean, False),
-           "out_grad": (boolean, False), "smooth_alpha": (number, 0.0)},
-    infer=lambda specs, **_: (specs, softmax.infer(
-        specs[:1], axis=1, temperature=None)[1]),
+    "_softmax_head",
+    inputs=("data", "label"),
+    attrs={
+        "classes": (integer, REQUIRED),
+        "divisor": (number, 1.0),
+        "grad_scale": (number, 1.0),
+        "ignore_label": (number, -1.0),
+        "use_ignore": (boolean, False),
+        "valid": (boolean, False),
+        "out_grad": (boolean, False),
+        "smooth_alpha": (number, 0.0),
+    },
+    infer=lambda specs, **_: (specs, softmax.infer(specs[:1], axis=1, temperature=None)[1]),
     eager=lambda data, label, **_: softmax.eager(data, axis=1, temperature=None),
-    lower=lambda specs, data, label, **_: softmax.lower(specs, data, axis=1,
-                                                        temperature=None),
+    lower=lambda specs, data, label, **_: softmax.lower(specs, data, axis=1, temperature=None),
     grad=_head_grad,
-    doc="softmax of (N, classes, S) along axis 1, with the gradient of cross entropy.")
+    doc="softmax of (N, classes, S) along axis 1, with the gradient of cross entropy.",
+)
 
 softmax_to = register(
-    "_softmax_to", inputs=("data", "label"), attrs={"grad_scale": (number, 1.0)},
-    infer=softmax_head.infer, eager=softmax_head.eager, lower=softmax_head.lower,
-    grad=lambda g, out, data, label, grad_scale: (
-        (out - _to(label, out)) * grad_scale, None),
-    doc="softmax of (N, classes, S) along axis 1; labels are distributions themselves.")
+    "_softmax_to",
+    inputs=("data", "label"),
+    attrs={"grad_scale": (number, 1.0)},
+    infer=softmax_head.infer,
+    eager=softmax_head.eager,
+    lower=softmax_head.lower,
+    grad=lambda g, out, data, label, grad_scale: ((out - _to(label, out)) * grad_scale, None),
+    doc="softmax of (N, classes, S) along axis 1; labels are distributions themselves.",
+)
 
 
 def _softmax_parts(shape, multi_output, preserve_shape):
@@ -115,13 +141,23 @@ def _softmax_parts(shape, multi_output, preserve_shape):
 def _softmax_labels(shape, multi_output, preserve_shape, **_):
     if multi_output:
         rest = shape[2:]
-        return ((shape[0], *rest), (shape[0], int(np.prod(rest))), (shape[0], 1, *rest),
-                shape)
+        return ((shape[0], *rest), (shape[0], int(np.prod(rest))), (shape[0], 1, *rest), shape)
     return (shape[:-1] if preserve_shape else shape[:1], shape)
 
 
-def _softmax_output(specs, data, label, grad_scale, ignore_label, multi_output,
-                    use_ignore, preserve_shape, normalization, out_grad, smooth_alpha):
+def _softmax_output(
+    specs,
+    data,
+    label,
+    grad_scale,
+    ignore_label,
+    multi_output,
+    use_ignore,
+    preserve_shape,
+    normalization,
+    out_grad,
+    smooth_alpha,
+):
     n, classes, inner = _softmax_parts(specs[0].shape, multi_output, preserve_shape)
     values = _floats(specs, data).reshape((n, classes, inner))
     if specs[1].shape == specs[0].shape:
@@ -130,44 +166,59 @@ def _softmax_output(specs, data, label, grad_scale, ignore_label, multi_output,
     else:
         positions = {"null": inner, "batch": n * inner, "valid": 1}[normalization]
         out = softmax_head(
-            values, label.reshape((n, 1, inner)), classes=classes,
+            values,
+            label.reshape((n, 1, inner)),
+            classes=classes,
             divisor=max(positions, 1),
-            grad_scale=grad_scale, ignore_label=ignore_label, use_ignore=use_ignore,
-            valid=normalization == "valid", out_grad=out_grad,
-            smooth_alpha=smooth_alpha)
+            grad_scale=grad_scale,
+            ignore_label=ignore_label,
+            use_ignore=use_ignore,
+            valid=normalization == "valid",
+            out_grad=out_grad,
+            smooth_alpha=smooth_alpha,
+        )
     return out.reshape_like(data)
 
 
 softmax_output = register(
-    "SoftmaxOutput", "Softmax", inputs=("data", "label"),
-    attrs={"grad_scale": (number, 1.0), "ignore_label": (number, -1.0),
-           "multi_output": (boolean, False), "use_ignore": (boolean, False),
-           "preserve_shape": (boolean, False), "normalization": NORMALIZATION,
-           "out_grad": (boolean, False), "smooth_alpha": (number, 0.0)},
-    infer=_labelled("SoftmaxOutput", _softmax_labels), expand=_softmax_output,
+    "SoftmaxOutput",
+    "Softmax",
+    inputs=("data", "label"),
+    attrs={
+        "grad_scale": (number, 1.0),
+        "ignore_label": (number, -1.0),
+        "multi_output": (boolean, False),
+        "use_ignore": (boolean, False),
+        "preserve_shape": (boolean, False),
+        "normalization": NORMALIZATION,
+        "out_grad": (boolean, False),
+        "smooth_alpha": (number, 0.0),
+    },
+    infer=_labelled("SoftmaxOutput", _softmax_labels),
+    expand=_softmax_output,
     doc="softmax, whose gradient is that of cross entropy with the label's class: "
-        "along axis 1 (multi_output), the last axis (preserve_shape), or over all "
-        "axes but the first. The gradient is divided by the positions a sample "
-        "(multi_output), by all positions (normalization='batch'), or by those whose "
-        "label is not `ignore_label` ('valid'). Unlike MXNet, smooth_alpha holds with "
-        "multi_output, too, data of more than two axes has one label a sample, and "
-        "out_grad multiplies by the gradient from above, as documented, not by the "
-        "output.")
+    "along axis 1 (multi_output), the last axis (preserve_shape), or over all axes but the "
+    "first. The gradient is divided by the positions a sample (multi_output), by all positions "
+    "(normalization='batch'), or by those whose label is not `ignore_label` ('valid'). Unlike "
+    "MXNet, smooth_alpha holds with multi_output, too, data of more than two axes has one label "
+    "a sample, and out_grad multiplies by the gradient from above, as documented, not by the "
+    "output.",
+)
 
 
 # -- regression ------------------------------------------------------------------------
 def _regression(name, doc, eager, expr, slope):
-    """Enter an output layer; its gradient is `slope(out, label)` over a row's length.
-    """
+    """Enter an output layer; its gradient is `slope(out, label)` over a row's length."""
     head = register(
-        f"_{name}", inputs=("data", "label"), attrs={"scale": (number, 1.0)},
-        infer=lambda specs, scale: (specs, [Spec(specs[0].shape,
-                                                 floating(specs[0].dtype))]),
+        f"_{name}",
+        inputs=("data", "label"),
+        attrs={"scale": (number, 1.0)},
+        infer=lambda specs, scale: (specs, [Spec(specs[0].shape, floating(specs[0].dtype))]),
         eager=lambda data, label, scale: eager(data).astype(floating(data.dtype)),
         expr=expr,
-        grad=lambda g, out, data, label, scale: (
-            slope(out, _to(label, out)) * scale, None),
-        doc=f"{doc} `scale` multiplies the gradient.")
+        grad=lambda g, out, data, label, scale: (slope(out, _to(label, out)) * scale, None),
+        doc=f"{doc} `scale` multiplies the gradient.",
+    )
 
     def expand(specs, data, label, grad_scale):
         scale = grad_scale * specs[0].shape[0] / max(specs[0].size, 1)
@@ -177,46 +228,77 @@ def _regression(name, doc, eager, expr, slope):
         flat = (shape[0],), shape
         return flat if int(np.prod(shape)) == shape[0] else (shape,)
 
-    register(name, inputs=("data", "label"), attrs={"grad_scale": (number, 1.0)},
-             infer=_labelled(name, labels), expand=expand, doc=doc)
+    register(
+        name,
+        inputs=("data", "label"),
+        attrs={"grad_scale": (number, 1.0)},
+        infer=_labelled(name, labels),
+        expand=expand,
+        doc=doc,
+    )
 
 
-_regression("LinearRegressionOutput", "The data; the gradient is data - label.",
-            np.copy, "T({a})", lambda out, label: out - label)
-_regression("MAERegressionOutput", "The data; the gradient is 1 where the data is "
-            "larger than the label, else -1.", np.copy, "T({a})",
-            lambda out, label: (out > label) * 2.0 - 1.0)
-_regression("LogisticRegressionOutput", "sigmoid(data); the gradient is "
-            "sigmoid(data) - label.", OPS["sigmoid"].eager, OPS["sigmoid"].expr,
-            lambda out, label: out - label)
+_regression(
+    "LinearRegressionOutput",
+    "The data; the gradient is data - label.",
+    np.copy,
+    "T({a})",
+    lambda out, label: out - label,
+)
+_regression(
+    "MAERegressionOutput",
+    "The data; the gradient is 1 where the data is larger than the label, else -1.",
+    np.copy,
+    "T({a})",
+    lambda out, label: (out > label) * 2.0 - 1.0,
+)
+_regression(
+    "LogisticRegressionOutput",
+    "sigmoid(data); the gradient is sigmoid(data) - label.",
+    OPS["sigmoid"].eager,
+    OPS["sigmoid"].expr,
+    lambda out, label: out - label,
+)
 
 
 # -- margins ---------------------------------------------------------------------------
-def _svm_grad(g, out, data, label, classes, margin, regularization_coefficient,
-              use_linear):
+def _svm_grad(g, out, data, label, classes, margin, regularization_coefficient, use_linear):
     side = 1.0 - _hits(out, label, classes) * 2.0  # -1 at the labelled class
     short = relu(data * side + margin)
     short = short > 0 if use_linear else short * 2.0
     return short * side * regularization_coefficient, None
 
 
-MARGIN = {"margin": (number, 1.0), "regularization_coefficient": (number, 1.0),
-          "use_linear": (boolean, False)}
+MARGIN = {
+    "margin": (number, 1.0),
+    "regularization_coefficient": (number, 1.0),
+    "use_linear": (boolean, False),
+}
 svm_head = register(
-    "_svm_head", inputs=("data", "label"),
-    attrs={"classes": (integer, REQUIRED), **MARGIN}, expr="{a}", grad=_svm_grad,
+    "_svm_head",
+    inputs=("data", "label"),
+    attrs={"classes": (integer, REQUIRED), **MARGIN},
+    expr="{a}",
+    grad=_svm_grad,
     infer=lambda specs, **_: (specs, [specs[0]]),
     eager=lambda data, label, **_: np.copy(data),
-    doc="(N, classes, 1) data, with the gradient of the hinge loss.")
+    doc="(N, classes, 1) data, with the gradient of the hinge loss.",
+)
 
 svm_output = register(
-    "SVMOutput", inputs=("data", "label"), attrs=MARGIN,
+    "SVMOutput",
+    inputs=("data", "label"),
+    attrs=MARGIN,
     infer=_labelled("SVMOutput", lambda shape, **_: (shape[:1],)),
     expand=lambda specs, data, label, **attrs: svm_head(
-        _floats(specs, data).reshape((0, -1, 1)), label.reshape((-1, 1, 1)),
-        classes=specs[0].size // max(specs[0].shape[0], 1), **attrs).reshape_like(data),
+        _floats(specs, data).reshape((0, -1, 1)),
+        label.reshape((-1, 1, 1)),
+        classes=math.prod(specs[0].shape[1:]),
+        **attrs,
+    ).reshape_like(data),
     doc="The data; the gradient is that of the squared hinge loss, or of the hinge "
-        "loss (use_linear), of each class against the others.")
+    "loss (use_linear), of each class against the others.",
+)
 
 
 # -- any number as a loss --------------------------------------------------------------
@@ -228,27 +310,45 @@ def _loss_grad(g, out, data, scale, above):
 
 
 loss_head = register(
-    "_loss_head", inputs=("data",), view=True, wall=True, grad=_loss_grad,
+    "_loss_head",
+    inputs=("data",),
+    view=True,
+    wall=True,
+    grad=_loss_grad,
     eager=lambda data, **_: np.copy(data),
     attrs={"scale": (number, 1.0), "above": (optional(number), None)},
     infer=lambda specs, **_: (specs, specs),
-    doc="The data; the gradient is `scale`, over the count of numbers above `above`.")
+    doc="The data; the gradient is `scale`, over the count of numbers above `above`.",
+)
 
 make_loss = register(
-    "make_loss", inputs=("data",), infer=lambda specs: (specs, specs),
+    "make_loss",
+    inputs=("data",),
+    infer=lambda specs: (specs, specs),
     expand=lambda specs, data: loss_head(data),
-    doc="The data as a loss: its gradient is 1, whatever comes in from above.")
+    doc="The data as a loss: its gradient is 1, whatever comes in from above.",
+)
 
 
 def _make_loss(specs, data, grad_scale, valid_thresh, normalization):
     rows = specs[0].shape[0] if normalization == "batch" else 1
-    return loss_head(data, scale=grad_scale / max(rows, 1),
-                     above=valid_thresh if normalization == "valid" else None)
+    return loss_head(
+        data,
+        scale=grad_scale / max(rows, 1),
+        above=valid_thresh if normalization == "valid" else None,
+    )
 
 
-register("MakeLoss", inputs=("data",), expand=_make_loss,
-         infer=lambda specs, **_: (specs, specs),
-         attrs={"grad_scale": (number, 1.0), "valid_thresh": (number, 0.0),
-                "normalization": NORMALIZATION},
-         doc="The data as a loss: its gradient is grad_scale, over the batch's length "
-             "('batch') or over the count of numbers above valid_thresh ('valid').")
+register(
+    "MakeLoss",
+    inputs=("data",),
+    expand=_make_loss,
+    infer=lambda specs, **_: (specs, specs),
+    attrs={
+        "grad_scale": (number, 1.0),
+        "valid_thresh": (number, 0.0),
+        "normalization": NORMALIZATION,
+    },
+    doc="The data as a loss: its gradient is grad_scale, over the batch's length "
+    "('batch') or over the count of numbers above valid_thresh ('valid').",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. Pooling: one number for each window of each channel.
+"""Chapter 12. Pooling: one number for each window of each channel.
 
 Takes:   data (N, C, *size) with one, two or three axes in `size`.
 Gives:   `Pooling`, made of records for sums (and means) and for maxima, each with what
@@ -25,15 +25,7 @@ from minihybrid.core.op import (
     register,
     shape,
 )
-from minihybrid.ops.convolution import (
-    LAYOUTS,
-    Shapes,
-    conv,
-    inside,
-    padded,
-    taps,
-    window,
-)
+from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, inside, padded, taps, window
 from minihybrid.ops.cpu.flatshift import zero
 from minihybrid.ops.cpu.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.cpu.machine import width
@@ -49,13 +41,21 @@ GEOMETRY = {name: (shape, ()) for name in ("size", "kernel", "stride", "pad", "o
 def _fits(data, grad, size, kernel, stride, pad, outs, count=None):
     """Check that the shapes of data and outputs belong together."""
     n = len(size)
-    if not 1 <= n <= 3 or min(*kernel, *stride, *outs) < 1 or min(*pad, *size) < 0 or \
-            not len(kernel) == len(stride) == len(pad) == len(outs) == n:
-        raise ShapeError(f"_pool: kernel={kernel}, stride={stride} and pad={pad} are "
-                         f"no windows over {size} that give {outs}")
+    if (
+        not 1 <= n <= 3
+        or min(*kernel, *stride, *outs) < 1
+        or min(*pad, *size) < 0
+        or not len(kernel) == len(stride) == len(pad) == len(outs) == n
+    ):
+        raise ShapeError(
+            f"_pool: kernel={kernel}, stride={stride} and pad={pad} are "
+            f"no windows over {size} that give {outs}"
+        )
     if (data[2:], grad[2:]) != (size, outs) or data[:2] != grad[:2]:
-        raise ShapeError(f"_pool: data {data} and outputs {grad} do not belong "
-                         f"together with size={size} and outs={outs}")
+        raise ShapeError(
+            f"_pool: data {data} and outputs {grad} do not belong "
+            f"together with size={size} and outs={outs}"
+        )
 
 
 def _forward(data, *read, outs, **attrs):
@@ -75,8 +75,10 @@ def _back(grad, *read, size, **attrs):
 # -- NumPy: one slice a tap ------------------------------------------------------------
 def overhang(size, kernel, stride, pad, outs):
     """How far the last windows hang over the padded data."""
-    return [max((n - 1) * s + k - (m + 2 * p), 0) for n, s, k, m, p in
-            zip(outs, stride, kernel, size, pad, strict=True)]
+    return [
+        max((n - 1) * s + k - (m + 2 * p), 0)
+        for n, s, k, m, p in zip(outs, stride, kernel, size, pad, strict=True)
+    ]
 
 
 def _seen(data, size, kernel, stride, pad, outs, value=0):
@@ -97,15 +99,15 @@ def _spread(parts, shape, dtype, size, kernel, stride, pad, outs):
 
 def _bounds(size, kernel, stride, pad, count):
     """The edges between which a window's numbers are counted."""
-    return [(-p, n + p) if count == "padding" else (0, n) for n, p in
-            zip(size, pad, strict=True)]
+    return [(-p, n + p) if count == "padding" else (0, n) for n, p in zip(size, pad, strict=True)]
 
 
 def window_counts(count, size, kernel, stride, pad, outs):
     """How many numbers each window has: the mean divides by them."""
     total = np.ones((), np.int64)
-    for n, (low, high), k, s, p in zip(outs, _bounds(size, kernel, stride, pad, count),
-                                       kernel, stride, pad, strict=True):
+    for n, (low, high), k, s, p in zip(
+        outs, _bounds(size, kernel, stride, pad, count), kernel, stride, pad, strict=True
+    ):
         start = np.arange(n) * s - p
         length = np.minimum(start + k, high) - np.maximum(start, low)
         total = total[..., None] * np.maximum(length, 0)
@@ -177,12 +179,15 @@ class Windows:
         self.stride, self.pad, self.outs = stride, pad, outs
         self.axes = range(len(size))
         self.whole = not any(pad) and all(
-            (n - 1) * s + j <= m for n, s, j, m in
-            zip(outs, stride, kernel, size, strict=True))
+            (n - 1) * s + j <= m for n, s, j, m in zip(outs, stride, kernel, size, strict=True)
+        )
         self.few = self.whole and prod(kernel) <= 16  # then written one by one
-        self.repeat = repeat and not self.whole and prod(kernel) <= 16 and all(
-            (n - 1) * s - p < m for n, s, p, m in
-            zip(outs, stride, pad, size, strict=True))  # each window sees a number
+        self.repeat = (
+            repeat
+            and not self.whole
+            and prod(kernel) <= 16
+            and all((n - 1) * s - p < m for n, s, p, m in zip(outs, stride, pad, size, strict=True))
+        )  # each window sees a number
 
     def each(self, body, apart=True):
         """Loops over the windows; `to` is the number of the output.
@@ -190,8 +195,9 @@ class Windows:
         apart:   whether what is done for a window concerns no other one.
         """
         work = self.lead * prod(self.outs) * prod(self.kernel) * apart
-        with self.k.each(("n", self.lead), *(
-                (f"i{d}", self.outs[d]) for d in self.axes), work=work):
+        with self.k.each(
+            ("n", self.lead), *((f"i{d}", self.outs[d]) for d in self.axes), work=work
+        ):
             self.place()
             body()
 
@@ -209,13 +215,17 @@ class Windows:
         elif self.repeat:
             for d in self.axes:
                 for j in range(self.kernel[d]):
-                    k(f"at{d}_{j} = min(max(i{d} * {self.stride[d]} + "
-                      f"{j - self.pad[d]}, 0), {self.size[d] - 1})")
+                    k(
+                        f"at{d}_{j} = min(max(i{d} * {self.stride[d]} + "
+                        f"{j - self.pad[d]}, 0), {self.size[d] - 1})"
+                    )
         else:
             for d in self.axes:
                 k(f"low{d} = max(i{d} * {self.stride[d]} - {self.pad[d]}, 0)")
-                k(f"high{d} = min(i{d} * {self.stride[d]} - {self.pad[d]} + "
-                  f"{self.kernel[d]}, {self.size[d]})")
+                k(
+                    f"high{d} = min(i{d} * {self.stride[d]} - {self.pad[d]} + "
+                    f"{self.kernel[d]}, {self.size[d]})"
+                )
 
     def taps(self, body):
         """Call `body(place)` for each number of the window."""
@@ -284,8 +294,7 @@ def _mean(k, windows, count, total):
     number = _count(k, windows, count)
     if number is None:
         return total
-    return f"T({total} / T({number}))" if k.dtype.kind == "f" else \
-        f"T({total} / {number})"
+    return f"T({total} / T({number}))" if k.dtype.kind == "f" else f"T({total} / {number})"
 
 
 def _count(k, windows, count):
@@ -297,8 +306,7 @@ def _count(k, windows, count):
     edges = _bounds(windows.size, windows.kernel, windows.stride, windows.pad, count)
     for d, (low, high) in enumerate(edges):
         start = f"i{d} * {windows.stride[d]} - {windows.pad[d]}"
-        k(f"count{d} = min({start} + {windows.kernel[d]}, {high}) - "
-          f"max({start}, {low})")
+        k(f"count{d} = min({start} + {windows.kernel[d]}, {high}) - max({start}, {low})")
     k("count = max(" + " * ".join(f"max(count{d}, 0)" for d in windows.axes) + ", 1)")
     return "count"
 
@@ -310,6 +318,7 @@ def _sum_cpu(k, data, out, *, count, **g):
         k("total = T(0)")
         windows.taps(lambda place: k(f"total += {data}[{place}]"))
         k.store("to", _mean(k, windows, count, "total"))
+
     windows.each(body)
 
 
@@ -320,6 +329,7 @@ def _unsum_cpu(k, grad, out, *, count, **g):
     def body():
         k(f"v = {_mean(k, windows, count, f'{grad}[to]')}")
         windows.taps(lambda place: k(f"{out}[{place}] += v"))
+
     windows.each(body, apart=False)
 
 
@@ -328,6 +338,7 @@ def _unsum_gpu(k, grad, out, *, count, **g):
 
     def body():
         k(f"total += {_mean(k, windows, count, f'{grad}[to]')}")
+
     over_windows(windows, body)
 
 
@@ -342,13 +353,18 @@ def _max_cpu(k, data, out, **g):
         k("top = T(LOWEST)")
         windows.taps(tap)
         k.store("to", "top")
+
     windows.each(body)
 
 
 def tiles(size, kernel, stride, pad, outs):
     """Whether the windows lie side by side: each number is in one of them."""
-    return stride == kernel and not any(pad) and prod(kernel) <= 16 and \
-        all(n * k == m for n, k, m in zip(outs, kernel, size, strict=True))
+    return (
+        stride == kernel
+        and not any(pad)
+        and prod(kernel) <= 16
+        and all(n * k == m for n, k, m in zip(outs, kernel, size, strict=True))
+    )
 
 
 def _unmax_cpu(k, grad, data, out, **g):
@@ -361,6 +377,7 @@ def _unmax_cpu(k, grad, data, out, **g):
         windows.best(data)
         with k.block("if best >= 0:"):
             k(f"{out}[best] += {grad}[to]")
+
     windows.each(body, apart=False)
 
 
@@ -373,6 +390,7 @@ def _unmax_gpu(k, grad, data, out, **g):
         windows.best(data)
         with k.block("if best == at:"):
             k(f"total += {grad}[to]")
+
     over_windows(windows, body)
 
 
@@ -382,38 +400,70 @@ def _remax_cpu(k, values, data, out, **g):
     def body():
         windows.best(data)
         k.store("to", f"{values}[best] if best >= 0 else T(0)")
+
     windows.each(body)
 
 
 # -- the records -----------------------------------------------------------------------
 COUNT = {"count": (choice("none", "padding", "numbers"), "none")}
 pool_sum = register(
-    "_pool_sum", inputs=("data",), attrs=GEOMETRY | COUNT, infer=forward(_forward),
-    eager=_sum_eager, cpu=_sum_cpu, stores=True,
+    "_pool_sum",
+    inputs=("data",),
+    attrs=GEOMETRY | COUNT,
+    infer=forward(_forward),
+    eager=_sum_eager,
+    cpu=_sum_cpu,
+    stores=True,
     grad=lambda g, out, data, **a: (unpool_sum(g, **a),),
-    doc="The sum of each window, over how many numbers it has if `count` says so.")
+    doc="The sum of each window, over how many numbers it has if `count` says so.",
+)
 unpool_sum = register(
-    "_unpool_sum", inputs=("grad",), attrs=GEOMETRY | COUNT, infer=forward(_back),
-    eager=_unsum_eager, cpu=_unsum_cpu, gpu=_unsum_gpu,
+    "_unpool_sum",
+    inputs=("grad",),
+    attrs=GEOMETRY | COUNT,
+    infer=forward(_back),
+    eager=_unsum_eager,
+    cpu=_unsum_cpu,
+    gpu=_unsum_gpu,
     grad=lambda g, out, grad, **a: (pool_sum(g, **a),),
-    doc="The gradient of `_pool_sum`: each number is added to its whole window.")
+    doc="The gradient of `_pool_sum`: each number is added to its whole window.",
+)
 pool_max = register(
-    "_pool_max", inputs=("data",), attrs=GEOMETRY, infer=forward(_forward),
-    eager=_max_eager, cpu=_max_cpu, stores=True,
+    "_pool_max",
+    inputs=("data",),
+    attrs=GEOMETRY,
+    infer=forward(_forward),
+    eager=_max_eager,
+    cpu=_max_cpu,
+    stores=True,
     peak=lambda before, attrs: _with_conv(before, attrs),
     grad=lambda g, out, data, **a: (unpool_max(g, data, **a),),
-    doc="The largest number of each window.")
+    doc="The largest number of each window.",
+)
 unpool_max = register(
-    "_unpool_max", inputs=("grad", "data"), attrs=GEOMETRY, infer=forward(_back),
-    eager=_unmax_eager, cpu=_unmax_cpu, gpu=_unmax_gpu, stores=tiles,
+    "_unpool_max",
+    inputs=("grad", "data"),
+    attrs=GEOMETRY,
+    infer=forward(_back),
+    eager=_unmax_eager,
+    cpu=_unmax_cpu,
+    gpu=_unmax_gpu,
+    stores=tiles,
     grad=lambda g, out, grad, data, **a: (repool_max(g, data, **a), None),
     doc="The gradient of `_pool_max`: each number is added where the data have the "
-        "window's first maximum.")
+    "window's first maximum.",
+)
 repool_max = register(
-    "_repool_max", inputs=("values", "data"), attrs=GEOMETRY, infer=forward(_forward),
-    eager=_remax_eager, cpu=_remax_cpu, stores=True,
+    "_repool_max",
+    inputs=("values", "data"),
+    attrs=GEOMETRY,
+    infer=forward(_forward),
+    eager=_remax_eager,
+    cpu=_remax_cpu,
+    stores=True,
     grad=lambda g, out, values, data, **a: (unpool_max(g, data, **a), None),
-    doc="The values where the data have each window's first maximum.")
+    doc="The values where the data have each window's first maximum.",
+)
 
 
 # -- the maximum of what a convolution gives -------------------------------------------
@@ -422,16 +472,22 @@ def _shapes(data, weight, conv):
 
 
 def _with_conv(node, pool):
-    """The operator whose loops take the maxima of a convolution's output, if they can.
-    """
+    """The operator whose loops take the maxima of a convolution's output, if they can."""
     if node.op is not conv:
         return None
     data, weight = (n.specs[i] for n, i in node.inputs)
     s = _shapes(data, weight, node.attrs)
-    fits = lanes_fit(s, data.dtype.itemsize) and not any(pool["pad"]) and \
-        prod(pool["kernel"]) <= 16 and all(n <= step and (m - 1) * step + n <= size
-            for n, step, m, size in zip(pool["kernel"], pool["stride"], pool["outs"],
-                                        s.out, strict=True))
+    fits = (
+        lanes_fit(s, data.dtype.itemsize)
+        and not any(pool["pad"])
+        and prod(pool["kernel"]) <= 16
+        and all(
+            n <= step and (m - 1) * step + n <= size
+            for n, step, m, size in zip(
+                pool["kernel"], pool["stride"], pool["outs"], s.out, strict=True
+            )
+        )
+    )
     return (conv_pool, {"conv": node.attrs, "pool": pool}) if fits else None
 
 
@@ -441,15 +497,18 @@ def _conv_pool_cpu(k, data, weight, out, conv, pool):
 
 
 conv_pool = Op(
-    name="_conv_pool", inputs=("data", "weight"), cpu=_conv_pool_cpu, stores=True,
+    name="_conv_pool",
+    inputs=("data", "weight"),
+    cpu=_conv_pool_cpu,
+    stores=True,
     attrs={"conv": (None, None), "pool": (None, None)},
-    infer=forward(lambda data, weight, conv, pool: (
-        data[0], weight[0], *pool["outs"])),
-    eager=lambda data, weight, **a: _max_eager(
-        conv.eager(data, weight, **a["conv"]), **a["pool"]),
-    scratch=lambda ins, outs, conv, pool: lanes_forward(
-        _shapes(*ins, conv)).numbers(width(outs[0].dtype.itemsize), pool),
-    doc="`_pool_max` of `_conv` in one kernel.")
+    infer=forward(lambda data, weight, conv, pool: (data[0], weight[0], *pool["outs"])),
+    eager=lambda data, weight, **a: _max_eager(conv.eager(data, weight, **a["conv"]), **a["pool"]),
+    scratch=lambda ins, outs, conv, pool: lanes_forward(_shapes(*ins, conv)).numbers(
+        width(outs[0].dtype.itemsize), pool
+    ),
+    doc="`_pool_max` of `_conv` in one kernel.",
+)
 
 
 # -- MXNet's operator ------------------------------------------------------------------
@@ -458,21 +517,29 @@ def _geometry(data, kernel, global_pool, pooling_convention, stride, pad, layout
     if global_pool:
         kernel, stride, pad = data[2:], (), ()
     if not kernel:
-        raise AttrError("Pooling: kernel is missing; give a length for each axis after "
-                        "the channels, or global_pool=True")
+        raise AttrError(
+            "Pooling: kernel is missing; give a length for each axis after "
+            "the channels, or global_pool=True"
+        )
     stride, _, pad = window("Pooling", data, kernel, stride, (), pad, layout)
     size = data[2:]
     if any(p >= k for p, k in zip(pad, kernel, strict=True)):
-        raise AttrError(f"Pooling: pad={pad} does not fit; needed: less than "
-                        f"kernel={kernel}, or windows see padding only")
+        raise AttrError(
+            f"Pooling: pad={pad} does not fit; needed: less than "
+            f"kernel={kernel}, or windows see padding only"
+        )
     if any(k > n + 2 * p for k, n, p in zip(kernel, size, pad, strict=True)):
-        raise ShapeError(f"Pooling: kernel={kernel} does not fit into data {data} with "
-                         f"pad={pad}; use a smaller kernel, or global_pool=True")
+        raise ShapeError(
+            f"Pooling: kernel={kernel} does not fit into data {data} with "
+            f"pad={pad}; use a smaller kernel, or global_pool=True"
+        )
     less = {"valid": lambda s: 0, "full": lambda s: s - 1}
     outs = tuple(
-        -(-(n + 2 * p) // s) if pooling_convention == "same" else
-        (n + 2 * p - k + less[pooling_convention](s)) // s + 1
-        for n, k, s, p in zip(size, kernel, stride, pad, strict=True))
+        -(-(n + 2 * p) // s)
+        if pooling_convention == "same"
+        else (n + 2 * p - k + less[pooling_convention](s)) // s + 1
+        for n, k, s, p in zip(size, kernel, stride, pad, strict=True)
+    )
     return {"size": size, "kernel": kernel, "stride": stride, "pad": pad, "outs": outs}
 
 
@@ -480,8 +547,9 @@ def _pool_infer(specs, pool_type, p_value, cudnn_off, count_include_pad, **attrs
     if not known(specs):
         return specs, [Spec(None, specs[0].dtype)]
     if pool_type == "lp" and p_value not in (1, 2):
-        raise AttrError(f"Pooling: p_value={p_value} does not fit; needed: 1 or 2 for "
-                        "pool_type='lp'")
+        raise AttrError(
+            f"Pooling: p_value={p_value} does not fit; needed: 1 or 2 for pool_type='lp'"
+        )
     data, kind = specs[0]
     kind = floating(kind) if pool_type == "lp" and p_value == 2 else kind
     return specs, [Spec((*data[:2], *_geometry(data, **attrs)["outs"]), kind)]
@@ -492,31 +560,43 @@ def _with_outside(pool_max, data, dtype, g):
 
     Such are the last ones of the convention "full", if they begin behind the data.
     """
-    inside = tuple(min(out, -(-(n + p) // s)) for out, n, s, p in
-                   zip(*(g[name] for name in ("outs", "size", "stride", "pad")),
-                       strict=True))
+    inside = tuple(
+        min(out, -(-(n + p) // s))
+        for out, n, s, p in zip(
+            *(g[name] for name in ("outs", "size", "stride", "pad")), strict=True
+        )
+    )
     if inside == g["outs"]:
         return pool_max(data, **g)
     lowest = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
     more = [(0, out - n) for out, n in zip(g["outs"], inside, strict=True)]
-    return pad(pool_max(data, **g | {"outs": inside}), mode="constant",
-               pad_width=(0, 0, 0, 0, *sum(more, ())), constant_value=float(lowest))
+    return pad(
+        pool_max(data, **g | {"outs": inside}),
+        mode="constant",
+        pad_width=(0, 0, 0, 0, *sum(more, ())),
+        constant_value=float(lowest),
+    )
 
 
-def _pool_expand(specs, data, pool_type, p_value, cudnn_off, count_include_pad,
-                 global_pool, **attrs):
+def _pool_expand(
+    specs, data, pool_type, p_value, cudnn_off, count_include_pad, global_pool, **attrs
+):
     shape, dtype = specs[0]
     g = _geometry(shape, global_pool=global_pool, **attrs)
     if pool_type == "max":
         return _with_outside(pool_max, data, dtype, g)
     if global_pool and dtype.kind == "f":  # sums over whole axes have faster loops
+
         def total(data):
             return sum_(data, axis=tuple(range(2, len(shape))), keepdims=True)
+
         if pool_type == "avg":
             return mean(data, axis=tuple(range(2, len(shape))), keepdims=True)
     else:
+
         def total(data):
             return pool_sum(data, **g)
+
     if pool_type == "avg":
         inner = count_include_pad in (None, True)
         return pool_sum(data, count="padding" if inner else "numbers", **g)
@@ -526,14 +606,22 @@ def _pool_expand(specs, data, pool_type, p_value, cudnn_off, count_include_pad,
 
 
 pooling = register(
-    "Pooling", "Pooling_v1", inputs=("data",), infer=_pool_infer, expand=_pool_expand,
-    attrs={"kernel": (shape, ()),
-           "pool_type": (choice("max", "avg", "sum", "lp"), "max"),
-           "global_pool": (boolean, False), "cudnn_off": (boolean, False),
-           "pooling_convention": (choice("valid", "full", "same"), "valid"),
-           "stride": (shape, ()), "pad": (shape, ()),
-           "p_value": (optional(integer), None),
-           "count_include_pad": (optional(boolean), None),
-           "layout": (optional(choice(*LAYOUTS.values())), None)},
-    doc="The maximum, mean, sum or p-norm of each window; (N, C, *size) -> "
-        "(N, C, *out).")
+    "Pooling",
+    "Pooling_v1",
+    inputs=("data",),
+    infer=_pool_infer,
+    expand=_pool_expand,
+    attrs={
+        "kernel": (shape, ()),
+        "pool_type": (choice("max", "avg", "sum", "lp"), "max"),
+        "global_pool": (boolean, False),
+        "cudnn_off": (boolean, False),
+        "pooling_convention": (choice("valid", "full", "same"), "valid"),
+        "stride": (shape, ()),
+        "pad": (shape, ()),
+        "p_value": (optional(integer), None),
+        "count_include_pad": (optional(boolean), None),
+        "layout": (optional(choice(*LAYOUTS.values())), None),
+    },
+    doc="The maximum, mean, sum or p-norm of each window; (N, C, *size) -> (N, C, *out).",
+)

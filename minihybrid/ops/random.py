@@ -1,4 +1,4 @@
-"""Chapter 08. Random numbers as a pure function of a key and a place.
+"""Chapter 12. Random numbers as a pure function of a key and a place.
 
 Takes:   a key (one whole number a draw) and the place of the element.
 Gives:   distributions, choices with given probabilities, and the masks of Dropout.
@@ -35,9 +35,9 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast, log
+from minihybrid.ops.filled import created, made, zeros
 from minihybrid.ops.functions import special
 from minihybrid.ops.indexing import take, take_along
-from minihybrid.ops.layout import created, made, zeros
 from minihybrid.ops.ordering import order, running_sum
 from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
 from minihybrid.ops.whole import held
@@ -91,7 +91,7 @@ def _first_key(seed):
 
 def mix(x):
     """SplitMix64: whole numbers that differ in one bit become unrelated ones."""
-    x = (x + np.uint64(0x9E3779B97F4A7C15))
+    x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -126,8 +126,11 @@ def _upper(a, b):
     """The upper 64 bits of the product of two whole numbers of 64 bits."""
     half, mask = np.uint64(32), np.uint64(2**32 - 1)
     middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
-    return (a >> half) * (b >> half) + (middle >> half) + (
-        (a & mask) * (b >> half) + (middle & mask) >> half)
+    return (
+        (a >> half) * (b >> half)
+        + (middle >> half)
+        + ((a & mask) * (b >> half) + (middle & mask) >> half)
+    )
 
 
 STREAM = Stream()
@@ -139,8 +142,7 @@ def seed(seed_state, ctx="all"):
     >>> seed(42)
     """
     if not isinstance(seed_state, (int, np.integer)):
-        raise AttrError(f"random.seed: {seed_state!r} is given, but a whole number is "
-                        "needed")
+        raise AttrError(f"random.seed: {seed_state!r} is given, but a whole number is needed")
     STREAM.seed(int(seed_state))
 
 
@@ -169,8 +171,11 @@ def draw_gamma(key, size, alpha):
         x = gauss(key + turn * LATER, size)
         u = 1 - unit(key + (turn + 100) * LATER, size)
         v = (1 + x / np.sqrt(9 * d)) ** 3
-        taken = open_places & (v > 0) & (
-            np.log(u) < 0.5 * x * x + d - d * v + d * np.log(np.where(v > 0, v, 1)))
+        taken = (
+            open_places
+            & (v > 0)
+            & (np.log(u) < 0.5 * x * x + d - d * v + d * np.log(np.where(v > 0, v, 1)))
+        )
         out[taken] = (d * v)[taken]
         open_places &= ~taken
     power = (1 - unit(key, size)) ** (1 / np.where(alpha < 1, alpha, 1))
@@ -205,10 +210,12 @@ def draw_poisson(key, size, lam):
         v = unit(key + turn * LATER, size, lane=1)
         edge = 0.5 - np.abs(x)
         k = np.floor((2 * a / edge + b) * x + lam + 0.43)
-        fits = np.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)) <= \
-            k * log_lam - lam - special("gammaln")(np.maximum(k, 0) + 1)
-        taken = open_places & ((edge >= 0.07) & (v <= limit) | (k >= 0) & (
-            (edge >= 0.013) | (v <= edge)) & fits)
+        fits = np.log(
+            v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)
+        ) <= k * log_lam - lam - special("gammaln")(np.maximum(k, 0) + 1)
+        taken = open_places & (
+            (edge >= 0.07) & (v <= limit) | (k >= 0) & ((edge >= 0.013) | (v <= edge)) & fits
+        )
         out[taken] = k[taken]
         open_places &= ~taken
     return out
@@ -260,76 +267,121 @@ def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
         old = specs[0].shape
         upright = as_codes((*old, *(1 for _ in shape)))
         if 0 in shape:
-            return made(values[0], zeros, shape=(*old, *shape),
-                        dtype=_one_dtype({"dtype": dtype}))
+            return made(values[0], zeros, shape=(*old, *shape), dtype=_one_dtype({"dtype": dtype}))
         blocks = [v.reshape(upright).broadcast_to((*old, *shape)) for v in values]
         return drawer(*blocks, dtype=_one_dtype({"dtype": dtype}))
 
     letters = dict(zip(names, ("float64({a})", "float64({b})"), strict=False))
-    register(f"_random_{name}", f"random_{name}", *aliases, inputs=(), random=True,
-             infer=created, eager=random_eager, expr=scalar_text, doc=doc,
-             attrs=params | SHAPED | STREAMED)
-    register(f"_random_{name}_like", inputs=("data",), random=True, eager=random_eager,
-             infer=lambda specs, **_: same_shape(f"{name}_like", specs),
-             expr=scalar_text, attrs=params | STREAMED, doc=f"{doc} In a given shape.",
-             grad=lambda g, out, data, **_: (None,))
+    register(
+        f"_random_{name}",
+        f"random_{name}",
+        *aliases,
+        inputs=(),
+        random=True,
+        infer=created,
+        eager=random_eager,
+        expr=scalar_text,
+        doc=doc,
+        attrs=params | SHAPED | STREAMED,
+    )
+    register(
+        f"_random_{name}_like",
+        inputs=("data",),
+        random=True,
+        eager=random_eager,
+        infer=lambda specs, **_: same_shape(f"{name}_like", specs),
+        expr=scalar_text,
+        attrs=params | STREAMED,
+        doc=f"{doc} In a given shape.",
+        grad=lambda g, out, data, **_: (None,),
+    )
     drawer = register(
-        f"_draw_{name}", inputs=arrays, random=True,
+        f"_draw_{name}",
+        inputs=arrays,
+        random=True,
         infer=lambda specs, dtype, stream: (
-            specs, [Spec(same_shape(name, specs)[1][0].shape, dtype)]),
+            specs,
+            [Spec(same_shape(name, specs)[1][0].shape, dtype)],
+        ),
         attrs={"dtype": (dtype, np.dtype("float32"))} | STREAMED,
         eager=lambda *values, dtype, stream, key: draw(
-            key + stream, values[0].shape, dtype,
-            [v.astype(np.float64).ravel() for v in values]),
-        expr=lambda dtype, stream: "T(" + text.format(
-            key=f"(key + U({stream}))", i="{i}", **letters) + ")",
+            key + stream, values[0].shape, dtype, [v.astype(np.float64).ravel() for v in values]
+        ),
+        expr=lambda dtype, stream: (
+            "T(" + text.format(key=f"(key + U({stream}))", i="{i}", **letters) + ")"
+        ),
         grad=lambda g, out, *values, **_: (None,) * len(values),
-        doc=f"{doc} One for each element of the parameters.")
-    register(f"_sample_{name}", f"sample_{name}", inputs=arrays, infer=sample_infer,
-             expand=sample_expand, attrs={"shape": (shape, ()), "dtype": (dtype, None)},
-             doc=f"{doc} A block of a shape for each element of the parameters.")
+        doc=f"{doc} One for each element of the parameters.",
+    )
+    register(
+        f"_sample_{name}",
+        f"sample_{name}",
+        inputs=arrays,
+        infer=sample_infer,
+        expand=sample_expand,
+        attrs={"shape": (shape, ()), "dtype": (dtype, None)},
+        doc=f"{doc} A block of a shape for each element of the parameters.",
+    )
 
 
 distribution(
-    "uniform", {"low": (finite, 0.0), "high": (finite, 1.0)},
+    "uniform",
+    {"low": (finite, 0.0), "high": (finite, 1.0)},
     lambda key, size, low, high: low + (high - low) * unit(key, size),
     "{low} + ({high} - {low}) * unit({key}, {i}, 0)",
-    "Numbers that are equally likely anywhere in [low, high).", ("uniform",))
+    "Numbers that are equally likely anywhere in [low, high).",
+    ("uniform",),
+)
 distribution(
-    "normal", {"loc": (finite, 0.0), "scale": (not_negative, 1.0)},
+    "normal",
+    {"loc": (finite, 0.0), "scale": (not_negative, 1.0)},
     lambda key, size, loc, scale: loc + scale * gauss(key, size),
     "{loc} + {scale} * gauss({key}, {i})",
     "Numbers with the normal distribution, by the method of Box and Muller.",
-    ("normal",), ("mu", "sigma"))
+    ("normal",),
+    ("mu", "sigma"),
+)
 distribution(
-    "exponential", {"lam": (positive, 1.0)},
+    "exponential",
+    {"lam": (positive, 1.0)},
     lambda key, size, lam: -np.log(1 - unit(key, size)) / lam,
     "-math.log(1 - unit({key}, {i}, 0)) / {lam}",
-    "Waiting times of a rate lam; their mean is 1 / lam.")
+    "Waiting times of a rate lam; their mean is 1 / lam.",
+)
 distribution(
-    "gamma", {"alpha": (positive, 1.0), "beta": (positive, 1.0)},
+    "gamma",
+    {"alpha": (positive, 1.0), "beta": (positive, 1.0)},
     lambda key, size, alpha, beta: beta * draw_gamma(key, size, alpha),
     "{beta} * draw_gamma({key}, {i}, {alpha})",
-    "Numbers with the gamma distribution of shape alpha and scale beta.")
+    "Numbers with the gamma distribution of shape alpha and scale beta.",
+)
 distribution(
-    "poisson", {"lam": (not_negative, 1.0)}, draw_poisson,
+    "poisson",
+    {"lam": (not_negative, 1.0)},
+    draw_poisson,
     "draw_poisson({key}, {i}, {lam})",
-    "Counts of events of which lam are expected.")
+    "Counts of events of which lam are expected.",
+)
 distribution(
-    "negative_binomial", {"k": (positive, 1.0), "p": (chance, 1.0)},
+    "negative_binomial",
+    {"k": (positive, 1.0), "p": (chance, 1.0)},
     lambda key, size, k, p: draw_poisson(
-        key + 300 * LATER, size, draw_gamma(key, size, k) * ((1 - p) / p)),
+        key + 300 * LATER, size, draw_gamma(key, size, k) * ((1 - p) / p)
+    ),
     "draw_poisson({key} + uint64(300 * 2**32), {i}, "
     "draw_gamma({key}, {i}, {k}) * ((1 - {p}) / {p}))",
-    "Failures before success number k, each try succeeding with probability p.")
+    "Failures before success number k, each try succeeding with probability p.",
+)
 distribution(
     "generalized_negative_binomial",
     {"mu": (not_negative, 1.0), "alpha": (positive, 1.0)},
     lambda key, size, mu, alpha: draw_poisson(
-        key + 300 * LATER, size, draw_gamma(key, size, 1 / alpha) * (alpha * mu)),
+        key + 300 * LATER, size, draw_gamma(key, size, 1 / alpha) * (alpha * mu)
+    ),
     "draw_poisson({key} + uint64(300 * 2**32), {i}, "
     "draw_gamma({key}, {i}, 1 / {alpha}) * ({alpha} * {mu}))",
-    "Counts with mean mu and variance mu + alpha mu^2.")
+    "Counts with mean mu and variance mu + alpha mu^2.",
+)
 
 
 def _drawn_dtype(value):
@@ -339,12 +391,15 @@ def _drawn_dtype(value):
 
 def _randint_infer(specs, low, high, shape, dtype, **_):
     if not low < high:
-        raise AttrError(f"random.randint: low={low} and high={high} are given, but low "
-                        "must be smaller: numbers are drawn from [low, high)")
-    if dtype.kind in "iub" and not held(low, dtype) == low <= high - 1 == held(
-            high - 1, dtype):
-        raise AttrError(f"random.randint: {dtype} cannot hold all numbers in [{low}, "
-                        f"{high}); pass dtype='int64'")
+        raise AttrError(
+            f"random.randint: low={low} and high={high} are given, but low "
+            "must be smaller: numbers are drawn from [low, high)"
+        )
+    if dtype.kind in "iub" and not held(low, dtype) == low <= high - 1 == held(high - 1, dtype):
+        raise AttrError(
+            f"random.randint: {dtype} cannot hold all numbers in [{low}, "
+            f"{high}); pass dtype='int64'"
+        )
     return created(specs, shape=shape, dtype=dtype)
 
 
@@ -354,14 +409,24 @@ def _randint_eager(*, low, high, shape, dtype, stream, key):
 
 
 randint = register(
-    "_random_randint", "random_randint", inputs=(), random=True, infer=_randint_infer,
-    attrs={"low": (integer, REQUIRED), "high": (integer, REQUIRED), **SHAPED,
-           "dtype": (_drawn_dtype, np.dtype("int32")), **STREAMED},
+    "_random_randint",
+    "random_randint",
+    inputs=(),
+    random=True,
+    infer=_randint_infer,
+    attrs={
+        "low": (integer, REQUIRED),
+        "high": (integer, REQUIRED),
+        **SHAPED,
+        "dtype": (_drawn_dtype, np.dtype("int32")),
+        **STREAMED,
+    },
     eager=_randint_eager,
-    expr=lambda low, high, stream, **_:
-        f"T(int64(U({low % 2**64}) + "
-        f"below(key + U({stream}), {{i}}, U({high - low}))))",
-    doc="Whole numbers that are equally likely in [low, high).")
+    expr=lambda low, high, stream, **_: (
+        f"T(int64(U({low % 2**64}) + below(key + U({stream}), {{i}}, U({high - low}))))"
+    ),
+    doc="Whole numbers that are equally likely in [low, high).",
+)
 
 
 # -- choosing --------------------------------------------------------------------------
@@ -371,15 +436,14 @@ def _multinomial_infer(specs, shape, get_prob, dtype):
     axis_of("sample_multinomial", -1, len(specs[0].shape))
     new = (*specs[0].shape[:-1], *shape) or (1,)
     outs = [Spec(new, dtype), Spec(new, floating(specs[0].dtype))]
-    return specs, outs[:1 + get_prob]
+    return specs, outs[: 1 + get_prob]
 
 
 def _multinomial_expand(specs, data, shape, get_prob, dtype):
     *rows, k = specs[0].shape
     count, batch = int(np.prod(shape)), int(np.prod(rows))
     chances = data.reshape(as_codes((batch, 1, k)))
-    drawn = made(data, OPS["_random_uniform"], shape=(batch, count, 1),
-                 dtype=specs[0].dtype)
+    drawn = made(data, OPS["_random_uniform"], shape=(batch, count, 1), dtype=specs[0].dtype)
     # How many of the running sums, but the last, a uniform number reaches.
     below = running_sum(chances, axis=2).slice_axis(axis=2, begin=0, end=k - 1)
     place = drawn.broadcast_greater_equal(below).sum(axis=2)
@@ -392,19 +456,27 @@ def _multinomial_expand(specs, data, shape, get_prob, dtype):
 
 
 multinomial = register(
-    "_sample_multinomial", "sample_multinomial", inputs=("data",),
-    attrs={"shape": (shape, ()), "get_prob": (boolean, False),
-           "dtype": (dtype, np.dtype("int32"))},
-    infer=_multinomial_infer, expand=_multinomial_expand,
+    "_sample_multinomial",
+    "sample_multinomial",
+    inputs=("data",),
+    attrs={"shape": (shape, ()), "get_prob": (boolean, False), "dtype": (dtype, np.dtype("int32"))},
+    infer=_multinomial_infer,
+    expand=_multinomial_expand,
     n_outputs=lambda attrs: 1 + attrs["get_prob"],
     doc="Places drawn with the probabilities in each row; get_prob adds their "
-        "logarithms, which have a gradient.")
+    "logarithms, which have a gradient.",
+)
 
 shuffle = register(
-    "_shuffle", "shuffle", inputs=("data",), infer=lambda specs: (specs, specs),
-    expand=lambda specs, data: take(data, order(made(
-        data, OPS["_random_uniform"], shape=specs[0].shape[:1]), axis=0)),
-    doc="The rows (axis 0) in random order.")
+    "_shuffle",
+    "shuffle",
+    inputs=("data",),
+    infer=lambda specs: (specs, specs),
+    expand=lambda specs, data: take(
+        data, order(made(data, OPS["_random_uniform"], shape=specs[0].shape[:1]), axis=0)
+    ),
+    doc="The rows (axis 0) in random order.",
+)
 
 
 # -- dropout ---------------------------------------------------------------------------
@@ -426,8 +498,7 @@ def _kept_or_not(p, stream, place):
     A number in [0, 1) is 24 bits; to compare it with p, it need not become a float.
     """
     dropped = math.ceil(p * 2**24)
-    return (f"T(0) if bits24(key + U({stream}), {place}, 0) < U({dropped}) "
-            f"else T({1 / (1 - p)!r})")
+    return f"T(0) if bits24(key + U({stream}), {place}, 0) < U({dropped}) else T({1 / (1 - p)!r})"
 
 
 def _mask_cpu(k, data, out, *, p, axes, stream):
@@ -443,11 +514,17 @@ def _mask_cpu(k, data, out, *, p, axes, stream):
 
 
 dropout_mask = register(
-    "_dropout_mask", inputs=("data",), random=True,
+    "_dropout_mask",
+    inputs=("data",),
+    random=True,
     attrs={"p": (rate, 0.5), "axes": (shape, ()), "stream": (integer, 0)},
-    infer=lambda specs, **_: same_shape("Dropout", specs), eager=_mask_eager,
-    expr=_mask_expr, cpu=_mask_cpu, grad=lambda g, out, data, **_: (None,),
-    doc="0 with probability p, else 1 / (1 - p), in the shape of the data.")
+    infer=lambda specs, **_: same_shape("Dropout", specs),
+    eager=_mask_eager,
+    expr=_mask_expr,
+    cpu=_mask_cpu,
+    grad=lambda g, out, data, **_: (None,),
+    doc="0 with probability p, else 1 / (1 - p), in the shape of the data.",
+)
 
 
 def _dropout_expand(specs, data, p, mode, axes, cudnn_off, training):
@@ -457,9 +534,16 @@ def _dropout_expand(specs, data, p, mode, axes, cudnn_off, training):
 
 
 dropout = register(
-    "Dropout", inputs=("data",), modal=True, infer=lambda specs, **_: (specs, specs),
-    attrs={"p": (rate, 0.5), "mode": (choice("training", "always"), "training"),
-           "axes": (shape, ()), "cudnn_off": (boolean, False)},
+    "Dropout",
+    inputs=("data",),
+    modal=True,
+    infer=lambda specs, **_: (specs, specs),
+    attrs={
+        "p": (rate, 0.5),
+        "mode": (choice("training", "always"), "training"),
+        "axes": (shape, ()),
+        "cudnn_off": (boolean, False),
+    },
     expand=_dropout_expand,
-    doc="Training: each number is 0 with probability p, else divided by 1 - p.")
-
+    doc="Training: each number is 0 with probability p, else divided by 1 - p.",
+)

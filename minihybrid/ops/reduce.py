@@ -1,4 +1,4 @@
-"""Chapter 08. Operators that take many numbers and give one: sum, mean, max, argmax.
+"""Chapter 12. Operators that take many numbers and give one: sum, mean, max, argmax.
 
 Takes:   an array and the axes to go over.
 Gives:   the records; `reduce` in a record says how a loop starts, goes on and ends.
@@ -47,17 +47,17 @@ AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean,
 def reduced_shape(op, shape, axis, keepdims, exclude=False):
     """The shape left over: the axes go, or stay with length 1; never no axis at all."""
     gone = axes_of(op, axis, len(shape), exclude)
-    kept = [
-        1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone
-    ]
+    kept = [1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone]
     return tuple(kept) or (1,)
 
 
 def refuse_empty(op, shape, gone):
     """Raise ShapeError where a number is asked for and there is none."""
     if not all(shape[i] for i in gone):
-        raise ShapeError(f"{op}: the array of shape {shape} has no number along the "
-                         f"axes {tuple(gone)}, but one at least is needed")
+        raise ShapeError(
+            f"{op}: the array of shape {shape} has no number along the "
+            f"axes {tuple(gone)}, but one at least is needed"
+        )
 
 
 class Steps(NamedTuple):
@@ -75,6 +75,7 @@ class Steps(NamedTuple):
 
 def reduction(name, function, reduce, grad, doc, aliases=()):
     """Enter a reduction: NumPy's function, and the scalar steps."""
+
     def infer(shape, axis, keepdims, exclude):
         if reduce.start in ("LOWEST", "HIGHEST") and -1 not in shape:
             refuse_empty(name, shape, axes_of(name, axis, len(shape), exclude))
@@ -85,8 +86,17 @@ def reduction(name, function, reduce, grad, doc, aliases=()):
         out = function(data, axis=gone, keepdims=keepdims)
         return np.asarray(out, data.dtype).reshape(np.shape(out) or (1,))
 
-    return register(name, *aliases, inputs=("data",), attrs=AXES, infer=forward(infer),
-                    eager=eager, reduce=reduce, grad=grad, doc=doc)
+    return register(
+        name,
+        *aliases,
+        inputs=("data",),
+        attrs=AXES,
+        infer=forward(infer),
+        eager=eager,
+        reduce=reduce,
+        grad=grad,
+        doc=doc,
+    )
 
 
 def _sum_grad(g, out, data, axis, keepdims, exclude):
@@ -100,8 +110,9 @@ def _prod_grad(g, out, data, axis, keepdims, exclude):
     others = where(zero, ones_like(data), data)
     over = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
     alone = prod(others, **over) * (sum_(zero, **over) == 1)
-    grad = where(zero, unreduce(alone, data, axis, exclude),
-                 unreduce(out, data, axis, exclude) / others)
+    grad = where(
+        zero, unreduce(alone, data, axis, exclude), unreduce(out, data, axis, exclude) / others
+    )
     return (unreduce(g, data, axis, exclude) * grad,)
 
 
@@ -110,7 +121,7 @@ def _extreme_grad(g, out, data, axis, keepdims, exclude):
     return (unreduce(g, data, axis, exclude) * hit,)
 
 
-PART = 32    # floats that are added up one after the other
+PART = 32  # floats that are added up one after the other
 LONG = 2**16  # more neighbours than these are folded before NumPy adds them pairwise
 
 
@@ -130,8 +141,7 @@ def total(data, axis, keepdims=False):
     while end - 1 in axis:
         end -= 1
     n, others = math.prod(shape[end:]), [i for i in axis if i < end]
-    if data.dtype.kind != "f" or not data.size or \
-            n * math.prod([shape[i] for i in others]) <= PART:
+    if data.dtype.kind != "f" or not data.size or n * math.prod([shape[i] for i in others]) <= PART:
         return data.sum(axis=axis, keepdims=keepdims)
     out = np.ascontiguousarray(data)
     if end < data.ndim:
@@ -151,22 +161,43 @@ def _folded(data, axis):
     m, rest = divmod(data.shape[axis], PART)
     front = (slice(None),) * axis
     parts = data[(*front, slice(m * PART))]
-    out = parts.reshape(*data.shape[:axis], PART, m, *data.shape[axis + 1:]).sum(axis)
+    out = parts.reshape(*data.shape[:axis], PART, m, *data.shape[axis + 1 :]).sum(axis)
     if rest:
         out[(*front, 0)] += data[(*front, slice(-rest, None))].sum(axis)
     return out
 
 
-sum_ = reduction("sum", total, Steps("T(0)", "{acc} + {a}", "add_up", rounds=True),
-                 _sum_grad, "The sum over the axes.", aliases=("sum_axis",))
-prod = reduction("prod", np.prod, Steps("T(1)", "{acc} * {a}", "multiply_up"),
-                 _prod_grad, "The product over the axes.")
-max_ = reduction("max", np.max,
-                 Steps("LOWEST", "{a} if {a} > {acc} or {a} != {a} else {acc}"),
-                 _extreme_grad, "The largest along the axes.", aliases=("max_axis",))
-min_ = reduction("min", np.min,
-                 Steps("HIGHEST", "{a} if {a} < {acc} or {a} != {a} else {acc}"),
-                 _extreme_grad, "The smallest along the axes.", aliases=("min_axis",))
+sum_ = reduction(
+    "sum",
+    total,
+    Steps("T(0)", "{acc} + {a}", "add_up", rounds=True),
+    _sum_grad,
+    "The sum over the axes.",
+    aliases=("sum_axis",),
+)
+prod = reduction(
+    "prod",
+    np.prod,
+    Steps("T(1)", "{acc} * {a}", "multiply_up"),
+    _prod_grad,
+    "The product over the axes.",
+)
+max_ = reduction(
+    "max",
+    np.max,
+    Steps("LOWEST", "{a} if {a} > {acc} or {a} != {a} else {acc}"),
+    _extreme_grad,
+    "The largest along the axes.",
+    aliases=("max_axis",),
+)
+min_ = reduction(
+    "min",
+    np.min,
+    Steps("HIGHEST", "{a} if {a} < {acc} or {a} != {a} else {acc}"),
+    _extreme_grad,
+    "The smallest along the axes.",
+    aliases=("min_axis",),
+)
 
 
 def _mean_expand(specs, data, axis, keepdims, exclude):
@@ -174,7 +205,8 @@ def _mean_expand(specs, data, axis, keepdims, exclude):
     count = math.prod([shape[a] for a in axes_of("mean", axis, len(shape), exclude)])
     data = data if dtype.kind == "f" else cast(data, dtype="float32")
     return sum_(data, axis=axis, keepdims=keepdims, exclude=exclude) * (
-        1 / count if count else np.nan)
+        1 / count if count else np.nan
+    )
 
 
 def _mean_infer(specs, exclude=False, **attrs):
@@ -199,8 +231,7 @@ def _unreduce_infer(specs, axis, exclude):
         gone = axes_of("_unreduce", axis, len(wanted), exclude)
         kept = [1 if i in gone else n for i, n in enumerate(wanted)]
         if math.prod(shape) != math.prod(kept):
-            raise ShapeError(f"_unreduce: {shape} is not {wanted} without the axes "
-                             f"{gone}")
+            raise ShapeError(f"_unreduce: {shape} is not {wanted} without the axes {gone}")
     return specs, [Spec(wanted, kind)]
 
 
@@ -214,10 +245,13 @@ def _unreduce_expand(specs, data, like, axis, exclude):
 
 
 _unreduce = register(
-    "_unreduce", inputs=("data", "like"),
+    "_unreduce",
+    inputs=("data", "like"),
     attrs={"axis": (axes, None), "exclude": (boolean, False)},
-    infer=_unreduce_infer, expand=_unreduce_expand,
-    doc="The inverse of a reduction's shape: repeat along the axes.")
+    infer=_unreduce_infer,
+    expand=_unreduce_expand,
+    doc="The inverse of a reduction's shape: repeat along the axes.",
+)
 
 
 def unreduce(data, like, axis, exclude=False):
@@ -249,20 +283,22 @@ def _arg(name, ufunc, sign, kind, words):
             if -1 not in shape:
                 refuse_empty(name, shape, axes_of(name, axis, len(shape)))
             return reduced_shape(name, shape, axis, keepdims)
+
         specs, (out,) = forward(rule)(specs, axis=axis, keepdims=keepdims)
-        if kind.kind == "f" and known(specs) and \
-                split_at(specs[0].shape, axis)[1] > EXACT32:
-            raise ShapeError(f"{name}: the axis has more than 2**24 numbers, whose "
-                             f"places float32 cannot hold; use mx.np.{name}, which "
-                             "gives int64")
+        if kind.kind == "f" and known(specs) and split_at(specs[0].shape, axis)[1] > EXACT32:
+            raise ShapeError(
+                f"{name}: the axis has more than 2**24 numbers, whose places float32 cannot hold; "
+                f"use mx.np.{name}, which gives int64"
+            )
         return specs, [Spec(out.shape, kind)]
 
     def eager(data, *, axis, keepdims):
         out = kind.type(ufunc(data, axis=axis, keepdims=keepdims))
         return np.asarray(out).reshape(np.shape(out) or (1,))
 
-    cpu = loops(lambda data, out, axis, keepdims: (
-        *split_at(data.shape, axis), sign == ">"))(_places)
+    cpu = loops(lambda data, out, axis, keepdims: (*split_at(data.shape, axis), sign == ">"))(
+        _places
+    )
 
     def gpu(k, data, out, *, axis, keepdims):
         lengths = split_at(data.shape, axis)
@@ -292,8 +328,11 @@ def split_at(shape, axis):
     if axis is None:
         return 1, int(np.prod(shape)), 1
     axis = axis_of("split_at", axis, len(shape))
-    return (int(np.prod(shape[:axis], dtype=int)), shape[axis],
-            int(np.prod(shape[axis + 1:], dtype=int)))
+    return (
+        int(np.prod(shape[:axis], dtype=int)),
+        shape[axis],
+        int(np.prod(shape[axis + 1 :], dtype=int)),
+    )
 
 
 for _name, _kind in (("", "float32"), ("_long_", "int64")):
@@ -307,8 +346,10 @@ def _norm_dtype(kind, out_dtype):
 
 def _norm_infer(specs, ord, axis, out_dtype, keepdims):
     if ord not in (1, 2):
-        raise AttrError(f"norm: ord={ord} is given, but 1 (sum of absolute values) or "
-                        "2 (root of the sum of squares) is needed")
+        raise AttrError(
+            f"norm: ord={ord} is given, but 1 (sum of absolute values) or "
+            "2 (root of the sum of squares) is needed"
+        )
     specs, (out,) = sum_.infer(specs, axis=axis, keepdims=keepdims, exclude=False)
     return specs, [Spec(out.shape, _norm_dtype(out.dtype, out_dtype))]
 
@@ -381,23 +422,37 @@ def _norm_grad(g, out, data, ord, axis, out_dtype, keepdims):
 
 
 norm = register(
-    "norm", inputs=("data",), infer=_norm_infer, eager=_norm_eager,
-    lower=_norm_lower, grad=_norm_grad,
-    attrs={"ord": (integer, 2), "axis": (axes, None), "out_dtype": (optional(dtype),
-                                                                    None),
-           "keepdims": (boolean, False)},
-    doc="The root of the sum of squares along the axes, or with ord=1 the sum of "
-        "absolute values.")
+    "norm",
+    inputs=("data",),
+    infer=_norm_infer,
+    eager=_norm_eager,
+    lower=_norm_lower,
+    grad=_norm_grad,
+    attrs={
+        "ord": (integer, 2),
+        "axis": (axes, None),
+        "out_dtype": (optional(dtype), None),
+        "keepdims": (boolean, False),
+    },
+    doc="The root of the sum of squares along the axes, or with ord=1 the sum of absolute values.",
+)
 
 
 # -- NaN counts as nothing -------------------------------------------------------------
 def _without_nan(name, reduction, neutral):
     """Enter a reduction that leaves NaN out."""
+
     def expand(specs, data, **attrs):
         return reduction(where(data == data, data, neutral(data)), **attrs)
 
-    return register(name, inputs=("data",), attrs=AXES, infer=reduction.infer,
-                    expand=expand, doc=f"{reduction.doc} NaN is left out.")
+    return register(
+        name,
+        inputs=("data",),
+        attrs=AXES,
+        infer=reduction.infer,
+        expand=expand,
+        doc=f"{reduction.doc} NaN is left out.",
+    )
 
 
 nansum = _without_nan("nansum", sum_, zeros_like)
@@ -413,10 +468,13 @@ def _all_finite(data):
 def _finite(name, **fields):
     """Enter a name of the question whether all numbers are finite."""
     return register(
-        name, inputs=("data",), **fields,
+        name,
+        inputs=("data",),
+        **fields,
         infer=lambda specs, **_: (specs, [Spec((1,), np.dtype("float32"))]),
         expand=lambda specs, *data, **_: _all_finite(data),
-        doc="1 if no number is infinite or NaN, else 0.")
+        doc="1 if no number is infinite or NaN, else 0.",
+    )
 
 
 INIT = {"init_output": (boolean, True)}
@@ -431,8 +489,11 @@ def _sums_of_squares(specs, *data, num_arrays):
 
 
 multi_sum_sq = register(
-    "multi_sum_sq", inputs=("data",), variadic=True, expand=_sums_of_squares,
+    "multi_sum_sq",
+    inputs=("data",),
+    variadic=True,
+    expand=_sums_of_squares,
     attrs=COUNT,
-    infer=lambda specs, num_arrays: (specs, [Spec((len(specs),),
-                                                  np.dtype("float32"))]),
-    doc="The sum of squares of each array, as float32.")
+    infer=lambda specs, num_arrays: (specs, [Spec((len(specs),), np.dtype("float32"))]),
+    doc="The sum of squares of each array, as float32.",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. Operators on sequences of different lengths in one array.
+"""Chapter 12. Operators on sequences of different lengths in one array.
 
 Takes:   data (T, N, ...) with time first, or with axis=1 (N, T, ...), and N lengths.
 Gives:   `SequenceMask`, `SequenceLast`, `SequenceReverse`; without
@@ -8,17 +8,11 @@ All three compare the places along time with the lengths; none needs a kernel.
 What is left out: packing without gaps.
 """
 
-from minihybrid.core.op import (
-    ShapeError,
-    Spec,
-    boolean,
-    integer,
-    number,
-    register,
-)
+from minihybrid.core.op import ShapeError, Spec, boolean, integer, number, register
 from minihybrid.ops.elementwise import cast, where
+from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.indexing import take
-from minihybrid.ops.layout import arange, full, made, reshape, slice_axis, swapaxes
+from minihybrid.ops.layout import reshape, slice_axis, swapaxes
 from minihybrid.ops.shapes import as_codes, known
 from minihybrid.ops.tiling import reverse
 
@@ -33,23 +27,27 @@ def _inputs(attrs):
 def _check(name, specs, axis):
     old = specs[0].shape
     if axis not in (0, 1) or len(old) < 2:
-        raise ShapeError(f"{name}: data {old} with axis={axis}, but (T, N, ...) with "
-                         "axis=0 or (N, T, ...) with axis=1 is needed")
+        raise ShapeError(
+            f"{name}: data {old} with axis={axis}, but (T, N, ...) with "
+            "axis=0 or (N, T, ...) with axis=1 is needed"
+        )
     if len(specs) > 1 and specs[1].shape != (old[1 - axis],):
-        raise ShapeError(f"{name}: sequence_length has shape {specs[1].shape}, but one "
-                         f"length for each of {old[1 - axis]} sequences is needed")
+        raise ShapeError(
+            f"{name}: sequence_length has shape {specs[1].shape}, but one "
+            f"length for each of {old[1 - axis]} sequences is needed"
+        )
 
 
 def _sequence(name, expand, doc, attrs=LENGTHS, rule=lambda old, axis: old):
     """Enter an operator on sequences."""
+
     def infer(specs, axis, **_):
         if not known(specs):
             return specs, [Spec(None, specs[0].dtype)]
         _check(name, specs, axis)
         return specs, [Spec(rule(specs[0].shape, axis), specs[0].dtype)]
 
-    return register(name, inputs=_inputs, infer=infer, expand=expand, attrs=attrs,
-                    doc=doc)
+    return register(name, inputs=_inputs, infer=infer, expand=expand, attrs=attrs, doc=doc)
 
 
 def _times(data, shape, axis):
@@ -76,8 +74,7 @@ def _mask_expand(specs, data, *length, use_sequence_length, axis, value):
 def _at(data, old, places):
     """data[places[i, j], j]: other places in time for each sequence, time first."""
     time, count, *rest = old
-    numbers = reshape(made(data, arange, start=0, stop=count, dtype="int64"),
-                      shape=(1, -1))
+    numbers = reshape(made(data, arange, start=0, stop=count, dtype="int64"), shape=(1, -1))
     rows = reshape(data, shape=as_codes((time * count, *rest)))
     return take(rows, (places * count).broadcast_add(numbers))
 
@@ -99,7 +96,7 @@ def _last_expand(specs, data, *length, use_sequence_length, axis):
 
 
 def _without_time(old, axis):
-    return (*old[:axis], *old[axis + 1:])
+    return (*old[:axis], *old[axis + 1 :])
 
 
 def _reverse_expand(specs, data, *length, use_sequence_length, axis):
@@ -113,11 +110,16 @@ def _reverse_expand(specs, data, *length, use_sequence_length, axis):
 
 
 sequence_mask = _sequence(
-    "SequenceMask", _mask_expand, "The sequences, and one value after their ends.",
-    attrs=LENGTHS | {"value": (number, 0.0)})
+    "SequenceMask",
+    _mask_expand,
+    "The sequences, and one value after their ends.",
+    attrs=LENGTHS | {"value": (number, 0.0)},
+)
 sequence_last = _sequence(
-    "SequenceLast", _last_expand, "The last element of each sequence.",
-    rule=_without_time)
+    "SequenceLast", _last_expand, "The last element of each sequence.", rule=_without_time
+)
 sequence_reverse = _sequence(
-    "SequenceReverse", _reverse_expand,
-    "Each sequence from back to front; what comes after its end stays.")
+    "SequenceReverse",
+    _reverse_expand,
+    "Each sequence from back to front; what comes after its end stays.",
+)

@@ -1,4 +1,4 @@
-"""Chapter 08. The shape rules that many operators share.
+"""Chapter 12. The shape rules that many operators share.
 
 Takes:   specs of the inputs, `None` inside where something is unknown.
 Gives:   completed specs of the inputs, and the specs of the outputs.
@@ -18,8 +18,10 @@ def common_dtype(op, specs):
     found = {s.dtype for s in specs if s.dtype is not None}
     if len(found) > 1:
         names = " and ".join(sorted(map(str, found)))
-        raise DTypeError(f"{op}: the inputs are {names}, but one dtype is needed; "
-                         "convert one of them with astype")
+        raise DTypeError(
+            f"{op}: the inputs are {names}, but one dtype is needed; "
+            "convert one of them with astype"
+        )
     return found.pop() if found else None
 
 
@@ -39,8 +41,7 @@ def merge(op, name, got, wanted):
 
 def agree(a, b):
     """Whether two shapes can be one: each length is equal, or unknown in one."""
-    return len(a) == len(b) and all(
-        m == n or -1 in (m, n) for m, n in zip(a, b, strict=True))
+    return len(a) == len(b) and all(m == n or -1 in (m, n) for m, n in zip(a, b, strict=True))
 
 
 def same_shape(op, specs):
@@ -54,8 +55,10 @@ def same_shape(op, specs):
             shape = tuple(map(max, s.shape, shape))
         else:
             shapes = " and ".join(str(t.shape) for t in specs)
-            raise ShapeError(f"{op}: the inputs have shapes {shapes}, but one shape is "
-                             "needed; broadcast_* operators stretch axes of length 1")
+            raise ShapeError(
+                f"{op}: the inputs have shapes {shapes}, but one shape is "
+                "needed; broadcast_* operators stretch axes of length 1"
+            )
     return [Spec(shape, dtype)] * len(specs), [Spec(shape, dtype)]
 
 
@@ -70,7 +73,8 @@ def broadcast(op, specs):
         shapes = " and ".join(str(s.shape) for s in specs)
         raise ShapeError(
             f"{op}: shapes {shapes} do not broadcast; from the right, two lengths must "
-            "be equal or one of them 1") from None
+            "be equal or one of them 1"
+        ) from None
     return specs, [Spec(tuple(out), dtype)]
 
 
@@ -88,8 +92,9 @@ def axes_of(op, axis, ndim, exclude=False):
     axis = axis if isinstance(axis, tuple) else (axis,)
     found = {axis_of(op, a, ndim) for a in axis}
     if len(found) < len(axis):
-        raise ShapeError(f"{op}: axis={axis} names an axis of {ndim} twice; needed: "
-                         "each at most once")
+        raise ShapeError(
+            f"{op}: axis={axis} names an axis of {ndim} twice; needed: each at most once"
+        )
     return tuple(a for a in range(ndim) if (a in found) != exclude)
 
 
@@ -114,8 +119,9 @@ def row_major(shape):
 def same_steps(read, shape):
     """Whether (offset, strides) tell the places of a contiguous array in order."""
     offset, strides = read
-    return offset == 0 and all(n == 1 or a == b for n, a, b in zip(
-        shape, strides, row_major(shape), strict=True))
+    return offset == 0 and all(
+        n == 1 or a == b for n, a, b in zip(shape, strides, row_major(shape), strict=True)
+    )
 
 
 def as_codes(shape):
@@ -131,15 +137,14 @@ def forward(rule, alike=""):
     unless it returns a Spec of its own.
     alike:   the name of an operator whose inputs must have one dtype.
     """
+
     def infer(specs, **attrs):
         if alike:
             common_dtype(alike, specs)
         if not known(specs):
             return specs, [UNKNOWN]
         out = rule(*(s.shape for s in specs), **attrs)
-        return specs, [
-            out if isinstance(out, Spec) else Spec(tuple(out), specs[0].dtype)
-        ]
+        return specs, [out if isinstance(out, Spec) else Spec(tuple(out), specs[0].dtype)]
 
     return infer
 
@@ -150,11 +155,13 @@ def adds_back(op, rule):
     rule:    the shape that is read from `like` and the other inputs; the data must have
              it, and the output has the shape of `like`, which is the last input.
     """
+
     def infer(specs, **attrs):
         data, *others, like = specs
         if known(specs):
-            merge(op, "data", data.shape, tuple(rule(
-                like.shape, *(s.shape for s in others), **attrs)))
+            merge(
+                op, "data", data.shape, tuple(rule(like.shape, *(s.shape for s in others), **attrs))
+            )
         return specs, [Spec(like.shape, data.dtype)]
 
     return infer

@@ -1,4 +1,4 @@
-"""Chapter 08. Whole numbers: what their dtypes hold, and what arithmetic makes of them.
+"""Chapter 12. Whole numbers: what their dtypes hold, and what arithmetic makes of them.
 
 Takes:   NumPy arrays of whole numbers or bools, and scalars beside them.
 Gives:   the rules that every target keeps, where NumPy, C and processors differ: sums
@@ -47,20 +47,19 @@ def fits(op, dtype, value=None, wraps=False, divisor=False, bools=True):
     if dtype is None or dtype.kind == "f":
         return
     if dtype.kind == "b" and not bools:
-        raise DTypeError(f"{op}: the input is bool, but numbers are needed; convert it "
-                         "with astype('int32')")
+        raise DTypeError(
+            f"{op}: the input is bool, but numbers are needed; convert it with astype('int32')"
+        )
     low, high = limits(dtype)
     if value is None:
         return
-    if not (low - 1 < value < high + 1 or
-            wraps and dtype.kind != "b" and abs(value) < EXACT):
+    if not (low - 1 < value < high + 1 or wraps and dtype.kind != "b" and abs(value) < EXACT):
         problem = f"is not a number that {dtype} holds, which are {low} to {high}"
     elif divisor and not int(value):
         problem = f"is cut to 0, by which {dtype} cannot be divided"
     else:
         return
-    raise DTypeError(f"{op}: scalar={value} {problem}; convert the array with "
-                     "astype('float32')")
+    raise DTypeError(f"{op}: scalar={value} {problem}; convert the array with astype('float32')")
 
 
 def held(value, dtype):
@@ -113,6 +112,8 @@ def whole_power(a, b):
 
 def whole_function(function):
     """A function of two arrays of floats, for whole numbers: its results are cut."""
+
     def cut(a, b):
         return function(np.float64(a), np.float64(b)).astype(np.int64)
+
     return cut

@@ -1,4 +1,4 @@
-"""Chapter 11. Passes: each takes a graph and gives a better one.
+"""Chapter 15. Passes: each takes a graph and gives a better one.
 
 Takes:   a traced graph.
 Gives:   all passes: those of the core, and those for targets that write loops.
@@ -9,8 +9,18 @@ from minihybrid.passes.fuse import fuse, merge
 from minihybrid.passes.lower import lower
 from minihybrid.passes.rows import scratch_of
 
-__all__ = ["PASSES", "cse", "dce", "expand", "fold", "fuse", "lower", "merge",
-           "optimise", "plan_memory"]
+__all__ = [
+    "PASSES",
+    "cse",
+    "dce",
+    "expand",
+    "fold",
+    "fuse",
+    "lower",
+    "merge",
+    "optimise",
+    "plan_memory",
+]
 
 
 def plan_memory(graph, scratch=scratch_of, into=None):

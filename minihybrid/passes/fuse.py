@@ -1,11 +1,11 @@
-"""Chapter 11. fuse: many operators, one loop.
+"""Chapter 16. fuse: many operators, one loop.
 
 Takes:   a graph of primitives without dead code.
 Gives:   a graph in which groups of nodes are single `_fused` nodes, one kernel each.
 
 A group has at most one core (a product of matrices, a convolution): what follows is
 computed as it writes. Or it has reductions, all along the same axes: whatever is an
-element of their rows, or one number a row, is computed in their loops.
+element of their rows, or one number per row, is computed in their loops.
 
 In loops:   t = a * b   (a pass over memory)     becomes    one pass, where t is a
 scalar
@@ -43,8 +43,10 @@ class Group:
 
     def has_room(self, *nodes):
         """Whether these may be part of the kernel, too."""
-        return len(self.nodes) + len(nodes) <= LARGEST and \
-            self.sums + sum([n.op.reduce is not None for n in nodes]) <= PASSES
+        return (
+            len(self.nodes) + len(nodes) <= LARGEST
+            and self.sums + sum([n.op.reduce is not None for n in nodes]) <= PASSES
+        )
 
     def add(self, node, frame):
         """Take one node more; loops of its own, or its reduction's, become all's."""
@@ -77,9 +79,17 @@ def _eager(*arrays, graph, key):
     return out if len(out) > 1 else out[0]
 
 
-FUSED = Op(name="_fused", inputs=("data",), variadic=True, random=True, infer=_infer,
-           eager=_eager, n_outputs=lambda attrs: len(attrs["graph"].heads),
-           attrs={"graph": (None, None)}, doc="Several operators in one kernel.")
+FUSED = Op(
+    name="_fused",
+    inputs=("data",),
+    variadic=True,
+    random=True,
+    infer=_infer,
+    eager=_eager,
+    n_outputs=lambda attrs: len(attrs["graph"].heads),
+    attrs={"graph": (None, None)},
+    doc="Several operators in one kernel.",
+)
 
 
 def is_load(node):
@@ -89,8 +99,7 @@ def is_load(node):
 
 def has_loops(node):
     """Whether one expression, or other steps through the input, do not tell it all."""
-    return node.op is not None and not (
-        is_map(node) or is_load(node) or node.op.view)
+    return node.op is not None and not (is_map(node) or is_load(node) or node.op.view)
 
 
 def is_core(node):
@@ -143,8 +152,9 @@ def _merged(groups, node, frame, place, uses, group_of):
     """
     kinds = {}
     for group in groups:
-        fits = group and group.frame and (
-            group.frame == frame or group.shape == node.specs[0].shape)
+        fits = (
+            group and group.frame and (group.frame == frame or group.shape == node.specs[0].shape)
+        )
         kind = (group.frame, group.dtype) if fits else group
         kinds.setdefault(kind, []).append(group)
     found = []
@@ -168,29 +178,36 @@ def _are_one(groups, first, place, uses, group_of):
     for node in nodes:
         readers = uses.get((node, 0), ())
         beside = [r for r in readers if group_of.get(r) is not group_of[node]]
-        if any(place[r] < last and group_of.get(r) not in groups for r in beside) or \
-                not _is_there(node, [r for r in beside if group_of.get(r) in groups],
-                              first.frame, first.dtype):
+        if any(place[r] < last and group_of.get(r) not in groups for r in beside) or not _is_there(
+            node, [r for r in beside if group_of.get(r) in groups], first.frame, first.dtype
+        ):
             return False
     return True
 
 
 def _joins(node, frame, group, readers, is_head):
     """Whether a node may become part of its only readers' group."""
-    if node.n_outputs != 1 or not group.has_room(node) or \
-            is_head and (is_literal(node) or node.op.view):
+    if (
+        node.n_outputs != 1
+        or not group.has_room(node)
+        or is_head
+        and (is_literal(node) or node.op.view)
+    ):
         return False
     if group.frame or frame and frame.shape == group.shape and not group.core:
         wanted = group.frame or frame
-        return _goes_along(node, frame, wanted) and \
-            _is_there(node, readers, wanted, group.dtype)
+        return _goes_along(node, frame, wanted) and _is_there(node, readers, wanted, group.dtype)
     core, spec = group.core, node.specs[0]
     if spec.shape != group.shape or node.op.view or any(map(is_load, readers)):
         return False
     if has_loops(node):  # it is the core, if what follows can be computed on the way
-        return core is None and is_core(node) and not node.op.random and \
-            spec.dtype == group.dtype and \
-            all(_reads_on_the_way(n, node, group) for n in group.nodes)
+        return (
+            core is None
+            and is_core(node)
+            and not node.op.random
+            and spec.dtype == group.dtype
+            and all(_reads_on_the_way(n, node, group) for n in group.nodes)
+        )
     return core is None or core not in readers and _reads_on_the_way(node, core, group)
 
 
@@ -199,16 +216,22 @@ def _goes_along(node, frame, wanted):
     shape = node.specs[0].shape
     if shape == wanted.shape:
         return is_map(node) or is_load(node)
-    return is_literal(node) or frame == wanted or \
-        is_map(node) and wanted.is_stat(shape)
+    return is_literal(node) or frame == wanted or is_map(node) and wanted.is_stat(shape)
 
 
 def _is_there(node, readers, frame, dtype):
     """Whether readers in loops over rows find there what the loops have computed."""
     spec = node.specs[0]
-    if spec.shape != frame.shape and not is_literal(node) and (
-            frame.across and spec.dtype != dtype or
-            frame.long and any(r.specs[0].shape == frame.shape for r in readers)):
+    if (
+        spec.shape != frame.shape
+        and not is_literal(node)
+        and (
+            frame.across
+            and spec.dtype != dtype
+            or frame.long
+            and any(r.specs[0].shape == frame.shape for r in readers)
+        )
+    ):
         return False
     return all(frame.meets(node, r) for r in readers)
 
@@ -235,8 +258,11 @@ def _collapse(graph, group_of, heads):
     for node in graph.nodes:
         if node not in inside:
             inputs = tuple(mapped[r] for r in node.inputs)
-            now = node if inputs == node.inputs else \
-                Node(node.op, inputs, node.attrs, node.name, node.specs)
+            now = (
+                node
+                if inputs == node.inputs
+                else Node(node.op, inputs, node.attrs, node.name, node.specs)
+            )
             new_nodes.append(now)
             origins[now] = graph.origin(node)
             mapped.update(((node, i), (now, i)) for i in range(node.n_outputs))
@@ -277,5 +303,4 @@ def _fused_node(group, outs, mapped, name, frame):
     if len({n.specs[0].shape for n in nodes}) == 1 and all(map(is_map, nodes)):
         frame = None  # no reduction, nor a row's number: one loop over all elements
     graph = Fused([*variables, *nodes], [inner[ref] for ref in outs], frame)
-    return Node(FUSED, tuple(inputs), {"graph": graph}, name,
-                tuple(n.specs[0] for n, _ in outs))
+    return Node(FUSED, tuple(inputs), {"graph": graph}, name, tuple(n.specs[0] for n, _ in outs))

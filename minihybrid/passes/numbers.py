@@ -1,4 +1,4 @@
-"""Chapter 11. numbers: scalars of operators become inputs of the graph.
+"""Chapter 15. numbers: scalars of operators become inputs of the graph.
 
 Takes:   an expanded graph.
 Gives:   `lift`, the graph that reads these numbers, and the numbers; `same`, equal for
@@ -38,8 +38,7 @@ def lift(graph):
         variable = emit(Node(None, name=name, specs=(Spec((), spec.dtype),)))
         op, comes_first = node.op.pair
         pair = [inputs[0], (variable, 0)]
-        return [(emit(apply(OPS[op], pair[::-1] if comes_first else pair, {},
-                            node.name)), 0)]
+        return [(emit(apply(OPS[op], pair[::-1] if comes_first else pair, {}, node.name)), 0)]
 
     return rewrite(graph, rule), numbers
 
@@ -54,7 +53,6 @@ def same(graph):
             what = "constant", node.values[0].tobytes()
         else:
             what = "variable", node.name
-        rows.append((what, tuple((number[n], i) for n, i in node.inputs),
-                     tuple(node.specs)))
+        rows.append((what, tuple((number[n], i) for n, i in node.inputs), tuple(node.specs)))
     heads = tuple((number[n], i) for n, i in graph.heads)
     return tuple(rows), heads, graph.states, graph.n_streams

@@ -1,4 +1,4 @@
-"""Chapter 11. pool_early: the largest number first, then what is done to it.
+"""Chapter 15. pool_early: the largest number first, then what is done to it.
 
 Takes:   a graph of primitives without dead code; `fuse` begins with this.
 Gives:   a graph in which a maximum over windows stands right after its convolution, in
@@ -34,8 +34,7 @@ def pool_early(graph):
         while len(uses[old, 0]) == 1 and (old, 0) not in heads and _keeps_order(old):
             between.append((old, new))
             (old, _), (new, _) = old.inputs[0], new.inputs[0]
-        both = len(uses[old, 0]) == 1 and (old, 0) not in heads and \
-            node.op.peak(new, node.attrs)
+        both = len(uses[old, 0]) == 1 and (old, 0) not in heads and node.op.peak(new, node.attrs)
         if not both:
             return None
         operator, attrs = both
@@ -51,7 +50,5 @@ def _keeps_order(node):
     """Whether a node maps numbers one by one, none past another of its channel."""
     if node.op is None or not node.op.rises:
         return False
-    shape, (first, *others) = node.specs[0].shape, [
-        n.specs[i].shape for n, i in node.inputs]
-    return first == shape and all(
-        s == (1, shape[1], *[1] * (len(shape) - 2)) for s in others)
+    shape, (first, *others) = node.specs[0].shape, [n.specs[i].shape for n, i in node.inputs]
+    return first == shape and all(s == (1, shape[1], *[1] * (len(shape) - 2)) for s in others)

@@ -1,4 +1,4 @@
-"""Chapter 11. rows: reductions that go along the same axes share one loop over rows.
+"""Chapter 15. rows: reductions that go along the same axes share one loop over rows.
 
 Takes:   nodes of a graph, at least one of them a reduction.
 Gives:   `Frame`, what the loops go over; `Rows`, in which pass over a row each value is
@@ -49,7 +49,8 @@ def steps_of(ref, node, shape):
         return 0, row_major(shape)
     pad = len(shape) - len(old)
     return 0, (0,) * pad + tuple(
-        0 if n == 1 else s for n, s in zip(old, row_major(old), strict=True))
+        0 if n == 1 else s for n, s in zip(old, row_major(old), strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,7 @@ class Frame:
     @property
     def kept(self):
         """The lengths of the axes that stay, where there is more than one place."""
-        return tuple(n for i, n in enumerate(self.shape) if i not in self.gone
-                     and n != 1)
+        return tuple(n for i, n in enumerate(self.shape) if i not in self.gone and n != 1)
 
     @property
     def n(self):
@@ -98,7 +98,7 @@ class Frame:
         return BLOCK_ACROSS if self.across else BLOCK
 
     def is_stat(self, shape):
-        """Whether an array may hold one number a row."""
+        """Whether an array may hold one number per row."""
         return shape != self.shape and tuple(n for n in shape if n != 1) == self.kept
 
     # -- places
@@ -109,10 +109,11 @@ class Frame:
         >>> Frame((8, 3, 5), frozenset({0, 2})).along((1, 3), (9, 1))
         (0, 1, 0)
         """
-        if shape != self.shape:  # one number a row
+        if shape != self.shape:  # one number per row
             steps = iter([s for n, s in zip(shape, steps, strict=True) if n != 1])
-            return tuple(0 if n == 1 or i in self.gone else next(steps)
-                         for i, n in enumerate(self.shape))
+            return tuple(
+                0 if n == 1 or i in self.gone else next(steps) for i, n in enumerate(self.shape)
+            )
         return tuple(s * (n != 1) for n, s in zip(shape, steps, strict=True))
 
     def own(self, shape):
@@ -138,13 +139,14 @@ class Frame:
             return False
         if reader.op.reduce:
             return frame_of(reader) == self
-        return (goes == self.shape or self.is_stat(goes)) and \
-            self.reads((node, 0), reader) == self.own(shape)
+        return (goes == self.shape or self.is_stat(goes)) and self.reads(
+            (node, 0), reader
+        ) == self.own(shape)
 
 
 def frame_of(node):
     """The frame of a reduction."""
-    (source, i), = node.inputs
+    ((source, i),) = node.inputs
     shape = source.specs[i].shape
     attrs = node.attrs
     gone = axes_of(node.op.name, attrs["axis"], len(shape), attrs["exclude"])
@@ -171,7 +173,7 @@ class Rows:
     """When each value is computed, and where it waits until it is read.
 
     depth:   node -> how many passes over the row must be done before.
-    stats:   nodes that are one number a row.
+    stats:   nodes that are one number per row.
     slots:   those that wait in `work`, one for each row of a tile that lies across.
     blocks:  sums of so many floats that they are added up in blocks; across, a block's
              sum, and what rounding has lost of the whole, are in `work`, too.
@@ -187,30 +189,56 @@ class Rows:
         for node in nodes:
             before = [self.depth[n] for n, _ in node.inputs if n in self.depth]
             self.depth[node] = max(before, default=0) + bool(node.op.reduce)
-        self.stats = [n for n in nodes if not is_literal(n) and
-                      (n.op.reduce or n.specs[0].shape != frame.shape)]
+        self.stats = [
+            n
+            for n in nodes
+            if not is_literal(n) and (n.op.reduce or n.specs[0].shape != frame.shape)
+        ]
         self.dtype = (self.stats or nodes)[0].specs[0].dtype
         read_in = self._as_late_as_possible(nodes, heads)
-        self.waiting = {n for n, passes in read_in.items()
-                        if max(passes) > self.depth[n]}
+        self.waiting = {n for n, passes in read_in.items() if max(passes) > self.depth[n]}
         self.shared = self._share_outputs(nodes, heads, read_in)
-        self.saved = [n for n in nodes if n in self.waiting and (n, 0) not in heads
-                      and n not in self.shared and n.specs[0].dtype == self.dtype]
-        again = {m for n in nodes for m, _ in n.inputs if m in self.stats and
-                 (n not in self.stats or self.depth[m] < self.depth[n])}
-        self.slots = [n for n in self.stats if frame.across and (n, 0) not in heads
-                      and (n.op.reduce or n in again)]
+        self.saved = [
+            n
+            for n in nodes
+            if n in self.waiting
+            and (n, 0) not in heads
+            and n not in self.shared
+            and n.specs[0].dtype == self.dtype
+        ]
+        again = {
+            m
+            for n in nodes
+            for m, _ in n.inputs
+            if m in self.stats and (n not in self.stats or self.depth[m] < self.depth[n])
+        }
+        self.slots = [
+            n
+            for n in self.stats
+            if frame.across and (n, 0) not in heads and (n.op.reduce or n in again)
+        ]
         self.tile = self._tile() if frame.across else 1
-        self.blocks = [n for n in self.stats if frame.n > frame.block
-                       and n.op.reduce and n.op.reduce.rounds
-                       and n.specs[0].dtype.kind == "f"]
-        self.scratch = ((len(self.saved) * frame.n + len(self.slots)
-                         + 2 * len(self.blocks) * frame.across) * self.tile, self.dtype)
+        self.blocks = [
+            n
+            for n in self.stats
+            if frame.n > frame.block
+            and n.op.reduce
+            and n.op.reduce.rounds
+            and n.specs[0].dtype.kind == "f"
+        ]
+        self.scratch = (
+            (len(self.saved) * frame.n + len(self.slots) + 2 * len(self.blocks) * frame.across)
+            * self.tile,
+            self.dtype,
+        )
 
     def _as_late_as_possible(self, nodes, heads):
         """node -> the passes that read it; its own becomes the first of them."""
-        read_in = {n: {self.depth[n]} if (n, 0) in heads else set() for n in nodes
-                   if n not in self.stats and not is_literal(n)}
+        read_in = {
+            n: {self.depth[n]} if (n, 0) in heads else set()
+            for n in nodes
+            if n not in self.stats and not is_literal(n)
+        }
         for node in reversed(nodes):
             if node in read_in:
                 self.depth[node] = min(read_in[node])
@@ -239,8 +267,11 @@ class Rows:
         """As many rows as stay in the cache while they are read again."""
         shape, gone = self.frame.shape, self.frame.gone
         start = max((i + 1 for i in gone if shape[i] != 1), default=0)
-        most = ACROSS if max(self.depth.values()) < 2 else \
-            max(ACROSS, ROW_NBYTES // (max(self.frame.n, 1) * self.dtype.itemsize))
+        most = (
+            ACROSS
+            if max(self.depth.values()) < 2
+            else max(ACROSS, ROW_NBYTES // (max(self.frame.n, 1) * self.dtype.itemsize))
+        )
         return min(size_of(shape[start:]), most)
 
 

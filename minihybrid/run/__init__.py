@@ -1,9 +1,9 @@
-"""Chapter 04. Who answers a call: NumPy first, compiled kernels, a device.
+"""Chapter 20. Who answers a call: NumPy first, compiled kernels, a device.
 
 Takes:   the plan of a graph, for a target that is not NumPy.
 Gives:   the targets "cpu" and "gpu", and single operators on a device.
 """
 
-from minihybrid.run import eager, launch, reuse, sharing, tiers, timing, watched
+from minihybrid.run import eager, launch, reuse, sharing, tiers, timing, uncompiled, watched
 
-__all__ = ["eager", "launch", "reuse", "sharing", "tiers", "timing", "watched"]
+__all__ = ["eager", "launch", "reuse", "sharing", "tiers", "timing", "uncompiled", "watched"]

@@ -1,4 +1,4 @@
-"""Chapter 20. One operator on a device: a plan of a graph with one node.
+"""Chapter 28. One operator on a device: a plan of a graph with one node.
 
 Takes:   a device, an operator, DeviceArrays, attributes, and the key of a random one.
 Gives:   the operator's outputs, in new memory of the device.
@@ -23,7 +23,7 @@ from minihybrid.device.device import device_of
 from minihybrid.ops.whole import scalar_like
 from minihybrid.run.launch import launch
 
-PLANS = Newest(1000)    # signature -> plan, and the constants that it reads
+PLANS = Newest(1000)  # signature -> plan, and the constants that it reads
 NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
 
 
@@ -64,9 +64,9 @@ def number_on(device, dtype, number):
 def plan_of(device, op, specs, attrs):
     """The plan of one operator on inputs of these specs."""
     names = [f"x{i}" for i in range(len(specs))]
-    nodes = [Node(None, name=name, specs=(spec,))
-             for name, spec in zip(names, specs, strict=True)]
-    node = Node(op, tuple((n, 0) for n in nodes), attrs, op.name,
-                tuple(op.specs_of(specs, attrs)[1]))
+    nodes = [Node(None, name=name, specs=(spec,)) for name, spec in zip(names, specs, strict=True)]
+    node = Node(
+        op, tuple((n, 0) for n in nodes), attrs, op.name, tuple(op.specs_of(specs, attrs)[1])
+    )
     graph = Graph([*nodes, node], [(node, i) for i in range(node.n_outputs)])
     return Plan(graph, names, target=device, title=op.name, expanded=True)

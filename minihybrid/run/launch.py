@@ -1,4 +1,4 @@
-"""Chapter 20. One launch for a whole network: a plan's kernels as one CUDA graph.
+"""Chapter 28. One launch for a whole network: a plan's kernels as one CUDA graph.
 
 Takes:   a device, the steps of a plan, and for each call the addresses of its arrays.
 Gives:   `Launch`, one kernel with its arguments; `Recorded`, all those of a plan;
@@ -34,8 +34,7 @@ WIDE = 16  # bytes that one thread of a GPU can load at once, from a multiple of
 
 def runner(plan):
     """(function, run) of a plan on a device."""
-    function, n = Recorded(plan.device, plan.made.steps, plan.memory.nbytes), \
-        plan.graph.n_streams
+    function, n = Recorded(plan.device, plan.made.steps, plan.memory.nbytes), plan.graph.n_streams
 
     def run(arrays, bound):
         return launch(plan, arrays, bound, STREAM.take(n) if n else 0)
@@ -49,9 +48,10 @@ def launch(plan, arrays, bound, key):
     One launch is asked for; the numbers are there when the device is done.
     """
     arrays = [a if a.address % WIDE == 0 else a.copy() for a in arrays]
-    outs = [bound[1][plan.into[k]] if k in plan.into else
-            DeviceArray(plan.device, shape, dtype)
-            for k, (shape, dtype) in enumerate(plan.out_specs)]
+    outs = [
+        bound[1][plan.into[k]] if k in plan.into else DeviceArray(plan.device, shape, dtype)
+        for k, (shape, dtype) in enumerate(plan.out_specs)
+    ]
     plan.function([a.address for a in (*arrays, *outs)], bound[0], key)
     return outs
 
@@ -70,14 +70,14 @@ class Launch:
     def __init__(self, function, grid, block, values):
         self.function, self.grid, self.block = function, grid, block
         self.values = np.array(values, np.uint64)
-        self.pointers = self.values.ctypes.data + np.arange(
-            0, self.values.nbytes, 8, np.uint64)
+        self.pointers = self.values.ctypes.data + np.arange(0, self.values.nbytes, 8, np.uint64)
         self.address = self.pointers.ctypes.data  # asking for it takes a microsecond
 
     def __call__(self, driver, stream):
         """Queue the kernel on a stream; what the driver answers."""
-        return driver.cuLaunchKernel(self.function, *self.grid, *self.block, 0, stream,
-                                     self.address, 0)
+        return driver.cuLaunchKernel(
+            self.function, *self.grid, *self.block, 0, stream, self.address, 0
+        )
 
     def params(self, driver):
         """What a graph's node is made of, and changed by."""
@@ -110,8 +110,9 @@ class Recorded(Locked):
                     values[k] = start + which
                 else:
                     self.users.setdefault((what, which), []).append((n, k))
-            self.launches.append(Launch(device.kernel(step.kernel, step.name),
-                                        step.grid, step.block, values))
+            self.launches.append(
+                Launch(device.kernel(step.kernel, step.name), step.grid, step.block, values)
+            )
         self.last = [], [], []  # addresses, bound and key of the last call
         self.graph = self.executable = None
         if len(self.launches) > 1:
@@ -124,12 +125,15 @@ class Recorded(Locked):
         self.nodes, before = [], []
         for launch in self.launches:
             params = launch.params(driver)
-            node = device.check(driver.cuGraphAddKernelNode(
-                self.graph, before, len(before), params), "recording a kernel")
+            node = device.check(
+                driver.cuGraphAddKernelNode(self.graph, before, len(before), params),
+                "recording a kernel",
+            )
             self.nodes.append((node, params))
             before = [node]
-        self.executable = device.check(driver.cuGraphInstantiate(self.graph, 0),
-                                       "preparing a graph")
+        self.executable = device.check(
+            driver.cuGraphInstantiate(self.graph, 0), "preparing a graph"
+        )
 
     def __call__(self, addresses, bound, key):
         """Queue all kernels; they are done when the device is.
@@ -158,8 +162,7 @@ class Recorded(Locked):
         """Write the arguments that are not those of the last call; `key` is a list."""
         changed = {}  # numbers of launches, in the order of the words
         now = addresses, bound, key
-        for what, values, before in zip((ARRAY, PARAM, KEY), now, self.last,
-                                        strict=True):
+        for what, values, before in zip((ARRAY, PARAM, KEY), now, self.last, strict=True):
             if values == before:
                 continue
             for which, (new, old) in enumerate(zip_longest(values, before)):
@@ -167,8 +170,10 @@ class Recorded(Locked):
                     self.launches[n].values[k] = new
                     changed[n] = True
         for n in changed if self.executable is not None else ():
-            self.device.check(self.device.driver.cuGraphExecKernelNodeSetParams(
-                self.executable, *self.nodes[n]), "changing a kernel's arguments")
+            self.device.check(
+                self.device.driver.cuGraphExecKernelNodeSetParams(self.executable, *self.nodes[n]),
+                "changing a kernel's arguments",
+            )
         self.n_changed += len(changed)
         self.last = list(addresses), list(bound), key
 
@@ -188,5 +193,15 @@ def bound(arrays, constants, device):
 
 
 TARGETS["gpu"] = Target(
-    target.generate, None, None, bound, InForce, target.unsupported, (lower, merge),
-    target.scratch_of, usable=lambda: False, here=False, runner=runner)
+    target.generate,
+    None,
+    None,
+    bound,
+    InForce,
+    target.unsupported,
+    (lower, merge),
+    target.scratch_of,
+    usable=lambda: False,
+    here=False,
+    runner=runner,
+)

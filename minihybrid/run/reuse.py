@@ -1,4 +1,4 @@
-"""Chapter 04. Memory of large results that nobody holds any more is used again.
+"""Chapter 20. Memory of large results that nobody holds any more is used again.
 
 Takes:   a result's shape and dtype.
 Gives:   `Reuse`, called once for each result.
@@ -17,7 +17,7 @@ from minihybrid.core.op import Spec
 from minihybrid.core.placing import aligned
 
 LARGE = 2**20  # bytes: below, the C library itself keeps what is given back
-KEPT = 2       # in `y = f(y)` one result is read while the next one is written
+KEPT = 2  # in `y = f(y)` one result is read while the next one is written
 
 
 def _holders(array):

@@ -32,12 +32,17 @@ def many_numbers(hybrid, entry, args):
     shared = share(entry, hybrid.programs, arrays_in(args)[0].context)
     if count > FEW + 1 and not hybrid.told:
         hybrid.told = True
-        what = "they are inputs of its plan from now on" if shared else \
-            "each set of them has a plan of its own, of which the newest " \
-            f"{KEPT} are kept"
-        warnings.warn(f"{hybrid.title}: {count} sets of numbers were passed beside the "
-                      f"arrays, and {what}; as arrays, nd.array(...), they would not "
-                      "even be traced", RuntimeWarning, stacklevel=6)
+        what = (
+            "they are inputs of its plan from now on"
+            if shared
+            else f"each set of them has a plan of its own, of which the newest {KEPT} are kept"
+        )
+        warnings.warn(
+            f"{hybrid.title}: {count} sets of numbers were passed beside the arrays, and {what}; "
+            "as arrays, nd.array(...), they would not even be traced",
+            RuntimeWarning,
+            stacklevel=6,
+        )
 
 
 def share(entry, programs, context):
@@ -51,8 +56,8 @@ def share(entry, programs, context):
     key, found = same(graph), None
     if numbers:
         found = programs.met(key)
-        entry.numbers = {name: NDArray(placed(a, context))
-                         for name, a in numbers.items()}
-        entry.program = found or programs.enter(key, Program(
-            replace(mine.job, graph=graph, expanded=True), mine.wait))
+        entry.numbers = {name: NDArray(placed(a, context)) for name, a in numbers.items()}
+        entry.program = found or programs.enter(
+            key, Program(replace(mine.job, graph=graph, expanded=True), mine.wait)
+        )
     return found is not None

@@ -1,4 +1,4 @@
-"""Chapter 04. Tiers: NumPy answers at once, until the compiled kernels are ready.
+"""Chapter 20. Tiers: NumPy answers at once, until the compiled kernels are ready.
 
 Takes:   a graph, as a plan does.
 Gives:   `Tiers`, the plan in force of a graph that is compiled.
@@ -88,8 +88,11 @@ class Tiers(InForce):
         if self.error is not None:
             why = legible(str(self.error), 2000)
             self.plan.target_note, self.settled = why, True
-            warnings.warn(f"{legible(self.title)}: {why}; NumPy goes on answering",
-                          RuntimeWarning, stacklevel=5)  # last: it may be raised
+            warnings.warn(
+                f"{legible(self.title)}: {why}; NumPy goes on answering",
+                RuntimeWarning,
+                stacklevel=5,
+            )  # last: it may be raised
         elif self.ready:
             self.plan, self.settled = self.made, True
             if self.plan.target_note == LAST:
@@ -147,8 +150,9 @@ class Preparer:
         self.jobs.put((time.monotonic(), weakref.ref(tiers)))
         if self.start.acquire(blocking=False):  # once
             try:
-                threading.Thread(target=self._work, daemon=True,
-                                 name="minihybrid compiles plans").start()
+                threading.Thread(
+                    target=self._work, daemon=True, name="minihybrid compiles plans"
+                ).start()
             except RuntimeError as error:  # there are as many as the system allows
                 self.start.release()
                 tiers.error = error
@@ -181,12 +185,22 @@ def waiting():
     """
     found = os.environ.get("MINIHYBRID_WAIT") or "0"
     if found not in ("0", "1"):
-        raise AttrError(f"MINIHYBRID_WAIT is {found!r}, but 1 (calls wait for compiled "
-                        "kernels) or 0 (NumPy answers until then) is needed")
+        raise AttrError(
+            f"MINIHYBRID_WAIT is {found!r}, but 1 (calls wait for compiled "
+            "kernels) or 0 (NumPy answers until then) is needed"
+        )
     return found == "1"
 
 
 TARGETS["cpu"] = Target(
-    target.generate, target.load, target.call, target.bound, Tiers, target.unsupported,
-    (fuse,), scratch_of, usable=lambda: importlib.util.find_spec("numba") is not None,
-    names={"together": together})
+    target.generate,
+    target.load,
+    target.call,
+    target.bound,
+    Tiers,
+    target.unsupported,
+    (fuse,),
+    scratch_of,
+    usable=lambda: importlib.util.find_spec("numba") is not None,
+    names={"together": together},
+)

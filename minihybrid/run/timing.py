@@ -1,4 +1,4 @@
-"""Chapter 04. How long each kernel of a compiled plan takes.
+"""Chapter 20. How long each kernel of a compiled plan takes.
 
 Takes:   a plan, the arrays of a call, and what `bind` returned.
 Gives:   `time_steps`, which `Plan.time_steps` calls.
@@ -23,8 +23,9 @@ def time_steps(plan, arrays, bound, repeats):
     two stops.
     """
     if plan.target != "cpu":
-        raise HybridError(f"time_steps: the target '{plan.target}' has no compiled "
-                          "steps; use target='cpu'")
+        raise HybridError(
+            f"time_steps: the target '{plan.target}' has no compiled steps; use target='cpu'"
+        )
     plan(arrays, bound)  # compiles it
     outs = [np.empty(shape, dtype) for shape, dtype in plan.out_specs]
     args, n = (*arrays, *outs, plan._new_arena(), bound[0], 0), plan.n_kernels

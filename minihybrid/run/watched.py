@@ -1,4 +1,4 @@
-"""Chapter 10. A hybridized net operator by operator, so that every value can be seen.
+"""Chapter 14. A hybridized net operator by operator, so that every value can be seen.
 
 Takes:   a hybrid function, its arguments, a callback.
 Gives:   `watched`, which `Block.register_op_hook` leads to.
@@ -17,12 +17,12 @@ def watched(hybrid, args, callback, monitor_all):
     entry = hybrid.entry_for(args)
     given = entry.given(arrays_in(args))
     inside = Symbol(entry.graph.outputs).get_internals()
-    outs = replay([*inside.refs, *entry.graph.outputs],
-                  {n: given[n.name] for n in entry.graph.variables})
+    outs = replay(
+        [*inside.refs, *entry.graph.outputs], {n: given[n.name] for n in entry.graph.variables}
+    )
     if entry.kind.is_np:
         outs = [out.as_np_ndarray() for out in outs]
-    for (node, _), name, out in zip(inside.refs, inside.list_outputs(), outs,
-                                    strict=False):
+    for (node, _), name, out in zip(inside.refs, inside.list_outputs(), outs, strict=False):
         if monitor_all or node.op is not None:
             callback(name, "null" if node.op is None else node.op.name, out)
-    return entry.result(outs[len(inside.refs):])
+    return entry.result(outs[len(inside.refs) :])

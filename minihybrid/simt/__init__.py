@@ -1,8 +1,9 @@
-"""Chapter 17. A simulated GPU: kernels run thread by thread, checked and counted.
+"""Chapter 25. A simulated GPU: kernels run thread by thread, checked and counted.
 
 Takes:   the text of a kernel, or a student's kernel.
 Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `traffic`, what warps ask
-         of memory; `Program`, `watch`, the errors, and `driver.SimulatedDriver`.
+         of memory; `turns`, how many a loop may make; `Program`, `watch`, the errors,
+         and `driver.SimulatedDriver`.
 """
 
 from minihybrid.simt import cuda
@@ -11,12 +12,14 @@ from minihybrid.simt.errors import (
     AlignmentError,
     BarrierError,
     BoundsError,
+    EndlessError,
     HiddenFloat64Error,
     KernelError,
     LaunchError,
     RaceError,
     UninitialisedError,
 )
+from minihybrid.simt.lockstep import turns
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.picture import draw
 from minihybrid.simt.program import Program
@@ -36,8 +39,33 @@ uint32 = CONSTRUCTORS["uint32"]
 uint64 = CONSTRUCTORS["uint64"]
 boolean = CONSTRUCTORS["boolean"]
 
-__all__ = ["AlignmentError", "BarrierError", "BoundsError", "Counts",
-           "HiddenFloat64Error", "KernelError", "LaunchError", "Program", "RaceError",
-           "UninitialisedError", "boolean", "cuda", "draw", "float16", "float32",
-           "float64", "int16", "int32", "int64", "int8", "traffic", "uint16", "uint32",
-           "uint64", "uint8", "watch"]
+__all__ = [
+    "AlignmentError",
+    "BarrierError",
+    "BoundsError",
+    "Counts",
+    "EndlessError",
+    "HiddenFloat64Error",
+    "KernelError",
+    "LaunchError",
+    "Program",
+    "RaceError",
+    "UninitialisedError",
+    "boolean",
+    "cuda",
+    "draw",
+    "float16",
+    "float32",
+    "float64",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "traffic",
+    "turns",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "watch",
+]

@@ -1,4 +1,4 @@
-"""Chapter 17. A launch whose every access is checked and counted.
+"""Chapter 25. A launch whose every access is checked and counted.
 
 Takes:   a rewritten kernel, its arguments, a grid and a block.
 Gives:   `run_checked`, which gives the `Counts`; `shared_arrays`.
@@ -25,13 +25,15 @@ def shared_arrays(kernel, found, names):
     for name, (shape, dtype) in found.shared.items():
         shape = eval(compile(ast.Expression(shape), "shape", "eval"), names)
         dtype = eval(compile(ast.Expression(dtype), "dtype", "eval"), names)
-        shared.append((name, shape if isinstance(shape, tuple) else (shape,),
-                       np.dtype(dtype.__name__)))
+        shared.append(
+            (name, shape if isinstance(shape, tuple) else (shape,), np.dtype(dtype.__name__))
+        )
     nbytes = sum(int(np.prod(shape)) * dtype.itemsize for _, shape, dtype in shared)
     if nbytes > MAX_SHARED:
-        raise LaunchError(f"kernel '{kernel}' asks for {nbytes} bytes of shared "
-                          f"memory a block, but there are {MAX_SHARED}; use smaller "
-                          "tiles")
+        raise LaunchError(
+            f"kernel '{kernel}' asks for {nbytes} bytes of shared memory per block, but there are "
+            f"{MAX_SHARED}; use smaller tiles"
+        )
     return shared
 
 
@@ -41,14 +43,15 @@ def fresh(shape, dtype):
     >>> fresh((2,), np.dtype("float32"))
     array([nan, nan], dtype=float32)
     """
-    return np.full(int(np.prod(shape)) * dtype.itemsize, 255, "uint8").view(
-        dtype).reshape(shape)
+    return np.full(int(np.prod(shape)) * dtype.itemsize, 255, "uint8").view(dtype).reshape(shape)
 
 
 def watched(found, arrays):
     """The names of arrays that are written, or share memory with one that is."""
+
     def ends(values):
         return values.ctypes.data, values.ctypes.data + values.nbytes
+
     written = [ends(arrays[name]) for name in arrays if name in found.written]
     names = set()
     for name, values in arrays.items():
@@ -65,20 +68,27 @@ def run_checked(run, found, make, arguments, shared, record=None):
     shared:    what `shared_arrays` gives;
     record:    a list that gets every use of an element, as a `Seen`.
     """
-    arrays = {name: value for name, value in arguments.items()
-              if isinstance(value, np.ndarray)}
+    arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
     guarded = watched(found, arrays)
     unit = min((arrays[name].itemsize for name in guarded), default=1)
     # What a barrier orders: in its block everything, between blocks nothing.
     phase, launch = Watcher(), Watcher(run.n_block)
     watchers = [phase, launch] if found.barriers else [phase]
     kind = Array if record is None else Recorder
-    seen = {name: kind(run, name, value, value.shape,
-                       watchers if name in guarded else (),
-                       unit if name in guarded else value.itemsize)
-            for name, value in arrays.items()}
-    inside = [kind(run, name, fresh(shape, dtype), shape, [Watcher()])
-              for name, shape, dtype in shared]
+    seen = {
+        name: kind(
+            run,
+            name,
+            value,
+            value.shape,
+            watchers if name in guarded else (),
+            unit if name in guarded else value.itemsize,
+        )
+        for name, value in arrays.items()
+    }
+    inside = [
+        kind(run, name, fresh(shape, dtype), shape, [Watcher()]) for name, shape, dtype in shared
+    ]
 
     if record is not None:
         for array in [*seen.values(), *inside]:
@@ -96,10 +106,15 @@ def run_checked(run, found, make, arguments, shared, record=None):
         for array in inside:
             array.watchers[0].clear()
 
-    met = run_blocks(run, make, [seen.get(name, value)
-                                 for name, value in arguments.items()],
-                     begin_block, found.barriers and after_barrier)
-    counts = Counts(run.name, run.n_threads, met,
-                    [use_of(array) for array in [*seen.values(), *inside]])
+    met = run_blocks(
+        run,
+        make,
+        [seen.get(name, value) for name, value in arguments.items()],
+        begin_block,
+        found.barriers and after_barrier,
+    )
+    counts = Counts(
+        run.name, run.n_threads, met, [use_of(array) for array in [*seen.values(), *inside]]
+    )
     note(run.name, run.grid, run.block, counts)
     return counts

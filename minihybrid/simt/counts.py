@@ -1,4 +1,4 @@
-"""Chapter 17. What a launch did to memory, counted.
+"""Chapter 25. What a launch did to memory, counted.
 
 Takes:   the arrays of a launch, after it ran.
 Gives:   `Counts` with one `Use` an array, printed as a table; `watch`, which collects
@@ -35,10 +35,19 @@ class Use(NamedTuple):
 def use_of(array):
     """The `Use` of an array of the simulator."""
     loads, stores, size = sum(array.loads), sum(array.stores), array.dtype.itemsize
-    return Use(array.name, "global" if array.written is None else "shared",
-               loads, stores, sum(array.atomics), max(array.loads), max(array.stores),
-               size * (loads + 3 * array.load4s), size * (stores + 3 * array.store4s),
-               array.load4s, array.store4s)
+    return Use(
+        array.name,
+        "global" if array.written is None else "shared",
+        loads,
+        stores,
+        sum(array.atomics),
+        max(array.loads),
+        max(array.stores),
+        size * (loads + 3 * array.load4s),
+        size * (stores + 3 * array.store4s),
+        array.load4s,
+        array.store4s,
+    )
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Counts:
 
     >>> use = Use("a", "global", 8, 0, 0, 1, 0, 32, 0, 0, 0)
     >>> Counts("add", 8, 0, [use])
-    add: 8 threads, 0 barriers a block
+    add: 8 threads, 0 barriers per block
     array    space   loads stores atomics most/thread   bytes
     a        global      8      0       0           1      32
     """
@@ -85,14 +94,16 @@ class Counts:
         return self.total("stores", "shared")
 
     def __repr__(self):
-        lines = [f"{self.kernel}: {self.n_threads} threads, "
-                 f"{self.barriers} barriers a block",
-                 f"{'array':8} {'space':6}  {'loads':>5} {'stores':>6} "
-                 f"{'atomics':>7} {'most/thread':>11} {'bytes':>7}"]
+        lines = [
+            f"{self.kernel}: {self.n_threads} threads, {self.barriers} barriers per block",
+            f"{'array':8} {'space':6}  {'loads':>5} {'stores':>6} "
+            f"{'atomics':>7} {'most/thread':>11} {'bytes':>7}",
+        ]
         for use in self.uses:
-            lines.append(f"{use.name:8} {use.space:6} {use.loads:6} {use.stores:6} "
-                         f"{use.atomics:7} {use.most_loads + use.most_stores:11} "
-                         f"{use.nbytes_loaded + use.nbytes_stored:7}")
+            lines.append(
+                f"{use.name:8} {use.space:6} {use.loads:6} {use.stores:6} {use.atomics:7} "
+                f"{use.most_loads + use.most_stores:11} {use.nbytes_loaded + use.nbytes_stored:7}"
+            )
         return "\n".join(lines)
 
 

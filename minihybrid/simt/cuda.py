@@ -1,4 +1,4 @@
-"""Chapter 17. CUDA for a machine without a GPU: `from minihybrid.simt import cuda`.
+"""Chapter 25. CUDA for a machine without a GPU: `from minihybrid.simt import cuda`.
 
 Takes:   a Python function, written as for numba-cuda, and NumPy arrays.
 Gives:   `jit`, which makes a kernel of it; `to_device`, `device_array`; and the names
@@ -6,19 +6,19 @@ Gives:   `jit`, which makes a kernel of it; `to_device`, `device_array`; and the
 
 The same cell runs on a real GPU after `from numba import cuda`, without the checks.
 What is left out: streams, functions of a kernel that take arrays, and hidden float64,
-which is no error here: chapter 18 looks for it.
+which is no error here: chapter 26 looks for it.
 """
 
 import ast
 import inspect
 import math
 import textwrap
-from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
 
 from minihybrid.core.op import HybridError
+from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import run_checked, shared_arrays
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.lockstep import Run, execute
@@ -38,29 +38,36 @@ class Kernel:
         try:
             lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError):  # typed at Python's prompt, or no function
-            raise KernelError(f"kernel '{self.name}': its source cannot be read; "
-                              "write it into a file or a notebook's cell") from None
-        tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(lines))),
-                                    first - 1)
+            raise KernelError(
+                f"kernel '{self.name}': its source cannot be read; "
+                "write it into a file or a notebook's cell"
+            ) from None
+        tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(lines))), first - 1)
         self.text = dict(enumerate(lines, first))
         self.definition = find_kernel(tree)
         self.counts = self.compiled = None
 
     def refuse(self, line, why):
         """Raise: a line of the source is not what a kernel may have."""
-        raise KernelError(f"kernel '{self.name}', line {line} "
-                          f"(`{self.text[line].strip()}`): {why}", self.name, line)
+        raise KernelError(
+            f"kernel '{self.name}', line {line} (`{self.text[line].strip()}`): {why}",
+            self.name,
+            line,
+        )
 
     def __call__(self, *_):
         """Raise: a kernel is not called like a function."""
-        raise LaunchError(f"kernel '{self.name}' must be told for how many threads "
-                          f"it runs: {self.name}[blocks, threads_per_block](...)")
+        raise LaunchError(
+            f"kernel '{self.name}' must be told for how many threads "
+            f"it runs: {self.name}[blocks, threads_per_block](...)"
+        )
 
     def __getitem__(self, launch):
         if not isinstance(launch, tuple) or len(launch) != 2:
-            raise LaunchError(f"kernel '{self.name}' needs a grid and a block, but "
-                              f"got {launch!r}: {self.name}[blocks, "
-                              "threads_per_block](...)")
+            raise LaunchError(
+                f"kernel '{self.name}' needs a grid and a block, but got {launch!r}: "
+                f"{self.name}[blocks, threads_per_block](...)"
+            )
         return Launcher(self, *launch)
 
     def run(self, grid, block, arguments, record=None):
@@ -68,14 +75,16 @@ class Kernel:
         run = Run(self.name, self.text, grid, block, strict=False)
         params = [arg.arg for arg in self.definition.args.args]
         if len(arguments) != len(params):
-            raise LaunchError(f"kernel '{self.name}' takes {len(params)} arguments "
-                              f"({', '.join(params)}), but got {len(arguments)}")
-        arguments = {name: self.argument(name, value)
-                     for name, value in zip(params, arguments, strict=True)}
+            raise LaunchError(
+                f"kernel '{self.name}' takes {len(params)} arguments "
+                f"({', '.join(params)}), but got {len(arguments)}"
+            )
+        arguments = {
+            name: self.argument(name, value) for name, value in zip(params, arguments, strict=True)
+        }
         if self.compiled is None:
-            found = rewrite(deepcopy(self.definition), True, self.refuse)
-            self.compiled = found, execute(maker(found), self.name, self.text,
-                                           self.names())
+            found = rewrite(copied(self.definition), True, self.refuse)
+            self.compiled = found, execute(maker(found), self.name, self.text, self.names())
         found, make = self.compiled
         shared = shared_arrays(self.name, found, self.names())
         self.counts = run_checked(run, found, make, arguments, shared, record)
@@ -85,8 +94,7 @@ class Kernel:
         """What the names in the function mean, with a GPU's `math`, `max` and `min`."""
         outside = inspect.getclosurevars(self.python)
         names = {**EXTREMES, **self.python.__globals__, **outside.nonlocals}
-        return {name: gpu_math if value is math else value
-                for name, value in names.items()}
+        return {name: gpu_math if value is math else value for name, value in names.items()}
 
     def argument(self, name, value):
         """One argument: an array that can be changed, or a number."""
@@ -95,13 +103,15 @@ class Kernel:
         if isinstance(value, (int, np.number, np.bool_)):
             return value
         if not isinstance(value, np.ndarray):
-            raise LaunchError(f"kernel '{self.name}': argument {name} is a "
-                              f"{type(value).__name__}, but a NumPy array or a number "
-                              "is needed")
+            raise LaunchError(
+                f"kernel '{self.name}': argument {name} is a {type(value).__name__}, but a NumPy "
+                "array or a number is needed"
+            )
         if not value.flags.c_contiguous:
-            raise LaunchError(f"kernel '{self.name}': the elements of argument {name} "
-                              "are not one after the other in memory; pass "
-                              f"np.ascontiguousarray({name})")
+            raise LaunchError(
+                f"kernel '{self.name}': the elements of argument {name} are not one after the "
+                f"other in memory; pass np.ascontiguousarray({name})"
+            )
         return value
 
     def __repr__(self):
@@ -176,8 +186,10 @@ def synchronize():
 def __getattr__(name):
     if name in KNOWN:
         return Outside(name)
-    raise AttributeError(f"the simulator has no cuda.{name}; it has " + ", ".join(
-        f"cuda.{known}" for known in (*KNOWN, "jit", "to_device", "device_array")))
+    raise AttributeError(
+        f"the simulator has no cuda.{name}; it has "
+        + ", ".join(f"cuda.{known}" for known in (*KNOWN, "jit", "to_device", "device_array"))
+    )
 
 
 class Outside:
@@ -188,8 +200,10 @@ class Outside:
 
     def __call__(self, *_):
         """Raise: there is no thread here."""
-        raise HybridError(f"cuda.{self.name} belongs to the threads of a kernel; write "
-                          "it in a function with @cuda.jit, and launch that")
+        raise HybridError(
+            f"cuda.{self.name} belongs to the threads of a kernel; write "
+            "it in a function with @cuda.jit, and launch that"
+        )
 
     def __getattr__(self, name):
         return Outside(f"{self.name}.{name}")

@@ -1,4 +1,4 @@
-"""Chapter 17. Functions of `minihybrid.codegen.device` on the simulated GPU.
+"""Chapter 25. Functions of `minihybrid.codegen.device` on the simulated GPU.
 
 Takes:   the imports of a kernel's text.
 Gives:   what it imports from there, made again over another `math`, or compiled.
@@ -19,8 +19,11 @@ def device_names(tree, make, **names):
     >>> device_names(tree, lambda function: function)
     {'INF': inf, 'cbrt': <function cbrt at ...>}
     """
-    wanted = {alias.name for node in ast.walk(tree)
-              if isinstance(node, ast.ImportFrom) and node.module == device.__name__
-              for alias in node.names}
+    wanted = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == device.__name__
+        for alias in node.names
+    }
     found = vars(device) | device.compiled(make, **names) if wanted else {}
     return {name: found[name] for name in sorted(wanted)}

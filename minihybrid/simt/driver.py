@@ -1,4 +1,4 @@
-"""Chapter 20. A simulated GPU's driver: the interface of `cuda.bindings.driver`.
+"""Chapter 28. A simulated GPU's driver: the interface of `cuda.bindings.driver`.
 
 Takes:   calls as the run time makes them for a real GPU.
 Gives:   `SimulatedDriver`, an object with the same functions: memory is the host's,
@@ -23,17 +23,23 @@ from minihybrid.simt.heap import Heap
 from minihybrid.simt.lockstep import MAX_SHARED, MAX_THREADS, WARP
 from minihybrid.simt.program import Program
 
-ERRORS = {0: ("CUDA_SUCCESS", "no error"),
-          1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
-          2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
-          101: ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
-          500: ("CUDA_ERROR_NOT_FOUND", "named symbol not found")}
+ERRORS = {
+    0: ("CUDA_SUCCESS", "no error"),
+    1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
+    2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
+    101: ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
+    500: ("CUDA_ERROR_NOT_FOUND", "named symbol not found"),
+}
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_DEVICE, NOT_FOUND = ERRORS
 VERSION, N_DEVICES = 13000, 8
-ATTRIBUTES = {"MAX_THREADS_PER_BLOCK": MAX_THREADS,
-              "MAX_SHARED_MEMORY_PER_BLOCK": MAX_SHARED, "WARP_SIZE": WARP,
-              "MULTIPROCESSOR_COUNT": 1, "COMPUTE_CAPABILITY_MAJOR": 0,
-              "COMPUTE_CAPABILITY_MINOR": 0}
+ATTRIBUTES = {
+    "MAX_THREADS_PER_BLOCK": MAX_THREADS,
+    "MAX_SHARED_MEMORY_PER_BLOCK": MAX_SHARED,
+    "WARP_SIZE": WARP,
+    "MULTIPROCESSOR_COUNT": 1,
+    "COMPUTE_CAPABILITY_MAJOR": 0,
+    "COMPUTE_CAPABILITY_MINOR": 0,
+}
 
 
 @cache
@@ -58,7 +64,8 @@ class SimulatedDriver:
 
     # The real enums, as far as they are used; the numbers are this driver's own.
     CUdevice_attribute = SimpleNamespace(
-        **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES})
+        **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
+    )
     CUstream_flags = SimpleNamespace(CU_STREAM_DEFAULT=0, CU_STREAM_NON_BLOCKING=1)
 
     class CUDA_KERNEL_NODE_PARAMS:
@@ -86,8 +93,9 @@ class SimulatedDriver:
         try:
             return self.handles[int(handle)]
         except KeyError:
-            raise HybridError(f"simulated GPU: {handle} is no {what}, or one that was "
-                              "destroyed") from None
+            raise HybridError(
+                f"simulated GPU: {handle} is no {what}, or one that was destroyed"
+            ) from None
 
     # -- errors and devices ------------------------------------------------------------
     def cuGetErrorName(self, error):
@@ -174,8 +182,16 @@ class SimulatedDriver:
         return (SUCCESS,)
 
     # -- kernels -----------------------------------------------------------------------
-    def cuLibraryLoadData(self, code, options, option_values, n_options,
-                          library_options, library_values, n_library_options):
+    def cuLibraryLoadData(
+        self,
+        code,
+        options,
+        option_values,
+        n_options,
+        library_options,
+        library_values,
+        n_library_options,
+    ):
         """A library from a kernel's text, where the real driver takes machine code."""
         return SUCCESS, self.keep(program_of(bytes(code).decode(), self.fast))
 
@@ -190,14 +206,29 @@ class SimulatedDriver:
         """A kernel as something to launch."""
         return SUCCESS, kernel
 
-    def cuLaunchKernel(self, function, grid_x, grid_y, grid_z,
-                       block_x, block_y, block_z,
-                       shared_nbytes, stream, arguments, extra):
+    def cuLaunchKernel(
+        self,
+        function,
+        grid_x,
+        grid_y,
+        grid_z,
+        block_x,
+        block_y,
+        block_z,
+        shared_nbytes,
+        stream,
+        arguments,
+        extra,
+    ):
         """Run a kernel for all threads of a grid."""
         self.n_launches += 1
         program = self.find(function, "function")
-        self.start(program, (grid_x, grid_y, grid_z), (block_x, block_y, block_z),
-                   read_values(arguments, len(program.params)))
+        self.start(
+            program,
+            (grid_x, grid_y, grid_z),
+            (block_x, block_y, block_z),
+            read_values(arguments, len(program.params)),
+        )
         return (SUCCESS,)
 
     def start(self, program, grid, block, values):
@@ -207,9 +238,15 @@ class SimulatedDriver:
             if size is None:
                 args.append(value.view(dtype)[0])
             else:
-                args.append(self.heap.array(
-                    int(value[0]), dtype, size, f"kernel '{program.name}': {name}",
-                    min(16, dtype.itemsize * (4 if name in program.vectors else 1))))
+                args.append(
+                    self.heap.array(
+                        int(value[0]),
+                        dtype,
+                        size,
+                        f"kernel '{program.name}': {name}",
+                        min(16, dtype.itemsize * (4 if name in program.vectors else 1)),
+                    )
+                )
         program.run(grid, block, args)
 
     # -- graphs ------------------------------------------------------------------------
@@ -230,9 +267,12 @@ class SimulatedDriver:
     def copied(self, params):
         """What a node runs, independent of the memory where it was described."""
         program = self.find(params.func, "function")
-        return (program, (params.gridDimX, params.gridDimY, params.gridDimZ),
-                (params.blockDimX, params.blockDimY, params.blockDimZ),
-                read_values(params.kernelParams, len(program.params)))
+        return (
+            program,
+            (params.gridDimX, params.gridDimY, params.gridDimZ),
+            (params.blockDimX, params.blockDimY, params.blockDimZ),
+            read_values(params.kernelParams, len(program.params)),
+        )
 
     def cuGraphInstantiate(self, graph, flags):
         """A graph that can be launched; later changes of the graph do not matter."""
@@ -271,5 +311,4 @@ class SimulatedDriver:
 def read_values(address, n):
     """The 8-byte values at n addresses, which stand one after the other."""
     pointers = (ctypes.c_uint64 * n).from_address(int(address)) if n else ()
-    return [np.frombuffer(ctypes.string_at(pointer, 8), "uint64")
-            for pointer in pointers]
+    return [np.frombuffer(ctypes.string_at(pointer, 8), "uint64") for pointer in pointers]

@@ -1,4 +1,4 @@
-"""Chapter 17. What can be wrong with a kernel, one class each.
+"""Chapter 25. What can be wrong with a kernel, one class each.
 
 Takes:   the kernel, the array and element, the threads and the lines that disagree.
 Gives:   errors of one sentence.
@@ -35,8 +35,15 @@ class BoundsError(KernelError, IndexError):
 
 
 class WholeError(TypeError):
-    """An array where an element is needed; the simulator adds the line and the thread.
-    """
+    """An array where an element is needed; the simulator adds the line and the thread."""
+
+
+class EndlessError(KernelError):
+    """A loop that makes more turns than the simulator allows (see `simt.turns`)."""
+
+
+class Endless(Exception):
+    """Raised in a kernel's loop, with its line; the simulator says it in words."""
 
 
 class UninitialisedError(KernelError):

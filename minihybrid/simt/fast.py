@@ -1,4 +1,4 @@
-"""Chapter 17. Kernels on a simulated GPU, compiled by Numba: faster, without checks.
+"""Chapter 25. Kernels on a simulated GPU, compiled by Numba: faster, without checks.
 
 Takes:   the text of a kernel.
 Gives:   `FastProgram`, which runs it as `Program` does.
@@ -11,15 +11,16 @@ What is left out: checks and counts; an element beyond an array is not noticed, 
 
 import ast
 import math
-from copy import deepcopy
 from functools import cached_property
 
 import numpy as np
 
 from minihybrid.core.op import HybridError
+from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import fresh, shared_arrays
 from minihybrid.simt.device import device_names
-from minihybrid.simt.lockstep import Run, execute, run_blocks
+from minihybrid.simt.errors import Endless
+from minihybrid.simt.lockstep import Run, endless, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.plain import PLAIN
 from minihybrid.simt.program import Program
@@ -60,23 +61,29 @@ class FastProgram(Program):
         try:
             import numba
         except ImportError:
-            raise HybridError("the fast simulated GPU needs Numba, which is not "
-                              "installed; use simulated_gpu(fast=False)") from None
+            raise HybridError(
+                "the fast simulated GPU needs Numba, which is not "
+                "installed; use simulated_gpu(fast=False)"
+            ) from None
         super().__init__(text, name)
         self.jit = numba.njit(**OPTIONS)
         self.compiled_names = (
             {"math": math, "np": np}
-            | {name: getattr(numba, constructor.__name__, constructor)
-               for name, constructor in CONSTRUCTORS.items()}
+            | {
+                name: getattr(numba, constructor.__name__, constructor)
+                for name, constructor in CONSTRUCTORS.items()
+            }
             | {name: self.jit(function) for name, function in PLAIN.items()}
-            | device_names(ast.parse(text), self.jit))
+            | device_names(ast.parse(text), self.jit)
+        )
 
     @cached_property
     def kernel(self):
         """What is known of the kernel, and its compiled function of one thread."""
-        found = rewrite(deepcopy(self.function), False, self.refuse)
-        tree = ast.parse(f"def {found.name}("
-                         f"{', '.join(found.params + [*found.shared] + PLACES)}): pass")
+        found = rewrite(copied(self.function), False, self.refuse)
+        tree = ast.parse(
+            f"def {found.name}({', '.join(found.params + [*found.shared] + PLACES)}): pass"
+        )
         tree.body[0].body = found.body or tree.body[0].body
         tree = ast.fix_missing_locations(FloatFloor().visit(tree))
         return found, self.jit(execute(tree, self.name, self.text, self.compiled_names))
@@ -86,8 +93,11 @@ class FastProgram(Program):
         """The compiled loop over all threads of a kernel without barriers."""
         found, kernel = self.kernel
         arrays = ", ".join([*found.params, *found.shared])
-        loops = [f"for _{what}{axis} in range(_{extent}{axis}):"
-                 for what, extent in ("bg", "td") for axis in reversed(AXES)]
+        loops = [
+            f"for _{what}{axis} in range(_{extent}{axis}):"
+            for what, extent in ("bg", "td")
+            for axis in reversed(AXES)
+        ]
         lines = [f"def launch({arrays}, {', '.join(BLOCK[3:])}):"]
         lines += [" " * (k + 1) + loop for k, loop in enumerate(loops)]
         lines.append(" " * 8 + f"kernel({arrays}, {', '.join(PLACES)})")
@@ -100,13 +110,16 @@ class FastProgram(Program):
         run = Run(self.name, self.text, grid, block)
         args = list(self.arguments(args).values())
         found, kernel = self.kernel
-        shared = [(shape, dtype)
-                  for _, shape, dtype in shared_arrays(self.name, found, self.names)]
+        shared = [(shape, dtype) for _, shape, dtype in shared_arrays(self.name, found, self.names)]
         if not found.barriers:
-            self.launch(*args, *(fresh(*one) for one in shared), *run.block, *run.grid)
+            places = *run.block, *run.grid, run.turns
+            try:
+                self.launch(*args, *(fresh(*one) for one in shared), *places)
+            except Endless as error:
+                raise endless(run, *error.args) from None
             return
 
         def make(*arguments):
             return lambda _, *place: kernel(*arguments, *place)
-        run_blocks(run, make, args, lambda: [fresh(*one) for one in shared],
-                   lambda: None)
+
+        run_blocks(run, make, args, lambda: [fresh(*one) for one in shared], lambda: None)

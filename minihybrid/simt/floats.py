@@ -1,4 +1,4 @@
-"""Chapter 18. Hidden float64: arithmetic that is wider than the arrays are.
+"""Chapter 26. Hidden float64: arithmetic that is wider than the arrays are.
 
 Takes:   the definition of a kernel, and the dtypes of its parameters.
 Gives:   `find_hidden`, which raises where float32 meets a wider number.
@@ -60,23 +60,25 @@ class Types(ast.NodeVisitor):
             raise HiddenFloat64Error(
                 f"kernel '{self.source.name}', {self.source.line(node.lineno)}: "
                 f"{found}, so a GPU computes in float64, which is slow; {instead}",
-                self.source.name, node.lineno)
+                self.source.name,
+                node.lineno,
+            )
 
     def mixed(self, node, parts):
         """The type of numbers that meet in one operation."""
         kinds = [self.type(part) for part in parts]
         if None in kinds or any(isinstance(kind, list) for kind in kinds):
-            return None if None in kinds or kinds.count(kinds[0]) < len(kinds) else \
-                kinds[0]
+            return None if None in kinds or kinds.count(kinds[0]) < len(kinds) else kinds[0]
         narrow = [kind for kind in kinds if kind in NARROW]
-        wide = [part for part, kind in zip(parts, kinds, strict=True)
-                if kind not in NARROW]
+        wide = [part for part, kind in zip(parts, kinds, strict=True) if kind not in NARROW]
         if narrow and wide:
             texts = [ast.unparse(part) for part in (node, wide[0])]
             other = "float64" if "float64" in kinds else "a whole number"
-            remedy = (f"give {texts[1]} a {narrow[0]} wherever it is assigned"
-                      if isinstance(wide[0], ast.Name) and "float64" in kinds else
-                      f"write {narrow[0]}({texts[1]})")
+            remedy = (
+                f"give {texts[1]} a {narrow[0]} wherever it is assigned"
+                if isinstance(wide[0], ast.Name) and "float64" in kinds
+                else f"write {narrow[0]}({texts[1]})"
+            )
             self.hidden(node, f"`{texts[0]}` mixes {narrow[0]} with {other}", remedy)
             return "float64"
         return max(kinds, key=("int", *NARROW, "float64").index, default="int")
@@ -108,8 +110,7 @@ class Types(ast.NodeVisitor):
                 return "int" if isinstance(op, ast.Not) else kind
             case ast.Compare(left=left, comparators=others):
                 # Compilers compare with a number that float32 has as with a float32.
-                self.mixed(node, [part for part in (left, *others)
-                                  if not is_exact(part)])
+                self.mixed(node, [part for part in (left, *others) if not is_exact(part)])
                 return "int"
             case ast.BoolOp(values=parts):
                 for part in parts:
@@ -161,16 +162,21 @@ class Types(ast.NodeVisitor):
             case ast.Name(id=name):
                 kinds = [kind, self.names.get(name)]
                 if "int" in kinds and any(each in NARROW for each in kinds):
-                    self.hidden(node, f"`{name}` is a whole number in one line and "
-                                "a float in another", "give it one dtype everywhere")
+                    self.hidden(
+                        node,
+                        f"`{name}` is a whole number in one line and a float in another",
+                        "give it one dtype everywhere",
+                    )
                     kind = "float64"
-                self.names[name] = kind if name not in self.names else wider(
-                    kind, self.names[name])
+                self.names[name] = kind if name not in self.names else wider(kind, self.names[name])
             case ast.Subscript(value=ast.Name(id=name)):
                 if kind == "float64" and self.elements.get(name) in NARROW:
                     small = self.elements[name]
-                    self.hidden(node, f"a float64 is stored into {name}, which holds "
-                                f"{small}", f"write numbers as {small}(...)")
+                    self.hidden(
+                        node,
+                        f"a float64 is stored into {name}, which holds {small}",
+                        f"write numbers as {small}(...)",
+                    )
 
     def visit_For(self, node):
         """The variable of a loop over a range is a whole number."""

@@ -1,4 +1,4 @@
-"""Chapter 20. The memory of a simulated GPU.
+"""Chapter 28. The memory of a simulated GPU.
 
 Takes:   sizes and addresses in bytes.
 Gives:   `Heap`: memory by address; a use of other memory is an error of one sentence.
@@ -26,14 +26,14 @@ class Heap:
 
     def __init__(self, nbytes):
         self.free = nbytes
-        self.starts = []   # addresses, sorted
-        self.memory = {}   # address -> its bytes
+        self.starts = []  # addresses, sorted
+        self.memory = {}  # address -> its bytes
 
     def take(self, nbytes):
         """The address of new memory, filled with bytes of 255."""
         whole = np.full(nbytes + ALIGNMENT, 255, np.uint8)
         skip = -whole.ctypes.data % ALIGNMENT
-        memory = whole[skip:skip + nbytes]
+        memory = whole[skip : skip + nbytes]
         address = memory.ctypes.data
         insort(self.starts, address)
         self.memory[address] = memory
@@ -43,8 +43,10 @@ class Heap:
     def give(self, address):
         """Give an allocation back."""
         if address not in self.memory:
-            raise HybridError(f"simulated GPU: {address:#x} is freed, but no "
-                              "allocation begins there; it may have been freed before")
+            raise HybridError(
+                f"simulated GPU: {address:#x} is freed, but no "
+                "allocation begins there; it may have been freed before"
+            )
         self.free += self.memory.pop(address).nbytes
         self.starts.remove(address)
 
@@ -55,18 +57,24 @@ class Heap:
         memory = self.memory[self.starts[k]] if k >= 0 else ()
         skip = address - self.starts[k] if k >= 0 else 0
         if skip >= len(memory) and nbytes:
-            raise HybridError(f"simulated GPU: {who} uses address {address:#x}, where "
-                              "no memory was allocated, or it was freed")
+            raise HybridError(
+                f"simulated GPU: {who} uses address {address:#x}, where "
+                "no memory was allocated, or it was freed"
+            )
         if skip + nbytes > len(memory):
-            raise HybridError(f"simulated GPU: {who} uses {nbytes} bytes, but the "
-                              f"allocation ends after {len(memory) - skip}")
-        return memory[skip:skip + nbytes]
+            raise HybridError(
+                f"simulated GPU: {who} uses {nbytes} bytes, but the "
+                f"allocation ends after {len(memory) - skip}"
+            )
+        return memory[skip : skip + nbytes]
 
     def array(self, address, dtype, size, who, alignment):
         """The array at an address, which must be a multiple of an alignment."""
         if address % alignment:
-            raise HybridError(f"simulated GPU: {who} begins at address {address:#x}, "
-                              f"which is no multiple of {alignment} bytes")
+            raise HybridError(
+                f"simulated GPU: {who} begins at address {address:#x}, "
+                f"which is no multiple of {alignment} bytes"
+            )
         if not size:
             return np.empty(0, dtype)  # it lies nowhere
         return self.bytes(address, size * dtype.itemsize, who).view(dtype)

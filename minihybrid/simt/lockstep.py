@@ -1,4 +1,4 @@
-"""Chapter 17. Threads in lock step: how a simulated GPU runs a kernel.
+"""Chapter 25. Threads in lock step: how a simulated GPU runs a kernel.
 
 Takes:   the maker of a kernel's threads (`rewrite`), its arrays, a grid and a block.
 Gives:   the arrays, changed as the kernel says, or an error that names line and thread.
@@ -11,13 +11,37 @@ What is left out: time. Nothing here is slow or fast for the reasons of a GPU.
 import linecache
 import math
 import traceback
+from contextlib import contextmanager
 
 import numpy as np
 
-from minihybrid.simt.errors import BarrierError, KernelError, LaunchError, WholeError
+from minihybrid.simt.errors import (
+    BarrierError,
+    Endless,
+    EndlessError,
+    KernelError,
+    LaunchError,
+    WholeError,
+)
 
 MAX_THREADS, MAX_SHARED, MAX_GRID = 1024, 48 * 1024, 65535
 WARP = 32
+TURNS = [1_000_000]  # what a loop may make; `turns` adds others
+
+
+@contextmanager
+def turns(n):
+    """Let each loop of a kernel make n turns, not a million, inside the block.
+
+    >>> with turns(10_000_000):
+    ...     Run("add", {}, 2, 4).turns
+    10000000
+    """
+    TURNS.append(n)
+    try:
+        yield
+    finally:
+        TURNS.pop()
 
 
 def axes3(sizes, kernel, what):
@@ -28,9 +52,12 @@ def axes3(sizes, kernel, what):
     """
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if not 1 <= len(sizes) <= 3 or not all(
-            isinstance(n, (int, np.integer)) and n > 0 for n in sizes):
-        raise LaunchError(f"kernel '{kernel}': the {what} is {sizes}, but it must be "
-                          "one to three whole numbers of at least 1")
+        isinstance(n, (int, np.integer)) and n > 0 for n in sizes
+    ):
+        raise LaunchError(
+            f"kernel '{kernel}': the {what} is {sizes}, but it must be "
+            "one to three whole numbers of at least 1"
+        )
     return tuple(map(int, sizes)) + (1,) * (3 - len(sizes))
 
 
@@ -48,16 +75,20 @@ class Run:
     def __init__(self, name, text, grid, block, strict=True):
         self.name, self.text, self.strict = name, text, strict
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
+        self.turns = TURNS[-1]
         self.phase = 1  # of a block: how many barriers it met, and one
         self.n_block = math.prod(self.block)
         self.n_threads = self.n_block * math.prod(self.grid)
         if self.n_block > MAX_THREADS:
-            raise LaunchError(f"kernel '{name}': a block of {self.block} has "
-                              f"{self.n_block} threads, but at most {MAX_THREADS} fit; "
-                              "use more blocks of fewer threads")
+            raise LaunchError(
+                f"kernel '{name}': a block of {self.block} has {self.n_block} threads, but at "
+                f"most {MAX_THREADS} fit; use more blocks of fewer threads"
+            )
         if max(self.grid[1:]) > MAX_GRID:
-            raise LaunchError(f"kernel '{name}': a grid of {self.grid} is too large in "
-                              f"y or z, where at most {MAX_GRID} blocks fit; use x")
+            raise LaunchError(
+                f"kernel '{name}': a grid of {self.grid} is too large in "
+                f"y or z, where at most {MAX_GRID} blocks fit; use x"
+            )
 
     def thread(self, t):
         """Thread number t as ((block x, y, z), (thread x, y, z))."""
@@ -67,8 +98,7 @@ class Run:
     def who(self, t):
         """Thread number t in words."""
         block, thread = self.thread(t)
-        return (f"thread {short(thread, self.block)} of "
-                f"block {short(block, self.grid)}")
+        return f"thread {short(thread, self.block)} of block {short(block, self.grid)}"
 
     def line(self, number):
         """A line of the kernel's source in words."""
@@ -91,7 +121,7 @@ def execute(tree, name, text, namespace):
     filename = f"<kernel {name}>"
     lines = [text.get(k, "") + "\n" for k in range(1, max(text) + 1)]
     linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
-    namespace = dict(namespace)
+    namespace = {**namespace, "_Endless": Endless}
     exec(compile(tree, filename, "exec"), namespace)
     return namespace[tree.body[0].name]
 
@@ -108,18 +138,19 @@ def run_blocks(run, make, arguments, shared, barriers):
     with np.errstate(all="ignore"):
         for b in range(math.prod(run.grid)):
             where = place(b, run.grid)
-            thread = make(*arguments, *shared(), *where, *run.block, *run.grid)
+            thread = make(*arguments, *shared(), *where, *run.block, *run.grid, run.turns)
             first = b * run.n_block
             places = [(first + k, *place(k, run.block)) for k in range(run.n_block)]
             try:
                 if barriers:
-                    met = run_in_turns(run, [thread(*at) for at in places], first,
-                                       barriers)
+                    met = run_in_turns(run, [thread(*at) for at in places], first, barriers)
                 else:
                     for at in places:
                         thread(*at)
             except KernelError:
                 raise
+            except Endless as error:
+                raise endless(run, *error.args) from None
             except Exception as error:
                 raise in_words(run, error) from error
     return met
@@ -135,21 +166,40 @@ def run_in_turns(run, threads, first, after_barrier):
         if lines[0] is None:
             return met
         met += 1
+        if met > run.turns // 10:  # every thread is at work between two barriers
+            raise endless(run, lines[0], met)
         after_barrier()
+
+
+def endless(run, line, met=None):
+    """The error of a loop that made all its turns, or met one barrier too many."""
+    found = f"the loop made {run.turns} turns and did not end"
+    if met is not None:
+        found = f"a block met {met} barriers and did not end"
+    return EndlessError(
+        f"kernel '{run.name}', {run.line(line)}: {found}; most likely the variable that its "
+        "condition asks for does not change in the loop (if it must be so long: "
+        f"`with simt.turns({10 * run.turns}):` around the launch)",
+        run.name,
+        line,
+    )
 
 
 def diverged(run, lines, first):
     """Raise: two threads of a block do not wait at the same barrier."""
     here = next(k for k, line in enumerate(lines) if line is not None)
     other = next(k for k, line in enumerate(lines) if line != lines[here])
-    elsewhere = ("has ended" if lines[other] is None else
-                 f"waits at that in {run.line(lines[other])}")
+    elsewhere = (
+        "has ended" if lines[other] is None else f"waits at that in {run.line(lines[other])}"
+    )
     raise BarrierError(
         f"kernel '{run.name}': {run.who(first + here)} waits at the barrier in "
-        f"{run.line(lines[here])}, but {run.who(first + other)} {elsewhere}; all "
-        "threads of a block must reach the same barriers, so take it out of the `if` "
-        "or loop",
-        run.name, lines[here], (run.thread(first + here), run.thread(first + other)))
+        f"{run.line(lines[here])}, but {run.who(first + other)} {elsewhere}; all threads of a "
+        "block must reach the same barriers, so take it out of the `if` or loop",
+        run.name,
+        lines[here],
+        (run.thread(first + here), run.thread(first + other)),
+    )
 
 
 def in_words(run, error):
@@ -158,7 +208,10 @@ def in_words(run, error):
         if frame.f_code.co_filename == f"<kernel {run.name}>":
             t = frame.f_locals["_t"]
             kind = f"{type(error).__name__}: " * (type(error) is not WholeError)
-            return KernelError(f"kernel '{run.name}', {run.line(number)}: "
-                               f"{kind}{error} ({run.who(t)})",
-                               run.name, number, (run.thread(t),))
+            return KernelError(
+                f"kernel '{run.name}', {run.line(number)}: {kind}{error} ({run.who(t)})",
+                run.name,
+                number,
+                (run.thread(t),),
+            )
     raise error

@@ -1,4 +1,4 @@
-"""Chapter 17. Arrays that know who uses them.
+"""Chapter 25. Arrays that know who uses them.
 
 Takes:   NumPy arrays; every read and write of every thread, with its line.
 Gives:   `Array`, whose elements are checked and counted when they are used.
@@ -6,6 +6,8 @@ Gives:   `Array`, whose elements are checked and counted when they are used.
 What is left out: the order in which a real GPU would run the threads. A race is an
 error here also where it would have gone well.
 """
+
+import ast
 
 import numpy as np
 
@@ -34,9 +36,28 @@ class Array:
               size of the smallest elements of the launch.
     """
 
-    __slots__ = ("run", "name", "values", "shape", "size", "ndim", "dtype", "loads",
-                 "stores", "atomics", "load4s", "store4s", "watchers",
-                 "watcher", "start", "scale", "written", "get", "wrap", "narrow")
+    __slots__ = (
+        "run",
+        "name",
+        "values",
+        "shape",
+        "size",
+        "ndim",
+        "dtype",
+        "loads",
+        "stores",
+        "atomics",
+        "load4s",
+        "store4s",
+        "watchers",
+        "watcher",
+        "start",
+        "scale",
+        "written",
+        "get",
+        "wrap",
+        "narrow",
+    )
 
     def __init__(self, run, name, values, shape, watchers=(), unit=None):
         self.run, self.name, self.values = run, name, values.reshape(-1)
@@ -63,40 +84,67 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, _):
-        raise WholeError(f"array {self.name} is used under another name or by another "
-                          "function; inside a kernel, use elements of its arguments "
-                          "and shared arrays by their own names")
+        raise WholeError(
+            f"array {self.name} is used under another name or by another function; inside a "
+            "kernel, use elements of its arguments and shared arrays by their own names"
+        )
 
     def whole(self, *_):
         """Raise: arithmetic on all elements at once is none of a kernel."""
-        raise WholeError(f"array {self.name} is used as a whole, but a thread computes "
-                         "with elements; write out[i] = a[i] + 10, not out = a + 10")
+        raise WholeError(
+            f"array {self.name} is used as a whole, but a thread computes "
+            "with elements; write out[i] = a[i] + 10, not out = a + 10"
+        )
 
     # -- where -------------------------------------------------------------------------
     def place(self, index, t, line):
         """The place of an element in the flat array."""
         if type(index) is tuple and len(index) == self.ndim == 2:
             (y, x), (height, width) = index, self.shape
-            if type(y) is int and type(x) is int and (
-                    0 <= y < height and 0 <= x < width):
+            if type(y) is int and type(x) is int and (0 <= y < height and 0 <= x < width):
                 return y * width + x
         indices = index if type(index) is tuple else (index,)
         if len(indices) != self.ndim:
-            self.fail(KernelError, index, t, line,
-                      f"has {len(indices)} indices, but the array has {self.ndim} axes")
+            self.fail(
+                KernelError,
+                index,
+                t,
+                line,
+                f"has {len(indices)} indices, but the array has {self.ndim} axes",
+            )
         flat = 0
-        for i, n in zip(indices, self.shape, strict=True):
+        for axis, (i, n) in enumerate(zip(indices, self.shape, strict=True)):
             if not isinstance(i, (int, np.integer)):
-                self.fail(KernelError, index, t, line,
-                          f"needs whole numbers, not {type(i).__name__}")
+                found = f"needs whole numbers, not {type(i).__name__}"
+                if isinstance(i, slice):
+                    found += "; a thread computes with elements, as in out[i] = a[i]"
+                self.fail(KernelError, index, t, line, found)
             if not 0 <= i < n:
-                self.fail(BoundsError, index, t, line, f"is out of bounds: "
-                          f"{self.extent()}; guard it, " + (
-                              f"as in `if i < {n}:`" if i >= n else
-                              "as in `if i >= 1:` for an index i - 1; a negative one "
-                              "does not count from the end"))
+                text = self.written_as(axis, line)
+                guard = f"`if {text or 'i'} < {n}:`"
+                if i < 0:
+                    guard = f"`if {text} >= 0:`" if text else "`if i >= 1:` for an index i - 1"
+                    guard += "; a negative one does not count from the end"
+                found = f"is out of bounds: {self.extent()}; guard it, as in {guard}"
+                self.fail(BoundsError, index, t, line, found)
             flat = flat * n + int(i)
         return flat
+
+    def written_as(self, axis, line):
+        """What a line writes for an index on an axis; None if it writes several things."""
+        try:
+            tree = ast.parse(self.run.text[line].strip())
+        except SyntaxError:  # the line goes on, or begins a block
+            return None
+        uses = {
+            ast.unparse(node.slice if self.ndim == 1 else node.slice.elts[axis])
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == self.name
+            and (self.ndim == 1 or isinstance(node.slice, ast.Tuple))
+        }
+        return uses.pop() if len(uses) == 1 else None
 
     def extent(self):
         """How large the array is, in words."""
@@ -106,9 +154,13 @@ class Array:
     def fail(self, kind, index, t, line, what):
         """Raise an error about one element and one thread."""
         where = ", ".join(map(str, index)) if type(index) is tuple else index
-        raise kind(f"kernel '{self.run.name}', {self.run.line(line)}: "
-                   f"{self.name}[{where}] {what} ({self.run.who(t)})",
-                   self.run.name, line, (self.run.thread(t),))
+        raise kind(
+            f"kernel '{self.run.name}', {self.run.line(line)}: "
+            f"{self.name}[{where}] {what} ({self.run.who(t)})",
+            self.run.name,
+            line,
+            (self.run.thread(t),),
+        )
 
     def use(self, kind, i, t, line):
         """Watch a use of element i, and raise if it races with an earlier one."""
@@ -127,15 +179,19 @@ class Array:
         if run.thread(t)[0] != run.thread(other)[0]:
             remedy = "nothing orders blocks, so use an atomic or two kernels"
         elif line == other_line:
-            remedy = ("give each thread an element of its own, use an atomic or, if "
-                      "these are turns of a loop, put cuda.syncthreads() into it")
+            remedy = (
+                "give each thread an element of its own, use an atomic or, if "
+                "these are turns of a loop, put cuda.syncthreads() into it"
+            )
         else:
             remedy = "put cuda.syncthreads() between the two lines"
         raise RaceError(
-            f"kernel '{run.name}', {run.line(line)}: race for {self.name}[{where}], "
-            f"which {run.who(t)} {DOES[kind]}, and {run.who(other)} {DID[earlier]} in "
-            f"{place}; {remedy}",
-            run.name, line, (run.thread(t), run.thread(other)))
+            f"kernel '{run.name}', {run.line(line)}: race for {self.name}[{where}], which "
+            f"{run.who(t)} {DOES[kind]}, and {run.who(other)} {DID[earlier]} in {place}; {remedy}",
+            run.name,
+            line,
+            (run.thread(t), run.thread(other)),
+        )
 
     # -- what kernels call -------------------------------------------------------------
     def load(self, index, t, line):
@@ -156,9 +212,14 @@ class Array:
     def uninitialised(self, i, t, line):
         """Raise: element i of a shared array was read before it was written."""
         index = tuple(int(k) for k in np.unravel_index(i, self.shape))
-        self.fail(UninitialisedError, index, t, line, "is read, but no thread of the "
-                  "block has written it: shared memory begins with any numbers; write "
-                  "it first, and let cuda.syncthreads() stand between")
+        self.fail(
+            UninitialisedError,
+            index,
+            t,
+            line,
+            "is read, but no thread of the block has written it: shared memory begins with any "
+            "numbers; write it first, and let cuda.syncthreads() stand between",
+        )
 
     def store(self, index, value, t, line):
         """`array[index] = value`, by thread t in a line."""
@@ -178,7 +239,10 @@ class Array:
                 f"kernel '{self.run.name}', {self.run.line(line)}: a float64 is "
                 f"stored into {self.name}, which holds {self.dtype}; the arithmetic "
                 f"was in float64, so write numbers as {self.dtype}(...)",
-                self.run.name, line, (self.run.thread(t),))
+                self.run.name,
+                line,
+                (self.run.thread(t),),
+            )
         self.values[i] = value
         if self.written is not None:
             self.written[i] = 1
@@ -217,8 +281,14 @@ class Array:
     def aligned(self, index, t, line):
         """The index of the first of four neighbours."""
         if index % 4:
-            self.fail(AlignmentError, index, t, line, "begins four neighbours, but "
-                      "only a multiple of 4 may: the memory is read 16 bytes at once")
+            self.fail(
+                AlignmentError,
+                index,
+                t,
+                line,
+                "begins four neighbours, but "
+                "only a multiple of 4 may: the memory is read 16 bytes at once",
+            )
         return index
 
 

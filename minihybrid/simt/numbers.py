@@ -1,4 +1,4 @@
-"""Chapter 17. Numbers as a GPU has them, in Python.
+"""Chapter 25. Numbers as a GPU has them, in Python.
 
 Takes:   Python's and NumPy's numbers.
 Gives:   `CONSTRUCTORS` (`float32(x)`, `int32(x)`, ...), `math` (functions that keep
@@ -47,8 +47,13 @@ def whole(dtype):
 
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 CONSTRUCTORS = {name: whole(name) for name in WHOLE} | {
-    "float16": np.float16, "float32": np.float32, "float64": np.float64,
-    "bool": bool, "bool_": bool, "boolean": bool}
+    "float16": np.float16,
+    "float32": np.float32,
+    "float64": np.float64,
+    "bool": bool,
+    "bool_": bool,
+    "boolean": bool,
+}
 
 
 def load_as(values):
@@ -103,6 +108,7 @@ EXTREMES = {"max": largest, "min": smallest}
 # -- functions -------------------------------------------------------------------------
 def keeping(function, beyond):
     """`function` of `math` which gives float32 of float32; `beyond` where it raises."""
+
     def call(x, *more):
         try:
             y = function(x, *more)
@@ -112,6 +118,7 @@ def keeping(function, beyond):
         if kind is np.float32 or kind is np.float16:
             return kind(y)
         return np.float64(y)
+
     return call
 
 
@@ -127,23 +134,59 @@ def gamma_beyond(x):
     return exact.inf if x > 0 else exact.nan
 
 
-NUMPY_NAME = {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "acosh": "arccosh",
-              "asinh": "arcsinh", "atanh": "arctanh", "atan2": "arctan2",
-              "pow": "power"}
+NUMPY_NAME = {
+    "acos": "arccos",
+    "asin": "arcsin",
+    "atan": "arctan",
+    "acosh": "arccosh",
+    "asinh": "arcsinh",
+    "atanh": "arctanh",
+    "atan2": "arctan2",
+    "pow": "power",
+}
 NEVER_RAISE = ("erf", "erfc", "fabs", "copysign", "degrees", "radians")
-SOMETIMES = ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos",
-             "tan", "acos", "asin", "atan", "sinh", "cosh", "tanh", "acosh", "asinh",
-             "atanh", "atan2", "pow", "fmod", "hypot")
+SOMETIMES = (
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "acos",
+    "asin",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "acosh",
+    "asinh",
+    "atanh",
+    "atan2",
+    "pow",
+    "fmod",
+    "hypot",
+)
 
 math = SimpleNamespace(
-    **{name: keeping(getattr(exact, name), getattr(exact, name))
-       for name in NEVER_RAISE},
-    **{name: keeping(getattr(exact, name),
-                     with_numpy(getattr(np, NUMPY_NAME.get(name, name))))
-       for name in SOMETIMES},
+    **{name: keeping(getattr(exact, name), getattr(exact, name)) for name in NEVER_RAISE},
+    **{
+        name: keeping(getattr(exact, name), with_numpy(getattr(np, NUMPY_NAME.get(name, name))))
+        for name in SOMETIMES
+    },
     gamma=keeping(exact.gamma, gamma_beyond),
     lgamma=keeping(exact.lgamma, lambda x: exact.inf),
     # On a GPU, Numba gives floats here, also -0.0.
-    floor=keeping(np.floor, lambda x: x), ceil=keeping(np.ceil, lambda x: x),
-    isnan=exact.isnan, isinf=exact.isinf, isfinite=exact.isfinite,
-    pi=exact.pi, e=exact.e, inf=exact.inf, nan=exact.nan)
+    floor=keeping(np.floor, lambda x: x),
+    ceil=keeping(np.ceil, lambda x: x),
+    isnan=exact.isnan,
+    isinf=exact.isinf,
+    isfinite=exact.isfinite,
+    pi=exact.pi,
+    e=exact.e,
+    inf=exact.inf,
+    nan=exact.nan,
+)

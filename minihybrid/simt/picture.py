@@ -1,4 +1,4 @@
-"""Chapter 17. A picture of who reads what.
+"""Chapter 25. A picture of who reads what.
 
 Takes:   a kernel with its grid and block, and its arguments.
 Gives:   `draw`: for each step between two barriers, which thread of a block reads and
@@ -34,8 +34,10 @@ class Picture:
     def __repr__(self):
         lines = [self.title]
         for (step, kind, array), elements in self.uses.items():
-            told = ", ".join(f"[{self._index(array, i)}] by {in_words(threads)}"
-                             for i, threads in sorted(elements.items()))
+            told = ", ".join(
+                f"[{self._index(array, i)}] by {in_words(threads)}"
+                for i, threads in sorted(elements.items())
+            )
             lines.append(f"step {step}, {VERBS[kind]} {array}: {told}")
         return "\n".join(lines)
 
@@ -59,22 +61,32 @@ class Picture:
             wide = max(2 + columns * CELL, LETTER * len(label))
             if step != last or x + wide > PAGE:  # a step begins a new row of arrays
                 x, y, last = 0, bottom, step
-            parts.append(f'<text x="{x + 1:.0f}" y="{y + 13}" text-anchor="start">'
-                         f"{escape(label)}</text>")
+            parts.append(
+                f'<text x="{x + 1:.0f}" y="{y + 13}" text-anchor="start">{escape(label)}</text>'
+            )
             for i in range(prod(shape)):
                 row, column = divmod(i, columns)
-                parts += cell(x + 1 + column * CELL, y + LINE + row * CELL,
-                              elements.get(i, ()), f"{array}[{self._index(array, i)}]")
+                parts += cell(
+                    x + 1 + column * CELL,
+                    y + LINE + row * CELL,
+                    elements.get(i, ()),
+                    f"{array}[{self._index(array, i)}]",
+                )
             high = LINE + -(-prod(shape) // columns) * CELL + LINE // 2
             bottom, width = max(bottom, y + high), max(width, x + wide)
             x += round(wide) + LINE
-        return "\n".join([
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" '
-            f'height="{bottom}" viewBox="0 0 {width:.0f} {bottom}" font-size="11" '
-            'font-family="monospace" text-anchor="middle" fill="currentColor" '
-            'stroke-width="1" style="max-width:100%;height:auto">',
-            f"<title>{escape(self.title)}</title>",
-            f"<desc>{escape(repr(self))}</desc>", *parts, "</svg>"])
+        return "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" '
+                f'height="{bottom}" viewBox="0 0 {width:.0f} {bottom}" font-size="11" '
+                'font-family="monospace" text-anchor="middle" fill="currentColor" '
+                'stroke-width="1" style="max-width:100%;height:auto">',
+                f"<title>{escape(self.title)}</title>",
+                f"<desc>{escape(repr(self))}</desc>",
+                *parts,
+                "</svg>",
+            ]
+        )
 
 
 def cell(x, y, threads, name):
@@ -86,11 +98,15 @@ def cell(x, y, threads, name):
     shown = threads[:4]
     for k, t in enumerate(shown):
         stripe = CELL / len(shown)
-        yield (f'<rect x="{x + k * stripe:.1f}" y="{y}" width="{stripe:.1f}" '
-               f'height="{CELL}" fill="{COLOURS[t % len(COLOURS)]}" '
-               'fill-opacity=".45"/>')
-    yield (f'<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" fill="none" '
-           'stroke="currentColor" stroke-opacity=".5"/>')
+        yield (
+            f'<rect x="{x + k * stripe:.1f}" y="{y}" width="{stripe:.1f}" '
+            f'height="{CELL}" fill="{COLOURS[t % len(COLOURS)]}" '
+            'fill-opacity=".45"/>'
+        )
+    yield (
+        f'<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" fill="none" '
+        'stroke="currentColor" stroke-opacity=".5"/>'
+    )
     if threads:
         text = threads[0] if len(threads) == 1 else f"{len(threads)}×"
         yield f'<text x="{x + CELL / 2}" y="{y + 16}">{text}</text>'
@@ -143,11 +159,14 @@ def draw(launch, *arguments, block=0):
                 users.append(t % run.n_block)
     n_most = max(map(prod, shapes.values()), default=0)
     if run.n_block > MAX_THREADS or n_most > MAX_ELEMENTS:
-        raise LaunchError(f"draw: kernel '{run.name}' has {run.n_block} threads a "
-                          f"block and up to {n_most} elements an array, but at most "
-                          f"{MAX_THREADS} and {MAX_ELEMENTS} can be looked at; use "
-                          "smaller arrays")
+        raise LaunchError(
+            f"draw: kernel '{run.name}' has {run.n_block} threads a block and up to {n_most} "
+            f"elements an array, but at most {MAX_THREADS} and {MAX_ELEMENTS} can be looked at; "
+            "use smaller arrays"
+        )
     order = sorted(uses, key=lambda use: (use[0], list(VERBS).index(use[1])))
-    return Picture(f"kernel '{run.name}', block {block}: who uses what", shapes,
-                   {use: {i: sorted(users) for i, users in uses[use].items()}
-                    for use in order})
+    return Picture(
+        f"kernel '{run.name}', block {block}: who uses what",
+        shapes,
+        {use: {i: sorted(users) for i, users in uses[use].items()} for use in order},
+    )

@@ -1,4 +1,4 @@
-"""Chapter 17. Arrays and functions of kernels that run without checks.
+"""Chapter 25. Arrays and functions of kernels that run without checks.
 
 Takes:   NumPy arrays.
 Gives:   `atomic_add`, `atomic_max`, `atomic_min`, `load4`, `store4` as plain functions;
@@ -49,8 +49,9 @@ def store4(array, index, four):
     array[index + 2], array[index + 3] = four[2], four[3]
 
 
-PLAIN = {function.__name__: function
-         for function in (atomic_add, atomic_max, atomic_min, load4, store4)}
+PLAIN = {
+    function.__name__: function for function in (atomic_add, atomic_max, atomic_min, load4, store4)
+}
 
 
 class Whole:
@@ -78,5 +79,4 @@ class Whole:
 
 def plain(values):
     """An array or number as a kernel without checks gets it."""
-    return Whole(values) if getattr(values, "ndim", 0) and values.dtype.kind != "f" \
-        else values
+    return Whole(values) if getattr(values, "ndim", 0) and values.dtype.kind != "f" else values

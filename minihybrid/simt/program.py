@@ -1,4 +1,4 @@
-"""Chapter 17. A generated kernel on a simulated GPU.
+"""Chapter 25. A generated kernel on a simulated GPU.
 
 Takes:   the text of a kernel, as the target "gpu" writes it: one function whose
          annotations give the dtype and the number of elements of each array.
@@ -10,11 +10,11 @@ What is left out: compiling; `simt.fast` does that.
 """
 
 import ast
-from copy import deepcopy
 from functools import cached_property
 
 import numpy as np
 
+from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import fresh, run_checked, shared_arrays
 from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import KernelError, LaunchError
@@ -42,7 +42,7 @@ class Program:
     ... '''
     >>> a, out = np.arange(4, dtype="float32"), np.empty(4, "float32")
     >>> Program(text).run(1, 32, [a, out])
-    double: 32 threads, 0 barriers a block
+    double: 32 threads, 0 barriers per block
     array    space   loads stores atomics most/thread   bytes
     a        global      8      0       0           2      32
     out      global      0      4       0           1      16
@@ -57,23 +57,27 @@ class Program:
         self.text = dict(enumerate(text.splitlines(), 1))
         self.params = [self.param(arg) for arg in self.function.args.args]
         self.names = NAMES | device_names(
-            tree, lambda function: function, math=math, floor=math.floor)
+            tree, lambda function: function, math=math, floor=math.floor
+        )
 
     def param(self, arg):
         """A parameter as (name, dtype, number of elements or None for a number)."""
         match arg.annotation:
             case ast.Name(id=dtype) if dtype in CONSTRUCTORS:
                 return arg.arg, np.dtype(CONSTRUCTORS[dtype].__name__), None
-            case ast.Subscript(value=ast.Name(id=dtype), slice=ast.Constant(
-                    value=int(size))) if dtype in CONSTRUCTORS:
+            case ast.Subscript(value=ast.Name(id=dtype), slice=ast.Constant(value=int(size))) if (
+                dtype in CONSTRUCTORS
+            ):
                 return arg.arg, np.dtype(CONSTRUCTORS[dtype].__name__), size
-        self.refuse(arg.lineno, f"parameter {arg.arg} needs an annotation: a dtype for "
-                    "a number, or float32[1000] for an array of 1000 elements")
+        self.refuse(
+            arg.lineno,
+            f"parameter {arg.arg} needs an annotation: a dtype for "
+            "a number, or float32[1000] for an array of 1000 elements",
+        )
 
     def refuse(self, line, why):
         """Raise: a line of the text is not what a kernel may have."""
-        raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name,
-                          line)
+        raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name, line)
 
     def line(self, number):
         """A line of the text in words."""
@@ -84,8 +88,9 @@ class Program:
         """The kernel whose every access is checked: what is known of it, its maker."""
         found, make = self.compiled(True)
         kinds = {name: kind_of(dtype) for name, dtype, _ in self.params}
-        shared = {name: kind_of(dtype)
-                  for name, _, dtype in shared_arrays(self.name, found, self.names)}
+        shared = {
+            name: kind_of(dtype) for name, _, dtype in shared_arrays(self.name, found, self.names)
+        }
         find_hidden(self.function, kinds | shared, self)
         return found, make
 
@@ -97,11 +102,11 @@ class Program:
     @cached_property
     def vectors(self):
         """The names of arrays of which four elements are used at once."""
-        return rewrite(deepcopy(self.function), False, self.refuse).vectors
+        return rewrite(copied(self.function), False, self.refuse).vectors
 
     def compiled(self, checked):
         """Rewrite and compile a copy of the definition."""
-        found = rewrite(deepcopy(self.function), checked, self.refuse)
+        found = rewrite(copied(self.function), checked, self.refuse)
         return found, execute(maker(found), self.name, self.text, self.names)
 
     # -- running -----------------------------------------------------------------------
@@ -120,29 +125,44 @@ class Program:
         shared = shared_arrays(self.name, found, self.names)
         if check:
             return run_checked(run, found, make, args, shared)
-        run_blocks(run, make, map(plain, args.values()),
-                   lambda: [plain(fresh(shape, dtype)) for _, shape, dtype in shared],
-                   found.barriers and (lambda: None))
+        run_blocks(
+            run,
+            make,
+            map(plain, args.values()),
+            lambda: [plain(fresh(shape, dtype)) for _, shape, dtype in shared],
+            found.barriers and (lambda: None),
+        )
         return None
 
     def arguments(self, args):
         """The arguments by name, each an array of just the size of its annotation."""
         if len(args) != len(self.params):
-            raise LaunchError(f"kernel '{self.name}' takes {len(self.params)} "
-                              "arguments ("
-                              f"{', '.join(name for name, *_ in self.params)}), "
-                              f"but got {len(args)}")
-        return {param[0]: self.argument(value, *param)
-                for value, param in zip(args, self.params, strict=True)}
+            raise LaunchError(
+                f"kernel '{self.name}' takes {len(self.params)} arguments "
+                f"({', '.join(name for name, *_ in self.params)}), but got {len(args)}"
+            )
+        return {
+            param[0]: self.argument(value, *param)
+            for value, param in zip(args, self.params, strict=True)
+        }
 
     def argument(self, value, name, dtype, size):
         """One argument, as the kernel needs it."""
         if size is None:
             return CONSTRUCTORS[dtype.name](value)
-        if not isinstance(value, np.ndarray) or value.dtype != dtype or \
-                value.ndim != 1 or not value.flags.c_contiguous or value.size < size:
-            found = getattr(value, "dtype", type(value).__name__)
-            raise LaunchError(f"kernel '{self.name}': argument {name} must be a flat "
-                              f"array of at least {size} {dtype}, but got {found} of "
-                              f"shape {np.shape(value)}")
+        if (
+            not isinstance(value, np.ndarray)
+            or value.dtype != dtype
+            or value.ndim != 1
+            or not value.flags.c_contiguous
+            or value.size < size
+        ):
+            found = f"the type {type(value).__name__}"
+            if isinstance(value, np.ndarray):
+                gaps = "" if value.flags.c_contiguous else ", with gaps"
+                found = f"{value.dtype} of shape {value.shape}{gaps}"
+            raise LaunchError(
+                f"kernel '{self.name}': argument {name} must be a flat array of NumPy, of at least "
+                f"{size} {dtype}, but got {found}"
+            )
         return value[:size]

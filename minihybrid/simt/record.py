@@ -1,4 +1,4 @@
-"""Chapter 17. A record of every use of an element, for pictures and for warps.
+"""Chapter 25. A record of every use of an element, for pictures and for warps.
 
 Takes:   what `Array` takes.
 Gives:   `Recorder`, an `Array` that also writes down who used it; `Seen`, an entry.
@@ -30,8 +30,7 @@ class Recorder(Array):
 
     def note(self, kind, index, t, line):
         """Add a use to the record."""
-        self.record.append(Seen(self.run.phase, t, kind, self,
-                                self.place(index, t, line), line))
+        self.record.append(Seen(self.run.phase, t, kind, self, self.place(index, t, line), line))
 
     def load(self, index, t, line):
         """See `Array.load`."""

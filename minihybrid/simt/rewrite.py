@@ -1,4 +1,4 @@
-"""Chapter 17. A kernel's text becomes a Python function of one thread.
+"""Chapter 25. A kernel's text becomes a Python function of one thread.
 
 Takes:   the syntax tree of a kernel.
 Gives:   `rewrite`: the statements of one thread, and what else is known: shared arrays,
@@ -14,7 +14,8 @@ Gives:   `rewrite`: the statements of one thread, and what else is known: shared
                                                return add
 
 `_t` is the number of the thread in the grid, and 3 the number of the line. A barrier is
-a `yield`: the thread stops there, and the next one runs.
+a `yield`: the thread stops there, and the next one runs. A `while` is a `for` of a million
+turns with a `break`, so that one that never ends is found, at hardly any cost.
 What is left out: slices, and arrays under other names.
 """
 
@@ -25,13 +26,26 @@ from minihybrid.simt.errors import KernelError
 
 AXES = ("x", "y", "z")
 PLACES = {"blockIdx": "_b", "blockDim": "_d", "gridDim": "_g", "threadIdx": "_t"}
-BLOCK = [PLACES[name] + axis for name in ("blockIdx", "blockDim", "gridDim")
-         for axis in AXES]
+BLOCK = [PLACES[name] + axis for name in ("blockIdx", "blockDim", "gridDim") for axis in AXES]
+BLOCK.append("_turns")  # how many a loop may make
 THREAD = ["_t", "_tx", "_ty", "_tz"]
-ATOMICS = {"atomic_add": "add", "cuda.atomic.add": "add", "cuda.atomic.max": "max",
-           "cuda.atomic.min": "min"}
-KNOWN = ("threadIdx", "blockIdx", "blockDim", "gridDim", "grid", "gridsize", "shared",
-         "syncthreads", "atomic")
+ATOMICS = {
+    "atomic_add": "add",
+    "cuda.atomic.add": "add",
+    "cuda.atomic.max": "max",
+    "cuda.atomic.min": "min",
+}
+KNOWN = (
+    "threadIdx",
+    "blockIdx",
+    "blockDim",
+    "gridDim",
+    "grid",
+    "gridsize",
+    "shared",
+    "syncthreads",
+    "atomic",
+)
 
 
 @dataclass
@@ -74,9 +88,11 @@ def rewrite(function, checked, refuse):
 
 def maker(found):
     """The tree of a function which makes the function of a thread (see above)."""
-    tree = ast.parse(f"def make({', '.join([*found.params, *found.shared, *BLOCK])}):\n"
-                     f"    def {found.name}({', '.join(THREAD)}): pass\n"
-                     f"    return {found.name}")
+    tree = ast.parse(
+        f"def make({', '.join([*found.params, *found.shared, *BLOCK])}):\n"
+        f"    def {found.name}({', '.join(THREAD)}): pass\n"
+        f"    return {found.name}"
+    )
     thread = tree.body[0].body[0]
     # A parameter that the kernel assigns is a variable of each thread.
     changed = [name for name in found.params if name in found.assigned]
@@ -91,7 +107,7 @@ class Rewriter(ast.NodeTransformer):
 
     >>> tree = ast.parse("def f(a): a[cuda.threadIdx.x] = 1").body[0]
     >>> print(ast.unparse(maker(rewrite(tree, False, None))))
-    def make(a, _bx, _by, _bz, _dx, _dy, _dz, _gx, _gy, _gz):
+    def make(a, _bx, _by, _bz, _dx, _dy, _dz, _gx, _gy, _gz, _turns):
     <BLANKLINE>
         def f(_t, _tx, _ty, _tz):
             a[_tx] = 1
@@ -104,7 +120,8 @@ class Rewriter(ast.NodeTransformer):
     def is_array(self, node):
         """Whether an expression is an array of the kernel, under its own name."""
         return isinstance(node, ast.Name) and (
-            node.id in self.found.params or node.id in self.found.shared)
+            node.id in self.found.params or node.id in self.found.shared
+        )
 
     def visit_Name(self, node):
         """Note which names are assigned."""
@@ -116,14 +133,17 @@ class Rewriter(ast.NodeTransformer):
         """`cuda.threadIdx.x` and its like are variables."""
         match node:
             case ast.Attribute(
-                    value=ast.Attribute(value=ast.Name(id="cuda"), attr=name),
-                    attr=axis) if name in PLACES and axis in AXES:
+                value=ast.Attribute(value=ast.Name(id="cuda"), attr=name), attr=axis
+            ) if name in PLACES and axis in AXES:
                 return at(node, ast.Name(PLACES[name] + axis, ast.Load()))
             case ast.Attribute(value=ast.Name(id="cuda"), attr=name):
                 if name in KNOWN:
                     self.refuse(node.lineno, f"cuda.{name} cannot be used like this")
-                self.refuse(node.lineno, f"the simulator has no cuda.{name}; it has "
-                            + ", ".join(f"cuda.{known}" for known in KNOWN))
+                self.refuse(
+                    node.lineno,
+                    f"the simulator has no cuda.{name}; it has "
+                    + ", ".join(f"cuda.{known}" for known in KNOWN),
+                )
         return self.generic_visit(node)
 
     def visit_Expr(self, node):
@@ -134,15 +154,32 @@ class Rewriter(ast.NodeTransformer):
             return node
         return self.generic_visit(node)
 
+    def visit_While(self, node):
+        """A loop that ends after so many turns, with an exception."""
+        if node.orelse:
+            self.refuse(node.lineno, "a `while` has no `else` here; write its lines after the loop")
+        self.generic_visit(node)
+        loop = ast.parse(
+            "for _turn in range(_turns):\n    if not _test: break\n"
+            f"else:\n    raise _Endless({node.lineno})"
+        ).body[0]
+        loop.body[0].test.operand = node.test
+        loop.body += node.body
+        for part in (loop, *loop.orelse):
+            at(node, part)
+        return loop
+
     def visit_Assign(self, node):
-        """A shared array is made once a block, outside of its threads."""
+        """A shared array is made once per block, outside of its threads."""
         if is_call(node.value, "cuda.shared.array"):
             given = dict(zip(("shape", "dtype"), node.value.args, strict=False))
             given |= {keyword.arg: keyword.value for keyword in node.value.keywords}
-            if set(given) != {"shape", "dtype"} or not isinstance(
-                    node.targets[0], ast.Name):
-                self.refuse(node.lineno, "cuda.shared.array needs a name, a shape and "
-                            "a dtype: s = cuda.shared.array(16, float32)")
+            if set(given) != {"shape", "dtype"} or not isinstance(node.targets[0], ast.Name):
+                self.refuse(
+                    node.lineno,
+                    "cuda.shared.array needs a name, a shape and "
+                    "a dtype: s = cuda.shared.array(16, float32)",
+                )
             self.found.shared[node.targets[0].id] = given["shape"], given["dtype"]
             return None
         node.value = self.visit(node.value)
@@ -155,8 +192,9 @@ class Rewriter(ast.NodeTransformer):
             return self.grid(node, name)
         if name in ATOMICS or name in ("load4", "store4"):
             if not node.args or not self.is_array(node.args[0]):
-                self.refuse(node.lineno, f"the first argument of {name} must be an "
-                            "array of the kernel")
+                self.refuse(
+                    node.lineno, f"the first argument of {name} must be an array of the kernel"
+                )
             array = node.args[0].id
             if name in ("load4", "store4"):
                 self.found.vectors.add(array)
@@ -176,8 +214,7 @@ class Rewriter(ast.NodeTransformer):
                 parts = [form.format(axis) for axis in AXES[:n]]
                 text = parts[0] if n == 1 else f"({', '.join(parts)})"
                 return at(node, ast.parse(text, mode="eval").body)
-        self.refuse(node.lineno, f"{name} needs the number of axes, 1, 2 or 3, as in "
-                    f"{name}(1)")
+        self.refuse(node.lineno, f"{name} needs the number of axes, 1, 2 or 3, as in {name}(1)")
 
 
 class Plain(Rewriter):
@@ -219,8 +256,7 @@ class Checked(Rewriter):
         """An atomic or an access to four elements: a method of the array."""
         if name in ("load4", "store4"):
             return self.call(node, node.args[0].id, name, *node.args[1:])
-        return self.call(node, node.args[0].id, "atomic", *node.args[1:],
-                         ast.Constant(name))
+        return self.call(node, node.args[0].id, "atomic", *node.args[1:], ast.Constant(name))
 
     def assign(self, node):
         """Targets that are elements of arrays are stored to, from left to right."""
@@ -237,8 +273,10 @@ class Checked(Rewriter):
 
     def is_simple(self, target):
         """Whether a target holds no element of an array."""
-        return not any(isinstance(part, ast.Subscript) and self.is_array(part.value)
-                       for part in ast.walk(target))
+        return not any(
+            isinstance(part, ast.Subscript) and self.is_array(part.value)
+            for part in ast.walk(target)
+        )
 
     def unpack(self, target, value):
         """Assign a value to a target, which may be a tuple of targets."""
@@ -256,8 +294,7 @@ class Checked(Rewriter):
         """A statement that stores a value."""
         self.found.written.add(target.value.id)
         index = self.visit(target.slice)
-        return at(target, ast.Expr(
-            self.call(target, target.value.id, "store", index, value)))
+        return at(target, ast.Expr(self.call(target, target.value.id, "store", index, value)))
 
     def visit_AugAssign(self, node):
         """`a[i] += v` reads and writes; its index is computed once."""
@@ -266,13 +303,12 @@ class Checked(Rewriter):
             return self.generic_visit(node)
         array = target.value.id
         self.found.written.add(array)
-        index = at(node, ast.Assign([ast.Name("_index", ast.Store())],
-                                    self.visit(target.slice)))
+        index = at(node, ast.Assign([ast.Name("_index", ast.Store())], self.visit(target.slice)))
         use = ast.Name("_index", ast.Load())
-        value = at(node, ast.BinOp(self.call(target, array, "load", use), node.op,
-                                   self.visit(node.value)))
-        return [index, at(node, ast.Expr(
-            self.call(target, array, "store", use, value)))]
+        value = at(
+            node, ast.BinOp(self.call(target, array, "load", use), node.op, self.visit(node.value))
+        )
+        return [index, at(node, ast.Expr(self.call(target, array, "store", use, value)))]
 
 
 def at(node, new):
@@ -287,10 +323,14 @@ def is_call(node, name):
 
 def find_kernel(tree, name=None):
     """The definition of the kernel in a module: the only one, or the named one."""
-    kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef)
-               and name in (None, node.name)]
+    kernels = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and name in (None, node.name)
+    ]
     if len(kernels) != 1:
-        raise KernelError(f"a kernel's text defines {len(kernels)} functions"
-                          f"{f' named {name}' if name else ''}, but exactly one is "
-                          "needed")
+        raise KernelError(
+            f"a kernel's text defines {len(kernels)} functions{f' named {name}' if name else ''}, "
+            "but exactly one is needed"
+        )
     return kernels[0]

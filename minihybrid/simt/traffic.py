@@ -1,4 +1,4 @@
-"""Chapter 19. What warps ask of memory: transactions and bank conflicts.
+"""Chapter 27. What warps ask of memory: transactions and bank conflicts.
 
 Takes:   a kernel with its grid and block, and its arguments.
 Gives:   `traffic`: how many transactions each array takes, and how many would do.
@@ -44,10 +44,15 @@ class Traffic(NamedTuple):
     rows: list
 
     def __repr__(self):
-        lines = [f"{self.kernel}: what warps ask of memory",
-                 "array    space  use    requests transactions at best"]
-        lines += [f"{row.name:8} {row.space:6} {row.kind:6} {row.requests:8} "
-                  f"{row.transactions:12} {row.at_best:7}" for row in self.rows]
+        lines = [
+            f"{self.kernel}: what warps ask of memory",
+            "array    space  use    requests transactions at best",
+        ]
+        lines += [
+            f"{row.name:8} {row.space:6} {row.kind:6} {row.requests:8} "
+            f"{row.transactions:12} {row.at_best:7}"
+            for row in self.rows
+        ]
         return "\n".join(lines)
 
 
@@ -69,6 +74,32 @@ def traffic(launch, *arguments):
     a        global read          1           32       4
     out      global write         1            4       4
     """
+    run, groups, spaces = requests(launch, *arguments)
+    totals = defaultdict(Counter)
+    for (name, kind, *_), addresses in groups.items():
+        is_global, size = spaces[name]
+        count = pieces if is_global else bank_turns
+        totals[name, kind].update(
+            requests=1,
+            transactions=count(addresses, size),
+            at_best=count({k * size for k in range(len(addresses))}, size),
+        )
+    return Traffic(
+        run.name,
+        [
+            Requests(name, "global" if spaces[name][0] else "shared", kind, **total)
+            for (name, kind), total in totals.items()
+        ],
+    )
+
+
+def requests(launch, *arguments):
+    """Run a kernel and collect what its warps ask for.
+
+    Returns: (the run; (array, "read", line, block, warp, how often) -> the addresses of
+             that request, in bytes from where the array begins; array -> (whether it is
+             global, bytes of an element)).
+    """
     record = []
     run = launch.kernel.run(launch.grid, launch.block, arguments, record)
     turns, groups, spaces = Counter(), defaultdict(set), {}
@@ -76,19 +107,10 @@ def traffic(launch, *arguments):
         place = use.array.name, use.kind, use.line
         turns[use.t, place] += 1
         block, thread = divmod(use.t, run.n_block)
-        group = place, block, thread // WARP, turns[use.t, place]
+        group = *place, block, thread // WARP, turns[use.t, place]
         groups[group].add(use.i * use.array.dtype.itemsize)
         spaces[use.array.name] = use.array.written is None, use.array.dtype.itemsize
-    totals = defaultdict(Counter)
-    for ((name, kind, _), *_), addresses in groups.items():
-        is_global, size = spaces[name]
-        count = pieces if is_global else bank_turns
-        totals[name, kind].update(
-            requests=1, transactions=count(addresses, size),
-            at_best=count({k * size for k in range(len(addresses))}, size))
-    return Traffic(run.name, [
-        Requests(name, "global" if spaces[name][0] else "shared", kind, **total)
-        for (name, kind), total in totals.items()])
+    return run, groups, spaces
 
 
 def pieces(addresses, size):
@@ -97,8 +119,7 @@ def pieces(addresses, size):
     >>> pieces({0, 4, 8, 64}, 4), pieces({28}, 8)
     (2, 2)
     """
-    return len({byte // PIECE for first in addresses
-                for byte in (first, first + size - 1)})
+    return len({byte // PIECE for first in addresses for byte in (first, first + size - 1)})
 
 
 def bank_turns(addresses, size):
@@ -107,6 +128,5 @@ def bank_turns(addresses, size):
     >>> bank_turns({0, 4, 8}, 4), bank_turns({0, 128, 256}, 4)
     (1, 3)
     """
-    words = {byte // WORD for first in addresses
-             for byte in range(first, first + size, WORD)}
+    words = {byte // WORD for first in addresses for byte in range(first, first + size, WORD)}
     return max(Counter(word % BANKS for word in words).values())

@@ -1,4 +1,4 @@
-"""Chapter 17. Who used an element: how races are found.
+"""Chapter 25. Who used an element: how races are found.
 
 Takes:   every use of an element: its kind, the thread and the line.
 Gives:   `Watcher`, which answers with an earlier use that races with it.
@@ -9,8 +9,11 @@ are ordered among themselves only.
 """
 
 # What may not be done to an element that another thread used in these ways.
-AGAINST = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"),
-           "atomic": ("write", "read")}
+AGAINST = {
+    "read": ("write", "atomic"),
+    "write": ("write", "atomic", "read"),
+    "atomic": ("write", "read"),
+}
 LINES = 1 << 20  # thread and line are one number, thread * LINES + line: quick to keep
 
 

@@ -1,4 +1,4 @@
-"""Chapter 15. A plan as one file of C99: its kernels, and what loads and runs them.
+"""Chapter 23. A plan as one file of C99: its kernels, and what loads and runs them.
 
 Takes:   a plan of the target "cpu", for prediction, and its weights.
 Gives:   `c_file`, the text; `weights_file`, the bytes of the weights.
@@ -223,8 +223,11 @@ def weights_file(weights):
     (b'minihyb1', 128, [1.0, 2.0])
     """
     offsets = offsets_of(weights)
-    data = b"".join(np.asarray(a, a.dtype.newbyteorder("<"), order="C").tobytes()
-                    + b"\0" * (_aligned(a.nbytes) - a.nbytes) for a in weights)
+    data = b"".join(
+        np.asarray(a, a.dtype.newbyteorder("<"), order="C").tobytes()
+        + b"\0" * (_aligned(a.nbytes) - a.nbytes)
+        for a in weights
+    )
     head = MAGIC + struct.pack("<IIII", 0x01020304, len(weights), zlib.crc32(data), 0)
     head += struct.pack(f"<{len(offsets)}Q", *offsets)
     return head + b"\0" * (offsets[0] - len(head)) + data
@@ -237,8 +240,9 @@ def c_file(plan, inputs, outputs, weights):
     Raises:  HybridError if the plan has no compiled loops.
     """
     if plan.target != "cpu":
-        raise HybridError(f"export: {plan.target_note}, so it cannot be written in C; "
-                          "format='numpy' can have it")
+        raise HybridError(
+            f"export: {plan.target_note}, so it cannot be written in C; format='numpy' can have it"
+        )
     functions, calls, names = {}, [], {}
     for step in plan.made.steps:
         if step.kernel not in functions:
@@ -249,12 +253,19 @@ def c_file(plan, inputs, outputs, weights):
         words += ["0", "1"] * (function.args[-1:] == ["parts"])  # one part: all
         calls.append(f"    {function.name}({', '.join(words)});")
         names |= function.helpers
-    arrays = [*((f"x{i}", "const ", s) for i, s in enumerate(inputs)),
-              *((f"y{k}", "", s) for k, s in enumerate(outputs))]
+    arrays = [
+        *((f"x{i}", "const ", s) for i, s in enumerate(inputs)),
+        *((f"y{k}", "", s) for k, s in enumerate(outputs)),
+    ]
     unread = [f"    (void) {name};" for name, *_ in (("self",), *arrays)]
-    return "\n\n".join([
-        _head(arrays), *helpers(names), *(f.text for f in functions.values()),
-        _api(arrays, len(inputs), weights, plan.memory.nbytes, [*unread, *calls])])
+    return "\n\n".join(
+        [
+            _head(arrays),
+            *helpers(names),
+            *(f.text for f in functions.values()),
+            _api(arrays, len(inputs), weights, plan.memory.nbytes, [*unread, *calls]),
+        ]
+    )
 
 
 def _head(arrays):
@@ -262,12 +273,13 @@ def _head(arrays):
     sizes = "\n".join(
         f" * {name} is the {'input' if const else 'output'} {spec.shape}, "
         f"{spec.size} numbers of type {stored(spec.dtype.name)}."
-        for name, const, spec in arrays)
+        for name, const, spec in arrays
+    )
     names = [name for name, *_ in arrays]
-    macros = [f"#define NET_{name.upper()}_SIZE {spec.size}"
-              for name, _, spec in arrays]
-    text = HEAD.format(call=", ".join(names), sizes=sizes,
-                       files=" ".join(f"{name}.bin" for name in names))
+    macros = [f"#define NET_{name.upper()}_SIZE {spec.size}" for name, _, spec in arrays]
+    text = HEAD.format(
+        call=", ".join(names), sizes=sizes, files=" ".join(f"{name}.bin" for name in names)
+    )
     return text + "\n".join(macros)
 
 
@@ -275,26 +287,34 @@ def _api(arrays, n_inputs, weights, nbytes, calls):
     """The end: what a program calls, and a program."""
     offsets = offsets_of(weights)
     files = " ".join(f"{name}.bin" for name, *_ in arrays)
-    arguments = [f"{const}{stored(spec.dtype.name)} *{name}"
-                 for name, const, spec in arrays]
+    arguments = [f"{const}{stored(spec.dtype.name)} *{name}" for name, const, spec in arrays]
     return API.format(
-        count=len(weights), magic=MAGIC.decode(), align=ALIGN, nbytes=nbytes,
-        arguments=", ".join(["net *self", *arguments]), calls="\n".join(calls),
+        count=len(weights),
+        magic=MAGIC.decode(),
+        align=ALIGN,
+        nbytes=nbytes,
+        arguments=", ".join(["net *self", *arguments]),
+        calls="\n".join(calls),
         offsets="\n".join(f"    {at}," for at in offsets),
         crc="\n".join(f"        {_crc(i):#010x}," for i in range(16)),
-        n_inputs=n_inputs, n_arrays=len(arrays), usage=f"net.weights {files}",
+        n_inputs=n_inputs,
+        n_arrays=len(arrays),
+        usage=f"net.weights {files}",
         bytes=", ".join(str(spec.nbytes) for *_, spec in arrays),
-        given=", ".join(f"arrays[{i}]" for i in range(len(arrays))))
+        given=", ".join(f"arrays[{i}]" for i in range(len(arrays))),
+    )
 
 
 def _word(what, which, n_inputs):
     """What a kernel is called with, in C."""
     if what == ARRAY:
         return f"x{which}" if which < n_inputs else f"y{which - n_inputs}"
-    return {ARENA: f"(void *) (self->arena + {which})",
-            WORK: f"(void *) (self->arena + {which})",
-            PARAM: f"(const void *) (self->weights + OFFSETS[{which}])",
-            NUMBER: str(which)}[what]
+    return {
+        ARENA: f"(void *) (self->arena + {which})",
+        WORK: f"(void *) (self->arena + {which})",
+        PARAM: f"(const void *) (self->weights + OFFSETS[{which}])",
+        NUMBER: str(which),
+    }[what]
 
 
 def _crc(nibble):

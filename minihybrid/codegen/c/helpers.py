@@ -1,15 +1,22 @@
-"""Chapter 15. What kernels in C call beside the C library.
+"""Chapter 23. What kernels in C call beside the C library.
 
 Takes:   names of helpers, as `kernels` notes them.
 Gives:   `helpers`, their definitions, each once and after those that it uses.
 
 Python divides towards minus infinity, and compiled sums of whole numbers wrap around,
-which C leaves undefined.
+which C leaves undefined. Functions of `codegen.device` are translated as kernels are.
 What is left out: complex numbers; float16.
 """
 
-from minihybrid.codegen.c.values import Tile, Vector, c_type
+import ast
+import inspect
+import math
+
+from minihybrid.codegen.c.calls import parameters
+from minihybrid.codegen.c.kernels import RESULT, Function
+from minihybrid.codegen.c.values import FLOATS, Tile, Vector, c_type
 from minihybrid.codegen.c.vectors import tile, vector
+from minihybrid.codegen.device import PLAIN
 
 WRAP = """static inline int64_t wrap_{name}(int64_t a, int64_t b)
 {{
@@ -21,47 +28,30 @@ DIV = """static inline int64_t div_int64(int64_t a, int64_t b)
         return b ? (int64_t) (0 - (uint64_t) a) : 0;
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }"""
-CUT = {"int64": """static inline int64_t cut_int64(int64_t a, int64_t b)
+CUT = {
+    "int64": """static inline int64_t cut_int64(int64_t a, int64_t b)
 {
     if (b == 0 || b == -1)
         return b ? (int64_t) (0 - (uint64_t) a) : 0;
     return a / b;
-}""", "uint64": """static inline uint64_t cut_uint64(uint64_t a, uint64_t b)
+}""",
+    "uint64": """static inline uint64_t cut_uint64(uint64_t a, uint64_t b)
 {
     return b ? a / b : 0;
-}"""}
-MOD = {"int64": """static inline int64_t mod_int64(int64_t a, int64_t b)
+}""",
+}
+MOD = {
+    "int64": """static inline int64_t mod_int64(int64_t a, int64_t b)
 {
     if (b == 0 || b == -1)
         return 0;
     return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
-}""", "uint64": """static inline uint64_t mod_uint64(uint64_t a, uint64_t b)
+}""",
+    "uint64": """static inline uint64_t mod_uint64(uint64_t a, uint64_t b)
 {
     return b ? a % b : 0;
-}"""}
-MOD |= {dtype: f"""static inline {c} mod_{dtype}({c} a, {c} b)
-{{
-    {c} rest = fmod{f}(a, b);
-    if (rest != 0 && (rest < 0) != (b < 0))
-        rest += b;
-    return rest == 0 ? copysign{f}(0, b) : rest;
-}}""" for dtype, c, f in (("float32", "float", "f"), ("float64", "double", ""))}
-POWER = {"uint64": """static inline uint64_t power_uint64(uint64_t a, uint64_t n)
-{
-    uint64_t out = 1;
-    for (; n; n /= 2, a *= a)
-        if (n % 2)
-            out *= a;
-    return out;
-}"""}
-POWER["int64"] = POWER["uint64"] + """
-
-static inline int64_t power_int64(int64_t a, int64_t n)
-{
-    if (n < 0)
-        return a == 1 || (a == -1 && n % 2 == 0) ? 1 : a == -1 ? a : 0;
-    return (int64_t) power_uint64((uint64_t) a, (uint64_t) n);
-}"""
+}""",
+}
 # A float out of range becomes the smallest number, as processors have it.
 WHOLE = """static inline int{n}_t whole_int{n}(double x)
 {{
@@ -75,11 +65,6 @@ ABS = """static inline int64_t abs_int64(int64_t a)
 {
     return a < 0 ? (int64_t) (0 - (uint64_t) a) : a;
 }"""
-SIGMOID = """static inline {c} sigmoid_{dtype}({c} x)
-{{
-    {c} small = exp{f}(-fabs{f}(x));
-    return (x < 0 ? small : 1) / (1 + small);
-}}"""
 # Among all floats: whole numbers in the same order. NaN is beyond the others.
 RANK = """static inline int{n}_t {name}_float{n}({c} x)
 {{
@@ -94,49 +79,58 @@ UNRANK = """static inline {c} unrank_int{n}(int{n}_t rank)
     memcpy(&x, &rank, sizeof x);
     return x;
 }}"""
-# What rounding loses of a sum; 0 of what is not finite.
-LOST = """static inline {c} lost_{dtype}({c} total, {c} x)
-{{
-    const {c} rounded = total + x, taken = rounded - total;
-    const {c} rest = (total - (rounded - taken)) + (x - taken);
-    return rest == rest ? rest : 0;
-}}"""
-ERFINV = """static double erfinv(double x)
-{
-    const double pi = 3.141592653589793;
-    if (!(fabs(x) < 1))
-        return fabs(x) == 1 ? INFINITY * x : NAN;
-    double half = log1p(-x * x) / 2, centre = 2 / (pi * 0.147) + half;
-    double y = sqrt(sqrt(centre * centre - 2 * half / 0.147) - centre);
-    y = copysign(y, x);
-    for (int i = 0; i < 3; i++) {
-        double wrong = fabs(x) < 0.5 ? erf(y) - x :
-            copysign(1, x) * (1 - fabs(x) - erfc(fabs(y)));
-        y -= wrong * sqrt(pi) / 2 * exp(y * y);
-    }
-    return y;
-}"""
-POLYGAMMA = """static double polygamma(int64_t order, double x)
-{
-    static const double bernoulli[] = {
-        1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6};
-    double n = (double) order, sign = order % 2 ? 1 : -1, total = 0;
-    if (!(x > -INFINITY))
-        return NAN;
-    if (x <= 0 && x == floor(x))
-        return order ? sign * INFINITY : x == 0 ? -copysign(INFINITY, x) : NAN;
-    for (; x < 16; x++)
-        total += sign * tgamma(n + 1) / pow(x, n + 1);
-    double series = tgamma(n + 1) / (2 * pow(x, n + 1));
-    series += order ? tgamma(n) / pow(x, n) : -log(x);
-    for (int i = 0; i < 7; i++) {
-        double k = 2 * i + 2, ratio = order ? 1 : 1 / k;
-        for (int64_t j = 1; j < order; j++)
-            ratio *= k + (double) j;
-        series += bernoulli[i] * ratio / pow(x, k + n);
-    }
-    return total + sign * series;
-}"""
+
+
+class Translated(Function):
+    """A function of `codegen.device` in C, for numbers of a dtype.
+
+    >>> print(Translated("mod", "float32").text.splitlines()[0])
+    static inline float mod_float32(float a, float b)
+    """
+
+    def __init__(self, name, dtype):
+        (tree,) = ast.parse(inspect.getsource(PLAIN[name])).body
+        tree.body = tree.body[1:]  # without the docstring
+        count = len(tree.args.args)
+        tree = ast.fix_missing_locations(_Known(dtype).visit(tree))
+        self.translate(tree, f"{name}_{dtype}", parameters(name, dtype)[-count:])
+
+    def head(self):
+        """What the function is called, and its parameters."""
+        args = ", ".join(self.declared(arg) for arg in self.args)
+        yield f"static inline {c_type(self.types[RESULT])} {self.name}({args})"
+
+
+class _Known(ast.NodeTransformer):
+    """Writes numbers where Python computes them: the dtype, `math.pi`, lists of numbers."""
+
+    def __init__(self, dtype):
+        self.names = {"T": ast.Name(dtype, ast.Load())}
+
+    def visit_Name(self, node):
+        """What a name stands for."""
+        return self.names.get(node.id, node)
+
+    def visit_Attribute(self, node):
+        """`np.uint64` is called `uint64` in kernels."""
+        return ast.Name(node.attr, node.ctx) if node.value.id == "np" else self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        """A list of numbers is written where it is read."""
+        match self.generic_visit(node):
+            case ast.Assign([ast.Name(name)], ast.Tuple() as numbers):
+                self.names[name] = numbers
+                return None
+        return node
+
+    def generic_visit(self, node):
+        """An expression of numbers and `math` is a number."""
+        if isinstance(node, (ast.BinOp, ast.Call, ast.Attribute)):
+            names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            if names <= {"math"} and not callable(found := eval(ast.unparse(node), {"math": math})):
+                return ast.Constant(found)
+        return super().generic_visit(node)
+
 
 def helpers(names):
     """The definitions of helpers, in the order in which C must read them.
@@ -145,7 +139,7 @@ def helpers(names):
     static inline float sigmoid_float32(float x)
     {
         float small = expf(-fabsf(x));
-        return (x < 0 ? small : 1) / (1 + small);
+        return (x < 0.0f ? small : 1.0f) / (1.0f + small);
     }
     """
     found = {}
@@ -158,29 +152,26 @@ def helpers(names):
 def definitions(name):
     """The texts that a helper needs, its own last."""
     if isinstance(name, str):
-        if name.startswith("wrap_"):
-            sign = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}[name]
-            return [WRAP.format(name=name.removeprefix("wrap_"), sign=sign)]
-        return [{"erfinv": ERFINV, "polygamma": POLYGAMMA}[name]]
+        sign = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}[name]
+        return [WRAP.format(name=name.removeprefix("wrap_"), sign=sign)]
     what, kind = name
     if isinstance(what, Vector):
         return vector(what, kind)
     if isinstance(what, Tile):
         return tile(what, kind)
-    fields = {"name": what, "dtype": kind, "c": c_type(kind), "n": kind[-2:],
-              "f": "f" * (kind == "float32")}
+    if what in PLAIN and (kind in FLOATS or what == "whole_power"):
+        function = Translated(what, kind)
+        return [*helpers(function.helpers), function.text]
+    fields = {"name": what, "dtype": kind, "c": c_type(kind), "n": kind[-2:]}
     if what == "whole":
         return whole(kind)
-    if what in ("mod", "div", "cut", "abs", "power"):
-        return [{"mod": MOD.get(kind), "div": DIV, "cut": CUT.get(kind), "abs": ABS,
-                 "power": POWER.get(kind)}[what]]
+    if what in ("mod", "div", "cut", "abs"):
+        return [{"mod": MOD.get(kind), "div": DIV, "cut": CUT.get(kind), "abs": ABS}[what]]
     if what in ("min", "max"):
         return [EXTREME.format(**fields, sign="<" if what == "min" else ">")]
     if what == "unrank":
         return [UNRANK.format(n=kind[-2:], c="float" if kind == "int32" else "double")]
-    if what in ("rank_up", "rank_down"):
-        return [RANK.format(**fields, nan="MAX" if what == "rank_up" else "MIN")]
-    return [{"lost": LOST, "sigmoid": SIGMOID}[what].format(**fields)]
+    return [RANK.format(**fields, nan="MAX" if what == "rank_up" else "MIN")]
 
 
 def whole(kind):
@@ -188,6 +179,8 @@ def whole(kind):
     n = 64 if kind in ("int64", "uint64", "uint32") else 32
     texts = [WHOLE.format(n=n, low=f"-{2.0 ** (n - 1)!r}", high=f"{2.0 ** (n - 1)!r}")]
     if kind != f"int{n}":
-        texts.append(f"static inline {kind}_t whole_{kind}(double x)\n{{\n"
-                     f"    return ({kind}_t) whole_int{n}(x);\n}}")
+        texts.append(
+            f"static inline {kind}_t whole_{kind}(double x)\n{{\n"
+            f"    return ({kind}_t) whole_int{n}(x);\n}}"
+        )
     return texts

@@ -1,4 +1,4 @@
-"""Chapter 15. A kernel's Python text as a C99 function.
+"""Chapter 23. A kernel's Python text as a C99 function.
 
 Takes:   the text of a generated kernel.
 Gives:   `Function`: the same loops in C, and which helpers they call.
@@ -14,7 +14,7 @@ import ast
 import textwrap
 from functools import partial
 
-from minihybrid.codegen.c.calls import WRITES, call, cast
+from minihybrid.codegen.c.calls import WRITES, call, cast, power
 from minihybrid.codegen.c.names import (
     assignments,
     assigns,
@@ -28,6 +28,7 @@ from minihybrid.codegen.c.names import (
 from minihybrid.codegen.c.values import (
     ATOM,
     BINDS,
+    BITS,
     FLOATS,
     OPERATORS,
     UNARY,
@@ -51,6 +52,7 @@ from minihybrid.codegen.c.values import (
 from minihybrid.core.op import HybridError
 
 LOGICAL = {ast.BitAnd: ast.And(), ast.BitOr: ast.Or()}  # of conditions
+RESULT = "return"  # stands for what a function returns, where names have types
 WRAPS = {"+": "wrap_add", "-": "wrap_sub", "*": "wrap_mul"}
 
 
@@ -63,13 +65,22 @@ class Function:
 
     def __init__(self, text, name):
         module = ast.parse(text)
-        self.tree = next(n for n in module.body if isinstance(n, ast.FunctionDef))
-        (mark,) = self.tree.decorator_list
-        self.helpers, self.tables, self.name = {}, {}, name
-        self.types, self.args = {}, [a.arg for a in self.tree.args.args]
-        for arg, kind in zip(self.args, mark.args, strict=True):
-            dtype = ast.unparse(kind).removesuffix("[::1]").replace("boolean", "bool")
-            self.types[arg] = Array(dtype) if "[" in ast.unparse(kind) else dtype
+        tree = next(n for n in module.body if isinstance(n, ast.FunctionDef))
+        (mark,) = tree.decorator_list
+        dtypes = [ast.unparse(kind).replace("boolean", "bool") for kind in mark.args]
+        self.translate(
+            tree, name, [Array(d.removesuffix("[::1]")) if "[" in d else d for d in dtypes]
+        )
+
+    def translate(self, tree, name, kinds):
+        """Find the types of all names of a syntax tree, and write it in C.
+
+        kinds:  the types of its parameters.
+        """
+        self.tree, self.name = tree, name
+        self.helpers, self.tables = {}, {}
+        self.args = [a.arg for a in tree.args.args]
+        self.types = dict(zip(self.args, kinds, strict=True))
         self.places = {arg for arg in self.args if self.types[arg] == "int64"}
         self.natural = set(self.places)
         self.written = set()
@@ -80,8 +91,10 @@ class Function:
 
     def fail(self, node):
         """Raise an error for Python that has no C here."""
-        raise HybridError(f"export: the kernel {self.name} has `{ast.unparse(node)}`, "
-                          "which is not translated to C")
+        raise HybridError(
+            f"export: the kernel {self.name} has `{ast.unparse(node)}`, "
+            "which is not translated to C"
+        )
 
     # -- what names are
     def settle(self):
@@ -91,6 +104,8 @@ class Function:
             for target, value in assignments(node):
                 if isinstance(target, ast.Name):
                     assigned.setdefault(target.id, []).append(value)
+            if isinstance(node, ast.Return):
+                assigned.setdefault(RESULT, []).append(node.value)
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
                 self.written.add(node.value.id)
             if isinstance(node, ast.Call) and (n := ast.unparse(node.func)) in WRITES:
@@ -124,13 +139,17 @@ class Function:
             case ast.Name(name):
                 return self.name_value(name)
             case ast.Subscript(ast.Tuple() as numbers, index):
-                found = self.item(self.table(numbers), index)
-                return found and found._replace(place=True, natural=all(
-                    constant(n) >= 0 for n in numbers.elts))
+                found, whole = self.item(self.table(numbers), index), Array("int64")
+                return found and found._replace(
+                    place=found.type == whole.dtype,
+                    natural=all(constant(n) >= 0 for n in numbers.elts),
+                )
             case ast.Subscript(array, index):
                 return self.item(self.value(array), index)
             case ast.UnaryOp(_, operand):
                 parts, make = [operand], self.unary
+            case ast.BinOp(left, ast.Pow(), right):
+                parts, make = [left, right], partial(power, self)
             case ast.BinOp(left, _, right):
                 parts, make = [left, right], self.arithmetic
             case ast.Compare(left, [_], [right]):
@@ -152,21 +171,23 @@ class Function:
             return Value({"INF": "INFINITY", "NAN": "NAN"}[name], "float64")
         if name not in self.types:
             return None
-        return Value(spelled(name), self.types[name], ATOM, name in self.places,
-                     name in self.natural)
+        return Value(
+            spelled(name), self.types[name], ATOM, name in self.places, name in self.natural
+        )
 
     def table(self, numbers):
-        """The name of an array of whole numbers that are known."""
-        text = ", ".join(str(constant(n)) for n in numbers.elts)
-        name = self.tables.setdefault(text, f"table_{len(self.tables)}")
-        return Value(name, Array("int64"))
+        """The name of an array of numbers that are known."""
+        known = [constant(n) for n in numbers.elts]
+        dtype = "float64" if any(isinstance(n, float) for n in known) else "int64"
+        text = f"[] = {{{', '.join(literal(n, dtype).text for n in known)}}};"
+        name = self.tables.setdefault((dtype, text), f"table_{len(self.tables)}")
+        return Value(name, Array(dtype))
 
     def item(self, array, index):
         """An element of an array, or the address of those from an index on."""
         if isinstance(index, ast.Slice):
             start = self.value(index.lower)
-            return start and Value(f"{array.text} + {within(start, '+')}", array.type,
-                                   BINDS["+"])
+            return start and Value(f"{array.text} + {within(start, '+')}", array.type, BINDS["+"])
         at = self.value(index)
         text = at and f"{array.text}[{at.text}]"
         if at and array.type.dtype == "bool":
@@ -194,7 +215,7 @@ class Function:
         if not sign or not isinstance(a.type, str) or not isinstance(b.type, str):
             self.fail(node)
         kind = common(a.type, b.type)
-        if sign in "&|^":
+        if sign in BITS:
             kind = "bool" if a.type == b.type == "bool" else kind
             if kind == "bool" and {a.number, b.number} & {True, False}:
                 return logical(ast.BoolOp(LOGICAL[type(node.op)]), a, b)
@@ -208,12 +229,10 @@ class Function:
         place, natural = a.place and b.place, a.natural and b.natural
         if sign in ("//", "%"):
             if natural and b.number:
-                return operation(sign[0], a, b, kind)._replace(
-                    place=place, natural=True)
+                return operation(sign[0], a, b, kind)._replace(place=place, natural=True)
             helper = "_".join(self.help(({"//": "div", "%": "mod"}[sign], kind)))
             inside = sign == "%" and b.place and bool(b.number) and b.natural
-            return Value(f"{helper}({a.text}, {b.text})", kind, ATOM, place or inside,
-                         inside)
+            return Value(f"{helper}({a.text}, {b.text})", kind, ATOM, place or inside, inside)
         if kind == "uint64" or place:
             found = operation(sign, a, b, kind)
             return found._replace(place=place, natural=natural and sign != "-")
@@ -222,21 +241,28 @@ class Function:
     # -- statements
     def lines(self):
         """The whole definition, line by line."""
-        args = ", ".join(self.declared(arg) for arg in self.args)
-        products = any(isinstance(name[0], (Vector, Tile)) for name in self.helpers)
-        yield f"{'PRODUCTS ' * products}static void {self.name}("
-        yield from textwrap.wrap(f"{args})", 84, initial_indent="    ",
-                                 subsequent_indent="    ")
+        yield from self.head()
         yield "{"
-        for text, name in self.tables.items():
-            yield f"    static const int64_t {name}[] = {{{text}}};"
+        for (dtype, text), name in self.tables.items():
+            yield from textwrap.wrap(
+                f"static const {c_type(dtype)} {name}{text}",
+                88,
+                initial_indent="    ",
+                subsequent_indent="        ",
+            )
         for arg in self.args:
             if arg not in self.read and arg not in self.written:
                 yield f"    (void) {spelled(arg)};"
-        own = set(self.types) - set(self.args)
-        yield from self.block(self.tree.body, own & (self.read | loop_names(self.tree)),
-                              1)
+        own = set(self.types) - {*self.args, RESULT}
+        yield from self.block(self.tree.body, own & (self.read | loop_names(self.tree)), 1)
         yield "}"
+
+    def head(self):
+        """What the function is called, and its parameters."""
+        args = ", ".join(self.declared(arg) for arg in self.args)
+        products = any(isinstance(name[0], (Vector, Tile)) for name in self.helpers)
+        yield f"{'PRODUCTS ' * products}static void {self.name}("
+        yield from textwrap.wrap(f"{args})", 84, initial_indent="    ", subsequent_indent="    ")
 
     def block(self, body, own, depth):
         """The lines of a block; `own` are the names that it must declare."""
@@ -244,8 +270,7 @@ class Function:
         inner = {}  # statement -> the names that it declares
         for name in sorted(own):
             users = [s for s in body if occurs(s, name)]
-            until = next((i for i, s in enumerate(users)
-                          if not fresh_in(s, name)), None)
+            until = next((i for i, s in enumerate(users) if not fresh_in(s, name)), None)
             if until is None or assigns(users[until], name):
                 for user in users[:until]:
                     inner.setdefault(user, set()).add(name)
@@ -277,6 +302,8 @@ class Function:
                 return
             case ast.Break():
                 yield f"{pad}break;"
+            case ast.Return(value):
+                yield f"{pad}return {cast(self, self.value(value), self.types[RESULT]).text};"
             case ast.Expr(value):
                 yield f"{pad}{self.value(value).text};"
             case ast.Assign() | ast.AugAssign():
@@ -293,8 +320,7 @@ class Function:
                 yield from self.block(body, own, depth + 1)
                 yield f"{pad}}}"
             case ast.For(ast.Name(name), ast.Call(args=args), body):
-                yield from self.loop(name, [self.value(a) for a in args], body, own,
-                                     depth)
+                yield from self.loop(name, [self.value(a) for a in args], body, own, depth)
             case _:
                 self.fail(node)
 
@@ -317,12 +343,15 @@ class Function:
 
     def assign(self, node, own, pad):
         """One assignment, or several at once."""
-        pairs = [(t, v) for t, v in assignments(node)
-                 if not isinstance(t, ast.Name) or t.id in self.read]
+        pairs = [
+            (t, v) for t, v in assignments(node) if not isinstance(t, ast.Name) or t.id in self.read
+        ]
         names = [t.id for t, _ in pairs if isinstance(t, ast.Name)]
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and \
-                any(occurs(v, name) for i, (_, v) in enumerate(pairs)
-                    for name in names[:i]):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Tuple)
+            and any(occurs(v, name) for i, (_, v) in enumerate(pairs) for name in names[:i])
+        ):
             for i, (target, value) in enumerate(pairs):
                 kind = c_type(self.types[target.id])
                 yield f"{pad}const {kind} new_{i} = {self.value(value).text};"
@@ -333,15 +362,15 @@ class Function:
             found = self.value(value)
             if isinstance(target, ast.Name):
                 kind = self.types[target.id]
-                declared = self.declared(target.id) if target.id in own else \
-                    spelled(target.id)
+                declared = self.declared(target.id) if target.id in own else spelled(target.id)
             else:
                 array = self.value(target.value)
                 kind = array.type.dtype
                 declared = f"{array.text}[{self.value(target.slice).text}]"
             if isinstance(kind, str):
                 found = cast(self, found, kind)
-            yield f"{pad}{declared} = {found.text};"
+            if declared != found.text:
+                yield f"{pad}{declared} = {found.text};"
 
 
 class _Decided(ast.NodeTransformer):
@@ -353,7 +382,6 @@ class _Decided(ast.NodeTransformer):
     def visit_Compare(self, node):
         """The answer, if it is known."""
         left, right = node.left, node.comparators[0]
-        if ast.dump(left) == ast.dump(right) and \
-                self.function.value(left).type not in FLOATS:
+        if ast.dump(left) == ast.dump(right) and self.function.value(left).type not in FLOATS:
             return ast.Constant(isinstance(node.ops[0], (ast.Eq, ast.LtE, ast.GtE)))
         return node

@@ -1,4 +1,4 @@
-"""Chapter 15. The names of a kernel: what sets and reads them, where C declares them.
+"""Chapter 23. The names of a kernel: what sets and reads them, where C declares them.
 
 Takes:   the syntax tree of a kernel.
 Gives:   `assignments`, `names_read`, `fresh_in`, and what else asks for names.
@@ -10,9 +10,11 @@ What is left out: names inside functions inside functions; kernels have none.
 
 import ast
 
-KEYWORDS = set("auto case char const default do double enum extern float goto inline "
-               "int long register restrict short signed sizeof static struct switch "
-               "typedef union unsigned void volatile".split())
+KEYWORDS = set(
+    "auto case char const default do double enum extern float goto inline "
+    "int long register restrict short signed sizeof static struct switch "
+    "typedef union unsigned void volatile".split()
+)
 
 
 def assignments(node):
@@ -38,15 +40,21 @@ def names_read(function):
         if not isinstance(node, ast.stmt) or node is function:
             continue
         if isinstance(node, (ast.Assign, ast.AugAssign)):
-            parts = [(target.id if isinstance(target, ast.Name) else None, tree)
-                     for target, value in assignments(node) for tree in (target, value)]
+            parts = [
+                (target.id if isinstance(target, ast.Name) else None, tree)
+                for target, value in assignments(node)
+                for tree in (target, value)
+            ]
         else:
-            parts = [(None, tree) for tree in ast.iter_child_nodes(node)
-                     if isinstance(tree, ast.expr)]
+            parts = [
+                (None, tree) for tree in ast.iter_child_nodes(node) if isinstance(tree, ast.expr)
+            ]
         for name, tree in parts:
             users.setdefault(name, set()).update(
-                n.id for n in ast.walk(tree)
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+                n.id
+                for n in ast.walk(tree)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+            )
     wanted, found = [None], set()
     while wanted:
         new = users.get(wanted.pop(), set()) - found
@@ -81,17 +89,22 @@ def assigns(node, name):
     """Whether a statement sets a name, without having read it."""
     match node:
         case ast.Assign(targets, value):
-            names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)
-                     and isinstance(n.ctx, ast.Store)]
-            return name in {n.id for n in names} and not occurs(value, name) and \
-                not any(isinstance(t, ast.Subscript) and occurs(t, name)
-                        for t in targets)
+            names = [
+                n
+                for t in targets
+                for n in ast.walk(t)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            ]
+            return (
+                name in {n.id for n in names}
+                and not occurs(value, name)
+                and not any(isinstance(t, ast.Subscript) and occurs(t, name) for t in targets)
+            )
     return False
 
 
 def fresh_in(node, name):
-    """Whether a name is one of a block inside a statement: set there before it is read.
-    """
+    """Whether a name is one of a block inside a statement: set there before it is read."""
     match node:
         case ast.For(target, iterator, body):
             if occurs(iterator, name):

@@ -1,4 +1,4 @@
-"""Chapter 15. Expressions in C: their text, their type, and how strongly they bind.
+"""Chapter 23. Expressions in C: their text, their type, and how strongly they bind.
 
 Takes:   the syntax trees of Python's expressions, and the C of their parts.
 Gives:   `Value`; the types `Array`, `Vector`, `Tile`; literals, comparisons and
@@ -69,17 +69,54 @@ class Value(NamedTuple):
     number: float | None = None
 
 
-BINDS = {"*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<": 10, ">": 10, "<=": 10,
-         ">=": 10, "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4,
-         "?": 3}
+BINDS = {
+    "*": 13,
+    "/": 13,
+    "%": 13,
+    "+": 12,
+    "-": 12,
+    "<": 10,
+    ">": 10,
+    "<=": 10,
+    ">=": 10,
+    "==": 9,
+    "!=": 9,
+    ">>": 11,
+    "&": 8,
+    "^": 7,
+    "|": 6,
+    "&&": 5,
+    "||": 4,
+    "?": 3,
+}
 UNARY, ATOM = 14, 20
-OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/",
-             ast.FloorDiv: "//", ast.Mod: "%",
-             ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-             ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
-             ast.GtE: ">=", ast.And: "&&", ast.Or: "||"}
-FOLDED = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-          ast.Pow: operator.pow}
+BITS = "&", "|", "^", ">>"  # whose parts compilers want in brackets
+OPERATORS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.RShift: ">>",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.And: "&&",
+    ast.Or: "||",
+}
+FOLDED = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+}
 
 
 def c_type(kind):
@@ -145,10 +182,16 @@ def literal(number, kind=None):
             text += ("" if set(text) & set(".e") else ".0") + FLOATS[kind]
     else:
         number = int(np.array(int(number)).astype(kind))
-        text = "INT64_MIN" if number == -2**63 else str(number)
+        text = "INT64_MIN" if number == -(2**63) else str(number)
         text += "u" * kind.startswith("uint")
-    return Value(text, kind, UNARY if text[0] == "-" else ATOM, kind == "int64",
-                 kind == "int64" and number >= 0, number)
+    return Value(
+        text,
+        kind,
+        UNARY if text[0] == "-" else ATOM,
+        kind == "int64",
+        kind == "int64" and number >= 0,
+        number,
+    )
 
 
 def within(value, outer):
@@ -167,7 +210,7 @@ def truth(value):
 def operation(sign, a, b, kind):
     """Two numbers and a sign between, both in a type first."""
     left, right = (operand(v, kind) for v in (a, b))
-    if sign in "&|^":
+    if kind == "bool" or sign in BITS:
         parts = [within(v, UNARY) for v in (left, right)]
         return Value(f" {sign} ".join(parts), kind, BINDS[sign])
     chain = left.binds == BINDS[sign] and sign in "+*-/" and left.type == kind
@@ -179,8 +222,12 @@ def operand(value, kind):
     """A number as part of an operation in a type."""
     if value.number is not None:
         return literal(value.number, kind)
-    if value.type == kind or (value.type, kind) == ("float32", "float64") or \
-            kind == "int64" and value.place:
+    if (
+        value.type == kind
+        or (value.type, kind) == ("float32", "float64")
+        or kind == "int64"
+        and value.place
+    ):
         return value
     return Value(f"({c_type(kind)}) {within(value, UNARY)}", kind, UNARY)
 
@@ -189,8 +236,11 @@ def compared(node, a, b):
     """A comparison; a literal is compared in the other's type."""
     kind = a.type if a.type == b.type else common(a.type, b.type)
     for one, other in ((a, b), (b, a)):
-        if one.number is not None and other.type == "float32" and \
-                float(np.float32(one.number)) == one.number:
+        if (
+            one.number is not None
+            and other.type == "float32"
+            and float(np.float32(one.number)) == one.number
+        ):
             kind = "float32"
         if other.type == "uint64" and one.number is not None and one.number >= 0:
             kind = "uint64"
@@ -207,8 +257,10 @@ def logical(node, *values):
         return literal(ends if values else not ends)
     if len(values) == 1:
         return values[0]
-    parts = [v.text if v.binds in (BINDS["<"], BINDS["!="]) else within(v, UNARY)
-             for v in map(truth, values)]
+    parts = [
+        v.text if v.binds in (BINDS["<"], BINDS["!="]) else within(v, UNARY)
+        for v in map(truth, values)
+    ]
     return Value(f" {sign} ".join(parts), "bool", BINDS[sign])
 
 

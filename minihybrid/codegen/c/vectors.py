@@ -1,4 +1,4 @@
-"""Chapter 15. Vectors and tiles in C: types, and functions of them.
+"""Chapter 23. Vectors and tiles in C: types, and functions of them.
 
 Takes:   a type of vectors or tiles, and the name of a function of `codegen.vector`.
 Gives:   `vector`, `tile`: the texts of the type and the function.
@@ -21,17 +21,25 @@ typedef struct {{
 typedef struct {{ {e} v[{n}]; }} {v};
 #endif"""
 VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
-    "load": ([], """INLINE {v} {v}_load(const {t} *a, int64_t at)
+    "load": (
+        [],
+        """INLINE {v} {v}_load(const {t} *a, int64_t at)
 {{
     {v} x;
     memcpy(&x, a + at, sizeof x);
     return x;
-}}"""),
-    "store": ([], """INLINE void {v}_store({t} *a, int64_t at, {v} x)
+}}""",
+    ),
+    "store": (
+        [],
+        """INLINE void {v}_store({t} *a, int64_t at, {v} x)
 {{
     memcpy(a + at, &x, sizeof x);
-}}"""),
-    "splat": ([], """INLINE {v} {v}_splat({t} a)
+}}""",
+    ),
+    "splat": (
+        [],
+        """INLINE {v} {v}_splat({t} a)
 {{
     {v} x;
     {t} all[{n}];
@@ -39,8 +47,11 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
         all[i] = a;
     memcpy(&x, all, sizeof x);
     return x;
-}}"""),
-    "fma": ([], """INLINE {v} {v}_fma({v} a, {v} b, {v} c)
+}}""",
+    ),
+    "fma": (
+        [],
+        """INLINE {v} {v}_fma({v} a, {v} b, {v} c)
 {{
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
@@ -52,8 +63,11 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
         c.v[i] = {sum_of_product};
 #endif
     return c;
-}}"""),
-    "total": ([], """INLINE {t} {v}_total({v} a)
+}}""",
+    ),
+    "total": (
+        [],
+        """INLINE {t} {v}_total({v} a)
 {{
     {t} x[{n}];
     memcpy(x, &a, sizeof x);
@@ -61,15 +75,21 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
         for (int i = 0; i < n; i++)
             x[i] = {sum};
     return x[0];
-}}"""),
-    "transpose": ([], """INLINE void {v}_transpose(const {t} *from, int64_t at,
+}}""",
+    ),
+    "transpose": (
+        [],
+        """INLINE void {v}_transpose(const {t} *from, int64_t at,
     int64_t step, {t} *to, int64_t put, int64_t stride)
 {{
     for (int i = 0; i < {n}; i++)
         for (int j = 0; j < {n}; j++)
             to[put + j * stride + i] = from[at + i * step + j];
-}}"""),
-    "some": (["load"], """INLINE {v} {v}_some(const {t} *a, int64_t at, int64_t last)
+}}""",
+    ),
+    "some": (
+        ["load"],
+        """INLINE {v} {v}_some(const {t} *a, int64_t at, int64_t last)
 {{
     {t} x[{n}] = {{0}};
     if (last >= {n})
@@ -77,8 +97,11 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
     for (int i = 0; i < last; i++)
         x[i] = a[at + i];
     return {v}_load(x, 0);
-}}"""),
-    "put": ([], """INLINE void {v}_put({t} *a, int64_t at, {v} value,
+}}""",
+    ),
+    "put": (
+        [],
+        """INLINE void {v}_put({t} *a, int64_t at, {v} value,
     int64_t first, int64_t last)
 {{
     {t} x[{n}];
@@ -86,22 +109,31 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
     for (int i = 0; i < {n}; i++)
         if (first <= i && i < last)
             a[at + i] = x[i];
-}}"""),
+}}""",
+    ),
 }
 
 
 def vector(kind, name):
     """The type of vectors of a dtype, and one function of them."""
     t = c_type(kind.dtype)
-    fields = {"v": str(kind), "t": t, "n": kind.lanes, "e": t,
-              "nbytes": kind.lanes * np.dtype(kind.dtype).itemsize,
-              "sum_of_product": summed(kind.dtype, "a.v[i] * b.v[i]", "c.v[i]"),
-              "sum": summed(kind.dtype, "x[i]", "x[i + n]")}
+    fields = {
+        "v": str(kind),
+        "t": t,
+        "n": kind.lanes,
+        "e": t,
+        "nbytes": kind.lanes * np.dtype(kind.dtype).itemsize,
+        "sum_of_product": summed(kind.dtype, "a.v[i] * b.v[i]", "c.v[i]"),
+        "sum": summed(kind.dtype, "x[i]", "x[i + n]"),
+    }
     if kind.dtype not in FLOATS:
         fields["e"] = c_type(f"u{kind.dtype.removeprefix('u')}")
     needs, text = VECTOR_FUNCTIONS[name]
-    return [VECTOR.format(**fields), *(t for n in needs for t in vector(kind, n)),
-            text.format(**fields)]
+    return [
+        VECTOR.format(**fields),
+        *(t for n in needs for t in vector(kind, n)),
+        text.format(**fields),
+    ]
 
 
 def summed(dtype, a, b):
@@ -114,18 +146,28 @@ def summed(dtype, a, b):
 
 TILE_FUNCTIONS = {  # name -> what it calls, its result, its arguments
     "tile": (["splat"], "{c}", "{t} a"),
-    "inner": (["some", "fma"], "{c}",
-              "{c} sums, const {t} *a, int64_t at, const {t} *b,\n"
-              "    int64_t place, int64_t step, int64_t count"),
-    "outer": (["splat", "load", "fma"], "{c}",
-              "{c} sums, const {t} *a, int64_t at, int64_t step,\n"
-              "    const {t} *b, int64_t place"),
-    "get": (["some"], "{c}", "{c} sums, const {t} *a, int64_t at, int64_t step,\n"
-                             "    int64_t last"),
-    "put": (["put"], "void", "{c} sums, {t} *a, int64_t at, int64_t step,\n"
-                             "    int64_t top, int64_t first, int64_t last"),
-    "put_totals": (["total"], "void", "{c} sums, {t} *a, int64_t at, int64_t step,\n"
-                                      "    int64_t top, int64_t first, bool more"),
+    "inner": (
+        ["some", "fma"],
+        "{c}",
+        "{c} sums, const {t} *a, int64_t at, const {t} *b,\n"
+        "    int64_t place, int64_t step, int64_t count",
+    ),
+    "outer": (
+        ["splat", "load", "fma"],
+        "{c}",
+        "{c} sums, const {t} *a, int64_t at, int64_t step,\n    const {t} *b, int64_t place",
+    ),
+    "get": (["some"], "{c}", "{c} sums, const {t} *a, int64_t at, int64_t step,\n    int64_t last"),
+    "put": (
+        ["put"],
+        "void",
+        "{c} sums, {t} *a, int64_t at, int64_t step,\n    int64_t top, int64_t first, int64_t last",
+    ),
+    "put_totals": (
+        ["total"],
+        "void",
+        "{c} sums, {t} *a, int64_t at, int64_t step,\n    int64_t top, int64_t first, bool more",
+    ),
 }
 
 
@@ -139,39 +181,51 @@ def tile(kind, name):
     back = ["return sums;"] if result == "{c}" else []
     head = f"INLINE {result} {{c}}_{name}({args})".format(c=c, t=t)
     body = "\n".join(f"    {line}" for line in [*made, *lines, *back])
-    return [*(text for n in needs for text in vector(kind.vector, n)),
-            f"typedef struct {{ {v} v[{kind.rows * kind.columns}]; }} {c};",
-            f"{head}\n{{\n{body}\n}}"]
+    return [
+        *(text for n in needs for text in vector(kind.vector, n)),
+        f"typedef struct {{ {v} v[{kind.rows * kind.columns}]; }} {c};",
+        f"{head}\n{{\n{body}\n}}",
+    ]
 
 
 def tile_lines(kind, name, v):
     """What a function of tiles does, for row after row of vectors."""
     n = kind.vector.lanes
-    places = [(i, i // kind.columns, i % kind.columns)
-              for i in range(kind.rows * kind.columns)]
+    places = [(i, i // kind.columns, i % kind.columns) for i in range(kind.rows * kind.columns)]
     rows = [f"at + {r} * step" for r in range(kind.rows)]
     if name == "tile":
         return [f"sums.v[{i}] = {v}_splat(a);" for i, _, _ in places]
     if name == "get":
-        return [f"sums.v[{i}] = {v}_some(a, {rows[r]} + {j * n}, last - {j * n});"
-                for i, r, j in places]
+        return [
+            f"sums.v[{i}] = {v}_some(a, {rows[r]} + {j * n}, last - {j * n});" for i, r, j in places
+        ]
     if name == "put":
-        return [f"if (top <= {r}) {v}_put(a, {rows[r]} + {j * n}, sums.v[{i}], "
-                f"first - {j * n}, last - {j * n});" for i, r, j in places]
+        return [
+            f"if (top <= {r}) {v}_put(a, {rows[r]} + {j * n}, sums.v[{i}], "
+            f"first - {j * n}, last - {j * n});"
+            for i, r, j in places
+        ]
     if name == "put_totals":
         lines = [f"{c_type(kind.vector.dtype)} *row, sum;"]
         for i, r, j in places:
             added = summed(kind.vector.dtype, f"row[{j}]", "sum")
             lines += [f"row = a + {rows[r]};"] * (j == 0)
-            lines += [f"sum = {v}_total(sums.v[{i}]);",
-                      f"if (top <= {r} && first <= {j}) "
-                      f"row[{j}] = more ? {added} : sum;"]
+            lines += [
+                f"sum = {v}_total(sums.v[{i}]);",
+                f"if (top <= {r} && first <= {j}) row[{j}] = more ? {added} : sum;",
+            ]
         return lines
-    left = [f"{v}_some(a, {row}, count)" if name == "inner" else f"{v}_splat(a[{row}])"
-            for row in rows]
-    right = [f"{v}_some(b, place + {j} * step, count)" if name == "inner" else
-             f"{v}_load(b, place + {j * n})" for j in range(kind.columns)]
-    return [*(f"const {v} left{r} = {text};" for r, text in enumerate(left)),
-            *(f"const {v} right{j} = {text};" for j, text in enumerate(right)),
-            *(f"sums.v[{i}] = {v}_fma(left{r}, right{j}, sums.v[{i}]);"
-              for i, r, j in places)]
+    left = [
+        f"{v}_some(a, {row}, count)" if name == "inner" else f"{v}_splat(a[{row}])" for row in rows
+    ]
+    right = [
+        f"{v}_some(b, place + {j} * step, count)"
+        if name == "inner"
+        else f"{v}_load(b, place + {j * n})"
+        for j in range(kind.columns)
+    ]
+    return [
+        *(f"const {v} left{r} = {text};" for r, text in enumerate(left)),
+        *(f"const {v} right{j} = {text};" for j, text in enumerate(right)),
+        *(f"sums.v[{i}] = {v}_fma(left{r}, right{j}, sums.v[{i}]);" for i, r, j in places),
+    ]

@@ -1,1 +1,1 @@
-"""Chapter 12. The target "cpu": loops that Numba and LLVM make machine code of."""
+"""Chapter 19. The target "cpu": loops that Numba and LLVM make machine code of."""

@@ -1,4 +1,4 @@
-"""Chapter 12. Trigonometry of float32 numbers, eight or sixteen at a time.
+"""Chapter 17. Trigonometry of float32 numbers, eight or sixteen at a time.
 
 Takes:   float32 numbers, all of them, as in `polynomial`.
 Gives:   sines, angles and the length of a vector, at most 4 units in the last place
@@ -38,8 +38,7 @@ LAST = np.array([d % 2**32 for d in DIGITS], np.uint64)
 EIGHTH, QUARTER, HALF_TURN = map(np.float32, (math.pi / 4, math.pi / 2, math.pi))
 SIN = polynomial(1, -0.16666655, 0.008332187, -0.00019517908)
 COS = polynomial(1, -0.5, 0.041666646, -0.001388731, 2.4432336e-05)
-TAN = polynomial(1, 0.33333156, 0.13338844, 0.053407036, 0.02444657, 0.0030919784,
-                 0.009402706)
+TAN = polynomial(1, 0.33333156, 0.13338844, 0.053407036, 0.02444657, 0.0030919784, 0.009402706)
 
 
 @njit(**INLINE)
@@ -88,8 +87,17 @@ def tan32(x):
 
 # -- the angle of a number -------------------------------------------------------------
 ASIN = polynomial(1, 0.16666752, 0.0749531, 0.04546902, 0.024185503, 0.042157013)
-ATAN = polynomial(1, -0.33333153, 0.19993769, -0.14211024, 0.10665893, -0.075519934,
-                  0.043209426, -0.01636652, 0.0029203598)
+ATAN = polynomial(
+    1,
+    -0.33333153,
+    0.19993769,
+    -0.14211024,
+    0.10665893,
+    -0.075519934,
+    0.043209426,
+    -0.01636652,
+    0.0029203598,
+)
 
 
 @njit(**INLINE)

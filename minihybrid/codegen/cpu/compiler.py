@@ -1,4 +1,4 @@
-"""Chapter 12. From the text of a kernel to machine code, in a process of its own.
+"""Chapter 19. From the text of a kernel to machine code, in a process of its own.
 
 Takes:   requests on the standard input: a kernel's text, and the name of its symbol.
 Gives:   on the standard output, an object file's bytes, or why there is none.
@@ -41,9 +41,15 @@ class Pipeline(compiler.CompilerBase):
     def define_pipelines(self):
         """The passes in order."""
         passes = PassManager("kernel")
-        for step in (untyped.TranslateByteCode, untyped.FixupArgs, untyped.IRProcessing,
-                     typed.NopythonTypeInference, typed.IRLegalization,
-                     typed.NativeLowering, typed.NoPythonBackend):
+        for step in (
+            untyped.TranslateByteCode,
+            untyped.FixupArgs,
+            untyped.IRProcessing,
+            typed.NopythonTypeInference,
+            typed.IRLegalization,
+            typed.NativeLowering,
+            typed.NoPythonBackend,
+        ):
             passes.add_pass(step, step.__name__)
         passes.finalize()
         return [passes]
@@ -64,19 +70,32 @@ def compile_function(function, arguments, symbol, finish):
     library = context.codegen().create_library(symbol)
     library.enable_object_caching()
     made = compiler.compile_extra(
-        registry.cpu_target.typing_context, context, function, arguments, types.void,
-        flags, {}, library=library, pipeline_class=Pipeline)
+        registry.cpu_target.typing_context,
+        context,
+        function,
+        arguments,
+        types.void,
+        flags,
+        {},
+        library=library,
+        pipeline_class=Pipeline,
+    )
     module = library.create_ir_module(symbol)
-    inner = ir.Function(module, context.call_conv.get_function_type(
-        types.void, arguments), made.fndesc.llvm_func_name)
+    inner = ir.Function(
+        module,
+        context.call_conv.get_function_type(types.void, arguments),
+        made.fndesc.llvm_func_name,
+    )
     finish(module, inner, arguments, context, symbol)
     library.add_ir_module(module)
     library.get_function(inner.name).linkage = "internal"
     library.finalize()
     for outside in library._final_module.functions:
         if outside.is_declaration and outside.name.startswith(("numba_", "NRT_")):
-            raise NotImplementedError(f"{outside.name} lives in Numba, which a program "
-                                      "that runs compiled kernels does not load")
+            raise NotImplementedError(
+                f"{outside.name} lives in Numba, which a program "
+                "that runs compiled kernels does not load"
+            )
     return library._get_compiled_object()
 
 
@@ -85,14 +104,14 @@ def unpack(module, inner, arguments, context, symbol):
 
     A word is the address of an array or a number; all take 64 bits.
     """
-    outer = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD.as_pointer()]),
-                        symbol)
+    outer = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD.as_pointer()]), symbol)
     builder = ir.IRBuilder(outer.append_basic_block())
     given = []
     for i, kind in enumerate(arguments):
         word = builder.load(builder.gep(outer.args[0], [WORD(i)]))
-        given.append(builder.inttoptr(word, context.get_value_type(kind))
-                     if isinstance(kind, Flat) else word)
+        given.append(
+            builder.inttoptr(word, context.get_value_type(kind)) if isinstance(kind, Flat) else word
+        )
     context.call_conv.call_function(builder, inner, types.void, arguments, given)
     builder.ret_void()
 
@@ -102,8 +121,7 @@ def compile_kernel(text, symbol):
     scope = {"__name__": symbol}
     exec(compile(text, f"<{symbol}>", "exec"), scope)
     kernel = next(v for v in reversed(scope.values()) if hasattr(v, "arguments"))
-    arguments = tuple(Flat(a.dtype) if isinstance(a, types.Array) else a
-                      for a in kernel.arguments)
+    arguments = tuple(Flat(a.dtype) if isinstance(a, types.Array) else a for a in kernel.arguments)
     return compile_function(kernel.py_func, arguments, symbol, unpack)
 
 
@@ -117,7 +135,7 @@ def answer(request, symbol):
 def serve(wanted):
     """Answer requests until there are no more, or none for a while.
 
-    wanted:  the packages of who asks; code that others make would go by their names.
+    wanted:  the packages of whoever asks; code that others make would go by their names.
     """
     strange = sorted(set(versions()) - set(wanted))
     binding.set_option("", UNROLL)
@@ -140,9 +158,10 @@ def serve(wanted):
         symbol, text = source.read(length).decode(), source.read(size).decode()
         try:
             if strange:
-                raise ImportError(f"the compiler's process finds {', '.join(strange)} "
-                                  f"instead of {', '.join(wanted)}; put the folder "
-                                  "with the packages into PYTHONPATH")
+                raise ImportError(
+                    f"the compiler's process finds {', '.join(strange)} instead of "
+                    f"{', '.join(wanted)}; put the folder with the packages into PYTHONPATH"
+                )
             good, found = 1, answer(text, symbol)
         except Exception as error:
             good, found = 0, f"{type(error).__name__}: {error}".encode()
@@ -152,4 +171,3 @@ def serve(wanted):
         except BrokenPipeError:  # whoever asked has ended
             os._exit(0)
         seen[:] = time.monotonic(), False
-

@@ -1,4 +1,4 @@
-"""Chapter 12. The one function that runs every plan: kernel after kernel.
+"""Chapter 19. The one function that runs every plan: kernel after kernel.
 
 Takes:   a plan's program (numbers), the arrays of a call.
 Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through.
@@ -18,10 +18,10 @@ from numba.extending import intrinsic
 from minihybrid.codegen.cpu.flat import Flat
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, WORK
 
-HEAD = object.__basicsize__ // 8   # words of a Python object before an array's own:
-DATA, FLAGS = HEAD, HEAD + 6       # address of the data, and NumPy's flags
-PLAIN = 0x0101                     # flags of C order and of aligned memory
-SPINS = 64                         # looks at a counter before another thread may run
+HEAD = object.__basicsize__ // 8  # words of a Python object before an array's own:
+DATA, FLAGS = HEAD, HEAD + 6  # address of the data, and NumPy's flags
+PLAIN = 0x0101  # flags of C order and of aligned memory
+SPINS = 64  # looks at a counter before another thread may run
 
 ARGUMENTS = (Flat(types.int64),) * 3 + (types.int64,) * 4 + (Flat(types.int64),)
 
@@ -29,48 +29,59 @@ ARGUMENTS = (Flat(types.int64),) * 3 + (types.int64,) * 4 + (Flat(types.int64),)
 @intrinsic
 def words(typing, address):
     """The numbers that lie at an address."""
+
     def codegen(context, builder, signature, args):
         return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+
     return Flat(types.int64)(types.int64), codegen
 
 
 @intrinsic
 def call(typing, address, given):
     """Call the kernel at an address with the address of its words."""
+
     def codegen(context, builder, signature, args):
         kind = ir.FunctionType(ir.VoidType(), [args[1].type])
         builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
         return context.get_dummy_value()
+
     return types.void(types.int64, Flat(types.int64)), codegen
 
 
 @intrinsic
 def count(typing, address):
     """Add one to a number that threads share; what it was before."""
+
     def codegen(context, builder, signature, args):
         where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
         return builder.atomic_rmw("add", where, ir.IntType(64)(1), "acq_rel")
+
     return types.int64(types.int64), codegen
 
 
 @intrinsic
 def look(typing, address):
     """A number that threads share."""
+
     def codegen(context, builder, signature, args):
         where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
         return builder.load_atomic(where, "acquire", 8)
+
     return types.int64(types.int64), codegen
 
 
 @intrinsic
 def rest(typing):
     """Let another thread run."""
+
     def codegen(context, builder, signature, args):
         name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
         kind = ir.FunctionType(ir.IntType(32), [])
-        builder.call(builder.module.globals.get(name) or
-                     ir.Function(builder.module, kind, name), [])
+        builder.call(
+            builder.module.globals.get(name) or ir.Function(builder.module, kind, name), []
+        )
         return context.get_dummy_value()
+
     return types.void(), codegen
 
 
@@ -81,7 +92,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
               addresses.
     done:     becomes 1; stays 0 if an array does not lie in plain order.
     key:      of the random numbers.
-    shared:   address of two counters a step, for threads; 0 if there is only one.
+    shared:   address of two counters per step, for threads; 0 if there is only one.
     given:    room for a kernel's words.
     """
     n_arrays = program[0]
@@ -105,8 +116,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
             elif kind == KEY:
                 word = key
             elif kind == WORK:
-                word = arena + (which if thread == 0 else
-                                program[3] + (thread - 1) * program[4])
+                word = arena + (which if thread == 0 else program[3] + (thread - 1) * program[4])
             given[i] = word
         given[n_words], given[n_words + 1] = 0, 1
         if shared == 0:
@@ -141,8 +151,7 @@ def enter(module, inner, arguments, context, symbol):
     def python(name, result, *arguments):
         return ir.Function(module, ir.FunctionType(result, arguments), name)
 
-    outer = ir.Function(module, ir.FunctionType(address, [address, address, word]),
-                        symbol)
+    outer = ir.Function(module, ir.FunctionType(address, [address, address, word]), symbol)
     builder = ir.IRBuilder(outer.append_basic_block())
     me, objects, n = outer.args
 
@@ -151,15 +160,17 @@ def enter(module, inner, arguments, context, symbol):
 
     program = builder.inttoptr(at(me, word(DATA)), address)
     parse = python("PyLong_AsUnsignedLongLongMask", word, address)
-    numbers = [builder.call(parse, [builder.inttoptr(
-        at(objects, builder.sub(n, word(4 - i))), address)]) for i in range(4)]
+    numbers = [
+        builder.call(parse, [builder.inttoptr(at(objects, builder.sub(n, word(4 - i))), address)])
+        for i in range(4)
+    ]
     room = builder.alloca(word, builder.add(at(program, word(2)), word(2)))
     done = builder.alloca(word)
     builder.store(word(0), done)
     state = builder.call(python("PyEval_SaveThread", address), [])
     context.call_conv.call_function(
-        builder, inner, types.void, arguments,
-        [program, objects, done, *numbers, room])
+        builder, inner, types.void, arguments, [program, objects, done, *numbers, room]
+    )
     builder.call(python("PyEval_RestoreThread", ir.VoidType(), address), [state])
     to_bool = python("PyBool_FromLong", address, word)
     builder.ret(builder.call(to_bool, [builder.load(done)]))

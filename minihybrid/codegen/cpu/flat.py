@@ -1,4 +1,4 @@
-"""Chapter 12. An array as kernels see it: an address, and the type of what lies there.
+"""Chapter 17. An array as kernels see it: an address, and the type of what lies there.
 
 Takes:   the types of a kernel's arguments.
 Gives:   `kernel`, the decorator of generated kernels; `Flat`, the Numba type of such an
@@ -36,10 +36,12 @@ def kernel(*arguments):
     >>> out.tolist()
     [0.0, 2.0, 4.0]
     """
+
     def mark(function):
         compiled = njit(**OPTIONS)(function)
         compiled.arguments = arguments
         return compiled
+
     return mark
 
 

@@ -1,4 +1,4 @@
-"""Chapter 12. Machine code of kernels: compiled side by side, and loaded.
+"""Chapter 19. Machine code of kernels: compiled side by side, and loaded.
 
 Takes:   texts of kernels.
 Gives:   `load_kernels`, their addresses; `make_runner`, a plan's program as a function.
@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import importlib.util
 import os
 import queue
 import struct
@@ -20,14 +21,7 @@ import threading
 
 import numpy as np
 
-from minihybrid.codegen.cache import (
-    ROOT,
-    processor,
-    read,
-    symbol_of,
-    versions,
-    write,
-)
+from minihybrid.codegen.cache import ROOT, processor, read, symbol_of, versions, write
 from minihybrid.core.locked import Locked
 from minihybrid.core.op import HybridError
 from minihybrid.ops.cpu.machine import cores
@@ -53,20 +47,25 @@ class Compiler:
     def __init__(self):
         if not sys.executable:  # Python is part of another program
             raise OSError("sys.executable does not say which program Python is")
-        others = {k: v for k, v in os.environ.items()  # as NUMBA_OPT=0: the same code
-                  if not k.startswith(("NUMBA_", "LLVMLITE_"))}  # whatever they say
+        others = {
+            k: v
+            for k, v in os.environ.items()  # as NUMBA_OPT=0: the same code
+            if not k.startswith(("NUMBA_", "LLVMLITE_"))
+        }  # whatever they say
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM, *versions()], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, cwd=os.path.abspath(os.sep),  # ours may go away
-            env=others | processor())
+            [sys.executable, "-P", "-c", PROGRAM, *versions()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=os.path.abspath(os.sep),  # ours may go away
+            env=others | processor(),
+        )
         RUNNING.add(self)
 
     def ask(self, text, symbol):
         """An object file's bytes; EOFError if the process has ended."""
         text, symbol = text.encode(), symbol.encode()
         try:
-            self.process.stdin.write(
-                struct.pack("<QQ", len(text), len(symbol)) + symbol + text)
+            self.process.stdin.write(struct.pack("<QQ", len(text), len(symbol)) + symbol + text)
             self.process.stdin.flush()
         except (OSError, ValueError):  # the pipe is broken, or closed
             raise EOFError from None
@@ -76,8 +75,7 @@ class Compiler:
         good, size = struct.unpack("<BQ", head)
         found = self.process.stdout.read(size)
         if not good:
-            raise HybridError("a kernel did not compile: "
-                              f"{' '.join(found.decode().split())}")
+            raise HybridError(f"a kernel did not compile: {' '.join(found.decode().split())}")
         return found
 
     def end(self):
@@ -89,7 +87,7 @@ class Compiler:
 
 
 IDLE = queue.SimpleQueue()  # compilers that wait for work
-RUNNING = set()             # all of them
+RUNNING = set()  # all of them
 
 
 def compile_text(text, symbol):
@@ -119,8 +117,10 @@ def compile_text(text, symbol):
         return found
 
 
-NO_COMPILER = ("the compiler's process does not run ({}), so this net cannot be "
-               "compiled here; use hybridize(backend='numpy')")
+NO_COMPILER = (
+    "the compiler's process does not run ({}), so this net cannot be "
+    "compiled here; use hybridize(backend='numpy')"
+)
 
 
 def _start():
@@ -138,11 +138,11 @@ def end_compilers():
 
 
 # -- in this process -------------------------------------------------------------------
-LOADING = Locked()         # one thread loads; others wait for what it made
+LOADING = Locked()  # one thread loads; others wait for what it made
 STILL = threading.RLock()  # a fork waits for a thread that imports or links, for
-                           # milliseconds: in the child it would never come to an end
-ADDRESSES = {}            # symbol -> where its machine code begins
-KEPT = []                 # what must live as long as the machine code
+# milliseconds: in the child it would never come to an end
+ADDRESSES = {}  # symbol -> where its machine code begins
+KEPT = []  # what must live as long as the machine code
 
 
 def _after_fork():
@@ -154,14 +154,16 @@ def _after_fork():
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=STILL.acquire, after_in_parent=STILL.release,
-                        after_in_child=_after_fork)
+    os.register_at_fork(
+        before=STILL.acquire, after_in_parent=STILL.release, after_in_child=_after_fork
+    )
 
 
 @functools.cache
 def _engine():
     """LLVM's loader of object files."""
     from llvmlite import binding
+
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine()
@@ -204,8 +206,7 @@ def _compile(wanted):
 
     try:
         for _ in range(min(cores(), -(-len(wanted) // 2))):
-            threading.Thread(target=work, daemon=True,
-                             name="minihybrid compiles").start()
+            threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
     except RuntimeError:  # there are as many as the system allows
         work()
     with _progress_bar(len(wanted)) as advance:
@@ -223,16 +224,17 @@ def _compile(wanted):
 def _progress_bar(n_kernels):
     """Gives what says that a kernel is done; nobody waits for what a daemon does.
 
-    Where there is nobody to read it, or no more, there is no bar.
+    Where there is nobody to read it, or no more, or no tqdm, there is no bar.
     """
-    if threading.current_thread().daemon or sys.stderr is None:
+    is_readable = sys.stderr is not None and importlib.util.find_spec("tqdm")
+    if threading.current_thread().daemon or not is_readable:
         yield lambda name: None
         return
     unread = contextlib.suppress(OSError, ValueError)  # a broken pipe, a closed file
     with STILL:  # a bar has a lock of its own
         from tqdm import tqdm
-        bar = tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S,
-                   leave=False)
+
+        bar = tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S, leave=False)
 
     def advance(name):
         with STILL, unread:
@@ -249,6 +251,7 @@ def _progress_bar(n_kernels):
 def _link(codes):
     """Put object files into memory, and note where they are."""
     from llvmlite import binding
+
     engine = _engine()
     for code in codes.values():
         KEPT.append(binding.ObjectFileRef.from_data(code))

@@ -1,4 +1,4 @@
-"""Chapter 12. What generated kernels are made of that neither Numba nor C has.
+"""Chapter 17. What generated kernels are made of that neither Numba nor C has.
 
 Takes:   numbers.
 Gives:   the compiler's options; the bits of a number; polynomials; and the functions
@@ -27,16 +27,20 @@ INLINE = CONTRACT | {"forceinline": True}
 @intrinsic
 def as_float(typing, bits):
     """The float32 whose bits are a given int32 (Numba's shifts make int64 of it)."""
+
     def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.FloatType())
+
     return types.float32(types.int32), codegen
 
 
 @intrinsic
 def as_bits(typing, number):
     """The bits of a float32 as an int32."""
+
     def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.IntType(32))
+
     return types.int32(number), codegen
 
 
@@ -46,10 +50,12 @@ def power_of_two(typing, sum):
 
     The sum is rounded to a whole number; shifted, its last bits are an exponent.
     """
+
     def codegen(context, builder, signature, args):
         whole, digits = ir.IntType(sum.bitwidth), {32: 23, 64: 52}[sum.bitwidth]
         bits = builder.shl(builder.bitcast(args[0], whole), whole(digits))
         return builder.bitcast(bits, args[0].type)
+
     return sum(sum), codegen
 
 
@@ -59,15 +65,17 @@ def _rank(nan):
     The bits of a float are ordered as the float is, if those below zero are turned
     round. NaN is given a rank of its own.
     """
+
     @intrinsic
     def rank(typing, number):
         def codegen(context, builder, signature, args):
             bits = builder.bitcast(args[0], ir.IntType(number.bitwidth))
             is_nan = builder.fcmp_unordered("uno", args[0], args[0])
             last = bits.type((1 << number.bitwidth - 1) - 1)
-            return builder.select(is_nan, builder.xor(last, bits.type(nan)),
-                                  _turned(builder, bits))
+            return builder.select(is_nan, builder.xor(last, bits.type(nan)), _turned(builder, bits))
+
         return types.Integer.from_bitwidth(number.bitwidth)(number), codegen
+
     return rank
 
 
@@ -86,6 +94,7 @@ def unrank(typing, rank):
 
     def codegen(context, builder, signature, args):
         return builder.bitcast(_turned(builder, args[0]), context.get_value_type(kind))
+
     return kind(rank), codegen
 
 
@@ -96,24 +105,30 @@ MAGIC64 = 3.0 * 2**51 + 1023
 @intrinsic
 def signed(typing, size, number):
     """The size with the sign of the number, also of -0."""
+
     def codegen(context, builder, signature, args):
         kind = args[0].type
         name = f"llvm.copysign.{kind.intrinsic_name}"
         function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind] * 2), name)
+            builder.module, ir.FunctionType(kind, [kind] * 2), name
+        )
         return builder.call(function, args)
+
     return size(size, number), codegen
 
 
 @intrinsic
 def root(typing, number):
     """The square root, NaN of a negative number, without C's note of an error."""
+
     def codegen(context, builder, signature, args):
         kind = args[0].type
         name = f"llvm.sqrt.{kind.intrinsic_name}"
         function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind]), name)
+            builder.module, ir.FunctionType(kind, [kind]), name
+        )
         return builder.call(function, args)
+
     return number(number), codegen
 
 
@@ -123,6 +138,7 @@ def _in_any_order(operation):
     The compiler may use several registers, each for a part of them; and a product that
     a sum takes in need not be rounded before.
     """
+
     @intrinsic
     def take(typing, sum, x):
         def codegen(context, builder, signature, args):
@@ -130,9 +146,10 @@ def _in_any_order(operation):
                 return getattr(builder, operation)(*args)
             if getattr(args[1], "opname", "") == "fmul":
                 args[1].flags.append("contract")
-            return getattr(builder, f"f{operation}")(
-                *args, flags=("reassoc", "contract"))
+            return getattr(builder, f"f{operation}")(*args, flags=("reassoc", "contract"))
+
         return sum(sum, sum), codegen
+
     return take
 
 
@@ -144,6 +161,7 @@ def polynomial(*coefficients):
 
     Written straight into its caller: typing each operation would take Numba longer.
     """
+
     @intrinsic
     def horner(typing, x):
         def codegen(context, builder, signature, args):
@@ -152,7 +170,9 @@ def polynomial(*coefficients):
             for c in reversed(coefficients[:-1]):
                 out = builder.fadd(builder.fmul(out, args[0], flags), kind(c), flags)
             return out
+
         return x(x), codegen
+
     return horner
 
 
@@ -177,7 +197,7 @@ _INSIDE = compiled(njit(**INLINE))
 sigmoid, lost, lost32 = map(_INSIDE.get, ("sigmoid", "lost", "lost32"))
 _CALLED = compiled(njit(**CONTRACT), gamma=gamma)
 cbrt, erfinv, polygamma = map(_CALLED.get, ("cbrt", "erfinv", "polygamma"))
-whole_div, whole_mod, whole_power = map(
-    _CALLED.get, ("whole_div", "whole_mod", "whole_power"))
+whole_div, whole_mod, whole_power = map(_CALLED.get, ("whole_div", "whole_mod", "whole_power"))
 below, bits24, draw_gamma, draw_poisson, gauss, unit = map(
-    _CALLED.get, ("below", "bits24", "draw_gamma", "draw_poisson", "gauss", "unit"))
+    _CALLED.get, ("below", "bits24", "draw_gamma", "draw_poisson", "gauss", "unit")
+)

@@ -1,4 +1,4 @@
-"""Chapter 12. Several threads for one plan.
+"""Chapter 19. Several threads for one plan.
 
 Takes:   a plan's function and the arguments of a call.
 Gives:   `together`, which runs it with every helper that is free.
@@ -23,7 +23,7 @@ CHUNKS = 4  # pieces of a loop for each thread: the faster one takes more of the
 
 def together(function, args, n_steps):
     """Call `function(*args, shared, thread)` here and in each helper's thread."""
-    shared = np.zeros(2 * n_steps, np.int64)  # two counters a step
+    shared = np.zeros(2 * n_steps, np.int64)  # two counters per step
     args = (*args, n_steps, shared.ctypes.data)
     job = [(function, args, shared)]
     for helper in _helpers():
@@ -41,8 +41,9 @@ def _helpers():
     with contextlib.suppress(RuntimeError):  # there are as many as the system allows
         for number in range(1, threads()):
             jobs = queue.SimpleQueue()
-            threading.Thread(target=_help, args=(jobs, number), daemon=True,
-                             name=f"minihybrid helper {number}").start()
+            threading.Thread(
+                target=_help, args=(jobs, number), daemon=True, name=f"minihybrid helper {number}"
+            ).start()
             queues.append(jobs)
     return queues
 

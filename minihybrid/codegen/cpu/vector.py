@@ -1,4 +1,4 @@
-"""Chapter 12. Several numbers in one register, for the loops that decide the speed.
+"""Chapter 18. Several numbers in one register, for the loops that decide the speed.
 
 Takes:   flat arrays and places in them.
 Gives:   Numba functions over vectors: `load`, `store`, `splat`, `fma`, `total`,
@@ -43,8 +43,11 @@ def _lanes(numbers):
 
 def _place(context, builder, array_type, array, index, kind):
     """Where a vector lies in an array; kernels get addresses, Python arrays."""
-    data = array if isinstance(array_type, Flat) else \
-        context.make_array(array_type)(context, builder, array).data
+    data = (
+        array
+        if isinstance(array_type, Flat)
+        else context.make_array(array_type)(context, builder, array).data
+    )
     return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
 
 
@@ -63,16 +66,19 @@ def load(typing, array, index):
         kind = context.get_value_type(vector)
         place = _place(context, builder, array, *args, kind)
         return builder.load(place, align=array.dtype.bitwidth // 8)
+
     return vector(array, types.intp), codegen
 
 
 @intrinsic
 def store(typing, array, index, vector):
     """Write a vector's numbers into an array from an index on."""
+
     def codegen(context, builder, signature, args):
         place = _place(context, builder, array, *args[:2], args[2].type)
         builder.store(args[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
+
     return types.void(array, types.intp, vector), codegen
 
 
@@ -83,6 +89,7 @@ def splat(typing, number):
 
     def codegen(context, builder, signature, args):
         return _splat(builder, args[0], context.get_value_type(vector))
+
     return vector(number), codegen
 
 
@@ -91,30 +98,36 @@ def _fma(builder, dtype, a, b, c):
         return builder.add(builder.mul(a, b), c)
     name = f"llvm.fmuladd.v{c.type.count}f{dtype.bitwidth}"
     function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(c.type, [c.type] * 3), name)
+        builder.module, ir.FunctionType(c.type, [c.type] * 3), name
+    )
     return builder.call(function, [a, b, c])
 
 
 @intrinsic
 def fma(typing, a, b, c):
     """a * b + c, in one instruction where the machine has it."""
+
     def codegen(context, builder, signature, args):
         return _fma(builder, a.dtype, *args)
+
     return c(a, b, c), codegen
 
 
 @intrinsic
 def total(typing, a):
     """The sum of a vector's numbers: halves are added until one number is left."""
+
     def codegen(context, builder, signature, args):
         add = builder.add if isinstance(a.dtype, types.Integer) else builder.fadd
         rest, n = args[0], a.lanes
         while n > 1:
             n //= 2
-            halves = [builder.shuffle_vector(rest, rest, _lanes([*range(i, i + n)]))
-                      for i in (0, n)]
+            halves = [
+                builder.shuffle_vector(rest, rest, _lanes([*range(i, i + n)])) for i in (0, n)
+            ]
             rest = add(*halves)
         return builder.extract_element(rest, ir.Constant(ir.IntType(32), 0))
+
     return a.dtype(a), codegen
 
 
@@ -137,8 +150,9 @@ def transpose(typing, source, start, step, target, place, stride):
         rows = []
         for i in range(n):
             where = builder.add(at, builder.mul(step, at.type(i)))
-            rows.append(builder.load(
-                _place(context, builder, source, from_, where, kind), align=align))
+            rows.append(
+                builder.load(_place(context, builder, source, from_, where, kind), align=align)
+            )
         half = n // 2
         while half:
             upper = _lanes([i + (n - half) * bool(i & half) for i in range(n)])
@@ -151,9 +165,9 @@ def transpose(typing, source, start, step, target, place, stride):
             half //= 2
         for i, row in enumerate(rows):
             where = builder.add(put, builder.mul(stride, put.type(i)))
-            builder.store(row, _place(context, builder, target, to, where, kind),
-                          align=align)
+            builder.store(row, _place(context, builder, target, to, where, kind), align=align)
         return context.get_dummy_value()
+
     place_ = types.intp
     return types.void(source, place_, place_, target, place_, place_), codegen
 
@@ -195,22 +209,36 @@ class _Rows:
 
     def load_some(self, row, column, kind, mask):
         """The lanes of a mask, zeros elsewhere: only what the mask names is read."""
-        return self._masked("load", kind, [
-            self.place(row, column, kind), ir.IntType(32)(self.align), mask,
-            ir.Constant(kind, None)], kind)
+        return self._masked(
+            "load",
+            kind,
+            [
+                self.place(row, column, kind),
+                ir.IntType(32)(self.align),
+                mask,
+                ir.Constant(kind, None),
+            ],
+            kind,
+        )
 
     def store_some(self, row, column, value, mask):
         """Write the lanes of a mask."""
-        self._masked("store", value.type, [
-            value, self.place(row, column, value.type), ir.IntType(32)(self.align),
-            mask], ir.VoidType())
+        self._masked(
+            "store",
+            value.type,
+            [value, self.place(row, column, value.type), ir.IntType(32)(self.align), mask],
+            ir.VoidType(),
+        )
 
     def _masked(self, what, kind, args, result):
         number = {"float": "f32", "double": "f64"}.get(str(kind.element), kind.element)
         signature = ir.FunctionType(result, [a.type for a in args])
-        return self.builder.call(cgutils.get_or_insert_function(
-            self.builder.module, signature,
-            f"llvm.masked.{what}.v{kind.count}{number}.p0"), args)
+        return self.builder.call(
+            cgutils.get_or_insert_function(
+                self.builder.module, signature, f"llvm.masked.{what}.v{kind.count}{number}.p0"
+            ),
+            args,
+        )
 
 
 def _between(builder, first, last, lanes, start=0):
@@ -222,7 +250,8 @@ def _between(builder, first, last, lanes, start=0):
     numbers = ir.Constant(kind, [*range(start, start + lanes)])
     return builder.and_(
         builder.icmp_signed(">=", numbers, _splat(builder, first, kind)),
-        builder.icmp_signed("<", numbers, _splat(builder, last, kind)))
+        builder.icmp_signed("<", numbers, _splat(builder, last, kind)),
+    )
 
 
 def _add_products(builder, tile, sums, left, right):
@@ -241,11 +270,11 @@ def tile(typing, number, rows, columns):
 
     def codegen(context, builder, signature, args):
         kind = context.get_value_type(made)
-        sums, vector = ir.Constant(kind, ir.Undefined), _splat(
-            builder, args[0], kind.element)
+        sums, vector = ir.Constant(kind, ir.Undefined), _splat(builder, args[0], kind.element)
         for i in range(kind.count):
             sums = builder.insert_value(sums, vector, i)
         return sums
+
     return made(number, rows, columns), codegen
 
 
@@ -255,14 +284,15 @@ def outer(typing, tile, a, at, step, b, place):
 
     at, step:  where the column's first number is, and how far the next is from it.
     """
+
     def codegen(context, builder, signature, args):
         sums, kind = args[0], args[0].type.element
         column = _Rows(context, builder, a, *args[1:4])
         row = _Rows(context, builder, b, *args[4:], args[5].type(0))
-        left = [_splat(builder, column.load(r, 0, kind.element), kind)
-                for r in range(tile.rows)]
+        left = [_splat(builder, column.load(r, 0, kind.element), kind) for r in range(tile.rows)]
         right = [row.load(0, c * tile.lanes, kind) for c in range(tile.columns)]
         return _add_products(builder, tile, sums, left, right)
+
     index = types.intp
     return tile(tile, a, index, index, b, index), codegen
 
@@ -274,15 +304,20 @@ def inner(typing, tile, a, at_a, b, at_b, step, count):
     step:   from one row to the next, in `a` and in `b`.
     count:  how many numbers of each vector count.
     """
+
     def codegen(context, builder, signature, args):
         sums, a_, at_a, b_, at_b, step, count = args
         kind = sums.type.element
         mask = _between(builder, count.type(0), count, tile.lanes)
         left, right = (
-            [rows.load_some(i, 0, kind, mask) for i in range(n)] for rows, n in (
+            [rows.load_some(i, 0, kind, mask) for i in range(n)]
+            for rows, n in (
                 (_Rows(context, builder, a, a_, at_a, step), tile.rows),
-                (_Rows(context, builder, b, b_, at_b, step), tile.columns)))
+                (_Rows(context, builder, b, b_, at_b, step), tile.columns),
+            )
+        )
         return _add_products(builder, tile, sums, left, right)
+
     index = types.intp
     return tile(tile, a, index, b, index, index, index), codegen
 
@@ -290,6 +325,7 @@ def inner(typing, tile, a, at_a, b, at_b, step, count):
 @intrinsic
 def get(typing, tile, array, at, step, last):
     """The tile that lies in an array, up to the column `last`."""
+
     def codegen(context, builder, signature, args):
         sums, array_, at, step, last = args
         rows = _Rows(context, builder, array, array_, at, step)
@@ -299,14 +335,15 @@ def get(typing, tile, array, at, step, last):
             vector = rows.load_some(r, column, sums.type.element, mask)
             sums = builder.insert_value(sums, vector, i)
         return sums
+
     index = types.intp
     return tile(tile, array, index, index, index), codegen
 
 
 @intrinsic
 def put(typing, tile, array, at, step, top, first, last):
-    """Write a tile into an array: its rows from `top`, its columns `first` to `last`.
-    """
+    """Write a tile into an array: its rows from `top`, its columns `first` to `last`."""
+
     def codegen(context, builder, signature, args):
         sums, array_, at, step, top, first, last = args
         rows = _Rows(context, builder, array, array_, at, step)
@@ -316,6 +353,7 @@ def put(typing, tile, array, at, step, top, first, last):
             with builder.if_then(builder.icmp_signed("<=", top, top.type(r))):
                 rows.store_some(r, column, builder.extract_value(sums, i), mask)
         return context.get_dummy_value()
+
     index = types.intp
     return types.void(tile, array, *[index] * 5), codegen
 
@@ -329,6 +367,7 @@ def put_totals(typing, tile, array, at, step, top, first, more):
     Two vectors are added half to half, so that each round leaves half as many; after
     log2(lanes) rounds one vector holds all totals in order.
     """
+
     def codegen(context, builder, signature, args):
         sums, array_, at, step, top, first, more = args
         add = builder.add if isinstance(tile.dtype, types.Integer) else builder.fadd
@@ -337,22 +376,27 @@ def put_totals(typing, tile, array, at, step, top, first, more):
         size, lanes = tile.lanes, tile.lanes
         while size > 1:
             size //= 2
-            halves = [_lanes([i for i in range(2 * lanes) if i // size % 2 == side])
-                      for side in (0, 1)]
-            rest += rest[:len(rest) % 2]
-            rest = [add(*(builder.shuffle_vector(x, y, half) for half in halves))
-                    for x, y in zip(rest[::2], rest[1::2], strict=True)]
+            halves = [
+                _lanes([i for i in range(2 * lanes) if i // size % 2 == side]) for side in (0, 1)
+            ]
+            rest += rest[: len(rest) % 2]
+            rest = [
+                add(*(builder.shuffle_vector(x, y, half) for half in halves))
+                for x, y in zip(rest[::2], rest[1::2], strict=True)
+            ]
         for r in range(tile.rows):
             places = range(r * tile.columns, (r + 1) * tile.columns)
             pair = rest[places[0] // lanes], rest[places[-1] // lanes]
-            row = builder.shuffle_vector(*pair, _lanes(
-                [p % lanes + lanes * (p // lanes > places[0] // lanes)
-                 for p in places]))
+            row = builder.shuffle_vector(
+                *pair,
+                _lanes([p % lanes + lanes * (p // lanes > places[0] // lanes) for p in places]),
+            )
             mask = _between(builder, first, first.type(tile.columns), tile.columns)
             with builder.if_then(builder.icmp_signed("<=", top, top.type(r))):
                 old = builder.and_(mask, _splat(builder, more, mask.type))
                 row = add(row, rows.load_some(r, 0, row.type, old))
                 rows.store_some(r, 0, row, mask)
         return context.get_dummy_value()
+
     index = types.intp
     return types.void(tile, array, *[index] * 4, types.boolean), codegen

@@ -1,1 +1,1 @@
-"""Chapter 18. The target "gpu": kernels in CUDA Python, for threads."""
+"""Chapter 26. The target "gpu": kernels in CUDA Python, for threads."""

@@ -1,4 +1,4 @@
-"""Chapter 18. The text of a kernel as machine code of a GPU.
+"""Chapter 26. The text of a kernel as machine code of a GPU.
 
 Takes:   the text of a kernel's module, and the capability of a GPU, such as (7, 5).
 Gives:   `build`, the machine code (a cubin) and its symbol, from the disk if it is
@@ -32,8 +32,10 @@ from minihybrid.codegen.cache import read, symbol_of, write
 from minihybrid.codegen.device import compiled
 from minihybrid.core.op import HybridError
 
-MISSING = ('GPU kernels need Numba\'s compiler for CUDA, and {}; say '
-           '`pip install "minihybrid[cuda13]"`, or [cuda12] for a driver of CUDA 12')
+MISSING = (
+    "GPU kernels need Numba's compiler for CUDA, and {}; say "
+    '`pip install "minihybrid[cuda13]"`, or [cuda12] for a driver of CUDA 12'
+)
 POINTED = {"boolean": "uint8"}  # Numba reads no booleans by address
 
 
@@ -53,7 +55,7 @@ def store4(a, i, values):
     >>> a = [0] * 8; store4(a, 4, (1, 2, 3, 4)); a
     [0, 0, 0, 0, 1, 2, 3, 4]
     """
-    a[i:i + 4] = values
+    a[i : i + 4] = values
 
 
 def atomic_add(a, i, value):
@@ -78,9 +80,10 @@ def load_toolchain():
         if importlib.util.find_spec(name) is None:
             raise HybridError(MISSING.format(f"{what} is not installed"))
     if not hasattr(np, "row_stack"):  # numba-cuda up to 0.30 wants it; NumPy 2.5 has
-        np.row_stack = np.vstack      # the same function under this name only
+        np.row_stack = np.vstack  # the same function under this name only
     from cuda.bindings import nvjitlink
     from numba import cuda
+
     try:
         nvjitlink.version()
     except RuntimeError:
@@ -107,8 +110,7 @@ def _memory():
         start = args[0]
         if isinstance(kinds[0], types.Array):
             start = context.make_array(kinds[0])(context, builder, start).data
-        return builder.gep(start, [context.cast(builder, args[1], kinds[1],
-                                                types.int64)])
+        return builder.gep(start, [context.cast(builder, args[1], kinds[1], types.int64)])
 
     def four(context, builder, kinds, args):
         """The address of four numbers as that of one vector, and its alignment."""
@@ -124,8 +126,12 @@ def _memory():
         def codegen(context, builder, signature, args):
             address, align = four(context, builder, signature.args, args)
             vector = builder.load(address, align=align)
-            return context.make_tuple(builder, kind, [
-                builder.extract_element(vector, ir.IntType(32)(k)) for k in range(4)])
+            return context.make_tuple(
+                builder,
+                kind,
+                [builder.extract_element(vector, ir.IntType(32)(k)) for k in range(4)],
+            )
+
         return kind(a, i), codegen
 
     @intrinsic
@@ -134,11 +140,11 @@ def _memory():
             address, align = four(context, builder, signature.args, args)
             vector = ir.Constant(address.type.pointee, ir.Undefined)
             for k, kind in enumerate(signature.args[2]):
-                value = context.cast(builder, builder.extract_value(args[2], k), kind,
-                                     a.dtype)
+                value = context.cast(builder, builder.extract_value(args[2], k), kind, a.dtype)
                 vector = builder.insert_element(vector, value, ir.IntType(32)(k))
             builder.store(vector, address, align=align)
             return context.get_dummy_value()
+
         return types.void(a, i, values), codegen
 
     @intrinsic
@@ -152,6 +158,7 @@ def _memory():
             else:
                 builder.atomic_rmw("add", address, args[2], "monotonic")
             return context.get_dummy_value()
+
         return types.void(a, i, a.dtype), codegen
 
     return {"load4": load4, "store4": store4, "atomic_add": atomic_add}
@@ -163,8 +170,7 @@ def _arguments(text):
     >>> _arguments("def k(a0: float32[8], out: boolean[8], key: uint64):\\n    pass")
     ('k', ['*float32', '*uint8', 'uint64'])
     """
-    kernel = next(node for node in ast.parse(text).body
-                  if isinstance(node, ast.FunctionDef))
+    kernel = next(node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
     kinds = []
     for arg in kernel.args.args:
         if isinstance(arg.annotation, ast.Subscript):
@@ -184,8 +190,12 @@ def adds_products(text):
     (True, False)
     """
     sums = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.AugAssign)]
-    return any(isinstance(s.target, ast.Name) and isinstance(s.value, ast.BinOp)
-               and isinstance(s.value.op, ast.Mult) for s in sums)
+    return any(
+        isinstance(s.target, ast.Name)
+        and isinstance(s.value, ast.BinOp)
+        and isinstance(s.value.op, ast.Mult)
+        for s in sums
+    )
 
 
 def compile_ptx(text, capability):
@@ -197,15 +207,18 @@ def compile_ptx(text, capability):
     from numba.core.errors import NumbaError
     from numba.cuda import dispatcher, types
     from numba.cuda.cudadrv import nvvm
+
     name, kinds = _arguments(text)
-    signature = types.void(*(types.CPointer(getattr(types, kind[1:]))
-                             if kind[0] == "*" else getattr(types, kind)
-                             for kind in kinds))
+    signature = types.void(
+        *(
+            types.CPointer(getattr(types, kind[1:])) if kind[0] == "*" else getattr(types, kind)
+            for kind in kinds
+        )
+    )
     file = f"<GPU kernel {name}>"
     linecache.cache[file] = len(text), None, text.splitlines(True), file
     # Four neighbours are read at once from where a multiple of 16 bytes is.
-    aligned = re.sub(r"(cuda\.shared\.array\(.*)\)$", r"\1, alignment=16)", text,
-                     flags=re.M)
+    aligned = re.sub(r"(cuda\.shared\.array\(.*)\)$", r"\1, alignment=16)", text, flags=re.M)
     scope = {"__name__": "minihybrid"}
     # Annotations stay text: to Numba, float32[1000] is no type.
     exec(compile(aligned, file, "exec", __future__.annotations.compiler_flag), scope)
@@ -216,10 +229,13 @@ def compile_ptx(text, capability):
     wanted = SimpleNamespace(compute_capability=capability)
     compile_ir = functools.partial(nvvm.compile_ir, fma=int(adds_products(text)))
     try:
-        with mock.patch.object(dispatcher, "get_current_device", lambda: wanted), \
-                mock.patch.object(nvvm, "compile_ir", compile_ir):
-            ptx, _ = cuda.compile(scope[name], signature, cc=capability, device=False,
-                                  output="ptx", abi="numba")
+        with (
+            mock.patch.object(dispatcher, "get_current_device", lambda: wanted),
+            mock.patch.object(nvvm, "compile_ir", compile_ir),
+        ):
+            ptx, _ = cuda.compile(
+                scope[name], signature, cc=capability, device=False, output="ptx", abi="numba"
+            )
     except NumbaError as error:
         raise HybridError(f"kernel '{name}': {_reason(error, text)}") from error
     except RuntimeError as error:  # a library that Numba loads with the first kernel
@@ -234,8 +250,9 @@ def _reason(error, text):
     said = re.sub(r"\x1b\[\d*m", "", str(error))
     found = re.findall(r"<GPU kernel \w+>\D+(\d+)", said)
     line = f" in `{text.splitlines()[int(found[-1]) - 1].strip()}`" if found else ""
-    lines = [s.strip(" >") for s in said.splitlines()
-             if s.strip() and not s.startswith("Failed in")]
+    lines = [
+        s.strip(" >") for s in said.splitlines() if s.strip() and not s.startswith("Failed in")
+    ]
     what = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     return f"Numba cannot compile it{line}: {what}"
 
@@ -244,9 +261,9 @@ def _reason(error, text):
 class Report(NamedTuple):
     """What a kernel takes of a GPU."""
 
-    registers: int      # a thread
+    registers: int  # a thread
     spilled_bytes: int  # of registers that had to go to memory, stores and loads
-    shared_bytes: int   # a block
+    shared_bytes: int  # a block
 
 
 def link(ptx, capability):
@@ -268,15 +285,18 @@ def link(ptx, capability):
     except nvjitlink.nvJitLinkError as error:
         log = bytearray(nvjitlink.get_error_log_size(linker))
         nvjitlink.get_error_log(linker, log)
-        raise HybridError("NVIDIA's linker makes no machine code of a kernel: "
-                          f"{error}; {log.decode().strip()}") from error
+        raise HybridError(
+            f"NVIDIA's linker makes no machine code of a kernel: {error}; {log.decode().strip()}"
+        ) from error
     finally:
         nvjitlink.destroy(linker)
 
     def total(words):
         return sum(map(int, re.findall(words, log.decode())))
-    return bytes(cubin), Report(total(r"Used (\d+) registers"),
-                                total(r"(\d+) bytes spill"), total(r"(\d+) bytes smem"))
+
+    return bytes(cubin), Report(
+        total(r"Used (\d+) registers"), total(r"(\d+) bytes spill"), total(r"(\d+) bytes smem")
+    )
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Chapter 18. From a node to the text of GPU kernels: one turn of a loop is a thread.
+"""Chapter 26. From a node to the text of GPU kernels: one turn of a loop is a thread.
 
 Takes:   a node with known shapes, single or fused.
 Gives:   `GpuKernel`: Python source of one or more kernels, as Numba compiles it for
@@ -22,8 +22,8 @@ from minihybrid.codegen.source import Buf, Kernel, joined_axes, place, type_name
 from minihybrid.core.op import Node, Spec
 from minihybrid.passes.rows import rows_of
 
-LINE = 88      # characters
-WIDE = 4       # float32 numbers that one thread can load at once,
+LINE = 88  # characters
+WIDE = 4  # float32 numbers that one thread can load at once,
 WIDE_FROM = 2**18  # where so many elements keep all multiprocessors busy anyway
 
 
@@ -68,8 +68,9 @@ class GpuKernel(Kernel):
 
         grid, block:  a number, or up to three: along x, y, z.
         """
-        self.launch = tuple((*n, 1, 1)[:3] if isinstance(n, tuple) else (n, 1, 1)
-                            for n in (grid, block))
+        self.launch = tuple(
+            (*n, 1, 1)[:3] if isinstance(n, tuple) else (n, 1, 1) for n in (grid, block)
+        )
 
     @contextmanager
     def each(self, *ranges, work=0):
@@ -117,10 +118,13 @@ class GpuKernel(Kernel):
         head = f"def {name}({', '.join(args)}):"
         if len(head) > LINE:
             head = f"def {name}(\n" + textwrap.fill(
-                ", ".join(args) + "):", LINE, initial_indent=" " * 8,
-                subsequent_indent=" " * 8, break_on_hyphens=False)
-        return [("\n".join([head, *lines]), *launch) for lines, launch in self.parts
-                if lines]
+                ", ".join(args) + "):",
+                LINE,
+                initial_indent=" " * 8,
+                subsequent_indent=" " * 8,
+                break_on_hyphens=False,
+            )
+        return [("\n".join([head, *lines]), *launch) for lines, launch in self.parts if lines]
 
     # -- loops of a map
     def map_loops(self):
@@ -143,8 +147,7 @@ class GpuKernel(Kernel):
         whole = [s for _, s, _ in joined]
         reads = [[steps[k] for _, _, steps in joined] for k in range(len(strides))]
         with self.each(*zip(names, stops, strict=True)):
-            yield flat, [flat if steps == whole else place(names, steps)
-                         for steps in reads]
+            yield flat, [flat if steps == whole else place(names, steps) for steps in reads]
 
     def is_wide(self):
         """Whether every array is float32, and read in the order of the result, or one
@@ -152,9 +155,12 @@ class GpuKernel(Kernel):
         shape = self.nodes[-1].specs[0].shape
         bufs = [*self.ins.values(), *self.outs.values()]
         size = self.nodes[-1].specs[0].size
-        return size >= WIDE_FROM and size % WIDE == 0 and all(
-            b.dtype.name == "float32" and (b.shape == shape or b.size == 1)
-            for b in bufs) and not any(n.op.strides for n in self.nodes)
+        return (
+            size >= WIDE_FROM
+            and size % WIDE == 0
+            and all(b.dtype.name == "float32" and (b.shape == shape or b.size == 1) for b in bufs)
+            and not any(n.op.strides for n in self.nodes)
+        )
 
     def wide_loops(self):
         """Four elements a thread: their loads, then each by itself, then one store."""
@@ -166,8 +172,7 @@ class GpuKernel(Kernel):
                 name = self.name("v")
                 kept = once if buf.size == 1 else wide
                 kept[ref] = name
-                self(f"{name} = " + (f"{buf}[0]" if buf.size == 1 else
-                                     f"load4({buf}, i)"))
+                self(f"{name} = " + (f"{buf}[0]" if buf.size == 1 else f"load4({buf}, i)"))
             ends = {ref: [] for ref in self.outs}
             for lane in lanes:
                 values = dict(once) | {r: f"{v}[{lane}]" for r, v in wide.items()}

@@ -1,4 +1,4 @@
-"""Chapter 18. Reductions on the GPU: threads share a row, and meet in shared memory.
+"""Chapter 26. Reductions on the GPU: threads share a row, and meet in shared memory.
 
 Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
 Gives:   `GpuRows`, the passes over a row, each by all the row's threads at once.
@@ -49,8 +49,7 @@ class GpuRows(RowWriter):
             live = self.live(depth, sums, outs)
             with self.kernel(live, self.team.parts if sums or outs else 1):
                 for before in range(depth):
-                    self.add_parts(before, [n for n in self.of_pass(before)[0]
-                                            if n in live])
+                    self.add_parts(before, [n for n in self.of_pass(before)[0] if n in live])
                 self.write_pass(depth, sums, outs)
                 self.keep_parts(sums)
             self.k.then()
@@ -58,15 +57,22 @@ class GpuRows(RowWriter):
     def of_pass(self, depth):
         """The reductions of a pass, and the elements of rows that it writes."""
         rows = self.rows
-        return ([n for n in reductions(rows) if rows.depth[n] == depth + 1],
-                [n for n in self.nodes if n not in self.stats
-                 and rows.depth[n] == depth and self.is_kept(n)])
+        return (
+            [n for n in reductions(rows) if rows.depth[n] == depth + 1],
+            [
+                n
+                for n in self.nodes
+                if n not in self.stats and rows.depth[n] == depth and self.is_kept(n)
+            ],
+        )
 
     def live(self, depth, sums, outs):
         """The nodes that the kernel of one pass alone needs."""
-        live = {n.inputs[0][0] for n in sums} | set(outs) | {
-            n for n in self.stats if self.rows.depth[n] == depth
-            and (n, 0) in self.k.outs}
+        live = (
+            {n.inputs[0][0] for n in sums}
+            | set(outs)
+            | {n for n in self.stats if self.rows.depth[n] == depth and (n, 0) in self.k.outs}
+        )
         for node in reversed(self.nodes):
             if node in live and not node.op.reduce and not self.waits(node, depth):
                 live |= {n for n, _ in node.inputs}
@@ -83,8 +89,7 @@ class GpuRows(RowWriter):
         self.live_nodes, self.parts, self.known = live, parts, {}
         self.arrays, self.n_trees = {}, 0  # in shared memory
         aside = self.across or along == 1  # the rows are neighbours
-        k.threads((-(-self.n_rows // rows), parts),
-                  (rows, along) if aside else (along, rows))
+        k.threads((-(-self.n_rows // rows), parts), (rows, along) if aside else (along, rows))
         r, t = "xy" if aside else "yx"
         if along > 1:
             k(f"t = cuda.threadIdx.{t}")
@@ -92,13 +97,21 @@ class GpuRows(RowWriter):
         if along > 1 and rows > 1:
             self.me = "me"
             self.first = f"cuda.threadIdx.{r}" + ("" if aside else f" * {along}")
-            k("me = " + (f"t * {rows} + cuda.threadIdx.{r}" if aside else
-                         f"cuda.threadIdx.{r} * {along} + t"))
+            k(
+                "me = "
+                + (
+                    f"t * {rows} + cuda.threadIdx.{r}"
+                    if aside
+                    else f"cuda.threadIdx.{r} * {along} + t"
+                )
+            )
         self.row = "0"
         if self.kept:
             self.row = f"k{self.kept[0]}" if len(self.kept) == 1 else "row"
-            k(f"{self.row} = cuda.blockIdx.x" + (
-                f" * {rows} + cuda.threadIdx.{r}" if rows > 1 else ""))
+            k(
+                f"{self.row} = cuda.blockIdx.x"
+                + (f" * {rows} + cuda.threadIdx.{r}" if rows > 1 else "")
+            )
             self.split(self.row, self.kept)
         if parts > 1:
             k("part = cuda.blockIdx.y")
@@ -134,8 +147,7 @@ class GpuRows(RowWriter):
 
     def one_thread(self):
         """What one thread does for the whole row."""
-        return self.only(*["part == 0"] * (self.parts > 1),
-                         *["t == 0"] * (self.team.along > 1))
+        return self.only(*["part == 0"] * (self.parts > 1), *["t == 0"] * (self.team.along > 1))
 
     # -- passes
     def write_pass(self, depth, sums, outs):
@@ -159,8 +171,7 @@ class GpuRows(RowWriter):
 
         ends:    whether this is the kernel that writes those of them that are outputs.
         """
-        nodes = [n for n in self.stats if self.rows.depth[n] == depth
-                 and n in self.live_nodes]
+        nodes = [n for n in self.stats if self.rows.depth[n] == depth and n in self.live_nodes]
         for node in nodes:
             if node.op.reduce:
                 self.known[node, 0] = self.kept_of(node, self.known[node])
@@ -213,8 +224,7 @@ class GpuRows(RowWriter):
             return
         if name != start:
             self.k(f"{name} = {start}")
-        with self.in_blocks(long), self.k.block(f"while {name} < {n}:"), \
-                self.one_block(long):
+        with self.in_blocks(long), self.k.block(f"while {name} < {n}:"), self.one_block(long):
             self.k(f"stop = min({name} + {BLOCK * step}, {n})")
             with self.strides(name, name, "stop", step):
                 yield
@@ -254,7 +264,7 @@ class GpuRows(RowWriter):
             yield
         if self.team.along > 1:
             for at in range(0, len(sums), SUMS):
-                self.tree(sums[at:at + SUMS])
+                self.tree(sums[at : at + SUMS])
 
     def tree(self, sums):
         """Add up the partial results of a row's threads, in shared memory."""

@@ -1,4 +1,4 @@
-"""Chapter 20. Target "gpu": a plan's kernels as Numba-CUDA source, and their launches.
+"""Chapter 28. Target "gpu": a plan's kernels as Numba-CUDA source, and their launches.
 
 Takes:   an optimised graph and its memory plan.
 Gives:   `generate`, the text of the kernels and of `plan`, which says what is launched,
@@ -28,23 +28,23 @@ WORDS = {ARRAY: "x{}", PARAM: "table[{}]", ARENA: "arena + {}", KEY: "key"}
 class GpuStep(NamedTuple):
     """One launch at its place in a plan."""
 
-    kernel: str    # the text of its module
-    name: str      # of the function in it
-    label: str     # what the plan's text calls it
-    words: list    # what it is launched with: (what, which), as in `program`
-    grid: tuple    # blocks along x, y, z
-    block: tuple   # threads of each
+    kernel: str  # the text of its module
+    name: str  # of the function in it
+    label: str  # what the plan's text calls it
+    words: list  # what it is launched with: (what, which), as in `program`
+    grid: tuple  # blocks along x, y, z
+    block: tuple  # threads of each
 
 
 class Source(NamedTuple):
     """What this target makes of a graph."""
 
     text: str
-    kernels: list     # the text of each, in the order of their first launches
-    n_kernels: int    # launches a call
+    kernels: list  # the text of each, in the order of their first launches
+    n_kernels: int  # launches a call
     table: Table
     steps: list
-    calls: list       # a `Call` for each of the text's last lines
+    calls: list  # a `Call` for each of the text's last lines
 
 
 def unsupported(graph):
@@ -75,20 +75,23 @@ def generate(graph, memory, inputs):
         passed += [(KEY, 0)] * len(body.numbers)
         what = label(node)
         _launch(body.texts(f"NAME_{what}"), what, passed, kernels, steps)
-        written += [Call(node, step.label) for step in steps[len(written):]]
+        written += [Call(node, step.label) for step in steps[len(written) :]]
     for ref, k in memory.copies:
         node, i = graph.heads[k]
         if node.specs[i].size:
             passed = [words[root[ref]], (ARRAY, len(table.inputs) + k)]
             _launch([_copy(node.specs[i])], "copy", passed, kernels, steps)
             written.append(Call(ref[0], steps[-1].label))
-    names = [*(f"x{i}" for i in range(len(table.inputs))),
-             *(f"y{k}" for k in range(len(graph.heads)))]
+    names = [
+        *(f"x{i}" for i in range(len(table.inputs))),
+        *(f"y{k}" for k in range(len(graph.heads))),
+    ]
     args = [*names, "arena", "table", *["key"] * bool(graph.n_streams)]
     parts = [text.replace("NAME", name, 1) for text, name in kernels.items()]
     calls = [_call(step, names) for step in steps]
-    parts.append("\n".join([f"def plan({', '.join(args)}):",
-                            *(f"    {line}" for line in calls or ["pass"])]))
+    parts.append(
+        "\n".join([f"def plan({', '.join(args)}):", *(f"    {line}" for line in calls or ["pass"])])
+    )
     text = "\n\n\n".join(parts)
     head = header(text, ": the kernels of one plan, and the plan.", IMPORTS)
     return Source(f"{head}\n{text}\n", parts[:-1], len(steps), table, steps, written)
@@ -97,10 +100,10 @@ def generate(graph, memory, inputs):
 def _places(graph, memory, table):
     """Where each value lies: the word that says it."""
     variables = {n.name: n for n in graph.variables}
-    words = {(variables[name], 0): (ARRAY, i) for i, name in enumerate(table.inputs)
-             if name in variables}
-    words |= {(node, 0): (PARAM, i)
-              for i, node in enumerate([*table.params, *table.constants])}
+    words = {
+        (variables[name], 0): (ARRAY, i) for i, name in enumerate(table.inputs) if name in variables
+    }
+    words |= {(node, 0): (PARAM, i) for i, node in enumerate([*table.params, *table.constants])}
     words |= {ref: (ARRAY, len(table.inputs) + k) for ref, k in memory.outs.items()}
     return words | {ref: (ARENA, offset) for ref, offset in memory.offsets.items()}
 
@@ -116,15 +119,18 @@ def _launch(texts, what, passed, kernels, steps):
 
 def _call(step, names):
     """A launch as Numba would write it."""
-    texts = [names[which] if what == ARRAY else WORDS[what].format(which)
-             for what, which in step.words]
+    texts = [
+        names[which] if what == ARRAY else WORDS[what].format(which) for what, which in step.words
+    ]
     return f"{step.label}[{step.grid}, {step.block}]({', '.join(texts)})"
 
 
 def _copy(spec):
     """The kernel of an output that is an input, or another output."""
     kind, n = type_name(spec.dtype), spec.size
-    text = (f"def NAME_copy(a0: {kind}[{n}], out: {kind}[{n}]):\n"
-            f"    i = cuda.blockIdx.x * {BLOCK} + cuda.threadIdx.x\n"
-            f"    if i < {n}:\n        out[i] = a0[i]")
+    text = (
+        f"def NAME_copy(a0: {kind}[{n}], out: {kind}[{n}]):\n"
+        f"    i = cuda.blockIdx.x * {BLOCK} + cuda.threadIdx.x\n"
+        f"    if i < {n}:\n        out[i] = a0[i]"
+    )
     return text, (-(-n // BLOCK), 1, 1), (BLOCK, 1, 1)

@@ -1,4 +1,4 @@
-"""Chapter 18. How the threads of a GPU share rows: so many along a row, so many rows.
+"""Chapter 26. How the threads of a GPU share rows: so many along a row, so many rows.
 
 Takes:   how many rows there are, how long they are, and how they lie in memory.
 Gives:   `Team`, the threads of a block, and the blocks that share a row.
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from minihybrid.passes.rows import is_literal, size_of
 
-WARP = 32     # threads that go in step, and read neighbours by one request
-BLOCK = 256   # threads of a block at least, if there is so much to do,
-MOST = 512    # and at most: more would leave each thread too few registers
-EACH = 4      # elements of a row for each thread before another one is worth it
-CUT = 16      # the same before another block is worth it
+WARP = 32  # threads that go in step, and read neighbours by one request
+BLOCK = 256  # threads of a block at least, if there is so much to do,
+MOST = 512  # and at most: more would leave each thread too few registers
+EACH = 4  # elements of a row for each thread before another one is worth it
+CUT = 16  # the same before another block is worth it
 SPREAD = 256  # blocks that keep all multiprocessors busy
-PARTS = 4     # blocks a row, at least, that are worth another kernel
+PARTS = 4  # blocks a row, at least, that are worth another kernel
 
 
 def power_of_two(n):
@@ -62,10 +62,10 @@ def team_of(rows):
     It cuts none whose sums differ in their dtypes, and any where nothing is summed up.
     """
     frame, sums = rows.frame, reductions(rows)
-    elements = sums or any(n.specs[0].shape == frame.shape for n in rows.depth
-                           if not is_literal(n))
-    team = Team.of(frame.n if elements else 1, size_of(frame.kept), frame.across,
-                   CUT if sums else EACH)
+    elements = sums or any(n.specs[0].shape == frame.shape for n in rows.depth if not is_literal(n))
+    team = Team.of(
+        frame.n if elements else 1, size_of(frame.kept), frame.across, CUT if sums else EACH
+    )
     if any(n.specs[0].dtype != rows.dtype for n in sums):
         return Team(team.along, team.rows, 1)
     return team

@@ -1,4 +1,4 @@
-"""Chapter 15. Programs that need only NumPy: operators' code, copied out.
+"""Chapter 23. Programs that need only NumPy: operators' code, copied out.
 
 Takes:   a plan for NumPy.
 Gives:   its whole text.

@@ -1,4 +1,4 @@
-"""Chapter 15. What a NumPy file that stands alone has around its plan.
+"""Chapter 23. What a NumPy file that stands alone has around its plan.
 
 Takes:   the source of a plan of the target "numpy".
 Gives:   `alone`, the text of a file that needs only NumPy, and what is copied into it:
@@ -14,7 +14,7 @@ import numpy as np
 from minihybrid.core.op import HybridError
 
 INPUTS, OUTPUTS, WEIGHTS = [], [], []  # (shape, dtype) of each
-NBYTES = 0                             # of memory for what is computed on the way
+NBYTES = 0  # of memory for what is computed on the way
 
 
 def plan(*arrays):
@@ -29,24 +29,25 @@ def checked(arrays, wanted, what):
     ValueError: input 0 is float64 (2,), but float32 (3,) is needed
     """
     if len(arrays) != len(wanted):
-        raise ValueError(f"the number of {what}s is {len(arrays)}, but {len(wanted)} "
-                         "are needed")
+        raise ValueError(f"the number of {what}s is {len(arrays)}, but {len(wanted)} are needed")
     for i, (array, (shape, dtype)) in enumerate(zip(arrays, wanted, strict=True)):
         if array.shape != shape or array.dtype != dtype:
-            raise ValueError(f"{what} {i} is {array.dtype} {array.shape}, but {dtype} "
-                             f"{shape} is needed")
+            raise ValueError(
+                f"{what} {i} is {array.dtype} {array.shape}, but {dtype} {shape} is needed"
+            )
     return arrays
 
 
 def load(file=None):
-    """The weights in a file, the one beside this unless told, as `predict` takes them.
-    """
+    """The weights in a file, the one beside this unless told, as `predict` takes them."""
     file = file or f"{__file__.removesuffix('.py')}.npz"
     with np.load(file, allow_pickle=False) as found:
         names = [f"p{i}" for i in range(len(WEIGHTS))]
         if set(found.files) != set(names):
-            raise ValueError(f"{file} has not the weights of this net: its arrays are "
-                             f"{', '.join(found.files)[:60]}")
+            raise ValueError(
+                f"{file} has not the weights of this net: its arrays are "
+                f"{', '.join(found.files)[:60]}"
+            )
         return checked([found[name] for name in names], WEIGHTS, "weight")
 
 
@@ -61,12 +62,15 @@ def predict(weights, *inputs):
 def main(*files):
     """Read .npy files of inputs, and write .npy files of outputs."""
     if len(files) != len(INPUTS) + len(OUTPUTS):
-        raise SystemExit(f"{len(INPUTS)} names of .npy files with inputs are needed, "
-                         f"then {len(OUTPUTS)} for outputs")
-    inputs = [np.load(file, allow_pickle=False) for file in files[:len(INPUTS)]]
+        raise SystemExit(
+            f"{len(INPUTS)} names of .npy files with inputs are needed, "
+            f"then {len(OUTPUTS)} for outputs"
+        )
+    inputs = [np.load(file, allow_pickle=False) for file in files[: len(INPUTS)]]
     outputs = predict(load(), *inputs)
-    for file, array in zip(files[len(INPUTS):],
-                           outputs if len(OUTPUTS) > 1 else [outputs], strict=True):
+    for file, array in zip(
+        files[len(INPUTS) :], outputs if len(OUTPUTS) > 1 else [outputs], strict=True
+    ):
         np.save(file, array)
 
 
@@ -81,13 +85,20 @@ def alone(source, inputs, outputs, weights, nbytes):
     Raises:  HybridError if an operator's code cannot be part of the file.
     """
     for name, reason in source.outside.items():
-        raise HybridError(f"export: {name} cannot stand alone: {reason}; write its "
-                          "`eager` in a file, with NumPy only")
-    lists = [f"{what} = [" + "".join(
-        f"\n    ({spec.shape}, {spec.dtype.name!r})," for spec in specs) + "\n]"
-        for what, specs in (("INPUTS", inputs), ("OUTPUTS", outputs),
-                            ("WEIGHTS", weights))]
-    parts = [source.text.rstrip(), "\n".join([*lists, f"NBYTES = {nbytes}"]),
-             *(inspect.getsource(f).rstrip() for f in (checked, load, predict, main)),
-             'if __name__ == "__main__":\n    import sys\n    main(*sys.argv[1:])\n']
+        raise HybridError(
+            f"export: {name} cannot stand alone: {reason}; write its "
+            "`eager` in a file, with NumPy only"
+        )
+    lists = [
+        f"{what} = ["
+        + "".join(f"\n    ({spec.shape}, {spec.dtype.name!r})," for spec in specs)
+        + "\n]"
+        for what, specs in (("INPUTS", inputs), ("OUTPUTS", outputs), ("WEIGHTS", weights))
+    ]
+    parts = [
+        source.text.rstrip(),
+        "\n".join([*lists, f"NBYTES = {nbytes}"]),
+        *(inspect.getsource(f).rstrip() for f in (checked, load, predict, main)),
+        'if __name__ == "__main__":\n    import sys\n    main(*sys.argv[1:])\n',
+    ]
     return "\n\n\n".join(parts)

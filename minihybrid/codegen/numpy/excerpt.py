@@ -1,4 +1,4 @@
-"""Chapter 15. The Python text of a function, with all that it uses.
+"""Chapter 23. The Python text of a function, with all that it uses.
 
 Takes:   functions of NumPy arrays, as operators have them in `eager`.
 Gives:   `Excerpt`, which collects their definitions, each once, into text that needs
@@ -11,7 +11,6 @@ What is left out: functions whose text is not known, or that use objects of othe
 """
 
 import ast
-import copy
 import functools
 import inspect
 import math
@@ -22,24 +21,24 @@ import types
 
 import numpy as np
 
-from minihybrid.codegen.numpy.special import (
-    erf,
-    erfinv,
-    gamma,
-    gammaln,
-    polygamma,
-    special,
-)
+from minihybrid.codegen.numpy.special import erf, erfinv, gamma, gammaln, polygamma, special
 from minihybrid.core.numpy import name_of
 from minihybrid.core.op import OPS, HybridError, Op
 from minihybrid.ops import functions
 from minihybrid.ops.elementwise import Ufunc
+from minihybrid.ops.loops import copied
 
 # SciPy's functions have NumPy versions, which only standing alone needs.
-REPLACED = {OPS["erf"].eager: erf, OPS["erfinv"].eager: erfinv,
-            OPS["gamma"].eager: gamma, OPS["gammaln"].eager: gammaln,
-            OPS["_polygamma"].eager: polygamma, functions.special: special}
+REPLACED = {
+    OPS["erf"].eager: erf,
+    OPS["erfinv"].eager: erfinv,
+    OPS["gamma"].eager: gamma,
+    OPS["gammaln"].eager: gammaln,
+    OPS["_polygamma"].eager: polygamma,
+    functions.special: special,
+}
 PUBLIC = {np: "np", np.linalg: "np.linalg", math: "math", ast: "ast", re: "re"}
+IN_NOTEBOOKS = "_render_traceback_"  # a method that a file has no use for
 LITERALS = int, float, str, bool, tuple, types.NoneType
 
 
@@ -51,19 +50,18 @@ class Excerpt:
     """Definitions in the order in which Python must read them.
 
     >>> excerpt = Excerpt()
-    >>> excerpt.text_of(OPS["relu"].eager)
-    '_relu_eager'
-    >>> print(excerpt.definitions[0])
-    def _relu_eager(data):
-        return np.maximum(data, 0).astype(data.dtype, copy=False)
+    >>> excerpt.text_of(OPS["relu"].eager, "relu")
+    'Ufunc(relu)'
+    >>> print(excerpt.definitions[-1])
+    relu = lambda a: np.maximum(a, 0)
     >>> excerpt.text_of(np.dtype("int64"))
     "np.dtype('int64')"
     """
 
     def __init__(self, taken=()):
         self.definitions, self.modules = [], {}
-        self.names = {}            # function or class -> its name in the text
-        self.taken = set(taken)    # names that mean something else
+        self.names = {}  # function or class -> its name in the text
+        self.taken = set(taken)  # names that mean something else
 
     def text_of(self, value, wanted=None):
         """The expression that stands for a value; what it needs becomes a definition.
@@ -71,8 +69,10 @@ class Excerpt:
         wanted:  a name for a function that was made inside another, or has none.
         Raises:  NoExcerpt for values that have no text.
         """
-        if isinstance(value, types.FunctionType) and value in REPLACED:
+        if isinstance(value, (types.FunctionType, Ufunc)) and value in REPLACED:
             value = REPLACED[value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"float({str(value)!r})"
         if isinstance(value, LITERALS):
             return repr(value)
         if isinstance(value, np.dtype) and value.isbuiltin == 1:  # not one of fields
@@ -84,15 +84,14 @@ class Excerpt:
             more = ", True" if value.floats else ""
             if value.whole is not value.ufunc:
                 more += f", whole={self.text_of(value.whole, wanted)}"
-            return f"{self.text_of(Ufunc)}({self.text_of(value.ufunc)}{more})"
+            return f"{self.text_of(Ufunc)}({self.text_of(value.ufunc, wanted)}{more})"
         for module, prefix in PUBLIC.items():
             name = getattr(value, "__name__", None)
             if name and getattr(module, name, None) is value:
                 self.modules[module.__name__] = None
                 return f"{prefix}.{name}"
         if not isinstance(value, (types.FunctionType, type)):
-            raise NoExcerpt(f"it uses {value!r:.60} (a {type(value).__name__}), which "
-                            "has no text")
+            raise NoExcerpt(f"it uses {value!r:.60} (a {type(value).__name__}), which has no text")
         if value not in self.names:
             self.define(value, wanted)
         return self.names[value]
@@ -101,13 +100,13 @@ class Excerpt:
         """Copy a definition, after those that it uses."""
         before = set(self.names), len(self.definitions)
         own = not {"<locals>", "<lambda>"} & set(value.__qualname__.split("."))
-        name = value.__name__ if own or not wanted else wanted
+        name = value.__name__ if own else wanted or "function"
         self.names[value] = name = self.free_name(name.strip("<>"))
         try:
             text = self.copied(value, name)
         except NoExcerpt:
             self.taken -= {self.names.pop(v) for v in set(self.names) - before[0]}
-            del self.definitions[before[1]:]
+            del self.definitions[before[1] :]
             raise
         self.definitions.append(text)
 
@@ -123,9 +122,13 @@ class Excerpt:
         """The text of a definition under a name."""
         node, lines = _definition(value)
         scope, change, done = _scope(value), {}, set()
+        shown = [n for n in ast.walk(node) if getattr(n, "name", None) == IN_NOTEBOOKS]
+        for inner in shown:
+            node.body.remove(inner)
         local = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-        local |= {n.id for n in ast.walk(node)
-                  if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        local |= {
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         for inner in ast.walk(node):
             text = ast.unparse(inner) if isinstance(inner, ast.Name) else None
             if op := _operator(inner, scope):  # softmax.eager: the function itself
@@ -136,17 +139,16 @@ class Excerpt:
                 change |= {inner: new} if new != text else {}
         if isinstance(node, ast.Lambda):
             return f"{name} = {ast.unparse(_Changed(change).visit(node))}"
-        if change or name != node.name:
+        if change or shown or name != node.name:
             node.name = name
             return ast.unparse(_Changed(change).visit(node))
-        return textwrap.dedent("".join(lines[node.lineno - 1:node.end_lineno])).rstrip()
+        return textwrap.dedent("".join(lines[node.lineno - 1 : node.end_lineno])).rstrip()
 
     @property
     def parts(self):
         """Imports and definitions, as a module begins: a text each."""
         imports = [f"import {name}" for name in self.modules if "numpy" not in name]
-        head = "\n".join([*sorted(imports), *[""] * bool(imports),
-                          "import numpy as np"])
+        head = "\n".join([*sorted(imports), *[""] * bool(imports), "import numpy as np"])
         return [head, *self.definitions]
 
 
@@ -185,8 +187,11 @@ def _scope(value):
 @functools.lru_cache(64)
 def _definitions(lines):
     """The syntax trees of all functions and classes of a file."""
-    return [node for node in ast.walk(ast.parse("".join(lines)))
-            if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef))]
+    return [
+        node
+        for node in ast.walk(ast.parse("".join(lines)))
+        if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef))
+    ]
 
 
 def _definition(value):
@@ -199,7 +204,7 @@ def _definition(value):
     found = [n for n in _definitions(tuple(lines)) if made_by(n, value)]
     if not found:
         raise NoExcerpt(f"the text of its function {value.__name__} is not known here")
-    return copy.deepcopy(found[-1]), lines  # of lambdas in lambdas, the inner one
+    return copied(found[-1]), lines  # of lambdas in lambdas, the inner one
 
 
 def _is_class(node, value):
@@ -213,8 +218,9 @@ def _is_function(node, value):
         return (node.name, node.lineno) == (value.__name__, code.co_firstlineno)
     if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
         return False
-    start, end = (
-        (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
-    return all(start <= (line, column) and (end_line, end_column) <= end
-               for line, end_line, column, end_column in code.co_positions()
-               if end_column)  # not the mark of the function's beginning
+    start, end = ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+    return all(
+        start <= (line, column) and (end_line, end_column) <= end
+        for line, end_line, column, end_column in code.co_positions()
+        if end_column
+    )  # not the mark of the function's beginning

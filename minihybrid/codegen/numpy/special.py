@@ -1,10 +1,10 @@
-"""Chapter 15. Special functions with nothing but NumPy and Python's `math`.
+"""Chapter 23. Special functions with nothing but NumPy and Python's `math`.
 
 Takes:   arrays of floats or whole numbers.
 Gives:   `erf`, `erfinv`, `gamma`, `gammaln`, `polygamma`, as `ops.functions` has them
          from SciPy; `special`, which finds one by its name.
 
-Files that stand alone take them from here.
+Files that stand alone take them from here, and so do arrays where SciPy is missing.
 What is left out: speed; `math` computes one number at a time.
 """
 
@@ -12,16 +12,19 @@ import math
 
 import numpy as np
 
+from minihybrid.codegen.device import erfinv as erfinv_of
+from minihybrid.codegen.device import polygamma as polygamma_of
+from minihybrid.ops.functions import WITHOUT_SCIPY
 from minihybrid.ops.shapes import floating
 
 
-def one_by_one(function, data):
-    """A function of one number for each number of an array, in float64.
+def one_by_one(function, *data):
+    """A function of numbers for each number of an array, in float64.
 
     >>> one_by_one(math.erf, np.zeros((2, 1))).tolist()
     [[0.0], [0.0]]
     """
-    return np.asarray(np.vectorize(function, [np.float64])(data))
+    return np.asarray(np.vectorize(function, [np.float64])(*data))
 
 
 def erf(data):
@@ -34,23 +37,12 @@ def erf(data):
 
 
 def erfinv(data):
-    """The inverse of erf: Winitzki's formula, and three steps of Newton's method.
+    """The inverse of erf, as kernels have it.
 
     >>> erfinv(np.array([-1, 0, 1.0])).tolist()
     [-inf, 0.0, inf]
     """
-    x = np.asarray(data, np.float64)
-    inside = np.where(abs(x) < 1, x, 0)
-    half = np.log1p(-inside * inside) / 2
-    centre = 2 / (math.pi * 0.147) + half
-    y = np.sqrt(np.sqrt(centre * centre - 2 * half / 0.147) - centre)
-    for _ in range(3):  # near 1, what is missing to 1 has more digits
-        wrong = np.where(abs(inside) < 0.5, one_by_one(math.erf, y) - abs(inside),
-                         1 - abs(inside) - one_by_one(math.erfc, y))
-        y = y - wrong * (math.sqrt(math.pi) / 2) * np.exp(y * y)
-    edge = np.where(abs(x) == 1, np.inf, np.nan)
-    y = np.copysign(np.where(abs(x) < 1, y, edge), x)
-    return y.astype(floating(data.dtype))
+    return one_by_one(erfinv_of, data).astype(floating(data.dtype))
 
 
 def _gammaln_of(x):
@@ -81,30 +73,30 @@ def gamma(data):
 
 
 def polygamma(data, *, order):
-    """The derivative of log gamma, differentiated `order` times more.
-
-    The recurrence leads to large x, where the series of Stirling is exact.
+    """The derivative of log gamma, differentiated `order` times more, as kernels have it.
 
     >>> polygamma(np.float64([1]), order=1).round(6).tolist()
     [1.644934]
     """
-    x = np.asarray(data, np.float64)
-    x = start = np.where(x == -np.inf, np.nan, x)
-    sign, total = 1 if order % 2 else -1, np.zeros(x.shape)
-    while (small := x < 16).any():
-        total += np.where(small, sign * math.factorial(order) / x ** (order + 1), 0)
-        x = np.where(small, x + 1, x)
-    series = math.factorial(order) / (2 * x ** (order + 1))
-    series += math.factorial(order - 1) / x**order if order else -np.log(x)
-    for i, bernoulli in enumerate(
-            (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)):
-        n = 2 * i + 2
-        ratio = math.factorial(n + order - 1) / math.factorial(n)
-        series += bernoulli * ratio / x ** (n + order)
-    at_zero = np.where(start == 0, -np.copysign(np.inf, start), np.nan)
-    at_pole = at_zero if order == 0 else sign * np.inf
-    pole = (start <= 0) & (start == np.floor(start))
-    return np.where(pole, at_pole, total + sign * series).astype(floating(data.dtype))
+    return one_by_one(polygamma_of, order, data).astype(floating(data.dtype))
+
+
+def digamma(data):
+    """The derivative of log gamma.
+
+    >>> digamma(np.float64([1])).round(6).tolist()
+    [-0.577216]
+    """
+    return polygamma(data, order=0)
+
+
+def zeta(s, data):
+    """The sum of 1 / (x + n)^s over n = 0, 1, 2, ..., for whole s above 1.
+
+    >>> zeta(2, np.float64([1])).round(6).tolist()
+    [1.644934]
+    """
+    return (-1) ** s * polygamma(data, order=s - 1) / math.factorial(s - 1)
 
 
 def special(name):
@@ -114,3 +106,8 @@ def special(name):
     True
     """
     return {"gammaln": gammaln}[name]
+
+
+WITHOUT_SCIPY.update(
+    erf=erf, erfinv=erfinv, gamma=gamma, gammaln=gammaln, digamma=digamma, zeta=zeta
+)

@@ -1,4 +1,4 @@
-"""Chapter 11. The passes that every target needs: each gives a better graph.
+"""Chapter 15. The passes that every target needs: each gives a better graph.
 
 Takes:   a traced graph.
 Gives:   `optimise`, which runs passes in order, checks the graph after each, and keeps
@@ -28,7 +28,8 @@ def optimise(graph, passes=PASSES):
         try:
             graph = run(graph).check(run.__name__)
         except (KeyError, IndexError, AttributeError, ShapeError) as error:
-            raise GraphError(f"the pass {run.__name__} failed: "
-                             f"{type(error).__name__}: {error}") from error
+            raise GraphError(
+                f"the pass {run.__name__} failed: {type(error).__name__}: {error}"
+            ) from error
         stages.append((run.__name__, graph))
     return stages

@@ -1,4 +1,4 @@
-"""Chapter 11. cse: what is computed twice is computed once.
+"""Chapter 15. cse: what is computed twice is computed once.
 
 Takes:   a graph of primitives.
 Gives:   a graph in which no two nodes apply one operator to the same inputs.
@@ -24,8 +24,11 @@ def cse(graph):
         else:
             key = (node.op, repr(node.attrs), inputs)  # 0.0 == -0.0, but not in text
         if key not in first:
-            first[key] = emit(node if inputs == node.inputs else Node(
-                node.op, inputs, node.attrs, node.name, node.specs))
+            first[key] = emit(
+                node
+                if inputs == node.inputs
+                else Node(node.op, inputs, node.attrs, node.name, node.specs)
+            )
         return [(first[key], i) for i in range(node.n_outputs)]
 
     return rewrite(graph, rule)

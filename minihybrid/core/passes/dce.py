@@ -1,4 +1,4 @@
-"""Chapter 11. dce: what nobody reads is not computed.
+"""Chapter 15. dce: what nobody reads is not computed.
 
 Takes:   a graph.
 Gives:   the nodes that its outputs need, in the same order.

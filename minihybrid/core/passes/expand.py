@@ -1,4 +1,4 @@
-"""Chapter 11. expand: operators made of simpler ones are replaced by those.
+"""Chapter 15. expand: operators made of simpler ones are replaced by those.
 
 Takes:   a traced graph with known shapes, and the mode.
 Gives:   a graph of primitives; Dropout is gone in prediction and a mask in training.
@@ -30,17 +30,23 @@ def expand(graph, training=False):
             inputs = [Symbol([mapped[ref]]) for ref in node.inputs]
             primitive, first = node.op.eager is not None, len(trace.nodes)
             with Prefix("" if primitive else f"{node.name}_"):
-                out = Symbol.interpret(node.op, inputs, node.attrs,
-                                       node.name if primitive else None)
+                out = Symbol.interpret(
+                    node.op, inputs, node.attrs, node.name if primitive else None
+                )
             origins.update((new, graph.origin(node)) for new in trace.nodes[first:])
-            mapped.update(((node, i), ref) for i, ref
-                          in enumerate(out.refs[:node.n_outputs]))
-            for place, ref in zip(node.op.states(node.attrs),
-                                  out.refs[node.n_outputs:], strict=False):
+            mapped.update(((node, i), ref) for i, ref in enumerate(out.refs[: node.n_outputs]))
+            for place, ref in zip(
+                node.op.states(node.attrs), out.refs[node.n_outputs :], strict=False
+            ):
                 state = node.inputs[place]
                 mapped[state] = ref
                 if state[0].op is None:
                     states[state] = ref
     heads = [mapped[ref] for ref in graph.heads]
-    return Graph(trace.nodes, [*heads, *states.values()], trace.n_streams,
-                 [variable.name for variable, _ in states], origins)
+    return Graph(
+        trace.nodes,
+        [*heads, *states.values()],
+        trace.n_streams,
+        [variable.name for variable, _ in states],
+        origins,
+    )

@@ -1,4 +1,4 @@
-"""Chapter 11. fold: what does not depend on the inputs is computed once, now.
+"""Chapter 15. fold: what does not depend on the inputs is computed once, now.
 
 Takes:   a graph of primitives with known shapes.
 Gives:   a graph in which constant parts are numbers, and steps that change nothing
@@ -45,8 +45,10 @@ def fold(graph, walls=False):
         if creator:  # stays an operator: a loop can write a literal, and load nothing
             made_now[node] = values
             return [(emit(new), 0)] if new else None
-        folded = [emit(Node(None, name=f"{node.name}_value", values=(v,), specs=(s,)))
-                  for v, s in zip(values, node.specs, strict=True)]
+        folded = [
+            emit(Node(None, name=f"{node.name}_value", values=(v,), specs=(s,)))
+            for v, s in zip(values, node.specs, strict=True)
+        ]
         made_now.update((n, n.values) for n in folded)
         return [(n, 0) for n in folded]
 

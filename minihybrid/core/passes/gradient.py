@@ -1,4 +1,4 @@
-"""Chapter 11. gradient: from a graph to two, one forwards and one backwards.
+"""Chapter 15. gradient: from a graph to two, one forwards and one backwards.
 
 Takes:   an expanded graph, and the inputs whose gradients are wanted.
 Gives:   the forward graph with what must be kept, and the backward graph that reads it.
@@ -45,12 +45,10 @@ def _gradients(graph, wanted, present=None):
         trace.nodes += graph.nodes
         trace.known.update(graph.nodes)
         seeds, heads = seed_names(graph), [graph.outputs[i] for i in chosen]
-        seeds = [var(seeds[i], spec=n.specs[j])
-                 for i, (n, j) in zip(chosen, heads, strict=True)]
+        seeds = [var(seeds[i], spec=n.specs[j]) for i, (n, j) in zip(chosen, heads, strict=True)]
         refs = {name: (names[name], 0) for name in wanted}
         grads = gradient(heads, seeds, refs.values(), lambda ref: Symbol([ref]))
-    return trace.nodes, {name: grads[ref].refs[0] for name, ref in refs.items()
-                         if ref in grads}
+    return trace.nodes, {name: grads[ref].refs[0] for name, ref in refs.items() if ref in grads}
 
 
 def joint_graph(graph, wanted):
@@ -65,8 +63,7 @@ def joint_graph(graph, wanted):
         if name not in found:
             nodes.append(apply(*nothing_like((names[name], 0)), f"no_{name}"))
             found[name] = nodes[-1], 0
-    return Graph(nodes, [*graph.heads, *(found[name] for name in wanted)],
-                 graph.n_streams)
+    return Graph(nodes, [*graph.heads, *(found[name] for name in wanted)], graph.n_streams)
 
 
 def gradient_of(graph, wanted, present, kept):
@@ -86,8 +83,11 @@ def gradient_of(graph, wanted, present, kept):
     mapped = {ref: (node, 0) for ref, node in given.items()}
     for node in nodes:
         inputs = tuple(mapped.get(ref, ref) for ref in node.inputs)
-        now = node if inputs == node.inputs else \
-            Node(node.op, inputs, node.attrs, node.name, node.specs)
+        now = (
+            node
+            if inputs == node.inputs
+            else Node(node.op, inputs, node.attrs, node.name, node.specs)
+        )
         again.append(now)
         for i in range(node.n_outputs if now is not node else 0):
             mapped.setdefault((node, i), (now, i))
@@ -107,8 +107,7 @@ def differentiate(graph, wanted):
 
 
 def forward_backward(graph, wanted):
-    """(forward, backward, names) like `differentiate`, for those that get a gradient.
-    """
+    """(forward, backward, names) like `differentiate`, for those that get a gradient."""
     nodes, found = _gradients(graph, wanted)
     joint = Graph(nodes, [*graph.heads, *found.values()], graph.n_streams)
     return *split(graph, joint), list(found)
@@ -149,12 +148,14 @@ def split(graph, joint):
         if node not in needed or node in forward_nodes and node.op is not None:
             continue
         inputs = tuple(source(ref) for ref in node.inputs)
-        now = node if inputs == node.inputs else \
-            Node(node.op, inputs, node.attrs, node.name, node.specs)
+        now = (
+            node
+            if inputs == node.inputs
+            else Node(node.op, inputs, node.attrs, node.name, node.specs)
+        )
         backward.append(now)
         if now is not node:
             inside.update(((node, i), (now, i)) for i in range(node.n_outputs))
     outs = [source(ref) for ref in grads]
-    forward = graph.rebuilt([n for n in joint.nodes if n in forward_nodes],
-                            [*outputs, *states])
+    forward = graph.rebuilt([n for n in joint.nodes if n in forward_nodes], [*outputs, *states])
     return forward.check("gradient"), Graph(backward, outs).check("gradient")

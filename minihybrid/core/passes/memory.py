@@ -1,4 +1,4 @@
-"""Chapter 13. memory: every buffer of a plan gets its place in one arena.
+"""Chapter 21. memory: every buffer of a plan gets its place in one arena.
 
 Takes:   a graph, fused or not.
 Gives:   `Memory`: where each value lies. Outputs are fresh memory for the user; all
@@ -43,13 +43,12 @@ class Memory:
     scratch:  step -> the reference of what its loops need beside, while they run.
     """
 
-    def __init__(self, offsets, outs, copies, into, in_place, nbytes, outs_nbytes,
-                 steps, scratch):
+    def __init__(self, offsets, outs, copies, into, in_place, nbytes, outs_nbytes, steps, scratch):
         self.offsets, self.outs, self.copies, self.into = offsets, outs, copies, into
-        self.in_place = in_place        # (written reference, reference it overwrites)
-        self.nbytes = nbytes            # of the arena
+        self.in_place = in_place  # (written reference, reference it overwrites)
+        self.nbytes = nbytes  # of the arena
         self.outs_nbytes = outs_nbytes  # of the fresh outputs
-        self.steps = steps              # (name, nbytes, first step, last step, offset)
+        self.steps = steps  # (name, nbytes, first step, last step, offset)
         self.scratch = scratch
 
     def __repr__(self):
@@ -96,19 +95,32 @@ def plan_memory(graph, scratch=None, into=None):
     found = {chain.get(ref, ref): k for ref, k in outs.items()}
     into = _written_over(graph, steps, root, outs, chain, into or {})
     found |= share_outputs(spans, {ref: k for ref, k in found.items() if k not in into})
-    offsets, nbytes = arrange({first: span for first, span in spans.items()
-                               if first not in found})
+    offsets, nbytes = arrange({first: span for first, span in spans.items() if first not in found})
     names = graph.names() | {n: n.name for n, _ in scratch.values()}
     found = {ref: found.get(chain.get(ref, ref)) for ref in birth}
-    rows = [(names[n], n.specs[i].nbytes, birth[n, i], min(death[n, i], len(steps) - 1),
-             f"output {found[n, i]}" if found[n, i] is not None else
-             f"at {offsets[chain.get((n, i), (n, i))]}") for n, i in birth]
+    rows = [
+        (
+            names[n],
+            n.specs[i].nbytes,
+            birth[n, i],
+            min(death[n, i], len(steps) - 1),
+            f"output {found[n, i]}"
+            if found[n, i] is not None
+            else f"at {offsets[chain.get((n, i), (n, i))]}",
+        )
+        for n, i in birth
+    ]
     return Memory(
         {ref: offsets[chain.get(ref, ref)] for ref in birth if found[ref] is None},
         {ref: k for ref, k in found.items() if k is not None},
-        copies, into, in_place, nbytes,
+        copies,
+        into,
+        in_place,
+        nbytes,
         sum(n.specs[i].nbytes for k, (n, i) in enumerate(graph.heads) if k not in into),
-        rows, scratch)
+        rows,
+        scratch,
+    )
 
 
 def overwrites(node, i):
@@ -131,8 +143,12 @@ def _chains(graph, steps, root, number, death, outs):
         for ref in overwrites(node, 0):
             old = root[ref]
             first = chain.get(old, old)
-            if old in death and death[old] == number[node] and old not in outs and \
-                    end.get(first, old) == old:
+            if (
+                old in death
+                and death[old] == number[node]
+                and old not in outs
+                and end.get(first, old) == old
+            ):
                 chain[node, 0] = first
                 end[first] = (node, 0)
                 in_place.append(((node, 0), old))
@@ -146,9 +162,14 @@ def _written_over(graph, steps, root, outs, chain, into):
     variables = {n.name: (n, 0) for n in graph.variables}
     last = {root[ref]: node for node in steps for ref in node.inputs}
     last |= {root[ref]: None for ref in graph.heads}  # read when all is done
-    return {k: into[k] for (node, i), k in outs.items() if k in into
-            and last.get(variables[into[k]]) is node and (node, i) not in chain
-            and variables[into[k]] in overwrites(node, i)}
+    return {
+        k: into[k]
+        for (node, i), k in outs.items()
+        if k in into
+        and last.get(variables[into[k]]) is node
+        and (node, i) not in chain
+        and variables[into[k]] in overwrites(node, i)
+    }
 
 
 def _lifetimes(birth, death, chain):
@@ -156,8 +177,7 @@ def _lifetimes(birth, death, chain):
     spans = {}
     for ref, born in birth.items():
         first = chain.get(ref, ref)
-        begin, end, nbytes = spans.get(
-            first, (born, 0, first[0].specs[first[1]].nbytes))
+        begin, end, nbytes = spans.get(first, (born, 0, first[0].specs[first[1]].nbytes))
         spans[first] = min(begin, born), max(end, death[ref]), nbytes
     return spans
 
@@ -169,6 +189,7 @@ def share_outputs(spans, outs):
     first those that are alive while the arena is fullest. Scratch stays in the arena,
     where each kernel looks for it.
     """
+
     def kind(ref):
         return ref[0].specs[ref[1]].size, ref[0].specs[ref[1]].dtype
 
@@ -187,8 +208,9 @@ def share_outputs(spans, outs):
     idle, shared = {}, {}  # kind -> [(output, the steps in which it is used)]
     for ref, k in sorted(outs.items(), key=lambda out: -spans[out[0]][0]):
         idle.setdefault(kind(ref), []).append((k, [(spans[ref][0], math.inf)]))
-    fitting = [ref for ref in spans
-               if ref[0].op is not None and ref not in outs and kind(ref) in idle]
+    fitting = [
+        ref for ref in spans if ref[0].op is not None and ref not in outs and kind(ref) in idle
+    ]
     for ref in sorted(fitting, key=relief, reverse=True):
         first, last, _ = spans[ref]
         for k, used in idle[kind(ref)][:IDLE]:
@@ -214,8 +236,7 @@ def arrange(spans):
     >>> arrange({"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 128)})
     ({'a': 0, 'c': 0, 'b': 128}, 192)
     """
-    size = {name: max(-(-nbytes // ALIGN), 1) * ALIGN
-            for name, (_, _, nbytes) in spans.items()}
+    size = {name: max(-(-nbytes // ALIGN), 1) * ALIGN for name, (_, _, nbytes) in spans.items()}
     effort = EFFORT[0] + EFFORT[1] * len(spans)
     near, n_pairs, bound = neighbours(spans, size, effort)
     tries = min(TRIES, effort // max(n_pairs, 1))
@@ -263,8 +284,11 @@ def first_fit(order, size, near):
     offsets = {}
     for name in order:
         at = 0
-        for start, end in sorted((offsets[other], offsets[other] + size[other])
-                                 for other in near[name] if other in offsets):
+        for start, end in sorted(
+            (offsets[other], offsets[other] + size[other])
+            for other in near[name]
+            if other in offsets
+        ):
             if start - at >= size[name]:
                 break
             at = max(at, end)

@@ -1,10 +1,10 @@
-"""Chapter 11. The loop that every rewriting pass shares.
+"""Chapter 15. The loop that every rewriting pass shares.
 
 Takes:   a graph and a rule for one node.
 Gives:   the new graph; the old one is untouched, and unchanged nodes are shared.
 """
 
-from minihybrid.core.graph import GraphError
+from minihybrid.core.graph import GraphError, are_places
 from minihybrid.core.op import Node, described
 
 
@@ -20,8 +20,10 @@ def rewrite(graph, rule):
 
     def emit(node, *replaced):
         if not isinstance(node, Node):
-            raise GraphError(f"rewrite: emit({described(node)}) is no node; make one "
-                             "with apply(op, inputs, attrs)")
+            raise GraphError(
+                f"rewrite: emit({described(node)}) is no node; make one "
+                "with apply(op, inputs, attrs)"
+            )
         nodes.append(node)
         emitted.add(node)
         origins[node] = set().union(*map(graph.origin, replaced))
@@ -48,12 +50,11 @@ def rewrite(graph, rule):
 
 def check_places(node, refs, emitted):
     """Refuse what cannot take the place of a node's outputs."""
-    fits = isinstance(refs, (list, tuple)) and len(refs) == node.n_outputs and all(
-        isinstance(ref, tuple) and len(ref) == 2 and ref[0] in emitted
-        and ref[1] in range(ref[0].n_outputs) for ref in refs)
-    if not fits:
-        n = node.n_outputs
-        raise GraphError(f"rewrite: in place of {node!r} the rule gave "
-                         f"{described(refs)}, but a list of {n} (node, output index) "
-                         "of nodes that were emitted is needed, one for each output; "
-                         "None keeps the node")
+    n = node.n_outputs
+    fits = isinstance(refs, (list, tuple)) and len(refs) == n and are_places(refs)
+    if not fits or not all(m in emitted and i in range(m.n_outputs) for m, i in refs):
+        raise GraphError(
+            f"rewrite: in place of {node!r} the rule gave {described(refs)}, but a list of {n} "
+            "(node, output index) of nodes that were emitted is needed, one for each output; "
+            "None keeps the node"
+        )

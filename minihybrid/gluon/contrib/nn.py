@@ -1,4 +1,4 @@
-"""Chapter 10. Layers for nets with branches.
+"""Chapter 14. Layers for nets with branches.
 
 Takes:   blocks that read the same input.
 Gives:   `Concurrent`, `HybridConcurrent`, `Identity`.
@@ -9,6 +9,7 @@ What is left out: MXNet's experimental layers (sparse embeddings, pixel shufflin
 from minihybrid.core import nd
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.layers import HybridSequential, Sequential
+from minihybrid.ops.shown import own_names
 
 
 class Concurrent(Sequential):
@@ -46,3 +47,7 @@ class Identity(HybridBlock):
     def hybrid_forward(self, F, x):
         """Give the input."""
         return x
+
+
+def __dir__():
+    return own_names(globals())

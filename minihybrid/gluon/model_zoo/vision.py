@@ -1,4 +1,4 @@
-"""Chapter 10. Nets that classify pictures, made of our layers.
+"""Chapter 14. Nets that classify pictures, made of our layers.
 
 Takes:   the number of classes.
 Gives:   `get_model("resnet18_v1")` and one function and class for each family, with
@@ -19,6 +19,7 @@ from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, Max
 from minihybrid.gluon.nn import Dropout, Flatten
 from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.init import Xavier
+from minihybrid.ops.shown import own_names
 
 
 def chain(*blocks):
@@ -50,9 +51,13 @@ class LeNet(Classifier):
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = chain(
-                Conv2D(20, 5, activation="relu"), MaxPool2D(2, 2),
-                Conv2D(50, 5, activation="relu"), MaxPool2D(2, 2),
-                Flatten(), Dense(500, activation="relu"))
+                Conv2D(20, 5, activation="relu"),
+                MaxPool2D(2, 2),
+                Conv2D(50, 5, activation="relu"),
+                MaxPool2D(2, 2),
+                Flatten(),
+                Dense(500, activation="relu"),
+            )
             self.output = Dense(classes)
 
 
@@ -67,17 +72,24 @@ class AlexNet(Classifier):
         conv = partial(Conv2D, activation="relu")
         with self.name_scope():
             self.features = chain(
-                conv(64, 11, 4, 2), MaxPool2D(3, 2),
-                conv(192, 5, padding=2), MaxPool2D(3, 2),
-                conv(384, 3, padding=1), conv(256, 3, padding=1),
-                conv(256, 3, padding=1), MaxPool2D(3, 2), Flatten(),
-                Dense(4096, activation="relu"), Dropout(0.5),
-                Dense(4096, activation="relu"), Dropout(0.5))
+                conv(64, 11, 4, 2),
+                MaxPool2D(3, 2),
+                conv(192, 5, padding=2),
+                MaxPool2D(3, 2),
+                conv(384, 3, padding=1),
+                conv(256, 3, padding=1),
+                conv(256, 3, padding=1),
+                MaxPool2D(3, 2),
+                Flatten(),
+                Dense(4096, activation="relu"),
+                Dropout(0.5),
+                Dense(4096, activation="relu"),
+                Dropout(0.5),
+            )
             self.output = Dense(classes)
 
 
-VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3),
-              19: (2, 2, 4, 4, 4)}
+VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
 class VGG(Classifier):
@@ -95,8 +107,7 @@ class VGG(Classifier):
             self.features = chain()
             for count, channels in zip(layers, filters, strict=True):
                 for _ in range(count):
-                    self.features.add(Conv2D(channels, 3, padding=1,
-                                                weight_initializer=start))
+                    self.features.add(Conv2D(channels, 3, padding=1, weight_initializer=start))
                     if batch_norm:
                         self.features.add(BatchNorm())
                     self.features.add(Activation("relu"))
@@ -127,14 +138,20 @@ class BasicBlockV1(HybridBlock):
     def __init__(self, channels, stride, downsample=False, in_channels=0, **kwargs):
         super().__init__(**kwargs)
         self.body = chain(*self.layers(channels, stride, in_channels))
-        self.downsample = chain(conv1x1(channels, stride, in_channels),
-                                BatchNorm()) if downsample else None
+        self.downsample = (
+            chain(conv1x1(channels, stride, in_channels), BatchNorm()) if downsample else None
+        )
 
     @staticmethod
     def layers(channels, stride, in_channels):
         """What f is made of."""
-        return (conv3x3(channels, stride, in_channels), BatchNorm(),
-                Activation("relu"), conv3x3(channels, 1, channels), BatchNorm())
+        return (
+            conv3x3(channels, stride, in_channels),
+            BatchNorm(),
+            Activation("relu"),
+            conv3x3(channels, 1, channels),
+            BatchNorm(),
+        )
 
     def hybrid_forward(self, F, x):
         """Apply the block."""
@@ -149,9 +166,16 @@ class BottleneckV1(BasicBlockV1):
     def layers(channels, stride, in_channels):
         """What f is made of."""
         narrow = channels // 4
-        return (conv1x1(narrow, stride, use_bias=True), BatchNorm(),
-                Activation("relu"), conv3x3(narrow, 1, narrow), BatchNorm(),
-                Activation("relu"), conv1x1(channels, use_bias=True), BatchNorm())
+        return (
+            conv1x1(narrow, stride, use_bias=True),
+            BatchNorm(),
+            Activation("relu"),
+            conv3x3(narrow, 1, narrow),
+            BatchNorm(),
+            Activation("relu"),
+            conv1x1(channels, use_bias=True),
+            BatchNorm(),
+        )
 
 
 class BasicBlockV2(HybridBlock):
@@ -200,15 +224,19 @@ def _first(channels, thumbnail):
     """What meets the picture; for pictures of some 32 pixels it does not shrink."""
     if thumbnail:
         return [conv3x3(channels, 1, 0)]
-    return [Conv2D(channels, 7, 2, 3, use_bias=False), BatchNorm(),
-            Activation("relu"), MaxPool2D(3, 2, 1)]
+    return [
+        Conv2D(channels, 7, 2, 3, use_bias=False),
+        BatchNorm(),
+        Activation("relu"),
+        MaxPool2D(3, 2, 1),
+    ]
 
 
 def _stages(block, layers, channels):
     """Stages of residual blocks; all but the first halve height and width."""
     for i, count in enumerate(layers):
         stage = HybridSequential(prefix=f"stage{i + 1}_")
-        before, now = channels[i:i + 2]
+        before, now = channels[i : i + 2]
         with stage.name_scope():
             stage.add(block(now, 1 if i == 0 else 2, now != before, before, prefix=""))
             stage.add(*(block(now, 1, False, now, prefix="") for _ in range(count - 1)))
@@ -223,35 +251,46 @@ class ResNetV1(Classifier):
     thumbnail: for small pictures: no shrinking at the start.
     """
 
-    def __init__(self, block, layers, channels, classes=1000, thumbnail=False,
-                 **kwargs):
+    def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = chain(*_first(channels[0], thumbnail),
-                                  *_stages(block, layers, channels),
-                                  GlobalAvgPool2D())
+            self.features = chain(
+                *_first(channels[0], thumbnail),
+                *_stages(block, layers, channels),
+                GlobalAvgPool2D(),
+            )
             self.output = Dense(classes, in_units=channels[-1])
 
 
 class ResNetV2(Classifier):
     """The same with normalisation first."""
 
-    def __init__(self, block, layers, channels, classes=1000, thumbnail=False,
-                 **kwargs):
+    def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = chain(BatchNorm(scale=False, center=False),
-                                  *_first(channels[0], thumbnail),
-                                  *_stages(block, layers, channels), BatchNorm(),
-                                  Activation("relu"), GlobalAvgPool2D(),
-                                  Flatten())
+            self.features = chain(
+                BatchNorm(scale=False, center=False),
+                *_first(channels[0], thumbnail),
+                *_stages(block, layers, channels),
+                BatchNorm(),
+                Activation("relu"),
+                GlobalAvgPool2D(),
+                Flatten(),
+            )
             self.output = Dense(classes, in_units=channels[-1])
 
 
-RESNETS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3),
-           152: (3, 8, 36, 3)}
-RESNET_KINDS = {1: (ResNetV1, BasicBlockV1, BottleneckV1),
-                2: (ResNetV2, BasicBlockV2, BottleneckV2)}
+RESNETS = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+}
+RESNET_KINDS = {
+    1: (ResNetV1, BasicBlockV1, BottleneckV1),
+    2: (ResNetV2, BasicBlockV2, BottleneckV2),
+}
 
 
 # -- small nets ------------------------------------------------------------------------
@@ -265,8 +304,11 @@ class Relu6(HybridBlock):
 
 def normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
     """A convolution, normalisation and perhaps an activation, as a list."""
-    return [Conv2D(channels, kernel, stride, kernel // 2, groups=groups,
-                      use_bias=False), BatchNorm(), *([act()] if act else ())]
+    return [
+        Conv2D(channels, kernel, stride, kernel // 2, groups=groups, use_bias=False),
+        BatchNorm(),
+        *([act()] if act else ()),
+    ]
 
 
 class MobileNet(Classifier):
@@ -278,8 +320,7 @@ class MobileNet(Classifier):
 
     def __init__(self, multiplier=1.0, classes=1000, **kwargs):
         super().__init__(**kwargs)
-        widths = [int(c * multiplier) for c in
-                  (32, 64, 128, 128, 256, 256, *[512] * 6, 1024, 1024)]
+        widths = [int(c * multiplier) for c in (32, 64, 128, 128, 256, 256, *[512] * 6, 1024, 1024)]
         strides = (1, 2, 1, 2, 1, 2, *[1] * 5, 2, 1)
         conv = partial(normal_conv, act=partial(Activation, "relu"))
         with self.name_scope():
@@ -299,9 +340,11 @@ class LinearBottleneck(HybridBlock):
         wide = in_channels * t
         with self.name_scope():
             self.out = HybridSequential()
-            self.out.add(*normal_conv(wide, act=Relu6),
-                         *normal_conv(wide, 3, stride, wide, act=Relu6),
-                         *normal_conv(channels))
+            self.out.add(
+                *normal_conv(wide, act=Relu6),
+                *normal_conv(wide, 3, stride, wide, act=Relu6),
+                *normal_conv(channels),
+            )
 
     def hybrid_forward(self, F, x):
         """Apply the block."""
@@ -309,8 +352,7 @@ class LinearBottleneck(HybridBlock):
 
 
 # Of each group of bottlenecks: channels, how many, the first one's stride.
-BOTTLENECKS = ((16, 1, 1), (24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2),
-               (320, 1, 1))
+BOTTLENECKS = ((16, 1, 1), (24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2), (320, 1, 1))
 
 
 class MobileNetV2(Classifier):
@@ -329,20 +371,23 @@ class MobileNetV2(Classifier):
                 for channels, count, first in BOTTLENECKS:
                     now = int(channels * multiplier)
                     for i in range(count):
-                        self.features.add(LinearBottleneck(
-                            before, now, 1 if channels == 16 else 6,
-                            first if i == 0 else 1))
+                        self.features.add(
+                            LinearBottleneck(
+                                before, now, 1 if channels == 16 else 6, first if i == 0 else 1
+                            )
+                        )
                         before = now
-                self.features.add(*normal_conv(int(1280 * max(multiplier, 1)),
-                                                act=Relu6), GlobalAvgPool2D())
+                self.features.add(
+                    *normal_conv(int(1280 * max(multiplier, 1)), act=Relu6), GlobalAvgPool2D()
+                )
             self.output = HybridSequential(prefix="output_")
             with self.output.name_scope():
-                self.output.add(Conv2D(classes, 1, use_bias=False, prefix="pred_"),
-                                Flatten())
+                self.output.add(Conv2D(classes, 1, use_bias=False, prefix="pred_"), Flatten())
 
 
 def fire(squeeze, expand):
     """Few channels, then many: half by 1 x 1 and half by 3 x 3 convolutions."""
+
     def conv(*args):
         return chain(Conv2D(*args), Activation("relu"))
 
@@ -352,8 +397,10 @@ def fire(squeeze, expand):
 
 
 # Version -> the first convolution, then the squeezed widths; 0 stands for pooling.
-SQUEEZENETS = {"1.0": ((96, 7, 2), (0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64)),
-               "1.1": ((64, 3, 2), (0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64))}
+SQUEEZENETS = {
+    "1.0": ((96, 7, 2), (0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64)),
+    "1.1": ((64, 3, 2), (0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64)),
+}
 
 
 class SqueezeNet(Classifier):
@@ -368,30 +415,32 @@ class SqueezeNet(Classifier):
         first, widths = _entry(SQUEEZENETS, version, "SqueezeNet: version")
         with self.name_scope():
             self.features = chain(
-                Conv2D(*first), Activation("relu"),
-                *(fire(n, 4 * n) if n else MaxPool2D(3, 2, ceil_mode=True)
-                  for n in widths), Dropout(0.5))
-            self.output = chain(Conv2D(classes, 1), Activation("relu"),
-                                AvgPool2D(13), Flatten())
+                Conv2D(*first),
+                Activation("relu"),
+                *(fire(n, 4 * n) if n else MaxPool2D(3, 2, ceil_mode=True) for n in widths),
+                Dropout(0.5),
+            )
+            self.output = chain(Conv2D(classes, 1), Activation("relu"), AvgPool2D(13), Flatten())
 
 
 # -- by name ---------------------------------------------------------------------------
 def _entry(table, key, what):
     if key not in table:
-        raise AttrError(f"{what} {key!r} is not known; there are "
-                        f"{', '.join(map(str, table))}")
+        raise AttrError(f"{what} {key!r} is not known; there are {', '.join(map(str, table))}")
     return table[key]
 
 
 def _untrained(make):
     """Accept what MXNet says of trained weights, and refuse to have any."""
+
     @wraps(make)
     def call(*args, pretrained=False, ctx=None, root=None, **kwargs):
         check_context(ctx)
         if pretrained:
-            raise HybridError(f"{make.__name__}: pretrained=True, but no weights come "
-                              "with this package; train the net, or read a file that "
-                              "you have by net.load_parameters(file)")
+            raise HybridError(
+                f"{make.__name__}: pretrained=True, but no weights come with this package; train "
+                "the net, or read a file that you have by net.load_parameters(file)"
+            )
         return make(*args, **kwargs)
 
     return call
@@ -407,7 +456,7 @@ def get_resnet(version, num_layers, **kwargs):
     net, basic, bottleneck = _entry(RESNET_KINDS, version, "get_resnet: version")
     layers = _entry(RESNETS, num_layers, "get_resnet: num_layers")
     wide = num_layers >= 50
-    channels = [64, *(64 * 2 ** i * (4 if wide else 1) for i in range(4))]
+    channels = [64, *(64 * 2**i * (4 if wide else 1) for i in range(4))]
     return net(bottleneck if wide else basic, layers, channels, **kwargs)
 
 
@@ -433,8 +482,7 @@ MODELS = {
     **{f"squeezenet{v}": partial(get_squeezenet, v) for v in SQUEEZENETS},
 }
 # Python's names of the same: resnet18_v1, mobilenet0_5, mobilenet_v2_0_5, ...
-NAMES = {name.replace("tv2_", "t_v2_").replace(".", "_"): make
-         for name, make in MODELS.items()}
+NAMES = {name.replace("tv2_", "t_v2_").replace(".", "_"): make for name, make in MODELS.items()}
 
 
 def __getattr__(name):
@@ -444,7 +492,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *NAMES})
+    return own_names(globals(), *NAMES)
 
 
 def get_model(name, **kwargs):

@@ -1,1 +1,1 @@
-"""Chapter 15. From our graphs to ONNX."""
+"""Chapter 23. From our graphs to ONNX."""

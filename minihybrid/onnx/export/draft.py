@@ -1,4 +1,4 @@
-"""Chapter 15. A draft: a program in ONNX's operators, before it becomes a file.
+"""Chapter 23. A draft: a program in ONNX's operators, before it becomes a file.
 
 Takes:   one ONNX operator at a time; drafts of one graph for several lengths of batch.
 Gives:   `Draft`, `Value`, `Step`, `ExportError`, and `agreed`, one program for batches
@@ -36,11 +36,11 @@ class Value(NamedTuple):
 class Step(NamedTuple):
     """One application of an ONNX operator."""
 
-    kind: str        # ONNX's name of the operator
-    inputs: tuple    # names, ndarrays, or "" for one that is left out
-    outputs: tuple   # names
+    kind: str  # ONNX's name of the operator
+    inputs: tuple  # names, ndarrays, or "" for one that is left out
+    outputs: tuple  # names
     attrs: dict
-    source: str      # the node of our graph that it is for
+    source: str  # the node of our graph that it is for
 
 
 class Draft:
@@ -64,19 +64,20 @@ class Draft:
         """
         base, dtype = f"{self.name}_{kind.lower()}", dtype or inputs[0].dtype
         outs = tuple(Value(self.unique(base), np.dtype(dtype)) for _ in range(count))
-        self.steps.append(Step(
-            kind, tuple("" if v is None else getattr(v, "name", v) for v in inputs),
-            tuple(v.name for v in outs), attrs, self.source))
+        self.steps.append(
+            Step(
+                kind,
+                tuple("" if v is None else getattr(v, "name", v) for v in inputs),
+                tuple(v.name for v in outs),
+                attrs,
+                self.source,
+            )
+        )
         return outs if count > 1 else outs[0]
 
     def unique(self, base):
         """The name, with a number behind it if it is taken."""
-        name, count = base, 0
-        while name in self.taken:
-            count += 1
-            name = f"{base}{count}"
-        self.taken.add(name)
-        return name
+        return free_name(base, self.taken)
 
     def cast(self, value, dtype):
         """The value in a dtype."""
@@ -94,6 +95,21 @@ class Draft:
     def refuse(self, why):
         """Raise an ExportError about the node that steps are made for."""
         raise ExportError(f"export of {self.source} to ONNX: {why}")
+
+
+def free_name(name, taken, mark=""):
+    """The name, or with a mark and a number if it is taken; then that one is taken, too.
+
+    >>> taken = {"fc"}
+    >>> free_name("fc", taken), free_name("fc", taken, "_"), free_name("out", taken)
+    ('fc1', 'fc_1', 'out')
+    """
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}{mark}{count}"
+    taken.add(found)
+    return found
 
 
 def whole(numbers):
@@ -134,21 +150,26 @@ class Merged:
     def refuse(self, step):
         """Raise an ExportError about a step that differs between batches."""
         raise ExportError(
-            f"export of {step.source} to ONNX: what it does depends on the length of "
-            f"the batch (compared: {', '.join(map(str, self.sizes))}) in a way that a "
-            "file for all batches cannot say; mx.onnx.export_model with dynamic=False "
-            "writes a file for one length")
+            f"export of {step.source} to ONNX: what it does depends on the length of the batch "
+            f"(compared: {', '.join(map(str, self.sizes))}) in a way that a file for all batches "
+            "cannot say; mx.onnx.export_model with dynamic=False writes a file for one length"
+        )
 
     def add(self, rows):
         """Append what the same step is in all drafts."""
         first = rows[0]
-        same = all(r.kind == first.kind and r.outputs == first.outputs
-                   and len(r.inputs) == len(first.inputs)
-                   and equal(r.attrs, first.attrs) for r in rows)
+        same = all(
+            r.kind == first.kind
+            and r.outputs == first.outputs
+            and len(r.inputs) == len(first.inputs)
+            and equal(r.attrs, first.attrs)
+            for r in rows
+        )
         if not same:
             self.refuse(first)
-        inputs = tuple(self.input(first, i, [r.inputs[i] for r in rows])
-                       for i in range(len(first.inputs)))
+        inputs = tuple(
+            self.input(first, i, [r.inputs[i] for r in rows]) for i in range(len(first.inputs))
+        )
         self.steps.append(first._replace(inputs=inputs))
 
     def input(self, step, place, found):
@@ -156,17 +177,22 @@ class Merged:
         first = found[0]
         if all(equal(v, first) for v in found):
             return first
-        if not all(isinstance(v, np.ndarray) and v.dtype == np.int64
-                   and v.shape == first.shape for v in found):
+        if not all(
+            isinstance(v, np.ndarray) and v.dtype == np.int64 and v.shape == first.shape
+            for v in found
+        ):
             self.refuse(step)
         (m, n), more = self.sizes[:2], found[1] - first
         slope = more // (n - m)
         start = first - slope * m
-        if any((start + slope * n != v).any()
-               for n, v in zip(self.sizes, found, strict=True)):
+        if any((start + slope * n != v).any() for n, v in zip(self.sizes, found, strict=True)):
             self.refuse(step)
-        if step.kind == "Reshape" and place == 1 and np.count_nonzero(slope) == 1 \
-                and (first > 0).all():
+        if (
+            step.kind == "Reshape"
+            and place == 1
+            and np.count_nonzero(slope) == 1
+            and (first > 0).all()
+        ):
             return np.where(slope != 0, -1, first)  # ONNX finds one length itself
         return self.computed(start, slope)
 
@@ -177,8 +203,9 @@ class Merged:
             draft, draft.name = self.draft, "batch"
             if self.length is None:
                 draft.source = f"the input '{self.data}'"
-                self.length = draft.add("Shape", Value(self.data, None), dtype="int64",
-                                        start=0, end=1)
+                self.length = draft.add(
+                    "Shape", Value(self.data, None), dtype="int64", start=0, end=1
+                )
             length = self.length if start.ndim else draft.add("Squeeze", self.length)
             value = draft.add("Mul", length, slope)
             self.made[key] = draft.add("Add", value, start)

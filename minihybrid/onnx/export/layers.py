@@ -1,4 +1,4 @@
-"""Chapter 15. Rules for ONNX: the layers of neural networks.
+"""Chapter 23. Rules for ONNX: the layers of neural networks.
 
 Takes:   a draft, a node with its attributes and specs, the values of its inputs.
 Gives:   `LAYERS`, operator name -> rule, which gives the value of the output, or `None`
@@ -20,11 +20,13 @@ def in_floats(rule):
 
     They are computed as float32, so they are exact below 2^24.
     """
+
     def wrapped(draft, node, *inputs):
         wanted = np.dtype("float32")
         inputs = [v if v.dtype.kind == "f" else draft.cast(v, wanted) for v in inputs]
         out = rule(draft, node, *inputs)
         return out if out is None else draft.cast(out, node.specs[0].dtype)
+
     return wrapped
 
 
@@ -38,8 +40,11 @@ def swapped(draft, value, ndim, wanted):
 def product(draft, node, lhs, rhs):
     """A product of matrices, or of batches of them."""
     a, b = node.attrs["transpose_a"], node.attrs["transpose_b"]
-    return draft.add("MatMul", swapped(draft, lhs, len(spec_of(node, 0).shape), a),
-                     swapped(draft, rhs, len(spec_of(node, 1).shape), b))
+    return draft.add(
+        "MatMul",
+        swapped(draft, lhs, len(spec_of(node, 0).shape), a),
+        swapped(draft, rhs, len(spec_of(node, 1).shape), b),
+    )
 
 
 def fully_connected(draft, node, data, weight, bias=None):
@@ -48,8 +53,7 @@ def fully_connected(draft, node, data, weight, bias=None):
     if node.attrs["flatten"] and ndim > 2:
         data, ndim = draft.add("Flatten", data, axis=1), 2
     if ndim == 2 and node.specs[0].dtype.kind == "f":
-        return draft.add("Gemm", *(v for v in (data, weight, bias) if v is not None),
-                         transB=1)
+        return draft.add("Gemm", *(v for v in (data, weight, bias) if v is not None), transB=1)
     out = draft.add("MatMul", data, draft.add("Transpose", weight, perm=[1, 0]))
     return out if bias is None else draft.add("Add", out, bias)
 
@@ -67,14 +71,20 @@ def windows(attrs, more=None):
     n, pad = len(attrs["kernel"]), attrs["pad"]
     pad = list(pad or (0,) * n)
     end = [p + m for p, m in zip(pad, more or (0,) * n, strict=True)]
-    return {"kernel_shape": list(attrs["kernel"]), "pads": pad + end,
-            "strides": list(attrs["stride"] or (1,) * n)}
+    return {
+        "kernel_shape": list(attrs["kernel"]),
+        "pads": pad + end,
+        "strides": list(attrs["stride"] or (1,) * n),
+    }
 
 
 def dilated(attrs):
     """The same of a convolution."""
-    return {**windows(attrs), "group": attrs["num_group"],
-            "dilations": list(attrs["dilate"] or (1,) * len(attrs["kernel"]))}
+    return {
+        **windows(attrs),
+        "group": attrs["num_group"],
+        "dilations": list(attrs["dilate"] or (1,) * len(attrs["kernel"])),
+    }
 
 
 def convolution(draft, node, data, weight, *bias):
@@ -85,16 +95,23 @@ def convolution(draft, node, data, weight, *bias):
 def conv_data(draft, node, data, weight):
     """ONNX counts how much longer the output is than it would have to be."""
     attrs, at = node.attrs, spec_of(node).shape[2:]
-    more = [n - ((m - 1) * s + d * (k - 1) + 1 - 2 * p) for n, m, k, s, d, p in
-            zip(attrs["size"], at, attrs["kernel"], attrs["stride"], attrs["dilate"],
-                attrs["pad"], strict=True)]
-    return draft.add("ConvTranspose", data, weight, output_padding=more,
-                     **dilated(attrs))
+    more = [
+        n - ((m - 1) * s + d * (k - 1) + 1 - 2 * p)
+        for n, m, k, s, d, p in zip(
+            attrs["size"],
+            at,
+            attrs["kernel"],
+            attrs["stride"],
+            attrs["dilate"],
+            attrs["pad"],
+            strict=True,
+        )
+    ]
+    return draft.add("ConvTranspose", data, weight, output_padding=more, **dilated(attrs))
 
 
 def conv_weight(draft, node, data, grad):
-    """A convolution over the samples: the gradient is the kernel, its stride dilates.
-    """
+    """A convolution over the samples: the gradient is the kernel, its stride dilates."""
     attrs, groups = node.attrs, node.attrs["num_group"]
     if not spec_of(node).size:  # ONNX Runtime does not come back from no channels
         return zeros(draft, *node.specs[0])
@@ -103,10 +120,18 @@ def conv_weight(draft, node, data, grad):
     ends = whole(attrs["kernel"])
     parts = []
     for g in range(groups):
-        images, kernel = (_group(draft, v, spec_of(node, i).shape[1] // groups, g)
-                          for i, v in enumerate((data, grad)))
-        part = draft.add("Conv", images, kernel, strides=list(attrs["dilate"]),
-                         dilations=list(attrs["stride"]), pads=list(attrs["pad"]) * 2)
+        images, kernel = (
+            _group(draft, v, spec_of(node, i).shape[1] // groups, g)
+            for i, v in enumerate((data, grad))
+        )
+        part = draft.add(
+            "Conv",
+            images,
+            kernel,
+            strides=list(attrs["dilate"]),
+            dilations=list(attrs["stride"]),
+            pads=list(attrs["pad"]) * 2,
+        )
         part = draft.add("Slice", part, 0 * ends, ends, whole(axes[2:]))
         parts.append(draft.add("Transpose", part, perm=axes))
     return draft.add("Concat", *parts, axis=0)
@@ -131,8 +156,9 @@ def pooled(draft, kind, data, attrs, nothing, **more):
     """
     sizes = [attrs[key] for key in ("size", "kernel", "stride", "pad", "outs")]
     outs = [min(m, (n - 1 + p) // s + 1) for n, _, s, p, m in zip(*sizes, strict=True)]
-    ends = [max((m - 1) * s + k - n - p, 0) for n, k, s, p, m in
-            zip(*sizes[:-1], outs, strict=True)]
+    ends = [
+        max((m - 1) * s + k - n - p, 0) for n, k, s, p, m in zip(*sizes[:-1], outs, strict=True)
+    ]
     numbers = windows(attrs) | {"pads": [*attrs["pad"], *ends]}
     data = draft.add(kind, data, **numbers, **more)
     rest = [m - n for m, n in zip(attrs["outs"], outs, strict=True)]
@@ -159,11 +185,9 @@ def pool_sum(draft, node, data):
     if dtype.kind != "f":
         total = draft.add("Mul", total, np.array(size, data.dtype))
         total = draft.cast(draft.add("Round", total), dtype)
-        return total if attrs["count"] == "none" else \
-            draft.add("Div", total, counts.astype(dtype))
+        return total if attrs["count"] == "none" else draft.add("Div", total, counts.astype(dtype))
     factor = size / counts if attrs["count"] != "none" else size
-    return total if np.all(factor == 1) else \
-        draft.add("Mul", total, np.asarray(factor, dtype))
+    return total if np.all(factor == 1) else draft.add("Mul", total, np.asarray(factor, dtype))
 
 
 def unpool_sum(draft, node, grad):
@@ -175,20 +199,21 @@ def unpool_sum(draft, node, grad):
         grad = draft.add("Div", grad, counts.astype(dtype))
     lines = draft.reshape(grad, (-1, 1, *attrs["outs"]))
     lines = draft.cast(lines, dtype if dtype.kind == "f" else np.dtype("float32"))
-    more = [n + 2 * p + h - ((m - 1) * s + k) for n, m, k, s, p, h in
-            zip(*(attrs[key] for key in ("size", "outs", "kernel", "stride", "pad")),
-                hang, strict=True)]
+    more = [
+        n + 2 * p + h - ((m - 1) * s + k)
+        for n, m, k, s, p, h in zip(
+            *(attrs[key] for key in ("size", "outs", "kernel", "stride", "pad")), hang, strict=True
+        )
+    ]
     ones = np.ones((1, 1, *attrs["kernel"]), lines.dtype)
-    out = draft.add("ConvTranspose", lines, ones, output_padding=more,
-                    **windows(attrs, hang))
+    out = draft.add("ConvTranspose", lines, ones, output_padding=more, **windows(attrs, hang))
     return draft.cast(draft.reshape(out, node.specs[0].shape), dtype)
 
 
 def first_maxima(draft, node, data):
     """The number of the place in `data` of each window's first maximum."""
     _, more = geometry(node.attrs)
-    return draft.add("MaxPool", data, count=2, dtype="int64",
-                     **windows(node.attrs, more))[1]
+    return draft.add("MaxPool", data, count=2, dtype="int64", **windows(node.attrs, more))[1]
 
 
 def unpool_max(draft, node, grad, data):
@@ -200,8 +225,9 @@ def unpool_max(draft, node, grad, data):
 
 def repool_max(draft, node, values, data):
     """The values where the data have each window's maximum."""
-    return draft.add("Gather", draft.reshape(values, (-1,)),
-                     first_maxima(draft, node, data), axis=0)
+    return draft.add(
+        "Gather", draft.reshape(values, (-1,)), first_maxima(draft, node, data), axis=0
+    )
 
 
 def pooling(draft, node, data):
@@ -217,31 +243,34 @@ def pooling(draft, node, data):
 def batch_norm(draft, node, data, gamma, beta, mean, var):
     """With the running statistics."""
     attrs, dtype = node.attrs, node.specs[0].dtype
-    if attrs["axis"] != 1 or attrs["output_mean_var"] or \
-            any(v.dtype != dtype for v in (data, gamma, beta, mean, var)):
+    if (
+        attrs["axis"] != 1
+        or attrs["output_mean_var"]
+        or any(v.dtype != dtype for v in (data, gamma, beta, mean, var))
+    ):
         return None
     if attrs["fix_gamma"]:
         gamma = np.ones(spec_of(node, 1).shape, dtype)
-    return draft.add("BatchNormalization", data, gamma, beta, mean, var,
-                     epsilon=attrs["eps"])
+    return draft.add("BatchNormalization", data, gamma, beta, mean, var, epsilon=attrs["eps"])
 
 
 def layer_norm(draft, node, data, gamma, beta):
     """Along the last axis."""
     attrs, last = node.attrs, len(spec_of(node).shape) - 1
-    if attrs["axis"] not in (-1, last) or attrs["output_mean_var"] or \
-            any(v.dtype != node.specs[0].dtype for v in (data, gamma, beta)):
+    if (
+        attrs["axis"] not in (-1, last)
+        or attrs["output_mean_var"]
+        or any(v.dtype != node.specs[0].dtype for v in (data, gamma, beta))
+    ):
         return None
-    return draft.add("LayerNormalization", data, gamma, beta, axis=-1,
-                     epsilon=attrs["eps"])
+    return draft.add("LayerNormalization", data, gamma, beta, axis=-1, epsilon=attrs["eps"])
 
 
 def instance_norm(draft, node, data, gamma, beta):
     """Over each channel of each sample."""
     if any(v.dtype != node.specs[0].dtype for v in (data, gamma, beta)):
         return None
-    return draft.add("InstanceNormalization", data, gamma, beta,
-                     epsilon=node.attrs["eps"])
+    return draft.add("InstanceNormalization", data, gamma, beta, epsilon=node.attrs["eps"])
 
 
 def window_sum(draft, node, data):
@@ -249,9 +278,13 @@ def window_sum(draft, node, data):
     reach, shape = node.attrs["size"] // 2, node.specs[0].shape
     ends = [reach if i == 1 else 0 for i in range(len(shape))]
     wide = draft.add("Pad", data, whole(ends + ends))
-    return draft.add("Sum", *(
-        draft.add("Slice", wide, whole([i]), whole([i + shape[1]]), whole([1]))
-        for i in range(node.attrs["size"])))
+    return draft.add(
+        "Sum",
+        *(
+            draft.add("Slice", wide, whole([i]), whole([i + shape[1]]), whole([1]))
+            for i in range(node.attrs["size"])
+        ),
+    )
 
 
 # -- activations -----------------------------------------------------------------------
@@ -273,6 +306,7 @@ def leaky_relu(draft, node, data, gamma=None):
 
 def softmax(kind):
     """The rule of softmax and its logarithm."""
+
     def rule(draft, node, data, *_):
         attrs, dtype = node.attrs, node.specs[0].dtype
         if attrs.get("use_length"):
@@ -282,6 +316,7 @@ def softmax(kind):
         if attrs.get("temperature") is not None:
             data = draft.add("Div", data, np.array(attrs["temperature"], wide))
         return draft.cast(draft.add(kind, data, axis=attrs.get("axis", 1)), dtype)
+
     return rule
 
 
@@ -297,12 +332,21 @@ LAYERS = {
     **dict.fromkeys(("_matmul", "batch_dot"), product),
     **dict.fromkeys(("Convolution", "_conv"), in_floats(convolution)),
     **dict.fromkeys(("softmax", "_softmax_head", "_softmax_to"), softmax("Softmax")),
-    "log_softmax": softmax("LogSoftmax"), "FullyConnected": fully_connected,
-    "_slogdet": slogdet, "_conv_data": in_floats(conv_data),
-    "_conv_weight": in_floats(conv_weight), "Pooling": pooling,
-    "_pool_max": in_floats(pool_max), "_unpool_max": in_floats(unpool_max),
-    "_repool_max": in_floats(repool_max), "_pool_sum": pool_sum,
-    "_unpool_sum": unpool_sum, "BatchNorm": batch_norm, "LayerNorm": layer_norm,
-    "InstanceNorm": instance_norm, "_window_sum": in_floats(window_sum),
-    "LeakyReLU": leaky_relu, "clip": clip,
+    "log_softmax": softmax("LogSoftmax"),
+    "FullyConnected": fully_connected,
+    "_slogdet": slogdet,
+    "_conv_data": in_floats(conv_data),
+    "_conv_weight": in_floats(conv_weight),
+    "Pooling": pooling,
+    "_pool_max": in_floats(pool_max),
+    "_unpool_max": in_floats(unpool_max),
+    "_repool_max": in_floats(repool_max),
+    "_pool_sum": pool_sum,
+    "_unpool_sum": unpool_sum,
+    "BatchNorm": batch_norm,
+    "LayerNorm": layer_norm,
+    "InstanceNorm": instance_norm,
+    "_window_sum": in_floats(window_sum),
+    "LeakyReLU": leaky_relu,
+    "clip": clip,
 }

@@ -1,4 +1,4 @@
-"""Chapter 15. Rules for ONNX: operators that move, gather, scatter, reduce and order.
+"""Chapter 23. Rules for ONNX: operators that move, gather, scatter, reduce and order.
 
 Takes:   a draft, a node with its attributes and specs, the values of its inputs.
 Gives:   `LAYOUT`, operator name -> rule, which gives the value of the output.
@@ -41,8 +41,7 @@ def created(draft, node):
 
 def zeros(draft, shape, dtype):
     """An array of zeros."""
-    return draft.add("ConstantOfShape", whole(shape), dtype=dtype,
-                     value=np.zeros(1, dtype))
+    return draft.add("ConstantOfShape", whole(shape), dtype=dtype, value=np.zeros(1, dtype))
 
 
 def stretched(draft, value, old, new):
@@ -50,8 +49,9 @@ def stretched(draft, value, old, new):
     if 0 in new:  # ONNX Runtime does not make 0 of 1
         return zeros(draft, new, value.dtype)
     old = (0,) * (len(new) - len(old)) + tuple(old)
-    return draft.add("Expand", value, whole([1 if m == n else n for m, n in
-                                             zip(old, new, strict=True)]))
+    return draft.add(
+        "Expand", value, whole([1 if m == n else n for m, n in zip(old, new, strict=True)])
+    )
 
 
 def broadcast_to(draft, node, data):
@@ -77,8 +77,9 @@ def slice_(draft, node, data):
     for i, (start, stop) in enumerate(zip(begin, end, strict=True)):
         by = (step[i] if i < len(step) else None) or 1
         edges = (0, LARGEST) if by > 0 else (LARGEST, -LARGEST)
-        parts.append((edges[0] if start is None else start,
-                      edges[1] if stop is None else stop, i, by))
+        parts.append(
+            (edges[0] if start is None else start, edges[1] if stop is None else stop, i, by)
+        )
     starts, ends, axes, steps = map(whole, zip(*parts, strict=True))
     return draft.add("Slice", data, starts, ends, axes, steps)
 
@@ -91,27 +92,39 @@ def concat(draft, node, *data):
 def frame(draft, node, data):
     """A frame of one value; ONNX has all widths before the array first."""
     width = node.attrs["pad_width"]
-    return draft.add("Pad", data, whole(width[::2] + width[1::2]),
-                     np.asarray(node.attrs["value"]).astype(data.dtype))
+    return draft.add(
+        "Pad",
+        data,
+        whole(width[::2] + width[1::2]),
+        np.asarray(node.attrs["value"]).astype(data.dtype),
+    )
 
 
 # -- reductions ------------------------------------------------------------------------
 def reduction(kind):
     """The rule of a reduction that ONNX calls `kind`."""
+
     def rule(draft, node, data):
         attrs, out = node.attrs, node.specs[0]
         ndim = len(spec_of(node).shape)
         gone = axes_of(kind, attrs["axis"], ndim, attrs["exclude"])
-        value = draft.add(kind, draft.cast(data, out.dtype), whole(gone),
-                          keepdims=int(attrs["keepdims"]), noop_with_empty_axes=1)
+        value = draft.add(
+            kind,
+            draft.cast(data, out.dtype),
+            whole(gone),
+            keepdims=int(attrs["keepdims"]),
+            noop_with_empty_axes=1,
+        )
         if len(gone) == ndim and not attrs["keepdims"]:  # ours has shape (1,)
             value = draft.reshape(value, out.shape)
         return value
+
     return rule
 
 
 def place(kind):
     """The rule of argmax and argmin."""
+
     def rule(draft, node, data):
         axis, keepdims = node.attrs["axis"], node.attrs["keepdims"]
         if axis is None:
@@ -120,6 +133,7 @@ def place(kind):
         value = draft.cast(value, node.specs[0].dtype)
         one_left = node.attrs["axis"] is None or len(node.specs[0].shape) == 1
         return draft.reshape(value, node.specs[0].shape) if one_left else value
+
     return rule
 
 
@@ -132,8 +146,15 @@ def order(draft, node, data):
     """The places of the numbers of each line, in order."""
     axis = node.attrs["axis"]
     count = whole([node.specs[0].shape[axis]])
-    return draft.add("TopK", data, count, axis=axis, dtype="int64", count=2,
-                     largest=int(not node.attrs["is_ascend"]))[1]
+    return draft.add(
+        "TopK",
+        data,
+        count,
+        axis=axis,
+        dtype="int64",
+        count=2,
+        largest=int(not node.attrs["is_ascend"]),
+    )[1]
 
 
 # -- places that are arrays ------------------------------------------------------------
@@ -168,14 +189,14 @@ def put_take(draft, node, data, index, like):
 
 def scattered(draft, index, data, lines, shape):
     """Zeros in lines along axis 1, to which the data is added; under a shape."""
-    out = draft.add("ScatterElements", zeros(draft, lines, data.dtype), index, data,
-                    axis=1, reduction="add")
+    out = draft.add(
+        "ScatterElements", zeros(draft, lines, data.dtype), index, data, axis=1, reduction="add"
+    )
     return draft.reshape(out, shape)
 
 
 def in_lines(draft, node, index, shape):
-    """(the lengths before, at and after the axis, those of the index, and the index).
-    """
+    """(the lengths before, at and after the axis, those of the index, and the index)."""
     lines = outer, n, inner = split_at(shape, node.attrs["axis"])
     picked = (outer, spec_of(node, 1).size // max(outer * inner, 1), inner)
     index = within(draft, index, n, node.attrs["mode"])
@@ -201,8 +222,9 @@ def flat_places(draft, node, index):
     rows, *rest = spec_of(node).shape
     column = (rows, *(1 for _ in rest))
     lengths = node.attrs["shape"][:rows]
-    index = draft.add("Mod", draft.cast(index, np.int64),
-                      whole([max(n, 1) for n in lengths]).reshape(column))
+    index = draft.add(
+        "Mod", draft.cast(index, np.int64), whole([max(n, 1) for n in lengths]).reshape(column)
+    )
     index = draft.add("Mul", index, whole(row_major(lengths)).reshape(column))
     return draft.add("ReduceSum", index, whole([0]), keepdims=0)
 
@@ -212,8 +234,12 @@ def one_hot(draft, node, index):
     attrs, dtype = node.attrs, node.specs[0].dtype
     index = draft.add("Unsqueeze", draft.cast(index, np.int64), whole([-1]))
     hit = draft.add("Equal", index, np.arange(attrs["depth"]), dtype=bool)
-    return draft.add("Where", hit, *(np.array(attrs[key]).astype(dtype) for key in
-                                     ("on_value", "off_value")), dtype=dtype)
+    return draft.add(
+        "Where",
+        hit,
+        *(np.array(attrs[key]).astype(dtype) for key in ("on_value", "off_value")),
+        dtype=dtype,
+    )
 
 
 # -- places that are known -------------------------------------------------------------
@@ -231,11 +257,14 @@ def strided(draft, node, data):
 
 def put_strided(reader):
     """The rule of an operator that puts the data where `reader` would read it."""
+
     def rule(draft, node, data, like):
         shape = node.specs[0].shape
         places = reader(numbered(shape), node.attrs).reshape(1, -1)
-        return scattered(draft, places, draft.reshape(data, (1, -1)),
-                         (1, int(np.prod(shape))), shape)
+        return scattered(
+            draft, places, draft.reshape(data, (1, -1)), (1, int(np.prod(shape))), shape
+        )
+
     return rule
 
 
@@ -250,20 +279,35 @@ def _diagonal(places, attrs):
 
 LAYOUT = {
     **dict.fromkeys(("_copy", "BlockGrad", "_np_copy", "_loss_head"), same),
-    **dict.fromkeys(("Reshape", "expand_dims", "squeeze", "_np_reshape", "_npx_reshape",
-                     "_np_squeeze"), reshape),
+    **dict.fromkeys(
+        ("Reshape", "expand_dims", "squeeze", "_np_reshape", "_npx_reshape", "_np_squeeze"), reshape
+    ),
     **dict.fromkeys(("_zeros", "_ones", "_full", "_npi_zeros", "_npi_ones"), created),
     **dict.fromkeys(("broadcast_to", "_npi_broadcast_to"), broadcast_to),
     **dict.fromkeys(("_diagonal", "_np_diagonal"), strided),
     "Flatten": lambda draft, node, data: draft.add("Flatten", data, axis=1),
-    "transpose": transpose, "slice": slice_, "Concat": concat, "_frame": frame,
-    "_put_slice": put_strided(_sliced), "_put_diagonal": put_strided(_diagonal),
-    "sum": reduction("ReduceSum"), "prod": reduction("ReduceProd"),
-    "max": reduction("ReduceMax"), "min": reduction("ReduceMin"),
-    "mean": reduction("ReduceMean"), "argmax": place("ArgMax"),
-    "_long_argmax": place("ArgMax"), "_long_argmin": place("ArgMin"),
-    "argmin": place("ArgMin"), "_running_sum": running_sum, "_order": order,
-    "take": take, "_put_take": put_take, "_take_along": take_along,
-    "_put_along": put_along, "_flat_places": flat_places, "one_hot": one_hot,
+    "transpose": transpose,
+    "slice": slice_,
+    "Concat": concat,
+    "_frame": frame,
+    "_put_slice": put_strided(_sliced),
+    "_put_diagonal": put_strided(_diagonal),
+    "sum": reduction("ReduceSum"),
+    "prod": reduction("ReduceProd"),
+    "max": reduction("ReduceMax"),
+    "min": reduction("ReduceMin"),
+    "mean": reduction("ReduceMean"),
+    "argmax": place("ArgMax"),
+    "_long_argmax": place("ArgMax"),
+    "_long_argmin": place("ArgMin"),
+    "argmin": place("ArgMin"),
+    "_running_sum": running_sum,
+    "_order": order,
+    "take": take,
+    "_put_take": put_take,
+    "_take_along": take_along,
+    "_put_along": put_along,
+    "_flat_places": flat_places,
+    "one_hot": one_hot,
     "shape_array": lambda draft, node, data: draft.add("Shape", data, dtype="int64"),
 }

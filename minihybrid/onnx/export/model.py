@@ -1,4 +1,4 @@
-"""Chapter 15. From a draft to an ONNX file, and MXNet's function for it.
+"""Chapter 23. From a draft to an ONNX file, and MXNet's function for it.
 
 Takes:   a symbol and its parameters, and the specs of its inputs.
 Gives:   `export_model` (MXNet's mx.onnx.export_model) and `write_onnx`.
@@ -29,8 +29,10 @@ def library():
     try:
         from onnx import checker, helper, numpy_helper
     except ImportError:
-        raise HybridError("export to ONNX needs the library onnx, which is not "
-                          'installed; pip install "minihybrid[onnx]"') from None
+        raise HybridError(
+            "export to ONNX needs the library onnx, which is not "
+            'installed; pip install "minihybrid[onnx]"'
+        ) from None
     return checker, helper, numpy_helper
 
 
@@ -51,8 +53,7 @@ class Writer:
 
     def initializer(self, name, array):
         """Enter an array under a name; returns the name."""
-        self.initializers.append(self.numpy_helper.from_array(
-            np.asarray(array, order="C"), name))
+        self.initializers.append(self.numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
     def input(self, value):
@@ -76,8 +77,12 @@ class Writer:
     def node(self, step):
         """The message of one step."""
         return self.helper.make_node(
-            step.kind, [self.input(v) for v in step.inputs], list(step.outputs),
-            name=step.outputs[0], **{k: self.attr(v) for k, v in step.attrs.items()})
+            step.kind,
+            [self.input(v) for v in step.inputs],
+            list(step.outputs),
+            name=step.outputs[0],
+            **{k: self.attr(v) for k, v in step.attrs.items()},
+        )
 
     def array(self, name, spec, other):
         """The message that describes an input or an output.
@@ -88,8 +93,10 @@ class Writer:
         is left open.
         """
         grows = self.length, self.length and self.length + 1
-        lengths = [m if m == n else "batch" if (m, n) == grows else None
-                   for m, n in zip(spec.shape, other.shape, strict=True)]
+        lengths = [
+            m if m == n else "batch" if (m, n) == grows else None
+            for m, n in zip(spec.shape, other.shape, strict=True)
+        ]
         return self.helper.make_tensor_value_info(name, self.kind(spec.dtype), lengths)
 
     def model(self, nodes, inputs, outputs):
@@ -97,17 +104,20 @@ class Writer:
 
         Raises:  ExportError if an operator does not take a dtype, such as int8.
         """
-        graph = self.helper.make_graph(nodes, "minihybrid", inputs, outputs,
-                                       self.initializers)
+        graph = self.helper.make_graph(nodes, "minihybrid", inputs, outputs, self.initializers)
         model = self.helper.make_model(
-            graph, producer_name="minihybrid", producer_version=__version__,
+            graph,
+            producer_name="minihybrid",
+            producer_version=__version__,
             ir_version=IR_VERSION,
-            opset_imports=[self.helper.make_opsetid("", OPSET)])
+            opset_imports=[self.helper.make_opsetid("", OPSET)],
+        )
         try:
             self.checker.check_model(model, full_check=True)
         except Exception as error:  # the library's classes have no other parent
-            raise ExportError(f"export to ONNX: its checker says {error}; use dtypes "
-                              "that the operator takes") from None
+            raise ExportError(
+                f"export to ONNX: its checker says {error}; use dtypes that the operator takes"
+            ) from None
         return model.SerializeToString(deterministic=True)
 
 
@@ -131,8 +141,10 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
              write_onnx(net(sym.var("data")), params,
                         {"data": Spec((1, 64), np.dtype("float32"))}, "digits.onnx")
     """
-    arrays = {name: np.asarray(array.data if isinstance(array, NDArray) else array)
-              for name, array in params.items()}
+    arrays = {
+        name: np.asarray(array.data if isinstance(array, NDArray) else array)
+        for name, array in params.items()
+    }
     batch = batch_inputs(specs) if dynamic is True else list(dynamic or ())
     known = specs | {n: Spec(a.shape, a.dtype) for n, a in arrays.items()}
     traced = (lambda _: symbol) if isinstance(symbol, Symbol) else symbol
@@ -141,19 +153,24 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
     made = {n for step in program.steps for n in step.outputs}
     missing = sorted(read - made - known.keys() - {""})
     if missing:
-        raise AttrError(f"export to ONNX: the net reads '{missing[0]}', which is "
-                        "neither among the parameters nor among the inputs; pass its "
-                        "array or its spec")
+        raise AttrError(
+            f"export to ONNX: the net reads '{missing[0]}', which is neither among the parameters "
+            "nor among the inputs; pass its array or its spec"
+        )
     arrays = {name: array for name, array in arrays.items() if name in read}
     check_size(arrays)
     writer = Writer({*known, *made}, specs[batch[0]].shape[0] if batch else None)
     nodes = [writer.node(step) for step in program.steps]
     for name, array in arrays.items():
         writer.initializer(name, array)
-    inputs = [writer.array(name, spec, with_length(spec, spec.shape[0] + 1)
-                           if name in batch else spec) for name, spec in specs.items()]
-    outputs = [writer.array(*parts) for parts in zip(
-        program.outputs, program.specs, program.others, strict=True)]
+    inputs = [
+        writer.array(name, spec, with_length(spec, spec.shape[0] + 1) if name in batch else spec)
+        for name, spec in specs.items()
+    ]
+    outputs = [
+        writer.array(*parts)
+        for parts in zip(program.outputs, program.specs, program.others, strict=True)
+    ]
     write_whole(path, writer.model(nodes, inputs, outputs))
     return path
 
@@ -172,15 +189,22 @@ def check_size(arrays):
     """Raise ExportError for more than a file can hold."""
     nbytes = sum(a.nbytes for a in arrays.values())
     if nbytes > LIMIT:
-        raise ExportError(f"export to ONNX: the parameters take {nbytes} bytes, but a "
-                          f"file holds {LIMIT} at most; export() to MXNet's files has "
-                          "no limit")
+        raise ExportError(
+            f"export to ONNX: the parameters take {nbytes} bytes, but a file holds {LIMIT} at "
+            "most; export() to MXNet's files has no limit"
+        )
 
 
 # -- MXNet's function ------------------------------------------------------------------
-def export_model(sym, params, in_shapes, in_types=np.float32,
-                 onnx_file_path="model.onnx", dynamic=False,
-                 dynamic_input_shapes=None):
+def export_model(
+    sym,
+    params,
+    in_shapes,
+    in_types=np.float32,
+    onnx_file_path="model.onnx",
+    dynamic=False,
+    dynamic_input_shapes=None,
+):
     """Write a symbol and its parameters to an ONNX file; returns the path.
 
     sym:     a Symbol, or the name of a symbol file.
@@ -205,21 +229,31 @@ def export_model(sym, params, in_shapes, in_types=np.float32,
     if not isinstance(params, (dict, list, tuple)):
         params = nd.load(params)
     parts = [params] if isinstance(params, dict) else params
-    arrays = {name.removeprefix("arg:").removeprefix("aux:"): array
-              for part in parts for name, array in part.items()}
+    arrays = {
+        name.removeprefix("arg:").removeprefix("aux:"): array
+        for part in parts
+        for name, array in part.items()
+    }
     names = [n for n in symbol.list_inputs() if n not in arrays]
     if len(names) > len(in_shapes):
         names = [n for n in names if not n.endswith("label")]
     if len(names) != len(in_shapes):
-        raise AttrError(f"export_model: {len(in_shapes)} shapes are given, but the "
-                        f"inputs that are no parameters are {', '.join(names)}")
+        raise AttrError(
+            f"export_model: {len(in_shapes)} shapes are given, but the "
+            f"inputs that are no parameters are {', '.join(names)}"
+        )
     types = in_types if isinstance(in_types, (list, tuple)) else [in_types] * len(names)
-    specs = {name: Spec(tuple(shape), np.dtype(kind)) for name, shape, kind
-             in zip(names, in_shapes, types, strict=True)}
+    specs = {
+        name: Spec(tuple(shape), np.dtype(kind))
+        for name, shape, kind in zip(names, in_shapes, types, strict=True)
+    }
     free = dynamic
     if dynamic and dynamic_input_shapes is not None:
-        free = [name for name, shape in zip(names, dynamic_input_shapes, strict=True)
-                if free_first(name, shape)]
+        free = [
+            name
+            for name, shape in zip(names, dynamic_input_shapes, strict=True)
+            if free_first(name, shape)
+        ]
     return write_onnx(symbol, arrays, specs, onnx_file_path, free)
 
 
@@ -227,6 +261,8 @@ def free_first(name, shape):
     """Whether the first length is free; no other may be."""
     free = [not isinstance(n, int) for n in shape]
     if any(free[1:]):
-        raise AttrError(f"export_model: dynamic_input_shapes says {tuple(shape)} of "
-                        f"'{name}', but only the first axis may be of any length")
+        raise AttrError(
+            f"export_model: dynamic_input_shapes says {tuple(shape)} of "
+            f"'{name}', but only the first axis may be of any length"
+        )
     return any(free)

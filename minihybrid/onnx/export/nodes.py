@@ -1,4 +1,4 @@
-"""Chapter 15. From a symbol to a draft: each node is said in ONNX's operators.
+"""Chapter 23. From a symbol to a draft: each node is said in ONNX's operators.
 
 Takes:   a symbol, the specs of its variables, and which of them are batches.
 Gives:   `drafted`, the `Program`: its steps and its outputs.
@@ -42,8 +42,9 @@ class Exporter:
         """Draft one node; `source` says for which node of the graph it is, if for
         another one."""
         if node.op is None:
-            self.values[node, 0] = Value(node.name, node.specs[0].dtype) \
-                if node.values is None else node.values[0]
+            self.values[node, 0] = (
+                Value(node.name, node.specs[0].dtype) if node.values is None else node.values[0]
+            )
             return
         self.draft.name = node.name
         self.draft.source = source or f"{node.op.name} '{node.name}'"
@@ -59,16 +60,17 @@ class Exporter:
             if out is not None:
                 return out
         if op.random:
-            self.draft.refuse("it draws random numbers, which would not be ours; "
-                              "leave it out of the net that is exported")
+            self.draft.refuse(
+                "it draws random numbers, which would not be ours; "
+                "leave it out of the net that is exported"
+            )
         if not op.inputs and op.eager:
             return op.eager(**node.attrs)
         if op.expr:
             return elementwise(self.draft, node, inputs)
         rule = op.expand or op.lower
         if rule is None:
-            self.draft.refuse("ONNX has no operator for it; compute this part outside "
-                              "of the net")
+            self.draft.refuse("ONNX has no operator for it; compute this part outside of the net")
         return self.expanded(node, rule)
 
     def expanded(self, node, rule):
@@ -77,13 +79,12 @@ class Exporter:
         mode = {"training": False} if node.op.modal else {}
         with tracing(Trace()) as made, Prefix(f"{node.name}_"):
             made.known.update(source for source, _ in node.inputs)
-            out = rule(specs, *(Symbol([ref]) for ref in node.inputs), **node.attrs,
-                       **mode)
+            out = rule(specs, *(Symbol([ref]) for ref in node.inputs), **node.attrs, **mode)
         source = self.draft.source
         for inner in made.nodes:
             self.add(inner, source)
         outs = out if isinstance(out, tuple) else (out,)
-        return [self.values[ref] for s in outs for ref in s.refs][:node.n_outputs]
+        return [self.values[ref] for s in outs for ref in s.refs][: node.n_outputs]
 
 
 # -- one graph, several batches --------------------------------------------------------
@@ -95,11 +96,13 @@ def draft_of(symbol, specs, names):
     nodes = {n.name: n for part in symbol._variables() for n in part}
     twice = [name for name in nodes if symbol.list_inputs().count(name) > 1]
     if twice:
-        raise ExportError(f"export to ONNX: two variables are called '{twice[0]}'; "
-                          "give each a name of its own")
-    graph, _ = trace(lambda *values: replay(symbol.refs, dict(
-        zip(nodes.values(), values, strict=True))),
-        {name: specs.get(name, UNKNOWN) for name in nodes})
+        raise ExportError(
+            f"export to ONNX: two variables are called '{twice[0]}'; give each a name of its own"
+        )
+    graph, _ = trace(
+        lambda *values: replay(symbol.refs, dict(zip(nodes.values(), values, strict=True))),
+        {name: specs.get(name, UNKNOWN) for name in nodes},
+    )
     exporter = Exporter(graph, {*nodes, *names})
     heads = [exporter.values[ref] for ref in graph.heads]
     named_heads(exporter.draft, heads, names)
@@ -120,9 +123,14 @@ def named_heads(draft, heads, names):
 
     def renamed(names):
         return tuple(new.get(n, n) if isinstance(n, str) else n for n in names)
-    draft.steps = live([step._replace(inputs=renamed(step.inputs),
-                                      outputs=renamed(step.outputs))
-                        for step in draft.steps], names)
+
+    draft.steps = live(
+        [
+            step._replace(inputs=renamed(step.inputs), outputs=renamed(step.outputs))
+            for step in draft.steps
+        ],
+        names,
+    )
 
 
 def live(steps, names):
@@ -138,17 +146,18 @@ def live(steps, names):
 def output_names(symbol):
     """The names of the outputs; one that an input or another output has gets more."""
     inputs, draft = symbol.list_inputs(), Draft(symbol.list_inputs())
-    return [draft.unique(f"{name}_output" if name in inputs else name)
-            for name in symbol.list_outputs()]
+    return [
+        draft.unique(f"{name}_output" if name in inputs else name) for name in symbol.list_outputs()
+    ]
 
 
 class Program(NamedTuple):
     """What a file says."""
 
     steps: list
-    outputs: list   # names
-    specs: list     # of the outputs
-    others: list    # the same for a batch with one sample more, if its length is free
+    outputs: list  # names
+    specs: list  # of the outputs
+    others: list  # the same for a batch with one sample more, if its length is free
 
 
 def drafted(traced, specs, batch):
@@ -171,9 +180,9 @@ def drafted(traced, specs, batch):
             draft, outs = draft_of(traced(other), other, names)
         except HybridError as error:
             raise ExportError(
-                f"export to ONNX: the net does for a batch of {length}, but not of "
-                f"{size} ({error}); mx.onnx.export_model with dynamic=False writes a "
-                "file for this length") from None
+                f"export to ONNX: the net does for a batch of {length}, but not of {size} "
+                f"({error}); mx.onnx.export_model with dynamic=False writes a file for this length"
+            ) from None
         drafts.append(draft)
         found.append(outs)
     return Program(agreed(drafts, sizes, batch[0]), names, *found[:2])

@@ -1,4 +1,4 @@
-"""Chapter 15. Elementwise operators in ONNX: made of their scalar expressions.
+"""Chapter 23. Elementwise operators in ONNX: made of their scalar expressions.
 
 Takes:   an operator's expression of one output number, as every compiled target does.
 Gives:   `elementwise`, the ONNX steps that compute it for whole arrays.
@@ -15,22 +15,56 @@ import numpy as np
 
 from minihybrid.ops.elementwise import literal
 
-BINARY = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div",
-          ast.BitAnd: "BitwiseAnd", ast.BitOr: "BitwiseOr", ast.BitXor: "BitwiseXor"}
-COMPARE = {ast.Eq: "Equal", ast.Gt: "Greater", ast.GtE: "GreaterOrEqual",
-           ast.Lt: "Less", ast.LtE: "LessOrEqual"}
-FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos",
-             "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
-             "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
-             "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
-             "abs": "Abs", "power": "Pow", "min": "Min", "max": "Max",
-             "whole_div": "Div", "whole_mod": "Mod"}
+BINARY = {
+    ast.Add: "Add",
+    ast.Sub: "Sub",
+    ast.Mult: "Mul",
+    ast.Div: "Div",
+    ast.BitAnd: "BitwiseAnd",
+    ast.BitOr: "BitwiseOr",
+    ast.BitXor: "BitwiseXor",
+}
+COMPARE = {
+    ast.Eq: "Equal",
+    ast.Gt: "Greater",
+    ast.GtE: "GreaterOrEqual",
+    ast.Lt: "Less",
+    ast.LtE: "LessOrEqual",
+}
+FUNCTIONS = {
+    "exp": "Exp",
+    "log": "Log",
+    "sqrt": "Sqrt",
+    "sin": "Sin",
+    "cos": "Cos",
+    "tan": "Tan",
+    "asin": "Asin",
+    "acos": "Acos",
+    "atan": "Atan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "tanh": "Tanh",
+    "asinh": "Asinh",
+    "acosh": "Acosh",
+    "atanh": "Atanh",
+    "sigmoid": "Sigmoid",
+    "erf": "Erf",
+    "abs": "Abs",
+    "power": "Pow",
+    "min": "Min",
+    "max": "Max",
+    "whole_div": "Div",
+    "whole_mod": "Mod",
+}
 # Expressions for which ONNX has one operator of all inputs.
-IDIOMS = {"T(0) if {a} <= 0 else {a}": "Relu", "T(1) / T({a})": "Reciprocal",
-          "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))": "Sign",
-          "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))": "Softplus",
-          "{a} if {a} >= {b} or {a} != {a} else {b}": "Max",
-          "{a} if {a} <= {b} or {a} != {a} else {b}": "Min"}
+IDIOMS = {
+    "T(0) if {a} <= 0 else {a}": "Relu",
+    "T(1) / T({a})": "Reciprocal",
+    "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))": "Sign",
+    "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))": "Softplus",
+    "{a} if {a} >= {b} or {a} != {a} else {b}": "Max",
+    "{a} if {a} <= {b} or {a} != {a} else {b}": "Min",
+}
 NAMES = "abcde"
 FLOAT64 = np.dtype("float64")
 
@@ -68,8 +102,7 @@ class Builder:
         add, build = self.draft.add, self.build
         match tree:
             case ast.Name(id="NAN" | "INF" | "nan" | "inf" as name):
-                return np.asarray(float(name), self.dtype if self.dtype.kind == "f"
-                                  else FLOAT64)
+                return np.asarray(float(name), self.dtype if self.dtype.kind == "f" else FLOAT64)
             case ast.Name(id=name):
                 return self.given[name]
             case ast.Constant(value=number):
@@ -124,19 +157,21 @@ class Builder:
             return self.typed(args[0], self.dtype if is_float else FLOAT64)
         if name in ("floor", "ceil"):
             (value,) = args
-            return value if value.dtype.kind != "f" else \
-                self.draft.add(name.capitalize(), value)
+            return value if value.dtype.kind != "f" else self.draft.add(name.capitalize(), value)
         if len(args) == 2:
             args = self.alike(*args)
         if name in FUNCTIONS:
             return self.draft.add(FUNCTIONS[name], *args)
         if name not in COMPOSED:
-            self.draft.refuse(f"ONNX has no function '{name}'; compute this part "
-                              "outside of the net")
+            self.draft.refuse(
+                f"ONNX has no function '{name}'; compute this part outside of the net"
+            )
         if name not in ("mod", "whole_power"):  # these leave the whole numbers
             wide = np.dtype("f4" if name == "atan2" else "f8")  # as ONNX Runtime can
-            args = [v if v.dtype.kind == "f" == self.dtype.kind else
-                    self.draft.cast(v, wide) for v in args]
+            args = [
+                v if v.dtype.kind == "f" == self.dtype.kind else self.draft.cast(v, wide)
+                for v in args
+            ]
         return COMPOSED[name](Math(self.draft), *args)
 
 
@@ -148,8 +183,9 @@ class Math:
         self.draft = draft
 
     def __getattr__(self, kind):
-        return lambda first, *rest: self.draft.add(kind, first, *(
-            v if hasattr(v, "dtype") else np.asarray(v, first.dtype) for v in rest))
+        return lambda first, *rest: self.draft.add(
+            kind, first, *(v if hasattr(v, "dtype") else np.asarray(v, first.dtype) for v in rest)
+        )
 
     def test(self, kind, a, b):
         """A comparison."""
@@ -183,8 +219,7 @@ def _whole_power(m, a, b):
 
 def _below(m, a):
     """Whether a has a minus; 1 / -0 tells, and -infinity, of which it does not."""
-    return m.draft.add("Or", m.test("Less", a, 0), m.test("Less", m.Reciprocal(a), 0),
-                       dtype=bool)
+    return m.draft.add("Or", m.test("Less", a, 0), m.test("Less", m.Reciprocal(a), 0), dtype=bool)
 
 
 def _atan2(m, y, x):
@@ -226,9 +261,13 @@ def _cbrt(m, a):
 
 
 COMPOSED = {
-    "expm1": _expm1, "log1p": _log1p,
+    "expm1": _expm1,
+    "log1p": _log1p,
     "log2": lambda m, a: m.Div(m.Log(a), math.log(2)),
     "log10": lambda m, a: m.Div(m.Log(a), math.log(10)),
-    "cbrt": _cbrt, "mod": _mod, "atan2": _atan2, "hypot": _hypot,
+    "cbrt": _cbrt,
+    "mod": _mod,
+    "atan2": _atan2,
+    "hypot": _hypot,
     "whole_power": _whole_power,
 }

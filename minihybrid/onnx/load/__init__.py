@@ -1,1 +1,1 @@
-"""Chapter 15. From ONNX to our graphs."""
+"""Chapter 23. From ONNX to our graphs."""

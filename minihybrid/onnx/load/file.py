@@ -1,4 +1,4 @@
-"""Chapter 15. An ONNX file as plain Python: checked first, understood later.
+"""Chapter 23. An ONNX file as plain Python: checked first, understood later.
 
 Takes:   the bytes of a `.onnx` file, and the folder that it lies in.
 Gives:   `read_model`: a `Model` of names, arrays and `OnnxNode`s in their order.
@@ -19,8 +19,16 @@ import numpy as np
 from minihybrid.core.files import FileError, read_whole
 
 # How files number the types of elements: those that arrays here can have.
-ELEMENTS = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool",
-            10: "float16", 11: "float64"}
+ELEMENTS = {
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    6: "int32",
+    7: "int64",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+}
 # Which field has the numbers, where they are not raw bytes, and their types there.
 FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data"}
 OPSETS = range(7, 27)
@@ -67,8 +75,10 @@ def import_onnx():
     try:
         import onnx
     except ImportError:
-        raise ImportError("ONNX files need the library 'onnx', which is not installed; "
-                          'pip install "minihybrid[onnx]"') from None
+        raise ImportError(
+            "ONNX files need the library 'onnx', which is not installed; "
+            'pip install "minihybrid[onnx]"'
+        ) from None
     return onnx
 
 
@@ -85,13 +95,16 @@ def read_model(data, source="the bytes", folder=None):
     """The model in the bytes of a file; weights beside it are read from `folder`."""
     onnx = import_onnx()
     from google.protobuf.message import DecodeError
+
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
         return _model(proto, source, ExternalData(folder))
     except DecodeError:
-        raise FileError(f"{source}: its {len(data)} bytes are no ONNX model; the file "
-                        "is cut off, damaged or of another kind") from None
+        raise FileError(
+            f"{source}: its {len(data)} bytes are no ONNX model; the file "
+            "is cut off, damaged or of another kind"
+        ) from None
 
 
 def _text(value, where):
@@ -103,30 +116,33 @@ def _text(value, where):
 
 
 def _model(proto, source, external):
-    opsets = {_text(o.domain, source) or "ai.onnx": o.version
-              for o in proto.opset_import}
+    opsets = {_text(o.domain, source) or "ai.onnx": o.version for o in proto.opset_import}
     opset = opsets.get("ai.onnx")
     if opset is None:
-        raise FileError(f"{source}: no version of the operators (opset) of 'ai.onnx' "
-                        "is told; this is no ONNX model")
+        raise FileError(
+            f"{source}: no version of the operators (opset) of 'ai.onnx' "
+            "is told; this is no ONNX model"
+        )
     if opset not in OPSETS:
-        raise FileError(f"{source}: opset {opset} is not supported; needed: "
-                        f"{OPSETS[0]} to {OPSETS[-1]}; export the model again with "
-                        "one of them")
+        raise FileError(
+            f"{source}: opset {opset} is not supported; needed: {OPSETS[0]} to {OPSETS[-1]}; "
+            "export the model again with one of them"
+        )
     if proto.functions:
-        raise FileError(f"{source}: it defines functions of its own, such as "
-                        f"{proto.functions[0].name!r:.40}, which are not supported; "
-                        "write them out with onnx.inliner")
+        raise FileError(
+            f"{source}: it defines functions of its own, such as {proto.functions[0].name!r:.40}, "
+            "which are not supported; write them out with onnx.inliner"
+        )
     graph = proto.graph
     if graph.sparse_initializer:
-        raise FileError(f"{source}: sparse initializers are not supported; store them "
-                        "dense")
+        raise FileError(f"{source}: sparse initializers are not supported; store them dense")
     arrays = {}
     for tensor in graph.initializer:
         name = _text(tensor.name, source)
         if not name or name in arrays:
-            raise FileError(f"{source}: the initializer {name!r:.60} has no name, or "
-                            "that of another")
+            raise FileError(
+                f"{source}: the initializer {name!r:.60} has no name, or that of another"
+            )
         arrays[name] = _array(tensor, f"{source}, initializer {name!r:.60}", external)
     inputs = [_declared(v, source) for v in graph.input if v.name not in arrays]
     nodes = [_node(n, i, source, external) for i, n in enumerate(graph.node)]
@@ -145,17 +161,22 @@ def _declared(value, source):
         raise FileError(f"{where}: it is a {kind}, but a tensor is needed")
     tensor = value.type.tensor_type
     if tensor.elem_type not in (0, *ELEMENTS):
-        raise FileError(f"{where}: elements of {_type_name(tensor.elem_type)} are not "
-                        f"supported; there are {', '.join(ELEMENTS.values())}")
+        raise FileError(
+            f"{where}: elements of {_type_name(tensor.elem_type)} are not "
+            f"supported; there are {', '.join(ELEMENTS.values())}"
+        )
     dtype = ELEMENTS.get(tensor.elem_type)
     if not tensor.HasField("shape"):
         return name, dtype, None
-    shape = tuple(d.dim_value if d.HasField("dim_value") else
-                  _text(d.dim_param, where) or None for d in tensor.shape.dim)
-    if len(shape) > 32 or any(n < 0 or n >= 2 ** 31 for n in shape
-                              if isinstance(n, int)):
-        raise FileError(f"{where}: the shape {shape!s:.80} does not fit; needed: at "
-                        "most 32 lengths from 0 to 2147483647")
+    shape = tuple(
+        d.dim_value if d.HasField("dim_value") else _text(d.dim_param, where) or None
+        for d in tensor.shape.dim
+    )
+    if len(shape) > 32 or any(n < 0 or n >= 2**31 for n in shape if isinstance(n, int)):
+        raise FileError(
+            f"{where}: the shape {shape!s:.80} does not fit; needed: at "
+            "most 32 lengths from 0 to 2147483647"
+        )
     return name, dtype, shape
 
 
@@ -175,21 +196,17 @@ def _checked(model):
                 known.add(name)
     for name, *_ in model.outputs:
         if name not in known:
-            raise FileError(f"{model.source}: the output {name!r:.60} is made by no "
-                            "node")
+            raise FileError(f"{model.source}: the output {name!r:.60} is made by no node")
     if not model.outputs:
-        raise FileError(f"{model.source}: the graph has no outputs: nothing is asked "
-                        "for")
+        raise FileError(f"{model.source}: the graph has no outputs: nothing is asked for")
     return model
 
 
 # -- nodes -----------------------------------------------------------------------------
 def _node(proto, number, source, external):
     where = f"{source}, node {number}"
-    op, domain, name = (_text(t, where) for t in (proto.op_type, proto.domain,
-                                                  proto.name))
-    inputs, outputs = ([_text(t, where) for t in names] for names in (
-        proto.input, proto.output))
+    op, domain, name = (_text(t, where) for t in (proto.op_type, proto.domain, proto.name))
+    inputs, outputs = ([_text(t, where) for t in names] for names in (proto.input, proto.output))
     if not op.isidentifier():
         raise FileError(f"{where}: {op!r:.40} is no name of an operator")
     where += f" {name or ', '.join(outputs)!r:.60} ({op:.40})"
@@ -206,8 +223,14 @@ def _attribute(attr, where, external):
     kinds = type(attr)
     if attr.type == kinds.TENSOR:
         return _array(attr.t, where, external)
-    field = {kinds.FLOAT: "f", kinds.INT: "i", kinds.STRING: "s", kinds.INTS: "ints",
-             kinds.FLOATS: "floats", kinds.STRINGS: "strings"}.get(attr.type)
+    field = {
+        kinds.FLOAT: "f",
+        kinds.INT: "i",
+        kinds.STRING: "s",
+        kinds.INTS: "ints",
+        kinds.FLOATS: "floats",
+        kinds.STRINGS: "strings",
+    }.get(attr.type)
     value = field and getattr(attr, field)
     if field == "s":
         return _text(value, where)
@@ -226,27 +249,33 @@ def _array(tensor, where, external):
     """A tensor as a NumPy array; its numbers are counted before they are read."""
     dtype = ELEMENTS.get(tensor.data_type)
     if dtype is None:
-        raise FileError(f"{where}: elements of {_type_name(tensor.data_type)} are not "
-                        f"supported; there are {', '.join(ELEMENTS.values())}")
+        raise FileError(
+            f"{where}: elements of {_type_name(tensor.data_type)} are not "
+            f"supported; there are {', '.join(ELEMENTS.values())}"
+        )
     shape, dtype = tuple(tensor.dims), np.dtype(dtype)
-    if len(shape) > 32 or any(n < 0 for n in shape) or \
-            math.prod(n for n in shape if n) > 2 ** 59:
-        raise FileError(f"{where}: the shape {shape!s:.80} does not fit; needed: at "
-                        "most 32 lengths, none negative, of fewer numbers")
+    if len(shape) > 32 or any(n < 0 for n in shape) or math.prod(n for n in shape if n) > 2**59:
+        raise FileError(
+            f"{where}: the shape {shape!s:.80} does not fit; needed: at "
+            "most 32 lengths, none negative, of fewer numbers"
+        )
     if tensor.HasField("segment"):
         raise FileError(f"{where}: tensors in segments are not supported")
     count = math.prod(shape)
     if tensor.data_location == tensor.EXTERNAL:
-        told = {_text(entry.key, where): _text(entry.value, where)
-                for entry in tensor.external_data}
+        told = {
+            _text(entry.key, where): _text(entry.value, where) for entry in tensor.external_data
+        }
         raw = external.read(told, count * dtype.itemsize, where)
     elif tensor.HasField("raw_data"):
         raw = tensor.raw_data
     else:
         return _listed(tensor, shape, dtype, where)
     if len(raw) != count * dtype.itemsize:
-        raise FileError(f"{where}: {len(raw)} bytes, but shape {shape} of {dtype} "
-                        f"needs {count * dtype.itemsize}")
+        raise FileError(
+            f"{where}: {len(raw)} bytes, but shape {shape} of {dtype} "
+            f"needs {count * dtype.itemsize}"
+        )
     if dtype.kind == "b":  # any number but 0 is true
         return (np.frombuffer(raw, "uint8") != 0).reshape(shape)
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype).reshape(shape)
@@ -257,8 +286,10 @@ def _listed(tensor, shape, dtype, where):
     field = FIELDS.get(dtype.name, "int32_data")
     numbers = getattr(tensor, field)
     if len(numbers) != math.prod(shape):
-        raise FileError(f"{where}: {len(numbers)} numbers in {field}, but shape "
-                        f"{shape!s:.80} needs {math.prod(shape)}")
+        raise FileError(
+            f"{where}: {len(numbers)} numbers in {field}, but shape "
+            f"{shape!s:.80} needs {math.prod(shape)}"
+        )
     if dtype == "float16":  # the bits, as whole numbers
         return np.array(numbers, "int32").astype("uint16").view(dtype).reshape(shape)
     wide = {"i": "int64", "u": "int64", "b": "int64"}.get(dtype.kind, dtype)
@@ -276,29 +307,40 @@ class ExternalData:
         self.folder, self.left = folder, {}
 
     def read(self, told, nbytes, where):
-        """The bytes of a tensor; `told` has a file's name, perhaps a place and length.
-        """
+        """The bytes of a tensor; `told` has a file's name, perhaps a place and length."""
         name = told.get("location", "")
-        if self.folder is None or not name or name in (".", "..") or \
-                any(c in name for c in "/\\:\0"):
-            raise FileError(f"{where}: its numbers are in the file {name!r:.60}; "
-                            "needed: a plain name of a file beside the model")
+        if (
+            self.folder is None
+            or not name
+            or name in (".", "..")
+            or any(c in name for c in "/\\:\0")
+        ):
+            raise FileError(
+                f"{where}: its numbers are in the file {name!r:.60}; "
+                "needed: a plain name of a file beside the model"
+            )
         try:
-            offset, length = (int(told.get(key, default)) for key, default in (
-                ("offset", 0), ("length", nbytes)))
+            offset, length = (
+                int(told.get(key, default)) for key, default in (("offset", 0), ("length", nbytes))
+            )
         except ValueError:
-            raise FileError(f"{where}: offset {told.get('offset')!r:.40} or length "
-                            f"{told.get('length')!r:.40} is no number") from None
+            raise FileError(
+                f"{where}: offset {told.get('offset')!r:.40} or length "
+                f"{told.get('length')!r:.40} is no number"
+            ) from None
         path = os.path.join(self.folder, name)
         size = self._size(path, name, where)
         if offset < 0 or length != nbytes or offset + length > size:
-            raise FileError(f"{where}: {length} bytes from byte {offset} of "
-                            f"{name!r:.60}, which has {size}, but {nbytes} bytes are "
-                            "needed")
+            raise FileError(
+                f"{where}: {length} bytes from byte {offset} of {name!r:.60}, which has {size}, "
+                f"but {nbytes} bytes are needed"
+            )
         self.left[name] = self.left.get(name, size) - length
         if self.left[name] < 0:
-            raise FileError(f"{where}: with its {length} bytes the tensors in "
-                            f"{name!r:.60} are longer than the file of {size}")
+            raise FileError(
+                f"{where}: with its {length} bytes the tensors in "
+                f"{name!r:.60} are longer than the file of {size}"
+            )
         with open(path, "rb") as file:
             file.seek(offset)
             return file.read(length)
@@ -308,9 +350,12 @@ class ExternalData:
         try:
             found = os.lstat(path)
         except OSError as error:
-            raise FileError(f"{where}: its numbers are in {name!r:.60}, which cannot "
-                            f"be read: {error.strerror}") from None
+            raise FileError(
+                f"{where}: its numbers are in {name!r:.60}, which cannot be read: {error.strerror}"
+            ) from None
         if not stat.S_ISREG(found.st_mode):
-            raise FileError(f"{where}: {name!r:.60} is a link, a folder or a device; "
-                            "needed: a regular file beside the model")
+            raise FileError(
+                f"{where}: {name!r:.60} is a link, a folder or a device; "
+                "needed: a regular file beside the model"
+            )
         return found.st_size

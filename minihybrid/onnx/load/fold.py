@@ -1,4 +1,4 @@
-"""Chapter 15. Numbers that an ONNX graph computes from shapes: computed at once.
+"""Chapter 23. Numbers that an ONNX graph computes from shapes: computed at once.
 
 Takes:   a node whose inputs are all known numbers.
 Gives:   `fold`: its outputs as numbers, by NumPy.
@@ -12,6 +12,7 @@ import numpy as np
 
 from minihybrid.onnx.load.file import ELEMENTS
 from minihybrid.onnx.load.values import Value
+from minihybrid.ops.whole import whole_power
 
 
 def fold(call):
@@ -19,8 +20,12 @@ def fold(call):
     rule = FOLDED.get(call.node.op)
     optional = 3 if call.node.op == "Slice" else len(call.inputs)
     given = [v for v in call.inputs if v is not None]
-    if rule is None or not given or None in call.inputs[:optional] or any(
-            v.arrays is None for v in given):
+    if (
+        rule is None
+        or not given
+        or None in call.inputs[:optional]
+        or any(v.arrays is None for v in given)
+    ):
         return None
     call.need(0)
     with np.errstate(all="ignore"):
@@ -28,10 +33,16 @@ def fold(call):
         same = all(v.fixed is not None for v in given)
         found = first, first if same else _made(call, rule, 1)
     value = Value("", found, trained=any(v.trained for v in given))
-    if call.node.op in UNSURE and not same and value.fixed is not None and any(
-            v.fixed is not None and (v.fixed > 1).any() for v in given):
-        call.fail("it compares a length that the file leaves open with a number; fix "
-                  "it when exporting (no dynamic axes)")
+    if (
+        call.node.op in UNSURE
+        and not same
+        and value.fixed is not None
+        and any(v.fixed is not None and (v.fixed > 1).any() for v in given)
+    ):
+        call.fail(
+            "it compares a length that the file leaves open with a number; fix "
+            "it when exporting (no dynamic axes)"
+        )
     return value
 
 
@@ -42,21 +53,24 @@ def _made(call, rule, trial):
 
 
 # Two trials are not enough to know what these say of a length: it may be 1 or 10 ** 9.
-UNSURE = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max",
-                    "Min"))
+UNSURE = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min"))
 
 
 # -- rules -----------------------------------------------------------------------------
 def _elementwise(function):
     """A rule for a NumPy function of arrays that stretch to one shape."""
+
     def rule(call, *arrays):
         for i in range(len(arrays)):
             call.need(i)
         call.fits(np.broadcast_shapes(*(a.shape for a in arrays)))
         if len({a.dtype for a in arrays}) > 1 and call.node.op not in ("Where", "Pow"):
-            call.fail(f"the inputs are {' and '.join(str(a.dtype) for a in arrays)}, "
-                      "but one type is needed")
+            call.fail(
+                f"the inputs are {' and '.join(str(a.dtype) for a in arrays)}, "
+                "but one type is needed"
+            )
         return np.asarray(function(*arrays))
+
     return rule
 
 
@@ -69,6 +83,13 @@ def _divide(a, b):
     return (np.sign(a) * np.sign(b) * (abs(a) // abs(b))).astype(a.dtype)
 
 
+def _power(a, b):
+    """In the first one's type; whole numbers also of exponents below 0, as our operator."""
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        return whole_power(a, b.astype(a.dtype))
+    return np.power(a, b, dtype=a.dtype, casting="unsafe")
+
+
 def _mod(call, a, b):
     """The remainder has the sign of b, or with `fmod` that of a."""
     return _elementwise(np.fmod if call.integer("fmod", 0) else np.mod)(call, a, b)
@@ -78,14 +99,13 @@ def _cast(call, data):
     number = call.integer("to", 1)
     call.integer("saturate")
     if number not in ELEMENTS:
-        call.fail(f"type {number} is not supported; there are "
-                  f"{', '.join(ELEMENTS.values())}")
+        call.fail(f"type {number} is not supported; there are {', '.join(ELEMENTS.values())}")
     return data.astype(ELEMENTS[number])
 
 
 def _gather(call, data, indices):
     axis = call.axis(call.integer("axis", 0), data.ndim)
-    call.fits((*data.shape[:axis], *indices.shape, *data.shape[axis + 1:]))
+    call.fits((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
     if indices.dtype.kind not in "iu":
         call.fail(f"the indices are {indices.dtype}, but whole numbers are needed")
     return np.asarray(np.take(data, indices, axis))
@@ -93,8 +113,12 @@ def _gather(call, data, indices):
 
 def _reshape(call, data, shape):
     zero = call.integer("allowzero", 0)
-    return data.reshape([data.shape[i] if n == 0 and not zero else n
-                         for i, n in enumerate(call.whole(shape, "the shape"))])
+    return data.reshape(
+        [
+            data.shape[i] if n == 0 and not zero else n
+            for i, n in enumerate(call.whole(shape, "the shape"))
+        ]
+    )
 
 
 def _transpose(call, data):
@@ -122,8 +146,9 @@ def _slice(call, data, *given):
         begins, ends = call.integers("starts", ()), call.integers("ends", ())
         axes, steps = call.integers("axes"), None
     else:
-        begins, ends, axes, steps = (None if g is None else call.whole(g, "a place")
-                                     for g in (*given, None, None)[:4])
+        begins, ends, axes, steps = (
+            None if g is None else call.whole(g, "a place") for g in (*given, None, None)[:4]
+        )
     axes = range(len(begins)) if axes is None else axes
     steps = [1] * len(begins) if steps is None else steps
     cut = [slice(None)] * data.ndim
@@ -171,20 +196,47 @@ def _product(call, data, given=None):
 
 
 FOLDED = {
-    **{name: _elementwise(function) for name, function in {
-        "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _divide,
-        "Max": lambda *a: np.max(np.broadcast_arrays(*a), 0),
-        "Min": lambda *a: np.min(np.broadcast_arrays(*a), 0),
-        "Pow": lambda a, b: np.power(a, b, dtype=a.dtype, casting="unsafe"),
-        "Equal": np.equal, "Greater": np.greater, "Less": np.less,
-        "Not": np.logical_not, "And": np.logical_and, "Or": np.logical_or,
-        "Where": np.where, "Abs": np.abs,
-        "Neg": np.negative, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt,
-        "Reciprocal": lambda a: 1 / a, "Exp": np.exp, "Xor": np.logical_xor,
-        "GreaterOrEqual": np.greater_equal, "LessOrEqual": np.less_equal,
-    }.items()},
-    "Cast": _cast, "Gather": _gather, "Reshape": _reshape, "Transpose": _transpose,
-    "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Slice": _slice, "Concat": _concat,
-    "ConstantOfShape": _filled, "Expand": _expand, "Tile": _tile, "Range": _range,
-    "ReduceProd": _product, "Mod": _mod,
+    **{
+        name: _elementwise(function)
+        for name, function in {
+            "Add": np.add,
+            "Sub": np.subtract,
+            "Mul": np.multiply,
+            "Div": _divide,
+            "Max": lambda *a: np.max(np.broadcast_arrays(*a), 0),
+            "Min": lambda *a: np.min(np.broadcast_arrays(*a), 0),
+            "Pow": _power,
+            "Equal": np.equal,
+            "Greater": np.greater,
+            "Less": np.less,
+            "Not": np.logical_not,
+            "And": np.logical_and,
+            "Or": np.logical_or,
+            "Where": np.where,
+            "Abs": np.abs,
+            "Neg": np.negative,
+            "Floor": np.floor,
+            "Ceil": np.ceil,
+            "Sqrt": np.sqrt,
+            "Reciprocal": lambda a: 1 / a,
+            "Exp": np.exp,
+            "Xor": np.logical_xor,
+            "GreaterOrEqual": np.greater_equal,
+            "LessOrEqual": np.less_equal,
+        }.items()
+    },
+    "Cast": _cast,
+    "Gather": _gather,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Slice": _slice,
+    "Concat": _concat,
+    "ConstantOfShape": _filled,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Range": _range,
+    "ReduceProd": _product,
+    "Mod": _mod,
 }

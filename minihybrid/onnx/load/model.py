@@ -1,4 +1,4 @@
-"""Chapter 15. Networks from other frameworks: ONNX files become symbols and blocks.
+"""Chapter 23. Networks from other frameworks: ONNX files become symbols and blocks.
 
 Takes:   a `.onnx` file, such as PyTorch's and TensorFlow's exporters write.
 Gives:   `import_model`, `import_to_gluon`, `get_model_metadata`.
@@ -48,8 +48,11 @@ def import_model(model_file):
     symbol, scope = translate(read_file(model_file))
     states = set(symbol.list_auxiliary_states())
     arrays = {name: nd.array(a, dtype=a.dtype) for name, a in scope.arrays.items()}
-    return (symbol, {k: v for k, v in arrays.items() if k not in states},
-            {k: v for k, v in arrays.items() if k in states})
+    return (
+        symbol,
+        {k: v for k, v in arrays.items() if k not in states},
+        {k: v for k, v in arrays.items() if k in states},
+    )
 
 
 def import_to_gluon(model_file, ctx=None):
@@ -74,9 +77,13 @@ def import_to_gluon(model_file, ctx=None):
     states = set(symbol.list_auxiliary_states())
     params = {}
     for name, array in scope.arrays.items():
-        params[name] = Parameter(name, shape=array.shape, dtype=array.dtype,
-                                 differentiable=name not in states | scope.frozen)
-        # Zeros: random numbers would be drawn in vain.
+        params[name] = Parameter(
+            name,
+            shape=array.shape,
+            dtype=array.dtype,
+            differentiable=name not in states | scope.frozen,
+        )
+        # Zeros: random numbers would be drawn for nothing.
         params[name].initialize("zeros", context)
         params[name].set_data(nd.array(array, dtype=array.dtype))
     return SymbolBlock(symbol, scope.inputs, params)
@@ -99,25 +106,29 @@ def get_model_metadata(model_file):
     model = read_file(model_file)
 
     def described(values):
-        return [(name, tuple(n if isinstance(n, int) else 0 for n in shape or ()))
-                for name, _, shape in values]
+        return [
+            (name, tuple(n if isinstance(n, int) else 0 for n in shape or ()))
+            for name, _, shape in values
+        ]
 
-    return {"input_tensor_data": described(model.inputs),
-            "output_tensor_data": described(model.outputs)}
+    return {
+        "input_tensor_data": described(model.inputs),
+        "output_tensor_data": described(model.outputs),
+    }
 
 
 # -- the walk --------------------------------------------------------------------------
 def translate(model):
     """(symbol, scope): each node that the outputs need, in our operators."""
     nodes, wanted = _needed(model)
-    missing = [n for n in nodes if n.domain not in ("", "ai.onnx")
-               or n.op not in OPERATORS]
+    missing = [n for n in nodes if n.domain not in ("", "ai.onnx") or n.op not in OPERATORS]
     if missing:
         names = sorted({f"{n.op:.40} ({n.domain or 'ai.onnx'!r:.40})" for n in missing})
         more = f" and {len(names) - 50} others" * (len(names) > 50)
-        missing[0].fail(f"not supported here, of opset {model.opset}: "
-                        f"{', '.join(names[:50])}{more}; export the network with other "
-                        "operators")
+        missing[0].fail(
+            f"not supported here, of opset {model.opset}: {', '.join(names[:50])}{more}; export "
+            "the network with other operators"
+        )
     with NameManager():
         scope = Scope(model)
         for node in nodes:
@@ -126,8 +137,7 @@ def translate(model):
     read = set(symbol.list_inputs())
     scope.inputs = [s for s in scope.inputs if s.name in read]
     if not scope.inputs:
-        raise FileError(f"{model.source}: no output depends on an input: there is "
-                        "nothing to run")
+        raise FileError(f"{model.source}: no output depends on an input: there is nothing to run")
     return symbol, scope
 
 
@@ -137,8 +147,10 @@ def _head(scope, name):
     if value.arrays is None:
         return value.symbol
     if value.fixed is None:
-        raise FileError(f"{scope.model.source}: the output {name!r:.60} follows from a "
-                        "length that the file leaves open, not from data")
+        raise FileError(
+            f"{scope.model.source}: the output {name!r:.60} follows from a "
+            "length that the file leaves open, not from data"
+        )
     return scope.parameter(value)
 
 
@@ -168,15 +180,13 @@ def _apply(call, wanted):
         node.fail(scope.explained(str(error)))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
         # Numbers that do not fit together are the file's fault, whoever finds out.
-        node.fail(scope.explained("its shapes and numbers do not fit together: "
-                                  f"{error}"))
+        node.fail(scope.explained(f"its shapes and numbers do not fit together: {error}"))
     call.check_attributes()
     for i, name in enumerate(node.outputs):
         if i >= len(parts):
             if name in wanted:
                 node.fail(f"its output {name!r:.60} is not supported")
         elif isinstance(parts[i], Value):
-            scope.values[name] = Value(name, parts[i].arrays, parts[i].symbol,
-                                       parts[i].trained)
+            scope.values[name] = Value(name, parts[i].arrays, parts[i].symbol, parts[i].trained)
         else:
             scope.values[name] = Value(name, symbol=parts[i])

@@ -1,4 +1,4 @@
-"""Chapter 15. ONNX operators that choose, order and number elements, in ours.
+"""Chapter 23. ONNX operators that choose, order and number elements, in ours.
 
 Takes:   one node at a time, as a `Call`.
 Gives:   `PARTS`: ONNX name -> function of the call that gives the outputs.
@@ -31,8 +31,7 @@ def _split(call):
     if count == 1:
         return call.need(0)
     if lengths is None or len(set(lengths)) == 1:
-        out = OPS["SliceChannel"](call.sym(0), num_outputs=count, axis=axis,
-                                  name=label(call))
+        out = OPS["SliceChannel"](call.sym(0), num_outputs=count, axis=axis, name=label(call))
     else:
         if sum(lengths) != total or min(lengths) < 0:
             call.fail(f"the lengths {tuple(lengths)} do not add up to {total}")
@@ -44,9 +43,16 @@ def _split(call):
 def _edges(call, i, lengths):
     """Where slices begin or end; `None` where that is the edge in both trials."""
     pairs = zip(*call.trials(i, "where slices begin and end"), strict=True)
-    return [a if a == b else None if (a, b) == length else call.fail(
-        "where a slice begins or ends follows from a length that the file leaves open")
-        for (a, b), length in zip(pairs, lengths, strict=True)]
+    return [
+        a
+        if a == b
+        else None
+        if (a, b) == length
+        else call.fail(
+            "where a slice begins or ends follows from a length that the file leaves open"
+        )
+        for (a, b), length in zip(pairs, lengths, strict=True)
+    ]
 
 
 def _slice(call):
@@ -65,8 +71,9 @@ def _slice(call):
     for axis, *part in zip(axes, begins, ends, steps or [1] * len(begins), strict=True):
         for numbers, number in zip(cut, part, strict=True):
             numbers[call.axis(axis, ndim)] = number
-    return OPS["slice"](call.sym(0), begin=tuple(cut[0]), end=tuple(cut[1]),
-                        step=tuple(cut[2]), name=label(call))
+    return OPS["slice"](
+        call.sym(0), begin=tuple(cut[0]), end=tuple(cut[1]), step=tuple(cut[2]), name=label(call)
+    )
 
 
 # -- places as numbers -----------------------------------------------------------------
@@ -76,23 +83,22 @@ def _gather(call):
     axis, where = call.axis(call.integer("axis", 0), ndim), call.need(1)
     if where.fixed is not None and where.fixed.shape in ((), (1,)):
         at = where.fixed.item()
-        part = OPS["slice_axis"](call.sym(0), axis=axis, begin=at,
-                                 end=None if at == -1 else at + 1)
+        part = OPS["slice_axis"](call.sym(0), axis=axis, begin=at, end=None if at == -1 else at + 1)
         if where.fixed.ndim == 1:
             return part
         return OPS["_np_squeeze"](part, axis=axis, name=label(call))
-    if where.arrays is None and call.need(0).arrays is not None and (ndim, axis) == (
-            2, 0):
+    if where.arrays is None and call.need(0).arrays is not None and (ndim, axis) == (2, 0):
         rows, width = call.shape(0)
-        return OPS["Embedding"](call.sym(1), call.sym(0), input_dim=rows,
-                                output_dim=width, name=label(call))
-    return OPS["take"](call.sym(0), call.sym(1), axis=axis, mode="wrap",
-                       name=label(call))
+        return OPS["Embedding"](
+            call.sym(1), call.sym(0), input_dim=rows, output_dim=width, name=label(call)
+        )
+    return OPS["take"](call.sym(0), call.sym(1), axis=axis, mode="wrap", name=label(call))
 
 
 def _gather_elements(call):
-    return OPS["_take_along"](call.sym(0), call.sym(1), axis=call.integer("axis", 0),
-                              mode="wrap", name=label(call))
+    return OPS["_take_along"](
+        call.sym(0), call.sym(1), axis=call.integer("axis", 0), mode="wrap", name=label(call)
+    )
 
 
 def _scatter_elements(call):
@@ -116,16 +122,23 @@ def _one_hot(call):
     off, on = call.fixed(2, "the pair of values").ravel().tolist()
     depth, places = int(call.fixed(1, "the depth").ravel()[0]), call.sym(0)
     places = OPS["where"](places < 0, places + depth, places)  # -1 is the last
-    return OPS["one_hot"](places, depth=depth, on_value=on, off_value=off,
-                          dtype=call.dtype(2), name=label(call))
+    return OPS["one_hot"](
+        places, depth=depth, on_value=on, off_value=off, dtype=call.dtype(2), name=label(call)
+    )
 
 
 def _top_k(call):
     call.integer("sorted")  # ours are sorted always
     count = call.numbers(1, "the number of elements")
-    out = OPS["topk"](call.sym(0), k=count[0], axis=call.integer("axis", -1),
-                      ret_typ="both", is_ascend=not call.integer("largest", 1),
-                      dtype="int64", name=label(call))
+    out = OPS["topk"](
+        call.sym(0),
+        k=count[0],
+        axis=call.integer("axis", -1),
+        ret_typ="both",
+        is_ascend=not call.integer("largest", 1),
+        dtype="int64",
+        name=label(call),
+    )
     return tuple(out[i] for i in (0, 1))
 
 
@@ -147,7 +160,13 @@ def _triangle(call):
 
 
 PARTS = {
-    "Split": _split, "Slice": _slice, "Gather": _gather, "OneHot": _one_hot,
-    "GatherElements": _gather_elements, "ScatterElements": _scatter_elements,
-    "TopK": _top_k, "CumSum": _running_sum, "Trilu": _triangle,
+    "Split": _split,
+    "Slice": _slice,
+    "Gather": _gather,
+    "OneHot": _one_hot,
+    "GatherElements": _gather_elements,
+    "ScatterElements": _scatter_elements,
+    "TopK": _top_k,
+    "CumSum": _running_sum,
+    "Trilu": _triangle,
 }

@@ -1,4 +1,4 @@
-"""Chapter 15. ONNX operators that give numbers another shape, in ours.
+"""Chapter 23. ONNX operators that give numbers another shape, in ours.
 
 Takes:   one node at a time, as a `Call`.
 Gives:   `SHAPES`: ONNX name -> function of the call that gives the outputs.
@@ -20,9 +20,11 @@ from minihybrid.onnx.load.values import Value
 # -- constants and shapes --------------------------------------------------------------
 def _constant(call):
     found = [call.attr("value", None, np.ndarray)]
-    for read, name, dtype in ((call.number, "value_float", "float32"),
-                              (call.integer, "value_int", "int64"),
-                              (call.integers, "value_ints", "int64")):
+    for read, name, dtype in (
+        (call.number, "value_float", "float32"),
+        (call.integer, "value_int", "int64"),
+        (call.integers, "value_ints", "int64"),
+    ):
         value = read(name)
         found.append(None if value is None else np.array(value, dtype))
     floats = call.attr("value_floats", None, list)
@@ -44,8 +46,7 @@ def _size(call):
 
 def _known_only(call):
     """What only `fold` can make."""
-    call.fail("its inputs must be known when the file is read, but they depend on the "
-              "data")
+    call.fail("its inputs must be known when the file is read, but they depend on the data")
 
 
 def _same(call):
@@ -62,15 +63,21 @@ def codes(call, wanted, shapes):
     found = []
     for i, lengths in enumerate(zip(*wanted, strict=True)):
         own = tuple(s[i] if i < len(s) else None for s in shapes)
-        found.append(lengths[0] if lengths[0] == lengths[1] else
-                     0 if lengths == own else -1)
+        found.append(lengths[0] if lengths[0] == lengths[1] else 0 if lengths == own else -1)
     if found.count(-1) > 1 and -1 in wanted[0]:  # what is left may be known, too
-        return codes(call, [[n if n >= 0 else math.prod(s) // max(-math.prod(w), 1)
-                             for n in w] for w, s in zip(wanted, shapes, strict=True)],
-                     shapes)
+        return codes(
+            call,
+            [
+                [n if n >= 0 else math.prod(s) // max(-math.prod(w), 1) for n in w]
+                for w, s in zip(wanted, shapes, strict=True)
+            ],
+            shapes,
+        )
     if found.count(-1) > 1:
-        call.fail(f"of the shape {tuple(found)} more than one length is open; fix "
-                  "lengths when exporting (no dynamic axes)")
+        call.fail(
+            f"of the shape {tuple(found)} more than one length is open; fix "
+            "lengths when exporting (no dynamic axes)"
+        )
     return tuple(found)
 
 
@@ -117,28 +124,29 @@ def _unsqueeze(call):
 
 
 def _transpose(call):
-    return OPS["transpose"](call.sym(0), axes=call.integers("perm", ()),
-                            name=label(call))
+    return OPS["transpose"](call.sym(0), axes=call.integers("perm", ()), name=label(call))
 
 
 def _expand(call):
     """Stretch to a shape, and the shape to the data's, where that is longer."""
     shapes = call.shapes(0)
-    wanted = [np.broadcast_shapes(s, t) for s, t in
-              zip(shapes, call.trials(1, "the shape"), strict=True)]
+    wanted = [
+        np.broadcast_shapes(s, t) for s, t in zip(shapes, call.trials(1, "the shape"), strict=True)
+    ]
     out, added = call.sym(0), len(wanted[0]) - len(shapes[0])
     for _ in range(added):
         out = OPS["expand_dims"](out, axis=0)
     target = codes(call, wanted, [(1,) * added + s for s in shapes])
     if -1 in target:
-        call.fail("the shape follows from a length that the file leaves open; fix it "
-                  "when exporting (no dynamic axes)")
+        call.fail(
+            "the shape follows from a length that the file leaves open; fix it "
+            "when exporting (no dynamic axes)"
+        )
     return OPS["broadcast_to"](out, shape=target, name=label(call))
 
 
 def _tile(call):
-    return OPS["tile"](call.sym(0), reps=call.numbers(1, "the number of repeats"),
-                       name=label(call))
+    return OPS["tile"](call.sym(0), reps=call.numbers(1, "the number of repeats"), name=label(call))
 
 
 def _concat(call):
@@ -147,8 +155,18 @@ def _concat(call):
 
 
 SHAPES = {
-    "Constant": _constant, "Shape": _shape, "Size": _size, "Identity": _same,
-    "ConstantOfShape": _known_only, "Range": _known_only, "Reshape": _reshape,
-    "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
-    "Transpose": _transpose, "Expand": _expand, "Tile": _tile, "Concat": _concat,
+    "Constant": _constant,
+    "Shape": _shape,
+    "Size": _size,
+    "Identity": _same,
+    "ConstantOfShape": _known_only,
+    "Range": _known_only,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Concat": _concat,
 }

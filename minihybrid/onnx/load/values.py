@@ -1,4 +1,4 @@
-"""Chapter 15. Values of an ONNX graph while it is read: numbers, or symbols.
+"""Chapter 23. Values of an ONNX graph while it is read: numbers, or symbols.
 
 Takes:   nodes of a checked file, and what its inputs say of their shapes.
 Gives:   `Value`, `Scope` (what is known of all values) and `Call` (one node, with its
@@ -21,6 +21,7 @@ from minihybrid.core import sym
 from minihybrid.core.files import FileError
 from minihybrid.core.op import OPS, Spec
 from minihybrid.core.sym import Symbol
+from minihybrid.onnx.export.draft import free_name
 from minihybrid.onnx.load.file import import_onnx
 
 # How many numbers may be made while a file is read: so many, and for each number that
@@ -69,35 +70,46 @@ class Scope:
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
         self.numbers = {}  # an open length's name -> its number
         for name, dtype, shape in model.inputs:
-            lengths = None if shape is None else [
-                (n, n) if isinstance(n, int) else trial_lengths(
-                    self.numbers.setdefault(n or f"axis {i} of {name}",
-                                            len(self.numbers)))
-                for i, n in enumerate(shape)]
+            lengths = (
+                None
+                if shape is None
+                else [
+                    (n, n)
+                    if isinstance(n, int)
+                    else trial_lengths(
+                        self.numbers.setdefault(n or f"axis {i} of {name}", len(self.numbers))
+                    )
+                    for i, n in enumerate(shape)
+                ]
+            )
             symbol = sym.var(self.unique(name), dtype=dtype)
             self.specs[symbol.refs[0][0]] = [
-                [Spec(None if lengths is None else tuple(n[k] for n in lengths),
-                      dtype and np.dtype(dtype))] for k in (0, 1)]
+                [
+                    Spec(
+                        None if lengths is None else tuple(n[k] for n in lengths),
+                        dtype and np.dtype(dtype),
+                    )
+                ]
+                for k in (0, 1)
+            ]
             self.values[name] = Value(name, symbol=symbol)
             self.inputs.append(symbol)
         for name, array in model.arrays.items():
-            self.values[name] = Value(name, (array, array),
-                                      trained=array.dtype.kind == "f")
+            self.values[name] = Value(name, (array, array), trained=array.dtype.kind == "f")
 
     def explained(self, text):
         """An error's text, and what the trials' lengths in it stand for."""
-        named = [f"{n} stands for {name!r:.40}" for name, number in self.numbers.items()
-                 for n in trial_lengths(number) if re.search(rf"\b{n}\b", text)]
+        named = [
+            f"{n} stands for {name!r:.40}"
+            for name, number in self.numbers.items()
+            for n in trial_lengths(number)
+            if re.search(rf"\b{n}\b", text)
+        ]
         return f"{text} ({', '.join(named)})" if named else text
 
     def unique(self, name):
         """The name, or the name with a number, if another has it."""
-        made, count = name, 0
-        while made in self.taken:
-            count += 1
-            made = f"{name}_{count}"
-        self.taken.add(made)
-        return made
+        return free_name(name, self.taken, "_")
 
     def parameter(self, value, layout="", change=None):
         """The symbol of known numbers: one parameter for all that want this layout.
@@ -108,8 +120,10 @@ class Scope:
             return self.made[value, layout]
         numbers = value.fixed if change is None else change(value.fixed)
         if not numbers.size:  # a parameter's length of 0 means that it is not known
-            raise FileError(f"{self.model.source}: {value.name!r:.60} has shape "
-                            f"{numbers.shape}, but an array with numbers is needed")
+            raise FileError(
+                f"{self.model.source}: {value.name!r:.60} has shape "
+                f"{numbers.shape}, but an array with numbers is needed"
+            )
         name, wide = self.unique(value.name), numbers.reshape(numbers.shape or 1)
         symbol, spec = sym.var(name), Spec(wide.shape, wide.dtype)
         self.specs[symbol.refs[0][0]] = [[spec], [spec]]
@@ -123,7 +137,7 @@ class Scope:
 
     def spec(self, symbol):
         """The specs of a symbol in both trials; new nodes are inferred on the way."""
-        (last, index), = symbol.refs
+        ((last, index),) = symbol.refs
         stack = [last]
         while stack:
             node = stack[-1]
@@ -134,8 +148,9 @@ class Scope:
             stack.pop()
             if node not in self.specs:
                 self.specs[node] = [
-                    node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs],
-                                     node.attrs)[1] for k in (0, 1)]
+                    node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs], node.attrs)[1]
+                    for k in (0, 1)
+                ]
         return [trial[index] for trial in self.specs[last]]
 
 
@@ -164,8 +179,10 @@ class Call:
             self.fail(f"opset {self.opset} has no such operator")
         least, most = schema.min_input, schema.max_input
         if not least <= len(self.inputs) <= most:
-            self.fail(f"{len(self.inputs)} inputs, but the operator takes {least}" +
-                      f" to {most}" * (least < most))
+            self.fail(
+                f"{len(self.inputs)} inputs, but the operator takes {least}"
+                + f" to {most}" * (least < most)
+            )
 
     # -- attributes
     def attr(self, name, default, kind):
@@ -175,8 +192,7 @@ class Call:
             return default
         value = self.node.attrs[name]
         if type(value) is not kind:
-            self.fail(f"the attribute {name} is {value!r:.60}, but {kind.__name__} is "
-                      "needed")
+            self.fail(f"the attribute {name} is {value!r:.60}, but {kind.__name__} is needed")
         return value
 
     def integer(self, name, default=None):
@@ -195,8 +211,9 @@ class Call:
         """A tuple of whole numbers."""
         value = self.attr(name, default, list)
         if value is not default and not all(type(v) is int for v in value):
-            self.fail(f"the attribute {name} is {value!r:.60}, but a list of whole "
-                      "numbers is needed")
+            self.fail(
+                f"the attribute {name} is {value!r:.60}, but a list of whole numbers is needed"
+            )
         return value if value is None else tuple(value)
 
     def check_attributes(self):
@@ -226,17 +243,20 @@ class Call:
         if value.arrays is None:
             return value.symbol
         if value.fixed is None:
-            self.fail(f"the numbers of {value.name!r:.60} follow from a length that "
-                      "the file leaves open; fix it when exporting (no dynamic axes)")
+            self.fail(
+                f"the numbers of {value.name!r:.60} follow from a length that "
+                "the file leaves open; fix it when exporting (no dynamic axes)"
+            )
         return self.scope.parameter(value)
 
     def fixed(self, i, what):
         """The known numbers of an input; an error says what they are needed for."""
         numbers = self.need(i).fixed
         if numbers is None:
-            self.fail(f"{what} must be known when the file is read, but "
-                      f"{self.need(i).name!r:.60} depends on the data or on a length "
-                      "that the file leaves open")
+            self.fail(
+                f"{what} must be known when the file is read, but {self.need(i).name!r:.60} "
+                "depends on the data or on a length that the file leaves open"
+            )
         return numbers
 
     def numbers(self, i, what):
@@ -251,8 +271,10 @@ class Call:
     def whole(self, array, what):
         """A few whole numbers in a row, as a tuple of `int`."""
         if array.dtype.kind not in "iu" or array.ndim > 1 or array.size > 32:
-            self.fail(f"{what} is {array.dtype} of shape {array.shape}, but at most 32 "
-                      "whole numbers in a row are needed")
+            self.fail(
+                f"{what} is {array.dtype} of shape {array.shape}, but at most 32 "
+                "whole numbers in a row are needed"
+            )
         return tuple(array.ravel().tolist())
 
     def shapes(self, i):
@@ -262,8 +284,10 @@ class Call:
             return [a.shape for a in value.arrays]
         found = [s.shape for s in self.scope.spec(value.symbol)]
         if any(s is None or -1 in s for s in found):
-            self.fail(f"the shape of {value.name!r:.60} must be known, but the file "
-                      "does not tell that of its inputs")
+            self.fail(
+                f"the shape of {value.name!r:.60} must be known, but the file "
+                "does not tell that of its inputs"
+            )
         return found
 
     def shape(self, i):
@@ -291,10 +315,9 @@ class Call:
         """The shape of numbers to be made now, if they are not too many."""
         count = math.prod(shape)
         if any(n < 0 for n in shape) or count > self.scope.left:
-            self.fail(f"an array of shape {tuple(shape)!s:.80} would be made while the "
-                      f"file is read, but only {self.scope.left} numbers more are "
-                      "allowed")
+            self.fail(
+                f"an array of shape {tuple(shape)!s:.80} would be made while the file is read, "
+                f"but only {self.scope.left} numbers more are allowed"
+            )
         self.scope.left -= count
         return tuple(shape)
-
-

@@ -1,1 +1,1 @@
-"""Chapter 12. Loops that are written for a processor's registers and caches."""
+"""Chapter 18. Loops that are written for a processor's registers and caches."""

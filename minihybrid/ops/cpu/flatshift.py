@@ -1,4 +1,4 @@
-"""Chapter 12. The loops of convolutions: every tap of a kernel is one constant shift.
+"""Chapter 18. The loops of convolutions: every tap of a kernel is one constant shift.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
 Gives:   three products: data with weights, gradient with weights, data with gradient.
@@ -23,7 +23,7 @@ from math import prod
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
-ROWS = 4     # rows of outputs that are summed at once
+ROWS = 4  # rows of outputs that are summed at once
 BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at once
 
 
@@ -61,8 +61,7 @@ class Planes:
     def shift(self, places):
         """How far the output lies from what it reads at (phase, steps) of each axis."""
         number, at = 0, 0
-        for (phase, steps), phases, step in zip(
-                places, self.phases, self.steps, strict=True):
+        for (phase, steps), phases, step in zip(places, self.phases, self.steps, strict=True):
             number = number * len(phases) + phases.index(phase)
             at += steps * step
         return number * self.phase + at
@@ -73,32 +72,49 @@ class Planes:
         for number, phase in enumerate(itertools.product(*self.phases)):
             counts, read, write = [], 0, number * self.phase
             for n, before, length, s, r, row, step in zip(
-                    self.size, self.before, self.length, self.stride, phase, rows,
-                    self.steps, strict=True):
+                self.size,
+                self.before,
+                self.length,
+                self.stride,
+                phase,
+                rows,
+                self.steps,
+                strict=True,
+            ):
                 first = max(0, -((r - before) // s))
                 last = min(length - 1, (n - 1 + before - r) // s)
                 counts.append(max(last - first + 1, 0))
                 read += (s * first + r - before) * row
                 write += first * step
             if prod(counts):
-                k.copy(source, (self.channels, self.batch, *counts),
-                       (read, (prod(self.size), self.channels * prod(self.size),
-                               *(s * r for s, r in
-                                 zip(self.stride, rows, strict=True)))),
-                       work, (write, (self.channel, self.plane, *self.steps)))
+                k.copy(
+                    source,
+                    (self.channels, self.batch, *counts),
+                    (
+                        read,
+                        (
+                            prod(self.size),
+                            self.channels * prod(self.size),
+                            *(s * r for s, r in zip(self.stride, rows, strict=True)),
+                        ),
+                    ),
+                    work,
+                    (write, (self.channel, self.plane, *self.steps)),
+                )
 
 
 class Shapes:
     """The numbers of a convolution: data (N, C, *size), weight (O, C / G, *kernel)."""
 
-    def __init__(self, samples, channels, filters, size, kernel, stride, dilate, pad,
-                 num_group):
+    def __init__(self, samples, channels, filters, size, kernel, stride, dilate, pad, num_group):
         self.n, self.c, self.o, self.g = samples, channels, filters, num_group
         self.size, self.kernel, self.stride = size, kernel, stride
         self.dilate, self.pad = dilate, pad
         self.out = out_size(size, kernel, stride, dilate, pad)
-        self.places = [[divmod(t * d, s)[::-1] for t in range(n)] for n, d, s in
-                       zip(kernel, dilate, stride, strict=True)]  # (phase, steps)
+        self.places = [
+            [divmod(t * d, s)[::-1] for t in range(n)]
+            for n, d, s in zip(kernel, dilate, stride, strict=True)
+        ]  # (phase, steps)
         self.reach = [places[-1][1] for places in self.places]
 
     def taps(self):
@@ -107,20 +123,26 @@ class Shapes:
 
     def data_planes(self, batch=1):
         """The data as the forward pass and the weights' gradient read it."""
-        return Planes(self.c, self.size, self.pad, self.out, self.reach, self.stride,
-                      [sorted({r for r, _ in p}) for p in self.places], batch)
+        return Planes(
+            self.c,
+            self.size,
+            self.pad,
+            self.out,
+            self.reach,
+            self.stride,
+            [sorted({r for r, _ in p}) for p in self.places],
+            batch,
+        )
 
     def grad_planes(self):
         """The outputs' gradient, with room on both sides, as the data's gradient reads
         it."""
         first = [p // s for p, s in zip(self.pad, self.stride, strict=True)]
-        last = [(n - 1 + p) // s for n, p, s in
-                zip(self.size, self.pad, self.stride, strict=True)]
+        last = [(n - 1 + p) // s for n, p, s in zip(self.size, self.pad, self.stride, strict=True)]
         before = [r - f for r, f in zip(self.reach, first, strict=True)]
         count = [b - a + 1 for a, b in zip(first, last, strict=True)]
         ones = [1] * len(first)
-        return Planes(self.o, self.out, before, count, self.reach, ones,
-                      [[0]] * len(first)), first
+        return Planes(self.o, self.out, before, count, self.reach, ones, [[0]] * len(first)), first
 
     def batch(self):
         """How many samples the weights' gradient takes at once."""
@@ -130,8 +152,10 @@ class Shapes:
 
 def out_size(size, kernel, stride, dilate, pad):
     """The lengths of an output: how often the kernel fits."""
-    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
-                 zip(size, kernel, stride, dilate, pad, strict=True))
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, d, p in zip(size, kernel, stride, dilate, pad, strict=True)
+    )
 
 
 def zero(k, work, size):
@@ -155,10 +179,16 @@ def forward_loops(k, data, weight, out, s):
     with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
         planes.fill(k, k.part(data, "n", (1, s.c, *s.size)), "work")
         shifted_sums(
-            k, planes, taps, weight, (s.g, s.o // s.g, s.c // s.g),
+            k,
+            planes,
+            taps,
+            weight,
+            (s.g, s.o // s.g, s.c // s.g),
             (s.o // s.g * s.c // s.g * n_taps, s.c // s.g * n_taps, n_taps),
-            store_rows(k, planes, s.o, s.out, s.out, [1] * len(s.out),
-                       [0] * len(s.out), [0] * len(s.out)))
+            store_rows(
+                k, planes, s.o, s.out, s.out, [1] * len(s.out), [0] * len(s.out), [0] * len(s.out)
+            ),
+        )
 
 
 def data_scratch(s):
@@ -179,26 +209,42 @@ def data_loops(k, grad, weight, out, s):
     with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
         planes.fill(k, k.part(grad, "n", (1, s.o, *s.out)), "work")
         for phase in itertools.product(*map(range, s.stride)):
-            starts = [max(0, -((r - p) // d) - f) for r, p, d, f in
-                      zip(phase, s.pad, s.stride, first, strict=True)]
-            places = [d * (f + a) + r - p for d, f, a, r, p in
-                      zip(s.stride, first, starts, phase, s.pad, strict=True)]
-            counts = [len(range(i, n, d)) for i, n, d in
-                      zip(places, s.size, s.stride, strict=True)]
+            starts = [
+                max(0, -((r - p) // d) - f)
+                for r, p, d, f in zip(phase, s.pad, s.stride, first, strict=True)
+            ]
+            places = [
+                d * (f + a) + r - p
+                for d, f, a, r, p in zip(s.stride, first, starts, phase, s.pad, strict=True)
+            ]
+            counts = [len(range(i, n, d)) for i, n, d in zip(places, s.size, s.stride, strict=True)]
             if not prod(counts):
                 continue
-            taps = [(sum((b - steps) * step for b, (_, steps), step in
-                         zip(s.reach, at, planes.steps, strict=True)), t)
-                    for t, at in s.taps() if all(
-                        r == w for (r, _), w in zip(at, phase, strict=True))]
+            taps = [
+                (
+                    sum(
+                        (b - steps) * step
+                        for b, (_, steps), step in zip(s.reach, at, planes.steps, strict=True)
+                    ),
+                    t,
+                )
+                for t, at in s.taps()
+                if all(r == w for (r, _), w in zip(at, phase, strict=True))
+            ]
             shifted_sums(
-                k, planes, taps, weight, (s.g, s.c // s.g, s.o // s.g),
+                k,
+                planes,
+                taps,
+                weight,
+                (s.g, s.c // s.g, s.o // s.g),
                 (s.o // s.g * s.c // s.g * n_taps, n_taps, s.c // s.g * n_taps),
-                store_rows(k, planes, s.c, s.size, counts, s.stride, places, starts))
+                store_rows(k, planes, s.c, s.size, counts, s.stride, places, starts),
+            )
 
 
 def store_rows(k, planes, channels, size, counts, stride, places, starts):
     """What ends a block of rows: write the numbers that are no junk to their places."""
+
     def store(rows):
         with k.loop("j", rows):
             k("channel = first + o + j")
@@ -208,12 +254,14 @@ def store_rows(k, planes, channels, size, counts, stride, places, starts):
                 k(f"for i{d} in range({count}):")
                 k.depth += 1
                 at = f"({at}) * {size[d]} + i{d} * {stride[d]} + {places[d]}"
-            row = " + ".join(f"(i{d} + {a}) * {step}" for d, (a, step) in
-                             enumerate(zip(starts, planes.steps, strict=True)))
+            row = " + ".join(
+                f"(i{d} + {a}) * {step}"
+                for d, (a, step) in enumerate(zip(starts, planes.steps, strict=True))
+            )
             k(f"at = {at}")
-            k.store("at", f"work[{planes.numbers} + j * {planes.row} + {row}]",
-                    {1: "channel"})
+            k.store("at", f"work[{planes.numbers} + j * {planes.row} + {row}]", {1: "channel"})
             k.depth = depth
+
     return store
 
 
@@ -236,8 +284,16 @@ def shifted_sums(k, planes, taps, weight, counts, steps, store):
             with k.share("o", stop, start, high, work):
                 for p0, p1, wide in blocks(planes.row // lanes, most_vectors(high)):
                     with k.loop("p", p1 * lanes, p0 * lanes, wide * lanes):
-                        _tile(k, planes, taps, weight, n_channels, steps, high,
-                              range(0, wide * lanes, lanes))
+                        _tile(
+                            k,
+                            planes,
+                            taps,
+                            weight,
+                            n_channels,
+                            steps,
+                            high,
+                            range(0, wide * lanes, lanes),
+                        )
                 store(high)
 
 
@@ -294,8 +350,7 @@ def weight_loops(k, data, grad, out, s):
     """
     batch = s.batch()
     planes, ones = s.data_planes(batch), [1] * len(s.out)
-    grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones,
-                   [[0]] * len(ones), batch)
+    grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones, [[0]] * len(ones), batch)
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
     with k.block("for turn in range(2):"):
@@ -359,8 +414,9 @@ def _exact_sums(k, planes, s, out):
         k(f"row = (g * {n_rows} + o) * {planes.phase}")
         k("sum_ = T(0)")
         depth, at = k.depth, []
-        for d, (count, step) in enumerate([(planes.batch, planes.plane),
-                                           *zip(s.out, planes.steps, strict=True)]):
+        for d, (count, step) in enumerate(
+            [(planes.batch, planes.plane), *zip(s.out, planes.steps, strict=True)]
+        ):
             k(f"for i{d} in range({count}):")
             k.depth += 1
             at.append(f"i{d} * {step}")

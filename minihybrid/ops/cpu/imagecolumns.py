@@ -1,4 +1,4 @@
-"""Chapter 12. The loops of convolutions with few places: dot products with columns.
+"""Chapter 18. The loops of convolutions with few places: dot products with columns.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
 Gives:   the product of data and weights where an image's output is a few numbers high
@@ -24,11 +24,15 @@ PLACES = 4  # whose sums are in registers at once; with as many filters as fit
 
 
 def columns_fit(s, itemsize):
-    """Whether a filter is whole vectors, and `flatshift` would compute much in vain:
+    """Whether a filter is whole vectors, and `flatshift` would compute much for nothing:
     its rows end in padding, and in the rest of a vector.
     """
-    return prod(s.out) > 0 and depth(s) > 0 and depth(s) % width(itemsize) == 0 and \
-        s.data_planes().row >= 1.5 * prod(s.out)
+    return (
+        prod(s.out) > 0
+        and depth(s) > 0
+        and depth(s) % width(itemsize) == 0
+        and s.data_planes().row >= 1.5 * prod(s.out)
+    )
 
 
 def depth(s):
@@ -64,8 +68,7 @@ def columns_loops(k, data, weight, out, s):
     work = s.n * s.o * places * depth(s)
     with k.share("n", s.n, work=work):
         _fill(k, k.part(data, "n", (1, s.c, *s.size)), s, columns)
-        with k.share("g", s.g, work=work), \
-                k.share("block", -(-rows // high), work=work):
+        with k.share("g", s.g, work=work), k.share("block", -(-rows // high), work=work):
             k(f"first = g * {rows} + min(block * {high}, {rows - high})")
             with k.loop("turn", -(-places // wide)):  # the last ones twice
                 k(f"p = min(turn * {wide}, {places - wide})")
@@ -74,34 +77,35 @@ def columns_loops(k, data, weight, out, s):
                 k("channel = first + r")
                 k(f"at = (n * {s.o} + channel) * {places}")
                 with k.loop("j", places):
-                    k.store("at + j", f"work[{sums} + r * {places} + j]",
-                            {1: "channel"})
+                    k.store("at + j", f"work[{sums} + r * {places} + j]", {1: "channel"})
 
 
 def _fill(k, image, s, columns):
     """Copy an image into the padding, and from there to its columns."""
     size = padded_size(s)
     steps, plane = row_major(size), prod(size)
-    k.copy(image, (s.c, *s.size), (0, row_major((s.c, *s.size))), "work",
-           (sum(p * t for p, t in zip(s.pad, steps, strict=True)), (plane, *steps)))
+    k.copy(
+        image,
+        (s.c, *s.size),
+        (0, row_major((s.c, *s.size))),
+        "work",
+        (sum(p * t for p, t in zip(s.pad, steps, strict=True)), (plane, *steps)),
+    )
     shape = (s.g, *s.out, s.c // s.g, *s.kernel)
-    read = (s.c // s.g * plane, *(a * t for a, t in zip(s.stride, steps, strict=True)),
-            plane, *(a * t for a, t in zip(s.dilate, steps, strict=True)))
+    read = (
+        s.c // s.g * plane,
+        *(a * t for a, t in zip(s.stride, steps, strict=True)),
+        plane,
+        *(a * t for a, t in zip(s.dilate, steps, strict=True)),
+    )
     k.copy("work", shape, (0, read), "work", (columns, row_major(shape)))
 
 
 def _dots(k, weight, s, lanes, columns, sums, high, wide):
     """The dot products of some filters and some columns."""
     n, places = depth(s), prod(s.out)
-    tile = [(r, v) for r in range(high) for v in range(wide)]
     k(f"row, column = first * {n}, {columns} + (g * {places} + p) * {n}")
-    k(f"{' = '.join(f's{r}_{v}' for r, v in tile)} = splat(T(0))")
+    k(f"s = tile(T(0), {high}, {wide})")
     with k.block(f"for k in range(0, {n}, {lanes}):"):
-        for v in range(wide):
-            k(f"x{v} = load(work, column + k + {v * n})")
-        for r in range(high):
-            k(f"y = load({weight}, row + k + {r * n})")
-            for v in range(wide):
-                k(f"s{r}_{v} = fma(y, x{v}, s{r}_{v})")
-    for r, v in tile:
-        k(f"work[{sums + r * places + v} + p] = total(s{r}_{v})")
+        k(f"s = inner(s, {weight}, row + k, work, column + k, {n}, {lanes})")
+    k(f"put_totals(s, work, {sums} + p, {places}, 0, 0, False)")

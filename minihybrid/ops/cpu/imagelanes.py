@@ -1,4 +1,4 @@
-"""Chapter 12. The loops of convolutions of many images: a vector holds one number of
+"""Chapter 18. The loops of convolutions of many images: a vector holds one number of
 each.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
@@ -21,14 +21,17 @@ from minihybrid.ops.cpu.flatshift import most_vectors, zero
 from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.shapes import blocks, row_major
 
-ROWS = 8         # filters of a tile
+ROWS = 8  # filters of a tile
 LARGEST = 2**18  # numbers beside the arrays: more would not stay in the cache
 
 
 def lanes_fit(s, itemsize):
     """Whether the images fill whole vectors, and what lies beside fits the cache."""
-    return bool(s.n) and s.n % width(itemsize) == 0 and width(itemsize) * (
-        _images(s).vectors + s.o * prod(s.out)) <= LARGEST
+    return (
+        bool(s.n)
+        and s.n % width(itemsize) == 0
+        and width(itemsize) * (_images(s).vectors + s.o * prod(s.out)) <= LARGEST
+    )
 
 
 class Images:
@@ -54,10 +57,16 @@ class Images:
         rough = to + lanes * self.vectors
         with k.loop("c", self.channels):
             _deal(k, source, f"image * {step} + c * {inner}", step, inner, rough)
-            k.copy("work", (*self.size, lanes),
-                   (rough, (*(lanes * s for s in row_major(self.size)), 1)), "work",
-                   (f"{to + lanes * self.first} + c * {lanes * self.plane}",
-                    (*(lanes * s for s in self.steps), 1)))
+            k.copy(
+                "work",
+                (*self.size, lanes),
+                (rough, (*(lanes * s for s in row_major(self.size)), 1)),
+                "work",
+                (
+                    f"{to + lanes * self.first} + c * {lanes * self.plane}",
+                    (*(lanes * s for s in self.steps), 1),
+                ),
+            )
 
 
 def _deal(k, source, at, step, count, to):
@@ -79,26 +88,30 @@ class Sums:
     steps:   of groups, rows r and channels c in the weights.
     """
 
-    def __init__(self, groups, rows, channels, size, out, kernel, stride, dilate,
-                 before, steps, back):
+    def __init__(
+        self, groups, rows, channels, size, out, kernel, stride, dilate, before, steps, back
+    ):
         self.groups, self.rows, self.channels = groups, rows, channels
         self.size, self.out, self.kernel = size, out, kernel
         self.stride, self.dilate, self.before = stride, dilate, before
         self.steps, self.back = steps, back
         lead = [max(b, 0) for b in before]
-        length = [max(a + n, (m - 1) * s + (t - 1) * d - b + a + 1)
-                  for n, m, t, s, d, b, a in zip(size, out, kernel, stride, dilate,
-                                                 before, lead, strict=True)]
+        length = [
+            max(a + n, (m - 1) * s + (t - 1) * d - b + a + 1)
+            for n, m, t, s, d, b, a in zip(
+                size, out, kernel, stride, dilate, before, lead, strict=True
+            )
+        ]
         self.images = Images(groups * channels, size, lead, length)
         self.high = blocks(rows, ROWS)[0][2]
         most = min(most_vectors(self.high), out[-1])
-        self.wide = min(range(1, most + 1), key=lambda v: (
-            -(-out[-1] // v) * (2 * self.high * v + self.high + v)))  # sums and loads
+        self.wide = min(
+            range(1, most + 1), key=lambda v: -(-out[-1] // v) * (2 * self.high * v + self.high + v)
+        )  # sums and loads
 
     def numbers(self, lanes, pool=None):
         """What the planes and the sums of some filters take."""
-        return self.images.numbers(lanes) + lanes * self.high * (
-            prod(self.out) + self.pooled(pool))
+        return self.images.numbers(lanes) + lanes * self.high * (prod(self.out) + self.pooled(pool))
 
     def pooled(self, pool):
         """How many windows of a filter's sums there are."""
@@ -112,17 +125,38 @@ def _images(s):
 def lanes_forward(s):
     """The output of data and weights."""
     rows, channels, taps = s.o // s.g, s.c // s.g, prod(s.kernel)
-    return Sums(s.g, rows, channels, s.size, s.out, s.kernel, s.stride, s.dilate, s.pad,
-                (rows * channels * taps, channels * taps, taps), back=False)
+    return Sums(
+        s.g,
+        rows,
+        channels,
+        s.size,
+        s.out,
+        s.kernel,
+        s.stride,
+        s.dilate,
+        s.pad,
+        (rows * channels * taps, channels * taps, taps),
+        back=False,
+    )
 
 
 def lanes_backward(s):
     """The data's gradient, for a stride of 1, of the output's gradient and weights."""
     rows, channels, taps = s.c // s.g, s.o // s.g, prod(s.kernel)
-    before = [(t - 1) * d - p for t, d, p in
-              zip(s.kernel, s.dilate, s.pad, strict=True)]
-    return Sums(s.g, rows, channels, s.out, s.size, s.kernel, s.stride, s.dilate,
-                before, (rows * channels * taps, taps, rows * taps), back=True)
+    before = [(t - 1) * d - p for t, d, p in zip(s.kernel, s.dilate, s.pad, strict=True)]
+    return Sums(
+        s.g,
+        rows,
+        channels,
+        s.out,
+        s.size,
+        s.kernel,
+        s.stride,
+        s.dilate,
+        before,
+        (rows * channels * taps, taps, rows * taps),
+        back=True,
+    )
 
 
 def lanes_loops(k, source, weight, out, s, n, pool=None):
@@ -175,20 +209,24 @@ def _rows(k, s, weight, high, lanes, sums):
         if s.images.rough:  # without the taps that see nothing but padding
             more = (wide - 1) * s.stride[d] if last else 0
             k(f"low{d} = max(0, -(({start} + {more}) // {s.dilate[d]}) - more)")
-            k(f"high{d} = min({s.kernel[d]}, "
-              f"({s.size[d] - 1} - ({start})) // {s.dilate[d]} + 1 + more)")
+            k(
+                f"high{d} = min({s.kernel[d]}, "
+                f"({s.size[d] - 1} - ({start})) // {s.dilate[d]} + 1 + more)"
+            )
     tile = [(r, v) for r in range(high) for v in range(s.wide)]
     k(f"{' = '.join(f's{r}_{v}' for r, v in tile)} = splat(T(0))")
     inner = k.depth
     k(f"for c in range({s.channels}):")
     k.depth += 1
     for d in axes:
-        k(f"for tap{d} in range(low{d}, high{d}):" if s.images.rough else
-          f"for tap{d} in range({s.kernel[d]}):")
+        k(
+            f"for tap{d} in range(low{d}, high{d}):"
+            if s.images.rough
+            else f"for tap{d} in range({s.kernel[d]}):"
+        )
         k.depth += 1
     tap = f"{prod(s.kernel) - 1} - ({tap})" if s.back else tap
-    k(f"x = (g * {s.channels} + c) * {s.images.plane * lanes} + "
-      f"{s.images.first * lanes}{at}")
+    k(f"x = (g * {s.channels} + c) * {s.images.plane * lanes} + {s.images.first * lanes}{at}")
     k(f"w = g * {s.steps[0]} + o * {s.steps[1]} + c * {s.steps[2]} + {tap}")
     for v in range(s.wide):
         k(f"x{v} = load(work, x + {v * s.stride[-1] * lanes})")
@@ -207,8 +245,11 @@ def _pool(k, s, pool, high, lanes, sums, kept):
     """The maxima of windows of the sums, which lie apart and inside."""
     depth, inner = k.depth, prod(s.out)
     place, at, steps = "r", f"r * {inner}", row_major(s.out)
-    for name, count in (("r", high), *((f"i{d}", n) for d, n in
-                                       enumerate(pool["outs"])), ("lane", lanes)):
+    for name, count in (
+        ("r", high),
+        *((f"i{d}", n) for d, n in enumerate(pool["outs"])),
+        ("lane", lanes),
+    ):
         k(f"for {name} in range({count}):")
         k.depth += 1
     for d, n in enumerate(pool["outs"]):
@@ -238,8 +279,10 @@ def _give(k, s, out, high, lanes, kept, places):
             source = f"{out}[at + j]"
             with k.loop("turn", -(-places // lanes)):
                 k(f"i = min(turn * {lanes}, {places - lanes})")
-                k(f"transpose(work, {kept} + (r * {places} + i) * {lanes}, {lanes}, "
-                  f"{out}, first + i, {rows * places})")
+                k(
+                    f"transpose(work, {kept} + (r * {places} + i) * {lanes}, {lanes}, "
+                    f"{out}, first + i, {rows * places})"
+                )
             if not k.after:
                 return
         with k.loop("lane", lanes):
@@ -251,7 +294,8 @@ def _give(k, s, out, high, lanes, kept, places):
 def lanes_weight_scratch(s, lanes):
     """Numbers beside the arrays: images, gradients, and a vector for each weight."""
     return _images(s).numbers(lanes) + lanes * (
-        s.o * prod(s.out) + s.o * s.c // s.g * prod(s.kernel))
+        s.o * prod(s.out) + s.o * s.c // s.g * prod(s.kernel)
+    )
 
 
 def lanes_weight_loops(k, data, grad, out, s):
@@ -275,9 +319,13 @@ def lanes_weight_loops(k, data, grad, out, s):
         last = s.kernel[-1]
         for t0, t1, taps in blocks(last, ROWS):
             for start, stop, high in blocks(rows_g, most_vectors(taps)):
-                with k.loop("g", s.g), k.loop("o", stop, start, high), \
-                        k.loop("c", channels), k.loop("first", n_taps // last), \
-                        k.loop("t", t1, t0, taps):
+                with (
+                    k.loop("g", s.g),
+                    k.loop("o", stop, start, high),
+                    k.loop("c", channels),
+                    k.loop("first", n_taps // last),
+                    k.loop("t", t1, t0, taps),
+                ):
                     _dots(k, s, images, lanes, rows, sums, high, taps)
     with k.loop("i", out.size):
         k(f"{out}[i] = total(load(work, {sums} + i * {lanes}))")
@@ -287,8 +335,10 @@ def _dots(k, s, images, lanes, rows, sums, high, taps):
     """Some rows of gradients times what some taps see, added to sums in the scratch."""
     inner, channels, n_taps = prod(s.out), s.c // s.g, prod(s.kernel)
     tile = [(r, e) for r in range(high) for e in range(taps)]
-    k(f"wat = {sums} + (((g * {s.o // s.g} + o) * {channels} + c) * {n_taps} + "
-      f"first * {s.kernel[-1]} + t) * {lanes}")
+    k(
+        f"wat = {sums} + (((g * {s.o // s.g} + o) * {channels} + c) * {n_taps} + "
+        f"first * {s.kernel[-1]} + t) * {lanes}"
+    )
     for r, e in tile:
         k(f"s{r}_{e} = load(work, wat + {(r * channels * n_taps + e) * lanes})")
     depth = k.depth
@@ -298,13 +348,11 @@ def _dots(k, s, images, lanes, rows, sums, high, taps):
         shifts.insert(0, f"({rest}) % {s.kernel[d]} * {s.dilate[d]}")
         rest = f"({rest}) // {s.kernel[d]}"
     for d, n in enumerate(s.out):
-        at += f" + (i{d} * {s.stride[d]} + {shifts[d]} - {s.pad[d]}) * " \
-              f"{images.steps[d] * lanes}"
+        at += f" + (i{d} * {s.stride[d]} + {shifts[d]} - {s.pad[d]}) * {images.steps[d] * lanes}"
         k(f"for i{d} in range({n}):")
         k.depth += 1
         place = f"({place}) * {n} + i{d}"
-    k(f"x = (g * {channels} + c) * {images.plane * lanes} + "
-      f"{images.first * lanes}{at}")
+    k(f"x = (g * {channels} + c) * {images.plane * lanes} + {images.first * lanes}{at}")
     k(f"y = {rows} + ((g * {s.o // s.g} + o) * {inner} + {place}) * {lanes}")
     for r in range(high):
         k(f"y{r} = load(work, y + {r * inner * lanes})")

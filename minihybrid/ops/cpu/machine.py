@@ -1,4 +1,4 @@
-"""Chapter 12. What the generator must know of this machine's processor.
+"""Chapter 18. What the generator must know of this machine's processor.
 
 Takes:   nothing.
 Gives:   `registers`, their size and number; `width`, how many numbers one holds;
@@ -16,7 +16,10 @@ from minihybrid.core.op import AttrError
 @cache
 def registers():
     """(bytes in a vector register, number of registers)."""
-    from llvmlite.binding import get_host_cpu_features  # the NumPy target goes without
+    try:
+        from llvmlite.binding import get_host_cpu_features
+    except ImportError:  # nothing is compiled here; texts are written for most machines
+        return 32, 16
     features = get_host_cpu_features()
     if features.get("avx512f"):
         return 64, 32
@@ -49,6 +52,8 @@ def threads():
     """
     wanted = os.environ.get("MINIHYBRID_NUM_THREADS") or str(cores())
     if not (wanted.isascii() and wanted.isdigit() and int(wanted)):
-        raise AttrError(f"MINIHYBRID_NUM_THREADS is {wanted!r}, but a whole number "
-                        "from 1 on is needed; without it, each core has a thread")
+        raise AttrError(
+            f"MINIHYBRID_NUM_THREADS is {wanted!r}, but a whole number "
+            "from 1 on is needed; without it, each core has a thread"
+        )
     return int(wanted)

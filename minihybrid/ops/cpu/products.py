@@ -1,4 +1,4 @@
-"""Chapter 12. Products of matrices: sums that stay in registers.
+"""Chapter 18. Products of matrices: sums that stay in registers.
 
 Takes:   a kernel writer, flat arrays, which of them are transposed.
 Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, what
@@ -21,9 +21,9 @@ What is left out: a copy of a, which matrices of many thousand rows would repay.
 from minihybrid.ops.cpu.machine import registers, width
 
 ROWS, COLUMNS = 192, 16  # of out: with fewer of either, copies of b do not pay
-DEPTH = 512   # how much of K is summed at once: what is read again stays in a cache
-BLOCK = 256   # rows of out that are finished together, and use one copy of b
-HIGH = 4      # rows of a tile of dot products
+DEPTH = 512  # how much of K is summed at once: what is read again stays in a cache
+BLOCK = 256  # rows of out that are finished together, and use one copy of b
+HIGH = 4  # rows of a tile of dot products
 
 
 def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
@@ -32,8 +32,7 @@ def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
         return 0
     high, wide = _tile_size(m, n, dtype)
     lanes = width(dtype.itemsize)
-    return (lanes + _even(depth, DEPTH, lanes)) * wide * \
-        _is_packed(m, n, high, wide, transpose_b)
+    return (lanes + _even(depth, DEPTH, lanes)) * wide * _is_packed(m, n, high, wide, transpose_b)
 
 
 def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
@@ -62,8 +61,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
             with rows, k.block("for c in range(n, right):"):
                 plus = f" + {bias}[c]" if bias is not None else ""
                 at = f"r * {n} + c"
-                k.store(start + at, f"{out}[{at}]{plus}",
-                        {len(k.core.specs[0].shape) - 1: "c"})
+                k.store(start + at, f"{out}[{at}]{plus}", {len(k.core.specs[0].shape) - 1: "c"})
 
 
 def _is_plain(m, n, depth, dtype):
@@ -92,10 +90,11 @@ def _sums(k, a, b, out, lengths, transpose_a, transpose_b):
         k(f"{out}[r * {n} + c] = T(0)")
         if depth:
             with k.block(f"for k in range({depth}):"):
-                k(f"{out}[r * {n} + c] {add}= "
-                  f"{a}[{f'k * {m} + r' if transpose_a else f'r * {depth} + k'}] "
-                  f"{times} "
-                  f"{b}[{f'c * {depth} + k' if transpose_b else f'k * {n} + c'}]")
+                k(
+                    f"{out}[r * {n} + c] {add}= "
+                    f"{a}[{f'k * {m} + r' if transpose_a else f'r * {depth} + k'}] {times} "
+                    f"{b}[{f'c * {depth} + k' if transpose_b else f'k * {n} + c'}]"
+                )
 
 
 def _last(k, name, at, length, step):
@@ -123,18 +122,15 @@ def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
         column, first = _last(k, "column", "c", n, cols)
         with k.block(f"for m in range(top, below, {rows}):"):
             row, top = _last(k, "row", "m", m, rows)
-            add = (f"s = inner(s, {a}, {row} * {depth} + k, "
-                   f"{b}, {column} * {depth} + k, {depth}, ")
+            add = f"s = inner(s, {a}, {row} * {depth} + k, {b}, {column} * {depth} + k, {depth}, "
             k(f"s = tile(T(0), {rows}, {cols})")
-            with k.block(f"for k in range(start, min(start + {step}, {depth - rest}), "
-                         f"{lanes}):"):
+            with k.block(f"for k in range(start, min(start + {step}, {depth - rest}), {lanes}):"):
                 k(f"{add}{lanes})")
             if rest:
                 with k.block(f"if start + {step} >= {depth}:"):
                     k(f"k = {depth - rest}")
                     k(f"{add}{rest})")
-            k(f"put_totals(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, "
-              "start > 0)")
+            k(f"put_totals(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, start > 0)")
 
 
 # -- many rows -------------------------------------------------------------------------
@@ -144,8 +140,10 @@ def _tile_size(m, n, dtype):
     With 32 registers 16 to 24 hold sums, with 16 registers 8 to 12.
     """
     lanes, many = width(dtype.itemsize), registers()[1] > 16
-    wide = min((v * lanes for v in range(4 if many else 2, 0, -1)
-                if v * lanes <= n or v == 1), key=lambda step: -n % step)
+    wide = min(
+        (v * lanes for v in range(4 if many else 2, 0, -1) if v * lanes <= n or v == 1),
+        key=lambda step: -n % step,
+    )
     most = min((24 if many else 12) * lanes // wide, 12)
     high = min(range(most, most * 2 // 3 - 1, -1), key=lambda step: -m % step)
     return min(high, m), wide
@@ -173,14 +171,21 @@ def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
             if depth > step:
                 with k.block("if start:"):
                     k(f"s = get(s, {out}, {row} * {n} + {column}, {n}, {min(wide, n)})")
-            at, down = (f"(start + k) * {m} + {row}", 1) if transpose_a else \
-                (f"{row} * {depth} + start + k", depth)
+            at, down = (
+                (f"(start + k) * {m} + {row}", 1)
+                if transpose_a
+                else (f"{row} * {depth} + start + k", depth)
+            )
             with k.block("for k in range(deep):"):
-                k(f"s = outer(s, {a}, {at}, {down}, " + (
-                    f"work, {front} + k * {wide})" if packed else
-                    f"{b}, (start + k) * {n} + {column})"))
-            k(f"put(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, "
-              f"{min(wide, n)})")
+                k(
+                    f"s = outer(s, {a}, {at}, {down}, "
+                    + (
+                        f"work, {front} + k * {wide})"
+                        if packed
+                        else f"{b}, (start + k) * {n} + {column})"
+                    )
+                )
+            k(f"put(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, {min(wide, n)})")
 
 
 def _pack(k, b, column, lengths, transpose_b):
@@ -190,16 +195,19 @@ def _pack(k, b, column, lengths, transpose_b):
     front = lanes * wide
     if n < wide or transpose_b and depth < lanes:
         with k.block("for k in range(deep):"), k.block(f"for c in range({wide}):"):
-            at = f"({column} + c) * {depth} + start + k" if transpose_b else \
-                f"(start + k) * {n} + {column} + c"
-            k(f"work[{front} + k * {wide} + c] = {b}[{at}]"
-              + f" if c < {n} else T(0)" * (n < wide))
+            at = (
+                f"({column} + c) * {depth} + start + k"
+                if transpose_b
+                else f"(start + k) * {n} + {column} + c"
+            )
+            k(f"work[{front} + k * {wide} + c] = {b}[{at}]" + f" if c < {n} else T(0)" * (n < wide))
     elif transpose_b:
         with k.loop("c", wide, 0, lanes), k.block(f"for k in range(0, deep, {lanes}):"):
             k(f"j = min(k, deep - {lanes})")  # what is before the strip was not used
-            k(f"transpose({b}, ({column} + c) * {depth} + start + j, {depth}, "
-              f"work, {front} + j * {wide} + c, {wide})")
+            k(
+                f"transpose({b}, ({column} + c) * {depth} + start + j, {depth}, "
+                f"work, {front} + j * {wide} + c, {wide})"
+            )
     else:
         with k.block("for k in range(deep):"), k.loop("c", wide, 0, lanes):
-            k(f"store(work, {front} + k * {wide} + c, "
-              f"load({b}, (start + k) * {n} + {column} + c))")
+            k(f"store(work, {front} + k * {wide} + c, load({b}, (start + k) * {n} + {column} + c))")

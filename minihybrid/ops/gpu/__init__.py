@@ -1,1 +1,1 @@
-"""Chapter 19. Loops that are written for the threads of a GPU."""
+"""Chapter 27. Loops that are written for the threads of a GPU."""

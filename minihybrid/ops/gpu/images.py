@@ -1,4 +1,4 @@
-"""Chapter 19. Convolutions on the GPU: products of matrices that nobody writes down.
+"""Chapter 27. Convolutions on the GPU: products of matrices that nobody writes down.
 
 Takes:   a kernel writer (`codegen.gpu.kernel`), flat arrays, the numbers of a shape.
 Gives:   `forward_product`, `data_product`, `weight_product` and their work: a
@@ -32,8 +32,7 @@ def steps(*terms):
     >>> steps(("y", 8), ("0", 5), ("x", 1))
     'y * 8 + x'
     """
-    return added(*(f"{text} * {n}" if n != 1 and text != "0" else text
-                   for text, n in terms))
+    return added(*(f"{text} * {n}" if n != 1 and text != "0" else text for text, n in terms))
 
 
 def both(k, conditions):
@@ -58,8 +57,7 @@ def parts_of(k, text, lengths):
     for d, n in enumerate(lengths):
         inner //= n
         part = f"{text} // {inner}" if inner > 1 else text
-        texts.append("0" if n == 1 else f"{part} % {n}" if prod(lengths[:d]) > 1
-                     else part)
+        texts.append("0" if n == 1 else f"{part} % {n}" if prod(lengths[:d]) > 1 else part)
     return texts
 
 
@@ -120,15 +118,16 @@ class Windows:
         """The part of an output's place, or of a tap's."""
         s, names = self.s, []
         plane = prod(s.size)
-        lead, *axes = parts_of(k, text, (s.n, *s.out) if is_output else
-                               (s.c // s.g, *s.kernel))
-        for part, by, pad in zip(axes, s.stride if is_output else s.dilate, s.pad,
-                                 strict=True):
+        lead, *axes = parts_of(k, text, (s.n, *s.out) if is_output else (s.c // s.g, *s.kernel))
+        for part, by, pad in zip(axes, s.stride if is_output else s.dilate, s.pad, strict=True):
             names.append(k.name("y"))
             before = f" - {pad}" if is_output and pad else ""
             k(f"{names[-1]} = {steps((part, by))}{before}")
-        terms = [(lead, s.c * plane), (group_of(s), s.c // s.g * plane)] if is_output \
+        terms = (
+            [(lead, s.c * plane), (group_of(s), s.c // s.g * plane)]
+            if is_output
             else [(lead, plane)]
+        )
         base = k.name("from")
         k(f"{base} = {steps(*terms, *zip(names, row_major(s.size), strict=True))}")
         return *names, base
@@ -137,8 +136,11 @@ class Windows:
         """The index of a number, and when it is not padding."""
         *here, base = place
         *there, more = self.seen(k, depth, self.along_depth)
-        inside = [f"0 <= {y} + {x} < {n}" for y, x, n, pad in
-                  zip(here, there, self.s.size, self.s.pad, strict=True) if pad]
+        inside = [
+            f"0 <= {y} + {x} < {n}"
+            for y, x, n, pad in zip(here, there, self.s.size, self.s.pad, strict=True)
+            if pad
+        ]
         return f"{base} + {more}", both(k, inside)
 
 
@@ -169,8 +171,7 @@ class Spread:
         *here, base = place
         channel, *taps = parts_of(k, depth, (s.o // s.g, *s.kernel))
         inside, terms = [], [(base, 1), (channel, prod(s.out))]
-        for y, tap, by, n, step in zip(
-                here, taps, s.dilate, s.out, row_major(s.out), strict=True):
+        for y, tap, by, n, step in zip(here, taps, s.dilate, s.out, row_major(s.out), strict=True):
             name = k.name("y")
             k(f"{name} = {y} - {steps((tap, by))}")
             inside.append(f"0 <= {name} < {n}")
@@ -226,6 +227,7 @@ def in_images(k, s, channels, size):
         sample, spot = parts_of(k, col, (s.n, plane))
         start = steps((sample, channels), (factor(channel), 1))
         return steps((f"({start})", plane), (spot, 1)), {1: channel}
+
     return place
 
 
@@ -239,8 +241,14 @@ def forward_product(k, data, weight, out, s):
     """out = weights times what the outputs see."""
     m, _, depth = lengths = forward_lengths(s)
     start = f"batch * {m * depth} + " * (s.g > 1)
-    product(k, lengths, Matrix(weight, m, depth, True, start), seen_by(data, s, False),
-            in_images(k, s, s.o, s.out), s.g)
+    product(
+        k,
+        lengths,
+        Matrix(weight, m, depth, True, start),
+        seen_by(data, s, False),
+        in_images(k, s, s.o, s.out),
+        s.g,
+    )
 
 
 def data_lengths(s):
@@ -281,8 +289,9 @@ def strided_gradient(k, grad, weight, out, s):
         k(f"channel = {channel}")
         k("total = T(0)")
         seen, taps = [], [f"tap{d}" for d in range(len(axes))]
-        for d, (at, n, stride, by, pad) in enumerate(zip(
-                axes, s.kernel, s.stride, s.dilate, s.pad, strict=True)):
+        for d, (at, n, stride, by, pad) in enumerate(
+            zip(axes, s.kernel, s.stride, s.dilate, s.pad, strict=True)
+        ):
             loops.enter_context(k.block(f"for tap{d} in range({n}):"))
             k(f"y{d} = {at} + {pad} - tap{d} * {by}")
             if stride > 1:
@@ -291,12 +300,13 @@ def strided_gradient(k, grad, weight, out, s):
             seen.append(f"0 <= y{d} < {s.out[d]}")
         k(f"first = channel // {channels} * {filters}")
         k(f"seen = {' and '.join(seen)}")
-        spot = steps(*zip([f"y{d}" for d in range(len(axes))], row_major(s.out),
-                          strict=True))
+        spot = steps(*zip([f"y{d}" for d in range(len(axes))], row_major(s.out), strict=True))
         tap = steps(*zip(taps, row_major(s.kernel), strict=True))
         with k.block(f"for o in range(first, first + {filters}):"):
-            k(f"g = {grad}[{steps((sample, s.o * plane), ('o', plane))} + {spot}]"
-              " if seen else T(0)")
+            k(
+                f"g = {grad}[{steps((sample, s.o * plane), ('o', plane))} + {spot}]"
+                " if seen else T(0)"
+            )
             pair = f"(o * {channels} + channel % {channels})"
             k(f"w = {weight}[{pair} * {prod(s.kernel)} + {tap}]")
             k(f"total {add}= g {times} w")
@@ -313,5 +323,11 @@ def weight_product(k, data, grad, out, s):
     """The gradient of the weights = gradients of outputs times what they have seen."""
     m, n, _ = lengths = weight_lengths(s)
     start = f"batch * {m * n} + " * (s.g > 1)
-    product(k, lengths, Images(grad, s.o, m, prod(s.out), True), seen_by(data, s, True),
-            lambda row, col: (f"{start}{row} * {n} + {col}", None), s.g)
+    product(
+        k,
+        lengths,
+        Images(grad, s.o, m, prod(s.out), True),
+        seen_by(data, s, True),
+        lambda row, col: (f"{start}{row} * {n} + {col}", None),
+        s.g,
+    )

@@ -1,12 +1,13 @@
-"""Chapter 18. Factorising matrices on a GPU: a block of threads a matrix.
+"""Chapter 26. Inverses and determinants on a GPU: a block of threads a matrix.
 
 Takes:   a writer of kernels, and batches (N, n, n).
-Gives:   `cholesky_gpu`, `inverse_gpu` and `slogdet_gpu`: column after column, as on
-         the CPU; what is done for one column is shared by the threads.
+Gives:   `inverse_gpu` and `slogdet_gpu`: column after column, as on the CPU; what is
+         done for one column is shared by the threads.
 
 Of each column, a thread does every BLOCK-th row or column. What all threads read, such
 as the largest number of a column, each finds for itself: they would have to wait for
-it anyway.
+it anyway. With the CPU's loops, and a thread a matrix, threads would read no
+neighbours: memory is asked for four to eight times as much.
 What is left out: a matrix that many blocks share; large ones take long.
 """
 
@@ -22,25 +23,6 @@ def _matrix(k, count, n):
     return block
 
 
-def cholesky_gpu(k, data, out):
-    """L of A = L L^T: what is left of a column, over the root of its first number."""
-    n = data.shape[-1]
-    block = _matrix(k, data.size // (n * n), n)
-    with k.block(f"for c in range({n}):"):
-        with k.block(f"for r in range(p, {n}, {block}):"):
-            k(f"total = T({data}[at + r * {n} + c]) if c <= r else T(0)")
-            with k.block("for q in range(c if c <= r else 0):"):
-                k(f"total -= {out}[at + r * {n} + q] * {out}[at + c * {n} + q]")
-            k(f"{out}[at + r * {n} + c] = total")
-        k("cuda.syncthreads()")
-        k(f"root = sqrt({out}[at + c * {n} + c])")
-        k("cuda.syncthreads()")
-        with k.block(f"for r in range(c + p, {n}, {block}):"):
-            k(f"{out}[at + r * {n} + c] = "
-              f"root if r == c else {out}[at + r * {n} + c] / root")
-        k("cuda.syncthreads()")
-
-
 def _eliminate(k, n, wide, block, clear):
     """Take one column of `work` after the other, the row with its largest number first.
 
@@ -50,8 +32,7 @@ def _eliminate(k, n, wide, block, clear):
     with k.block(f"for c in range({n}):"):
         k("best = c")
         with k.block(f"for r in range(c + 1, {n}):"):
-            with k.block(f"if abs(work[w + r * {wide} + c]) > "
-                         f"abs(work[w + best * {wide} + c]):"):
+            with k.block(f"if abs(work[w + r * {wide} + c]) > abs(work[w + best * {wide} + c]):"):
                 k("best = r")
         k("cuda.syncthreads()")
         with k.block("if best != c:"):

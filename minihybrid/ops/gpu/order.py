@@ -1,9 +1,9 @@
-"""Chapter 18. Lines on a GPU whose numbers must be looked at together.
+"""Chapter 26. Lines on a GPU whose numbers must be looked at together.
 
 Takes:   a writer of kernels, and an axis: (outer, n, inner) numbers, lines along n.
-Gives:   `sorted_places`, `best_place` and `running_sums`, with a block of threads a
-         line, whose threads tell each other by shared memory what they found;
-         `is_long`, whether that is worth it.
+Gives:   `best_place` and `running_sums`, with a block of threads a line, whose threads
+         tell each other by shared memory what they found; `is_long`, whether that is
+         worth it.
 
 What is left out: a line that many blocks share.
 """
@@ -12,9 +12,8 @@ import numpy as np
 
 PLACE = np.dtype("int32")
 SHORTEST = 64  # of a line that is worth a block of threads
-MANY = 2**13   # lines that keep a GPU busy with a thread each
-BLOCK = 256    # threads of a line
-SORTED = 1024  # the longest line that one block sorts: a thread for each number
+MANY = 2**13  # lines that keep a GPU busy with a thread each
+BLOCK = 256  # threads of a line
 
 
 def is_long(lengths):
@@ -29,69 +28,11 @@ def is_long(lengths):
     return n >= SHORTEST and (inner == 1 or outer * inner < MANY)
 
 
-def sorted_places(k, data, lengths, is_ascend):
-    """The places of each line's numbers in their order; equal ones keep theirs.
-
-    Batcher's bitonic sort: of two places that lie `step` apart, the later one goes up,
-    or down, in runs of growing length, until one run is the line. Threads that compare
-    never share a place; between two steps, all wait.
-    Source:  Batcher, Sorting Networks and Their Applications, AFIPS (1968).
-    """
-    outer, n, inner = lengths
-    less = "(x < y or (y != y and x == x))"   # NaN is larger than all numbers
-    more = "(y < x or (x != x and y == y))"
-    less, more = (less, more) if is_ascend else (more, less)
-    swapped = f"{more} or (not {less} and b < a)"  # of x at place a and y at place b
-    if n > SORTED:
-        return _ranks(k, data, lengths, swapped)
-    size = 1 << max(n - 1, 1).bit_length()
-    k.threads(outer * inner, size)
-    _line(k, n, inner)
-    k.shared("s", size, PLACE)
-    k("s[p] = p")
-    k("cuda.syncthreads()")
-    k("run = 2")
-    with k.block(f"while run <= {size}:"):
-        k("step = run // 2")
-        with k.block("while step > 0:"):
-            k("q = p ^ step")
-            with k.block("if p < q:"):
-                k("a = s[p]")
-                k("b = s[q]")
-                k(f"wrong = a >= {n}")  # what fills the line up comes last
-                with k.block(f"if a < {n} and b < {n}:"):
-                    k(f"x = {data}[at + a * {inner}]")
-                    k(f"y = {data}[at + b * {inner}]")
-                    k(f"wrong = {swapped}")
-                with k.block("if wrong == ((p & run) == 0):"):
-                    k("s[p] = b")
-                    k("s[q] = a")
-            k("cuda.syncthreads()")
-            k("step //= 2")
-        k("run *= 2")
-    with k.block(f"if p < {n}:"):
-        k.store(f"at + p * {inner}", "s[p]")
-
-
 def _line(k, n, inner):
     """The thread's number in its block, and where the block's line begins."""
     k("line = cuda.blockIdx.x")
     k("p = cuda.threadIdx.x")
     k(f"at = line // {inner} * {n * inner} + line % {inner}")
-
-
-def _ranks(k, data, lengths, swapped):
-    """Of a long line, each thread counts how many come before its number."""
-    outer, n, inner = lengths
-    with k.each(("i", outer), ("a", n), ("j", inner)):
-        k(f"at = i * {n * inner} + j")
-        k(f"x = {data}[at + a * {inner}]")
-        k("rank = 0")
-        with k.loop("b", n):
-            k(f"y = {data}[at + b * {inner}]")
-            with k.block(f"if {swapped}:"):
-                k("rank += 1")
-        k.store(f"at + rank * {inner}", "a")
 
 
 def best_place(k, data, lengths, sign):
@@ -121,8 +62,7 @@ def best_place(k, data, lengths, sign):
             k("q = s[p + half]")
             k(f"y = {data}[at + q * {inner}]")
             k("same = x == y or (x != x and y != y)")
-            with k.block(f"if y {sign} x or (y != y and x == x) or "
-                         "(same and q < s[p]):"):
+            with k.block(f"if y {sign} x or (y != y and x == x) or (same and q < s[p]):"):
                 k("s[p] = q")
                 k("x = y")
         k("cuda.syncthreads()")

@@ -1,4 +1,4 @@
-"""Chapter 18. The gradients of pooling on a GPU: a thread a number of the data.
+"""Chapter 26. The gradients of pooling on a GPU: a thread a number of the data.
 
 Takes:   the windows of a pooling (`minihybrid.ops.pooling.Windows`).
 Gives:   `over_windows`, loops over the windows in which one number lies.
@@ -16,8 +16,7 @@ def over_windows(windows, body):
     Window i of an axis starts at i * stride - pad and has `kernel` numbers.
     """
     k, at = windows.k, "n"
-    with k.each(("n", windows.lead),
-                *((f"p{d}", windows.size[d]) for d in windows.axes)):
+    with k.each(("n", windows.lead), *((f"p{d}", windows.size[d]) for d in windows.axes)):
         for d in windows.axes:
             at = f"({at}) * {windows.size[d]} + p{d}"
         k(f"at = {at}")
@@ -25,8 +24,10 @@ def over_windows(windows, body):
         depth = k.depth
         for d in windows.axes:
             reach, step = windows.pad[d], windows.stride[d]
-            k(f"for i{d} in range(max((p{d} + {reach - windows.kernel[d]}) // {step} "
-              f"+ 1, 0), min((p{d} + {reach}) // {step} + 1, {windows.outs[d]})):")
+            k(
+                f"for i{d} in range(max((p{d} + {reach - windows.kernel[d]}) // {step} "
+                f"+ 1, 0), min((p{d} + {reach}) // {step} + 1, {windows.outs[d]})):"
+            )
             k.depth += 1
         windows.place()
         body()

@@ -1,4 +1,4 @@
-"""Chapter 19. Products of matrices on the GPU: a block of threads shares what it reads.
+"""Chapter 27. Products of matrices on the GPU: a block of threads shares what it reads.
 
 Takes:   a kernel writer (`codegen.gpu.kernel`), two operands, which say where in memory
          a number of theirs lies.
@@ -16,21 +16,14 @@ What is left out: tensor cores, whose numbers have fewer digits.
 
 from math import prod
 
-from minihybrid.ops.gpu.tiles import (
-    THREADS,
-    added,
-    block_of,
-    blocked,
-    deep_of,
-    number,
-)
+from minihybrid.ops.gpu.tiles import THREADS, added, block_of, blocked, deep_of, number
 
-FEW = 8        # rows or columns, so few that tiles would be empty: a thread sums them
-WARP = 32      # threads that go in step, and read best what lies side by side
-TILE = 16      # rows, columns and depth of a tile with one output a thread
-ENOUGH = 128   # blocks for all multiprocessors of a large GPU (T4: 40, H200: 132)
-DEEP = 128     # of K in a block at least, where blocks share it: it takes about as long
-               # as the kernel that adds the sums of all parts
+FEW = 8  # rows or columns, so few that tiles would be empty: a thread sums them
+WARP = 32  # threads that go in step, and read best what lies side by side
+TILE = 16  # rows, columns and depth of a tile with one output a thread
+ENOUGH = 128  # blocks for all multiprocessors of a large GPU (T4: 40, H200: 132)
+DEEP = 128  # of K in a block at least, where blocks share it: it takes about as long
+# as the kernel that adds the sums of all parts
 HIGHEST = 65535  # blocks of a grid along y, and z; along x there are 2**31 - 1
 
 
@@ -56,8 +49,9 @@ class Matrix:
 
     def at(self, k, place, depth):
         """(the text of an index, when it may be read; "" for always)."""
-        row, column, length = (place, depth, self.depth) if self.along_depth else \
-            (depth, place, self.places)
+        row, column, length = (
+            (place, depth, self.depth) if self.along_depth else (depth, place, self.places)
+        )
         return f"{self.start}{factor(row)} * {length} + {column}", ""
 
 
@@ -149,16 +143,16 @@ def product(k, lengths, a, b, place, batch=1, store=None):
         m, n, a, b, ending = n, m, b, a, lambda row, col, value: end(col, row, value)
     if not side:
         return few(k, (m, n, depth), a, b, ending, batch)
-    k.threads((-(-n // side) * batch, -(-m // side), parts),
-              THREADS if side > TILE else (TILE, TILE))
+    k.threads(
+        (-(-n // side) * batch, -(-m // side), parts), THREADS if side > TILE else (TILE, TILE)
+    )
     ends = "0", str(depth)
     if parts > 1:
         piece = piece_of(depth, parts, side)
         k(f"first = cuda.blockIdx.z * {piece}")
         k(f"last = min(first + {piece}, {depth})")
         ends = "first", "last"
-    (blocked if side > TILE else square)(
-        k, (m, n, depth), a, b, ending, batch, side, ends)
+    (blocked if side > TILE else square)(k, (m, n, depth), a, b, ending, batch, side, ends)
     if parts > 1:
         k.then()
         with k.each(("i", size)):
@@ -179,7 +173,7 @@ def square(k, lengths, a, b, end, batch, side, ends):
     m, n, depth = lengths
     add, times = signs(k)
     k.shared("sa", (side, side))
-    # Threads in step read a column of this tile: one number more a row, and they are
+    # Threads in step read a column of this tile: one number more per row, and they are
     # in as many banks.
     k.shared("sb", (side, side + 1) if b.along_depth else (side, side))
     k("tx, ty = cuda.threadIdx.x, cuda.threadIdx.y")
@@ -197,10 +191,12 @@ def square(k, lengths, a, b, end, batch, side, ends):
     k("total = T(0)")
     with k.block(f"for k in range({', '.join(ends)}, {side}):"):
         for s, v, begin, place, length in zip(
-                ("sa", "sb"), (a, b), begun, places, (m, n), strict=True):
+            ("sa", "sb"), (a, b), begun, places, (m, n), strict=True
+        ):
             at = "k + tx" if v.along_depth else "k + ty"
-            inside = [f"{place} < {length}"] * (length % side > 0) + \
-                [f"{at} < {depth}"] * (depth % side > 0)
+            inside = [f"{place} < {length}"] * (length % side > 0) + [f"{at} < {depth}"] * (
+                depth % side > 0
+            )
             text = number(k, v, begin, at, inside)
             k(f"{s}[ty, tx] = {text}")
         k("cuda.syncthreads()")
@@ -221,9 +217,11 @@ def lanes_of(n, depth, along_depth):
     columns are read together.
     """
     lanes, most = 1, THREADS if along_depth else THREADS // WARP
-    while lanes < most and lanes < depth and (
-            along_depth and lanes < WARP or
-            lanes * n < ENOUGH * THREADS and 4 * lanes < depth):
+    while (
+        lanes < most
+        and lanes < depth
+        and (along_depth and lanes < WARP or lanes * n < ENOUGH * THREADS and 4 * lanes < depth)
+    ):
         lanes *= 2
     return lanes
 
@@ -238,8 +236,13 @@ def few(k, lengths, a, b, end, batch):
     if lanes > 1:
         k.shared("s", m * THREADS)
     k("t = cuda.threadIdx.x")
-    lane, column = (f"t % {lanes}", f"t // {lanes}") if b.along_depth else \
-        (f"t // {columns}", f"t % {columns}") if lanes > 1 else ("0", "t")
+    lane, column = (
+        (f"t % {lanes}", f"t // {lanes}")
+        if b.along_depth
+        else (f"t // {columns}", f"t % {columns}")
+        if lanes > 1
+        else ("0", "t")
+    )
     k(f"lane = {lane}")
     k(f"col = {block_of(k, n, columns, batch)} * {columns} + {column}")
     where = "col"
@@ -249,8 +252,7 @@ def few(k, lengths, a, b, end, batch):
     begun = b.begin(k, where)
     rows = [a.begin(k, str(r)) for r in range(m)]
     k(f"{' = '.join(f'sum{r}' for r in range(m))} = T(0)")
-    wide = a.wide and b.wide and a.along_depth and b.along_depth and \
-        k.dtype.name == "float32"
+    wide = a.wide and b.wide and a.along_depth and b.along_depth and k.dtype.name == "float32"
     step = 4 if wide else 1
     with k.block(f"for k in range(lane{' * 4' * wide}, {depth}, {lanes * step}):"):
         k(f"y = {number(k, b, begun, 'k', (), wide)}")
@@ -299,9 +301,15 @@ def matrix_product(k, a, b, out, transpose_a, transpose_b, bias=None):
 
     sizes = [m * depth, depth * n, m * n]
     left, right, start = (f"batch * {size} + " * (batch > 1) for size in sizes)
-    product(k, lengths, Matrix(a, m, depth, not transpose_a, left),
-            Matrix(b, n, depth, transpose_b, right),
-            lambda row, col: (f"{start}{row} * {n} + {col}", {last: col}), batch, store)
+    product(
+        k,
+        lengths,
+        Matrix(a, m, depth, not transpose_a, left),
+        Matrix(b, n, depth, transpose_b, right),
+        lambda row, col: (f"{start}{row} * {n} + {col}", {last: col}),
+        batch,
+        store,
+    )
 
 
 def matrix_work(ins, outs, transpose_a, transpose_b):

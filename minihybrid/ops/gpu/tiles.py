@@ -1,15 +1,15 @@
-"""Chapter 19. Tiles for speed: each thread keeps 16 or 64 outputs in registers.
+"""Chapter 27. Tiles for speed: each thread keeps 16 or 64 outputs in registers.
 
 Takes:   a kernel writer (`codegen.gpu.kernel`), two operands (`products.Matrix`).
 Gives:   `blocked`, the kernel of a product in tiles of 64 x 64 or 128 x 128.
 
-With one output a thread, each multiplication waits for two reads of shared memory.
+With one output per thread, each multiplication waits for two reads of shared memory.
 Here a thread reads 4 + 4 neighbours at once and multiplies each with each: 16 products
 for two reads. With 8 + 8 it is 64 for four, in four quarters of the tile, so that
 threads side by side read side by side.
 
 While a block multiplies one pair of tiles, its threads already fetch the next pair into
-registers, and put it into the other half of the shared memory: one barrier a step.
+registers, and put it into the other half of the shared memory: one barrier per step.
 
 In loops:   for tiles of K: fetch the next; for k: c[4, 4] += a[4] * b[4]; put the next
 
@@ -20,7 +20,7 @@ What is left out: tiles for other dtypes than float32.
 from contextlib import nullcontext
 
 THREADS = 256  # of a block: 16 x 16, each with 4 x 4 or 8 x 8 outputs
-SIDE = 16      # of them in a row
+SIDE = 16  # of them in a row
 
 
 def deep_of(side):
@@ -126,15 +126,14 @@ def blocked(k, lengths, a, b, end, batch, side, ends):
     """The kernel of a product of float32, in tiles of `side` rows and columns."""
     m, n, depth = lengths
     deep, pitch, first = deep_of(side), pitch_of(side), ends[0]
-    each = range(side // SIDE)   # outputs of a thread, along rows and along columns
+    each = range(side // SIDE)  # outputs of a thread, along rows and along columns
     for name in ("sa", "sb"):
         k.shared(name, 2 * deep * pitch)
     k("t = cuda.threadIdx.x")
     k(f"tx, ty = t % {SIDE} * 4, t // {SIDE} * 4")
     k(f"row0 = cuda.blockIdx.y * {side}")
     k(f"col0 = {block_of(k, n, side, batch)} * {side}")
-    loaders = [TileLoader(k, a, "a", "row0", m, side),
-               TileLoader(k, b, "b", "col0", n, side)]
+    loaders = [TileLoader(k, a, "a", "row0", m, side), TileLoader(k, b, "b", "col0", n, side)]
     for i in each:
         k(f"{' = '.join(f'c{i}_{j}' for j in each)} = T(0)")
     for loader in loaders:

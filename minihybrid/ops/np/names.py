@@ -1,4 +1,4 @@
-"""Chapter 08. The names of the NumPy-like interface, made of the records before.
+"""Chapter 12. The names of the NumPy-like interface, made of the records before.
 
 Takes:   the records of Gluon's legacy arrays.
 Gives:   `_npi_add`, `_np_sum`, `_npx_relu`, ...: what MXNet writes into files of
@@ -39,8 +39,7 @@ BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
 
 def renamed(name, op, *aliases, **changes):
     """Enter the same record under the name that np programs use."""
-    kept = {f.name: getattr(op, f.name) for f in fields(Op)
-            if f.init and f.name != "name"}
+    kept = {f.name: getattr(op, f.name) for f in fields(Op) if f.init and f.name != "name"}
     return register(name, *aliases, **kept | changes)
 
 
@@ -113,8 +112,14 @@ def _pair_scalar(name, op, inside, result):
         out = op(to(data, specs[0].dtype, kind), scalar=scalar)
         return to(out, kind, result(kind))
 
-    register(name, inputs=("data",), infer=infer, expand=expand, doc=op.doc,
-             attrs={"scalar": (number, REQUIRED), "is_int": (boolean, True)})
+    register(
+        name,
+        inputs=("data",),
+        infer=infer,
+        expand=expand,
+        doc=op.doc,
+        attrs={"scalar": (number, REQUIRED), "is_int": (boolean, True)},
+    )
 
 
 pair("add", "broadcast_add", "_plus_scalar")
@@ -125,13 +130,17 @@ pair("mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar")
 pair("power", "broadcast_power", "_power_scalar", "_rpower_scalar")
 pair("maximum", "broadcast_maximum", "_maximum_scalar")
 pair("minimum", "broadcast_minimum", "_minimum_scalar")
-for _name, _old in (("equal", "equal"), ("not_equal", "not_equal"),
-                    ("greater", "greater"), ("greater_equal", "greater_equal"),
-                    ("less", "lesser"), ("less_equal", "lesser_equal")):
+for _name, _old in (
+    ("equal", "equal"),
+    ("not_equal", "not_equal"),
+    ("greater", "greater"),
+    ("greater_equal", "greater_equal"),
+    ("less", "lesser"),
+    ("less_equal", "lesser_equal"),
+):
     pair(_name, f"broadcast_{_old}", f"_{_old}_scalar", result=to_bool)
 pair("hypot", "broadcast_hypot", "_hypot_scalar", inside=floating)
-pair("arctan2", "broadcast_arctan2", "_arctan2_scalar", "_rarctan2_scalar",
-     inside=floating)
+pair("arctan2", "broadcast_arctan2", "_arctan2_scalar", "_rarctan2_scalar", inside=floating)
 
 
 def _bitwise(name, sign):
@@ -141,14 +150,22 @@ def _bitwise(name, sign):
     def infer(specs):
         kind = promoted(*(s.dtype for s in specs))
         if kind is not None and kind.kind == "f":
-            raise DTypeError(f"bitwise_{name}: whole numbers or bools are needed, "
-                             f"found {kind}; convert with astype")
+            raise DTypeError(
+                f"bitwise_{name}: whole numbers or bools are needed, "
+                f"found {kind}; convert with astype"
+            )
         _, (out,) = broadcast(name, [Spec(s.shape, kind) for s in specs])
         return specs, [Spec(out.shape, kind)]
 
-    register(f"_npi_bitwise_{name}", inputs=("lhs", "rhs"), infer=infer, eager=function,
-             expr=f"{{a}} {sign} {{b}}", grad=lambda g, out, a, b: (None, None),
-             doc=f"The bits of a {name} b; of bools, true or false.")
+    register(
+        f"_npi_bitwise_{name}",
+        inputs=("lhs", "rhs"),
+        infer=infer,
+        eager=function,
+        expr=f"{{a}} {sign} {{b}}",
+        grad=lambda g, out, a, b: (None, None),
+        doc=f"The bits of a {name} b; of bools, true or false.",
+    )
 
 
 for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
@@ -169,32 +186,49 @@ renamed("_np_copy", OPS["_copy"])
 
 def _tested(name, expand, doc):
     """Enter a test of each number, which gives a bool."""
+
     def test(specs, data):
         data = to(data, specs[0].dtype, floating(specs[0].dtype))
         return cast(expand(data), dtype=BOOL)
 
-    register(f"_npi_{name}", inputs=("data",), doc=doc, expand=test,
-             infer=lambda specs: (specs, [Spec(specs[0].shape, BOOL)]))
+    register(
+        f"_npi_{name}",
+        inputs=("data",),
+        doc=doc,
+        expand=test,
+        infer=lambda specs: (specs, [Spec(specs[0].shape, BOOL)]),
+    )
 
 
 _tested("logical_not", OPS["logical_not"], "True where the number is 0.")
 _tested("isnan", lambda a: OPS["_not_equal"](a, a), "True where it is not a number.")
-_tested("isinf", lambda a: OPS["_equal_scalar"](OPS["abs"](a), scalar=np.inf),
-        "True where it is infinite.")
-_tested("isfinite", lambda a: OPS["_lesser_scalar"](OPS["abs"](a), scalar=np.inf),
-        "True where it is a number and not infinite.")
-_tested("isposinf", lambda a: OPS["_equal_scalar"](a, scalar=np.inf),
-        "True where it is positive infinity.")
-_tested("isneginf", lambda a: OPS["_equal_scalar"](a, scalar=-np.inf),
-        "True where it is negative infinity.")
+_tested(
+    "isinf",
+    lambda a: OPS["_equal_scalar"](OPS["abs"](a), scalar=np.inf),
+    "True where it is infinite.",
+)
+_tested(
+    "isfinite",
+    lambda a: OPS["_lesser_scalar"](OPS["abs"](a), scalar=np.inf),
+    "True where it is a number and not infinite.",
+)
+_tested(
+    "isposinf",
+    lambda a: OPS["_equal_scalar"](a, scalar=np.inf),
+    "True where it is positive infinity.",
+)
+_tested(
+    "isneginf",
+    lambda a: OPS["_equal_scalar"](a, scalar=-np.inf),
+    "True where it is negative infinity.",
+)
 
 
 # -- many to one -----------------------------------------------------------------------
 def left_over(op, old, axis, keepdims):
     """The shape after a reduction; of all axes: ()."""
     gone = axes_of(op, axis, len(old))
-    return tuple(1 if i in gone else n for i, n in enumerate(old)
-                 if keepdims or i not in gone)
+    return tuple(1 if i in gone else n for i, n in enumerate(old) if keepdims or i not in gone)
 
 
 def reduction(name, compute, kind, doc, dtypes=True, **more):
@@ -203,6 +237,7 @@ def reduction(name, compute, kind, doc, dtypes=True, **more):
     compute: (data, its Spec, axes, keepdims, more attributes) -> the legacy result.
     kind:    dtype of the data -> of the result, where none is asked for.
     """
+
     def wanted(spec, dtype):
         return dtype or spec.dtype and kind(spec.dtype)
 
@@ -215,14 +250,25 @@ def reduction(name, compute, kind, doc, dtypes=True, **more):
     def expand(specs, data, axis, keepdims, dtype=None, **more):
         (old, had), gives = specs[0], wanted(specs[0], dtype)
         gone = axes_of(name, axis, len(old))
-        out = compute(to(data, had, gives if dtypes else had), Spec(old, gives), gone,
-                      keepdims, **more)
+        out = compute(
+            to(data, had, gives if dtypes else had), Spec(old, gives), gone, keepdims, **more
+        )
         new = left_over(name, old, axis, keepdims)
         return out if new else reshape(out, shape=())
 
-    register(name, inputs=("a",), infer=infer, expand=expand, doc=doc, attrs={
-        "axis": (axes, None), **({"dtype": (dtype, None)} if dtypes else {}),
-        "keepdims": (boolean, False), **more})
+    register(
+        name,
+        inputs=("a",),
+        infer=infer,
+        expand=expand,
+        doc=doc,
+        attrs={
+            "axis": (axes, None),
+            **({"dtype": (dtype, None)} if dtypes else {}),
+            "keepdims": (boolean, False),
+            **more,
+        },
+    )
 
 
 def _wide(kind):
@@ -231,8 +277,7 @@ def _wide(kind):
 
 def _legacy(name):
     op = OPS[name]
-    return lambda data, spec, gone, keepdims, **_: op(data, axis=gone or None,
-                                                      keepdims=keepdims)
+    return lambda data, spec, gone, keepdims, **_: op(data, axis=gone or None, keepdims=keepdims)
 
 
 INITIAL = {"initial": (optional(number), None)}
@@ -244,13 +289,16 @@ def _with_initial(name, join):
     def compute(data, spec, gone, keepdims, initial):
         out = start(data, spec, gone, keepdims)
         return out if initial is None else OPS[join](out, scalar=initial)
+
     return compute
 
 
-reduction("_np_sum", _with_initial("sum", "_plus_scalar"), _wide,
-          "The sum over the axes.", **INITIAL)
-reduction("_np_prod", _with_initial("prod", "_mul_scalar"), _wide,
-          "The product over the axes.", **INITIAL)
+reduction(
+    "_np_sum", _with_initial("sum", "_plus_scalar"), _wide, "The sum over the axes.", **INITIAL
+)
+reduction(
+    "_np_prod", _with_initial("prod", "_mul_scalar"), _wide, "The product over the axes.", **INITIAL
+)
 reduction("_np_max", _legacy("max"), same, "The largest over the axes.", dtypes=False)
 reduction("_np_min", _legacy("min"), same, "The smallest over the axes.", dtypes=False)
 reduction("_npi_mean", _legacy("mean"), floating, "The mean over the axes.")
@@ -265,16 +313,21 @@ def _variance(data, spec, gone, keepdims, ddof):
 
 
 DDOF = {"ddof": (integer, 0)}
-reduction("_npi_var", _variance, floating, "The mean square distance from the mean.",
-          **DDOF)
-reduction("_npi_std", lambda *args, **more: sqrt(_variance(*args, **more)), floating,
-          "The square root of the variance.", **DDOF)
+reduction("_npi_var", _variance, floating, "The mean square distance from the mean.", **DDOF)
+reduction(
+    "_npi_std",
+    lambda *args, **more: sqrt(_variance(*args, **more)),
+    floating,
+    "The square root of the variance.",
+    **DDOF,
+)
 
 
 def _logical(name):
     def compute(data, spec, gone, keepdims):
         bits = cast(cast(block_grad(data), dtype=BOOL), dtype=LONG)
         return cast(OPS[name](bits, axis=gone or None, keepdims=keepdims), dtype=BOOL)
+
     return compute
 
 
@@ -284,6 +337,7 @@ reduction("_np_all", _logical("prod"), to_bool, "Whether all are not 0.", dtypes
 
 def _places(name):
     """Enter argmax or argmin with int64 places."""
+
     def infer(specs, axis, keepdims):
         new = left_over(name, specs[0].shape, axis, keepdims) if known(specs) else None
         return specs, [Spec(new, LONG)]
@@ -293,9 +347,14 @@ def _places(name):
         new = left_over(name, specs[0].shape, axis, keepdims)
         return reshape(out, shape=as_codes(new))
 
-    register(f"_npi_{name}", inputs=("data",), infer=infer, expand=expand,
-             attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
-             doc=f"{OPS[name].doc.removesuffix('float32.')}int64.")
+    register(
+        f"_npi_{name}",
+        inputs=("data",),
+        infer=infer,
+        expand=expand,
+        attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
+        doc=f"{OPS[name].doc.removesuffix('float32.')}int64.",
+    )
 
 
 def _norm(data, spec, gone, keepdims, ord, flag):
@@ -304,8 +363,10 @@ def _norm(data, spec, gone, keepdims, ord, flag):
     if ord is None or flag in (-2, 1) or ord == 2 and len(gone) == 1:
         return sqrt(sum_(square(data), **over))
     if len(gone) != 1:
-        raise AttrError(f"norm: ord={ord} of a matrix is not supported; there are None "
-                        "and 'fro', the root of the sum of squares")
+        raise AttrError(
+            f"norm: ord={ord} of a matrix is not supported; there are None "
+            "and 'fro', the root of the sum of squares"
+        )
     if ord in (np.inf, -np.inf):
         return (max_ if ord > 0 else min_)(abs_(data), **over)
     if ord == 1:
@@ -321,7 +382,13 @@ def order_of_norm(value):
     return found
 
 
-reduction("_npi_norm", _norm, floating, "The length of a vector, or of a matrix.",
-          ord=(order_of_norm, None), flag=(integer, 0))
+reduction(
+    "_npi_norm",
+    _norm,
+    floating,
+    "The length of a vector, or of a matrix.",
+    ord=(order_of_norm, None),
+    flag=(integer, 0),
+)
 _places("argmax")
 _places("argmin")

@@ -1,4 +1,4 @@
-"""Chapter 08. The names of the NumPy-like interface, continued: products and shapes.
+"""Chapter 12. The names of the NumPy-like interface, continued: products and shapes.
 
 Takes:   the records before.
 Gives:   `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatenate`,
@@ -30,16 +30,9 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import choose, zeros_like
-from minihybrid.ops.layout import (
-    concat,
-    infer_length,
-    made,
-    reshape,
-    slice_axis,
-    stretched,
-    transpose,
-    view,
-)
+from minihybrid.ops.filled import made
+from minihybrid.ops.joining import concat
+from minihybrid.ops.layout import infer_length, reshape, slice_axis, stretched, transpose, view
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
 from minihybrid.ops.np.names import FLOAT, promoted, renamed, to
@@ -53,6 +46,7 @@ from minihybrid.ops.tiling import diagonal, pad, reverse
 # -- products --------------------------------------------------------------------------
 def _product(name, rule, expand, doc):
     """Enter a product of two arrays whose dtypes mix."""
+
     def infer(specs, **attrs):
         kind = promoted(*(s.dtype for s in specs))
         new = rule(*(s.shape for s in specs)) if known(specs) else None
@@ -60,8 +54,9 @@ def _product(name, rule, expand, doc):
 
     def mixed(specs, a, b):
         kind = promoted(*(s.dtype for s in specs))
-        out = expand(to(a, specs[0].dtype, kind), to(b, specs[1].dtype, kind),
-                     *(s.shape for s in specs))
+        out = expand(
+            to(a, specs[0].dtype, kind), to(b, specs[1].dtype, kind), *(s.shape for s in specs)
+        )
         new = rule(*(s.shape for s in specs))
         return out if new else reshape(out, shape=())
 
@@ -72,8 +67,10 @@ def _dot_rule(a, b):
     if not a or not b:
         return a or b
     if a[-1] != b[max(len(b) - 2, 0)]:
-        raise ShapeError(f"dot: {a} times {b} does not work: the last length of the "
-                         "first and the last but one of the second must be equal")
+        raise ShapeError(
+            f"dot: {a} times {b} does not work: the last length of the "
+            "first and the last but one of the second must be equal"
+        )
     return (*a[:-1], *b[:-2], *b[-1:]) if len(b) > 1 else a[:-1]
 
 
@@ -86,22 +83,24 @@ def _dot(a, b, old_a, old_b):
     return legacy_dot(a, b)
 
 
-dot = _product("_np_dot", _dot_rule, _dot,
-               "The product over the last axis of a and the last but one of b.")
+dot = _product(
+    "_np_dot", _dot_rule, _dot, "The product over the last axis of a and the last but one of b."
+)
 
 
 def _matmul_rule(a, b):
     if not a or not b:
-        raise ShapeError("matmul: an array without axes has no product of matrices; "
-                         "use a * b")
+        raise ShapeError("matmul: an array without axes has no product of matrices; use a * b")
     if len(a) < 3 and len(b) < 3:
         return _dot_rule(a, b)
     m, n = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
     if m[-1] != n[-2]:
-        raise ShapeError(f"matmul: {a} times {b} does not work: the inner lengths "
-                         f"{m[-1]} and {n[-2]} must be equal")
+        raise ShapeError(
+            f"matmul: {a} times {b} does not work: the inner lengths "
+            f"{m[-1]} and {n[-2]} must be equal"
+        )
     batch = broadcast("matmul", [Spec(m[:-2], FLOAT), Spec(n[:-2], FLOAT)])[1][0].shape
-    return (*batch, *m[-2:-1][:len(a) > 1], *n[-1:][:len(b) > 1])
+    return (*batch, *m[-2:-1][: len(a) > 1], *n[-1:][: len(b) > 1])
 
 
 def _matmul(a, b, old_a, old_b):
@@ -120,8 +119,12 @@ def _matmul(a, b, old_a, old_b):
     return np_reshape(batch_dot(*parts), newshape=_matmul_rule(old_a, old_b))
 
 
-matmul = _product("_npi_matmul", _matmul_rule, _matmul,
-                  "Products of the matrices in the last two axes; others broadcast.")
+matmul = _product(
+    "_npi_matmul",
+    _matmul_rule,
+    _matmul,
+    "Products of the matrices in the last two axes; others broadcast.",
+)
 
 
 # -- shapes ----------------------------------------------------------------------------
@@ -131,13 +134,14 @@ def _np_codes(old, codes):
     while codes:
         code = codes.pop(0)
         if code in (-2, -3, -5, -6) and i + (code == -5) >= len(old):
-            raise ShapeError(f"npx.reshape: code {code} needs an axis that {old} has "
-                             "not")
+            raise ShapeError(f"npx.reshape: code {code} needs an axis that {old} has not")
         if code == -2:
             new.append(old[i])
         elif code == -3 and old[i] != 1:
-            raise ShapeError(f"npx.reshape: code -3 takes out an axis of length 1, "
-                             f"but axis {i} of {old} has length {old[i]}")
+            raise ShapeError(
+                f"npx.reshape: code -3 takes out an axis of length 1, "
+                f"but axis {i} of {old} has length {old[i]}"
+            )
         elif code == -4:
             new += old[i:]
         elif code == -5:
@@ -147,8 +151,7 @@ def _np_codes(old, codes):
             left = old[i] // right if left == -1 else left
             new += [left, old[i] // left if right == -1 else right]
         elif code < -6:
-            raise ShapeError(f"npx.reshape: there is no code {code}; -1 to -6 have a "
-                             "meaning")
+            raise ShapeError(f"npx.reshape: there is no code {code}; -1 to -6 have a meaning")
         elif code != -3:
             new.append(code)
         i = {-4: len(old), -5: i + 2}.get(code, i + 1)
@@ -163,37 +166,55 @@ def _np_codes_either_way(old, newshape, reverse, order):
 
 NEWSHAPE = {"newshape": (shape, REQUIRED)}
 ORDER = {"order": (choice("C"), "C")}
-np_reshape = view("_np_reshape", "_npi_reshape", attrs=NEWSHAPE | ORDER,
-                  rule=lambda old, newshape, order: infer_length("reshape", old,
-                                                                 list(newshape)),
-                  doc="The same numbers under another shape; one length may be -1.")
-view("_npx_reshape", rule=_np_codes_either_way,
-     attrs=NEWSHAPE | {"reverse": (boolean, False)} | ORDER,
-     doc="The same numbers under another shape; codes -1, -2, -3, -4, -5, -6.")
+np_reshape = view(
+    "_np_reshape",
+    "_npi_reshape",
+    attrs=NEWSHAPE | ORDER,
+    rule=lambda old, newshape, order: infer_length("reshape", old, list(newshape)),
+    doc="The same numbers under another shape; one length may be -1.",
+)
+view(
+    "_npx_reshape",
+    rule=_np_codes_either_way,
+    attrs=NEWSHAPE | {"reverse": (boolean, False)} | ORDER,
+    doc="The same numbers under another shape; codes -1, -2, -3, -4, -5, -6.",
+)
 
 
 def _squeezed(old, axis):
-    gone = [i for i, n in enumerate(old) if n == 1] if axis is None else \
-        axes_of("squeeze", axis, len(old))
+    gone = (
+        [i for i, n in enumerate(old) if n == 1]
+        if axis is None
+        else axes_of("squeeze", axis, len(old))
+    )
     if any(old[i] != 1 for i in gone):
         raise ShapeError(f"squeeze: axis {axis} of {old} has not length 1")
     return tuple(n for i, n in enumerate(old) if i not in gone)
 
 
-view("_np_squeeze", rule=_squeezed, attrs={"axis": (axes, None)},
-     doc="Take out axes of length 1, all of them unless told.")
-register("_np_transpose", inputs=("a",), attrs={"axes": (optional(shape), None)},
-         infer=lambda specs, axes: transpose.infer(specs, axes=axes or ()),
-         expand=lambda specs, a, axes: transpose(a, axes=axes or ()),
-         doc=transpose.doc)
+view(
+    "_np_squeeze",
+    rule=_squeezed,
+    attrs={"axis": (axes, None)},
+    doc="Take out axes of length 1, all of them unless told.",
+)
+register(
+    "_np_transpose",
+    inputs=("a",),
+    attrs={"axes": (optional(shape), None)},
+    infer=lambda specs, axes: transpose.infer(specs, axes=axes or ()),
+    expand=lambda specs, a, axes: transpose(a, axes=axes or ()),
+    doc=transpose.doc,
+)
 
 
 def _broadcast_to_eager(data, *, shape):
     return np.broadcast_to(data, stretched(data.shape, shape))
 
 
-renamed("_npi_broadcast_to", OPS["broadcast_to"], infer=forward(stretched),
-        eager=_broadcast_to_eager)  # here 0 is a length
+renamed(
+    "_npi_broadcast_to", OPS["broadcast_to"], infer=forward(stretched), eager=_broadcast_to_eager
+)  # here 0 is a length
 
 
 # -- einsum ----------------------------------------------------------------------------
@@ -205,15 +226,16 @@ def _subscripts(op_shapes, subscripts):
         right = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
     sizes = {}
     if len(ins) != len(op_shapes) or not (left + right).replace(",", "").isalpha():
-        raise AttrError(f"einsum: '{subscripts}' does not fit {len(op_shapes)} inputs; "
-                        "one group of letters an input is needed, such as 'ij,jk->ik'")
+        raise AttrError(
+            f"einsum: '{subscripts}' does not fit {len(op_shapes)} inputs; "
+            "one group of letters an input is needed, such as 'ij,jk->ik'"
+        )
     for letters, old in zip(ins, op_shapes, strict=True):
         if len(letters) != len(old):
             raise ShapeError(f"einsum: '{letters}' does not fit shape {old}")
         for c, n in zip(letters, old, strict=True):
             if sizes.setdefault(c, n) != n:
-                raise ShapeError(f"einsum: '{c}' means {sizes[c]} and {n} in "
-                                 f"'{subscripts}'")
+                raise ShapeError(f"einsum: '{c}' means {sizes[c]} and {n} in '{subscripts}'")
     return ins, right, sizes
 
 
@@ -236,9 +258,8 @@ def _einsum_expand(specs, *data, subscripts, optimize):
             while letters.count(c) > 1:  # a letter twice: the diagonal, as last axis
                 one, two = [k for k, d in enumerate(letters) if d == c][:2]
                 value = diagonal(value, offset=0, axis1=one, axis2=two)
-                letters = "".join(d for k, d in enumerate(letters)
-                                  if k not in (one, two)) + c
-        needed = right + "".join(ins[i + 1:])
+                letters = "".join(d for k, d in enumerate(letters) if k not in (one, two)) + c
+        needed = right + "".join(ins[i + 1 :])
         if done is None:
             done, have = value, letters
         else:
@@ -256,18 +277,19 @@ def _contract(a, left, b, right, needed, sizes):
     """Sum over the letters that both have and nobody needs; (value, its letters)."""
     batch = [c for c in left if c in right and c in needed]
     inner = [c for c in left if c in right and c not in needed]
-    only_a, only_b = ([c for c in x if c not in y] for x, y in
-                      ((left, right), (right, left)))
+    only_a, only_b = ([c for c in x if c not in y] for x, y in ((left, right), (right, left)))
 
     def matrices(value, letters, *groups):
         order = tuple(letters.index(c) for group in groups for c in group)
         value = transpose(value, axes=order) if order else value
-        return np_reshape(value, newshape=[
-            int(np.prod([sizes[c] for c in group], dtype=np.int64))
-            for group in groups])
+        return np_reshape(
+            value,
+            newshape=[int(np.prod([sizes[c] for c in group], dtype=np.int64)) for group in groups],
+        )
 
-    out = batch_dot(matrices(a, left, batch, only_a, inner),
-                    matrices(b, right, batch, inner, only_b))
+    out = batch_dot(
+        matrices(a, left, batch, only_a, inner), matrices(b, right, batch, inner, only_b)
+    )
     letters = [*batch, *only_a, *only_b]
     return np_reshape(out, newshape=[sizes[c] for c in letters]), "".join(letters)
 
@@ -280,18 +302,23 @@ def einsum_letters(value):
 
 
 einsum = register(
-    "_npi_einsum", inputs=("data",), variadic=True, infer=_einsum_infer,
+    "_npi_einsum",
+    inputs=("data",),
+    variadic=True,
+    infer=_einsum_infer,
     expand=_einsum_expand,
     attrs={"subscripts": (einsum_letters, REQUIRED), "optimize": (integer, 0)},
-    doc="Sums of products over letters: 'ij,jk->ik' is a product of matrices.")
+    doc="Sums of products over letters: 'ij,jk->ik' is a product of matrices.",
+)
 
 
 # -- another order ---------------------------------------------------------------------
 def _roll_rule(old, shift, axis):
     count = len(axes_of("roll", axis, len(old))) if axis is not None else 1
     if len(shift) not in (1, count):
-        raise ShapeError(f"roll: {len(shift)} shifts for {count} axes; one for each, "
-                         "or one for all, is needed")
+        raise ShapeError(
+            f"roll: {len(shift)} shifts for {count} axes; one for each, or one for all, is needed"
+        )
     return old
 
 
@@ -300,27 +327,41 @@ def _rolled(specs, data, shift, axis):
     flat = reshape(data, shape=(-1,)) if axis is None else data
     now = (specs[0].size,) if axis is None else old
     places = (0,) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    for a, by in zip(places, shift * len(places) if len(shift) == 1 else shift,
-                     strict=True):
+    for a, by in zip(places, shift * len(places) if len(shift) == 1 else shift, strict=True):
         a = axis_of("roll", a, len(now))
         cut = now[a] - by % now[a] if now[a] else 0
-        flat = concat(slice_axis(flat, axis=a, begin=cut, end=None),
-                      slice_axis(flat, axis=a, begin=0, end=cut), dim=a)
+        flat = concat(
+            slice_axis(flat, axis=a, begin=cut, end=None),
+            slice_axis(flat, axis=a, begin=0, end=cut),
+            dim=a,
+        )
     return flat if axis is not None else np_reshape(flat, newshape=old)
 
 
-register("_np_roll", inputs=("data",), expand=_rolled,
-         infer=forward(_roll_rule),
-         attrs={"shift": (shape, REQUIRED), "axis": (axes, None)},
-         doc="Each element moved by `shift` places; those at the end come first.")
-register("_npi_flip", inputs=("data",), attrs={"axis": (axes, None)},
-         infer=forward(lambda old, axis: (axes_of("flip", axis, len(old)), old)[1]),
-         expand=lambda specs, data, axis: reverse(
-             data, axis=axes_of("flip", axis, len(specs[0].shape))),
-         doc="Axes read from back to front, all of them unless told.")
-register("_np_diag", inputs=("data",), attrs={"k": (integer, 0)},
-         infer=lambda specs, k: OPS["diag"].infer(specs, k=k, axis1=0, axis2=1),
-         expand=lambda specs, data, k: OPS["diag"](data, k=k), doc=OPS["diag"].doc)
+register(
+    "_np_roll",
+    inputs=("data",),
+    expand=_rolled,
+    infer=forward(_roll_rule),
+    attrs={"shift": (shape, REQUIRED), "axis": (axes, None)},
+    doc="Each element moved by `shift` places; those at the end come first.",
+)
+register(
+    "_npi_flip",
+    inputs=("data",),
+    attrs={"axis": (axes, None)},
+    infer=forward(lambda old, axis: (axes_of("flip", axis, len(old)), old)[1]),
+    expand=lambda specs, data, axis: reverse(data, axis=axes_of("flip", axis, len(specs[0].shape))),
+    doc="Axes read from back to front, all of them unless told.",
+)
+register(
+    "_np_diag",
+    inputs=("data",),
+    attrs={"k": (integer, 0)},
+    infer=lambda specs, k: OPS["diag"].infer(specs, k=k, axis1=0, axis2=1),
+    expand=lambda specs, data, k: OPS["diag"](data, k=k),
+    doc=OPS["diag"].doc,
+)
 renamed("_np_diagonal", diagonal)
 
 
@@ -328,8 +369,7 @@ def _tril_expand(specs, data, k):
     n, m = specs[0].shape[-2:]
     rows = made(data, OPS["_arange"], start=n, dtype="int64").reshape((n, 1))
     cols = made(data, OPS["_arange"], start=m, dtype="int64")
-    return choose(OPS["broadcast_greater_equal"](rows + k, cols), data,
-                  zeros_like(data))
+    return choose(OPS["broadcast_greater_equal"](rows + k, cols), data, zeros_like(data))
 
 
 def _tril_rule(old, k):
@@ -338,9 +378,14 @@ def _tril_rule(old, k):
     return old
 
 
-register("_npi_tril", inputs=("data",), attrs={"k": (integer, 0)},
-         infer=forward(_tril_rule), expand=_tril_expand,
-         doc="The lower triangle of matrices, zeros elsewhere.")
+register(
+    "_npi_tril",
+    inputs=("data",),
+    attrs={"k": (integer, 0)},
+    infer=forward(_tril_rule),
+    expand=_tril_expand,
+    doc="The lower triangle of matrices, zeros elsewhere.",
+)
 
 
 def widths(value):
@@ -352,19 +397,24 @@ def _flat(pad_width):
     return tuple(n for pair in pad_width for n in pair)
 
 
-register("_npi_pad", inputs=("data",),
-         attrs={"pad_width": (widths, REQUIRED),
-                "mode": (choice("constant", "edge", "reflect"), "constant"),
-                "constant_value": (number, 0.0)},
-         infer=lambda specs, pad_width, **more: pad.infer(
-             specs, pad_width=_flat(pad_width), **more),
-         expand=lambda specs, data, pad_width, **more: pad(
-             data, pad_width=_flat(pad_width), **more), doc=pad.doc)
+register(
+    "_npi_pad",
+    inputs=("data",),
+    attrs={
+        "pad_width": (widths, REQUIRED),
+        "mode": (choice("constant", "edge", "reflect"), "constant"),
+        "constant_value": (number, 0.0),
+    },
+    infer=lambda specs, pad_width, **more: pad.infer(specs, pad_width=_flat(pad_width), **more),
+    expand=lambda specs, data, pad_width, **more: pad(data, pad_width=_flat(pad_width), **more),
+    doc=pad.doc,
+)
 
 
 # -- joining ---------------------------------------------------------------------------
 def _join(name, prepare, doc, **attrs):
     """Enter a way to join arrays; `prepare` gives each array's shape, and the axis."""
+
     def infer(specs, **attrs):
         kind = promoted(*(s.dtype for s in specs))
         if not known(specs):
@@ -376,20 +426,25 @@ def _join(name, prepare, doc, **attrs):
     def expand(specs, *data, **attrs):
         kind = promoted(*(s.dtype for s in specs))
         shapes, axis = prepare([s.shape for s in specs], **attrs)
-        return concat(*(np_reshape(to(d, s.dtype, kind), newshape=new)
-                        if new != s.shape else to(d, s.dtype, kind)
-                        for d, s, new in zip(data, specs, shapes, strict=True)),
-                      dim=axis)
+        return concat(
+            *(
+                np_reshape(to(d, s.dtype, kind), newshape=new)
+                if new != s.shape
+                else to(d, s.dtype, kind)
+                for d, s, new in zip(data, specs, shapes, strict=True)
+            ),
+            dim=axis,
+        )
 
-    return register(name, inputs=("data",), variadic=True, infer=infer, expand=expand,
-                    doc=doc, attrs=attrs)
+    return register(
+        name, inputs=("data",), variadic=True, infer=infer, expand=expand, doc=doc, attrs=attrs
+    )
 
 
 def _one_more(olds, axis):
     axis = axis_of("stack", axis, len(olds[0]) + 1)
     if len(set(olds)) > 1:
-        raise ShapeError(f"stack: the shapes {' and '.join(map(str, olds))} must be "
-                         "equal")
+        raise ShapeError(f"stack: the shapes {' and '.join(map(str, olds))} must be equal")
     return [(*s[:axis], 1, *s[axis:]) for s in olds], axis
 
 
@@ -402,44 +457,64 @@ def at_least(n, old):
     return (1,) * (n - len(old)) + tuple(old)
 
 
-_join("_npi_concatenate", lambda olds, axis: (
-    ([(int(np.prod(s, dtype=np.int64)),) for s in olds], 0) if axis is None
-    else (olds, axis)), "Join arrays along an axis; `None` joins them flat.",
-      axis=(optional(integer), 0))
+_join(
+    "_npi_concatenate",
+    lambda olds, axis: (
+        ([(int(np.prod(s, dtype=np.int64)),) for s in olds], 0) if axis is None else (olds, axis)
+    ),
+    "Join arrays along an axis; `None` joins them flat.",
+    axis=(optional(integer), 0),
+)
 _join("_npi_stack", _one_more, "Join arrays along a new axis.", axis=(integer, 0))
-_join("_npi_vstack", lambda olds: ([at_least(2, s) for s in olds], 0),
-      "Join arrays as rows.")
-_join("_npi_hstack", lambda olds: ([at_least(1, s) for s in olds],
-                                   min(len(at_least(1, olds[0])) - 1, 1)),
-      "Join arrays along the second axis; vectors along their only one.")
-_join("_npi_dstack", lambda olds: ([at_least(3, s) for s in olds], 2),
-      "Join arrays along the third axis.")
-_join("_npi_column_stack", lambda olds: (
-    [s if len(s) > 1 else (int(np.prod(s)), 1) for s in olds], 1),
-      "Join vectors as columns.")
+_join("_npi_vstack", lambda olds: ([at_least(2, s) for s in olds], 0), "Join arrays as rows.")
+_join(
+    "_npi_hstack",
+    lambda olds: ([at_least(1, s) for s in olds], min(len(at_least(1, olds[0])) - 1, 1)),
+    "Join arrays along the second axis; vectors along their only one.",
+)
+_join(
+    "_npi_dstack",
+    lambda olds: ([at_least(3, s) for s in olds], 2),
+    "Join arrays along the third axis.",
+)
+_join(
+    "_npi_column_stack",
+    lambda olds: ([s if len(s) > 1 else (int(np.prod(s)), 1) for s in olds], 1),
+    "Join vectors as columns.",
+)
 
 
 # -- made from nothing, or from a shape ------------------------------------------------
 renamed("_npi_zeros", OPS["_zeros"])
 renamed("_npi_ones", OPS["_ones"])
-register("_npi_arange", inputs=(), doc=OPS["_arange"].doc,
-         attrs={"start": (number, REQUIRED), "stop": (optional(number), None),
-                "step": (number, 1.0), "dtype": (dtype, FLOAT)},
-         infer=lambda specs, **a: OPS["_arange"].infer(specs, repeat=1, **a),
-         eager=lambda **a: OPS["_arange"].eager(repeat=1, **a),
-         stores=True,
-         cpu=lambda k, out, **a: OPS["_arange"].cpu(k, out, repeat=1, **a))
+register(
+    "_npi_arange",
+    inputs=(),
+    doc=OPS["_arange"].doc,
+    attrs={
+        "start": (number, REQUIRED),
+        "stop": (optional(number), None),
+        "step": (number, 1.0),
+        "dtype": (dtype, FLOAT),
+    },
+    infer=lambda specs, **a: OPS["_arange"].infer(specs, repeat=1, **a),
+    eager=lambda **a: OPS["_arange"].eager(repeat=1, **a),
+    stores=True,
+    cpu=lambda k, out, **a: OPS["_arange"].cpu(k, out, repeat=1, **a),
+)
 
 
 def _sized(name, op):
     """Enter a random operator whose shape is called `size`."""
+
     def shaped(function):
         return lambda *specs, size, **a: function(*specs, shape=size or (), **a)
 
     kept = {k: v for k, v in op.attrs.items() if k not in SHAPED}
     attrs = kept | {"size": (optional(shape), ()), "dtype": SHAPED["dtype"]}
-    renamed(name, op, infer=shaped(op.infer), eager=shaped(op.eager),
-            expr=shaped(op.expr), attrs=attrs)
+    renamed(
+        name, op, infer=shaped(op.infer), eager=shaped(op.eager), expr=shaped(op.expr), attrs=attrs
+    )
 
 
 _sized("_npi_uniform", OPS["_random_uniform"])
@@ -450,14 +525,22 @@ def _eye(name, shape_of, attrs):
     def created(op):
         return lambda *specs, dtype, **a: op(*specs, **shape_of(**a), dtype=dtype)
 
-    renamed(name, eye, infer=created(eye.infer), eager=created(eye.eager),
-            expr=created(eye.expr), attrs={**attrs, "dtype": (dtype, FLOAT)})
+    renamed(
+        name,
+        eye,
+        infer=created(eye.infer),
+        eager=created(eye.eager),
+        expr=created(eye.expr),
+        attrs={**attrs, "dtype": (dtype, FLOAT)},
+    )
 
 
-_eye("_npi_eye", lambda N, M, k: {"N": N, "M": M or 0, "k": k},
-     {"N": (integer, REQUIRED), "M": (optional(integer), None), "k": (integer, 0)})
-_eye("_npi_identity", lambda shape: {"N": shape[0], "M": 0, "k": 0},
-     {"shape": (shape, REQUIRED)})
+_eye(
+    "_npi_eye",
+    lambda N, M, k: {"N": N, "M": M or 0, "k": k},
+    {"N": (integer, REQUIRED), "M": (optional(integer), None), "k": (integer, 0)},
+)
+_eye("_npi_identity", lambda shape: {"N": shape[0], "M": 0, "k": 0}, {"shape": (shape, REQUIRED)})
 
 
 def _full_like_infer(specs, fill_value, dtype):
@@ -470,12 +553,16 @@ def _full_like_expr(fill_value, dtype):
     return OPS["_full"].expr((), None, fill_value)
 
 
-register("_npi_full_like", inputs=("a",),
-         attrs={"fill_value": (number, REQUIRED), "dtype": (dtype, None)},
-         infer=_full_like_infer,
-         eager=lambda a, *, fill_value, dtype: np.full_like(a, fill_value, dtype),
-         expr=_full_like_expr, grad=lambda g, out, a, **_: (None,),
-         doc="One value in the shape of the input.")
+register(
+    "_npi_full_like",
+    inputs=("a",),
+    attrs={"fill_value": (number, REQUIRED), "dtype": (dtype, None)},
+    infer=_full_like_infer,
+    eager=lambda a, *, fill_value, dtype: np.full_like(a, fill_value, dtype),
+    expr=_full_like_expr,
+    grad=lambda g, out, a, **_: (None,),
+    doc="One value in the shape of the input.",
+)
 
 
 def _where_infer(specs):
@@ -489,5 +576,10 @@ def _where_expand(specs, condition, x, y):
     return choose(condition, to(x, specs[1].dtype, kind), to(y, specs[2].dtype, kind))
 
 
-register("_npi_where", inputs=("condition", "x", "y"), infer=_where_infer,
-         expand=_where_expand, doc="x where the condition is not 0, else y.")
+register(
+    "_npi_where",
+    inputs=("condition", "x", "y"),
+    infer=_where_infer,
+    expand=_where_expand,
+    doc="x where the condition is not 0, else y.",
+)

@@ -1,0 +1,1 @@
+"""Chapter 23. A net for browsers: one module of JavaScript that runs the two files."""

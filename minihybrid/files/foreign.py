@@ -1,0 +1,56 @@
+"""Chapter 22. Files that are not what their names say, or know more than is here.
+
+Takes:   the bytes of a file, or the nodes of a graph, as the core has read them.
+Gives:   `opened`, which names pointers of Git LFS; `lacking`, which warns of operators
+         that are not here, all at once.
+
+What is left out: fetching what a pointer points to.
+"""
+
+import warnings
+from collections import Counter
+
+from minihybrid.core import hooks
+from minihybrid.core.files import FileError
+from minihybrid.core.op import legible
+from minihybrid.core.serial import Missing
+
+LFS = b"version https://git-lfs.github.com/spec/"
+
+
+@hooks.opened.brought
+def opened(data, fname):
+    """The bytes of a file, unless they only say where Git LFS keeps the real ones.
+
+    >>> opened(LFS + b"v1 ...", "net.params")
+    Traceback (most recent call last):
+    minihybrid.core.files.FileError: 'net.params' is a pointer of Git LFS, of 46 bytes, and not \
+the file itself; run `git lfs pull` where it came from, or download the file it stands for
+    """
+    if data.startswith(LFS):
+        raise FileError(
+            f"'{fname}' is a pointer of Git LFS, of {len(data)} bytes, and not the file itself; "
+            "run `git lfs pull` where it came from, or download the file it stands for"
+        )
+    return data
+
+
+@hooks.lacking.brought
+def lacking(nodes, source):
+    """Warn of operators that are not here: which, and how many nodes of each.
+
+    source:  the file that the nodes come from; without, somebody asks for shapes that do
+             not follow, and the first such operator says why.
+    """
+    missing = [node for node in nodes if isinstance(node.op, Missing)]
+    if missing and source is None:
+        missing[0].op.expand()
+    if missing:
+        counts = Counter(node.op.name for node in missing).most_common()
+        warnings.warn(
+            f"{source}: there is no operator here for the nodes of "
+            f"{', '.join(f'{legible(k, 60)} ({n})' for k, n in counts)}; "
+            "the graph can be shown and saved, but not run",
+            UserWarning,
+            stacklevel=5,  # where the file was asked for
+        )

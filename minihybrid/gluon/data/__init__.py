@@ -1,0 +1,31 @@
+"""Chapter 07. Data: samples one by one, and batches of them."""
+
+from minihybrid.gluon.data import vision
+from minihybrid.gluon.data.dataloader import DataLoader, default_batchify_fn
+from minihybrid.gluon.data.dataset import ArrayDataset, Dataset, SimpleDataset
+from minihybrid.gluon.data.sampler import (
+    BatchSampler,
+    FilterSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+)
+from minihybrid.ops.shown import own_names
+
+__all__ = [
+    "ArrayDataset",
+    "BatchSampler",
+    "DataLoader",
+    "Dataset",
+    "FilterSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SimpleDataset",
+    "default_batchify_fn",
+    "vision",
+]
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,148 @@
+"""Chapter 07. Datasets: samples one by one.
+
+Takes:   anything with a length and an index.
+Gives:   `Dataset` and its children.
+
+What is left out: files of records (`recordio`).
+"""
+
+from minihybrid.core.mistake import Signed
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import AttrError, checked, described, integer, optional
+from minihybrid.core.op import length as lengths
+from minihybrid.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler, each, indexed
+from minihybrid.ops.shown import own_names
+
+
+class Dataset(metaclass=Signed):
+    """The parent: a child gives `__len__` and `__getitem__`."""
+
+    def __getitem__(self, idx):
+        raise NotImplementedError
+
+    def __len__(self):
+        raise NotImplementedError
+
+    def transform(self, fn, lazy=True):
+        """`fn(*sample)` in place of each sample; now, or whenever one is asked for.
+
+        >>> SimpleDataset([1, 2, 3]).transform(lambda x: 10 * x)[2]
+        30
+        """
+        transformed = _Transformed(self, fn)
+        return transformed if lazy else SimpleDataset(list(each(transformed)))
+
+    def transform_first(self, fn, lazy=True):
+        """`fn(data)` in place of the first part of each sample, usually the data."""
+        return self.transform(_First(fn), lazy)
+
+    def filter(self, fn):
+        """The samples for which `fn(sample)` is true."""
+        return _SampledDataset(self, FilterSampler(fn, self))
+
+    def take(self, count):
+        """The first samples; all of them for `None`."""
+        n = checked("take", "count", count, optional(lengths))
+        n = len(self) if n is None else min(n, len(self))
+        return _SampledDataset(self, SequentialSampler(n))
+
+    def shard(self, num_shards, index):
+        """One of several parts of equal size; the first may be longer by one.
+
+        Raises:  AttrError if there is no such part.
+        """
+        num_shards = checked("shard", "num_shards", num_shards, integer)
+        if not 0 <= checked("shard", "index", index, integer) < num_shards:
+            raise AttrError(
+                f"shard: part {index} of {num_shards} does not exist; needed: 0 to {num_shards - 1}"
+            )
+        size, rest = divmod(len(self), num_shards)
+        start = size * index + min(index, rest)
+        return _SampledDataset(self, SequentialSampler(size + (index < rest), start))
+
+    def sample(self, sampler):
+        """The samples that a sampler names, in its order."""
+        if not isinstance(sampler, Sampler):
+            raise AttrError(f"sample: {sampler!r} is not a gluon.data.Sampler")
+        return _SampledDataset(self, sampler)
+
+
+class SimpleDataset(Dataset):
+    """A list, or anything with a length and an index, as a dataset."""
+
+    def __init__(self, data):
+        self._data = indexed("SimpleDataset", data)
+
+    def __len__(self):
+        return len(self._data)
+
+    def __getitem__(self, idx):
+        return self._data[idx]
+
+
+class ArrayDataset(Dataset):
+    """Arrays or lists of one length; sample i is the tuple of their parts i.
+
+    >>> from minihybrid import nd
+    >>> len(ArrayDataset(nd.zeros((3, 2)), [0, 1, 1]))
+    3
+    """
+
+    def __init__(self, *args):
+        lengths = [len(indexed("ArrayDataset", a)) for a in args]
+        if not args or len(set(lengths)) > 1:
+            raise AttrError(
+                f"ArrayDataset: arrays of one length are needed, found lengths {lengths}"
+            )
+        # Elements of a one-dimensional NDArray would have shape (1,), not ().
+        self._data = [a.asnumpy() if isinstance(a, NDArray) and a.ndim == 1 else a for a in args]
+
+    def __len__(self):
+        return len(self._data[0])
+
+    def __getitem__(self, idx):
+        parts = tuple(a[idx] for a in self._data)
+        return parts if len(parts) > 1 else parts[0]
+
+
+class _Transformed(Dataset):
+    """A dataset whose samples pass through a function."""
+
+    def __init__(self, dataset, fn):
+        if not callable(fn):
+            raise AttrError(f"transform: fn={described(fn)}, but a function of a sample is needed")
+        self._dataset, self._fn = dataset, fn
+
+    def __len__(self):
+        return len(self._dataset)
+
+    def __getitem__(self, idx):
+        sample = self._dataset[idx]
+        return self._fn(*sample) if isinstance(sample, tuple) else self._fn(sample)
+
+
+class _First:
+    """A function of a sample that changes its first part only."""
+
+    def __init__(self, fn):
+        self._fn = fn
+
+    def __call__(self, first, *rest):
+        return (self._fn(first), *rest) if rest else self._fn(first)
+
+
+class _SampledDataset(Dataset):
+    """The samples that a sampler named when the dataset was made."""
+
+    def __init__(self, dataset, sampler):
+        self._dataset, self._indices = dataset, list(sampler)
+
+    def __len__(self):
+        return len(self._indices)
+
+    def __getitem__(self, idx):
+        return self._dataset[self._indices[idx]]
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,138 @@
+"""Chapter 07. Samplers: which samples of a dataset, in which order.
+
+Takes:   a number of samples, or a dataset.
+Gives:   `Sampler` and its children, which go over indices; `BatchSampler` over lists of them.
+
+Shuffling draws from the package's random numbers, so `random.seed` repeats it.
+What is left out: samplers that weigh samples or classes.
+"""
+
+import numpy as np
+
+from minihybrid.core.mistake import Signed
+from minihybrid.core.op import AttrError, checked, count, described, integer
+from minihybrid.core.op import length as lengths
+from minihybrid.ops.random import STREAM
+from minihybrid.ops.shown import own_names
+
+
+def indexed(owner, data):
+    """Data, if they have a length and an index.
+
+    Raises:  AttrError, naming what was found.
+    """
+    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise AttrError(
+            f"{owner}: {described(data)} has no length or no index; "
+            "needed: a dataset, an array or a list"
+        )
+    return data
+
+
+def each(dataset):
+    """The samples of a dataset, in order."""
+    return (dataset[i] for i in range(len(dataset)))
+
+
+class Sampler(metaclass=Signed):
+    """The parent: a child gives `__iter__`, over indices, and `__len__`."""
+
+    def __iter__(self):
+        raise NotImplementedError
+
+    def __len__(self):
+        raise NotImplementedError
+
+
+class SequentialSampler(Sampler):
+    """start, start + 1, ...: `length` of them."""
+
+    def __init__(self, length, start=0):
+        start = checked("SequentialSampler", "start", start, integer)
+        last = start + checked("SequentialSampler", "length", length, lengths)
+        self._range = range(start, last)
+
+    def __iter__(self):
+        return iter(self._range)
+
+    def __len__(self):
+        return len(self._range)
+
+
+class RandomSampler(Sampler):
+    """0 to length - 1 in random order, another one each time it is gone through."""
+
+    def __init__(self, length):
+        self._length = checked("RandomSampler", "length", length, lengths)
+
+    def __iter__(self):
+        order = np.random.default_rng(STREAM.take(1)).permutation(self._length)
+        return iter(order.tolist())
+
+    def __len__(self):
+        return self._length
+
+
+class FilterSampler(Sampler):
+    """The indices of the samples for which `fn(sample)` is true."""
+
+    def __init__(self, fn, dataset):
+        if not callable(fn):
+            raise AttrError(
+                f"FilterSampler: fn={described(fn)}, but a function of a sample is needed"
+            )
+        indexed("FilterSampler", dataset)
+        self._indices = [i for i, sample in enumerate(each(dataset)) if fn(sample)]
+
+    def __iter__(self):
+        return iter(self._indices)
+
+    def __len__(self):
+        return len(self._indices)
+
+
+class BatchSampler(Sampler):
+    """Lists of `batch_size` indices.
+
+    last_batch:  what happens to a last, shorter list: "keep" it, "discard" it, or
+                 "rollover": the next round begins with it.
+
+    >>> list(BatchSampler(SequentialSampler(5), 2, "discard"))
+    [[0, 1], [2, 3]]
+    """
+
+    def __init__(self, sampler, batch_size, last_batch="keep"):
+        if last_batch not in ("keep", "discard", "rollover"):
+            raise AttrError(
+                f"BatchSampler: last_batch={last_batch!r}, but 'keep', "
+                "'discard' or 'rollover' is needed"
+            )
+        if not hasattr(sampler, "__iter__"):
+            raise AttrError(
+                f"BatchSampler: {described(sampler)} is no sampler; "
+                "needed: a gluon.data.Sampler, or a list of places"
+            )
+        self._sampler = sampler
+        self._batch_size = checked("BatchSampler", "batch_size", batch_size, count)
+        self._last_batch, self._left = last_batch, []
+
+    def __iter__(self):
+        batch, self._left = self._left, []
+        for i in self._sampler:
+            batch.append(i)
+            if len(batch) == self._batch_size:
+                yield batch
+                batch = []
+        if batch and self._last_batch == "keep":
+            yield batch
+        elif self._last_batch == "rollover":
+            self._left = batch
+
+    def __len__(self):
+        count = len(self._sampler) + len(self._left)
+        extra = self._batch_size - 1 if self._last_batch == "keep" else 0
+        return (count + extra) // self._batch_size
+
+
+def __dir__():
+    return own_names(globals())

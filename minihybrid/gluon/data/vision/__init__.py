@@ -1,0 +1,17 @@
+"""Chapter 07. Pictures as data: datasets of published files, and what changes pictures."""
+
+from minihybrid.gluon.data.vision import transforms
+from minihybrid.gluon.data.vision.datasets import (
+    CIFAR10,
+    CIFAR100,
+    MNIST,
+    FashionMNIST,
+    ImageFolderDataset,
+)
+from minihybrid.ops.shown import own_names
+
+__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset", "transforms"]
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,351 @@
+"""Chapter 07. What changes pictures on their way from a dataset into a net.
+
+Takes:   arrays of shape (height, width, channels), usually of uint8.
+Gives:   `Compose`; `ToTensor`, `Normalize`, `Cast`, which are written with operators and
+         hybridize; `Resize`, `CenterCrop`, `CropResize`, `RandomResizedCrop`, flips,
+         changes of colours, `RandomApply`.
+
+What is drawn at random repeats after `mx.random.seed`.
+Source:  names and numbers are those of MXNet 1.9.1; its `RandomSaturation` takes a part of
+         blue for the grey of a pixel, here it is the grey of all three colours.
+What is left out: rotations.
+"""
+
+import numpy as np
+
+from minihybrid.core.block import Block, HybridBlock
+from minihybrid.core.given import dtype_of
+from minihybrid.core.layers import Sequential
+from minihybrid.core.op import (
+    AttrError,
+    boolean,
+    checked,
+    described,
+    finite,
+    items,
+    not_negative,
+    share,
+)
+from minihybrid.image import (
+    center_crop,
+    draws,
+    fixed_crop,
+    imresize,
+    like,
+    pair,
+    picture,
+    random_size_crop,
+    resize_short,
+)
+from minihybrid.ops.shown import own_names
+
+GREY = np.float32([0.299, 0.587, 0.114])  # how bright red, green and blue are
+# Main directions of the colours of photographs, by the length of each.
+LIGHTING = np.float32(
+    [
+        [55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],
+        [55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140],
+        [55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203],
+    ]
+)
+
+
+class Compose(Sequential):
+    """Transforms one after the other.
+
+    >>> from minihybrid import nd
+    >>> Compose([Resize(2), ToTensor()])(nd.ones((4, 6, 3), dtype="uint8")).shape
+    (3, 2, 2)
+    """
+
+    def __init__(self, transforms):
+        super().__init__()
+        if not isinstance(transforms, (list, tuple)):
+            raise AttrError(
+                f"Compose: {described(transforms)} is given, but a list of transforms is needed"
+            )
+        self.add(*transforms)
+
+
+class RandomApply(Block):
+    """A transform that is applied with probability p, else left out."""
+
+    def __init__(self, transforms, p=0.5):
+        super().__init__()
+        self.transforms = transforms
+        self.p = checked("RandomApply", "p", p, share)
+
+    def forward(self, x):
+        """The picture, changed or not."""
+        return self.transforms(x) if draws().random() < self.p else x
+
+
+# -- arrays for nets -------------------------------------------------------------------
+class Cast(HybridBlock):
+    """The same numbers in another dtype."""
+
+    def __init__(self, dtype="float32"):
+        super().__init__()
+        self._dtype = dtype_of("Cast", dtype)
+
+    def hybrid_forward(self, F, x):
+        """The array in the dtype."""
+        return F.cast(x, dtype=self._dtype)
+
+
+class ToTensor(HybridBlock):
+    """(height, width, channels) of 0 to 255 -> (channels, height, width) of 0 to 1.
+
+    Shapes:  (..., H, W, C) -> (..., C, H, W), float32
+    """
+
+    def hybrid_forward(self, F, x):
+        """The array for a net."""
+        return F.swapaxes(F.swapaxes(F.cast(x, dtype="float32"), -1, -3), -1, -2) / 255
+
+
+class Normalize(HybridBlock):
+    """(x - mean) / std for each channel.
+
+    mean, std:  a number for all channels, or one for each.
+    Shapes:     (..., C, H, W), as `ToTensor` gives it.
+    """
+
+    def __init__(self, mean=0.0, std=1.0):
+        super().__init__()
+        self._mean, self._std = self._numbers("mean", mean), self._numbers("std", std)
+
+    def _numbers(self, name, value):
+        try:
+            return tuple([finite(v) for v in items(value)])
+        except (TypeError, ValueError):
+            raise AttrError(
+                f"Normalize: {name}={described(value)} does not fit; "
+                "needed: a number, or one for each channel"
+            ) from None
+
+    def hybrid_forward(self, F, x):
+        """The normalised array."""
+        mean, std = (
+            F.concat(*(F.full((1, 1, 1), v) for v in numbers), dim=0)
+            for numbers in (self._mean, self._std)
+        )
+        return F.broadcast_div(F.broadcast_sub(x, mean), std)
+
+
+# -- sizes -----------------------------------------------------------------------------
+class Resize(Block):
+    """A picture, or some, of another size.
+
+    size:        (width, height), or a number for both; with keep_ratio, a number is the
+                 length of the shorter edge.
+    Shapes:      (H, W, C) or (N, H, W, C)
+    """
+
+    def __init__(self, size, keep_ratio=False, interpolation=1):
+        super().__init__()
+        pair("Resize", size)
+        self._size, self._interpolation = size, interpolation
+        self._keep = checked("Resize", "keep_ratio", keep_ratio, boolean)
+
+    def forward(self, x):
+        """The resized picture."""
+        if self._keep and not np.iterable(self._size):
+            return resize_short(x, self._size, self._interpolation)
+        return imresize(x, *pair("Resize", self._size), self._interpolation)
+
+
+class CenterCrop(Block):
+    """The middle of a picture, enlarged where the picture is too small."""
+
+    def __init__(self, size, interpolation=1):
+        super().__init__()
+        self._size, self._interpolation = pair("CenterCrop", size), interpolation
+
+    def forward(self, x):
+        """The middle."""
+        return center_crop(x, self._size, self._interpolation)[0]
+
+
+class CropResize(Block):
+    """The part that begins at column x and row y, then of another size, if one is given."""
+
+    def __init__(self, x, y, width, height, size=None, interpolation=None):
+        super().__init__()
+        self._place = x, y, width, height
+        self._size = None if size is None else pair("CropResize", size)
+        self._interpolation = 1 if interpolation is None else interpolation
+
+    def forward(self, x):
+        """The part."""
+        return fixed_crop(x, *self._place, self._size, self._interpolation)
+
+
+class RandomResizedCrop(Block):
+    """A part of any size from anywhere, resized.
+
+    scale:  from which to which share of the picture;  ratio: its width over its height.
+    """
+
+    def __init__(self, size, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3), interpolation=1):
+        super().__init__()
+        self._args = pair("RandomResizedCrop", size), scale, ratio, interpolation
+
+    def forward(self, x):
+        """The part."""
+        return random_size_crop(x, *self._args)[0]
+
+
+# -- flips and colours -----------------------------------------------------------------
+class RandomFlipLeftRight(Block):
+    """The picture or, as often, its mirror image."""
+
+    AXIS = 1
+
+    def forward(self, x):
+        """The picture, mirrored or not."""
+        picture(type(self).__name__, x)
+        return x.flip(axis=self.AXIS) if draws().random() < 0.5 else x
+
+
+class RandomFlipTopBottom(RandomFlipLeftRight):
+    """The picture or, as often, the same upside down."""
+
+    AXIS = 0
+
+
+class _Colours(Block):
+    """The parent: a child gives `changed(values, factor)` of float32."""
+
+    SMALLEST = 0.0  # what a factor is never below
+
+    def __init__(self, amount):
+        super().__init__()
+        name = type(self).__name__
+        amount = checked(name, name.removeprefix("Random").lower(), amount, not_negative)
+        self._range = max(self.SMALLEST, 1 - amount), 1 + amount
+
+    def forward(self, x):
+        """The picture in other colours."""
+        values = picture(type(self).__name__, x).asnumpy()
+        made = self.changed(values.astype(np.float32), np.float32(draws().uniform(*self._range)))
+        return like(x, limited(made, values.dtype))
+
+
+def limited(values, dtype):
+    """Numbers in another dtype, as far as it reaches: bytes from 0 to 255."""
+    if np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        values = np.clip(values, limits.min, limits.max)  # what is behind the point is cut off
+    return values.astype(dtype)
+
+
+class RandomBrightness(_Colours):
+    """All numbers times a factor between 1 - brightness and 1 + brightness."""
+
+    def __init__(self, brightness):
+        super().__init__(brightness)
+
+    def changed(self, values, factor):
+        """Brighter or darker."""
+        return values * factor
+
+
+class RandomContrast(_Colours):
+    """Differences to the mean grey times a factor near 1."""
+
+    def __init__(self, contrast):
+        super().__init__(contrast)
+
+    def changed(self, values, factor):
+        """Of more or less contrast."""
+        grey = values @ GREY if values.shape[-1] == 3 else values
+        return values * factor + (1 - factor) * grey.mean(dtype=np.float32)
+
+
+class RandomSaturation(_Colours):
+    """Differences of the colours to the grey of each pixel times a factor near 1."""
+
+    def __init__(self, saturation):
+        super().__init__(saturation)
+
+    def changed(self, values, factor):
+        """More or less coloured."""
+        if values.shape[-1] != 3:
+            return values
+        return values * factor + (1 - factor) * (values @ GREY)[..., None]
+
+
+class RandomHue(_Colours):
+    """All hues turned by up to `hue` of the circle of colours."""
+
+    def __init__(self, hue):
+        super().__init__(hue)
+
+    def changed(self, values, factor):
+        """Of other hues; 1 is the whole circle."""
+        return turned(values, factor) if values.shape[-1] == 3 else values
+
+
+def turned(values, part):
+    """Colours of 0 to 255 whose hue is turned by a part of the circle.
+
+    Shapes:  (..., 3), red, green and blue, both
+    """
+    high, low = values.max(-1) / 255, values.min(-1) / 255
+    red, green, blue = np.moveaxis(values / 255, -1, 0)
+    light, spread = (high + low) / 2, high - low
+    unit = np.where(spread > np.finfo(np.float32).eps, spread, np.inf)
+    hue = np.select(
+        [high == red, high == green],
+        [(green - blue) / unit, (blue - red) / unit + 2],
+        (red - green) / unit + 4,
+    )
+    wide = np.where(np.isinf(unit), 0, spread)  # of lightness, from its middle
+    hue = (hue + 6 * part) % 6
+    # How near each colour is to the hue: 1 at most one step away, 0 from two steps on.
+    steps = np.stack([(hue - centre + 3) % 6 - 3 for centre in (0, 2, 4)], -1)
+    near = np.clip(2 - np.abs(steps), 0, 1)
+    return ((light - wide / 2)[..., None] + wide[..., None] * near) * 255
+
+
+class RandomColorJitter(Block):
+    """Brightness, contrast, saturation and hue changed at random, in any order."""
+
+    def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
+        super().__init__()
+        kinds = RandomBrightness, RandomContrast, RandomSaturation, RandomHue
+        amounts = brightness, contrast, saturation, hue
+        for kind, amount in zip(kinds, amounts, strict=True):
+            if (made := kind(amount))._range != (1, 1):
+                self.register_child(made)
+
+    def forward(self, x):
+        """The picture in other colours."""
+        changes = list(self._children.values())
+        for i in draws().permutation(len(changes)):
+            x = changes[i](x)
+        return x
+
+
+class RandomLighting(Block):
+    """Noise along the main directions of colours, as AlexNet was trained with.
+
+    Source:  Krizhevsky, Sutskever and Hinton, NeurIPS 2012.
+    """
+
+    def __init__(self, alpha):
+        super().__init__()
+        self._alpha = checked("RandomLighting", "alpha", alpha, not_negative)
+
+    def forward(self, x):
+        """The picture in another light."""
+        values = picture("RandomLighting", x).asnumpy()
+        if values.shape[-1] != 3:
+            return x
+        added = LIGHTING @ draws().normal(0, self._alpha, 3).astype(np.float32)
+        return like(x, limited(values + added, values.dtype))
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,336 @@
+"""Chapter 14. Recurrent layers: whole sequences at once, by the operator `RNN`.
+
+Takes:   data (T, N, C), or (N, T, C) with layout="NTC"; states, or zeros.
+Gives:   `RNN`, `LSTM`, `GRU`, of several layers and one or two directions.
+
+Parameters' names, in memory and in files, are MXNet's 1.9.
+What is left out: convolutional layers.
+"""
+
+import itertools
+
+from minihybrid.core import nd, sym
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import AttrError, boolean, checked, choice, count, length, optional, rate
+from minihybrid.core.sym import Symbol
+from minihybrid.gluon.rnn.rnn_cell import (
+    BidirectionalCell,
+    DropoutCell,
+    GRUCell,
+    HybridSequentialRNNCell,
+    LSTMCell,
+    RNNCell,
+)
+from minihybrid.gluon.rnn.steps import is_whole, made_states
+from minihybrid.ops.recurrent import CELLS, packed
+
+
+class _Layer(HybridBlock):
+    """What the three kinds share."""
+
+    def __init__(
+        self,
+        mode,
+        hidden_size,
+        num_layers=1,
+        layout="TNC",
+        dropout=0,
+        bidirectional=False,
+        input_size=0,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        projection_size=None,
+        h2r_weight_initializer=None,
+        state_clip=(None, None, False),
+        dtype="float32",
+        use_sequence_length=False,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(prefix, params)
+        kind = type(self).__name__
+        self._layout = checked(kind, "layout", layout, choice("TNC", "NTC"))
+        use_sequence_length = checked(kind, "use_sequence_length", use_sequence_length, boolean)
+        self._attrs = {
+            "mode": mode,
+            "state_size": checked(kind, "hidden_size", hidden_size, count),
+            "num_layers": checked(kind, "num_layers", num_layers, count),
+            "bidirectional": checked(kind, "bidirectional", bidirectional, boolean),
+            "p": checked(kind, "dropout", dropout, rate),
+            "projection_size": checked(
+                kind, "projection_size", projection_size or None, optional(count)
+            ),
+            "use_sequence_length": use_sequence_length,
+        }
+        names = ("lstm_state_clip_min", "lstm_state_clip_max", "lstm_state_clip_nan")
+        self._attrs.update(zip(names, state_clip, strict=True))
+        self._input_size = checked(kind, "input_size", input_size, length)
+        self._dtype = dtype
+        inits = {
+            "i2h_weight": i2h_weight_initializer,
+            "h2h_weight": h2h_weight_initializer,
+            "h2r_weight": h2r_weight_initializer,
+            "i2h_bias": i2h_bias_initializer,
+            "h2h_bias": h2h_bias_initializer,
+        }
+        for name, size in self._shapes(self._input_size).items():
+            param = self.params.get(
+                name, shape=size, init=inits[name[3:]], allow_deferred_init=True, dtype=dtype
+            )
+            setattr(self, name, param)
+
+    def _shapes(self, inputs):
+        """Name -> shape of the parameters, in the order in which `RNN` packs them."""
+        attrs = self._attrs
+        keys = ("state_size", "num_layers", "bidirectional", "mode", "projection_size")
+        parts = packed(inputs, *(attrs[key] for key in keys))
+        found = {}
+        for part, groups in zip(("weight", "bias"), parts, strict=True):
+            for k, group in enumerate(groups):
+                layer, side = divmod(k, 1 + attrs["bidirectional"])
+                for what, size in zip(("i2h", "h2h", "h2r"), group, strict=False):
+                    found[f"{'lr'[side]}{layer}_{what}_{part}"] = size
+        return found
+
+    def _collect_params_with_prefix(self, prefix=""):
+        """Parameters under the names of their cells, as MXNet's files have them."""
+        prefix += "." * bool(prefix)
+        found = {}
+        for name, param in self._reg_params.items():
+            cell, what = name.split("_", 1)
+            side = f"{cell[0]}_cell." if self._attrs["bidirectional"] else ""
+            found[f"{prefix}_unfused.{cell[1:]}.{side}{what}"] = param
+        return found
+
+    def __repr__(self):
+        attrs, (rows, columns) = self._attrs, self.l0_i2h_weight.shape
+        more = f", num_layers={attrs['num_layers']}" if attrs["num_layers"] != 1 else ""
+        more += f", dropout={attrs['p']}" if attrs["p"] else ""
+        more += ", bidirectional" if attrs["bidirectional"] else ""
+        sizes = f"{columns or None} -> {rows // CELLS[attrs['mode']][0]}"
+        return f"{type(self).__name__}({sizes}, {self._layout}{more})"
+
+    # -- states
+    def state_info(self, batch_size=0):
+        """The shape, layout and dtype of each state."""
+        attrs = self._attrs
+        layers = attrs["num_layers"] * (1 + attrs["bidirectional"])
+        sizes = (attrs["projection_size"] or attrs["state_size"], attrs["state_size"])
+        return [
+            {"shape": (layers, batch_size, n), "__layout__": "LNC", "dtype": self._dtype}
+            for n in sizes[: CELLS[attrs["mode"]][1]]
+        ]
+
+    def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
+        """The states before the first step: zeros, or what `func` makes of a shape."""
+        infos = self.state_info(batch_size)
+        return made_states(infos, func, f"{self.prefix}h0_", itertools.count(), kwargs)
+
+    def _begun(self, inputs):
+        """Zeros beside the inputs; a symbol's have a batch of 0, which stands for any."""
+        if isinstance(inputs, Symbol):
+            return self.begin_state(0, func=sym.zeros)
+        batch = inputs.shape[self._layout.index("N")]
+        return self.begin_state(batch, ctx=inputs.context, dtype=inputs.dtype)
+
+    # -- calling
+    def __call__(self, inputs, states=None, sequence_length=None):
+        """The outputs of all steps; with `states`, also the last states: (outputs, states).
+
+        sequence_length: (N,), for use_sequence_length=True.
+        """
+        if not is_whole(inputs):
+            return super().__call__(inputs)
+        self._tell_inputs(inputs)
+        alone = states is None
+        states = self._begun(inputs) if alone else [states] if is_whole(states) else list(states)
+        if (sequence_length is None) == self._attrs["use_sequence_length"]:
+            need = "is needed" if sequence_length is None else "is given"
+            raise AttrError(
+                f"{self.name}: a sequence_length {need}, and the layer was made with "
+                f"use_sequence_length={self._attrs['use_sequence_length']}"
+            )
+        if sequence_length is not None:
+            states.append(sequence_length)
+        return super().__call__(inputs, states, alone)
+
+    def _tell_inputs(self, inputs):
+        """The first layer's weights know their shape once there is data."""
+        found = inputs.shape if isinstance(inputs, NDArray) else inputs.spec.shape
+        if found is not None and len(found) == 3 and found[2] > 0:
+            wanted = self._shapes(found[2])
+            for side in "lr"[: 1 + self._attrs["bidirectional"]]:
+                name = f"{side}0_i2h_weight"
+                weight = getattr(self, name)
+                if not weight.known:
+                    weight.shape = wanted[name]
+
+    def hybrid_forward(self, F, inputs, states, alone, **params):
+        """All layers and steps."""
+        if self._layout == "NTC":
+            inputs = F.swapaxes(inputs, dim1=0, dim2=1)
+        order = self._shapes(self._input_size)
+        flat = [F.reshape(params[name], shape=(-1,)) for name in order]
+        whole = F._internal._rnn_param_concat(*flat, dim=0)
+        outputs, *states = F.RNN(inputs, whole, *states, state_outputs=True, **self._attrs)
+        if self._layout == "NTC":
+            outputs = F.swapaxes(outputs, dim1=0, dim2=1)
+        return outputs if alone else (outputs, states)
+
+    def _unfuse(self):
+        """The same layers as cells, which share the parameters."""
+        attrs = self._attrs
+        if attrs["projection_size"] or attrs["lstm_state_clip_min"] is not None:
+            raise AttrError(f"{self.name}: cells have no projection, and no clipping of states")
+        stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
+        with stack.name_scope():
+            for layer in range(attrs["num_layers"]):
+                cells = [
+                    self._cell(prefix=f"{side}{layer}_")
+                    for side in "lr"[: 1 + attrs["bidirectional"]]
+                ]
+                stack.add(cells[0] if len(cells) == 1 else BidirectionalCell(*cells))
+                if attrs["p"] and layer != attrs["num_layers"] - 1:
+                    stack.add(DropoutCell(attrs["p"]))
+        return stack
+
+    def _cell(self, **kwargs):
+        mode, units = self._attrs["mode"], self._attrs["state_size"]
+        if mode.startswith("rnn"):
+            return RNNCell(units, activation=mode[4:], **kwargs)
+        return {"lstm": LSTMCell, "gru": GRUCell}[mode](units, **kwargs)
+
+
+class RNN(_Layer):
+    """Plain recurrent layers: h = activation(W x + b + R h + c), from step to step.
+
+    >>> layer = RNN(4); layer.initialize(); layer(nd.ones((3, 2, 5))).shape
+    (3, 2, 4)
+    """
+
+    def __init__(
+        self,
+        hidden_size,
+        num_layers=1,
+        activation="relu",
+        layout="TNC",
+        dropout=0,
+        bidirectional=False,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        input_size=0,
+        dtype="float32",
+        **kwargs,
+    ):
+        activation = checked("RNN", "activation", activation, choice("relu", "tanh"))
+        super().__init__(
+            f"rnn_{activation}",
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            dtype=dtype,
+            **kwargs,
+        )
+
+
+class LSTM(_Layer):
+    """Layers of LSTM cells; two states: outputs and memories.
+
+    projection_size:  outputs are h projected to so many numbers (Sak et al., 2014).
+    state_clip_min, state_clip_max:  limits of the memory's numbers.
+
+    >>> layer = LSTM(4, num_layers=2, bidirectional=True); layer.initialize()
+    >>> out, states = layer(nd.ones((3, 2, 5)), layer.begin_state(batch_size=2))
+    >>> out.shape, [s.shape for s in states]
+    ((3, 2, 8), [(4, 2, 4), (4, 2, 4)])
+    """
+
+    def __init__(
+        self,
+        hidden_size,
+        num_layers=1,
+        layout="TNC",
+        dropout=0,
+        bidirectional=False,
+        input_size=0,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        projection_size=None,
+        h2r_weight_initializer=None,
+        state_clip_min=None,
+        state_clip_max=None,
+        state_clip_nan=False,
+        dtype="float32",
+        **kwargs,
+    ):
+        super().__init__(
+            "lstm",
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            projection_size,
+            h2r_weight_initializer,
+            (state_clip_min, state_clip_max, state_clip_nan),
+            dtype,
+            **kwargs,
+        )
+
+
+class GRU(_Layer):
+    """Layers of GRU cells.
+
+    >>> layer = GRU(4, layout="NTC"); layer.initialize(); layer(nd.ones((2, 3, 5))).shape
+    (2, 3, 4)
+    """
+
+    def __init__(
+        self,
+        hidden_size,
+        num_layers=1,
+        layout="TNC",
+        dropout=0,
+        bidirectional=False,
+        input_size=0,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        dtype="float32",
+        **kwargs,
+    ):
+        super().__init__(
+            "gru",
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            dtype=dtype,
+            **kwargs,
+        )

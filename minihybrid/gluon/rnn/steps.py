@@ -1,0 +1,118 @@
+"""Chapter 14. Sequences for recurrent cells: as one array, or as a list of steps.
+
+Takes:   arrays (N, T, C) or (T, N, C) as the layout says, or lists of T arrays (N, C).
+Gives:   `listed`, `merged`, `masked`, `backwards`, `started`, `outputs_as`.
+
+What is left out: steps of several arrays.
+"""
+
+import inspect
+
+from minihybrid.core import nd, sym
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import AttrError, ShapeError, described
+from minihybrid.core.sym import Symbol
+
+
+def world(values):
+    """`nd` or `sym`: where the values, or a list of them, belong."""
+    first = values[0] if isinstance(values, (list, tuple)) else values
+    return sym if isinstance(first, Symbol) else nd
+
+
+def is_whole(values):
+    """Whether a sequence is one array."""
+    return isinstance(values, (NDArray, Symbol))
+
+
+def axis_of_time(layout):
+    """Where time stands.
+
+    Raises:  AttrError for another layout than NTC and TNC.
+    """
+    if layout not in ("NTC", "TNC"):
+        raise AttrError(f"unroll: layout={layout!r:.40} is unknown; needed: 'NTC' or 'TNC'")
+    return layout.index("T")
+
+
+def listed(inputs, length, layout):
+    """A sequence as a list of steps (N, C).
+
+    Raises:  ShapeError if it has not `length` steps.
+    """
+    axis = axis_of_time(layout)
+    if not is_whole(inputs):
+        if not isinstance(inputs, (list, tuple)) or not inputs or not all(map(is_whole, inputs)):
+            raise AttrError(
+                f"unroll: inputs={described(inputs)}, but an array, or a list of the steps' "
+                "arrays is needed"
+            )
+        if length is not None and len(inputs) != length:
+            raise ShapeError(f"unroll: length={length}, but there are {len(inputs)} steps")
+        return list(inputs)
+    if isinstance(inputs, NDArray) and inputs.shape[axis] != length:
+        raise ShapeError(
+            f"unroll: length={length}, but the inputs {inputs.shape} with layout {layout} have "
+            f"{inputs.shape[axis]} steps"
+        )
+    parts = world(inputs).split(inputs, num_outputs=length, axis=axis, squeeze_axis=True)
+    return [parts] if length == 1 else list(parts)
+
+
+def merged(steps, layout):
+    """A sequence as one array."""
+    if is_whole(steps):
+        return steps
+    return world(steps).stack(*steps, axis=axis_of_time(layout))
+
+
+def outputs_as(outputs, length, layout, merge):
+    """The outputs as a list (merge=False), as one array (True), or as they are."""
+    if merge is None:
+        return outputs
+    return merged(outputs, layout) if merge else listed(outputs, length, layout)
+
+
+def masked(outputs, valid_length, layout):
+    """One array, with zeros after each sequence's end."""
+    whole = merged(outputs, layout)
+    return world(whole).SequenceMask(
+        whole, valid_length, use_sequence_length=True, axis=axis_of_time(layout)
+    )
+
+
+def backwards(steps, valid_length):
+    """The steps from back to front; what lies after a sequence's end stays there."""
+    if valid_length is None:
+        return list(reversed(steps))
+    F = world(steps)
+    whole = F.SequenceReverse(F.stack(*steps, axis=0), valid_length, use_sequence_length=True)
+    return listed(whole, len(steps), "TNC")
+
+
+def started(cell, states, steps):
+    """The given states before the first step, or zeros for as many samples as there are."""
+    if states is not None:
+        return [states] if is_whole(states) else list(states)
+    first = steps[0]
+    if isinstance(first, NDArray):
+        return cell.begin_state(
+            batch_size=first.shape[0], func=nd.zeros, ctx=first.context, dtype=first.dtype
+        )
+    column = sym.slice_axis(sym.zeros_like(first), axis=1, begin=0, end=1)
+    return cell.begin_state(
+        func=lambda shape: sym.broadcast_axis(column, axis=1, size=shape[1])
+    )  # a graph serves all sizes of batches
+
+
+def made_states(infos, func, prefix, numbers, kwargs):
+    """States by a function such as `nd.zeros` or `sym.var`, which gets what it takes."""
+    taken = inspect.signature(func).parameters.values()
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in taken)
+    names = {p.name for p in taken}
+    states = []
+    for info, number in zip(infos, numbers, strict=False):
+        given = {"name": f"{prefix}{number}", **info, **kwargs}
+        given = {k: v for k, v in given.items() if takes_all or k in names or k in kwargs}
+        states.append(func(**given))
+    return states

@@ -1,0 +1,285 @@
+"""Chapters 07 and 08. What their exercises ask, and how the answers are judged.
+
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+What is left out: 7.4, which measures.
+"""
+
+import contextlib
+import io
+import math
+import time
+
+import numpy as np
+
+from minihybrid.autograd import record
+from minihybrid.core import nd
+from minihybrid.core.block import HybridBlock
+from minihybrid.core.op import HybridError
+from minihybrid.gluon import nn
+from minihybrid.gluon.trainer import Trainer
+from minihybrid.look.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    NotYet,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
+
+
+# -- a step in parts -----------------------------------------------------------------------
+class Scored(HybridBlock):
+    """A dense layer and its loss, one number a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Dense(2, in_units=3, weight_initializer="zeros")  # draws no numbers
+        self.layer.initialize()
+        self.weight.set_data(nd.array([[1, 2, -1], [0.5, -1, 3]]))
+
+    @property
+    def weight(self):
+        """The parameter that is compared."""
+        return self.layer.weight
+
+    def hybrid_forward(self, F, x, label):
+        """Shapes: x (n, 3), label (n, 2) -> (n,)."""
+        return F.sum(F.square(self.layer(x) - label), axis=1)
+
+
+class Counted(Trainer):
+    """A trainer that counts its steps."""
+
+    steps = 0
+
+    def step(self, *args, **kwargs):
+        """One step."""
+        self.steps += 1
+        return super().step(*args, **kwargs)
+
+
+def trained(function, parts, batches=1):
+    """The weight after a step for each batch, and how many steps were made."""
+    x, label = np.float32([[1, 0, 2], [0, 1, 1], [2, 1, 0], [1, 3, 1]]), np.float32(np.eye(4, 2))
+    model = Scored()
+    trainer = Counted(model.collect_params(), "sgd", {"learning_rate": 0.02})
+    for _ in range(batches):
+        function(model, trainer, nd.array(x), nd.array(label), parts)
+    return model.weight.data().asnumpy(), trainer.steps
+
+
+def whole(model, trainer, x, label, parts):
+    """One step on the whole batch."""
+    with record():
+        loss = model(x, label)
+    loss.backward()
+    trainer.step(len(x))
+
+
+def in_parts(function):
+    """Judge 7.3: as one step on the whole batch, once and twice."""
+    before = Scored().weight.data().asnumpy()
+    for batches in (1, 2):
+        wanted, _ = trained(whole, 1, batches)
+        for parts in (1, 2, 4):
+            case = f"train_in_parts with {parts} part{'s' * (parts != 1)}"
+            found, steps = tried(case, trained, function, parts, batches)
+            need(
+                steps == batches,
+                f"{case} called trainer.step {steps // batches} times; one step is needed, behind "
+                "the last part",
+            )
+            if np.allclose(found, wanted, atol=1e-5):
+                continue
+            need(
+                batches == 1,
+                f"{case} is right for the first batch, but not for a second one: the gradients of "
+                "the first are still there and are added to",
+            )
+            share = np.median((found - before) / (wanted - before))
+            need(
+                not math.isclose(share, parts, rel_tol=1e-3),
+                f"{case} moved the weight {share:.0f} times as far as a step on the whole batch: "
+                "trainer.step divides by the number that it is given",
+            )
+            need(parts > 1, f"{case} is not a step on the whole batch, which one part is")
+            raise NotYet(
+                f"{case} moved the weight elsewhere than a step on the whole batch does: a "
+                "gradient of one part takes the place of that of the part before, as long as "
+                "grad_req does not say that they are added"
+            )
+    return "the gradients of the parts add up to that of the whole batch"
+
+
+# -- timing --------------------------------------------------------------------------------
+def averages(function):
+    """Judge 8.1: a call costs 100 and one more a turn; a candidate costs its mean."""
+    for order, wanted in (
+        ("A", {"A": 100}),
+        ("AB", {"A": 100, "B": 101}),
+        ("ABB", {"A": 100, "B": 101.5}),
+        ("ABCCBA", {"A": 102.5, "B": 102.5, "C": 102.5}),
+        ("AAAB", {"A": 101, "B": 103}),
+        ("AABBBBA", {"A": 307 / 3, "B": 103.5}),
+    ):
+        found = tried(f"mean_costs({order!r})", function, order)
+        need(isinstance(found, dict), f"a dictionary is needed, but {kind(found)} was given")
+        need(
+            found.keys() == wanted.keys(),
+            f"for {order!r} the candidates are {sorted(wanted)}, but {sorted(found)} were given",
+        )
+        for name, cost in wanted.items():
+            need(
+                isinstance(found[name], (int, float)) and math.isclose(found[name], cost),
+                f"for {order!r}, {name} costs {cost:g} in the mean, but {found[name]} was given: "
+                "the call at place t costs 100 + t, and a mean is a sum, divided by how many",
+            )
+    return "ABC favours A by two turns, and ABCCBA is fair"
+
+
+def words(make):
+    """Judge 8.3: a `with` block that is timed, and then says its name and its time."""
+    watch = tried("Words('tea')", make, "tea")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+
+        def used():
+            with watch:
+                early.append(out.getvalue())
+                time.sleep(0.01)
+            return True
+
+        early = []
+        tried("a `with` block of Words('tea')", used)
+    said = out.getvalue()
+    need(not early[0].strip(), "it prints when the block begins; the time is known at its end")
+    need(
+        hasattr(watch, "elapsed_s"),
+        "after the block there is no elapsed_s: your __exit__ stands in the place of Timer's, "
+        "which stops the clock, so call that one, too",
+    )
+    need(watch.elapsed_s >= 0.009, f"{watch.elapsed_s} s is too short for a block that slept 0.01")
+    need(said.strip(), "the clock stops, but no line is printed")
+    need("tea" in said, f"the line `{said.strip()}` does not say the description")
+    need(any(c.isdigit() for c in said), f"the line `{said.strip()}` does not say the time")
+    need(
+        "__enter__" not in vars(type(watch)),
+        "it has an __enter__ of its own; that of Timer starts the clock already",
+    )
+    return "the clock was written once, and the words were added"
+
+
+def pays(function):
+    """Judge 8.4: the first call divided by what each later one saves."""
+    for times, wanted in (((1.0, 3e-4, 1e-4), 5000), ((2.0, 1.5, 0.5), 2), ((0.5, 2.0, 1.0), 0.5)):
+        found = tried(f"pays_after{times}", function, *times)
+        need(isinstance(found, (int, float)), f"a number is needed, but {kind(found)} was given")
+        need(
+            math.isclose(found, wanted, rel_tol=1e-6),
+            f"pays_after{times} is {found:g}, but {wanted:g} is right: each later call saves "
+            f"{times[1] - times[2]:g} seconds of the {times[0]:g} that the first one took",
+        )
+    for times in ((1.0, 1e-4, 1e-4), (1.0, 1e-4, 3e-4)):
+        found = tried(f"pays_after{times}, where nothing is saved,", function, *times)
+        need(
+            found == math.inf,
+            f"pays_after{times} is {found}, but nothing is saved there: no number of calls is "
+            'enough, which is `float("inf")`',
+        )
+    return "and where nothing is saved, no number of calls is enough"
+
+
+QUARTILES = "sort the fifteen times; where are the quartiles, and how far apart?"
+
+EXERCISES = {
+    "7.1": Exercise(
+        "a pair: the inputs of the first dense layer, and how many numbers come on top",
+        Parts(
+            "7.1",
+            "four times as many inputs, and each has a weight for each of 64 outputs",
+            Part(
+                "the number of inputs",
+                "d51fe7402d",
+                "the pooling that is left halves rows and columns; count the channels, too",
+                {
+                    128: "that is the network as it is, with both pooling layers",
+                    256: "without a pooling, rows and columns are both twice as many",
+                    2048: "one pooling layer is still there",
+                },
+            ),
+            Part(
+                "the number of numbers on top",
+                "fa589b52f5",
+                "only the weight of the first dense layer grows",
+                {
+                    32768: "these are all its weights; the old ones were there before",
+                    384: "each input that came on top has a weight for each output",
+                    24640: "there is no bias on top: the outputs are as many as before",
+                },
+            ),
+        ),
+    ),
+    "7.2": Exercise(
+        "a function that makes the error, such as `lambda: trainer.step(...)`",
+        Refusal(
+            "the message names a parameter and what was forgotten, where a silent step would "
+            "go along an old gradient",
+            HybridError,
+            r"backward has not written",
+            lambda found: "a step was made: each gradient was fresh; call it a second time",
+            {
+                r"'batch_size' is missing": "of how many rows is the loss? a step must know",
+                r"no gradient|DeferredInit|unknown": "this trainer's network has seen nothing yet",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+    "7.3": Exercise("your function train_in_parts(model, trainer, x, label, parts)", in_parts),
+    "8.1": Exercise("your function mean_costs(order)", averages),
+    "8.2": Exercise(
+        "a function that makes the error, such as `lambda: ...`",
+        Refusal(
+            "a result cannot be timed, and the message says what to write",
+            TypeError,
+            r"needs a function",
+            lambda found: "this timed something: hand over the network's answer, not the network",
+            {r"positional argument": "measure needs something to measure", **ELSEWHERE},
+        ),
+    ),
+    "8.3": Exercise("your class Words", words),
+    "8.4": Exercise("your function pays_after(first_s, eager_s, hybrid_s)", pays),
+    "8.5": Exercise(
+        "three times yes or no: is it noticed, of turns, of the second half, of three rounds",
+        Parts(
+            "8.5",
+            "what moves neither the median nor the quartiles may stay unnoticed",
+            Part(
+                "the answer for turns",
+                "d731b01ba9",
+                QUARTILES,
+                {
+                    "no": "in turns, nearly half of the times are slow, and one quartile is "
+                    "among them"
+                },
+            ),
+            Part(
+                "the answer for the second half",
+                "d731b01ba9",
+                QUARTILES,
+                {
+                    "no": "it is steady in each half, but the quartiles are those of all rounds, "
+                    "and lie in different halves"
+                },
+            ),
+            Part(
+                "the answer for three rounds",
+                "80b75ceec3",
+                QUARTILES,
+                {"yes": "three of fifteen are less than a quarter: both quartiles are quick"},
+            ),
+        ),
+    ),
+}

@@ -1,0 +1,157 @@
+"""Figures of calls: what is paid for each, and who calls whom.
+
+Takes:   nets or functions, and their inputs; they are called.
+Gives:   `bill`, `who_calls`.
+
+Calls are counted, not timed, so the pictures are the same on every machine.
+What is left out: what libraries do inside of a call.
+"""
+
+import copy
+import inspect
+import itertools
+import sys
+from collections import Counter
+from pathlib import Path
+
+from minihybrid.core.block import Block
+from minihybrid.core.hybrid import Hybrid
+from minihybrid.core.pipeline import build
+from minihybrid.core.plan import Plan
+from minihybrid.look.ink import LINE, WIDTH, Figure, Panel
+from minihybrid.run import uncompiled
+from minihybrid.viz import plural
+
+OURS = str(Path(__file__).parents[2])
+STATIONS = {  # what a call may come to -> the code that runs there
+    "find the plan": next(c for c in Hybrid.caller.__code__.co_consts if inspect.iscode(c)),
+    "trace": Hybrid.trace.__code__,
+    "your Python": None,
+    "build": build.__code__,
+    "compile, load": Plan._runner.__code__,
+    "run kernels": "run",
+}
+
+
+def _called(function, *inputs):
+    """code -> how often a call ran it; of Python functions alone."""
+    seen = Counter()
+
+    def note(frame, event, arg):
+        if event == "call":
+            seen[frame.f_code] += 1
+
+    old = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function(*inputs)
+    finally:
+        sys.setprofile(old)
+    return seen
+
+
+def n_python(function, *inputs):
+    """How many Python functions of the engine a call runs, those of plans included.
+
+    Comprehensions are not counted: they are functions in some versions of Python only.
+    """
+    return sum(
+        count
+        for code, count in _called(function, *inputs).items()
+        if (code.co_filename.startswith(OURS) or code.co_filename == "<string>")
+        and (code.co_name[0] != "<" or code.co_name == "<lambda>")
+        and code.co_filename not in (__file__, uncompiled.__file__)
+    )
+
+
+def line_by_line(net):
+    """The same net, or function, as it was before it was hybridized."""
+    if not isinstance(net, Block):
+        return inspect.unwrap(net)
+    twin = copy.deepcopy(net)
+    twin.hybridize(False)
+    return twin
+
+
+def bill(hybrid, *inputs):
+    """What one call costs, line by line and hybridized: Python, loops, memory.
+
+    hybrid:  a hybridized block, or the result of `minihybrid.function`. It is called
+             twice, since first calls cost more.
+    """
+    eager = line_by_line(hybrid)
+    for each in (eager, hybrid):
+        each(*inputs)
+    plan = hybrid.plan_for(*inputs)[0]
+    traced = [n for n in plan.stages[0][1].nodes if n.op and not n.op.view]
+    counts = [n_python(each, *inputs) for each in (eager, hybrid)]
+    left, right = Panel("line by line"), Panel("hybridized")
+    for panel, count in zip((left, right), counts, strict=True):
+        high = max(110 * round(count / max(counts), 1), LINE)
+        # Many are rounded: how many it is depends on the version of Python, too.
+        told = plural(count, "function") if count < 20 else f"about {round(count, -1)} functions"
+        panel.box(0, panel.row(high), WIDTH, high, f"Python: {told}", "python")
+        panel.tell(f"Python: {told}.")
+    for node in traced:
+        _loop(left, [node.op.name], sum(s.nbytes for s in node.specs))
+    nodes = [n for n in plan.graph.nodes if n.op and not n.op.view]
+    for node in nodes:
+        inner = node.attrs.get("graph")
+        names = [n.op.name for n in inner.nodes if n.op] if inner else [node.op.name]
+        _loop(right, names, sum(s.nbytes for s in node.specs))
+    total = sum(s.nbytes for node in traced for s in node.specs)
+    own = f"{plural(len(traced), 'operator')}; each has memory of its own: {total:,} bytes"
+    left.note(own)
+    left.tell(f"{own}.")
+    used = f"{plural(plan.n_kernels, 'kernel')}; memory planned: {plan.nbytes_planned:,} bytes"
+    right.note(used)
+    right.tell(f"{used}.")
+    return Figure("The bill of one call", left, right)
+
+
+def _loop(panel, names, nbytes):
+    names = names if len(names) <= 5 else [*names[:4], f"and {len(names) - 4} more"]
+    high = LINE * len(names) + 8
+    y = panel.row(high, 4)
+    panel.box(0, y, 190, high, names, "kernel")
+    panel.arrow(194, y + high / 2, 226, y + high / 2)
+    panel.box(230, y, WIDTH - 230, high, f"{nbytes:,} bytes", "array")
+    panel.tell(f"{' + '.join(names)} writes {nbytes:,} bytes.")
+
+
+def who_calls(net, **calls):
+    """Which stations each of some calls comes to, one after the other.
+
+    net:     a hybridized block, or the result of `minihybrid.function`, with no plans.
+    calls:   the input of each call, by a name for the call.
+    """
+    inside = getattr(net, "hybrid_forward", None) or inspect.unwrap(net)
+    panel, left = Panel("from top to bottom: what a call comes to"), 122
+    across = (WIDTH - left) / len(calls)
+    stations = STATIONS | {"your Python": inside.__code__}
+    came = {}
+    for name, x in calls.items():
+        seen = _called(net, x)
+        runs = any(c.co_name == "run" and c.co_filename == "<string>" for c in seen)
+        came[name] = [bool(runs if c == "run" else seen[c]) for c in stations.values()]
+    y = panel.row(LINE)
+    for k, name in enumerate(calls):
+        panel.text(left + (k + 0.5) * across, y + 12, name.replace("_", " "), bold=True)
+    last = [None] * len(calls)
+    for i, station in enumerate(stations):
+        y = panel.row(26, 14)
+        panel.text(0, y + 17, station, anchor="start")
+        for k, name in enumerate(calls):
+            x, comes = left + k * across + 6, came[name][i]
+            text, ink = ("yes", "kernel") if comes else ("", "plain")
+            panel.box(x, y, across - 12, 26, text, ink, dashed=not comes, fill=0.18 * comes)
+            if comes:
+                if last[k] is not None:
+                    panel.arrow(
+                        left + (k + 0.5) * across, last[k], left + (k + 0.5) * across, y - 1
+                    )
+                last[k] = y + 26
+    for name, found in came.items():
+        ways = ", ".join(itertools.compress(stations, found))
+        panel.tell(f"{name.replace('_', ' ')}: {ways}.")
+    return Figure("Who calls whom", panel)

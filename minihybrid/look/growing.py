@@ -1,0 +1,453 @@
+"""Chapter 12. Checks of what the inside's chapters add to nano, and what stands beside it.
+
+Takes:   the names that an upgrade has defined in a notebook, behind those of the steps before.
+Gives:   `check`, which says in one sentence what is wrong with an upgrade; `beside`, which
+         shows lines of nano and their counterpart in this engine.
+
+What must be equal is computed by this engine: values, gradients, listings of graphs, and the
+bytes of files. What is left out: compiled kernels, which judges do not wait for; they run
+the same text in Python.
+"""
+
+import ast
+import contextlib
+import io
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from minihybrid import gluon
+from minihybrid.autograd import record
+from minihybrid.core import nd, sym
+from minihybrid.core.files import write_whole
+from minihybrid.core.op import OPS, Spec
+from minihybrid.look.building import stage, tried
+from minihybrid.look.exercises.judging import need
+from minihybrid.look.show import show
+from minihybrid.look.steps import equal, random_program, there
+
+
+def beside(yours, *ours, step=9):
+    """Print a definition of nano, such as "Op.infer", and what is its counterpart here.
+
+    >>> beside("relu", nd.sign)
+    nano.py, line ...
+    ...  relu = Op("relu", lambda a: np.maximum(a, 0), lambda g, y, a: (g * sign(y),))
+    <BLANKLINE>
+    minihybrid/ops/elementwise.py, ...
+    """
+    text = stage(step)
+    node, lines = definition(text, yours), text.splitlines()
+    last = (
+        f"s {node.lineno}-{node.end_lineno}" if node.end_lineno > node.lineno else f" {node.lineno}"
+    )
+    print(f"nano.py, line{last}")
+    for number in range(node.lineno, node.end_lineno + 1):
+        if lines[number - 1].strip() != "# your lines":
+            print(f"{number:>4}  {lines[number - 1]}".rstrip())
+    for thing in ours:
+        print()
+        show(thing)
+
+
+def definition(text, name):
+    """The statement of a text that defines a name; of several, the last."""
+    found = ast.parse(text)
+    for part in name.split("."):
+        found = [s for s in found.body if part in defined(s)][-1]
+    return found
+
+
+def defined(statement):
+    """The names that a statement defines."""
+    if isinstance(statement, ast.Assign):
+        return {
+            n.id
+            for n in ast.walk(statement)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+    return {getattr(statement, "name", None)}
+
+
+def check(step):
+    """Try an upgrade of nano, 10 to 16, as the notebook has defined it."""
+    return tried(step, sys._getframe(1).f_globals, STEPS)
+
+
+def spec(*shape):
+    """What this engine calls a shape, of float32 numbers."""
+    return Spec(shape, np.dtype("float32"))
+
+
+def gradients(n, f, *arrays):
+    """Value and gradients of `f`, compiled by nano; `f` gets arrays or symbols."""
+    shapes = {f"x{k}": a.shape for k, a in enumerate(arrays)}
+    y, back = n.compiled(n.with_gradient(n.trace(f, **shapes)))(*arrays)
+    return [np.array(y), *map(np.array, back(np.ones(y.shape, "f")))]
+
+
+def of_this_engine(f, *arrays):
+    """The same, by this engine's tape."""
+    xs = [nd.array(a) for a in arrays]
+    for x in xs:
+        x.attach_grad()
+    with record():
+        y = f(*xs)
+    y.backward()
+    return [y.asnumpy(), *(x.grad.asnumpy() for x in xs)]
+
+
+def listing(graph):
+    """[(operator, numbers of its inputs, shape), ...] of nano's graph, or of this engine's."""
+    place = {x: k for k, x in enumerate(graph.nodes)}
+    return [
+        (
+            x.op.name.replace("elemwise", "broadcast") if x.op else None,
+            tuple(place[i[0] if isinstance(i, tuple) else i] for i in x.inputs),
+            x.specs[0].shape if hasattr(x, "specs") else x.shape,
+        )
+        for x in graph.nodes
+    ]
+
+
+X = np.float32([[0.5, -1, 3], [2, 1, -0.25]])
+SAMPLES = {  # operator -> the arrays and attributes that its laws are tried on
+    "broadcast_add": ([X, X[0]], {}),
+    "broadcast_mul": ([X, X[0]], {}),
+    "_plus_scalar": ([X], {"scalar": 3}),
+    "_mul_scalar": ([X], {"scalar": 3}),
+    "sign": ([X], {}),
+    "relu": ([X], {}),
+    "dot": ([X, X.T + 1], {}),
+    "transpose": ([X], {}),
+    "Reshape": ([X], {"shape": (3, 2)}),
+    "sum": ([X], {"axis": (0,)}),
+    "broadcast_to": ([X[:1]], {"shape": (4, 3)}),
+    "exp": ([X], {}),
+    "log_softmax": ([X], {}),
+    "one_hot": ([np.float32([0.5, 1.5])], {"depth": 3}),
+}
+
+
+def _step_10(n):
+    missing = [name for name in SAMPLES if name not in n.OPS]
+    need(not missing, f"OPS has no {', '.join(missing)}")
+    for name, (arrays, attrs) in SAMPLES.items():
+        shapes = [a.shape for a in arrays]
+        said = there(n.OPS[name].infer(*shapes, **attrs), f"infer of {name}")
+        true = n.OPS[name].eager(*arrays, **attrs).shape
+        need(said == true, f"{name}.infer says {said} for the shapes {shapes}, but it is {true}")
+        wide = [np.float64(a) for a in arrays]
+        n.law_of_shape(n.OPS[name], *wide, **attrs)
+        n.law_of_gradient(n.OPS[name], *wide, **attrs)
+    said = n.add.infer((2, 1), (1, 3))
+    need(said == OPS["broadcast_add"].infer([spec(2, 1), spec(1, 3)])[1][0].shape, f"{said}")
+    own = n.Op("own", np.negative, lambda g, y, a: (g,), lambda a: (*a, 7))
+    need(n.OPS.get("own") is own, "a new record does not enter itself into OPS")
+    need(own.infer((2,)) == (2, 7), "infer does not ask a record's own shape rule")
+    del n.OPS["own"]
+    try:
+        n.add.infer((2, 3), (4,))
+    except ValueError as error:
+        text = str(error)
+        need("broadcast_add" in text and "(4,)" in text, f"the error says only: {text}")
+    wrong = n.Op("wrong", np.square, lambda g, y, a: (g * a,), n.relu.rule)
+    tall = n.Op("tall", np.square, wrong.grad, lambda a: (7, *a))
+    for law, op in ((n.law_of_gradient, wrong), (n.law_of_shape, tall)):
+        del n.OPS[op.name]
+        try:
+            law(op, np.float64(X))
+        except AssertionError as error:
+            need(op.name in str(error), f"{law.__name__} does not name the operator: {error}")
+        else:
+            need(False, f"{law.__name__} is content with a record that is wrong")
+
+
+def _step_11(n):
+    y = there(n.NDArray(X) > 1, "array > 1")
+    equal(y.data, (nd.array(X) > 1).asnumpy(), "x > 1")
+
+    def choose(where):
+        return lambda x, y: where(x > 1, x * y, y * 3)
+
+    graph = n.trace(choose(n.where), x=(2, 3), y=(2, 3))
+    theirs, _ = sym.trace(choose(sym.where), {"x": spec(2, 3), "y": spec(2, 3)})
+    ours, theirs = ([line for line in listing(g) if line[0]] for g in (graph, theirs))
+    need(
+        [line[0] for line in ours] == [line[0] for line in theirs] and len(ours) == 4,
+        f"the operators of where(x > 1, x * y, y * 3) are {[line[0] for line in ours]}",
+    )
+    found = gradients(n, choose(n.where), X, X + 2)
+    for name, a, b in zip(
+        ("y", "dx", "dy"), found, of_this_engine(choose(nd.where), X, X + 2), strict=True
+    ):
+        equal(a, b, f"{name} of where(x > 1, x * y, y * 3)")
+
+    def branches(x):
+        return x * 2 if x > 1 else x
+
+    for f, ask in ((branches, "a branch"), (lambda x: x * float(x.sum()), "float(x)")):
+        try:
+            n.trace(f, x=(2, 3))
+        except TypeError as error:
+            text = str(error)
+            for word in ("where", f.__name__, "(2, 3)" if f is branches else "()"):
+                need(word in text, f"the error of {ask} does not say {word}: {text}")
+        else:
+            need(False, f"{ask} on a symbol is not refused")
+
+
+def operators(graph):
+    """The names of a graph's operators."""
+    return [x.op.name for x in graph.nodes if x.op]
+
+
+FOLDED = {  # program -> the operators that are left
+    "x * 1": [],
+    "x * 1 + 2": ["_plus_scalar"],
+    "transpose(transpose(x))": [],
+    "reshape(reshape(x, shape=(6,)), shape=(3, 2))": ["Reshape"],
+    "reshape(x, shape=(2, 3))": [],
+    "transpose(x)": ["transpose"],
+    "relu(transpose(x))": ["transpose", "relu"],
+    "reshape(transpose(x), shape=(2, 3))": ["transpose", "Reshape"],
+    "x + 1": ["_plus_scalar"],
+    "x * 2 * 3": ["_mul_scalar", "_mul_scalar"],
+    "x > 1": ["_greater_scalar"],
+}
+
+
+def _step_12(n):
+    for text, left in FOLDED.items():
+        graph = n.trace(eval(f"lambda x: {text}", vars(n)), x=(2, 3))
+        small = n.dce(there(n.fold(graph), "fold"))
+        found = operators(small)
+        need(found == left, f"after fold and dce, {text} has the operators {found}, not {left}")
+        need(len(small.variables) == 1, f"after fold, the variable of {text} is gone")
+        before, after = (n.run(g, n.NDArray(X))[0].data for g in (graph, small))
+        need(np.array_equal(before, after), f"after fold, {text} is another number")
+    _programs(n, "fold", lambda graph, text: n.fold(graph))
+    both = n.with_gradient(n.trace(lambda x, w: n.relu(n.dot(x, w * 1)), x=(2, 3), w=(3, 4)))
+    small = n.fold(both)
+    names = [x.name for x in small.nodes]
+    need(small.variables[-1].name == "g", "after fold, the variable g is not the last one")
+    forward = operators(n.Graph(small.nodes[: names.index("g")], []))
+    need("dot" in forward, "after fold, what is before g stands behind it")
+    need(n.compiled(both) is not None, "compiled gives None: its lines are still missing")
+    w = np.float32(np.arange(12).reshape(3, 4) - 5)
+    _same_gradients(n, lambda dot, relu: lambda x, w: relu(dot(x, w * 1)), X, w)
+    for f in ("fold", "cse", "dce"):
+        need(getattr(n, f) in n.PASSES, f"{f} is not among PASSES")
+
+
+def _same_gradients(n, program, *arrays):
+    found = gradients(n, program(n.dot, n.relu), *arrays)
+    for name, a, b in zip(
+        ("the value", "the gradient of x", "the gradient of w"),
+        found,
+        of_this_engine(program(nd.dot, nd.relu), *arrays),
+        strict=False,
+    ):
+        equal(a, b, f"compiled: {name}")
+
+
+def _programs(n, name, change):
+    """Random programs mean the same, number by number, and do not grow."""
+    x = np.float32([[0.5, -1], [2, 1]])
+    for size in range(1, 7):
+        for seed in range(4):
+            f, text = random_program(n, size, seed)
+            graph = n.trace(f, x=(2, 2))
+            small = change(graph, text)
+            need(len(operators(small)) <= len(operators(graph)), f"{name} lets grow {text}")
+            equal(
+                n.run(small, n.NDArray(x))[0].data, f(n.NDArray(x)).data, f"after {name}, {text}:"
+            )
+
+
+CHAINS = {  # program -> how many operators each of its chains has
+    "relu(x * w + 1) * 2": [4],
+    "(x * 2).sum()": [1],
+    "relu(x * 2).sum() * 3": [2, 1],
+    "(lambda y: dot(y, transpose(y)) + 1)(x * 2 + 1)": [2, 1],
+    "(lambda y: y * y)(x + 1)": [2],
+    "(lambda y: (y * 2).sum(0) + (y * 3).sum(0))(x + 1)": [1, 1, 1, 1],
+}
+
+
+def _step_13(n):
+    for text, sizes in CHAINS.items():
+        graph = n.trace(eval(f"lambda x, w: {text}", vars(n)), x=(2, 3), w=(2, 3))
+        found = [len(c) for c in there(n.chains(graph), "chains")]
+        need(sorted(found) == sorted(sizes), f"the chains of {text} have {found}, not {sizes}")
+    graph = n.trace(lambda x, w: n.relu(x * w + 1) * 2, x=(2, 3), w=(2, 3))
+    (chain,) = n.chains(graph)
+    text, reads = there(n.kernel(chain), "kernel")
+    need(reads == list(graph.variables), "kernel does not name the nodes that it reads")
+    need(text.count("[i]") == 3, f"2 loads and a store will do: {text}")
+    found = in_python(text, [X, X - 1])
+    equal(found, nd.relu(nd.array(X) * nd.array(X - 1) + 1).asnumpy() * 2, "the kernel's text")
+    with without_compiler(n):
+        _programs(n, "fuse", lambda graph, text: n.dce(n.fuse(graph)))
+        small = n.dce(n.fuse(graph))
+        need(len(operators(small)) == 1, f"after fuse there are {operators(small)}")
+        _same_gradients(n, lambda dot, relu: lambda x, w: relu(x * w * 2 + 1), X, X - 1)
+    need(n.fuse in n.PASSES, "fuse is not among PASSES")
+
+
+def in_python(text, arrays):
+    """What a kernel's text stores, run by Python."""
+    scope, out = {"float32": np.float32, "math": math}, np.empty(arrays[0].size, "f")
+    exec(text, scope)
+    scope["kernel"](*map(np.ravel, arrays), out)
+    return out.reshape(arrays[0].shape)
+
+
+@contextlib.contextmanager
+def without_compiler(n):
+    """Nano's kernels run in Python."""
+    names = vars(n)
+    before, names["njit"] = names.get("njit"), lambda function, **options: function
+    try:
+        n.machine.cache_clear()
+        yield
+    finally:
+        names["njit"] = before
+        n.machine.cache_clear()
+
+
+def _step_14(n):
+    def deep(x, w):
+        for _ in range(4):
+            x = n.relu(n.dot(x, w) + 1)
+        return x
+
+    both = n.with_gradient(n.trace(deep, x=(8, 8), w=(8, 8)))
+    graph = n.dce(n.cse(n.fold(both)))
+    boxes = there(n.arena(graph), "arena")
+    need(len(boxes) >= 4, f"arena has a place for {len(boxes)} results; at least 4 need not stay")
+    place = {x: k for k, x in enumerate(graph.nodes)}
+    readers = {x: [y for y in graph.nodes if x in y.inputs] for x in graph.nodes}
+    views = (n.reshape, n.transpose, n.broadcast_to)
+
+    def last(x):
+        return max([last(y) if y.op in views else place[y] for y in readers[x]], default=place[x])
+
+    middle = place[graph.variables[-1]]
+    for x, (first, end) in boxes.items():
+        need(end - first == np.prod(x.shape), f"the place of {x.name} has {end - first} numbers")
+        need(x not in graph.heads, f"{x.name} is an answer, and lies in memory that is reused")
+        crosses = place[x] < middle < last(x)
+        need(not crosses, f"{x.name} is read by backward, which may come later, and twice")
+        for y, (start, stop) in boxes.items():
+            apart = end <= start or stop <= first or last(x) < place[y] or last(y) < place[x]
+            need(x is y or apart, f"{x.name} and {y.name} are needed at once, in the same place")
+    whole = max(end for _, end in boxes.values())
+    need(whole < sum(end - first for first, end in boxes.values()), "no place is used twice")
+    with without_compiler(n):
+        need(n.settle in n.PASSES, "settle is not among PASSES")
+        plan = there(n.compiled(both), "compiled")
+        a, w = (np.random.default_rng(k).normal(size=(8, 8)).astype("f") / 4 for k in (0, 1))
+        y, back = plan(a, w)
+        kept, g = y.copy(), np.ones_like(y)
+        once = [d.copy() for d in back(g)]
+        plan(w, a)
+        equal(y, kept, "an answer, after another call,")
+        for name, first, again in zip("xw", once, back(g), strict=True):
+            equal(again, first, f"a second backward, after another call: the gradient of {name}")
+
+
+def _step_15(n):
+    arrays = {"arg:w": X, "arg:b": X[0]}
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = Path(folder, "ours.params"), Path(folder, "theirs.params")
+        n.save(ours, arrays)
+        nd.save(str(theirs), {name: nd.array(a) for name, a in arrays.items()})
+        a, b = ours.read_bytes(), theirs.read_bytes()
+        at = next((k for k, (i, j) in enumerate(zip(a, b, strict=False)) if i != j), len(a))
+        need(a == b, f"save: {len(a)} bytes, {len(b)} are needed; byte {at} is the first other one")
+        found = there(n.load(theirs), "load")
+        need(list(found) == list(arrays), f"load finds the names {list(found)}")
+        for name, array in found.items():
+            equal(array, arrays[name], f"load: {name}")
+        write_whole(theirs, b"?" + b[1:])
+        try:
+            n.load(theirs)
+        except ValueError:
+            pass
+        else:
+            need(False, "load takes any file that begins in another way; a ValueError is needed")
+        _exchanged(n, f"{folder}/net")
+
+
+def _exchanged(n, path):
+    """This engine opens nano's files, and nano opens those of this engine."""
+    net, x = n.HybridSequential(), np.float32(np.arange(12).reshape(2, 2, 3)) / 8
+    net.add(n.Dense(5, activation="relu"), n.Dense(3))
+    net.initialize(n.Xavier())
+    net.hybridize()
+    with without_compiler(n):
+        answer = net(n.NDArray(x)).data
+        files = there(net.export(path), "export")
+        small = _scaled(n)
+        small(n.NDArray(x))
+        text = Path(there(small.export(f"{path}1"), "export")[0]).read_text()
+        right = sym.fromjson(text).tojson()
+        at = next((k for k, (a, b) in enumerate(zip(text, right, strict=False)) if a != b), None)
+        need(text == right, f"a program is written in other bytes than MXNet's, from {at} on")
+        again = gluon.SymbolBlock.imports(files[0], ["data"], files[1])
+        equal(again(nd.array(x)).asnumpy(), answer, "this engine, with nano's files,")
+        real = gluon.nn.HybridSequential()
+        real.add(gluon.nn.Dense(5, activation="relu"), gluon.nn.Dense(3))
+        real.initialize()
+        answer = real(nd.array(x)).asnumpy()
+        real(sym.var("data")).save(f"{path}2.json")
+        params = {f"arg:{name}": p.data() for name, p in real.collect_params().items()}
+        nd.save(f"{path}2.params", params)
+        opened = n.SymbolBlock.imports(f"{path}2.json", ["data"], f"{path}2.params")
+        equal(
+            there(opened(n.NDArray(x)), "imports").data, answer, "nano, with this engine's files,"
+        )
+
+
+def _scaled(n):
+    """A block of nano that computes relu(x * w) + 2."""
+
+    class Scaled(n.Block):
+        def __init__(self):
+            self.w = n.Parameter("w")
+
+        def forward(self, x):
+            return n.relu(x * self.w.value(x, (3,))) + 2.0
+
+    block = Scaled()
+    block.hybridize()
+    return block
+
+
+def _step_16(n):
+    graph = n.trace(lambda x, w: n.relu(x * w + 1) * 2, x=(10, 13), w=(10, 13))
+    (chain,) = n.chains(graph)
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(size=(10, 13)).astype("f") for _ in range(2))
+    with contextlib.redirect_stdout(io.StringIO()):
+        out, counts = there(n.launch(chain, x, w, block=32), "launch")
+    equal(out, nd.relu(nd.array(x) * nd.array(w) + 1).asnumpy() * 2, "the simulated GPU's answer")
+    found = counts.global_loads, counts.global_stores
+    need(found == (260, 130), f"260 loads and 130 stores will do for 130 numbers, not {found}")
+    need(counts.n_threads == 160, f"{counts.n_threads} threads; 5 blocks of 32 are needed")
+
+
+# step -> what it defines, its trial, and what is said when it is right
+STEPS = {
+    10: ("law_of_shape law_of_gradient OPS", _step_10, "14 operators keep both laws"),
+    11: ("greater where", _step_11, "a graph that chooses, and a branch that is refused well"),
+    12: ("rewrite PASSES fold", _step_12, "24 random programs mean the same, bit by bit"),
+    13: ("chains kernel machine fuse", _step_13, "one loop for a chain, 24 programs mean the same"),
+    14: ("arena settle", _step_14, "nothing is overwritten before it was read"),
+    15: ("save load export imports", _step_15, "the same bytes, and both engines open them"),
+    16: ("launch", _step_16, "two loads and a store a thread, and nothing beside the array"),
+}

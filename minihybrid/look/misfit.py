@@ -1,0 +1,104 @@
+"""Chapter 14. What was wrong with a call: the sentence in place of Python's error.
+
+Takes:   a function or a block, and what it was called with.
+Gives:   `misfit`, what is wrong with arguments; `refuse_inputs`, the error of a block
+         whose inputs do not fit what its author wrote.
+
+Nothing here runs before something went wrong. The core calls it by hooks; alone, it says
+what Python says.
+"""
+
+import inspect
+
+from minihybrid.core import hooks
+from minihybrid.core.op import AttrError, HybridError, unknown_argument
+
+Parameter = inspect.Parameter
+BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@hooks.misfit.brought
+def misfit(owner, function, args, kwargs, parents=()):
+    """The sentence that arguments do not fit a function; `None` if they do.
+
+    parents:  functions that get whatever the function takes as **kwargs.
+
+    >>> misfit("area", lambda width, height=1: 0, (), {"hight": 2})
+    "area: no argument is called 'hight' (did you mean 'height'?); it takes width, \
+height"
+    """
+    given = list(inspect.signature(function).parameters.values())
+    kinds = {p.kind for p in given}
+    named = [p for p in given if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    by_place = [p.name for p in named if p.kind in BY_PLACE]
+    known = [p.name for p in named] + [
+        name
+        for parent in parents
+        for name, p in list(inspect.signature(parent).parameters.items())[1:]
+        if p.kind in BY_PLACE
+    ]
+    known = list(dict.fromkeys(known))
+    unknown = [name for name in kwargs if name not in known]
+    if unknown and (parents or Parameter.VAR_KEYWORD not in kinds):
+        return unknown_argument(owner, unknown, known)
+    takes = f"it takes {', '.join(known) or 'none'}"
+    if len(args) > len(by_place) and Parameter.VAR_POSITIONAL not in kinds:
+        most = f"{len(by_place)} argument{'s' * (len(by_place) != 1)}"
+        return f"{owner}: {len(args)} arguments are given, but {takes}: {most} at most"
+    placed = by_place[: len(args)]
+    for name in placed:
+        if name in kwargs:
+            return f"{owner}: the argument '{name}' is given twice; {takes}"
+    for p in named:
+        if p.default is Parameter.empty and p.name not in (*placed, *kwargs):
+            return f"{owner}: the argument '{p.name}' is missing; {takes}"
+    return None
+
+
+@hooks.refuse_inputs.brought
+def refuse_inputs(block, error, args):
+    """Raise a sentence if it was the inputs that did not fit what the subclass wrote.
+
+    That is its `forward`, or its `hybrid_forward`, which gets F before the inputs and
+    the parameters by name.
+    """
+    if isinstance(error, HybridError):
+        return
+    if "_children" not in vars(block):
+        raise AttrError(
+            f"{type(block).__name__}: its __init__ did not call super().__init__(); let that be "
+            "its first line"
+        ) from None
+    kind, hybrid = type(block).__name__, not block._direct
+    function = getattr(block, "hybrid_forward", None) if hybrid else block.forward
+    if function is None:
+        function, hybrid = block.forward, False
+    params, name = dict(block._reg_params) if hybrid else {}, function.__name__
+    taken = inspect.signature(function).parameters
+    names = list(taken)
+    wrong = misfit(name, function, ("F",) * hybrid + args, params)
+    if hybrid and names[:1] not in (["F"], ["args"]):
+        written = ", ".join(["self", *names])
+        raise AttrError(
+            f"{kind}: {name}({written}) gets F, which is mx.nd or mx.sym, before its inputs; "
+            f"write {name}({written.replace('self', 'self, F', 1)})"
+        ) from (error if wrong is None else None)
+    if wrong is None:
+        return
+    hidden = [name for name in params if name not in taken]
+    if hidden and not any(p.kind is Parameter.VAR_KEYWORD for p in taken.values()):
+        written = ", ".join(["self", *names])
+        raise AttrError(
+            f"{kind}: {name}({written}) does not take the block's own {', '.join(hidden)}; "
+            f"write {name}({', '.join([written, *hidden])})"
+        ) from None
+    given = len(args)
+    inputs = [
+        p.name if p.default is Parameter.empty else f"[{p.name}]"
+        for p in taken.values()
+        if p.name not in ("F", *params)
+    ]
+    raise AttrError(
+        f"{block.name}: {given or 'no'} input{'s' * (given != 1)} given, but {kind} takes "
+        f"{', '.join(inputs) or 'none'}; call it with these, by their places"
+    ) from None

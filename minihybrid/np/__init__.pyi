@@ -1,0 +1,658 @@
+"""Made by book/make_stubs.py of the operators' records; for editors, never run."""
+
+from typing import Any, TypeVar
+
+Same = TypeVar("Same")
+
+FUNCTIONS: Any
+
+def abs(x, **_) -> ndarray:
+    """The absolute value."""
+
+def absolute(x, **_) -> ndarray:
+    """The absolute value."""
+
+def add(x1, x2, **_) -> ndarray:
+    """y = a + b."""
+
+def all(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """Whether all are not 0."""
+
+def allclose(*args, **kwargs) -> Any:
+    """NumPy's `allclose`, outside of tapes and traces."""
+
+def amax(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """The largest over the axes."""
+
+def amin(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """The smallest over the axes."""
+
+def any(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """Whether any is not 0."""
+
+def append(arr, values, axis=None) -> ndarray:
+    """The second array after the first."""
+
+def arange(start, stop=None, step: Any = 1, dtype=None, ctx=None) -> ndarray:
+    """start, start + step, ... below stop; one number alone is the stop."""
+
+def arccos(x, **_) -> ndarray:
+    """The angle whose cosine is a."""
+
+def arccosh(x, **_) -> ndarray:
+    """The inverse of cosh."""
+
+def arcsin(x, **_) -> ndarray:
+    """The angle whose sine is a."""
+
+def arcsinh(x, **_) -> ndarray:
+    """The inverse of sinh."""
+
+def arctan(x, **_) -> ndarray:
+    """The angle whose tangent is a."""
+
+def arctan2(x1, x2, **_) -> ndarray:
+    """The angle of the point (b, a)."""
+
+def arctanh(x, **_) -> ndarray:
+    """The inverse of tanh."""
+
+def argmax(a, axis=None, keepdims: Any = False) -> ndarray:
+    """The place of the largest number, as int64; of the flat array without an axis."""
+
+def argmin(a, axis=None, keepdims: Any = False) -> ndarray:
+    """The place of the smallest number, as int64; of the flat array without an axis."""
+
+def argsort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
+    """The places of the numbers of each line in order, as int64."""
+
+def argwhere(*args, **kwargs) -> ndarray:
+    """NumPy's `argwhere`, outside of tapes and traces."""
+
+def around(x, decimals: Any = 0) -> ndarray:
+    """The nearest number with so many decimals; a half goes to the even one."""
+
+def array(object, dtype=None, ctx=None) -> ndarray:
+    """An array of given numbers; float32 unless the source has a dtype of its own."""
+
+def array_equal(*args, **kwargs) -> Any:
+    """NumPy's `array_equal`, outside of tapes and traces."""
+
+def array_split(ary, indices_or_sections, axis: Any = 0) -> Any:
+    """As split; the first parts are longer where the length does not divide."""
+
+def atleast_1d(*arys) -> ndarray:
+    """The arrays with at least 1 axes."""
+
+def atleast_2d(*arys) -> ndarray:
+    """The arrays with at least 2 axes."""
+
+def atleast_3d(*arys) -> ndarray:
+    """The arrays with at least 3 axes."""
+
+def average(a, axis=None, weights=None, returned: Any = False) -> Any:
+    """The mean, with weights; `returned` adds the sum of the weights."""
+
+def bincount(*args, **kwargs) -> ndarray:
+    """NumPy's `bincount`, outside of tapes and traces."""
+
+def bitwise_and(x1, x2, **_) -> ndarray:
+    """The bits of a and b; of bools, true or false."""
+
+def bitwise_or(x1, x2, **_) -> ndarray:
+    """The bits of a or b; of bools, true or false."""
+
+def bitwise_xor(x1, x2, **_) -> ndarray:
+    """The bits of a xor b; of bools, true or false."""
+
+from builtins import bool as bool
+
+def broadcast_to(array, shape) -> ndarray:
+    """Repeat axes of length 1 up to a shape."""
+
+def cbrt(x, **_) -> ndarray:
+    """The cube root; of a negative number, too."""
+
+def ceil(x, **_) -> ndarray:
+    """The next whole number above."""
+
+def clip(a, a_min=None, a_max=None) -> ndarray:
+    """a, but not below a_min and not above a_max; `None` is no bound."""
+
+def column_stack(arrays) -> ndarray:
+    """Join vectors as columns."""
+
+def concatenate(seq, axis: Any = 0) -> ndarray:
+    """Join arrays along an axis; `None` joins them flat."""
+
+def copy(a) -> ndarray:
+    """The same numbers in memory of their own."""
+
+def copysign(x1, x2) -> ndarray:
+    """The size of x1 with the sign of x2; negative zero counts as positive."""
+
+def corrcoef(*args, **kwargs) -> ndarray:
+    """NumPy's `corrcoef`, outside of tapes and traces."""
+
+def cos(x, **_) -> ndarray:
+    """The cosine."""
+
+def cosh(x, **_) -> ndarray:
+    """The hyperbolic cosine."""
+
+def count_nonzero(*args, **kwargs) -> ndarray:
+    """NumPy's `count_nonzero`, outside of tapes and traces."""
+
+def cov(*args, **kwargs) -> ndarray:
+    """NumPy's `cov`, outside of tapes and traces."""
+
+def cumsum(a, axis=None, dtype=None) -> ndarray:
+    """The sum of all numbers up to each one; without an axis, laid out flat."""
+
+def deg2rad(x, **_) -> ndarray:
+    """An angle in radians."""
+
+def degrees(x, **_) -> ndarray:
+    """An angle in degrees."""
+
+def diag(v, k: Any = 0) -> ndarray:
+    """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
+
+def diagonal(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ndarray:
+    """The diagonal of two axes, as the last axis."""
+
+def diff(a, n: Any = 1, axis: Any = -1) -> ndarray:
+    """What each number has more than the one before it, n times."""
+
+def divide(x1, x2, **_) -> ndarray:
+    """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
+
+def dot(a, b) -> ndarray:
+    """Vectors: their inner product; else over a's last and b's last but one axis."""
+
+def dstack(arrays) -> ndarray:
+    """Join arrays along the third axis."""
+
+e: Any
+
+def einsum(subscripts, *operands, optimize: Any = False) -> ndarray:
+    """Sums of products over letters: 'ij,jk->ik' is a product of matrices."""
+
+def empty(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
+    """Zeros in a shape."""
+
+def empty_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
+    """One value in the shape of a."""
+
+def equal(x1, x2, **_) -> ndarray:
+    """1 where a == b, else 0, in the dtype of a."""
+
+def exp(x, **_) -> ndarray:
+    """y = e to the power a."""
+
+def expand_dims(a, axis) -> ndarray:
+    """Put in an axis of length 1."""
+
+def expm1(x, **_) -> ndarray:
+    """e to the power a, minus 1, exact for small a."""
+
+def eye(N, M=None, k: Any = 0, dtype=None, ctx=None) -> ndarray:
+    """Ones on a diagonal, else zeros."""
+
+def fabs(x, **_) -> ndarray:
+    """The absolute value."""
+
+def fix(x, **_) -> ndarray:
+    """The whole part: towards 0."""
+
+def flip(m, axis=None) -> ndarray:
+    """Axes read from back to front, all of them unless told."""
+
+def fliplr(m) -> ndarray:
+    """The second axis read from back to front."""
+
+def flipud(m) -> ndarray:
+    """The first axis read from back to front."""
+
+from numpy import float16 as float16
+from numpy import float32 as float32
+from numpy import float64 as float64
+
+def floor(x, **_) -> ndarray:
+    """The next whole number below."""
+
+def floor_divide(*args, **kwargs) -> ndarray:
+    """NumPy's `floor_divide`, outside of tapes and traces."""
+
+def full(shape, fill_value, dtype=None, order: Any = "C", ctx=None, out=None) -> ndarray:
+    """One value in a shape."""
+
+def full_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
+    """One value in the shape of a."""
+
+def greater(x1, x2, **_) -> ndarray:
+    """1 where a > b, else 0, in the dtype of a."""
+
+def greater_equal(x1, x2, **_) -> ndarray:
+    """1 where a >= b, else 0, in the dtype of a."""
+
+def histogram(*args, **kwargs) -> ndarray:
+    """NumPy's `histogram`, outside of tapes and traces."""
+
+def hsplit(ary, indices_or_sections) -> Any:
+    """As split, along the second axis; of a vector along its only one."""
+
+def hstack(arrays) -> ndarray:
+    """Join arrays along the second axis; vectors along their only one."""
+
+def hypot(x1, x2, **_) -> ndarray:
+    """sqrt(a * a + b * b), without overflow."""
+
+def identity(n, dtype=None, ctx=None) -> ndarray:
+    """A square with ones on its diagonal."""
+
+def indices(dimensions, dtype: Any = "int32", ctx=None) -> ndarray:
+    """The coordinates of every place of a shape, one array an axis."""
+
+inf: Any
+
+def inner(a, b) -> ndarray:
+    """The sums of products over the last axes."""
+
+from numpy import int8 as int8
+from numpy import int32 as int32
+from numpy import int64 as int64
+
+def interp(*args, **kwargs) -> ndarray:
+    """NumPy's `interp`, outside of tapes and traces."""
+
+def isclose(*args, **kwargs) -> ndarray:
+    """NumPy's `isclose`, outside of tapes and traces."""
+
+def isfinite(x, **_) -> ndarray:
+    """True where it is a number and not infinite."""
+
+def isin(*args, **kwargs) -> ndarray:
+    """NumPy's `isin`, outside of tapes and traces."""
+
+def isinf(x, **_) -> ndarray:
+    """True where it is infinite."""
+
+def isnan(x, **_) -> ndarray:
+    """True where it is not a number."""
+
+def isneginf(x, **_) -> ndarray:
+    """True where it is negative infinity."""
+
+def isposinf(x, **_) -> ndarray:
+    """True where it is positive infinity."""
+
+def lcm(*args, **kwargs) -> ndarray:
+    """NumPy's `lcm`, outside of tapes and traces."""
+
+def ldexp(x1, x2) -> ndarray:
+    """x1 times 2 to the power x2."""
+
+def less(x1, x2, **_) -> ndarray:
+    """1 where a < b, else 0, in the dtype of a."""
+
+def less_equal(x1, x2, **_) -> ndarray:
+    """1 where a <= b, else 0, in the dtype of a."""
+
+class _linalg:
+    @staticmethod
+    def cholesky(*args, **kwargs) -> ndarray:
+        """NumPy's `cholesky`, outside of tapes and traces."""
+    @staticmethod
+    def cond(*args, **kwargs) -> Any:
+        """NumPy's `cond`, outside of tapes and traces."""
+    @staticmethod
+    def det(*args, **kwargs) -> ndarray:
+        """NumPy's `det`, outside of tapes and traces."""
+    @staticmethod
+    def eigh(*args, **kwargs) -> ndarray:
+        """NumPy's `eigh`, outside of tapes and traces."""
+    @staticmethod
+    def eigvals(*args, **kwargs) -> ndarray:
+        """NumPy's `eigvals`, outside of tapes and traces."""
+    @staticmethod
+    def inv(*args, **kwargs) -> ndarray:
+        """NumPy's `inv`, outside of tapes and traces."""
+    @staticmethod
+    def matrix_rank(*args, **kwargs) -> ndarray:
+        """NumPy's `matrix_rank`, outside of tapes and traces."""
+    @staticmethod
+    def norm(x, ord=None, axis=None, keepdims: Any = False) -> ndarray:
+        """The length of a vector or matrix; `np.linalg.norm`."""
+    @staticmethod
+    def pinv(*args, **kwargs) -> ndarray:
+        """NumPy's `pinv`, outside of tapes and traces."""
+    @staticmethod
+    def qr(*args, **kwargs) -> ndarray:
+        """NumPy's `qr`, outside of tapes and traces."""
+    @staticmethod
+    def slogdet(*args, **kwargs) -> ndarray:
+        """NumPy's `slogdet`, outside of tapes and traces."""
+    @staticmethod
+    def solve(*args, **kwargs) -> ndarray:
+        """NumPy's `solve`, outside of tapes and traces."""
+    @staticmethod
+    def svd(*args, **kwargs) -> ndarray:
+        """NumPy's `svd`, outside of tapes and traces."""
+
+linalg: _linalg
+
+def linspace(
+    start,
+    stop,
+    num: Any = 50,
+    endpoint: Any = True,
+    retstep: Any = False,
+    dtype=None,
+    axis: Any = 0,
+    ctx=None,
+) -> ndarray:
+    """`num` numbers at equal distances from start to stop."""
+
+def log(x, **_) -> ndarray:
+    """The natural logarithm."""
+
+def log10(x, **_) -> ndarray:
+    """The logarithm to base 10."""
+
+def log1p(x, **_) -> ndarray:
+    """The logarithm of 1 + a, exact for small a."""
+
+def log2(x, **_) -> ndarray:
+    """The logarithm to base 2."""
+
+def logical_and(x1, x2, **_) -> ndarray:
+    """1 where a and b is not 0, else 0, in the dtype of a."""
+
+def logical_not(x, **_) -> ndarray:
+    """True where the number is 0."""
+
+def logical_or(x1, x2, **_) -> ndarray:
+    """1 where a or b is not 0, else 0, in the dtype of a."""
+
+def logical_xor(x1, x2, **_) -> ndarray:
+    """1 where a xor b is not 0, else 0, in the dtype of a."""
+
+def logspace(
+    start,
+    stop,
+    num: Any = 50,
+    endpoint: Any = True,
+    base: Any = 10.0,
+    dtype=None,
+    axis: Any = 0,
+    ctx=None,
+) -> ndarray:
+    """`num` powers of a base, their exponents at equal distances."""
+
+def matmul(a, b) -> ndarray:
+    """Products of the matrices in the last two axes; the others broadcast."""
+
+def max(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """The largest over the axes."""
+
+def maximum(x1, x2, **_) -> ndarray:
+    """The larger of a and b; NaN if either is."""
+
+def mean(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """The mean over the axes."""
+
+def median(*args, **kwargs) -> ndarray:
+    """NumPy's `median`, outside of tapes and traces."""
+
+def meshgrid(*xi, indexing: Any = "xy") -> Any:
+    """Coordinates of a grid: one array for each vector, all of one shape."""
+
+def min(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """The smallest over the axes."""
+
+def minimum(x1, x2, **_) -> ndarray:
+    """The smaller of a and b; NaN if either is."""
+
+def mod(x1, x2, **_) -> ndarray:
+    """The remainder of a / b, with b's sign."""
+
+def moveaxis(a, source, destination) -> ndarray:
+    """Axes moved to other places; the others keep their order."""
+
+def multiply(x1, x2, **_) -> ndarray:
+    """y = a * b, element by element."""
+
+nan: Any
+
+def nan_to_num(data, copy: Any = True, nan: Any = 0.0, posinf=None, neginf=None) -> ndarray:
+    """Numbers in place of NaN and of the two infinities: else the largest there are."""
+
+from minihybrid.np.array import ndarray as ndarray
+
+def ndim(a) -> int:
+    """The number of axes."""
+
+def negative(x, **_) -> ndarray:
+    """y = -a."""
+
+newaxis: Any
+
+def nonzero(*args, **kwargs) -> tuple[Any, ...]:
+    """NumPy's `nonzero`, outside of tapes and traces."""
+
+def not_equal(x1, x2, **_) -> ndarray:
+    """1 where a != b, else 0, in the dtype of a."""
+
+def ones(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
+    """Ones in a shape."""
+
+def ones_like(a, dtype=None, order: Any = "C", ctx=None) -> ndarray:
+    """Ones in the shape of a."""
+
+def outer(a, b) -> ndarray:
+    """The products of all pairs of two arrays, laid out flat."""
+
+def pad(x, pad_width, mode: Any = "constant", constant_values: Any = 0) -> ndarray:
+    """More at the ends of axes: one value, the edge's, or the inside mirrored."""
+
+def percentile(*args, **kwargs) -> ndarray:
+    """NumPy's `percentile`, outside of tapes and traces."""
+
+pi: Any
+
+def power(x1, x2, **_) -> ndarray:
+    """y = a to the power b."""
+
+def prod(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """The product over the axes."""
+
+def quantile(*args, **kwargs) -> ndarray:
+    """NumPy's `quantile`, outside of tapes and traces."""
+
+def rad2deg(x, **_) -> ndarray:
+    """An angle in degrees."""
+
+def radians(x, **_) -> ndarray:
+    """An angle in radians."""
+
+class _random:
+    @staticmethod
+    def choice(a, size=None, replace: Any = True, p=None, ctx=None, out=None) -> ndarray:
+        """Elements of an array, or of 0 to a - 1; `p` are their probabilities."""
+    @staticmethod
+    def exponential(scale: Any = 1.0, size=None, ctx=None, out=None) -> ndarray:
+        """Waiting times whose mean is the scale."""
+    @staticmethod
+    def gamma(shape, scale: Any = 1.0, size=None, dtype=None, ctx=None, out=None) -> ndarray:
+        """Numbers with the gamma distribution of a shape and a scale."""
+    @staticmethod
+    def multinomial(n, pvals, size=None) -> ndarray:
+        """How often each outcome comes up in n draws with probabilities `pvals`."""
+    @staticmethod
+    def normal(
+        loc: Any = 0.0, scale: Any = 1.0, size=None, dtype=None, ctx=None, out=None
+    ) -> ndarray:
+        """Numbers with the normal distribution around loc."""
+    @staticmethod
+    def permutation(x) -> ndarray:
+        """The rows of an array, or the numbers 0 to x - 1, in random order."""
+    @staticmethod
+    def rand(*size, dtype=None, ctx=None) -> ndarray:
+        """Numbers in [0, 1), the shape given as numbers."""
+    @staticmethod
+    def randint(low, high=None, size=None, dtype: Any = "int64", ctx=None, out=None) -> ndarray:
+        """Whole numbers that are equally likely in [low, high), or in [0, low)."""
+    @staticmethod
+    def randn(*size, dtype=None, ctx=None) -> ndarray:
+        """Numbers with the standard normal distribution, the shape given as numbers."""
+    @staticmethod
+    def seed(seed_state, ctx: Any = "all") -> None:
+        """Start the random numbers anew: the same seed gives the same numbers."""
+    @staticmethod
+    def shuffle(x) -> ndarray:
+        """Bring the rows of an array into random order, in place."""
+    @staticmethod
+    def uniform(
+        low: Any = 0.0, high: Any = 1.0, size=None, dtype=None, ctx=None, out=None
+    ) -> ndarray:
+        """Numbers that are equally likely anywhere in [low, high)."""
+
+random: _random
+
+def ravel(a, order: Any = "C") -> ndarray:
+    """The same numbers along one axis."""
+
+def reciprocal(x, **_) -> ndarray:
+    """y = 1 / a."""
+
+def remainder(x1, x2, **_) -> ndarray:
+    """The remainder of a / b, with b's sign."""
+
+def repeat(a, repeats, axis=None) -> ndarray:
+    """Each element `repeats` times; without an axis, of a laid out flat."""
+
+def reshape(a, newshape, reverse: Any = False, order: Any = "C") -> ndarray:
+    """The same numbers under another shape; one length may be -1."""
+
+def rint(x, **_) -> ndarray:
+    """The nearest whole number; halves go down."""
+
+def roll(a, shift, axis=None) -> ndarray:
+    """Each element moved by `shift` places; those at the end come first."""
+
+def round(x, decimals: Any = 0) -> ndarray:
+    """The nearest number with so many decimals; a half goes to the even one."""
+
+def round_(x, decimals: Any = 0) -> ndarray:
+    """The nearest number with so many decimals; a half goes to the even one."""
+
+def row_stack(arrays) -> ndarray:
+    """Join arrays as rows."""
+
+def searchsorted(*args, **kwargs) -> ndarray:
+    """NumPy's `searchsorted`, outside of tapes and traces."""
+
+def shape(a) -> tuple[int, ...]:
+    """The length of each axis."""
+
+def sign(x, **_) -> ndarray:
+    """-1, 0 or 1; NaN stays NaN."""
+
+def sin(x, **_) -> ndarray:
+    """The sine."""
+
+def sinh(x, **_) -> ndarray:
+    """The hyperbolic sine."""
+
+def size(a) -> int:
+    """The number of elements."""
+
+def sort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
+    """The numbers of each line in order."""
+
+def split(ary, indices_or_sections, axis: Any = 0) -> Any:
+    """A list of equal parts, or of the parts between places."""
+
+def sqrt(x, **_) -> ndarray:
+    """The square root."""
+
+def square(x, **_) -> ndarray:
+    """y = a * a."""
+
+def squeeze(a, axis=None) -> ndarray:
+    """Take out axes of length 1, all of them unless told."""
+
+def stack(arrays, axis: Any = 0) -> ndarray:
+    """Join arrays along a new axis."""
+
+def std(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
+    """The square root of the variance, over the axes."""
+
+def subtract(x1, x2, **_) -> ndarray:
+    """y = a - b."""
+
+def sum(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+    """The sum over the axes."""
+
+def swapaxes(a, axis1, axis2) -> ndarray:
+    """Exchange two axes."""
+
+def take(a, indices, axis=None, mode: Any = "raise") -> ndarray:
+    """The parts of a at places of an axis; without an axis, of a laid out flat."""
+
+def tan(x, **_) -> ndarray:
+    """The tangent."""
+
+def tanh(x, **_) -> ndarray:
+    """The hyperbolic tangent."""
+
+def tensordot(a, b, axes: Any = 2) -> ndarray:
+    """Sum over pairs of axes: the last `axes` of a and the first of b, or two lists."""
+
+def tile(A, reps) -> ndarray:
+    """The whole array `reps` times along each axis."""
+
+def trace(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    """The sum of a diagonal."""
+
+def transpose(a, axes=None) -> ndarray:
+    """The axes in another order, reversed unless given."""
+
+def tril(m, k: Any = 0) -> ndarray:
+    """The lower triangle, zeros elsewhere."""
+
+def triu(m, k: Any = 0) -> ndarray:
+    """The upper triangle, zeros elsewhere."""
+
+def true_divide(x1, x2, **_) -> ndarray:
+    """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
+
+def trunc(x, **_) -> ndarray:
+    """The whole part: towards 0."""
+
+from numpy import uint8 as uint8
+
+def unique(*args, **kwargs) -> Any:
+    """NumPy's `unique`, outside of tapes and traces."""
+
+def var(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
+    """The mean square distance from the mean, over the axes."""
+
+def vdot(a, b) -> ndarray:
+    """The inner product of two arrays, laid out flat."""
+
+def vsplit(ary, indices_or_sections) -> Any:
+    """As split, along the first axis."""
+
+def vstack(arrays) -> ndarray:
+    """Join arrays as rows."""
+
+def where(condition, x, y) -> ndarray:
+    """x where the condition is not 0, else y; each may be a number."""
+
+def zeros(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
+    """Zeros in a shape."""
+
+def zeros_like(a, dtype=None, order: Any = "C", ctx=None) -> ndarray:
+    """Zeros in the shape of a."""

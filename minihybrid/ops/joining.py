@@ -1,0 +1,189 @@
+"""Chapter 12. Many arrays become one, and one becomes many: concat, stack, split, add_n.
+
+Takes:   arrays, and an axis as an attribute.
+Gives:   the records.
+
+What is left out: joining in place; each result is an array of its own.
+"""
+
+import numpy as np
+
+from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, boolean, integer, register
+from minihybrid.ops.layout import expand_dims, slice_axis, squeeze
+from minihybrid.ops.reduce import split_at
+from minihybrid.ops.shapes import agree, axis_of, common_dtype, known, merge, same_shape
+
+
+def _concat_infer(specs, dim):
+    kind = common_dtype("Concat", specs)
+    if not specs:
+        raise AttrError("Concat: no input was given")
+    if not known(specs):
+        return specs, [Spec(None, kind)]
+    first = specs[0].shape
+    dim = axis_of("Concat", dim, len(first))
+    rest = first[:dim] + first[dim + 1 :]
+    if not all(agree(s.shape[:dim] + s.shape[dim + 1 :], rest) for s in specs):
+        shapes = ", ".join(str(s.shape) for s in specs[:5])
+        raise ShapeError(
+            f"Concat: the inputs have shapes {shapes}, but along axis {dim} only arrays of "
+            "otherwise equal lengths can be joined; choose another dim, or reshape them"
+        )
+    total = sum(s.shape[dim] for s in specs)
+    return specs, [Spec((*first[:dim], total, *first[dim + 1 :]), kind)]
+
+
+def _concat_eager(*data, dim):
+    return np.concatenate(data, axis=dim)
+
+
+def _concat_cpu(k, *data, dim):
+    *data, out = data
+    before = 0
+    outer, total, inner = split_at(out.shape, dim)
+    for part in data:
+        n = part.shape[dim] * inner
+        with k.loop("i", outer), k.loop("j", n):
+            k(f"{out}[i * {total * inner} + {before} + j] = {part}[i * {n} + j]")
+        before += n
+
+
+def _concat_gpu(k, *data, dim):
+    """A thread an element of the result, which looks for the array it comes from."""
+    *data, out = data
+    ends, keyword = 0, "if"
+    outer, total, inner = split_at(out.shape, dim)
+    with k.each(("i", outer), ("j", total * inner)):
+        for part in data:
+            n = part.shape[dim] * inner
+            with k.block(f"{keyword} j < {ends + n}:"):
+                k(f"{out}[i * {total * inner} + j] = {part}[i * {n} + j - {ends}]")
+            ends, keyword = ends + n, "elif"
+
+
+concat = register(
+    "Concat",
+    "concat",
+    inputs=("data",),
+    variadic=True,
+    attrs={"dim": (integer, 1)},
+    infer=_concat_infer,
+    eager=_concat_eager,
+    cpu=_concat_cpu,
+    gpu=_concat_gpu,
+    grad=lambda g, out, *data, dim: tuple(
+        concat_part(g, *data, dim=dim, number=i) for i in range(len(data))
+    ),
+    doc="Join arrays along an existing axis.",
+)
+
+
+def _concat_part_expand(specs, joined, *data, dim, number):
+    begin = sum(s.shape[dim] for s in specs[1 : number + 1])
+    return slice_axis(joined, axis=dim, begin=begin, end=begin + specs[number + 1].shape[dim])
+
+
+def _concat_part_infer(specs, dim, number):
+    (joined, kind), *parts = specs
+    if not 0 <= number < len(parts):
+        raise AttrError(f"_concat_part: there is no part {number} of {len(parts)}")
+    _, (whole,) = _concat_infer([Spec(p.shape, kind) for p in parts], dim)
+    if known(specs):
+        merge("_concat_part", "the joined array", joined, whole.shape)
+    return specs, [Spec(parts[number].shape, kind)]
+
+
+concat_part = register(
+    "_concat_part",
+    inputs=("data",),
+    variadic=True,
+    attrs={"dim": (integer, 1), "number": (integer, REQUIRED)},
+    infer=_concat_part_infer,
+    expand=_concat_part_expand,
+    doc="One part of a joined array (the first input), which was made of the others.",
+)
+
+stack = register(
+    "stack",
+    inputs=("data",),
+    variadic=True,
+    attrs={"axis": (integer, 0)},
+    infer=lambda specs, axis: (
+        specs,
+        [
+            Spec(
+                (
+                    *specs[0].shape[: axis_of("stack", axis, len(specs[0].shape) + 1)],
+                    len(specs),
+                    *specs[0].shape[axis_of("stack", axis, len(specs[0].shape) + 1) :],
+                )
+                if known(specs)
+                else None,
+                specs[0].dtype,
+            )
+        ],
+    ),
+    expand=lambda specs, *data, axis: concat(
+        *(expand_dims(d, axis=axis) for d in data),
+        dim=axis_of("stack", axis, len(specs[0].shape) + 1),
+    ),
+    doc="Join arrays along a new axis.",
+)
+
+
+def _split_infer(specs, num_outputs, axis, squeeze_axis):
+    if not known(specs):
+        return specs, [Spec(None, specs[0].dtype)] * num_outputs
+    old, kind = specs[0]
+    axis = axis_of("split", axis, len(old))
+    if old[axis] % num_outputs or squeeze_axis and old[axis] != num_outputs:
+        raise ShapeError(
+            f"split: axis {axis} of {old} does not divide into "
+            f"{num_outputs} equal parts{' of length 1' * squeeze_axis}"
+        )
+    part = old[axis] // num_outputs
+    keep = () if squeeze_axis else (part,)
+    return specs, [Spec((*old[:axis], *keep, *old[axis + 1 :]) or (1,), kind)] * num_outputs
+
+
+def _split_expand(specs, data, num_outputs, axis, squeeze_axis):
+    part = specs[0].shape[axis] // num_outputs
+    parts = [
+        slice_axis(data, axis=axis, begin=i * part, end=(i + 1) * part) for i in range(num_outputs)
+    ]
+    parts = [squeeze(p, axis=axis) if squeeze_axis else p for p in parts]
+    return tuple(parts) if num_outputs > 1 else parts[0]
+
+
+split = register(
+    "SliceChannel",
+    "split",
+    inputs=("data",),
+    attrs={
+        "num_outputs": (integer, REQUIRED),
+        "axis": (integer, 1),
+        "squeeze_axis": (boolean, False),
+    },
+    n_outputs=lambda attrs: attrs["num_outputs"],
+    infer=_split_infer,
+    expand=_split_expand,
+    doc="Cut an axis into equal parts.",
+)
+
+
+add_n = register(
+    "add_n",
+    "ElementWiseSum",
+    inputs=("data",),
+    variadic=True,
+    infer=lambda specs: same_shape("add_n", specs),
+    expand=lambda specs, *data: _add_all(data),
+    doc="The sum of arrays of one shape.",
+)
+
+
+def _add_all(data):
+    total = data[0]
+    for value in data[1:]:
+        total = total + value
+    return total

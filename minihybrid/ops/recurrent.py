@@ -1,0 +1,292 @@
+"""Chapter 12. Recurrent nets: the same layer at every step of a sequence.
+
+Takes:   data (T, N, C), time first; all weights and biases in one array; the states
+         (layers x directions, N, H) before the first step.
+Gives:   `RNN`, many layers of plain, LSTM or GRU cells, written down step by step with
+         simpler operators; and `_rnn_param_concat`, which packs their parameters.
+
+All steps' products with the inputs are one product; only those with the states wait for
+the step before.
+Source:  gates, their order and that of the packed parameters as in MXNet 1.9 and cuDNN:
+         weights of each layer and direction (inputs, states, projection), then biases.
+What is left out: loops; a graph has as many nodes as a sequence has steps.
+"""
+
+from minihybrid.core.op import (
+    OPS,
+    REQUIRED,
+    AttrError,
+    ShapeError,
+    Spec,
+    boolean,
+    choice,
+    count,
+    finite,
+    integer,
+    optional,
+    rate,
+    register,
+)
+from minihybrid.ops.elementwise import cast, clip, relu, sigmoid, tanh, where, zeros_like
+from minihybrid.ops.filled import full, made
+from minihybrid.ops.joining import concat, split, stack
+from minihybrid.ops.layout import reshape
+from minihybrid.ops.neural import fully_connected
+from minihybrid.ops.random import dropout
+from minihybrid.ops.shapes import common_dtype, floating, merge
+
+
+# -- one step --------------------------------------------------------------------------
+def _plain(function):
+    def step(x, h, states, clipped):
+        out = function(x + h)
+        return out, [out]
+
+    return step
+
+
+def _lstm(x, h, states, clipped):
+    i, f, c, o = split(x + h, num_outputs=4, axis=1)
+    cell = clipped(sigmoid(f) * states[1] + sigmoid(i) * tanh(c))
+    out = sigmoid(o) * tanh(cell)
+    return out, [out, cell]
+
+
+def _gru(x, h, states, clipped):
+    (xr, xz, xn), (hr, hz, hn) = (split(v, num_outputs=3, axis=1) for v in (x, h))
+    keep = sigmoid(xz + hz)
+    out = (1.0 - keep) * tanh(xn + sigmoid(xr + hr) * hn) + keep * states[0]
+    return out, [out]
+
+
+# Kind of cell -> (numbers a unit computes, states it keeps, what a step does).
+CELLS = {
+    "rnn_relu": (1, 1, _plain(relu)),
+    "rnn_tanh": (1, 1, _plain(tanh)),
+    "lstm": (4, 2, _lstm),
+    "gru": (3, 1, _gru),
+}
+
+
+# -- packed parameters -----------------------------------------------------------------
+def packed(inputs, state_size, num_layers, bidirectional, mode, projection_size=None):
+    """The shapes of the packed parameters, layer by layer: weights, then biases.
+
+    Returns: a list of shapes (directions of a layer one after the other) of each.
+
+    >>> packed(3, 2, 1, False, "rnn_tanh")
+    ([[(2, 3), (2, 2)]], [[(2,), (2,)]])
+    """
+    rows, weights, biases = CELLS[mode][0] * state_size, [], []
+    kept = projection_size or state_size
+    for _ in range(num_layers):
+        for _ in range(1 + bidirectional):
+            weights.append([(rows, inputs), (rows, kept)])
+            if projection_size:
+                weights[-1].append((kept, state_size))
+            biases.append([(rows,), (rows,)])
+        inputs = kept * (1 + bidirectional)
+    return weights, biases
+
+
+def _size(shape):
+    return shape[0] * (shape[1] if len(shape) > 1 else 1)
+
+
+def _unpacked(parameters, shapes):
+    """The parameters of a (layer, direction): weights, and biases."""
+    flat = [shape for part in shapes for group in part for shape in group]
+    ends, at = [], 0
+    for shape in flat:
+        ends.append(at)
+        at += _size(shape)
+    parts = OPS["_split_v2"](parameters, indices=tuple(ends), axis=0)
+    parts = iter([reshape(p, shape=s) for p, s in zip(parts, flat, strict=True)])
+    return [[[next(parts) for _ in group] for group in part] for part in shapes]
+
+
+# -- all steps -------------------------------------------------------------------------
+def _product(x, weight, *bias, rows):
+    return fully_connected(x, weight, *bias, num_hidden=rows, no_bias=not bias, flatten=False)
+
+
+def _parts(values, n):
+    """The rows of the first axis, of which there are n."""
+    found = split(values, num_outputs=n, axis=0, squeeze_axis=True)
+    return [found] if n == 1 else list(found)
+
+
+def _run(data, steps, states, params, cell, clipped, inside):
+    """One direction of one layer: (the output of each step, the last states).
+
+    params:  weights and biases of inputs and states; maybe the projection's weight.
+    inside:  for each step which sequences still go on, or `None`: all do.
+    """
+    (to_gates, from_state, *project), (bias, state_bias), (gates, kept) = params
+    outs = {}
+    at_once = _product(data, to_gates, bias, rows=gates)
+    of_step = _parts(at_once, len(steps))
+    for t in steps:
+        h = _product(states[0], from_state, state_bias, rows=gates)
+        out, new = cell(of_step[t], h, states, clipped)
+        if project:
+            out = _product(out, *project, rows=kept)
+            new[0] = out
+        if inside:
+            new = [where(inside[t], a, b) for a, b in zip(new, states, strict=True)]
+            out = where(inside[t], out, zeros_like(out))
+        outs[t], states = out, new
+    return [outs[t] for t in range(len(steps))], states
+
+
+def _expand(
+    specs,
+    data,
+    parameters,
+    *rest,
+    state_size,
+    num_layers,
+    bidirectional,
+    mode,
+    p,
+    state_outputs,
+    projection_size,
+    lstm_state_clip_min,
+    lstm_state_clip_max,
+    lstm_state_clip_nan,
+    use_sequence_length,
+    training,
+):
+    (time, batch, inputs), kind = specs[0]
+    gates, n_states, cell = CELLS[mode]
+    if kind != floating(kind):
+        kind = floating(kind)
+        data, parameters, *rest = (cast(v, dtype=kind) for v in (data, parameters, *rest))
+    sides, kept = 1 + bidirectional, projection_size or state_size
+    shapes = packed(inputs, state_size, num_layers, bidirectional, mode, projection_size)
+    weights, biases = _unpacked(parameters, shapes)
+    lengths = (kept, state_size)
+    states = [
+        _starts(state, spec, num_layers * sides, (batch, n), kind, data)
+        for state, spec, n in zip(rest[:n_states], specs[2:], lengths, strict=False)
+    ]
+    inside = ()
+    if use_sequence_length:
+        ends = reshape(rest[-1], shape=(-1, 1))
+        inside = [ends > t for t in range(time)]
+
+    def clipped(cell):
+        if lstm_state_clip_min is None or lstm_state_clip_max is None:
+            return cell
+        return clip(cell, a_min=lstm_state_clip_min, a_max=lstm_state_clip_max)
+
+    last, places = [], range(time)
+    for layer in range(num_layers):
+        if layer and p and training:
+            data = dropout(data, p=p)
+        found = []
+        for side in range(sides):
+            k = layer * sides + side
+            params = weights[k], biases[k], (gates * state_size, kept)
+            steps = places[::-1] if side else places
+            outs, ends = _run(data, steps, [s[k] for s in states], params, cell, clipped, inside)
+            found.append(stack(*outs, axis=0))
+            last.append(ends)
+        data = concat(*found, dim=2) if bidirectional else found[0]
+    if not state_outputs:
+        return data
+    return (data, *(stack(*parts, axis=0) for parts in zip(*last, strict=True)))
+
+
+def _starts(state, spec, layers, shape, kind, like):
+    """The states before the first step of each layer; a batch of 0 stands for zeros."""
+    if spec.shape[1] != shape[0]:
+        return [made(like, full, shape=shape, value=0.0, dtype=kind)] * layers
+    return _parts(state, layers)
+
+
+# -- the records -----------------------------------------------------------------------
+def _inputs(attrs):
+    names = ["data", "parameters", "state", "state_cell", "sequence_length"]
+    if attrs and attrs["mode"] != "lstm":
+        names.remove("state_cell")
+    return tuple(names if not attrs or attrs["use_sequence_length"] else names[:-1])
+
+
+def _count(attrs):
+    return 1 + CELLS[attrs["mode"]][1] if attrs["state_outputs"] else 1
+
+
+def _infer(specs, state_size, num_layers, bidirectional, mode, projection_size, **attrs):
+    n_states = CELLS[mode][1]
+    kind = common_dtype("RNN", specs[: 2 + n_states])
+    outs = [Spec(None, floating(kind))] * (1 + n_states if attrs["state_outputs"] else 1)
+    if projection_size and mode != "lstm":
+        raise AttrError(f"RNN: mode='{mode}' has no projection; needed: mode='lstm' with it")
+    if specs[0].shape is None:
+        return [Spec(s.shape, kind) for s in specs[: 2 + n_states]] + specs[2 + n_states :], outs
+    if len(specs[0].shape) != 3:
+        raise ShapeError(
+            f"RNN: data has shape {specs[0].shape}, but (T, N, C) is needed: steps, sequences, "
+            "numbers; a single sequence is x.expand_dims(1)"
+        )
+    time, batch, inputs = specs[0].shape
+    kept, sides = projection_size or state_size, 1 + bidirectional
+    if inputs < 0:
+        size = -1
+    else:
+        shapes = packed(inputs, state_size, num_layers, bidirectional, mode, projection_size)
+        size = sum(_size(s) for part in shapes for group in part for s in group)
+    wanted = {"parameters": (size,)}
+    lengths = (kept, state_size)[:n_states]
+    for name, n, spec in zip(("state", "state_cell"), lengths, specs[2:], strict=False):
+        empty = spec.shape is not None and len(spec.shape) == 3 and spec.shape[1] == 0
+        wanted[name] = (num_layers * sides, 0 if empty else batch, n)
+    if attrs["use_sequence_length"]:
+        wanted["sequence_length"] = (batch,)
+    owner = f"RNN: with data {specs[0].shape} and state_size={state_size}"
+    shapes = [
+        merge(owner, name, spec.shape, shape)
+        for (name, shape), spec in zip(wanted.items(), specs[1:], strict=True)
+    ]
+    kinds = [kind] * (1 + n_states) + [s.dtype for s in specs[2 + n_states :]]
+    ins = [specs[0], *map(Spec, shapes, kinds)]
+    outs = [(time, batch, sides * kept)]
+    if attrs["state_outputs"]:
+        outs += [(num_layers * sides, batch, n) for n in lengths]
+    return [Spec(ins[0].shape, kind), *ins[1:]], [Spec(shape, floating(kind)) for shape in outs]
+
+
+rnn = register(
+    "RNN",
+    inputs=_inputs,
+    modal=True,
+    n_outputs=_count,
+    infer=_infer,
+    expand=_expand,
+    attrs={
+        "state_size": (count, REQUIRED),
+        "num_layers": (count, REQUIRED),
+        "bidirectional": (boolean, False),
+        "mode": (choice(*CELLS), REQUIRED),
+        "p": (rate, 0.0),
+        "state_outputs": (boolean, False),
+        "projection_size": (optional(count), None),
+        "lstm_state_clip_min": (optional(finite), None),
+        "lstm_state_clip_max": (optional(finite), None),
+        "lstm_state_clip_nan": (boolean, False),
+        "use_sequence_length": (boolean, False),
+    },
+    doc="Recurrent layers over whole sequences (T, N, C) -> (T, N, H), packed parameters.",
+)
+
+
+param_concat = register(
+    "_rnn_param_concat",
+    inputs=("data",),
+    variadic=True,
+    attrs={"dim": (integer, 1)},
+    infer=concat.infer,
+    expand=lambda specs, *data, dim: concat(*data, dim=dim),
+    doc="Join the flat parameters of recurrent layers, as `RNN` takes them.",
+)

@@ -1,0 +1,87 @@
+"""Chapter 12. What editors and `help` show: how an operator is called, a module's names.
+
+Takes:   records, and the names of a module.
+Gives:   `signature`; `Called`, which a function made of a record wears; `own_names`, of which
+         `dir()` of a public module is made.
+
+What is left out: what an argument may be; that is said when it is not.
+"""
+
+from inspect import Parameter, Signature
+
+import numpy as np
+
+from minihybrid.core.op import REQUIRED
+
+POSITIONAL, NAMED = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+
+
+class Needed:
+    """Stands for a value that must be given, though one before it may be left out."""
+
+    def __repr__(self):
+        return "..."
+
+
+NEEDED = Needed()
+# What the functions of `nd` and `sym` take beside.
+MORE = [Parameter(name, NAMED, default=None) for name in ("name", "out", "ctx", "attr")]
+
+
+def signature(op, symbolic=False, method=False):
+    """How an operator is called: its inputs, then its attributes with their defaults.
+
+    symbolic: all inputs but the first may be left out, and become variables.
+    method:  the first input is `self`, and nothing else is taken beside.
+
+    >>> from minihybrid.ops import OPS
+    >>> signature(OPS["FullyConnected"], method=True)
+    <Signature (self, weight, bias=None, num_hidden=..., no_bias=False, flatten=True)>
+    """
+    fixed = isinstance(op.inputs, tuple)
+    names = op.inputs if fixed else op.inputs(None)
+    needed = 1 if symbolic or not fixed else len(names)
+    if not fixed and len(names) > 2:  # of data, weight and bias the last
+        needed = 1 if symbolic else 2
+    if op.variadic:
+        found = [Parameter("data", Parameter.VAR_POSITIONAL)]
+    else:
+        free = [Parameter.empty] * needed + [None] * len(names)
+        found = [Parameter(n, POSITIONAL, default=d) for n, d in zip(names, free, strict=False)]
+    if method and op.variadic:
+        found.insert(0, Parameter("self", Parameter.POSITIONAL_ONLY))
+    elif method:
+        found[0] = found[0].replace(name="self")
+    kind = NAMED if op.variadic else POSITIONAL
+    for name, (_, default) in op.attrs.items():
+        if default is REQUIRED:
+            optional = found and found[-1].default is not Parameter.empty
+            default = NEEDED if optional else Parameter.empty
+        elif isinstance(default, np.dtype):
+            default = default.name
+        found.append(Parameter(name, kind, default=default))
+    return Signature(found if method else found + MORE, __validate_parameters__=False)
+
+
+class Called:
+    """Tells `inspect`, when it asks, how a function is called that was made of a record."""
+
+    def __init__(self, op, **how):
+        self.op, self.how = op, how
+
+    @property
+    def __signature__(self):
+        return signature(self.op, **self.how)
+
+
+def own_names(names, *more):
+    """The public names of a module: those of `__all__`, else of what it defines.
+
+    names:   its `globals()`;  more: names of what it has from others, to be seen, too.
+    """
+    listed = names.get("__all__") or (
+        name
+        for name, value in names.items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == names["__name__"]
+    )
+    return sorted({*listed, *more})

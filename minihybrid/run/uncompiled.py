@@ -1,0 +1,64 @@
+"""Chapter 20. The processor's plans where nothing can be compiled: in a browser's page.
+
+Takes:   what the target "cpu" makes of a graph.
+Gives:   its function, which runs the same steps in the same memory, and computes each by
+         the rules of its operators, on NumPy. So what a chapter says about a plan (its
+         graph, kernels, text, memory) is true there, too.
+
+What is left out: speed; a step costs what its operators cost line by line.
+"""
+
+import sys
+
+from minihybrid.codegen.program import ARENA, ARRAY
+from minihybrid.core.graph import evaluate_node
+from minihybrid.core.plan import InForce
+from minihybrid.core.targets import TARGETS, in_order
+
+
+def load(source):
+    """A plan as a function of arrays, the arena, the table of parameters, and numbers,
+    as the compiled one is: `run(*arrays, arena, table, key, until, shared, thread)`."""
+
+    def run(*args):
+        profiler = sys.getprofile()
+        sys.setprofile(None)  # it sees nothing in machine code
+        try:
+            steps(*args)
+        finally:
+            sys.setprofile(profiler)
+
+    def steps(*args):
+        arrays = args[: source.n_arrays]
+        arena, table, key, until, _, _ = args[source.n_arrays :]
+
+        def at(word, spec):
+            what, which = word
+            if what == ARENA:
+                return arena[which : which + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+            return (arrays if what == ARRAY else table)[which].reshape(spec.shape)
+
+        for step, call in zip(source.steps[:until], source.calls, strict=False):
+            node, words = call.node, step.words
+            if step.label == "copy":
+                place = arrays[words[1][1]]
+                place[...] = at(words[0], place)
+                continue
+            specs = [n.specs[i] for n, i in node.inputs]
+            outs = evaluate_node(node, [*map(at, words, specs)], key)
+            for word, spec, out in zip(words[len(specs) :], node.specs, outs, strict=False):
+                at(word, spec)[...] = out
+
+    return run
+
+
+def bound(arrays, constants, device):
+    """The arrays that the steps read."""
+    arrays = in_order(arrays, constants)
+    return arrays, arrays
+
+
+if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
+    TARGETS["cpu"] = TARGETS["cpu"]._replace(
+        load=load, bound=bound, tiers=InForce, usable=lambda: True
+    )

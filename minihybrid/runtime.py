@@ -1,0 +1,57 @@
+"""Chapter 11. What this installation can do: `mx.runtime`.
+
+Takes:   the name of a feature, as MXNet's builds have them.
+Gives:   `Features`, whether it is here; `feature_list`.
+
+What is left out: features of MXNet's build that have no meaning here; the answer is no.
+"""
+
+from dataclasses import dataclass
+
+from minihybrid.core.context import num_gpus
+
+NAMES = (
+    "CUDA CUDNN NCCL TENSORRT CPU_SSE CPU_AVX CPU_AVX2 OPENMP F16C BLAS_OPEN LAPACK "
+    "MKLDNN OPENCV DIST_KVSTORE INT64_TENSOR_SIZE SIGNAL_HANDLER DEBUG"
+)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature and whether it is here."""
+
+    name: str
+    enabled: bool
+
+    def __repr__(self):
+        return f"{'✔' if self.enabled else '✖'} {self.name}"
+
+
+class Features(dict):
+    """Features by name.
+
+    >>> Features().is_enabled("INT64_TENSOR_SIZE")
+    True
+    """
+
+    def __init__(self):
+        here = {"INT64_TENSOR_SIZE"} | ({"CUDA"} if num_gpus() else set())
+        super().__init__({name: Feature(name, name in here) for name in NAMES.split()})
+
+    def __repr__(self):
+        return repr(list(self.values()))
+
+    def is_enabled(self, feature_name):
+        """Whether a feature is here; one that nobody has heard of is not.
+
+        Raises:  RuntimeError for an unknown name, as MXNet does.
+        """
+        name = str(feature_name).upper()
+        if name not in self:
+            raise RuntimeError(f"Features: '{name:.60}' is unknown; there are {', '.join(self)}")
+        return self[name].enabled
+
+
+def feature_list():
+    """All features, as a list."""
+    return list(Features().values())
