@@ -1,0 +1,1 @@
+"""Assignments: what students get, and how their work is graded (book/classroom.md)."""

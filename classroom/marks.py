@@ -1,0 +1,55 @@
+"""Marks as tables: nbgrader's, Moodle's and Canvas's."""
+
+import csv
+import io
+import re
+
+NBGRADER = (
+    "assignment duedate timestamp student_id last_name first_name email raw_score "
+    "late_submission_penalty score max_score"
+).split()
+
+
+def safe(text):
+    """A text that no spreadsheet takes for a formula.
+
+    >>> safe("=1+1"), safe("Łukasz")
+    ("'=1+1", 'Łukasz')
+    """
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
+
+
+def file_name(submission):
+    """A name for a student's page, in his own alphabet, that every system takes."""
+    text = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", submission.student)[:60].strip(". ")
+    return f"{text or 'student'}-{submission.key[:6]}"
+
+
+def tables(name, found):
+    """Kind of table -> its text."""
+    of = found[0]["of"]
+    rows = {
+        "marks": [NBGRADER],
+        "moodle": [["Identifier", "Full name", "Grade", "Maximum Grade", "Feedback comments"]],
+        "canvas": [
+            ["Student", "ID", "SIS Login ID", "Section", name],
+            ["    Points Possible", "", "", "", of],
+        ],
+    }
+    for one in found:
+        student, number = safe(one["student"]), one["number"]
+        points, lost = one["points"], [t["id"] for t in one["tests"] if t["points"] < t["of"]]
+        rows["marks"].append(
+            [name, "", "", student, "", "", "", points, 0, points, of]  # fmt: skip
+        )
+        comment = "lost in: " + ", ".join(lost) if lost else "all tests passed"
+        participant = f"Participant {number}" if number else ""
+        rows["moodle"].append([participant, student, points, of, comment])
+        rows["canvas"].append([student, number, "" if number else student, "", points])
+    return {kind: _text(lines) for kind, lines in rows.items()}
+
+
+def _text(rows):
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()

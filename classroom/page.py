@@ -1,0 +1,46 @@
+"""A student's page of feedback: one HTML file that needs no other."""
+
+from html import escape
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+li { margin: .6rem 0; } code, pre { overflow-wrap: anywhere; white-space: pre-wrap; }
+.lost { border-left: 4px solid #D55E00; padding-left: .6rem; }
+.won { border-left: 4px solid #009E73; padding-left: .6rem; }
+"""
+
+
+def page(name, marked):
+    """The page, for what is known of a submission."""
+    tests = "\n".join(map(_test, marked["tests"]))
+    notes = "".join(f"<p><strong>{escape(note)}</strong></p>\n" for note in marked["notes"])
+    cells = "".join(f"<li>{_cell(*cell)}</li>\n" for cell in marked["cells"])
+    if cells:
+        cells = f"<h2>Cells that stopped with an error</h2>\n<ul>\n{cells}</ul>\n"
+    title = f"{escape(name)}: {escape(marked['student'])}"
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>
+<body><h1>{title}</h1>
+<p>{marked["points"]} of {marked["of"]} points.</p>
+{notes}<h2>Tests</h2>
+<ul>
+{tests}
+</ul>
+{cells}</body></html>
+"""
+
+
+def _test(test):
+    kind = "lost" if test["wrong"] is not None else "won"
+    said = f"<br>{escape(test['wrong'] or 'an assertion failed')}" if kind == "lost" else ""
+    return (
+        f'<li class="{kind}"><code>{escape(test["id"])}</code>: {test["points"]} of '
+        f"{test['of']} points{said}</li>"
+    )
+
+
+def _cell(name, text):
+    where = f"<code>{escape(name)}</code>" if name else "a cell of your own"
+    return f"{where}: <code>{escape(text)}</code>"

@@ -1,0 +1,112 @@
+"""An assignment's source notebook: its cells, what they are worth, and its variants.
+
+A source has solutions, hidden tests, and several alternatives of each task. A variant, a
+number, keeps one alternative of each: cells tagged `only-cumsum` are kept where the variant
+draws `cumsum`. Its numbers are drawn from the line `VARIANT = 0` of the cell tagged `judge`.
+
+What cells are is written in nbgrader's metadata:
+
+- given:    locked, and worth nothing; run for everybody as the source has it;
+- solution: what the student wrote is run;
+- tests:    locked, and worth points. The lines between `### BEGIN HIDDEN TESTS` and
+            `### END HIDDEN TESTS` are not in what students get.
+"""
+
+import ast
+import copy
+import re
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "notebooks/assignments"
+NANO = ROOT / "notebooks/build/nano.py"
+NUMBER = re.compile(r"^VARIANT = \d+$", re.MULTILINE)
+
+
+class ClassroomError(Exception):
+    """What a teacher asked for cannot be done; the message says what to do."""
+
+
+def names():
+    """The names of all assignments, such as 1_autograd."""
+    return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+
+
+def source(name):
+    """The source of an assignment, given as its name or its number."""
+    found = [n for n in names() if str(name) in (n, n.partition("_")[0])]
+    if not found:
+        raise ClassroomError(f"there is no assignment {name}; there are {', '.join(names())}")
+    return nbformat.read(FOLDER / f"{found[0]}.ipynb", as_version=4)
+
+
+def drawn(notebook, variant):
+    """Task -> its alternative; the next variant shares none with this one.
+
+    >>> notebook = nbformat.v4.new_notebook()
+    >>> notebook.metadata.variant = {"one": ["a", "b", "c"], "two": ["d", "e", "f"]}
+    >>> drawn(notebook, 2), drawn(notebook, 3)
+    ({'one': 'c', 'two': 'f'}, {'one': 'a', 'two': 'e'})
+    """
+    chosen = {}
+    for k, (task, options) in enumerate(notebook.metadata.variant.items()):
+        n = len(options)
+        chosen[task] = options[(variant + (variant // n**k if k else 0)) % n]
+    return chosen
+
+
+def chosen(notebook, variant):
+    """A notebook with the cells of one variant."""
+    new, kept = copy.deepcopy(notebook), set(drawn(notebook, variant).values())
+    new.cells = [c for c in new.cells if kept.issuperset(only(c))]
+    for cell in new.cells:
+        if "judge" in tags(cell):
+            cell.source = NUMBER.sub(f"VARIANT = {variant}", cell.source)
+    new.metadata.variant = variant
+    return new
+
+
+def tags(cell):
+    return cell.metadata.get("tags", [])
+
+
+def only(cell):
+    """The alternatives for which a cell is."""
+    return [tag.removeprefix("only-") for tag in tags(cell) if tag.startswith("only-")]
+
+
+def kind(cell):
+    """What a cell of the source is: "text", "given", "solution" or "tests"."""
+    known = cell.metadata.get("nbgrader", {})
+    if cell.cell_type != "code":
+        return "text"
+    return "tests" if known.get("grade") else "solution" if known.get("solution") else "given"
+
+
+def id_of(cell):
+    """The name of a cell, which students cannot change in Jupyter; None if it has none."""
+    known = cell.metadata.get("nbgrader")
+    name = known.get("grade_id") if isinstance(known, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def points(cell):
+    return cell.metadata.nbgrader.points
+
+
+def theirs(notebook):
+    """The names that given cells and solutions define; they live in the student's process."""
+    found = set()
+    for cell in notebook.cells:
+        if kind(cell) in ("given", "solution") and "judge" not in tags(cell):
+            for node in ast.parse(cell.source).body:
+                match node:
+                    case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                        found.add(name)
+                    case ast.Assign(targets=targets):
+                        found.update(t.id for t in targets if isinstance(t, ast.Name))
+                    case ast.ImportFrom(names=imported) | ast.Import(names=imported):
+                        found.update(name.asname or name.name for name in imported)
+    return found
