@@ -1,4 +1,5 @@
 """What was asked, what was found: the bars of `workloads.py` against a run's rows."""
+
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -11,8 +12,7 @@ SPREAD = 300_000  # bytes by which the peaks of two equal processes differ
 
 @dataclass(frozen=True)
 class Verdict:
-    """One bar.  `found` and `limit` are ratios, seconds or bytes; found None: not run.
-    """
+    """One bar.  `found` and `limit` are ratios, seconds or bytes; found None: not run."""
 
     workload: str
     bar: str
@@ -34,14 +34,14 @@ class Verdict:
 
 def of_mode(rows, mode):
     """Our row of that mode; None if it was not timed."""
-    return next((row for row in rows
-                 if row.rival == OURS and row.mode == mode and row.times_s), None)
+    return next(
+        (row for row in rows if row.rival == OURS and row.mode == mode and row.times_s), None
+    )
 
 
 def best(rows, key):
     """The rivals' row with the least `key`; None if there is none."""
-    found = [row for row in rows if row.rival != OURS and row.times_s
-             and key(row) is not None]
+    found = [row for row in rows if row.rival != OURS and row.times_s and key(row) is not None]
     return min(found, key=key, default=None)
 
 
@@ -51,30 +51,54 @@ def ratio(row, other):
 
 def verdicts(found, n_threads):
     """All bars that this run can judge.  found: workload -> its rows."""
-    return [verdict for workload, rows in found.items()
-            if workload in WORKLOADS and WORKLOADS[workload].bars
-            for verdict in _judge(workload, rows, found.get("plain", []), n_threads)]
+    return [
+        verdict
+        for workload, rows in found.items()
+        if workload in WORKLOADS and WORKLOADS[workload].bars
+        for verdict in _judge(workload, rows, found.get("plain", []), n_threads)
+    ]
 
 
 def _judge(workload, rows, plain_rows, n_threads):
     bars, ours = WORKLOADS[workload].bars, of_mode(rows, "hybridized")
     if fastest := best(rows, lambda row: row.median_s):
-        yield Verdict(workload, "to the best rival", bars.rival, ratio(ours, fastest),
-                      against=f"{fastest.name}, {duration(fastest.median_s)}")
+        yield Verdict(
+            workload,
+            "to the best rival",
+            bars.rival,
+            ratio(ours, fastest),
+            against=f"{fastest.name}, {duration(fastest.median_s)}",
+        )
     if bars.plain and (timed := [row for row in plain_rows if row.times_s]):
         plain = min(timed, key=lambda row: row.median_s)
         limit = bars.plain[min(n_threads, 2)]
-        yield Verdict(workload, "to a*b + c", limit, ratio(ours, plain),
-                      against=f"{plain.name}, {duration(plain.median_s)}")
+        yield Verdict(
+            workload,
+            "to a*b + c",
+            limit,
+            ratio(ours, plain),
+            against=f"{plain.name}, {duration(plain.median_s)}",
+        )
     if bars.eager and (eager := of_mode(rows, "eager")):
-        yield Verdict(workload, "to our eager mode", bars.eager, ratio(ours, eager),
-                      against=duration(eager.median_s))
+        yield Verdict(
+            workload,
+            "to our eager mode",
+            bars.eager,
+            ratio(ours, eager),
+            against=duration(eager.median_s),
+        )
     if bars.first_s:
         for what, limit, first_s in zip_longest(
-                ("first call", "first call, 2nd process"), bars.first_s,
-                ours.first_s if ours else []):
+            ("first call", "first call, 2nd process"), bars.first_s, ours.first_s if ours else []
+        ):
             yield Verdict(workload, what, limit, first_s, "s")
     if least := best(rows, lambda row: row.nbytes):
         needed = WORKLOADS[workload].nbytes  # less than this was not measured well
-        yield Verdict(workload, "peak memory", max(least.nbytes, needed) + SPREAD,
-                      ours.nbytes if ours else None, "bytes", least.name)
+        yield Verdict(
+            workload,
+            "peak memory",
+            max(least.nbytes, needed) + SPREAD,
+            ours.nbytes if ours else None,
+            "bytes",
+            least.name,
+        )

@@ -1,4 +1,5 @@
 """One mode of one rival, alive in a process of its own, and its turns."""
+
 import json
 import os
 import signal
@@ -13,11 +14,10 @@ from machine import limits
 WORKER = Path(__file__).parent / "worker.py"
 TURN_S = 0.02  # a mode's part of one round lasts at least this long
 LIMIT_S = 300  # an answer that takes longer is none
-REST_S = 0.1   # so long may a pool of threads spin after its last work
+REST_S = 0.1  # so long may a pool of threads spin after its last work
 
 # Where minihybrid, PyTorch and tinygrad keep compiled code: variable -> path inside.
-DISK_CACHES = {"MINIHYBRID_CACHE_DIR": "", "TORCHINDUCTOR_CACHE_DIR": "",
-               "CACHEDB": "kernels.db"}
+DISK_CACHES = {"MINIHYBRID_CACHE_DIR": "", "TORCHINDUCTOR_CACHE_DIR": "", "CACHEDB": "kernels.db"}
 
 
 class Child:
@@ -34,9 +34,17 @@ class Child:
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [python_of(rival), WORKER, rival, arrays],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                env={**os.environ, **limits(n_threads), **caches,
-                     "MINIHYBRID_WAIT": str(int(wait))})
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={
+                    **os.environ,
+                    **limits(n_threads),
+                    **caches,
+                    "MINIHYBRID_WAIT": str(int(wait)),
+                },
+            )
 
     def ask(self, do, **request):
         try:

@@ -4,6 +4,7 @@
 
 The rivals cannot share one: MXNet 1.9.1 needs NumPy 1.23, which today's JAX refuses.
 """
+
 import os
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ OWN = ("minihybrid", "numpy")
 # Rival -> (its Python, or None for the one that runs us; what pip installs).
 ENVS = {
     "torch": (None, ["torch==2.13.0", "numpy==2.4.6", "setuptools"]),
-    "jax": (None, ["jax==0.10.2"]),
+    "jax": (None, ["jax==0.10.2", "flatbuffers==25.12.19"]),  # export writes with it
     "mxnet": ("3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),  # wants Debian's libgomp1
     "onnxruntime": (None, ["onnxruntime==1.31.1", "onnx==1.22.0"]),
     "tensorflow": (None, ["tensorflow-cpu==2.21.0"]),
@@ -36,11 +37,43 @@ RIVALS = [*OWN, *ENVS]
 # toolkit would come as dependencies, so those whose versions matter are named.
 OURS = ["scipy", "matplotlib", "tqdm"]
 TOOLCHAINS = {
-    "cuda13": (None, ["numba==0.68.1", "numba-cuda[cu13]==0.30.4",
-                      "cuda-bindings==13.5.0", "numpy==2.4.6", *OURS]),
+    "cuda13": (
+        None,
+        [
+            "numba==0.68.1",
+            "numba-cuda[cu13]==0.30.4",
+            "cuda-bindings==13.5.0",
+            "numpy==2.4.6",
+            *OURS,
+        ],
+    ),
     # Google's Colab in the summer of 2026 (googlecolab/backend-info).
-    "colab": ("3.13", ["numba==0.61.2", "numba-cuda[cu12]==0.22.2",
-                       "cuda-bindings==12.9.7", "numpy==2.1.3", *OURS]),
+    "colab": (
+        "3.13",
+        [
+            "numba==0.61.2",
+            "numba-cuda[cu12]==0.22.2",
+            "cuda-bindings==12.9.7",
+            "numpy==2.1.3",
+            *OURS,
+        ],
+    ),
+}
+
+# What makes the students' release of assignments (classroom/release.py), and what grades
+# them on several machines (classroom/cluster.py): beside it, what students' cells need.
+CLASSROOM = {
+    "nbgrader": (None, ["nbgrader==0.9.6"]),
+    "cluster": (
+        None,
+        ["distributed==2026.8.0", "nbformat==5.11.1", "numba==0.68.1", "numpy==2.4.6", *OURS],
+    ),
+}
+TOOLS = {
+    # A compiler for `net.export(..., format="wasm")`.
+    "wasm": (None, ["ziglang==0.17.1"]),
+    # Editors' own programs, which are asked about our stubs; pyright brings its Node.js.
+    "editors": (None, ["pyright[nodejs]==1.1.414", "jedi==0.20.1", "numpy==2.4.6"]),
 }
 
 
@@ -52,7 +85,7 @@ def python_of(rival):
     """Path of the Python that has `rival`, or a toolchain; raises NotAvailable."""
     if rival in OWN:
         return Path(sys.executable)
-    version, requirements = (ENVS | TOOLCHAINS)[rival]
+    version, requirements = (ENVS | TOOLCHAINS | CLASSROOM | TOOLS)[rival]
     env = HERE / rival
     python = env / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     stamp = env / "installed.txt"  # written last: a half-made environment has none
@@ -85,14 +118,14 @@ def base_python(version):
     found = shutil.which(f"python{version}")
     if not found:
         raise NotAvailable(f"needs Python {version}, which is not on the PATH")
-    return _run(found, "-c", "import sys; print(sys.executable)",
-                PYENV_VERSION=version)  # without it, pyenv's shim finds none
+    return _run(
+        found, "-c", "import sys; print(sys.executable)", PYENV_VERSION=version
+    )  # without it, pyenv's shim finds none
 
 
 def _run(*command, **variables):
     """What a command prints; raises NotAvailable."""
-    done = subprocess.run(command, capture_output=True, text=True,
-                          env=os.environ | variables)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
         reason = next((s for s in lines if s.startswith("ERROR")), lines[-1])

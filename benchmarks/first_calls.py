@@ -6,6 +6,7 @@
 Each program is a fresh process with an empty cache of compiled code. Writes
 `first_calls.json` and the plot `first_calls.svg` to `results/`.
 """
+
 import argparse
 import json
 import os
@@ -63,9 +64,12 @@ def tutorial(n):
     for _ in tqdm(range(n), desc="the tutorials' loop", leave=False):
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run(
-                [sys.executable, "-c", TUTORIAL], capture_output=True, text=True,
-                check=True, env={**os.environ, "MINIHYBRID_CACHE_DIR": folder,
-                                 "MINIHYBRID_WAIT": "0"})
+                [sys.executable, "-c", TUTORIAL],
+                capture_output=True,
+                text=True,
+                check=True,
+                env={**os.environ, "MINIHYBRID_CACHE_DIR": folder, "MINIHYBRID_WAIT": "0"},
+            )
         found.append([float(word) for word in run.stdout.split()])
     return found
 
@@ -73,12 +77,18 @@ def tutorial(n):
 def calls(session, workload, rival, mode, module=None):
     """Seconds of each call in a fresh process; a module is imported before."""
     with tempfile.TemporaryDirectory(dir=session.scratch) as folder:
-        child = Child(rival, session.arrays_of(workload), Path(folder) / "cache",
-                      session.n_threads, wait=False)
+        child = Child(
+            rival,
+            session.arrays_of(workload),
+            Path(folder) / "cache",
+            session.n_threads,
+            wait=False,
+        )
         if module:
             child.ask("load", module=module)
-        first_s = child.ask("prepare", net=workload, mode=mode,
-                            answer=str(Path(folder) / "answer.npy"))["first_s"]
+        first_s = child.ask(
+            "prepare", net=workload, mode=mode, answer=str(Path(folder) / "answer.npy")
+        )["first_s"]
         times_s = child.ask("each", n_calls=N_CALLS - 1)["times_s"]
         child.end()
     return [first_s, *times_s]
@@ -86,12 +96,14 @@ def calls(session, workload, rival, mode, module=None):
 
 def row_of(session, workload, rival, mode, repeats, module=None):
     """The figures of a mode: medians, and the calls of the middle process."""
-    runs = sorted((calls(session, workload, rival, mode, module)
-                   for _ in range(repeats)), key=sum)
-    return {"rival": rival, "mode": mode + f", {module} imported" * bool(module),
-            "first_s": statistics.median(run[0] for run in runs),
-            "total_s": [sum(run) for run in runs],
-            "calls_s": [round(s, 9) for s in runs[len(runs) // 2][:N_SHOWN]]}
+    runs = sorted((calls(session, workload, rival, mode, module) for _ in range(repeats)), key=sum)
+    return {
+        "rival": rival,
+        "mode": mode + f", {module} imported" * bool(module),
+        "first_s": statistics.median(run[0] for run in runs),
+        "total_s": [sum(run) for run in runs],
+        "calls_s": [round(s, 9) for s in runs[len(runs) // 2][:N_SHOWN]],
+    }
 
 
 def measure(session, workload, rivals, repeats):
@@ -117,10 +129,12 @@ def table(found):
     """The figures as text in Markdown."""
     lines = []
     for workload, rows in found.items():
-        lines += [f"| {workload} | first call | {N_CALLS} calls, with the first |",
-                  "|---|--:|--:|"]
-        lines += [f"| {row['rival']} {row['mode']} | {1e3 * row['first_s']:.1f} ms | "
-                  f"{1e3 * statistics.median(row['total_s']):.1f} ms |" for row in rows]
+        lines += [f"| {workload} | first call | {N_CALLS} calls, with the first |", "|---|--:|--:|"]
+        lines += [
+            f"| {row['rival']} {row['mode']} | {1e3 * row['first_s']:.1f} ms | "
+            f"{1e3 * statistics.median(row['total_s']):.1f} ms |"
+            for row in rows
+        ]
         lines.append("")
     return "\n".join(lines)
 
@@ -133,10 +147,16 @@ def plot(rows):
         if row["rival"] in seen and row["mode"] != "eager" or "," in row["mode"]:
             continue
         seen.add(row["rival"])
-        axes.plot(range(1, N_SHOWN + 1), row["calls_s"], markevery=25, markersize=4,
-                  linewidth=0.8, label=f"{row['rival']} {row['mode']}",
-                  linestyle=":" if row["mode"] == "eager" else "-",
-                  **style(row["rival"]))
+        axes.plot(
+            range(1, N_SHOWN + 1),
+            row["calls_s"],
+            markevery=25,
+            markersize=4,
+            linewidth=0.8,
+            label=f"{row['rival']} {row['mode']}",
+            linestyle=":" if row["mode"] == "eager" else "-",
+            **style(row["rival"]),
+        )
     axes.set(yscale="log", xlabel="call", ylabel="seconds")
     figure.legend(loc="outside right upper", fontsize="small", frameon=False)
     return figure
@@ -149,18 +169,23 @@ def main():
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         session = Session(Path(scratch), n_threads=1)
-        found = {workload: measure(session, workload, given.rivals.split(","),
-                                   given.repeats) for workload in ("mlp", "lenet")}
+        found = {
+            workload: measure(session, workload, given.rivals.split(","), given.repeats)
+            for workload in ("mlp", "lenet")
+        }
     os.environ |= limits(1)
     pairs = tutorial(10)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "first_calls.json").write_text(json.dumps(
-        {"machine": describe(), "rows": found, "tutorial_s": pairs}) + "\n")
+    (RESULTS / "first_calls.json").write_text(
+        json.dumps({"machine": describe(), "rows": found, "tutorial_s": pairs}) + "\n"
+    )
     plot(found["mlp"]).savefig(RESULTS / "first_calls.svg", metadata={"Date": None})
     print(table(found))
     for eager_s, hybridized_s in pairs:
-        print(f"tutorial: eager {1e3 * eager_s:.1f} ms, hybridized "
-              f"{1e3 * hybridized_s:.1f} ms, {eager_s / hybridized_s:.1f} times faster")
+        print(
+            f"tutorial: eager {1e3 * eager_s:.1f} ms, hybridized "
+            f"{1e3 * hybridized_s:.1f} ms, {eager_s / hybridized_s:.1f} times faster"
+        )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 Install PyTorch, or CuPy, beside minihybrid: the vendor's products and the rivals are
 called through them. What is missing stays in the table, with the reason.
 """
+
 import argparse
 import json
 import statistics
@@ -48,13 +49,17 @@ class Row:
         if self.least is None and self.most is None:
             return ""
         high, low = self.least is not None, self.most is not None
-        good = (not high or self.found >= self.least) and \
-            (not low or self.found <= self.most)
+        good = (not high or self.found >= self.least) and (not low or self.found <= self.most)
         return "passed" if good else "**missed**"
 
     def cells(self):
-        bar = f">= {self.least}" if self.least is not None else \
-            f"<= {self.most}" if self.most is not None else ""
+        bar = (
+            f">= {self.least}"
+            if self.least is not None
+            else f"<= {self.most}"
+            if self.most is not None
+            else ""
+        )
         found = "" if self.found is None else f"{self.found:.3g} {self.unit}".strip()
         return self.what, found, bar, self.verdict, self.note
 
@@ -64,8 +69,9 @@ class Clock:
 
     def __init__(self, device, stream=None):
         self.device, self.stream = device, device.stream if stream is None else stream
-        self.start, self.end = (device.check(device.driver.cuEventCreate(0), "timing")
-                                for _ in range(2))
+        self.start, self.end = (
+            device.check(device.driver.cuEventCreate(0), "timing") for _ in range(2)
+        )
 
     def seconds(self, call):
         """The median of repeats, after one that is not counted."""
@@ -75,8 +81,7 @@ class Clock:
             call()
             device.check(cu.cuEventRecord(self.end, self.stream), "timing")
             device.check(cu.cuEventSynchronize(self.end), "timing")
-            found.append(device.check(cu.cuEventElapsedTime(self.start, self.end),
-                                      "timing") / 1e3)
+            found.append(device.check(cu.cuEventElapsedTime(self.start, self.end), "timing") / 1e3)
         return statistics.median(found[1:])
 
 
@@ -105,13 +110,14 @@ def launches(context, nets):
     for name, net in nets.items():
         block, data, labels = built(net, context, np.random.default_rng(3))
         step = step_of(net, block, data, labels)
-        for what, call, most in (("prediction", lambda b=block, x=data: b(x), 1),
-                                 ("training step", step, None)):
+        for what, call, most in (
+            ("prediction", lambda b=block, x=data: b(x), 1),
+            ("training step", step, None),
+        ):
             call()
             before = device.n_launches
             call()
-            yield Row(f"{name}: launches, {what}", device.n_launches - before, "",
-                      most=most)
+            yield Row(f"{name}: launches, {what}", device.n_launches - before, "", most=most)
 
 
 class Five(gluon.HybridBlock):
@@ -135,8 +141,13 @@ def bandwidth(context, n, clock):
     x, y, nbytes = arrays[0].data.address, out.data.address, 4 * n
     copy = 2 * nbytes / clock.seconds(lambda: device.copy(y, x, nbytes))
     fused = 5 * nbytes / clock.seconds(lambda: net(*arrays))
-    yield Row("5 fused operators", fused / copy, "of a copy", least=0.8,
-              note=f"{fused / 1e12:.2f} of {copy / 1e12:.2f} TB/s")
+    yield Row(
+        "5 fused operators",
+        fused / copy,
+        "of a copy",
+        least=0.8,
+        note=f"{fused / 1e12:.2f} of {copy / 1e12:.2f} TB/s",
+    )
 
 
 def product(context, n, clock):
@@ -154,12 +165,18 @@ def product(context, n, clock):
     try:
         call, stream, library = gpu_rivals.vendor_product(n)
     except gpu_rivals.Missing as reason:
-        yield Row(what, None, "of the vendor's", least=0.6,
-                  note=f"{ours / 1e12:.1f} TFLOP/s; {reason}")
+        yield Row(
+            what, None, "of the vendor's", least=0.6, note=f"{ours / 1e12:.1f} TFLOP/s; {reason}"
+        )
         return
     theirs = 2 * n**3 / Clock(clock.device, stream).seconds(call)
-    yield Row(what, ours / theirs, "of the vendor's", least=0.6,
-              note=f"{ours / 1e12:.1f} of {theirs / 1e12:.1f} TFLOP/s ({library})")
+    yield Row(
+        what,
+        ours / theirs,
+        "of the vendor's",
+        least=0.6,
+        note=f"{ours / 1e12:.1f} of {theirs / 1e12:.1f} TFLOP/s ({library})",
+    )
 
 
 def small_nets(context, is_timed):
@@ -167,15 +184,17 @@ def small_nets(context, is_timed):
     device = device_of(context)
     for name in TIMED:
         net = NETS[name]
-        for what in ("prediction", "training step") if "lenet" in name else \
-                ("prediction",):
+        for what in ("prediction", "training step") if "lenet" in name else ("prediction",):
             title = f"{name}: {what}"
             if not is_timed:
                 yield Row(title, None, "", note="simulated")
                 continue
             block, data, labels = built(net, context, np.random.default_rng(3))
-            call = step_of(net, block, data, labels) if what == "training step" else \
-                (lambda b=block, x=data: b(x))
+            call = (
+                step_of(net, block, data, labels)
+                if what == "training step"
+                else (lambda b=block, x=data: b(x))
+            )
             call()
             ours = wall_seconds(call, device.synchronize)
             yield Row(title, ours * 1e6, "us")
@@ -199,8 +218,7 @@ def beside_torch(title, ours, name, training):
             continue
         ratio = theirs / ours if way == "eager" else ours / theirs
         unit = "times faster" if way == "eager" else "times its time"
-        yield Row(f"{title}, {way}", ratio, unit, note=f"{theirs * 1e6:.0f} us",
-                  **bars[way])
+        yield Row(f"{title}, {way}", ratio, unit, note=f"{theirs * 1e6:.0f} us", **bars[way])
 
 
 def rows_of(context, is_timed):
@@ -216,14 +234,18 @@ def rows_of(context, is_timed):
 
 def main(args=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulated", action="store_true",
-                        help="run on mx.simulated_gpu(), with small sizes")
-    parser.add_argument("--out", type=Path, help="where the JSON goes; of a real GPU "
-                        f"{RESULTS.name} in results/")
+    parser.add_argument(
+        "--simulated", action="store_true", help="run on mx.simulated_gpu(), with small sizes"
+    )
+    parser.add_argument(
+        "--out", type=Path, help=f"where the JSON goes; of a real GPU {RESULTS.name} in results/"
+    )
     given = parser.parse_args(args)
     if not given.simulated and not mx.num_gpus():
-        sys.exit("NO GPU HERE: nothing was measured. benchmarks/gpu.py --simulated "
-                 "makes the same calls on a simulated one, without times.")
+        sys.exit(
+            "NO GPU HERE: nothing was measured. benchmarks/gpu.py --simulated "
+            "makes the same calls on a simulated one, without times."
+        )
     context = mx.simulated_gpu() if given.simulated else mx.gpu(0)
     device = device_of(context)
     _, name = device.driver.cuDeviceGetName(256, device.handle)
@@ -233,12 +255,18 @@ def main(args=None):
     for row in rows_of(context, not given.simulated):
         found.append(row)
         print(*row.cells(), sep=" | ", flush=True)
-    print("\n" + markdown([("what", "found", "bar", "verdict", "note"),
-                           *(row.cells() for row in found)]))
+    print(
+        "\n"
+        + markdown([("what", "found", "bar", "verdict", "note"), *(row.cells() for row in found)])
+    )
     out = given.out or (None if given.simulated else RESULTS)
     if out:
-        out.write_text(json.dumps({"about": about, "rows": [
-            asdict(row) | {"verdict": row.verdict} for row in found]}, indent=1))
+        out.write_text(
+            json.dumps(
+                {"about": about, "rows": [asdict(row) | {"verdict": row.verdict} for row in found]},
+                indent=1,
+            )
+        )
     return found
 
 

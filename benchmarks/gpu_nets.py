@@ -2,6 +2,7 @@
 
 `NETS`: name -> `Net`. Each is called on a batch, trained one step and called again.
 """
+
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,7 +21,8 @@ class Attention(gluon.HybridBlock):
         self.width = width
         self.norm = nn.LayerNorm()
         self.query, self.key, self.value, self.out = (
-            nn.Dense(width, flatten=False, use_bias=i == 3) for i in range(4))
+            nn.Dense(width, flatten=False, use_bias=i == 3) for i in range(4)
+        )
 
     def hybrid_forward(self, F, x):
         y = self.norm(x)
@@ -35,9 +37,12 @@ class Residual(gluon.HybridBlock):
     def __init__(self, channels, **kwargs):
         super().__init__(**kwargs)
         self.body = sequence(
-            nn.Conv2D(channels, 3, padding=1, use_bias=False), nn.BatchNorm(),
+            nn.Conv2D(channels, 3, padding=1, use_bias=False),
+            nn.BatchNorm(),
             nn.Activation("relu"),
-            nn.Conv2D(channels, 3, padding=1, use_bias=False), nn.BatchNorm())
+            nn.Conv2D(channels, 3, padding=1, use_bias=False),
+            nn.BatchNorm(),
+        )
 
     def hybrid_forward(self, F, x):
         return F.relu(x + self.body(x))
@@ -50,28 +55,37 @@ def sequence(*layers):
 
 
 def mlp():
-    return sequence(nn.Dense(256, activation="relu"), nn.Dense(128, activation="relu"),
-                    nn.Dense(2))
+    return sequence(nn.Dense(256, activation="relu"), nn.Dense(128, activation="relu"), nn.Dense(2))
 
 
 def lenet():
     return sequence(
-        nn.Conv2D(6, 5, padding=2, activation="relu"), nn.MaxPool2D(2),
-        nn.Conv2D(16, 5, activation="relu"), nn.MaxPool2D(2), nn.Flatten(),
-        nn.Dense(120, activation="relu"), nn.Dense(84, activation="relu"),
-        nn.Dense(10))
+        nn.Conv2D(6, 5, padding=2, activation="relu"),
+        nn.MaxPool2D(2),
+        nn.Conv2D(16, 5, activation="relu"),
+        nn.MaxPool2D(2),
+        nn.Flatten(),
+        nn.Dense(120, activation="relu"),
+        nn.Dense(84, activation="relu"),
+        nn.Dense(10),
+    )
 
 
 def residual():
     return sequence(
-        nn.Conv2D(8, 3, padding=1, use_bias=False), nn.BatchNorm(),
-        nn.Activation("relu"), Residual(8), nn.MaxPool2D(2), nn.Dropout(0.5),
-        nn.GlobalAvgPool2D(), nn.Dense(10))
+        nn.Conv2D(8, 3, padding=1, use_bias=False),
+        nn.BatchNorm(),
+        nn.Activation("relu"),
+        Residual(8),
+        nn.MaxPool2D(2),
+        nn.Dropout(0.5),
+        nn.GlobalAvgPool2D(),
+        nn.Dense(10),
+    )
 
 
 def attention():
-    return sequence(nn.Dense(16, flatten=False), Attention(16), nn.GELU(),
-                    nn.Dense(10))
+    return sequence(nn.Dense(16, flatten=False), Attention(16), nn.GELU(), nn.Dense(10))
 
 
 def words():
@@ -81,12 +95,12 @@ def words():
 class Net(NamedTuple):
     """A net of the table."""
 
-    make: Callable       # the block, without numbers
-    shape: tuple         # of a batch
-    classes: int         # how many numbers it answers a sample
-    high: int = 0        # inputs are whole numbers below it; 0: they are floats
+    make: Callable  # the block, without numbers
+    shape: tuple  # of a batch
+    classes: int  # how many numbers it answers a sample
+    high: int = 0  # inputs are whole numbers below it; 0: they are floats
     optimizer: str = "sgd"
-    tiny: tuple = ()     # the shape for a simulated GPU, if another
+    tiny: tuple = ()  # the shape for a simulated GPU, if another
 
     @property
     def small(self):
@@ -95,8 +109,9 @@ class Net(NamedTuple):
 
     def batch(self, rng):
         """(data, labels) as NumPy arrays."""
-        data = rng.integers(0, self.high, self.shape) if self.high else \
-            rng.standard_normal(self.shape)
+        data = (
+            rng.integers(0, self.high, self.shape) if self.high else rng.standard_normal(self.shape)
+        )
         labels = rng.integers(0, self.classes, self.shape[0])
         return data.astype(np.float32), labels.astype(np.float32)
 
@@ -127,8 +142,7 @@ def built(net, context, rng):
 
 
 def trainer_of(net, block):
-    return gluon.Trainer(block.collect_params(), net.optimizer,
-                         {"learning_rate": 0.01})
+    return gluon.Trainer(block.collect_params(), net.optimizer, {"learning_rate": 0.01})
 
 
 def step_of(net, block, data, labels):
@@ -143,6 +157,7 @@ def step_of(net, block, data, labels):
         loss.backward()
         trainer.step(len(data))
         return loss
+
     return step
 
 
@@ -160,5 +175,7 @@ def answers(net, context):
 
 def difference(found, wanted):
     """The largest difference of two sets of answers, as a share of each one's size."""
-    return max(float(np.linalg.norm(a - b) / (np.linalg.norm(b) + 1e-6))
-               for a, b in zip(found.values(), wanted.values(), strict=True))
+    return max(
+        float(np.linalg.norm(a - b) / (np.linalg.norm(b) + 1e-6))
+        for a, b in zip(found.values(), wanted.values(), strict=True)
+    )

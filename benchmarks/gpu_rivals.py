@@ -1,4 +1,5 @@
 """What minihybrid is compared with on a GPU: the vendor's product, PyTorch's nets."""
+
 import contextlib
 
 
@@ -24,28 +25,50 @@ def vendor_product(n):
     with contextlib.suppress(Missing):
         torch = torch_of_gpu()
         a, b, out = (torch.ones((n, n), device="cuda") for _ in range(3))
-        return (lambda: torch.mm(a, b, out=out),
-                torch.cuda.current_stream().cuda_stream, f"torch {torch.__version__}")
+        return (
+            lambda: torch.mm(a, b, out=out),
+            torch.cuda.current_stream().cuda_stream,
+            f"torch {torch.__version__}",
+        )
     try:
         import cupy
     except ImportError:
         raise Missing("neither PyTorch with a GPU nor CuPy is installed") from None
     a, b, out = (cupy.ones((n, n), cupy.float32) for _ in range(3))
-    return (lambda: cupy.matmul(a, b, out=out), cupy.cuda.get_current_stream().ptr,
-            f"cupy {cupy.__version__}")
+    return (
+        lambda: cupy.matmul(a, b, out=out),
+        cupy.cuda.get_current_stream().ptr,
+        f"cupy {cupy.__version__}",
+    )
 
 
 def _nets(torch):
     nn = torch.nn
     return {
-        "mlp, batch 1": ((1, 512), lambda: nn.Sequential(
-            nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(),
-            nn.Linear(128, 2))),
-        "lenet, batch 16": ((16, 1, 28, 28), lambda: nn.Sequential(
-            nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-            nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-            nn.Linear(84, 10)))}
+        "mlp, batch 1": (
+            (1, 512),
+            lambda: nn.Sequential(
+                nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 2)
+            ),
+        ),
+        "lenet, batch 16": (
+            (16, 1, 28, 28),
+            lambda: nn.Sequential(
+                nn.Conv2d(1, 6, 5, padding=2),
+                nn.ReLU(),
+                nn.MaxPool2d(2),
+                nn.Conv2d(6, 16, 5),
+                nn.ReLU(),
+                nn.MaxPool2d(2),
+                nn.Flatten(),
+                nn.Linear(400, 120),
+                nn.ReLU(),
+                nn.Linear(120, 84),
+                nn.ReLU(),
+                nn.Linear(84, 10),
+            ),
+        ),
+    }
 
 
 def torch_calls(name, training):
@@ -64,6 +87,7 @@ def torch_calls(name, training):
             def predict():
                 with torch.no_grad():
                     return wrapped(x)
+
             return predict
         wrapped, loss_of = wrap(net), torch.nn.CrossEntropyLoss()
         optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
@@ -72,6 +96,7 @@ def torch_calls(name, training):
             optimizer.zero_grad(set_to_none=False)
             loss_of(wrapped(x), labels).backward()
             optimizer.step()
+
         return step
 
     def graph():
@@ -91,5 +116,9 @@ def torch_calls(name, training):
         for _ in range(5):  # it compiles, then records
             call()
         return call
-    return {"eager": lambda: call_of(lambda net: net), "CUDA graph": graph,
-            "reduce-overhead": reduced}, torch.cuda.synchronize
+
+    return {
+        "eager": lambda: call_of(lambda net: net),
+        "CUDA graph": graph,
+        "reduce-overhead": reduced,
+    }, torch.cuda.synchronize

@@ -6,6 +6,7 @@
 Writes `graph_scale.json` and the plot `graph_scale.svg` to `results/`. Nothing is
 compiled here: how long that takes depends on the number of different kernels.
 """
+
 import argparse
 import gc
 import json
@@ -32,31 +33,37 @@ SQUARE = Spec((4, 4), np.dtype("float32"))
 # -- graphs of about n operators: (function to trace, its inputs) ----------------------
 def chain(n):
     """One value after the other, nothing but elementwise steps."""
+
     def run(x):
         for _ in range(n // 2):
             x = sym.tanh(x * 1.5)
         return x
+
     return run, {"x": SQUARE}
 
 
 def tree(n):
     """A diamond of n / 3 branches that live at one time, added up two by two."""
+
     def run(x):
         level = [sym.dot(x, x) * (1 + i) for i in range(n // 3)]
         while len(level) > 1:
-            odd = level[len(level) // 2 * 2:]
+            odd = level[len(level) // 2 * 2 :]
             level = [a + b for a, b in zip(level[::2], level[1::2], strict=False)] + odd
         return level[0]
+
     return run, {"x": SQUARE}
 
 
 def layers(n):
     """A residual net of n / 3 layers, each with parameters of its own."""
+
     def run(x, *params):
         for w, b in zip(params[::2], params[1::2], strict=True):
             h = sym.FullyConnected(x, w, b, num_hidden=4)
             x = x + sym.Activation(h, act_type="relu")
         return x
+
     bias = Spec((4,), SQUARE.dtype)
     params = {f"p{i}": bias if i % 2 else SQUARE for i in range(2 * (n // 3))}
     return run, {"x": SQUARE} | params
@@ -64,10 +71,12 @@ def layers(n):
 
 def shared(n):
     """The same net with one layer's parameters, as in a recurrent net."""
+
     def run(x, w, b):
         for _ in range(n // 3):
             x = x + sym.tanh(sym.FullyConnected(x, w, b, num_hidden=4))
         return x
+
     return run, {"x": SQUARE, "w": SQUARE, "b": Spec((4,), SQUARE.dtype)}
 
 
@@ -108,23 +117,51 @@ def seconds(kind, n):
 
 def table(results):
     """Microseconds an operator: a row for each graph and stage, a column a size."""
-    lines = ["| graph | stage | " + " | ".join(f"{n:,}" for n in results) + " |",
-             "|---|---|" + "--:|" * len(results)]
+    lines = [
+        "| graph | stage | " + " | ".join(f"{n:,}" for n in results) + " |",
+        "|---|---|" + "--:|" * len(results),
+    ]
     first = next(iter(results.values()))
     for kind, stages in first.items():
         for name in stages:
-            cells = (f"{results[n][kind][name] / n * 1e6:.1f}"
-                     if name in results[n][kind] else "" for n in results)
+            cells = (
+                f"{results[n][kind][name] / n * 1e6:.1f}" if name in results[n][kind] else ""
+                for n in results
+            )
             lines.append(f"| {kind} | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 # The colours of Okabe and Ito, which people with any colour vision can tell apart.
-STYLES = dict(zip(
-    ("trace", "expand", "fold, cse, dce", "check, print", "fuse", "memory",
-     "source text", "differentiate"),
-    zip(("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00",
-         "#CC79A7"), "osv^DXP*", strict=True), strict=True))
+STYLES = dict(
+    zip(
+        (
+            "trace",
+            "expand",
+            "fold, cse, dce",
+            "check, print",
+            "fuse",
+            "memory",
+            "source text",
+            "differentiate",
+        ),
+        zip(
+            (
+                "#000000",
+                "#E69F00",
+                "#56B4E9",
+                "#009E73",
+                "#F0E442",
+                "#0072B2",
+                "#D55E00",
+                "#CC79A7",
+            ),
+            "osv^DXP*",
+            strict=True,
+        ),
+        strict=True,
+    )
+)
 
 
 def plot(results, path):
@@ -133,15 +170,26 @@ def plot(results, path):
     sizes = [*results]
     for axis, kind in zip(axes, GRAPHS, strict=True):
         for name, (colour, marker) in STYLES.items():
-            axis.loglog(sizes, [results[n][kind].get(name) for n in sizes],
-                        color=colour, marker=marker, label=name)
-        axis.loglog(sizes, [n * 1e-5 for n in sizes], color="grey", linestyle=":",
-                    label="10 µs an operator")
+            axis.loglog(
+                sizes,
+                [results[n][kind].get(name) for n in sizes],
+                color=colour,
+                marker=marker,
+                label=name,
+            )
+        axis.loglog(
+            sizes, [n * 1e-5 for n in sizes], color="grey", linestyle=":", label="10 µs an operator"
+        )
         axis.set(title=kind, xlabel="operators")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds of the processor")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center",
-                  ncols=9, fontsize="small", frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=9,
+        fontsize="small",
+        frameon=False,
+    )
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(path)
 
@@ -152,8 +200,9 @@ def main():
     sizes = [int(n) for n in parser.parse_args().sizes.split(",")]
     results = {n: {kind: seconds(kind, n) for kind in GRAPHS} for n in sizes}
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "graph_scale.json").write_text(json.dumps(
-        {"machine": describe(), "seconds": results}, indent=1) + "\n")
+    (RESULTS / "graph_scale.json").write_text(
+        json.dumps({"machine": describe(), "seconds": results}, indent=1) + "\n"
+    )
     plot(results, RESULTS / "graph_scale.svg")
     print(table(results))
 

@@ -3,6 +3,7 @@
 Convolution 6 @ 5 x 5 (padded by 2), relu, maximum of 2 x 2, convolution 16 @ 5 x 5,
 relu, maximum of 2 x 2, layers of 120, 84 and 10.
 """
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -11,8 +12,7 @@ SHAPES = [(6, 1, 5, 5), (16, 6, 5, 5), (120, 400), (84, 120), (10, 84)]
 
 
 def arrays(rng, batch):
-    found = {"data": rng.standard_normal((batch, 1, 28, 28)),
-             "label": rng.integers(0, 10, batch)}
+    found = {"data": rng.standard_normal((batch, 1, 28, 28)), "label": rng.integers(0, 10, batch)}
     for i, shape in enumerate(SHAPES):
         scale = np.sqrt(2 / np.prod(shape[1:]))
         found[f"weight{i}"] = rng.standard_normal(shape) * scale
@@ -21,14 +21,16 @@ def arrays(rng, batch):
 
 
 def windows(x, pad, size=5, stride=1):
-    found = sliding_window_view(np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)]),
-                                (size, size), axis=(2, 3))
+    found = sliding_window_view(
+        np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)]), (size, size), axis=(2, 3)
+    )
     return found[:, :, ::stride, ::stride]
 
 
 def convolve(x, weight, pad, stride=1):
-    return np.einsum("nchwij,ocij->nohw", windows(x, pad, weight.shape[2], stride),
-                     weight, optimize=True)
+    return np.einsum(
+        "nchwij,ocij->nohw", windows(x, pad, weight.shape[2], stride), weight, optimize=True
+    )
 
 
 def pool(x):
@@ -39,6 +41,7 @@ def pool(x):
 def unpool(g, x):
     def wide(a):
         return a.repeat(2, axis=2).repeat(2, axis=3)
+
     return wide(g) * (x == wide(pool(x)))  # ties are zeros, which relu stops
 
 
@@ -46,8 +49,7 @@ def forward(a):
     """Every layer's input and, before pooling, its output; the last is the answer."""
     kept, x = [], a["data"]
     for i, pad in ((0, 2), (1, 0)):
-        y = np.maximum(
-            convolve(x, a[f"weight{i}"], pad) + a[f"bias{i}"][:, None, None], 0)
+        y = np.maximum(convolve(x, a[f"weight{i}"], pad) + a[f"bias{i}"][:, None, None], 0)
         kept.append((x, y))
         x = pool(y)
     x = x.reshape(len(x), -1)

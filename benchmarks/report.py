@@ -1,4 +1,5 @@
 """A run's results -> Markdown: a table for each workload, and the table of bars."""
+
 from dataclasses import dataclass
 
 import bars
@@ -7,8 +8,18 @@ from workloads import ALL
 
 from minihybrid.bench import Timing
 
-HEAD = ("", "mode", "per call", "quartiles", "ratio", "reached", "of the roof",
-        "peak memory", "first call", "in a 2nd process")
+HEAD = (
+    "",
+    "mode",
+    "per call",
+    "quartiles",
+    "ratio",
+    "reached",
+    "of the roof",
+    "peak memory",
+    "first call",
+    "in a 2nd process",
+)
 
 
 @dataclass(frozen=True)
@@ -26,23 +37,28 @@ class Roofs:
         return max(work.flops / self.flops_per_s, work.nbytes / self.bytes_per_s)
 
     def reached(self, workload, elapsed_s):
-        """What stands nearer to its roof, arithmetic or bytes; and how near, as text.
-        """
+        """What stands nearer to its roof, arithmetic or bytes; and how near, as text."""
         work = ALL[workload]
-        is_arithmetic = (work.flops / self.flops_per_s
-                         > work.nbytes / self.bytes_per_s)
-        amount, unit = ((work.flops, "GFLOP/s") if is_arithmetic
-                        else (work.nbytes, "GB/s"))
-        return (f"{amount / elapsed_s / 1e9:.1f} {unit}",
-                f"{self.least_s(workload) / elapsed_s:.0%}")
+        is_arithmetic = work.flops / self.flops_per_s > work.nbytes / self.bytes_per_s
+        amount, unit = (work.flops, "GFLOP/s") if is_arithmetic else (work.nbytes, "GB/s")
+        return (
+            f"{amount / elapsed_s / 1e9:.1f} {unit}",
+            f"{self.least_s(workload) / elapsed_s:.0%}",
+        )
 
 
 def roofs(found):
     """From the rows of the workloads `matmul` and `copy`, the fastest of each."""
-    matmul, copy = (min((row for row in found[name] if row.times_s),
-                        key=lambda row: row.median_s) for name in ("matmul", "copy"))
-    return Roofs(ALL["matmul"].flops / matmul.median_s,
-                 ALL["copy"].nbytes / copy.median_s, matmul.name, copy.name)
+    matmul, copy = (
+        min((row for row in found[name] if row.times_s), key=lambda row: row.median_s)
+        for name in ("matmul", "copy")
+    )
+    return Roofs(
+        ALL["matmul"].flops / matmul.median_s,
+        ALL["copy"].nbytes / copy.median_s,
+        matmul.name,
+        copy.name,
+    )
 
 
 def table(workload, rows, roofs):
@@ -52,12 +68,27 @@ def table(workload, rows, roofs):
     for row in timed:
         memory = "" if row.nbytes is None else megabytes(row.nbytes)
         first_s = [*map(duration, row.first_s), ""][:2]
-        lines.append((f"{row.rival} {row.version}", row.mode,
-                      *Timing(tuple(row.times_s), n_calls=1).cells(),
-                      f"{row.median_s / timed[0].median_s:.2f}",
-                      *roofs.reached(workload, row.median_s), memory, *first_s))
-    lines += [(row.rival, row.mode, "**skipped**: " + row.problem.replace("|", "/"),
-               *[""] * (len(HEAD) - 3)) for row in rows if row.problem]
+        lines.append(
+            (
+                f"{row.rival} {row.version}",
+                row.mode,
+                *Timing(tuple(row.times_s), n_calls=1).cells(),
+                f"{row.median_s / timed[0].median_s:.2f}",
+                *roofs.reached(workload, row.median_s),
+                memory,
+                *first_s,
+            )
+        )
+    lines += [
+        (
+            row.rival,
+            row.mode,
+            "**skipped**: " + row.problem.replace("|", "/"),
+            *[""] * (len(HEAD) - 3),
+        )
+        for row in rows
+        if row.problem
+    ]
     return markdown(lines)
 
 
@@ -86,10 +117,11 @@ def report(found, yardsticks, machine, n_threads, n_rounds):
     parts = []
     for workload, rows in found.items():
         end = footer(machine, seen, yardsticks[workload], n_threads, n_rounds)
-        parts.append(f"**{ALL[workload].title}**\n\n"
-                     f"{table(workload, rows, seen)}\n\n{end}")
+        parts.append(f"**{ALL[workload].title}**\n\n{table(workload, rows, seen)}\n\n{end}")
     verdicts = bars.verdicts(found, n_threads)
     missed = [verdict for verdict in verdicts if not verdict.passed]
-    parts.append(f"**Bars**: {len(verdicts) - len(missed)} passed, "
-                 f"{len(missed)} missed\n\n{bars_table(verdicts)}\n")
+    parts.append(
+        f"**Bars**: {len(verdicts) - len(missed)} passed, "
+        f"{len(missed)} missed\n\n{bars_table(verdicts)}\n"
+    )
     return "\n".join(parts)

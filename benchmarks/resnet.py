@@ -3,6 +3,7 @@
 `forward` writes the net once, for whoever brings the operators: NumPy here, which gives
 the right answer, and those rivals that have no net of their own.
 """
+
 from itertools import count
 
 import lenet

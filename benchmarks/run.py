@@ -1,9 +1,10 @@
 """minihybrid beside its rivals: same weights, checked answers, interleaved rounds.
 
-    python benchmarks/run.py                          # everything
-    python benchmarks/run.py --rivals minihybrid,torch --workloads mlp --rounds 5
-    python benchmarks/run.py --threads 1
+python benchmarks/run.py                          # everything
+python benchmarks/run.py --rivals minihybrid,torch --workloads mlp --rounds 5
+python benchmarks/run.py --threads 1
 """
+
 import argparse
 import json
 import sys
@@ -40,15 +41,22 @@ def save(stem, found, yardsticks, n_threads, n_rounds):
     machine, seen = describe(), roofs(found)
     text = report(found, yardsticks, machine, n_threads, n_rounds)
     latest = {
-        "machine": machine, "threads": n_threads, "rounds": n_rounds,
+        "machine": machine,
+        "threads": n_threads,
+        "rounds": n_rounds,
         "roofs": asdict(seen),
         "bars": [{**asdict(v), "passed": v.passed} for v in verdicts(found, n_threads)],
         "workloads": {
-            workload: {"title": ALL[workload].title, "flops": ALL[workload].flops,
-                       "nbytes": ALL[workload].nbytes,
-                       "yardstick_s": yardsticks[workload],
-                       "rows": [asdict(row) for row in rows]}
-            for workload, rows in found.items()}}
+            workload: {
+                "title": ALL[workload].title,
+                "flops": ALL[workload].flops,
+                "nbytes": ALL[workload].nbytes,
+                "yardstick_s": yardsticks[workload],
+                "rows": [asdict(row) for row in rows],
+            }
+            for workload, rows in found.items()
+        },
+    }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{stem}.json").write_text(json.dumps(latest) + "\n")
     (RESULTS / f"{stem}.md").write_text(text)
@@ -58,12 +66,15 @@ def save(stem, found, yardsticks, n_threads, n_rounds):
 
 def names_from(known):
     """A parser of `a,b` that refuses names which are not known."""
+
     def parse(text):
         names = text.split(",")
         if unknown := [name for name in names if name not in known]:
             raise argparse.ArgumentTypeError(
-                f"there is no {', '.join(unknown)}; there are {', '.join(known)}")
+                f"there is no {', '.join(unknown)}; there are {', '.join(known)}"
+            )
         return names
+
     return parse
 
 
@@ -73,24 +84,38 @@ def numbers(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rivals", type=names_from(RIVALS), default=RIVALS,
-                        metavar="A,B", help=f"of {', '.join(RIVALS)}; default: all")
-    parser.add_argument("--workloads", type=names_from(WORKLOADS), metavar="A,B",
-                        default=list(WORKLOADS),
-                        help=f"of {', '.join(WORKLOADS)}; default: all")
+    parser.add_argument(
+        "--rivals",
+        type=names_from(RIVALS),
+        default=RIVALS,
+        metavar="A,B",
+        help=f"of {', '.join(RIVALS)}; default: all",
+    )
+    parser.add_argument(
+        "--workloads",
+        type=names_from(WORKLOADS),
+        metavar="A,B",
+        default=list(WORKLOADS),
+        help=f"of {', '.join(WORKLOADS)}; default: all",
+    )
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2",
-                        help="a run and a table for each; default: 1,2")
+    parser.add_argument(
+        "--threads",
+        type=numbers,
+        default=[1, 2],
+        metavar="1,2",
+        help="a run and a table for each; default: 1,2",
+    )
     args = parser.parse_args()
 
     failed = []
     for n_threads in args.threads:
         stem = "latest" if n_threads == args.threads[0] else f"latest-{n_threads}"
-        found, yardsticks = measure(
-            args.workloads, args.rivals, args.rounds, n_threads)
+        found, yardsticks = measure(args.workloads, args.rivals, args.rounds, n_threads)
         print(save(stem, found, yardsticks, n_threads, args.rounds))
-        failed += [row for rows in found.values() for row in rows
-                   if row.problem and row.rival == OURS]
+        failed += [
+            row for rows in found.values() for row in rows if row.problem and row.rival == OURS
+        ]
     if failed:
         sys.exit(f"{failed[0].name} did not run: {failed[0].problem}")
 

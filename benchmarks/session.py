@@ -3,6 +3,7 @@
 Every mode of every rival lives in a process of its own and times itself when told to;
 here is decided whose turn it is: A B C, A B C, ...
 """
+
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,8 +27,8 @@ class Row:
     version: str = ""
     first_s: list = field(default_factory=list)  # [nothing cached, in a second process]
     times_s: list = field(default_factory=list)  # seconds per call, one for each round
-    nbytes: int | None = None                    # peak of memory, see Session.floor
-    problem: str = ""                            # why there are no times
+    nbytes: int | None = None  # peak of memory, see Session.floor
+    problem: str = ""  # why there are no times
 
     @property
     def name(self):
@@ -63,16 +64,14 @@ class Session:
         arrays = ALL[workload].arrays(np.random.default_rng(seed=0))
         arrays = {name: np.float32(a) for name, a in arrays.items()}
         np.savez(self.arrays_of(workload), **arrays)
-        return ALL[workload].reference(
-            {name: np.float64(a) for name, a in arrays.items()})
+        return ALL[workload].reference({name: np.float64(a) for name, a in arrays.items()})
 
     def arrays_of(self, workload):
         return self.scratch / f"{workload}.npz"
 
     def child(self, workload, rival, mode):
         folder = f"cache-{workload}-{rival}-{mode}".replace(" ", "-")
-        return Child(
-            rival, self.arrays_of(workload), self.scratch / folder, self.n_threads)
+        return Child(rival, self.arrays_of(workload), self.scratch / folder, self.n_threads)
 
     def about(self, rival):
         """{"version": ..., "modes": {net: [...]}}, or {"problem": why there is none}"""
@@ -96,8 +95,11 @@ class Session:
         """A new process with its first call made, timed and checked."""
         answer = self.scratch / "answer.npy"
         child = self.child(workload, row.rival, row.mode)
-        row.first_s.append(child.ask("prepare", net=ALL[workload].net, mode=row.mode,
-                                     answer=str(answer))["first_s"])
+        row.first_s.append(
+            child.ask("prepare", net=ALL[workload].net, mode=row.mode, answer=str(answer))[
+                "first_s"
+            ]
+        )
         error = np.abs(np.load(answer) - right).max()
         if not error <= ALL[workload].tolerance:  # written so that NaN fails, too
             child.end()

@@ -9,6 +9,7 @@
 
 Runs in each rival's environment, so it imports nothing but NumPy and that rival.
 """
+
 import ctypes
 import gc
 import importlib
@@ -82,7 +83,7 @@ class Worker:
             return {"nbytes": None}
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # what compilers have freed is not needed
-        CLEAR_REFS.write_text("5")        # the peak begins anew
+        CLEAR_REFS.write_text("5")  # the peak begins anew
         for _ in repeat(None, n_calls):
             self.call()
         status = Path("/proc/self/status").read_text()

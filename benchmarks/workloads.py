@@ -8,6 +8,7 @@ Work is counted by formulas, whatever a rival computes: `flops`, where a functio
 as tanh counts as one operation, and `nbytes`, each input and weight read once and each
 answer written once.
 """
+
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ class Bars:
 class Workload:
     title: str
     net: str
-    arrays: Callable     # rng -> {name: float32 array}, in the order of arguments
+    arrays: Callable  # rng -> {name: float32 array}, in the order of arguments
     reference: Callable  # the same arrays, in float64 -> the right answer
     flops: int
     nbytes: int
@@ -64,9 +65,14 @@ def mlp(batch, bars):
     n_weights = sum(m * n for m, n in zip(SIZES, SIZES[1:], strict=False))
     n_numbers = n_weights + sum(SIZES[1:]) + batch * (SIZES[0] + SIZES[-1])
     return Workload(
-        f"MLP 512-256-128-2, relu, float32, batch {batch}", "mlp",
-        lambda rng: mlp_arrays(rng, batch), mlp_reference,
-        flops=2 * batch * n_weights, nbytes=4 * n_numbers, bars=bars)
+        f"MLP 512-256-128-2, relu, float32, batch {batch}",
+        "mlp",
+        lambda rng: mlp_arrays(rng, batch),
+        mlp_reference,
+        flops=2 * batch * n_weights,
+        nbytes=4 * n_numbers,
+        bars=bars,
+    )
 
 
 def lenet_workload(title, net, batch, reference, training, bars):
@@ -79,16 +85,27 @@ def lenet_workload(title, net, batch, reference, training, bars):
     n_products = 3 * sum(products) - products[0] if training else sum(products)
     n_numbers = batch * (28 * 28 + (2 if training else 10))  # label and loss, or scores
     return Workload(
-        title, net, lambda rng: lenet.arrays(rng, batch), reference,
+        title,
+        net,
+        lambda rng: lenet.arrays(rng, batch),
+        reference,
         flops=2 * batch * n_products,
-        nbytes=4 * (n_numbers + n_weights * (2 if training else 1)), bars=bars)
+        nbytes=4 * (n_numbers + n_weights * (2 if training else 1)),
+        bars=bars,
+    )
 
 
 def elementwise(title, net, f, n_operations, bars=None, n=10**7):
     """A function of three arrays, number by number."""
     return Workload(
-        title, net, lambda rng: {k: rng.standard_normal(n) for k in "abc"},
-        lambda arrays: f(**arrays), flops=n_operations * n, nbytes=4 * 4 * n, bars=bars)
+        title,
+        net,
+        lambda rng: {k: rng.standard_normal(n) for k in "abc"},
+        lambda arrays: f(**arrays),
+        flops=n_operations * n,
+        nbytes=4 * 4 * n,
+        bars=bars,
+    )
 
 
 def chain(a, b, c):
@@ -102,23 +119,28 @@ def softmax_reference(a):
 
 def layer_norm_reference(a):
     x = a["data"] - a["data"].mean(axis=1, keepdims=True)
-    return (x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-5) * a["gamma"]
-            + a["beta"])
+    return x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-5) * a["gamma"] + a["beta"]
 
 
 def layer_norm_arrays(rng, rows, columns):
-    return {"data": rng.standard_normal((rows, columns)),
-            "gamma": rng.uniform(0.5, 1.5, columns),
-            "beta": rng.standard_normal(columns)}
+    return {
+        "data": rng.standard_normal((rows, columns)),
+        "gamma": rng.uniform(0.5, 1.5, columns),
+        "beta": rng.standard_normal(columns),
+    }
 
 
 def square(n):
     """A matrix times itself."""
     return Workload(
-        f"matrix product, {n} x {n}, float32", "matmul",
+        f"matrix product, {n} x {n}, float32",
+        "matmul",
         lambda rng: {"data": rng.standard_normal((n, n))},
         lambda a: a["data"] @ a["data"],
-        flops=2 * n**3, nbytes=4 * 2 * n * n, tolerance=1e-3)
+        flops=2 * n**3,
+        nbytes=4 * 2 * n * n,
+        tolerance=1e-3,
+    )
 
 
 WORKLOADS = {
@@ -128,41 +150,74 @@ WORKLOADS = {
     "mlp-256": mlp(256, Bars(1.05)),
     "mlp-1024": mlp(1024, Bars(1.05)),
     "lenet": lenet_workload(
-        "LeNet 1x28x28, forwards, float32, batch 16", "lenet", 16, lenet.answer,
-        training=False, bars=Bars(1.0, eager=0.4, first_s=(2.5, 0.5))),
+        "LeNet 1x28x28, forwards, float32, batch 16",
+        "lenet",
+        16,
+        lenet.answer,
+        training=False,
+        bars=Bars(1.0, eager=0.4, first_s=(2.5, 0.5)),
+    ),
     "lenet-train": lenet_workload(
-        "LeNet 1x28x28, training step (SGD), float32, batch 64", "train_lenet", 64,
-        lenet.step_answer, training=True,
-        bars=Bars(0.9, eager=0.5, first_s=(6.0, 1.0))),
-    "plain": elementwise(
-        "a*b + c, 10^7 numbers, float32", "plain", lambda a, b, c: a * b + c, 2),
+        "LeNet 1x28x28, training step (SGD), float32, batch 64",
+        "train_lenet",
+        64,
+        lenet.step_answer,
+        training=True,
+        bars=Bars(0.9, eager=0.5, first_s=(6.0, 1.0)),
+    ),
+    "plain": elementwise("a*b + c, 10^7 numbers, float32", "plain", lambda a, b, c: a * b + c, 2),
     "elementwise": elementwise(
-        "tanh(a*b + c)*a - exp(-c*c), 10^7 numbers, float32", "elementwise", chain, 8,
-        bars=Bars(0.8, plain={1: 1.4, 2: 1.25})),
+        "tanh(a*b + c)*a - exp(-c*c), 10^7 numbers, float32",
+        "elementwise",
+        chain,
+        8,
+        bars=Bars(0.8, plain={1: 1.4, 2: 1.25}),
+    ),
     "softmax": Workload(
-        "softmax of rows, (4096, 1000), float32", "softmax",
-        lambda rng: {"data": rng.standard_normal((4096, 1000))}, softmax_reference,
-        flops=5 * 4096 * 1000, nbytes=4 * 2 * 4096 * 1000, bars=Bars(1.0)),
+        "softmax of rows, (4096, 1000), float32",
+        "softmax",
+        lambda rng: {"data": rng.standard_normal((4096, 1000))},
+        softmax_reference,
+        flops=5 * 4096 * 1000,
+        nbytes=4 * 2 * 4096 * 1000,
+        bars=Bars(1.0),
+    ),
     "layer-norm": Workload(
-        "LayerNorm of rows, (4096, 1024), float32", "layer_norm",
-        lambda rng: layer_norm_arrays(rng, 4096, 1024), layer_norm_reference,
-        flops=7 * 4096 * 1024, nbytes=4 * 2 * (4096 * 1024 + 1024), bars=Bars(1.0)),
+        "LayerNorm of rows, (4096, 1024), float32",
+        "layer_norm",
+        lambda rng: layer_norm_arrays(rng, 4096, 1024),
+        layer_norm_reference,
+        flops=7 * 4096 * 1024,
+        nbytes=4 * 2 * (4096 * 1024 + 1024),
+        bars=Bars(1.0),
+    ),
     "resnet18": Workload(
-        "ResNet-18, 1x3x64x64, float32, batch 1", "resnet18", resnet.arrays,
-        resnet.answer, flops=resnet.flops(), nbytes=resnet.nbytes(),
-        bars=Bars(1.3, first_s=(20.0, 2.0)), tolerance=1e-3),
+        "ResNet-18, 1x3x64x64, float32, batch 1",
+        "resnet18",
+        resnet.arrays,
+        resnet.answer,
+        flops=resnet.flops(),
+        nbytes=resnet.nbytes(),
+        bars=Bars(1.3, first_s=(20.0, 2.0)),
+        tolerance=1e-3,
+    ),
 }
 
 # What the machine can do: not asked of minihybrid, and drawn as the roofs.
 ROOFS = {
     "matmul": square(1024),
     "copy": Workload(
-        "copy of 10^7 numbers, float32", "copy",
-        lambda rng: {"data": rng.standard_normal(10**7)}, lambda a: a["data"],
-        flops=0, nbytes=4 * 2 * 10**7),
+        "copy of 10^7 numbers, float32",
+        "copy",
+        lambda rng: {"data": rng.standard_normal(10**7)},
+        lambda a: a["data"],
+        flops=0,
+        nbytes=4 * 2 * 10**7,
+    ),
 }
 ALL = {
-    **WORKLOADS, **ROOFS, "yardstick": square(256),
-    "floor": elementwise(
-        "a*b + c, 8 numbers, float32", "plain", lambda a, b, c: a * b + c, 2, n=8),
+    **WORKLOADS,
+    **ROOFS,
+    "yardstick": square(256),
+    "floor": elementwise("a*b + c, 8 numbers, float32", "plain", lambda a, b, c: a * b + c, 2, n=8),
 }

@@ -30,16 +30,20 @@ def build(mx):
 
     def mlp(a):
         net = nn.HybridSequential()
-        net.add(nn.Dense(256, activation="relu"), nn.Dense(128, activation="relu"),
-                nn.Dense(2))
+        net.add(nn.Dense(256, activation="relu"), nn.Dense(128, activation="relu"), nn.Dense(2))
         return fill(net, net, a, mx.nd.array(a["data"]))
 
     def lenet(a):
         net = nn.HybridSequential()
-        net.add(nn.Conv2D(6, 5, padding=2, activation="relu"), nn.MaxPool2D(2, 2),
-                nn.Conv2D(16, 5, activation="relu"), nn.MaxPool2D(2, 2),
-                nn.Dense(120, activation="relu"), nn.Dense(84, activation="relu"),
-                nn.Dense(10))
+        net.add(
+            nn.Conv2D(6, 5, padding=2, activation="relu"),
+            nn.MaxPool2D(2, 2),
+            nn.Conv2D(16, 5, activation="relu"),
+            nn.MaxPool2D(2, 2),
+            nn.Dense(120, activation="relu"),
+            nn.Dense(84, activation="relu"),
+            nn.Dense(10),
+        )
         return fill(net, [net[i] for i in (0, 2, 4, 5, 6)], a, mx.nd.array(a["data"]))
 
     def train_lenet(a):
@@ -57,11 +61,9 @@ def build(mx):
         net = mx.gluon.model_zoo.vision.resnet18_v1()
         net.initialize()
         net(mx.nd.array(a["data"]))
-        kinds = {"conv": ["weight"],
-                 "batchnorm": ["gamma", "beta", "running_mean", "running_var"]}
+        kinds = {"conv": ["weight"], "batchnorm": ["gamma", "beta", "running_mean", "running_var"]}
         for kind, names in kinds.items():
-            layers = [block for block in walk(net) if block.name.split("_")[-1]
-                      .startswith(kind)]
+            layers = [block for block in walk(net) if block.name.split("_")[-1].startswith(kind)]
             for i, layer in enumerate(layers):
                 for name in names:
                     number = a[name.replace("running_", "") + str(i)]
@@ -71,12 +73,15 @@ def build(mx):
         return net, arrays(a, ["data"])
 
     return {
-        "mlp": mlp, "lenet": lenet, "train_lenet": train_lenet,
+        "mlp": mlp,
+        "lenet": lenet,
+        "train_lenet": train_lenet,
         "plain": function(lambda F, a, b, c: a * b + c, "abc"),
-        "elementwise": function(
-            lambda F, a, b, c: F.tanh(a * b + c) * a - F.exp(-c * c), "abc"),
+        "elementwise": function(lambda F, a, b, c: F.tanh(a * b + c) * a - F.exp(-c * c), "abc"),
         "softmax": function(lambda F, x: F.softmax(x, axis=-1), ["data"]),
-        "layer_norm": layer_norm, "resnet18": resnet18}
+        "layer_norm": layer_norm,
+        "resnet18": resnet18,
+    }
 
 
 def walk(block):
@@ -88,11 +93,11 @@ def walk(block):
 
 def trained(mx, **options):
     """A mode of training: a step of SGD a call; hybridized if there are options."""
+
     def prepare(net, data):
         x, label = data
         loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-        trainer = mx.gluon.Trainer(
-            net.collect_params(), "sgd", {"learning_rate": 0.1})
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
         if options:
             net.hybridize(**options)
             loss.hybridize(**options)

@@ -1,4 +1,5 @@
 """JAX on the CPU."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +11,7 @@ VERSION = jax.__version__
 
 def parameters(a, n):
     """The weights and biases of `n` layers."""
-    return [(jnp.asarray(a[f"weight{i}"]), jnp.asarray(a[f"bias{i}"]))
-            for i in range(n)]
+    return [(jnp.asarray(a[f"weight{i}"]), jnp.asarray(a[f"bias{i}"])) for i in range(n)]
 
 
 def arrays(a, *names):
@@ -32,8 +32,9 @@ def mlp(a):
 
 
 def pool(x, size, pads):
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, size, size), (1, 1, 2, 2),
-                             [(0, 0), (0, 0), pads, pads])
+    return lax.reduce_window(
+        x, -jnp.inf, lax.max, (1, 1, size, size), (1, 1, 2, 2), [(0, 0), (0, 0), pads, pads]
+    )
 
 
 def lenet(a):
@@ -61,6 +62,7 @@ def layer_norm(a):
         x = x - x.mean(axis=1, keepdims=True)
         variance = (x * x).mean(axis=1, keepdims=True)
         return x * lax.rsqrt(variance + 1e-5) * gamma + beta
+
     return (net, arrays(a, "gamma", "beta")), arrays(a, "data")
 
 
@@ -86,8 +88,7 @@ class ResNetOps:
 
 def resnet18(a):
     params = {name: jnp.asarray(v) for name, v in a.items() if name != "data"}
-    return ((lambda params, x: resnet.forward(ResNetOps(params), x)), params), arrays(
-        a, "data")
+    return ((lambda params, x: resnet.forward(ResNetOps(params), x)), params), arrays(a, "data")
 
 
 def function(f, *names):
@@ -130,11 +131,13 @@ def trained_jit(net, data):
 
 
 BUILD = {
-    "mlp": mlp, "lenet": lenet, "train_lenet": train_lenet,
+    "mlp": mlp,
+    "lenet": lenet,
+    "train_lenet": train_lenet,
     "plain": function(lambda a, b, c: a * b + c, *"abc"),
-    "elementwise": function(
-        lambda a, b, c: jnp.tanh(a * b + c) * a - jnp.exp(-c * c), *"abc"),
-    "softmax": function(jax.nn.softmax, "data"), "layer_norm": layer_norm,
+    "elementwise": function(lambda a, b, c: jnp.tanh(a * b + c) * a - jnp.exp(-c * c), *"abc"),
+    "softmax": function(jax.nn.softmax, "data"),
+    "layer_norm": layer_norm,
     "resnet18": resnet18,
 }
 MODES = {"jit": jit, "jit, weights constant": jit_frozen}

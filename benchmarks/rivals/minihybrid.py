@@ -1,4 +1,5 @@
 """minihybrid: MXNet's program, and another import."""
+
 from importlib.metadata import version
 
 import minihybrid

@@ -1,4 +1,5 @@
 """MXNet 1.9.1, the last release; hybridized means static_alloc and static_shape."""
+
 import mxnet
 
 from .gluon import build, eager, hybridized, to_numpy, trained

@@ -1,4 +1,5 @@
 """NumPy, written as one writes it by hand."""
+
 import lenet
 import numpy as np
 import resnet
@@ -26,6 +27,7 @@ def train_lenet(a):
         losses, new = lenet.step(a)
         a.update(new)
         return losses, a["weight0"], a["weight4"]
+
     return step, (a,)
 
 
@@ -42,6 +44,7 @@ def layer_norm(a):
         x *= a["gamma"]
         x += a["beta"]
         return x
+
     return net, (a["data"],)
 
 
@@ -65,11 +68,13 @@ def function(f, *names):
 
 
 BUILD = {
-    "mlp": mlp, "lenet": lenet_forward, "train_lenet": train_lenet,
+    "mlp": mlp,
+    "lenet": lenet_forward,
+    "train_lenet": train_lenet,
     "plain": function(lambda a, b, c: a * b + c, *"abc"),
-    "elementwise": function(
-        lambda a, b, c: np.tanh(a * b + c) * a - np.exp(-c * c), *"abc"),
-    "softmax": function(softmax, "data"), "layer_norm": layer_norm,
+    "elementwise": function(lambda a, b, c: np.tanh(a * b + c) * a - np.exp(-c * c), *"abc"),
+    "softmax": function(softmax, "data"),
+    "layer_norm": layer_norm,
     "resnet18": resnet18,
     "matmul": function(lambda x: x @ x, "data"),
     "copy": copy,

@@ -1,4 +1,5 @@
 """ONNX Runtime: a finished graph, run without any framework around it."""
+
 import os
 
 import numpy as np
@@ -32,26 +33,33 @@ class Graph:
         """(the model as bytes, its inputs)."""
         info = helper.make_tensor_value_info
         graph = helper.make_graph(
-            self.nodes, "net",
+            self.nodes,
+            "net",
             [info(name, TensorProto.FLOAT, self.a[name].shape) for name in self.inputs],
             [info(y, TensorProto.FLOAT, None)],
-            [numpy_helper.from_array(w, name) for name, w in self.constants.items()])
-        model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+            [numpy_helper.from_array(w, name) for name, w in self.constants.items()],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         return model.SerializeToString(), {name: self.a[name] for name in self.inputs}
 
     # what the walk over ResNet-18 asks for
     def conv(self, x, i, stride, pad):
         y = self.op("Conv", x, f"weight{i}", pads=[pad] * 4, strides=[stride] * 2)
-        return self.op("BatchNormalization", y, f"gamma{i}", f"beta{i}", f"mean{i}",
-                       f"var{i}", epsilon=resnet.EPSILON)
+        return self.op(
+            "BatchNormalization",
+            y,
+            f"gamma{i}",
+            f"beta{i}",
+            f"mean{i}",
+            f"var{i}",
+            epsilon=resnet.EPSILON,
+        )
 
     def relu(self, x):
         return self.op("Relu", x)
 
     def pool(self, x, size=3, pad=1):
-        return self.op("MaxPool", x, kernel_shape=[size] * 2, strides=[2, 2],
-                       pads=[pad] * 4)
+        return self.op("MaxPool", x, kernel_shape=[size] * 2, strides=[2, 2], pads=[pad] * 4)
 
     def add(self, x, y):
         return self.op("Add", x, y)
@@ -95,9 +103,11 @@ def elementwise(a):
 
 def one(kind, *weights, **attributes):
     """The builder of a net of one node."""
+
     def build(a):
         graph = Graph(a)
         return graph.finish(graph.op(kind, "data", *weights, **attributes))
+
     return build
 
 
@@ -114,10 +124,14 @@ def session(model, feeds):
 
 
 BUILD = {
-    "mlp": mlp, "lenet": lenet, "plain": plain, "elementwise": elementwise,
+    "mlp": mlp,
+    "lenet": lenet,
+    "plain": plain,
+    "elementwise": elementwise,
     "softmax": one("Softmax", axis=-1),
     "layer_norm": one("LayerNormalization", "gamma", "beta", axis=-1, epsilon=1e-5),
-    "resnet18": resnet18, "matmul": one("MatMul", "data"),
+    "resnet18": resnet18,
+    "matmul": one("MatMul", "data"),
 }
 MODES = {"session": session}
 to_numpy = np.asarray

@@ -1,4 +1,5 @@
 """TensorFlow, CPU build. Its convolutions take (batch, height, width, channels)."""
+
 import numpy as np
 import resnet
 import tensorflow as tf
@@ -19,7 +20,8 @@ def pictures(a):
 def mlp(a):
     # TensorFlow keeps its weights as (inputs, outputs).
     (w0, b0), (w1, b1), (w2, b2) = (
-        (tf.constant(a[f"weight{i}"].T), tf.constant(a[f"bias{i}"])) for i in range(3))
+        (tf.constant(a[f"weight{i}"].T), tf.constant(a[f"bias{i}"])) for i in range(3)
+    )
 
     def net(x):
         h = tf.nn.relu(x @ w0 + b0)
@@ -32,9 +34,16 @@ def mlp(a):
 def lenet(a, keep=tf.constant):
     weights = [a[f"weight{i}"] for i in range(5)]
     first_dense = weights[2].reshape(120, 16, 5, 5).transpose(TO_HWIO)
-    weights = [keep(w) for w in (
-        weights[0].transpose(TO_HWIO), weights[1].transpose(TO_HWIO),
-        first_dense.reshape(400, 120), weights[3].T, weights[4].T)]
+    weights = [
+        keep(w)
+        for w in (
+            weights[0].transpose(TO_HWIO),
+            weights[1].transpose(TO_HWIO),
+            first_dense.reshape(400, 120),
+            weights[3].T,
+            weights[4].T,
+        )
+    ]
     biases = [keep(a[f"bias{i}"]) for i in range(5)]
 
     def net(x):
@@ -69,15 +78,24 @@ def layer_norm(a):
 
 class ResNetOps:
     def __init__(self, a):
-        self.a = {name: tf.constant(v.transpose(TO_HWIO) if v.ndim == 4 else v)
-                  for name, v in a.items() if name != "data"}
+        self.a = {
+            name: tf.constant(v.transpose(TO_HWIO) if v.ndim == 4 else v)
+            for name, v in a.items()
+            if name != "data"
+        }
 
     def conv(self, x, i, stride, pad):
         pads = [[0, 0], [pad, pad], [pad, pad], [0, 0]]
         y = tf.nn.conv2d(x, self.a[f"weight{i}"], stride, pads)
         return tf.compat.v1.nn.fused_batch_norm(
-            y, self.a[f"gamma{i}"], self.a[f"beta{i}"], self.a[f"mean{i}"],
-            self.a[f"var{i}"], resnet.EPSILON, is_training=False)[0]
+            y,
+            self.a[f"gamma{i}"],
+            self.a[f"beta{i}"],
+            self.a[f"mean{i}"],
+            self.a[f"var{i}"],
+            resnet.EPSILON,
+            is_training=False,
+        )[0]
 
     relu = staticmethod(tf.nn.relu)
     add = staticmethod(tf.add)
@@ -104,11 +122,13 @@ def mode(**options):
     def prepare(net, data):
         fast = tf.function(net, **options)
         return lambda: fast(*data)
+
     return prepare
 
 
 def trained(**options):
     """A mode of training: a step of SGD a call."""
+
     def prepare(net, data):
         parameters = net.weights + net.biases
 
@@ -122,18 +142,23 @@ def trained(**options):
             return losses
 
         first, *_, last = net.weights
-        return lambda: (step(*data), lambda: np.transpose(first, TO_OIHW),
-                        lambda: np.transpose(last))
+        return lambda: (
+            step(*data),
+            lambda: np.transpose(first, TO_OIHW),
+            lambda: np.transpose(last),
+        )
 
     return prepare
 
 
 BUILD = {
-    "mlp": mlp, "lenet": lenet, "train_lenet": train_lenet,
+    "mlp": mlp,
+    "lenet": lenet,
+    "train_lenet": train_lenet,
     "plain": function(lambda a, b, c: a * b + c, *"abc"),
-    "elementwise": function(
-        lambda a, b, c: tf.tanh(a * b + c) * a - tf.exp(-c * c), *"abc"),
-    "softmax": function(tf.nn.softmax, "data"), "layer_norm": layer_norm,
+    "elementwise": function(lambda a, b, c: tf.tanh(a * b + c) * a - tf.exp(-c * c), *"abc"),
+    "softmax": function(tf.nn.softmax, "data"),
+    "layer_norm": layer_norm,
     "resnet18": resnet18,
 }
 MODES = {"function": mode(), "function, XLA": mode(jit_compile=True)}

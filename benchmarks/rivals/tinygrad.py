@@ -1,4 +1,5 @@
 """tinygrad on its CPU device, each net recorded once by TinyJit."""
+
 import os
 import sys
 from importlib.metadata import version
@@ -13,8 +14,7 @@ VERSION = version("tinygrad")
 
 # Its CPU device calls a program named clang; Zig's wheel has one inside.
 CLANG = Path(sys.prefix) / "bin" / "clang"
-CLANG.write_text(
-    f'#!/bin/sh\nexec "{Path(ziglang.__file__).parent / "zig"}" clang "$@"\n')
+CLANG.write_text(f'#!/bin/sh\nexec "{Path(ziglang.__file__).parent / "zig"}" clang "$@"\n')
 CLANG.chmod(0o755)
 os.environ["CC"] = str(CLANG)
 
@@ -100,10 +100,12 @@ def function(f, *names):
 
 def finished(f):
     """`f`, and the wait for what it has queued."""
+
     def call():
         result = f()
         Device[Device.DEFAULT].synchronize()
         return result
+
     return call
 
 
@@ -129,11 +131,13 @@ def trained_jit(net, data):
 
 
 BUILD = {
-    "mlp": mlp, "lenet": lenet, "train_lenet": train_lenet,
+    "mlp": mlp,
+    "lenet": lenet,
+    "train_lenet": train_lenet,
     "plain": function(lambda a, b, c: a * b + c, *"abc"),
-    "elementwise": function(
-        lambda a, b, c: (a * b + c).tanh() * a - (-c * c).exp(), *"abc"),
-    "softmax": function(lambda x: x.softmax(), "data"), "layer_norm": layer_norm,
+    "elementwise": function(lambda a, b, c: (a * b + c).tanh() * a - (-c * c).exp(), *"abc"),
+    "softmax": function(lambda x: x.softmax(), "data"),
+    "layer_norm": layer_norm,
     "resnet18": resnet18,
 }
 MODES = {"TinyJit": jit}

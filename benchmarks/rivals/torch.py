@@ -1,4 +1,5 @@
 """PyTorch, CPU build."""
+
 import warnings
 
 import resnet
@@ -23,18 +24,28 @@ def fill(layers, a):
 
 
 def mlp(a):
-    net = nn.Sequential(nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(),
-                        nn.Linear(128, 2))
+    net = nn.Sequential(
+        nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 2)
+    )
     fill(net[::2], a)
     return net.eval(), tensors(a, "data")
 
 
 def lenet(a):
     net = nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-        nn.Linear(84, 10))
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
     fill([net[i] for i in (0, 3, 7, 9, 11)], a)
     return net, tensors(a, "data")
 
@@ -46,8 +57,7 @@ def train_lenet(a):
 
 def layer_norm(a):
     net = nn.LayerNorm(len(a["gamma"]))
-    net.load_state_dict(
-        dict(zip(("weight", "bias"), tensors(a, "gamma", "beta"), strict=True)))
+    net.load_state_dict(dict(zip(("weight", "bias"), tensors(a, "gamma", "beta"), strict=True)))
     return net, tensors(a, "data")
 
 
@@ -58,18 +68,21 @@ class ResNet(nn.Module):
         super().__init__()
         self.convs = nn.ModuleList(
             nn.Conv2d(n_in, n_out, size, stride, pad, bias=False)
-            for n_out, n_in, size, stride, pad in resnet.convolutions())
-        self.norms = nn.ModuleList(
-            nn.BatchNorm2d(conv.out_channels) for conv in self.convs)
+            for n_out, n_in, size, stride, pad in resnet.convolutions()
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm2d(conv.out_channels) for conv in self.convs)
         self.dense = nn.Linear(resnet.CHANNELS[-1], resnet.CLASSES)
         state = {"dense.weight": a["weight"], "dense.bias": a["bias"]}
         for i in range(len(self.convs)):
             state[f"convs.{i}.weight"] = a[f"weight{i}"]
-            for name, ours in (("weight", "gamma"), ("bias", "beta"),
-                               ("running_mean", "mean"), ("running_var", "var")):
+            for name, ours in (
+                ("weight", "gamma"),
+                ("bias", "beta"),
+                ("running_mean", "mean"),
+                ("running_var", "var"),
+            ):
                 state[f"norms.{i}.{name}"] = a[f"{ours}{i}"]
-        self.load_state_dict(
-            {name: torch.from_numpy(v) for name, v in state.items()}, strict=False)
+        self.load_state_dict({name: torch.from_numpy(v) for name, v in state.items()}, strict=False)
 
     def forward(self, x):
         return resnet.forward(self, x)
@@ -116,14 +129,17 @@ def eager(net, data):
 
 def mode(wrap):
     """A mode of inference: wrap the net, then call it."""
+
     def prepare(net, data):
         inference.__enter__()  # once: entering it in each call would cost 1 to 2 us
         return eager(wrap(net, data), data)
+
     return prepare
 
 
 def trained(wrap):
     """A mode of training: a step of SGD a call."""
+
     def prepare(net, data):
         x, label = data
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -142,21 +158,23 @@ def trained(wrap):
 
 
 BUILD = {
-    "mlp": mlp, "lenet": lenet, "train_lenet": train_lenet,
+    "mlp": mlp,
+    "lenet": lenet,
+    "train_lenet": train_lenet,
     "plain": function(lambda a, b, c: a * b + c, *"abc"),
-    "elementwise": function(
-        lambda a, b, c: torch.tanh(a * b + c) * a - torch.exp(-c * c), *"abc"),
+    "elementwise": function(lambda a, b, c: torch.tanh(a * b + c) * a - torch.exp(-c * c), *"abc"),
     "softmax": function(lambda x: torch.softmax(x, dim=-1), "data"),
     "layer_norm": layer_norm,
     "resnet18": lambda a: (ResNet(a).eval(), tensors(a, "data")),
-    "matmul": function(lambda x: x @ x, "data"), "copy": copy,
+    "matmul": function(lambda x: x @ x, "data"),
+    "copy": copy,
 }
 MODES = {
     "eager": eager,
     "inference_mode": mode(lambda net, data: net),
     "jit.trace, optimized": mode(
-        lambda net, data: torch.jit.optimize_for_inference(
-            torch.jit.trace(net.eval(), data))),
+        lambda net, data: torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), data))
+    ),
     "compile": mode(lambda net, data: torch.compile(net)),
 }
 TRAIN = {"eager": trained(lambda net: net), "compile": trained(torch.compile)}
