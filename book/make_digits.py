@@ -5,6 +5,7 @@ Use: python book/make_digits.py         (needs `pip install scikit-learn`)
 The split is stored rather than drawn again by readers, because a random stream may
 change between versions of NumPy.
 """
+
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,14 @@ def split(labels, rng):
 
 if __name__ == "__main__":
     images, labels = load_digits(return_X_y=True)
-    images = images.reshape(-1, 8, 8).astype(np.uint8)   # whole numbers from 0 to 16
+    images = images.reshape(-1, 8, 8).astype(np.uint8)  # whole numbers from 0 to 16
     labels = labels.astype(np.uint8)
     train, test = split(labels, np.random.default_rng(0))
-    np.savez_compressed(TARGET, train_x=images[train], train_y=labels[train],
-                        test_x=images[test], test_y=labels[test])
-    print(f"{TARGET.name}: {len(train)} + {len(test)} images, "
-          f"{TARGET.stat().st_size} bytes")
+    np.savez_compressed(
+        TARGET,
+        train_x=images[train],
+        train_y=labels[train],
+        test_x=images[test],
+        test_y=labels[test],
+    )
+    print(f"{TARGET.name}: {len(train)} + {len(test)} images, {TARGET.stat().st_size} bytes")

@@ -1,10 +1,11 @@
-"""Make `benchmarks/results/ptx.json`: what a GPU's compiler makes of some kernels.
+"""Make `minihybrid/data/ptx.json`: what a GPU's compiler makes of some kernels.
 
 Use: PYTHONPATH=. $(python benchmarks/envs.py cuda13) book/make_ptx.py
 
-Chapter 18 reads the file, because readers need not have the compiler. No GPU is needed
+Chapter 26 reads the file, because readers need not have the compiler. No GPU is needed
 here either: the kernels are those that a simulated GPU runs.
 """
+
 import json
 import sys
 from pathlib import Path
@@ -13,25 +14,25 @@ import minihybrid as mx
 from minihybrid import nd
 from minihybrid.codegen.gpu.cuda import compile_ptx, link
 
-FILE = Path(__file__).parent.parent / "benchmarks/results/ptx.json"
+FILE = Path(__file__).parent.parent / "minihybrid/data/ptx.json"
 CAPABILITY = 7, 5  # a T4, as Google Colab lends it
 
-BY_HAND = '''
+BY_HAND = """
 from numba import cuda, float32
 
 def scaled(x: float32[256], out: float32[256]):
     i = cuda.threadIdx.x
     out[i] = {} * x[i]
-'''
+"""
 
 
 def gated(x, scale, shift, y):
-    """The five operators that chapter 18 follows."""
+    """The five operators that chapter 26 follows."""
     return nd.relu(x * scale + shift) * y - x
 
 
 def softmax(x):
-    """Each row's shares, as chapter 18 writes it."""
+    """Each row's shares, as chapter 26 writes it."""
     e = nd.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
@@ -53,15 +54,15 @@ def text_of(function, shapes):
     """The text of the one kernel that a function becomes."""
     arrays = [nd.ones(shape, ctx=mx.simulated_gpu()) for shape in shapes]
     plan, *_ = mx.function(function).plan_for(*arrays)
-    step, = plan.made.steps
+    (step,) = plan.made.steps
     return step.kernel
 
 
 def texts():
     """The text of every kernel, by the names of the examples."""
     return {name: text_of(*example) for name, example in EXAMPLES.items()} | {
-        f"{number} * x": BY_HAND.format(number)
-        for number in ("float32(0.1)", "0.1", "2.0")}
+        f"{number} * x": BY_HAND.format(number) for number in ("float32(0.1)", "0.1", "2.0")
+    }
 
 
 def compiled(text):

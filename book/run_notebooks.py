@@ -5,6 +5,7 @@ Use: python book/run_notebooks.py [notebook ...]      (without a name: all of th
 What is saved does not depend on who ran it: no timestamps, no versions, and no folder
 of this machine in the tracebacks.
 """
+
 import os
 import sys
 from pathlib import Path
@@ -20,15 +21,19 @@ NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-CELL_METADATA = {"tags", "mystnb", "cellView", "jupyter"}   # the only keys kept
+CELL_METADATA = {"tags", "mystnb", "cellView", "jupyter", "predict"}  # the only keys kept
 
 
 def run(path):
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        notebook, kernel_name="python3", timeout=600, record_timing=False,
-        coalesce_streams=True,   # what was printed together is shown together
-        resources={"metadata": {"path": str(path.parent)}})
+        notebook,
+        kernel_name="python3",
+        timeout=600,
+        record_timing=False,
+        coalesce_streams=True,  # what was printed together is shown together
+        resources={"metadata": {"path": str(path.parent)}},
+    )
     client.execute()
     clean(notebook)
     nbformat.write(notebook, path)

@@ -3,6 +3,7 @@
 Formulas are drawn by one file of MathJax 3, copied from the PyPI package
 `sphinx-mathjax-offline` into the site; the package's own extension would copy 24 MB.
 """
+
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +24,8 @@ def drop_thebe(app, pagename, templatename, context, doctree):
     The book does not use it: it runs cells on a server of somebody else.
     """
     context["script_files"] = [
-        script for script in context["script_files"] if "thebe" not in str(script)]
+        script for script in context["script_files"] if "thebe" not in str(script)
+    ]
 
 
 def setup(app):

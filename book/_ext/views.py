@@ -8,6 +8,7 @@
 
 The lines run while the book is built, so what the page shows is what the engine does.
 """
+
 import ast
 import linecache
 

@@ -1,10 +1,13 @@
 """Sphinx extension: the lines that one call runs, in reading order, folded by stage."""
+
 import re
 import sys
-from html import escape
 from pathlib import Path
 
 from docutils import nodes
+from listings import Listing
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,14 +24,15 @@ def chapter_of(source):
 def piece(module, numbers):
     """A module's lines, in HTML, under its name and the chapter that opens it."""
     from modules import path_of
+
     source = path_of(module).read_text(encoding="utf-8")
     lines, chapter = source.splitlines(), chapter_of(source)
     path = path_of(module).relative_to(ROOT).as_posix()
-    link = f', <a href="../notebooks/{chapter}.html">chapter {chapter[:2]}</a>' \
-        if chapter else ""
-    text = escape("\n".join(f"{n:4}  {lines[n - 1]}" for n in numbers))
-    return f"<p><code>{path}</code>{link}, {len(numbers)} lines</p>" \
-        f"<pre tabindex=\"0\">{text}</pre>"
+    link = f', <a href="../notebooks/{chapter}.html">chapter {chapter[:2]}</a>' if chapter else ""
+    text = "\n".join(f"{n:4}  {lines[n - 1]}" for n in numbers)
+    code = highlight(text, Listing(), HtmlFormatter(nowrap=True))
+    head = f"<p><code>{path}</code>{link}, {len(numbers)} lines</p>"
+    return f'{head}<div class="highlight"><pre class="wide" tabindex="0">{code}</pre></div>'
 
 
 class Road(SphinxDirective):
@@ -37,18 +41,28 @@ class Road(SphinxDirective):
     def run(self):
         """Walk the road now, and write down what was run."""
         from road import count, walked
+
         road = walked()
         core, records, rest = count(road)
-        found = [nodes.paragraph(text=(
-            f"{core + records + rest} lines: {core} of the core, {records} of the "
-            f"operators' records, {rest} of other modules."))]
+        n_lines = sum(len(numbers) for _, lines in road for numbers in lines.values())
+        found = [
+            nodes.paragraph(
+                text=(
+                    f"{core + records + rest} statements in {n_lines} lines: {core} of the core, "
+                    f"{records} of the operators' records, {rest} of other modules."
+                )
+            )
+        ]
         for name, modules in road:
             n = sum(map(len, modules.values()))
-            title = f"{name[0].upper()}{name[1:]}: {n} new line{'s' * (n != 1)} in " \
+            title = (
+                f"{name[0].upper()}{name[1:]}: {n} new line{'s' * (n != 1)} in "
                 f"{len(modules)} module{'s' * (len(modules) != 1)}"
+            )
             body = "".join(piece(m, numbers) for m, numbers in modules.items())
-            found.append(nodes.raw("", f"<details><summary>{title}</summary>{body}"
-                                       "</details>", format="html"))
+            found.append(
+                nodes.raw("", f"<details><summary>{title}</summary>{body}</details>", format="html")
+            )
         return found
 
 

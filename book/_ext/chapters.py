@@ -1,0 +1,81 @@
+"""Sphinx extension: chapters carry the numbers of their files, and folds their own titles.
+
+The title of `03_hybridize.ipynb` is "3. Hybridize: ..." on its page, in the sidebar and in the
+search, so "see chapter 3" can be followed; in the notebook the name of the file says it.
+A solution is folded under "Solution 3.2", a call under its own text, and the cell that all
+chapters begin with under "Setup".
+"""
+
+import json
+import re
+from html import escape
+from pathlib import Path
+
+from myst_nb.sphinx_ import HideCodeCellNode
+
+CHAPTER = re.compile(r"(\d\d)_\w+")
+SOLUTION = re.compile(r"#@title (Solution \d+\.\d+)$", re.MULTILINE)
+FOLDED = {"hide-cell", "hide-input", "hide-output"}
+ENTRY = re.compile(r"\(\S*references\.md(#ref-[\w-]+)\)")
+
+
+def numbered(source, number):
+    """The Markdown of a chapter's first cell, with the number in the title."""
+    return re.sub(r"^# ", f"# {number}. ", source, count=1)
+
+
+def title_of(source):
+    """What a folded cell is called: a solution by its name, others by their last line."""
+    solution = SOLUTION.match(source)
+    return solution[1] if solution else source.rstrip().rpartition("\n")[2]
+
+
+def titled(cells):
+    """Give every folded cell its title, in the order of the page."""
+    found = set()
+    for cell in cells:
+        if FOLDED & set(cell["metadata"].get("tags", [])):
+            title = cell["metadata"].pop("title", None) or title_of("".join(cell["source"]))
+            more = ", continued" if title in found else ""
+            found.add(title)
+            prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), title + more)
+            cell["metadata"].setdefault("mystnb", {}).update(prompts)
+
+
+def fold_setup(cells):
+    """The first cell is made by book/make_setup.py; the first chapter explains it."""
+    setup = next(cell for cell in cells if cell["cell_type"] == "code")
+    setup["metadata"].update(tags=["hide-input"], title="Setup")
+
+
+def prepare(app, docname, source):
+    """Number and title a notebook's cells, while the page is made."""
+    chapter = CHAPTER.fullmatch(Path(docname).name)
+    if not chapter:
+        return
+    notebook = json.loads(source[0])
+    cells = notebook["cells"]
+    cells[0]["source"] = numbered("".join(cells[0]["source"]), int(chapter[1]))
+    fold_setup(cells)
+    titled(cells)
+    for cell in cells:
+        if cell["cell_type"] == "markdown":  # a label of the book is found by its name alone
+            cell["source"] = ENTRY.sub(r"(\1)", "".join(cell["source"]))
+    source[0] = json.dumps(notebook)
+
+
+def open_fold(self, node):
+    """One title, which is what a screen reader says, too."""
+    classes = " ".join(node["classes"])
+    self.body.append(f'<details class="admonition hide {classes}"><summary>')
+    self.body.append(f'<p class="admonition-title">{escape(node["prompt_show"])}</p></summary>\n')
+
+
+def close_fold(self, node):
+    self.body.append("</details>\n")
+
+
+def setup(app):
+    app.connect("source-read", prepare)
+    app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

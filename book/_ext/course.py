@@ -1,0 +1,177 @@
+"""Sphinx extension: what a teacher plans with, read from the chapters and the assignments.
+
+    ```{course} 6
+    ```
+
+A number: the plan of so many weeks, from `book/course.toml`; `needs`: what each chapter
+says that it needs; `discussion`: questions and answers of that file; `wrong`: what is wrong
+in assignments (`notebooks/assignments/wrong.toml`), and the points that it loses;
+`exercises`: wrong answers that the checkers of exercises know.
+"""
+
+import json
+import re
+import tomllib
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from landing import ROOT, chapters, commas, link, minutes
+from mistakes import prose
+from results import as_table
+from sphinx.util.docutils import SphinxDirective
+
+from minihybrid.look.exercises import TABLE
+from minihybrid.look.exercises.judging import Parts
+
+FILE = Path(__file__).resolve().parents[1] / "course.toml"
+ASSIGNMENTS = ROOT / "notebooks/assignments"
+CARD = re.compile(r"^\*[^*\n]*· \d+ minutes ·\s+needs(.*?)·\s+opens", re.MULTILINE | re.DOTALL)
+NEEDS = re.compile(r"\*\*Needs\*\* (.*?)[.;]", re.DOTALL)
+TIME = re.compile(r"\*\*Time\*\* (.*?)[.;]", re.DOTALL)
+
+
+def course():
+    """The file with the plans and the questions."""
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+
+
+def plan(n_weeks):
+    """The plan of so many weeks: [(slugs of chapters, numbers of assignments), ...]."""
+    found = next(p for p in course()["plan"] if len(p["weeks"]) == n_weeks)
+    return [(week["chapters"], week.get("assignments", [])) for week in found["weeks"]]
+
+
+def needs(slug):
+    """The chapters that a chapter says it needs, as slugs."""
+    card = CARD.search(chapters()[slug][2])
+    return re.findall(r"\(\d\d_(\w+)\.ipynb", card[1])
+
+
+@cache
+def assignments():
+    """{number: (title, its first text, {test: points})}."""
+    found = {}
+    for path in sorted(ASSIGNMENTS.glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "".join(cells[0]["source"])
+        graded = [c["metadata"]["nbgrader"] for c in cells if "nbgrader" in c["metadata"]]
+        points = {g["grade_id"]: g["points"] for g in graded if g.get("grade")}
+        title = re.match(r"# Assignment \d+: (.*)", text)[1]
+        found[int(path.stem[0])] = title, text, points
+    return found
+
+
+def needs_of(assignment):
+    """The numbers of the chapters that an assignment needs."""
+    text = re.sub(r"part \d+", "", NEEDS.search(assignments()[assignment][1])[1])
+    spans = [(int(a), int(b or a)) for a, b in re.findall(r"(\d+)(?: to (\d+))?", text)]
+    return {n for a, b in spans for n in range(a, b + 1)}
+
+
+# -- what stands on the page -------------------------------------------------------------
+def name_of(slug):
+    """A chapter's number and short title; the parts of `Build one` by what follows it."""
+    stem, title, text, _ = chapters()[slug]
+    shared = sum(title == other for _, other, *_ in chapters().values()) > 1
+    return f"{int(stem[:2])}. {re.match('# (.*)', text)[1] if shared else title}"
+
+
+def linked(slugs):
+    return commas([link(chapters()[s][0], name_of(s)) for s in slugs])
+
+
+def weeks(n_weeks):
+    """A plan as a table: week, chapters, their hours, assignments, their hours."""
+    rows = [("week", "chapters", "hours", "assignment", "its hours")]
+    for k, (slugs, numbers) in enumerate(plan(n_weeks), 1):
+        hours = f"{sum(map(minutes, slugs)) / 60:.1f}"
+        titles = "; ".join(f"{n}: {assignments()[n][0]}" for n in numbers)
+        times = " ".join(TIME.search(assignments()[n][1])[1] for n in numbers)
+        rows.append((str(k), linked(slugs), hours, titles, times.replace(" hours", "")))
+    return [as_table(rows)]
+
+
+def needed():
+    """What each chapter needs, and how long it takes."""
+    rows = [("chapter", "needs", "minutes")]
+    for slug in chapters():
+        rows.append((linked([slug]), linked(needs(slug)), f"{minutes(slug):.0f}"))
+    return [as_table(rows)]
+
+
+def fold(title, node):
+    """A node that the page folds under a title."""
+    texts = f"<details><summary>{escape(title)}</summary>", "</details>"
+    before, after = (nodes.raw("", text, format="html") for text in texts)
+    return [before, node, after]
+
+
+def discussion():
+    """Questions, each with its answer folded below it."""
+    found = []
+    for one in course()["discussion"]:
+        asked = prose(one["question"])
+        asked += [nodes.Text(" ("), *linked([one["chapter"]]).children, nodes.Text(")")]
+        found += [asked, *fold("Answer", prose(one["answer"]))]
+    return found
+
+
+def wrong():
+    """What is wrong in assignments, each with the points that it loses."""
+    found = []
+    table = tomllib.loads((ASSIGNMENTS / "wrong.toml").read_text(encoding="utf-8"))
+    for name, entries in sorted(table.items()):
+        title, _, points = assignments()[int(name[0])]
+        rows = [("task", "what is wrong", "points lost")]
+        for one in entries:
+            lost = sum(points[test] for test in one["loses"])
+            rows.append((prose(f"`{one['cell']}`"), prose(one["why"]), str(lost)))
+        found += [nodes.rubric(text=f"Assignment {name[0]}: {title}"), as_table(rows)]
+    return found
+
+
+def answers():
+    """[(exercise, a wrong answer, why it is wrong), ...], as the checkers know them."""
+    found = []
+    for number, exercise in TABLE.items():
+        if isinstance(exercise.judge, Parts):
+            for part in exercise.judge.parts:
+                found += [(number, f"{part.name}: {v}", why) for v, why in part.wrong.items()]
+            found += [(number, str(v), why) for v, why in exercise.judge.whole.items()]
+    return found
+
+
+def exercises():
+    """The wrong answers as tables, one folded for each chapter."""
+    found = []
+    for slug, (stem, *_) in chapters().items():
+        number = int(stem[:2])
+        known = [a for a in answers() if int(a[0].partition(".")[0]) == number]
+        rows = [("exercise", "the answer", "what was overlooked")]
+        for exercise, answer, why in known:
+            anchor = f"#exercise-{exercise.replace('.', '-')}"
+            rows.append((commas([link(stem, exercise, anchor)]), answer, prose(why)))
+        found += fold(name_of(slug), as_table(rows)) if known else []
+    return found
+
+
+PARTS = {"needs": needed, "discussion": discussion, "wrong": wrong, "exercises": exercises}
+
+
+class Course(SphinxDirective):
+    """One of the parts, or a plan of some weeks."""
+
+    required_arguments = 1
+
+    def run(self):
+        for path in [FILE, ASSIGNMENTS / "wrong.toml", *(ROOT / "notebooks").rglob("*.ipynb")]:
+            self.env.note_dependency(str(path))
+        part = self.arguments[0]
+        return weeks(int(part)) if part.isdecimal() else PARTS[part]()
+
+
+def setup(app):
+    app.add_directive("course", Course)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,124 @@
+"""Sphinx extension: what the first page says of the book, counted while it is built.
+
+    ```{counted} routes
+    ```
+
+`size`: the lines of code, as `make lines` counts them; `routes`: chapters and hours for
+each kind of reader; `exercises`: all of them, by level.
+"""
+
+import json
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+from docutils import nodes
+from results import as_table
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+# Files without their numbers, in the order in which they are read.
+ROUTES = {
+    "You want to use it": "tour two_ways hybridize honest_timing export training",
+    "You want to build one": (
+        "tour two_ways what_a_graph_knows hybridize arrays_and_autograd the_operator_record "
+        "the_tracer layers_and_deferred_shapes writing_passes trusting_passes "
+        "from_graph_to_text machine_code the_memory_planner"
+    ),
+    "You own old models": (
+        "hybridize export files other_engines a_file_is_not_a_program honest_timing"
+    ),
+}
+LEVELS = {"★": "one idea", "★★": "several steps", "★★★": "open end"}
+KINDS = {"Extend": "★★", "Measure": "★★"}  # where an exercise shows no stars; else one
+STATED = re.compile(r"· (\d+) minutes")
+EXERCISE = re.compile(r"^#+ Exercise (\d+\.\d+)(?: (★+))?\n+\*(\w+)", re.MULTILINE)
+
+
+@cache
+def chapters():
+    """{file without its number: (stem, title, its Markdown, number of code cells)}."""
+    found = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+        title = re.match(r"# ([^:,\n]*)", texts[0])[1]
+        found[path.stem[3:]] = path.stem, title, "\n\n".join(texts), len(cells) - len(texts)
+    return found
+
+
+def minutes(slug):
+    """How long a chapter takes: as it says itself, else reading, running and exercises."""
+    _, _, text, n_cells = chapters()[slug]
+    if stated := STATED.search(text):
+        return int(stated[1])
+    return len(text.split()) / 150 + n_cells / 2 + 5 * len(EXERCISE.findall(text))
+
+
+def link(page, text, anchor=""):
+    """A link from the first page to a chapter."""
+    return nodes.reference("", text, refuri=f"../notebooks/{page}.html{anchor}")
+
+
+def commas(links):
+    """Links in one paragraph."""
+    made = nodes.paragraph()
+    for i, one in enumerate(links):
+        made += [nodes.Text(", ")] * (i > 0) + [one]
+    return made
+
+
+def size():
+    """How much code there is, and how much of it one must read."""
+    from lines import count, room
+    from modules import READING_ORDER, path_of
+
+    counts = {m: count(path_of(m).read_text(encoding="utf-8")) for m in READING_ORDER}
+    core = [n for m, n in counts.items() if room(m) == "the core"]
+    records = sum(n for m, n in counts.items() if room(m) == "records")
+    text = (
+        f"The core, all that one call runs through, is {sum(core):,} lines of code in "
+        f"{len(core)} modules; the operators' records are {records:,} more, and with every "
+        f"target, format and picture there are {sum(counts.values()):,}."
+    )
+    return [nodes.paragraph(text=text)]
+
+
+def routes():
+    """A table of readers, chapters and hours."""
+    lines = [("", "chapters", "hours")]
+    for reader, slugs in ROUTES.items():
+        hours = max(1, round(sum(map(minutes, slugs.split())) / 60))
+        read = [link(chapters()[s][0], chapters()[s][1]) for s in slugs.split()]
+        lines.append((reader, commas(read), f"about {hours}"))
+    return [as_table(lines)]
+
+
+def exercises():
+    """A table of levels and exercises."""
+    by_level = {level: [] for level in LEVELS}
+    for stem, _, text, _ in chapters().values():
+        for number, stars, kind in EXERCISE.findall(text):
+            anchor = f"#exercise-{number.replace('.', '-')}"
+            by_level[stars or KINDS.get(kind, "★")].append(link(stem, number, anchor))
+    rows = [(f"{s} {LEVELS[s]}", commas(links)) for s, links in by_level.items() if links]
+    return [as_table([("level", "exercises"), *rows])]
+
+
+class Counted(SphinxDirective):
+    """One of the three."""
+
+    required_arguments = 1
+
+    def run(self):
+        for path in (ROOT / "notebooks").glob("*.ipynb"):
+            self.env.note_dependency(str(path))
+        return {"size": size, "routes": routes, "exercises": exercises}[self.arguments[0]]()
+
+
+def setup(app):
+    app.add_directive("counted", Counted)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,76 @@
+"""Sphinx extension: what cells print looks like what it is.
+
+Source that the engine shows of itself, kernels and differences of graphs are coloured. Text
+in columns keeps its lines where there is room for them; running text is broken at any width.
+"""
+
+import ast
+import re
+
+from docutils import nodes
+from pygments.lexer import Lexer, do_insertions
+from pygments.lexers import PythonLexer
+from pygments.token import Comment
+
+SHOWN = re.compile(r"\S+\.py, lines \d+-\d+$", re.MULTILINE)  # what `mx.show` begins with
+NUMBERED = re.compile(rf"{SHOWN.pattern}| *\d+(?:  |$)", re.MULTILINE)
+PROGRAM = re.compile(r"(@kernel|@cuda|def|import|from)\b")
+SIGNS = {"  ", "+ ", "- "}  # of lines in a difference
+COLUMNS = re.compile(r"\S {2,}\S|^ {2,}\S|\[\[", re.MULTILINE)
+WIDE, WIDEST = 86, 106  # columns: more need smaller letters, and still more do not fit a page
+
+
+class Listing(Lexer):
+    """Python with the number of each line before it, under the name of its file."""
+
+    name, aliases = "Listing", ["listing"]
+
+    def get_tokens_unprocessed(self, text):
+        """Read the source without its numbers, and put them back."""
+        marks, code = [], ""
+        for line in text.splitlines(keepends=True):
+            if mark := NUMBERED.match(line):
+                marks.append((len(code), [(0, Comment, mark[0])]))
+                line = line[mark.end() :]
+            code += line
+        return do_insertions(marks, PythonLexer().get_tokens_unprocessed(code))
+
+
+def is_python(text):
+    try:
+        return bool(PROGRAM.match(text) and ast.parse(text))
+    except SyntaxError:
+        return False
+
+
+def language_of(text):
+    """The language of an output, or `None` where it is plain text."""
+    if SHOWN.match(text):
+        return "listing"
+    if is_python(text):
+        return "python"
+    starts = {line[:2] for line in text.splitlines()}
+    return "diff" if starts <= SIGNS and starts != {"  "} and text else None
+
+
+def colour(app, doctree):
+    """Find the languages of a page's outputs, and how the lines of its blocks may be broken."""
+    for block in doctree.findall(nodes.literal_block):
+        text, classes = block.astext(), block["classes"]
+        width = max(map(len, text.splitlines()), default=0)
+        language = block.get("language")
+        if "output" in classes and "traceback" not in classes:
+            language = language_of(text)
+            block["language"] = language or block["language"]
+        aligned = language not in (None, "text") or COLUMNS.search(text)
+        fits = aligned and width <= WIDEST and "traceback" not in classes
+        classes.append("columns" if fits else "prose")
+        if "columns" in classes and width > WIDE:
+            classes.append("wide")
+
+
+def setup(app):
+    app.add_lexer("listing", Listing)
+    app.connect("doctree-read", colour)
+    app.add_js_file("scroll_hint.js", loading_method="defer")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,295 @@
+"""Sphinx extension: tables from the files that `make bench` leaves in benchmarks/results.
+
+    ```{results} ratios
+    ```
+
+The argument names the table (`TABLES`). Every number on the page comes from a file, and
+each row is judged by two rules: was the machine busy, and do the quartiles overlap?
+"""
+
+import json
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from minihybrid.bench import Timing
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks/results"
+OURS = "minihybrid"
+BUSY = 0.1  # of the median: a larger spread, or a yardstick that moved by more
+
+
+# -- judging: from times to words ------------------------------------------------------
+def timing(times_s):
+    return Timing(tuple(times_s), n_calls=1)
+
+
+def spread(times_s):
+    return timing(times_s).spread
+
+
+def moved(before_s, after_s):
+    """By which part the larger median exceeds the smaller."""
+    low_s, high_s = sorted([np.median(before_s), np.median(after_s)])
+    return float(high_s / low_s - 1)
+
+
+def is_busy(workload):
+    """The yardstick was unsteady, or stood elsewhere after the workload than before."""
+    before_s, after_s = workload["yardstick_s"]
+    return max(spread(before_s), spread(after_s), moved(before_s, after_s)) > BUSY
+
+
+def overlap(times_s, others_s):
+    (low, high), (low_2, high_2) = (timing(t).quartiles_s for t in (times_s, others_s))
+    return low <= high_2 and low_2 <= high
+
+
+def median_s(row):
+    return timing(row["times_s"]).median_s
+
+
+def fastest(workload, ours):
+    """The fastest timed row, of ours or of the rivals; None if there is none."""
+    rows = [r for r in workload["rows"] if r["times_s"] and (r["rival"] == OURS) == ours]
+    return min(rows, key=median_s, default=None)
+
+
+def doubts(*rows, workloads):
+    """Why not to trust a row: the machine was `busy`, or its rounds are `unsteady`."""
+    unsteady = any(spread(row["times_s"]) > BUSY for row in rows)
+    return ", busy" * any(map(is_busy, workloads)) + ", unsteady" * unsteady
+
+
+def verdict(workload):
+    """`ahead`, `behind`, or `draw` where quartiles overlap; and what speaks against it."""
+    ours, rival = fastest(workload, True), fastest(workload, False)
+    word = "ahead" if median_s(ours) < median_s(rival) else "behind"
+    word = "draw" if overlap(ours["times_s"], rival["times_s"]) else word
+    return word + doubts(ours, rival, workloads=[workload])
+
+
+def gained(once, twice):
+    """What a second thread brought, and a word for it."""
+    one, two = fastest(once, True), fastest(twice, True)
+    gain = median_s(one) / median_s(two)
+    word = "gains" if gain > 1 + BUSY else "slower" if gain < 1 - BUSY else "as before"
+    return gain, word + doubts(one, two, workloads=[once, twice])
+
+
+# -- the tables: lists of rows of text, heading first ----------------------------------
+def read(threads=1):
+    return json.loads((FOLDER / f"latest{'' if threads == 1 else '-2'}.json").read_text())
+
+
+def raced(results):
+    """Workloads in which we and somebody else were timed: name -> workload."""
+    return {
+        name: w
+        for name, w in results["workloads"].items()
+        if fastest(w, True) and fastest(w, False)
+    }
+
+
+def with_quartiles(row):
+    return "{} ({})".format(*timing(row["times_s"]).cells())
+
+
+def ratios(threads=1):
+    """Our fastest mode beside the fastest rival, in the order of the ratio."""
+    lines = []
+    for w in raced(read(threads)).values():
+        ours, rival = fastest(w, True), fastest(w, False)
+        ratio, they = median_s(ours) / median_s(rival), f"{rival['rival']}, {rival['mode']}"
+        cells = w["title"], f"{ratio:.2f}", verdict(w), with_quartiles(ours)
+        lines.append((ratio, (*cells, f"{they}: {with_quartiles(rival)}")))
+    head = ("workload", "ratio", "", "minihybrid", "fastest rival")
+    return [head, *(cells for _, cells in sorted(lines))]
+
+
+def yardsticks(threads=1):
+    """The yardstick around each workload, and by how much it moved."""
+    lines = [("workload", "before", "after", "moved by", "")]
+    for w in read(threads)["workloads"].values():
+        before_s, after_s = w["yardstick_s"]
+        medians = (timing(t).cells()[0] for t in w["yardstick_s"])
+        by = f"{moved(before_s, after_s):.0%}"
+        lines.append((w["title"], *medians, by, "busy" if is_busy(w) else ""))
+    return lines
+
+
+def speeds():
+    """What our fastest mode reaches, beside the better measure: a product or a copy."""
+    results = read()
+    roofs = results["roofs"]
+    lines = [("workload", "we", "fastest rival", "measured beside")]
+    for w in raced(results).values():
+        product_s, copy_s = w["flops"] / roofs["flops_per_s"], w["nbytes"] / roofs["bytes_per_s"]
+        work, unit = (w["flops"], "GFLOP/s") if product_s > copy_s else (w["nbytes"], "GB/s")
+        beside = "a product" if product_s > copy_s else "a copy"
+        least_s = max(product_s, copy_s)
+        texts = (
+            f"{work / s / 1e9:.1f} {unit}, {least_s / s:.2f}"
+            for s in (median_s(fastest(w, True)), median_s(fastest(w, False)))
+        )
+        lines.append((w["title"], *texts, beside))
+    return lines
+
+
+def threads():
+    """Our times with one thread and with two, and what that brought."""
+    second = read(2)["workloads"]
+    lines = [("workload", "one thread", "two threads", "gain", "")]
+    for name, once in raced(read()).items():
+        if name in second and fastest(second[name], True):
+            both = (timing(fastest(w, True)["times_s"]).cells()[0] for w in (once, second[name]))
+            gain, word = gained(once, second[name])
+            lines.append((once["title"], *both, f"{gain:.2f}", word))
+    return lines
+
+
+def amount(number, unit):
+    if number is None:
+        return "not run"
+    return {"ratio": f"{number:.2f}", "s": f"{number:.2f} s", "bytes": f"{number / 1e6:.1f} MB"}[
+        unit
+    ]
+
+
+def bars(missed_only=False):
+    """What was promised before the run, and what was found."""
+    lines = [("workload", "bar", "at most", "found", "beside", "")]
+    for bar in read()["bars"]:
+        if not (missed_only and bar["passed"]):
+            limit, found = (amount(bar[key], bar["unit"]) for key in ("limit", "found"))
+            word = "passed" if bar["passed"] else "missed"
+            lines.append((bar["workload"], bar["bar"], limit, found, bar["against"], word))
+    return lines
+
+
+def milliseconds(seconds):
+    return f"{1e3 * seconds:.1f} ms"
+
+
+def first_calls():
+    """The first call, and a thousand with it, of each mode of each library."""
+    stored = json.loads((FOLDER / "first_calls.json").read_text())
+    lines = [("", "first call", "a thousand calls with it")]
+    for row in stored["rows"]["mlp"]:
+        total_s = float(np.median(row["total_s"]))
+        name = f"{row['rival']}, {row['mode']}"
+        lines.append((name, milliseconds(row["first_s"]), milliseconds(total_s)))
+    return lines
+
+
+def modes(workload):
+    """All modes of one workload, fastest first; then those without a time, and why."""
+    rows = sorted((r for r in workload["rows"] if r["times_s"]), key=median_s)
+    lines = [("", "per call", "quartiles", "ratio", "memory", "first call", "2nd process")]
+    for row in rows:
+        memory = "" if row["nbytes"] is None else f"{row['nbytes'] / 1e6:.1f} MB"
+        first = [*(timing([s]).cells()[0] for s in row["first_s"]), "", ""][:2]
+        ratio = f"{median_s(row) / median_s(rows[0]):.2f}"
+        name = f"{row['rival']}, {row['mode']}"
+        lines.append((name, *timing(row["times_s"]).cells(), ratio, memory, *first))
+    lines += [
+        (f"{r['rival']}, {r['mode']}", f"skipped: {r['problem']}", *[""] * 5)
+        for r in workload["rows"]
+        if r["problem"]
+    ]
+    return lines
+
+
+TABLES = {
+    "ratios": ratios,
+    "ratios-2": lambda: ratios(2),
+    "yardsticks": yardsticks,
+    "yardsticks-2": lambda: yardsticks(2),
+    "speeds": speeds,
+    "threads": threads,
+    "missed": lambda: bars(missed_only=True),
+    "bars": bars,
+    "first-calls": first_calls,
+}
+
+
+# -- sentences -------------------------------------------------------------------------
+def machine():
+    """Where and when the files were made, and with which versions."""
+    results = read()
+    m, rows = results["machine"], [r for w in results["workloads"].values() for r in w["rows"]]
+    versions = ", ".join(sorted({f"{r['rival']} {r['version']}" for r in rows if r["version"]}))
+    return (
+        f"Measured on {m['date']}: {m['cpu']}, {m['cores']} cores, {m['system']}, Python "
+        f"{m['python']}, {results['rounds']} rounds. {versions}."
+    )
+
+
+def summary():
+    """How often we are ahead, behind, or neither, and how often the machine was busy."""
+    words = [verdict(w) for w in raced(read()).values()]
+    counts = {word: sum(w.startswith(word) for w in words) for word in ("ahead", "draw", "behind")}
+    doubted = sum("," in w for w in words)
+    return (
+        f"Of {len(words)} workloads with one thread, minihybrid is ahead in {counts['ahead']} "
+        f"and behind in {counts['behind']}; {counts['draw']} end in a draw, because the "
+        f"quartiles overlap. {doubted} rows are marked: the machine was busy, or the row unsteady."
+    )
+
+
+def promises():
+    words = [line[-1] for line in bars()[1:]]
+    return f"{len(words)} bars: {words.count('passed')} passed, {words.count('missed')} missed."
+
+
+SENTENCES = {"machine": machine, "summary": summary, "promises": promises}
+
+
+# -- on the page -----------------------------------------------------------------------
+def as_node(cell):
+    return cell if isinstance(cell, nodes.Node) else nodes.paragraph(text=cell)
+
+
+def as_table(lines):
+    """A table of docutils, which the theme lets scroll by itself where a page is narrow."""
+    head, *body = lines
+    group = nodes.tgroup(cols=len(head))
+    group += [nodes.colspec(colwidth=1) for _ in head]
+    parts = nodes.thead(), nodes.tbody()
+    for part, rows in zip(parts, ([head], body), strict=True):
+        for cells in rows:
+            entries = [nodes.entry("", as_node(cell)) for cell in cells]
+            part += nodes.row("", *entries)
+        group += part
+    return nodes.table("", group, classes=["results"])
+
+
+def folded(title, *children):
+    opening = nodes.raw("", f"<details><summary>{escape(title)}</summary>", format="html")
+    return [opening, *children, nodes.raw("", "</details>", format="html")]
+
+
+class Results(SphinxDirective):
+    """One table, one sentence, or (`all`) the folded tables of all workloads."""
+
+    required_arguments = 1
+
+    def run(self):
+        (what,) = self.arguments
+        for path in sorted(FOLDER.glob("*.json")):
+            self.env.note_dependency(str(path))
+        if what in SENTENCES:
+            return [nodes.paragraph(text=SENTENCES[what]())]
+        if what in TABLES:
+            lines = TABLES[what]()
+            return [as_table(lines) if lines[1:] else nodes.paragraph(text="None.")]
+        workloads = read()["workloads"].values()
+        return [n for w in workloads for n in folded(w["title"], as_table(modes(w)))]
+
+
+def setup(app):
+    app.add_directive("results", Results)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,106 @@
+"""Build JupyterLite with all chapters, which run in the reader's browser: _build/lite.
+
+Use: python book/make_lite.py [PYODIDE]      (`make lite`, which also builds the book)
+
+PYODIDE is a folder with Pyodide's distribution, the file pyodide.mjs and the libraries
+of book/in_page.toml; it becomes part of the site, and then no network is needed. Without
+it a reader's browser loads Pyodide from its own site, when the reader asks for it.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import make_setup
+
+ROOT = Path(__file__).resolve().parent.parent
+LITE = ROOT / "_build/lite"
+CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"))
+KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
+
+BRINGS = """\
+import piplite
+
+try:
+    await piplite.install({libraries})
+except Exception as missing:
+    raise ImportError(
+        "Pyodide's libraries ({names}) could not be loaded: they need the network, or "
+        "a site that was built with Pyodide's folder (book/make_lite.py)"
+    ) from missing
+await piplite.install("minihybrid", deps=False)
+"""
+
+
+def setup(stem):
+    """A chapter's first cell, as it is in a page: the engine comes with the site.
+
+    >>> "await piplite.install(['numpy', 'scipy'])" in setup("12_the_operator_record")
+    True
+    """
+    libraries = ["numpy", *CHAPTERS.get(stem, {}).get("libraries", ["matplotlib"])]
+    brings = BRINGS.format(libraries=libraries, names=", ".join(libraries))
+    before, _, after = make_setup.source(stem).partition("import minihybrid as mx\n")
+    assert after, f"{stem}: the first cell does not import the engine"
+    return f"import os\n\n{brings}\nimport minihybrid as mx\n{after}"
+
+
+def in_page(text, stem):
+    """A notebook's file, with the first cell as it is in a page."""
+    notebook = json.loads(text)
+    first = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    first["source"] = setup(stem).splitlines(keepends=True)
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def build(pyodide=None):
+    """Make the folder anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        contents = Path(folder, "contents")
+        contents.mkdir()
+        for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+            text = in_page(path.read_text(encoding="utf-8"), path.stem)
+            (contents / path.name).write_text(text, encoding="utf-8")
+        source = Path(folder, "source")  # pip builds beside what it reads
+        shutil.copytree(ROOT / "minihybrid", source / "minihybrid")
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, source)
+        run(folder, "pip", "wheel", "-q", "--no-deps", "-w", folder, source)
+        # The kernel needs comm, which is not in Pyodide's distribution.
+        run(folder, "pip", "download", "-q", "--no-deps", "-d", folder, "comm")
+        wheels = [w for wheel in Path(folder).glob("*.whl") for w in ("--piplite-wheels", wheel)]
+        settings = {"disablePyPIFallback": True, "pyodideUrl": "./static/pyodide/pyodide.mjs"}
+        data = {"litePluginSettings": {KERNEL: settings} if pyodide else {}}
+        site = {"jupyter-lite-schema-version": 0, "jupyter-config-data": data}
+        Path(folder, "jupyter-lite.json").write_text(json.dumps(site), encoding="utf-8")
+        shutil.rmtree(LITE, ignore_errors=True)
+        run(
+            folder,
+            *("jupyterlite_core", "build", "--lite-dir", folder, "--output-dir", LITE),
+            *("--contents", contents, *wheels),
+            *("--apps", "lab", "--apps", "notebooks", "--no-sourcemaps"),
+        )
+    if pyodide:
+        shutil.copytree(pyodide, LITE / "static/pyodide")
+
+
+def run(folder, module, *arguments):
+    """Run a module of Python's in a folder; what it prints is seen only if it fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{module} failed:\n{done.stdout[-3000:]}")
+
+
+if __name__ == "__main__":
+    build(*sys.argv[1:])
