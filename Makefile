@@ -1,66 +1,129 @@
 # Everything starts here; README.md lists the same commands without make.
 #   make book        build the book and serve it
-#   make quick       lint, and some of the tests, in less than three minutes
+#   make quick       lint, and some of the tests, in about four minutes
 #   make test        lint, tests, every notebook re-run and compared, strict book build
-#   make test-all    the same, and what needs more than requirements.txt: two CUDA
-#                    toolchains and MXNet, 3 GB in benchmarks/envs
+#   make test-all    the same, more cases of it, and what needs more than
+#                    requirements.txt: two CUDA toolchains, MXNet, PyTorch, TensorFlow
+#                    and JAX, 6 GB in benchmarks/envs
+#   make lite        the book with chapters that run in its pages: 20 MB more of it
 #   make site-test   open every built page in a headless browser
 #   make lab         open the notebooks in JupyterLab
 #   make notebooks   run every notebook from top to bottom and save it
+#   make blank       what is made of the chapters: notebooks with gaps, nano.py, hints
 #   make lines       lines of code per module, in reading order
+#   make assignments VARIANT=7       what students get; nbgrader, in benchmarks/envs
+#   make grade SUBMISSIONS=folder ASSIGNMENT=1 VARIANT=7     marks, and a page for each;
+#                    SCHEDULER=tcp://host:8786: on the machines of a dask.distributed
+#   make sheets      the predictions, to be printed: a sheet a chapter, and the answers
+#   make slides      lectures made of the chapters, for a browser without a network
+#   make classroom-test              the assignments, the grader, and attacks on it
+#   make elsewhere   run the chapter's programs in MXNet, PyTorch, TensorFlow and JAX, and
+#                    record what they print: 3 GB in benchmarks/envs
 #   make bench       minihybrid beside its rivals
 #   make fuzz        ten minutes of damaged files (Linux)
 #   make soak        thousands of random programs and nets; MXNET=1: beside MXNet
 #   make matrix      the wheel beside other versions of Python, NumPy and Numba
 #   make mutants     small faults planted in the engine, and whether a test fails
+#   make faults      a fault in each stage, and whether each ring of tests sees it
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+BUILT := _build/built
+IN_BOOK := _config.yml _toc.yml book minihybrid notebooks tests benchmarks/results
+NO_NETWORK := echo "The packages could not be installed (above pip says why): without a" \
+    "network, name a folder of wheels in PIP_FIND_LINKS and set PIP_NO_INDEX=1"
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book quick test test-all site-test lab notebooks lines bench cubins fuzz soak matrix mutants clean
+.PHONY: book lite quick test test-all site-test lab notebooks lines elsewhere bench cubins fuzz soak matrix mutants faults clean
 
 # Reinstalled when the list of packages changes.
 $(READY): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 	    "minihybrid needs Python 3.11 or newer, and $(PYTHON) is older: " \
 	    "run make again with PYTHON=python3.12 (or the one you have)")'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -r requirements.txt -e .
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "$(PYTHON) cannot make environments, for its module venv is not installed:" \
+	    "on Debian and Ubuntu, apt-get install python3-venv"; exit 1; }
+	@echo "Installing what the book and the tests need into .venv, once: about 310 MB to" \
+	    "download, 1.1 GB on the disk, one or two minutes."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --upgrade pip || { $(NO_NETWORK); exit 1; }
+	@# setuptools warns of every editable installation, which looks like a fault.
+	PYTHONWARNINGS="ignore:Editable installation" \
+	    $(BIN)/python -m pip install --quiet -r requirements.txt -e . \
+	    || { $(NO_NETWORK); exit 1; }
 	@touch $@
 
-book: $(READY)
+# Built again when a file of the book or of the engine is newer.
+$(BUILT): $(READY) $(shell find $(IN_BOOK) -type f -not -name "*.py[co]" -not -path "*/.*")
+	@echo "Building the book: some minutes the first time."
 	$(BUILD_BOOK)
+	@touch $@
+
+book: $(BUILT)
 	@echo "Press Ctrl-C to stop serving the book."
 	@$(BIN)/python -u -m http.server --bind 127.0.0.1 --directory _build/html 0
 
+# JupyterLite, in the site; PYODIDE=folder puts Pyodide's distribution there, too.
+lite: $(READY)
+	$(BIN)/python -m pip install --quiet -e ".[lite]"
+	$(BIN)/python book/make_lite.py $(PYODIDE)
+	$(BUILD_BOOK)
+
 quick: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal -p no:nbval --quick
 
-# Plain `-n 2` would deal the cells of one notebook to two kernels; hence loadfile.
+# Plain `-n logical --maxprocesses 4` would deal the cells of one notebook to two kernels; hence loadfile.
 test: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not elsewhere"
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m "not elsewhere"
 	$(BIN)/python -m pytest notebooks --nbval \
 	    --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 120 \
-	    -n 2 --dist loadfile
+	    -n logical --maxprocesses 4 --dist loadfile
 	$(BUILD_BOOK)
 
 test-all: test
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m elsewhere
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m elsewhere
 
 site-test: $(READY)
 	$(BUILD_BOOK)
-	$(BIN)/python -m pytest tests/site
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal tests/site
 
 lab: $(READY)
 	$(BIN)/python -m jupyterlab notebooks
 
 notebooks: $(READY)
 	$(BIN)/python book/run_notebooks.py
+
+.PHONY: blank
+blank: $(READY)
+	$(BIN)/python book/make_blank.py
+	$(BIN)/python book/make_hints.py
+
+VARIANT ?= 0
+JOBS ?= 2
+
+.PHONY: assignments grade sheets slides classroom-test
+assignments: $(READY)
+	"$$($(BIN)/python benchmarks/envs.py nbgrader)" -m classroom.release --variant $(VARIANT)
+
+grade: $(READY)
+	@$(if $(SCHEDULER),"$$($(BIN)/python benchmarks/envs.py cluster)" -m classroom.cluster \
+	    --scheduler $(SCHEDULER),$(BIN)/python -m classroom.grade --jobs $(JOBS)) \
+	    "$(SUBMISSIONS)" --assignment "$(ASSIGNMENT)" --variant $(VARIANT)
+
+sheets: $(READY)
+	@$(BIN)/python -m classroom.sheets
+
+slides: $(READY)
+	@$(BIN)/python -m classroom.slides
+
+classroom-test: $(READY)
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval tests/classroom
 
 lines: $(READY)
 	@$(BIN)/python tests/lines.py
@@ -86,9 +149,16 @@ mutants: $(READY)
 	@$(BIN)/python -m pip install --quiet -r tests/mutation/requirements.txt
 	cd tests && nice -n 10 ../$(BIN)/python -m mutation.run $(MUTANTS)
 
+# Hours, unless it asks the named files only: `FAULTS="--named --ring quick"`.
+faults: $(READY)
+	cd tests && ../$(BIN)/python -m mutation.faults $(FAULTS)
+
 # Every kernel of every operator's samples, by two toolchains: an hour of one core.
 cubins: $(READY)
 	PYTHONPATH=benchmarks $(BIN)/python tests/gpu_kernels.py
+
+elsewhere: $(READY)
+	$(BIN)/python book/record_elsewhere.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

@@ -5,6 +5,7 @@
 
 A set whose Python is not on this machine is not run, and the table says so.
 """
+
 import shutil
 import sys
 import tomllib
@@ -21,13 +22,20 @@ RESULTS = Path(".nox/results")
 
 # Two minutes a set, yet every stage is in them: records, the tape, passes, plans of
 # NumPy, of compiled kernels and of the simulated GPU, C, files, training.
-TESTS = [f"tests/{name}" for name in (
-    "engine/test_nd.py", "engine/test_np.py", "engine/test_autograd.py",
-    "gluon/test_gluon.py", "gluon/test_optimizers.py", "files/test_serial.py",
-    "laws/test_programs.py::test_random_programs",
-    "laws/test_programs.py::test_random_programs_elsewhere",
-    "files/test_standalone.py::test_c_runs_what_threads_share_as_one_part",
-)]
+TESTS = [
+    f"tests/{name}"
+    for name in (
+        "engine/test_nd.py",
+        "engine/test_np.py",
+        "engine/test_autograd.py",
+        "gluon/test_gluon.py",
+        "gluon/test_optimizers.py",
+        "files/test_serial.py",
+        "laws/test_programs.py::test_random_programs",
+        "laws/test_programs.py::test_random_programs_elsewhere",
+        "files/test_standalone.py::test_c_runs_what_threads_share_as_one_part",
+    )
+]
 
 nox.options.error_on_missing_interpreters = False  # the table says it
 
@@ -43,8 +51,9 @@ def found(version):
 def wheel_sources(folder):
     """Copy what a wheel is made of: `build/` beside it would remember deleted files."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree("minihybrid", folder / "minihybrid",
-                    ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        "minihybrid", folder / "minihybrid", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(file, folder)
     return folder
@@ -60,9 +69,17 @@ def add_session(name, python, **packages):
         sources = wheel_sources(Path(session.create_tmp()) / "sources")
         pins = [f"{package}=={version}" for package, version in packages.items()]
         session.install(sources, "pytest", "hypothesis", "onnx", *pins)
-        session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                    f"--junit-xml={result}", *(session.posargs or TESTS),
-                    env={"PYTHONSAFEPATH": "1"})  # the wheel, not the folder here
+        session.run(
+            "python",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"--junit-xml={result}",
+            *(session.posargs or TESTS),
+            env={"PYTHONSAFEPATH": "1"},
+        )  # the wheel, not the folder here
 
 
 for name, versions in SETS.items():
@@ -75,8 +92,9 @@ def table(session):
     rows = [("set", "Python", "NumPy", "Numba", "SciPy", "Matplotlib", "tests")]
     for name, versions in SETS.items():
         columns = ("python", "numpy", "numba", "scipy", "matplotlib")
-        rows.append((name, *(versions[column] for column in columns),
-                     verdict(name, versions["python"])))
+        rows.append(
+            (name, *(versions[column] for column in columns), verdict(name, versions["python"]))
+        )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(map(str.ljust, row, widths)).rstrip())

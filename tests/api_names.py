@@ -6,6 +6,7 @@ golden/api_names.json lists the names as interfaces state them, by module or cla
 "core" (everyday Gluon) and "wider"; after each name how many programs use it, and the
 keyword arguments that they pass.
 """
+
 import ast
 import inspect
 import json
@@ -17,6 +18,7 @@ from minihybrid.attribute import KNOWN
 
 import minihybrid as mx
 from minihybrid.core.op import OPS
+from minihybrid.ops.shown import Called
 
 HERE = Path(__file__).parent
 NAMES = json.loads((HERE / "golden" / "api_names.json").read_text("utf-8"))
@@ -50,6 +52,7 @@ EXAMPLES = {
     "F1": lambda: mx.metric.F1(),
 }
 
+
 def full_name(section, name):
     """`nd.NDArray.shape`; a class's own entry repeats the section's name."""
     return name if section in ("mx", name) else f"{section}.{name}"
@@ -79,10 +82,18 @@ def refused(path, found, keywords):
     """The keywords that a call would not accept, as far as signatures tell."""
     names, free = set(), True
     for function in inspect.getmro(found) if isinstance(found, type) else [found]:
-        if function is object or not free or \
-                isinstance(found, type) and "__init__" not in vars(function):
+        if (
+            function is object
+            or not free
+            or isinstance(found, type)
+            and "__init__" not in vars(function)
+        ):
             continue
-        parameters = inspect.signature(function).parameters
+        # What is taken, not what is shown: a record's function takes attributes of nodes, too.
+        if isinstance(getattr(function, "__wrapped__", None), Called):
+            parameters = inspect.signature(function, follow_wrapped=False).parameters
+        else:
+            parameters = inspect.signature(function).parameters
         names |= set(parameters)
         free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     op = OPS.get(path.rpartition(".")[2])
@@ -108,9 +119,19 @@ def state(path, keywords):
 
 # -- is it tested? ---------------------------------------------------------------------
 SIGNS = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv",
-    ast.Mod: "mod", ast.Pow: "pow", ast.USub: "neg", ast.Eq: "eq", ast.NotEq: "ne",
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.USub: "neg",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
 }
 
 
@@ -150,8 +171,12 @@ def words(tree):
 @cache
 def tested_words():
     """All words of all tests but this one, and of the cases that they read."""
-    found = {w for file in HERE.rglob("*.py") if file != Path(__file__)
-             for w in words(ast.parse(file.read_text("utf-8")))}
+    found = {
+        w
+        for file in HERE.rglob("*.py")
+        if file != Path(__file__)
+        for w in words(ast.parse(file.read_text("utf-8")))
+    }
     for file in HERE.glob("golden/*/*.json"):
         found |= set(re.findall(r"\w+", file.read_text("utf-8")))
     return found
@@ -171,15 +196,18 @@ def report():
     """kind -> (number listed, [(name, use, what is missing)], [untested names])."""
     found = {}
     for kind in "core", "wider":
-        listed = [(full_name(section, name), *entry)
-                  for section, kinds in NAMES.items()
-                  for name, entry in kinds.get(kind, {}).items()]
-        missing = [(path, count, what) for path, count, *keywords in listed
-                   if (what := "left out" if path in OUT_OF_SCOPE
-                       else state(path, keywords))]
+        listed = [
+            (full_name(section, name), *entry)
+            for section, kinds in NAMES.items()
+            for name, entry in kinds.get(kind, {}).items()
+        ]
+        missing = [
+            (path, count, what)
+            for path, count, *keywords in listed
+            if (what := "left out" if path in OUT_OF_SCOPE else state(path, keywords))
+        ]
         gone = {path for path, *_ in missing}
-        untested = [path for path, *_ in listed
-                    if path not in gone and not is_tested(path)]
+        untested = [path for path, *_ in listed if path not in gone and not is_tested(path)]
         found[kind] = len(listed), missing, untested
     return found
 
@@ -189,13 +217,17 @@ def main():
     found = report()
     for kind, (listed, missing, untested) in found.items():
         present = listed - len(missing)
-        print(f"{kind}: {present} present / {listed} listed, "
-              f"{present - len(untested)} present and tested / {listed} listed")
+        print(
+            f"{kind}: {present} present / {listed} listed, "
+            f"{present - len(untested)} present and tested / {listed} listed"
+        )
     for kind, (_, missing, untested) in found.items():
         for path, count, what in missing:
             reason = OUT_OF_SCOPE.get(path)
-            print(f"{kind}: {path} ({count} programs): {what}"
-                  + f"; out of scope: {reason}" * bool(reason))
+            print(
+                f"{kind}: {path} ({count} programs): {what}"
+                + f"; out of scope: {reason}" * bool(reason)
+            )
         for path in untested:
             print(f"{kind}: {path}: no test uses it")
 

@@ -1,11 +1,14 @@
 """Fixtures shared by all tests, and the choice of those that are quick."""
+
 import os
 import subprocess
 import sys
 import time
 from collections import Counter
 from itertools import groupby
+from pathlib import Path
 from random import Random
+from tempfile import gettempdir
 
 import envs
 import numpy as np
@@ -16,8 +19,11 @@ CASES, SHARE_S = 60, 0.5  # of one test, with --quick
 
 
 def pytest_addoption(parser):
-    parser.addoption("--quick", action="store_true",
-                     help="no test marked slow; of the others some cases, by chance")
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="no test marked slow; of the others some cases, by chance",
+    )
 
 
 def kind(item):
@@ -26,23 +32,63 @@ def kind(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """With --quick, keep a few cases of each test that is not slow."""
+    """With --quick, keep a few cases of each test that is not slow, or all operators."""
     if config.getoption("--quick"):
         kept = []
         for name, cases in groupby(list(items), kind):  # each law other operators
             cases = [c for c in cases if not any(map(c.get_closest_marker, LATER))]
-            kept += Random(name).sample(cases, min(CASES, len(cases)))
+            drawn = Random(name).sample(cases, len(cases))
+            is_each = cases and cases[0].get_closest_marker("each")
+            kept += one_of_each(drawn) if is_each else drawn[:CASES]
         config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
         items[:] = kept
+
+
+def one_of_each(cases):
+    """As few cases as have every operator: of those with the same, the first."""
+    found, seen = [], set()
+    for case in cases:
+        ops = operators(case)
+        if not ops <= seen:
+            found.append(case)
+            seen |= ops
+    return found
+
+
+def operators(case):
+    """The operators of a case: its parameter `op`, or those of its samples, `cases`."""
+    params = case.callspec.params
+    return {params["op"]} if "op" in params else {sample.op for sample in params["cases"]}
 
 
 LATER = ("slow", "elsewhere")  # marks of what --quick leaves to others
 SPENT = Counter()  # seconds of the cases of each test
 
 
+def makes_an_environment(*command, **variables):
+    """Stands for what installs packages, in tests that may not."""
+    pytest.fail("this test makes an environment: mark it `elsewhere`")
+
+
+ENVIRONMENTS = envs.HERE, envs._run
+NO_ENVIRONMENTS = Path(gettempdir()) / f"no-environments-{os.getpid()}", makes_an_environment
+
+
+# Hooks and no fixtures, which would cost 20 000 tests a millisecond each.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """`make test` needs requirements.txt only: other environments are for `elsewhere`."""
+    is_elsewhere = item.get_closest_marker("elsewhere")
+    envs.HERE, envs._run = ENVIRONMENTS if is_elsewhere else NO_ENVIRONMENTS
+    return (yield)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Note the time, of which --quick gives each test a share."""
+    """Note the time, of which --quick gives each test a share: the first cases are enough."""
+    if item.config.getoption("--quick") and SPENT[kind(item)] > SHARE_S:
+        if not item.get_closest_marker("each"):
+            pytest.skip("--quick: the cases before it are enough")
     start = time.perf_counter()
     try:
         return (yield)
@@ -50,23 +96,23 @@ def pytest_runtest_call(item):
         SPENT[kind(item)] += time.perf_counter() - start
 
 
-@pytest.fixture(autouse=True)
-def quickly(request, monkeypatch):
-    """With --quick, the first cases are enough, and no test starts a process."""
-    if not request.config.getoption("--quick"):
-        return
-    if SPENT[kind(request.node)] > SHARE_S:
-        pytest.skip("--quick: the cases before it are enough")
+@pytest.fixture(scope="session", autouse=True)
+def no_processes(request):
+    """With --quick, no test starts a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("--quick"):
+            patch.setattr(subprocess.Popen, "__init__", watched)
+        yield
 
-    def watched(self, *args, start=subprocess.Popen.__init__, **more):
-        caller = sys._getframe(1)
-        while caller.f_globals["__name__"] == "subprocess":
-            caller = caller.f_back
-        if not caller.f_globals["__name__"].startswith("minihybrid."):
-            pytest.fail("this test starts a process: mark it `slow`")
-        start(self, *args, **more)
 
-    monkeypatch.setattr(subprocess.Popen, "__init__", watched)
+def watched(self, *args, start=subprocess.Popen.__init__, **more):
+    """Start a process, unless a test itself asks for it."""
+    caller = sys._getframe(1)
+    while caller.f_globals["__name__"] == "subprocess":
+        caller = caller.f_back
+    if not caller.f_globals["__name__"].startswith("minihybrid."):
+        pytest.fail("this test starts a process: mark it `slow`")
+    start(self, *args, **more)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -88,17 +134,6 @@ def poisoned_memory():
     """What a plan does not write is NaN, or -1."""
     with poison.plans():
         yield
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_installed(request, monkeypatch, tmp_path_factory):
-    """`make test` needs requirements.txt only: other environments are for `elsewhere`.
-    """
-    if not request.node.get_closest_marker("elsewhere"):
-        def refuse(*command, **variables):
-            pytest.fail("this test makes an environment: mark it `elsewhere`")
-        monkeypatch.setattr(envs, "_run", refuse)
-        monkeypatch.setattr(envs, "HERE", tmp_path_factory.getbasetemp() / "envs")
 
 
 @pytest.fixture

@@ -24,8 +24,11 @@ class Wall:
     def find_spec(self, name, path=None, target=None):
         """As Python asks every finder."""
         parts = name.split(".")
-        if parts[0] in OTHERS or name in self.more or (
-                parts[0] == "minihybrid" and parts[1] not in ("core", "ops")):
+        if (
+            parts[0] in OTHERS
+            or name in self.more
+            or (parts[0] == "minihybrid" and parts[1] not in ("core", "ops"))
+        ):
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
         return None if parts[0] != "minihybrid" else PathFinder.find_spec(name, path)
 
@@ -39,6 +42,7 @@ def tour(folder):
     from minihybrid.core.op import Spec
     from minihybrid.core.passes import optimise
     from minihybrid.core.plan import Plan
+
     nd.random.seed(1)
     net = layers.HybridSequential()
     net.add(layers.Dense(8, activation="relu"), layers.Dense(3))

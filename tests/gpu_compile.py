@@ -1,8 +1,9 @@
 """Compiles kernels in the environment in which it runs: JSON in, JSON out.
 
-    in:   {"texts": [...], "capabilities": [[7, 5], ...]}
-    out:  [[what `figures` gives, or an error's text, for each capability] a text]
+in:   {"texts": [...], "capabilities": [[7, 5], ...]}
+out:  [[what `figures` gives, or an error's text, for each capability] a text]
 """
+
 import json
 import multiprocessing
 import re
@@ -24,10 +25,16 @@ def figures(text, capability):
     def widths(word):
         found = re.findall(rf"{word}\.global(?:\.\w+)*?(?:\.v(\d))?\.[a-z]\d+\s", ptx)
         return dict(Counter(int(width or 1) for width in found))
-    return {"f64": ptx.count(".f64"), "loads": widths("ld"), "stores": widths("st"),
-            "barriers": ptx.count("bar.sync"),
-            "atomics": len(re.findall(r"\b(?:atom|red)\.", ptx)),
-            "local": len(re.findall(r"(?:ld|st)\.local", ptx)), **report._asdict()}
+
+    return {
+        "f64": ptx.count(".f64"),
+        "loads": widths("ld"),
+        "stores": widths("st"),
+        "barriers": ptx.count("bar.sync"),
+        "atomics": len(re.findall(r"\b(?:atom|red)\.", ptx)),
+        "local": len(re.findall(r"(?:ld|st)\.local", ptx)),
+        **report._asdict(),
+    }
 
 
 def every(job):
@@ -38,6 +45,9 @@ def every(job):
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
     with multiprocessing.Pool() as pool:
-        json.dump(pool.map(every, [(text, asked["capabilities"])
-                                   for text in asked["texts"]], chunksize=1),
-                  sys.stdout)
+        json.dump(
+            pool.map(
+                every, [(text, asked["capabilities"]) for text in asked["texts"]], chunksize=1
+            ),
+            sys.stdout,
+        )

@@ -4,6 +4,7 @@
 
 `of_nets` and `of_samples` run nothing: plans are made, or launch to no effect.
 """
+
 import json
 import os
 import re
@@ -33,8 +34,7 @@ NARROW = re.compile(r"\ba\d+: float32\[")  # it reads float32, and computes in t
 # of the CPU to the last bit (those of a mask fit into a float32); polygamma has large
 # factorials; NVIDIA's library reduces angles beyond 100,000 with a few products of
 # float64, in local memory.
-WIDE = re.compile(
-    r"\bfloat64[\[(]|\b(?:polygamma|gauss|draw_\w+|(?<!float32\()unit|sin|cos|tan)\(")
+WIDE = re.compile(r"\bfloat64[\[(]|\b(?:polygamma|gauss|draw_\w+|(?<!float32\()unit|sin|cos|tan)\(")
 LOCAL = re.compile(r"\b(?:gauss|draw_\w+|sin|cos|tan)\(")
 
 
@@ -55,28 +55,30 @@ def of_sample(case, dtype):
     graph = expand(made.graph, True)
     if case.smooth and dtype.startswith("float"):
         graph = joint_graph(graph, [n.name for n in graph.variables])
-    plan = Plan(graph, [], training=True, target=device_of(simulated_gpu()),
-                expanded=True)
+    plan = Plan(graph, [], training=True, target=device_of(simulated_gpu()), expanded=True)
     return [step.kernel for step in plan.made.steps]
 
 
 def of_samples(cases, dtypes):
     """{text: operator} of all kernels of samples."""
-    return {text: case.op.name for dtype in dtypes for case in cases
-            for text in of_sample(case, dtype)}
+    return {
+        text: case.op.name for dtype in dtypes for case in cases for text in of_sample(case, dtype)
+    }
 
 
 def steps_of(function, **shapes):
     """What a function of float32 arrays launches."""
-    graph, _ = sym.trace(function, {name: Spec(shape, np.dtype("float32"))
-                                    for name, shape in shapes.items()})
+    graph, _ = sym.trace(
+        function, {name: Spec(shape, np.dtype("float32")) for name, shape in shapes.items()}
+    )
     return Plan(graph, list(shapes), target=device_of(simulated_gpu())).made.steps
 
 
 def five_operators(n):
     """The kernel of five elementwise operators on four arrays."""
-    (step,) = steps_of(lambda a, b, c, d: sym.relu(a * b + c) * sym.sigmoid(d),
-                       a=(n,), b=(n,), c=(n,), d=(n,))
+    (step,) = steps_of(
+        lambda a, b, c, d: sym.relu(a * b + c) * sym.sigmoid(d), a=(n,), b=(n,), c=(n,), d=(n,)
+    )
     return step
 
 
@@ -88,13 +90,19 @@ def of_large():
         *steps_of(lambda a, b: sym.relu(sym.dot(a, b)), a=(n, n), b=(n, n)),
         *steps_of(lambda a, b: sym.dot(a, b, transpose_a=True), a=(n, n), b=(n, n)),
         *steps_of(lambda a, b: sym.dot(a, b, transpose_b=True), a=(n, n), b=(n, n)),
-        *steps_of(lambda x, w, b: sym.relu(sym.Convolution(
-            x, w, b, kernel=(3, 3), num_filter=128, pad=(1, 1))),
-            x=(32, 64, 56, 56), w=(128, 64, 3, 3), b=(128,)),
+        *steps_of(
+            lambda x, w, b: sym.relu(
+                sym.Convolution(x, w, b, kernel=(3, 3), num_filter=128, pad=(1, 1))
+            ),
+            x=(32, 64, 56, 56),
+            w=(128, 64, 3, 3),
+            b=(128,),
+        ),
         *steps_of(lambda x: sym.softmax(x), x=(512, 32000)),
         *steps_of(lambda x: sym.sum(x), x=(2**26,)),
         *steps_of(lambda x: sym.sort(x), x=(64, 1000)),
-        *steps_of(lambda x, g, b: sym.LayerNorm(x, g, b), x=(n, n), g=(n,), b=(n,))]
+        *steps_of(lambda x, g, b: sym.LayerNorm(x, g, b), x=(n, n), g=(n,), b=(n,)),
+    ]
 
 
 def one_an_operator():
@@ -123,9 +131,12 @@ def run_in(environment, script, sent, **variables):
     """
     python = envs.python_of(environment)
     done = subprocess.run(
-        [python, REPOSITORY / "tests" / script], input=json.dumps(sent), text=True,
+        [python, REPOSITORY / "tests" / script],
+        input=json.dumps(sent),
+        text=True,
         capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)} | variables)
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)} | variables,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -133,22 +144,25 @@ def run_in(environment, script, sent, **variables):
 def compiled(environment, texts, capabilities=CAPABILITIES):
     """[(text, capability, figures or an error's text)] for all of them."""
     texts = list(texts)
-    answers = run_in(environment, "gpu_compile.py",
-                     {"texts": texts, "capabilities": capabilities})
-    return [(text, capability, found) for text, row in zip(texts, answers, strict=True)
-            for capability, found in zip(capabilities, row, strict=True)]
+    answers = run_in(environment, "gpu_compile.py", {"texts": texts, "capabilities": capabilities})
+    return [
+        (text, capability, found)
+        for text, row in zip(texts, answers, strict=True)
+        for capability, found in zip(capabilities, row, strict=True)
+    ]
 
 
 def wrong_in(environment, texts, capabilities=CAPABILITIES):
     """{(who launches it, capability): faults} of {text: who launches it}."""
-    return {(texts[text], capability): wrong
-            for text, capability, found in compiled(environment, texts, capabilities)
-            if (wrong := faults(text, found))}
+    return {
+        (texts[text], capability): wrong
+        for text, capability, found in compiled(environment, texts, capabilities)
+        if (wrong := faults(text, found))
+    }
 
 
 if __name__ == "__main__":
-    every = of_nets() | of_samples(
-        samples.CASES, ("float32", "float64", "int32", "int64"))
+    every = of_nets() | of_samples(samples.CASES, ("float32", "float64", "int32", "int64"))
     for name in envs.TOOLCHAINS:
         try:
             wrong = wrong_in(name, every, CAPABILITIES[:1])

@@ -4,6 +4,7 @@ environment in which it runs; prints what reached the driver as JSON.
 So the real bindings of CUDA's driver are called, with machine code from the real
 toolchain; only the numbers are missing.
 """
+
 import ctypes
 import json
 
@@ -37,7 +38,8 @@ def main():
     chain = Recorded(device, CHAIN, 512)
     arena = chain.arena.address
     found = {
-        "name": str(device.context), "gpus": mx.num_gpus(),
+        "name": str(device.context),
+        "gpus": mx.num_gpus(),
         "capability": list(device.capability),
         "one": new(lambda: one([11, 22], [33], 5)),
         "changed": new(lambda: one([12, 22], [33], 5)),

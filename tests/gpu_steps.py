@@ -2,21 +2,28 @@
 
 `CHAIN` computes out = ((x * p) * p + key) * p, with two values in the arena.
 """
+
 from minihybrid.codegen.gpu.target import GpuStep
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
 
 N = 40
 HEAD = "from numba import cuda, float32, uint64\n\n\n"
-SCALED = HEAD + """def scaled(a0: float32[40], a1: float32[1], out: float32[40]):
+SCALED = (
+    HEAD
+    + """def scaled(a0: float32[40], a1: float32[1], out: float32[40]):
     i = cuda.blockIdx.x * 32 + cuda.threadIdx.x
     if i < 40:
         out[i] = a0[i] * a1[0]
 """
-SHIFTED = HEAD + """def shifted(a0: float32[40], out: float32[40], key: uint64):
+)
+SHIFTED = (
+    HEAD
+    + """def shifted(a0: float32[40], out: float32[40], key: uint64):
     i = cuda.blockIdx.x * 32 + cuda.threadIdx.x
     if i < 40:
         out[i] = a0[i] + float32(key)
 """
+)
 GRID, BLOCK = (2, 1, 1), (32, 1, 1)
 
 
@@ -28,7 +35,9 @@ def shifted(*words):
     return GpuStep(SHIFTED, "shifted", "k1_shifted", list(words), GRID, BLOCK)
 
 
-CHAIN = [scaled((ARRAY, 0), (PARAM, 0), (ARENA, 0)),
-         scaled((ARENA, 0), (PARAM, 0), (ARENA, 256)),
-         shifted((ARENA, 256), (ARENA, 0), (KEY, 0)),
-         scaled((ARENA, 0), (PARAM, 0), (ARRAY, 1))]
+CHAIN = [
+    scaled((ARRAY, 0), (PARAM, 0), (ARENA, 0)),
+    scaled((ARENA, 0), (PARAM, 0), (ARENA, 256)),
+    shifted((ARENA, 256), (ARENA, 0), (KEY, 0)),
+    scaled((ARENA, 0), (PARAM, 0), (ARRAY, 1)),
+]

@@ -7,13 +7,13 @@ PACKAGE = Path(__file__).parents[1] / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
     core
-    core.op core.mistake core.given core.locked core.nested core.newest core.hooks
+    core.op core.hooks core.mistake core.given core.locked core.nested core.newest
     core.attribute core.context core.switches core.placing
     ops.cpu
     ops.cpu.machine
     ops.gpu ops.shapes ops.whole ops.loops ops.elementwise
     ops.gpu.order
-    ops.reduce ops.layout ops.indexing ops.tiling ops.ordering ops.sequence
+    ops.reduce ops.layout ops.filled ops.joining ops.indexing ops.tiling ops.ordering ops.sequence
     ops.cpu.products
     ops.gpu.tiles ops.gpu.products
     ops.neural ops.functions
@@ -21,20 +21,20 @@ READING_ORDER = """
     ops.gpu.images
     ops.convolution
     ops.gpu.pooling
-    ops.pooling ops.random ops.norm ops.outputs
+    ops.pooling ops.random ops.norm ops.outputs ops.recurrent
     ops.gpu.linalg
     ops.linalg
     ops.np.names ops.np.shapes
-    ops.np ops.infix ops.distributions
+    ops.np ops.shown ops.infix ops.distributions
     ops
     core.files core.params core.array core.nd core.graph core.backprop core.name
     core.tracing core.serial core.sym core.autograd
     core.passes.rewrite core.passes.expand core.passes.fold core.passes.cse
     core.passes.dce core.passes.gradient core.passes.memory
     core.passes core.targets core.pipeline core.plan core.numpy core.compiled
-    core.initial core.parameter core.arguments core.entry core.hybrid core.inputs
+    core.initial core.parameter core.arguments core.entry core.hybrid
     core.formats core.block core.layers
-    base util arrays symbols init autograd
+    base runtime util arrays symbols init autograd
     codegen.cache codegen.device
     simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.watcher
     simt.memory simt.record simt.counts simt.checked simt.plain simt.device simt.program
@@ -56,15 +56,21 @@ READING_ORDER = """
     codegen.numpy.special codegen.numpy.excerpt codegen.numpy.alone codegen.numpy.whole
     codegen.numpy codegen.c
     codegen.c.values codegen.c.names codegen.c.calls codegen.c.kernels codegen.c.vectors
-    codegen.c.helpers codegen.c.file
-    run.reuse run.sharing run.watched run.launch run.tiers run.eager run.timing
+    codegen.c.helpers codegen.c.file codegen.c.wasm
+    codegen.js
+    codegen.js.scalar codegen.js.module
+    run.reuse run.sharing run.watched run.launch run.tiers run.uncompiled run.eager run.timing
     run executor
-    files.legacy files.outline files.sparse files.formats
+    files.foreign files.legacy files.outline files.sparse files.formats
     files model
     np.functions np.rearrange np.array np.creation np.host np.compound
     np npx lr_scheduler optimizer
     gluon.function gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn
-    gluon.loss gluon.trainer gluon.data gluon.utils
+    gluon.rnn.steps gluon.rnn.rnn_cell gluon.rnn.rnn_layer gluon.rnn
+    gluon.loss gluon.trainer image
+    gluon.data.sampler gluon.data.dataset gluon.data.dataloader
+    gluon.data.vision.datasets gluon.data.vision.transforms gluon.data.vision
+    gluon.data gluon.utils
     gluon.contrib.nn
     gluon.contrib
     gluon.model_zoo.vision
@@ -76,15 +82,25 @@ READING_ORDER = """
     onnx.load
     onnx.load.file onnx.load.values onnx.load.fold onnx.load.elementwise
     onnx.load.shapes onnx.load.parts onnx.load.images onnx.load.layers onnx.load.model
-    onnx contrib metric
-    look.layers look.places look.text
+    onnx contrib metric io callback test_utils
+    look.misfit look.layers look.places look.text
     summary drawing viz bench
-    look.links look.view look.boxes look.tape
+    look.links look.view look.boxes look.canvas look.tape look.cells look.elsewhere look.ink
+    look.figures.calls look.figures.graphs look.figures.memory look.figures.plans
+    look.figures.records
+    look.figures.threads look.figures.tiles
+    look.figures
     look
+    look.exercises.judging look.puzzles look.exercises.first look.exercises.graphs
+    look.exercises.hybrids look.exercises.inside look.exercises.packing look.exercises.nano
+    look.exercises.traced look.exercises.training look.exercises.using
+    look.exercises.writing look.exercises.machine look.exercises.kernels look.exercises.threads
+    look.exercises.records look.exercises.texts look.exercises.readers look.exercises.launches
+    look.exercises
     look.explain
     datasets
-    look.show look.puzzles
-    __init__
+    look.show look.steps look.building look.growing look.needs
+    __init__ __main__
     """.split()
 
 

@@ -64,14 +64,15 @@ class Flat:
         self.memory, self.dtype = memory, spec.dtype
         self.span = slice(start, start + spec.nbytes)
         if self.span.stop > memory.bytes.size:
-            raise PlainError(f"{memory.name} has {memory.bytes.size} bytes, but an "
-                             f"array ends at {self.span.stop}")
+            raise PlainError(
+                f"{memory.name} has {memory.bytes.size} bytes, but an "
+                f"array ends at {self.span.stop}"
+            )
         self.values = memory.bytes[self.span].view(self.dtype)
-        self.written = memory.written[self.span].reshape(
-            spec.size, self.dtype.itemsize).all(axis=1)
+        self.written = memory.written[self.span].reshape(spec.size, self.dtype.itemsize).all(axis=1)
         self.fresh = np.zeros(spec.size, bool)  # written in this step
         self.reader, self.writer = np.full((2, spec.size), NOBODY)
-        self.first, self.part = 0, 0       # of a slice; of a shared loop
+        self.first, self.part = 0, 0  # of a slice; of a shared loop
 
     def forget(self):
         """Nobody has written here yet."""
@@ -92,8 +93,9 @@ class Flat:
         """The index from the beginning of the array, which must be inside."""
         i = self.first + operator.index(index)
         if not 0 <= i < self.values.size:
-            raise PlainError(f"a kernel {does} element {i} of {self.memory.name}, "
-                             f"which has {self.values.size}")
+            raise PlainError(
+                f"a kernel {does} element {i} of {self.memory.name}, which has {self.values.size}"
+            )
         return i
 
     def __getitem__(self, index):
@@ -101,11 +103,14 @@ class Flat:
             return self.rest(index.start or 0)
         i = self.place(index, "reads")
         if not self.written[i]:
-            raise PlainError(f"a kernel reads element {i} of {self.memory.name}, which "
-                             "nobody has written")
+            raise PlainError(
+                f"a kernel reads element {i} of {self.memory.name}, which nobody has written"
+            )
         if self.writer[i] not in (NOBODY, self.part):
-            raise PlainError(f"a part of a shared loop reads element {i} of "
-                             f"{self.memory.name}, which another part writes")
+            raise PlainError(
+                f"a part of a shared loop reads element {i} of "
+                f"{self.memory.name}, which another part writes"
+            )
         self.reader[i] = self.part if self.reader[i] in (NOBODY, self.part) else SEVERAL
         value = self.values[i]
         if value.dtype.kind == "b":
@@ -122,22 +127,28 @@ class Flat:
             raise PlainError(f"a kernel writes into {self.memory.name}")
         if self.dtype.kind in "iu":
             value = CONSTRUCTORS[self.dtype.name](value)
-        alone, old = {NOBODY, self.part}, self.values[i:i + 1].tobytes()
+        alone, old = {NOBODY, self.part}, self.values[i : i + 1].tobytes()
         self.values[i] = value
-        if self.reader[i] not in alone or self.writer[i] not in alone and \
-                self.values[i:i + 1].tobytes() != old:
-            raise PlainError(f"two parts of a shared loop meet in element {i} of "
-                             f"{self.memory.name}")
+        if (
+            self.reader[i] not in alone
+            or self.writer[i] not in alone
+            and self.values[i : i + 1].tobytes() != old
+        ):
+            raise PlainError(
+                f"two parts of a shared loop meet in element {i} of {self.memory.name}"
+            )
         self.writer[i], self.written[i], self.fresh[i] = self.part, True, True
 
 
 # -- what kernels call -----------------------------------------------------------------
 def whole(dtype):
     """Numba's constructor of whole numbers."""
+
     def construct(x=0):
         made = Whole(CONSTRUCTORS[dtype](x))
         made.kind = np.dtype(dtype)
         return made
+
     return CONSTRUCTORS[dtype] if dtype == "uint64" else construct
 
 
@@ -152,12 +163,14 @@ class Rank(int):
 
 def ranked(nan):
     """`rank_up` (nan=0) and `rank_down` (nan=-1): NaN is above all, or below all."""
+
     def function(value):
         last = (1 << 8 * value.itemsize - 1) - 1
         bits = int(value.view(f"i{value.itemsize}"))
         found = Rank(last ^ nan if value != value else bits ^ (last * (bits < 0)))
         found.dtype = value.dtype
         return found
+
     return function
 
 
@@ -182,12 +195,24 @@ def power(a, b):
     return type(a)(np.inf) if (a, b) == (-np.inf, 0.5) else np.power(a, b)
 
 
-NAMES32 = {name: getattr(np, name) for name in
-           "exp log log1p cbrt hypot cos sin tan cosh sinh tanh".split()} | {
+NAMES32 = {
+    name: getattr(np, name)
+    for name in "exp log log1p cbrt hypot cos sin tan cosh sinh tanh".split()
+} | {
     "power": power,
-    "acos": np.arccos, "asin": np.arcsin, "atan": np.arctan, "atan2_": np.arctan2,
-    "acosh": np.arccosh, "asinh": np.arcsinh, "atanh": np.arctanh, "erf": special.erf,
-    "expm1_": np.expm1, "log10_": np.log10, "log2_": np.log2, "sigmoid": sigmoid}
+    "acos": np.arccos,
+    "asin": np.arcsin,
+    "atan": np.arctan,
+    "atan2_": np.arctan2,
+    "acosh": np.arccosh,
+    "asinh": np.arcsinh,
+    "atanh": np.arctanh,
+    "erf": special.erf,
+    "expm1_": np.expm1,
+    "log10_": np.log10,
+    "log2_": np.log2,
+    "sigmoid": sigmoid,
+}
 
 
 # -- vectors and tiles -----------------------------------------------------------------
@@ -240,9 +265,16 @@ def inner(sums, a, at_a, b, at_b, step, count):
 
 def get(sums, array, at, step, last):
     rows, columns, n = sums.shape
-    return np.array([[array[at + r * step + c] if c < last else sums.dtype.type(0)
-                      for c in range(columns * n)] for r in range(rows)],
-                    sums.dtype).reshape(sums.shape)
+    return np.array(
+        [
+            [
+                array[at + r * step + c] if c < last else sums.dtype.type(0)
+                for c in range(columns * n)
+            ]
+            for r in range(rows)
+        ],
+        sums.dtype,
+    ).reshape(sums.shape)
 
 
 def put(sums, array, at, step, top, first, last):
@@ -260,18 +292,31 @@ def put_totals(sums, array, at, step, top, first, more):
                 array[place] = row[c] + (array[place] if more else 0)
 
 
-VECTORS = {function.__name__: function for function in (
-    load, store, splat, transpose, tile, outer, inner, get, put, put_totals)} | {
-    "fma": lambda a, b, c: a * b + c,
-    "total": lambda a: a.sum(dtype=a.dtype)}
+VECTORS = {
+    function.__name__: function
+    for function in (load, store, splat, transpose, tile, outer, inner, get, put, put_totals)
+} | {"fma": lambda a, b, c: a * b + c, "total": lambda a: a.sum(dtype=a.dtype)}
 
-PLAIN = device.compiled(lambda f: f, math=c_math) | VECTORS | {
-    **{name: whole(name) for name in CONSTRUCTORS if "int" in name},
-    **{f"{name}32": of_float32(function) for name, function in NAMES32.items()},
-    **{name: np.dtype(name).type for name in ("float32", "float64")},
-    "bool_": bool, "boolean": bool, "INF": device.INF, "NAN": device.NAN,
-    "add_up": operator.add, "multiply_up": operator.mul, "root": np.sqrt,
-    "rank_up": ranked(0), "rank_down": ranked(-1), "unrank": unrank, "kernel": None}
+PLAIN = (
+    device.compiled(lambda f: f, math=c_math)
+    | VECTORS
+    | {
+        **{name: whole(name) for name in CONSTRUCTORS if "int" in name},
+        **{f"{name}32": of_float32(function) for name, function in NAMES32.items()},
+        **{name: np.dtype(name).type for name in ("float32", "float64")},
+        "bool_": bool,
+        "boolean": bool,
+        "INF": device.INF,
+        "NAN": device.NAN,
+        "add_up": operator.add,
+        "multiply_up": operator.mul,
+        "root": np.sqrt,
+        "rank_up": ranked(0),
+        "rank_down": ranked(-1),
+        "unrank": unrank,
+        "kernel": None,
+    }
+)
 
 
 def whole_power(a, b):
@@ -302,8 +347,7 @@ def look_up(module, name):
         return PLAIN[name]
     if hasattr(module, "py_func"):
         function = module.py_func
-        world = {each: PLAIN.get(each, value)
-                 for each, value in function.__globals__.items()}
+        world = {each: PLAIN.get(each, value) for each, value in function.__globals__.items()}
         return FunctionType(function.__code__, world, name)
     raise PlainError(f"tests/plain.py knows no plain form of {name}")
 
@@ -313,15 +357,13 @@ def plain_import(name, scope=None, local=None, names=(), level=0):
     if name in ("math", "numpy"):
         return c_math if name == "math" else NUMPY
     module = __import__(name, fromlist=["_"])
-    return SimpleNamespace(**{each: look_up(getattr(module, each, None), each)
-                              for each in names})
+    return SimpleNamespace(**{each: look_up(getattr(module, each, None), each) for each in names})
 
 
 @functools.lru_cache(4096)
 def function_of(text):
     """A kernel's module, as one Python function."""
-    scope = {"__builtins__": {**vars(__import__("builtins")),
-                              "__import__": plain_import}}
+    scope = {"__builtins__": {**vars(__import__("builtins")), "__import__": plain_import}}
     text = re.sub(r"^@kernel\(.*\)$", "", text, flags=re.MULTILINE)
     exec(compile(text, "<plain kernel>", "exec"), scope)
     return next(value for name, value in scope.items() if name.startswith("k_"))
@@ -342,9 +384,11 @@ class Made:
 @contextlib.contextmanager
 def small_machine():
     """Short vectors, and all loops are worth sharing."""
-    with mock.patch.object(machine, "registers", lambda: REGISTERS), \
-            mock.patch.object(source, "WORTH_SHARING", 1), \
-            mock.patch.object(cpu, "threads", lambda: THREADS):
+    with (
+        mock.patch.object(machine, "registers", lambda: REGISTERS),
+        mock.patch.object(source, "WORTH_SHARING", 1),
+        mock.patch.object(cpu, "threads", lambda: THREADS),
+    ):
         yield
 
 
@@ -356,15 +400,17 @@ def generate(graph, memory, inputs):
 
 def buffer(address, spec):
     """The array that lies at an address."""
-    raw = (ctypes.c_uint8 * spec.nbytes).from_address(int(address)) if spec.nbytes \
-        else b""
+    raw = (ctypes.c_uint8 * spec.nbytes).from_address(int(address)) if spec.nbytes else b""
     return np.frombuffer(raw, np.uint8)
 
 
 def load_plan(made):
     """The function of a plan, as `minihybrid.codegen.cpu.driver` calls it."""
-    nodes = [n for n in made.graph.nodes if n.op is not None and not n.op.view
-             and any(s.size for s in n.specs)]
+    nodes = [
+        n
+        for n in made.graph.nodes
+        if n.op is not None and not n.op.view and any(s.size for s in n.specs)
+    ]
     nodes += [None] * (len(made.parts) - len(nodes))  # copies of outputs
     table_specs = [n.specs[0] for n in (*made.table.params, *made.table.constants)]
     n_inputs = len(made.table.inputs)
@@ -373,12 +419,16 @@ def load_plan(made):
         *arrays, arena, table, key, until, shared, thread = args
         if not all(a.flags.c_contiguous and a.flags.aligned for a in arrays):
             return False
-        memories = {(ARRAY, i): Memory(f"input {i}", a, True, fixed=True)
-                    if i < n_inputs else Memory(f"output {i - n_inputs}", a, False)
-                    for i, a in enumerate(arrays)}
-        memories |= {(PARAM, i): Memory(f"parameter {i}", buffer(table[i], spec), True,
-                                        fixed=True)
-                     for i, spec in enumerate(table_specs)}
+        memories = {
+            (ARRAY, i): Memory(f"input {i}", a, True, fixed=True)
+            if i < n_inputs
+            else Memory(f"output {i - n_inputs}", a, False)
+            for i, a in enumerate(arrays)
+        }
+        memories |= {
+            (PARAM, i): Memory(f"parameter {i}", buffer(table[i], spec), True, fixed=True)
+            for i, spec in enumerate(table_specs)
+        }
         memories[ARENA, 0] = Memory("the arena", arena, False)
         arena[...] = 0xA5
         with small_machine(), np.errstate(all="ignore"):
@@ -398,8 +448,7 @@ def specs_of(step, node, arrays):
         out = arrays[step.words[1][1]]
         return [Spec(out.shape, out.dtype)], [Spec(out.shape, out.dtype)], []
     work = scratch_of_small(node)
-    return [n.specs[i] for n, i in node.inputs], [*node.specs], \
-        [work[0].specs[0]] if work else []
+    return [n.specs[i] for n, i in node.inputs], [*node.specs], [work[0].specs[0]] if work else []
 
 
 def run_step(step, node, memories, arrays, key):
@@ -407,15 +456,17 @@ def run_step(step, node, memories, arrays, key):
     ins, outs, work = specs_of(step, node, arrays)
     flats, given = {}, []
     for (kind, which), spec in zip(step.words, [*ins, *outs, *work], strict=False):
-        base, start = ((ARENA, 0), which) if kind in (ARENA, WORK) else \
-            ((kind, which), 0)
+        base, start = ((ARENA, 0), which) if kind in (ARENA, WORK) else ((kind, which), 0)
         if (base, start, spec) not in flats:  # a step may write over what it reads
             flats[base, start, spec] = flat = Flat(memories[base], start, spec)
             flat.written &= len(given) < len(ins)
         given.append(flats[base, start, spec])
-    outs, work = given[len(ins):][:len(outs)], given[len(ins) + len(outs):]
-    given += [np.uint64(key) if kind == KEY else which
-              for kind, which in step.words if kind in (KEY, NUMBER)]
+    outs, work = given[len(ins) :][: len(outs)], given[len(ins) + len(outs) :]
+    given += [
+        np.uint64(key) if kind == KEY else which
+        for kind, which in step.words
+        if kind in (KEY, NUMBER)
+    ]
     try:
         for part in reversed(range(step.chunks)):
             for flat in flats.values():
@@ -426,8 +477,9 @@ def run_step(step, node, memories, arrays, key):
             function_of(step.kernel)(*given, *parts)
         for flat in outs:
             if not flat.fresh.all():
-                raise PlainError(f"a kernel leaves {np.flatnonzero(~flat.fresh)} of "
-                                 f"{flat.memory.name} unwritten")
+                raise PlainError(
+                    f"a kernel leaves {np.flatnonzero(~flat.fresh)} of {flat.memory.name} unwritten"
+                )
     except PlainError as error:
         raise PlainError(f"{error}\n{step.kernel}") from None
     for flat in flats.values():
@@ -441,8 +493,12 @@ def scratch_of_small(node):
 
 
 TARGET = TARGETS["cpu"]._replace(
-    scratch_of=scratch_of_small, generate=generate, load=load_plan, tiers=InForce,
-    usable=lambda: False)
+    scratch_of=scratch_of_small,
+    generate=generate,
+    load=load_plan,
+    tiers=InForce,
+    usable=lambda: False,
+)
 
 
 @contextlib.contextmanager

@@ -51,12 +51,15 @@ class NumPy:
 @contextmanager
 def plans():
     """Inside this `with` block all memory of plans is poisoned before each call."""
+
     def runner(self, function, make=plan.Plan._runner):
         self.pool = Pool(self.pool)
         return make(self, function)
 
-    with mock.patch.object(plan, "np", NumPy()), \
-            mock.patch.object(reuse, "Reuse", Reuse), \
-            mock.patch.object(plan.Plan, "_runner", runner), \
-            mock.patch.object(plan, "aligned", aligned):
+    with (
+        mock.patch.object(plan, "np", NumPy()),
+        mock.patch.object(reuse, "Reuse", Reuse),
+        mock.patch.object(plan.Plan, "_runner", runner),
+        mock.patch.object(plan, "aligned", aligned),
+    ):
         yield

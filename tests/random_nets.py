@@ -51,8 +51,9 @@ def layer(function):
 
 def window(shape, i, j):
     """Lengths of a window that fits, steps and padding for all axes after channels."""
-    return {"strides": 1 + j % 2, "padding": j // 2 % 2}, \
-        tuple(min(1 + i % 3, n) for n in shape[2:])
+    return {"strides": 1 + j % 2, "padding": j // 2 % 2}, tuple(
+        min(1 + i % 3, n) for n in shape[2:]
+    )
 
 
 def pick(kinds, shape):
@@ -62,8 +63,13 @@ def pick(kinds, shape):
 
 @layer
 def dense(shape, i, j):
-    return nn.Dense(1 + i, activation=(*FORMULAS, None)[j], use_bias=i % 2 == 0,
-                    flatten=j % 2 == 0, bias_initializer="ones")
+    return nn.Dense(
+        1 + i,
+        activation=(*FORMULAS, None)[j],
+        use_bias=i % 2 == 0,
+        flatten=j % 2 == 0,
+        bias_initializer="ones",
+    )
 
 
 @layer
@@ -73,8 +79,7 @@ def activation(shape, i, j):
 
 @layer
 def leaky(shape, i, j):
-    return (nn.LeakyReLU(0.1), nn.PReLU(), nn.ELU(), nn.SELU(), nn.GELU(),
-            nn.Swish(0.5 + j))[i]
+    return (nn.LeakyReLU(0.1), nn.PReLU(), nn.ELU(), nn.SELU(), nn.GELU(), nn.Swish(0.5 + j))[i]
 
 
 @layer
@@ -107,8 +112,14 @@ def conv(shape, i, j):
     kind = pick({3: nn.Conv1D, 4: nn.Conv2D}, shape)
     how, kernel = window(shape, i, j)
     groups = shape[1] if j == 5 and shape[1] <= 4 else 1
-    return kind and kind(groups * (1 + i % 3), kernel, groups=groups,
-                         use_bias=i != 2, activation="relu" if j == 4 else None, **how)
+    return kind and kind(
+        groups * (1 + i % 3),
+        kernel,
+        groups=groups,
+        use_bias=i != 2,
+        activation="relu" if j == 4 else None,
+        **how,
+    )
 
 
 @layer
@@ -122,14 +133,12 @@ def conv_transposed(shape, i, j):
     kind = pick({3: nn.Conv1DTranspose, 4: nn.Conv2DTranspose}, shape)
     small = kind and max(shape[2:]) <= 7
     padding = j // 2 % 2 if min(shape[2:], default=0) > 1 else 0  # or nothing is left
-    return kind(1 + i % 3, 2 + i % 2, strides=1 + j % 2, padding=padding) \
-        if small else None
+    return kind(1 + i % 3, 2 + i % 2, strides=1 + j % 2, padding=padding) if small else None
 
 
 @layer
 def pool(shape, i, j):
-    kind = pick({3: (nn.MaxPool1D, nn.AvgPool1D), 4: (nn.MaxPool2D, nn.AvgPool2D)},
-                shape)
+    kind = pick({3: (nn.MaxPool1D, nn.AvgPool1D), 4: (nn.MaxPool2D, nn.AvgPool2D)}, shape)
     how, kernel = window(shape, i, 0 if min(shape[2:], default=0) < 2 else j)
     how["padding"] *= min(kernel, default=0) > 1
     return kind and kind[i // 3](kernel, ceil_mode=j > 3, **how)
@@ -137,16 +146,19 @@ def pool(shape, i, j):
 
 @layer
 def pool_all(shape, i, j):
-    kind = pick({3: (nn.GlobalMaxPool1D, nn.GlobalAvgPool1D),
-                 4: (nn.GlobalMaxPool2D, nn.GlobalAvgPool2D)}, shape)
+    kind = pick(
+        {3: (nn.GlobalMaxPool1D, nn.GlobalAvgPool1D), 4: (nn.GlobalMaxPool2D, nn.GlobalAvgPool2D)},
+        shape,
+    )
     return kind and kind[i % 2]()
 
 
 @layer
 def batch_norm(shape, i, j):
     kind = nn.BatchNormReLU if i == 5 else nn.BatchNorm
-    return kind(momentum=(0.9, 0.5)[i % 2], scale=j % 2 == 0, center=j % 3 > 0,
-                use_global_stats=j == 5)
+    return kind(
+        momentum=(0.9, 0.5)[i % 2], scale=j % 2 == 0, center=j % 3 > 0, use_global_stats=j == 5
+    )
 
 
 @layer
@@ -194,8 +206,12 @@ STARTS = ((2, 3), (1, 5), (3, 2, 6), (2, 3, 5, 4), "indices")
 def nets(most):
     """A start, a dtype, whether there are two outputs, and up to `most` layers."""
     drawn = st.tuples(st.sampled_from(sorted(LAYERS)), small, small)
-    return st.tuples(st.sampled_from(STARTS), st.sampled_from(sorted(TOLERANCE)),
-                     st.booleans(), st.lists(drawn, min_size=1, max_size=most))
+    return st.tuples(
+        st.sampled_from(STARTS),
+        st.sampled_from(sorted(TOLERANCE)),
+        st.booleans(),
+        st.lists(drawn, min_size=1, max_size=most),
+    )
 
 
 def network(net):
@@ -212,8 +228,7 @@ def network(net):
         x = y = nd.array(rng.uniform(-1, 1, start), dtype=dtype)
     for name, i, j in drawn:
         with body.name_scope():
-            block = nn.Embedding(5, 3) if name == "embedding" else \
-                LAYERS[name](y.shape, i, j)
+            block = nn.Embedding(5, 3) if name == "embedding" else LAYERS[name](y.shape, i, j)
         if block is None:
             continue
         block.initialize()
@@ -222,13 +237,13 @@ def network(net):
         body.add(block)
     block = TwoHeads(body) if two_heads else body
     for param in block.collect_params().values():  # no zeros, no ones
-        param.set_data(param.data() + nd.array(rng.uniform(0.1, 0.5, param.shape),
-                                               dtype=dtype))
+        param.set_data(param.data() + nd.array(rng.uniform(0.1, 0.5, param.shape), dtype=dtype))
     return block, x, TOLERANCE[dtype]
 
 
 def results(block, x, states):
     """name -> outputs in prediction and in training, gradients, states after."""
+
     def outputs():
         out = block(x)
         return list(out) if isinstance(out, (list, tuple)) else [out]
@@ -244,8 +259,7 @@ def results(block, x, states):
         loss = sum((o * o).mean() for o in outs)
     loss.backward()
     found |= {f"trained {i}": o for i, o in enumerate(outs)} | {"gradient": x.grad}
-    found |= {f"gradient of {n}": p.grad() for n, p in params.items()
-              if p.grad_req != "null"}
+    found |= {f"gradient of {n}": p.grad() for n, p in params.items() if p.grad_req != "null"}
     found |= {f"{n} afterwards": p.data() for n, p in params.items()}
     return {name: value.asnumpy() for name, value in found.items()}
 
@@ -260,8 +274,10 @@ def second_derivatives(block, x, states):
         length = (slope * slope).sum()
     length.backward()
     params = {n: p for n, p in block.collect_params().items() if p.grad_req != "null"}
-    return {"second": x.grad.asnumpy(),
-            **{f"second of {n}": p.grad().asnumpy() for n, p in params.items()}}
+    return {
+        "second": x.grad.asnumpy(),
+        **{f"second of {n}": p.grad().asnumpy() for n, p in params.items()},
+    }
 
 
 def states_of(block):
@@ -272,8 +288,7 @@ def assert_all_close(got, wanted, tolerance):
     for name, b in wanted.items():
         assert got[name].dtype == b.dtype, name
         size = np.abs(b).max(initial=1.0)
-        np.testing.assert_allclose(got[name], b, tolerance, tolerance * size,
-                                   err_msg=name)
+        np.testing.assert_allclose(got[name], b, tolerance, tolerance * size, err_msg=name)
 
 
 def check(net, backend):

@@ -1,9 +1,11 @@
 """The road of one call: the lines that are run from a net to its export, on NumPy.
 
 `python road.py` prints how many there are in each module; the book's page shows them.
-Lines that are run while the modules are read (definitions) do not count.
+Lines that are run while the modules are read (definitions) do not count. What is counted
+in the end are statements: one is one, into however many lines the formatter breaks it.
 """
 
+import ast
 import sys
 import tempfile
 
@@ -13,8 +15,14 @@ from modules import READING_ORDER, path_of
 from minihybrid import autograd, nd
 from minihybrid.gluon import nn
 
-STAGES = ("make a net", "call it", "hybridize, and call it", "call it again",
-          "its gradient", "export")
+STAGES = (
+    "make a net",
+    "call it",
+    "hybridize, and call it",
+    "call it again",
+    "its gradient",
+    "export",
+)
 
 
 def calls():
@@ -69,18 +77,27 @@ def walked():
         finally:
             sys.settrace(before)
     order = {m: k for k, m in enumerate(READING_ORDER)}
-    return [(name, {m: sorted(lines[m]) for m in sorted(lines, key=order.get)})
-            for name, lines in found]
+    return [
+        (name, {m: sorted(lines[m]) for m in sorted(lines, key=order.get)}) for name, lines in found
+    ]
+
+
+def statements(module, numbers):
+    """The first lines of the statements that lines belong to, however they are broken."""
+    tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    return {max(s.lineno for s in found if s.lineno <= n <= s.end_lineno) for n in numbers}
 
 
 def count(road):
-    """How many lines a road has: (of the core, of the records, of the rest)."""
-    counts = {"core": 0, "ops": 0, "": 0}
+    """How many statements a road has: (of the core, of the records, of the rest)."""
+    first = {room: set() for room in ("core", "ops", "")}
     for _, lines in road:
         for module, numbers in lines.items():
             room = module.split(".")[0]
-            counts[room if room in counts else ""] += len(numbers)
-    return tuple(counts.values())
+            own = first[room if room in first else ""]
+            own |= {(module, n) for n in statements(module, numbers)}
+    return tuple(map(len, first.values()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What samples are written with: inputs, and the operator with inputs that fit.
 
-    "dot": [of((2, 3), (3, 4)), of((3,), (3,))],
-    "log": [of(pos(2, 3))],
+"dot": [of((2, 3), (3, 4)), of((3,), (3,))],
+"log": [of(pos(2, 3))],
 """
 
 from typing import NamedTuple
@@ -49,7 +49,7 @@ class Case(NamedTuple):
     op: Op
     inputs: tuple
     attrs: dict
-    smooth: bool = True   # whether central differences can tell its gradient
+    smooth: bool = True  # whether central differences can tell its gradient
 
     def __str__(self):
         shapes = "-".join("x".join(map(str, i.shape)) for i in self.inputs)
@@ -104,15 +104,27 @@ def like(*shape):
 
 
 def reductions(**more):
-    return [of((2, 3, 4), **more), of((2, 3, 4), axis=(1,), **more),
-            of((2, 3, 4), axis=(0, -1), keepdims=True, **more),
-            of((2, 3, 4), axis=2, exclude=True, **more), of((1,), **more),
-            of((3, 4), axis=0, **more), of((2, 0, 3), axis=0, **more)]
+    return [
+        of((2, 3, 4), **more),
+        of((2, 3, 4), axis=(1,), **more),
+        of((2, 3, 4), axis=(0, -1), keepdims=True, **more),
+        of((2, 3, 4), axis=2, exclude=True, **more),
+        of((1,), **more),
+        of((3, 4), axis=0, **more),
+        of((2, 0, 3), axis=0, **more),
+    ]
 
 
 def products(*leading):
     """Both orders of both matrices, with lengths above and below a kernel's blocks."""
-    return [of((*leading, *((k, m) if a else (m, k))),
-               (*leading, *((n, k) if b else (k, n))), transpose_a=a, transpose_b=b)
-            for m, k, n in ((2, 3, 4), (5, 9, 6))[bool(leading):] for a in (False, True)
-            for b in (False, True)]
+    return [
+        of(
+            (*leading, *((k, m) if a else (m, k))),
+            (*leading, *((n, k) if b else (k, n))),
+            transpose_a=a,
+            transpose_b=b,
+        )
+        for m, k, n in ((2, 3, 4), (5, 9, 6))[bool(leading) :]
+        for a in (False, True)
+        for b in (False, True)
+    ]

@@ -1,7 +1,8 @@
 """Does a library share memory with us? Run by the Python that has it installed.
 
-    python tests/share_memory.py torch      # or jax; silent if all is well
+python tests/share_memory.py torch      # or jax; silent if all is well
 """
+
 import sys
 
 import numpy as np
@@ -30,8 +31,7 @@ def torch(ctx):
     theirs[0] = 9
     x[1, 1] = 5
     assert theirs.tolist() == x.asnumpy().tolist() == [[9, 9], [3, 5]]
-    assert torch.from_dlpack(nd.array([1, 0], ctx=ctx, dtype="bool")).tolist() == [
-        True, False]
+    assert torch.from_dlpack(nd.array([1, 0], ctx=ctx, dtype="bool")).tolist() == [True, False]
     assert torch.from_dlpack(nd.zeros((2, 0), ctx=ctx)).shape == (2, 0)
     assert torch.from_dlpack(mx.np.array(2, ctx=ctx)).item() == 2
     dlpack.from_dlpack(x.to_dlpack_for_write())[0, 0] = 0
@@ -43,8 +43,9 @@ def torch(ctx):
     tensor[1] = 2
     assert ours.asnumpy().tolist() == tensor.tolist() == [[1, 1], [2, 2]]
     assert nd.from_dlpack(dlpack.to_dlpack(tensor)).asnumpy().sum() == 6
-    assert refused(lambda: nd.from_dlpack(torch.zeros(2, 3).T), HybridError,
-                   "make it contiguous first")
+    assert refused(
+        lambda: nd.from_dlpack(torch.zeros(2, 3).T), HybridError, "make it contiguous first"
+    )
 
 
 def jax(ctx):

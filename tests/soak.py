@@ -51,9 +51,11 @@ def kind_of(fault):
 
 def small(program, fault):
     """The program shrunk, as long as the fault is of the same kind."""
+
     def same(other):
         found = check(other, [fault.mode])
         return found is not None and kind_of(found) == kind_of(fault)
+
     return shrunk(program, same)
 
 
@@ -69,12 +71,16 @@ def programs(first, number):
             faults[kind] += 1
             if faults[kind] <= 3 and sum(faults.values()) <= SHRUNK:
                 least = small(program, fault)
-                print(f"\n{check(least, [fault.mode]) or fault}\n{source(least)}\n"
-                      f"{least.to_json()}", flush=True)
+                print(
+                    f"\n{check(least, [fault.mode]) or fault}\n{source(least)}\n{least.to_json()}",
+                    flush=True,
+                )
         if k % 500 == 499:
-            print(f"{k + 1} programs, seeds {first} to {first + k}, "
-                  f"{sum(faults.values())} faults, {time.time() - start:.0f} s",
-                  flush=True)
+            print(
+                f"{k + 1} programs, seeds {first} to {first + k}, "
+                f"{sum(faults.values())} faults, {time.time() - start:.0f} s",
+                flush=True,
+            )
     for mode, n in ran.items():
         refused = sum(n for (m, _), n in REFUSALS.items() if m == mode)
         print(f"{n:>6}  {mode}{f', of which {refused} were refused' * (refused > 0)}")
@@ -84,10 +90,11 @@ def programs(first, number):
 def random_net(seed):
     """A start, a dtype, whether there are two outputs, and layers."""
     rng = random.Random(seed)
-    layers = [(rng.choice(sorted(nets.LAYERS)), rng.randint(0, 5), rng.randint(0, 5))
-              for _ in range(rng.randint(1, 6))]
-    return (rng.choice(nets.STARTS), rng.choice(sorted(nets.TOLERANCE)),
-            rng.random() < 0.5, layers)
+    layers = [
+        (rng.choice(sorted(nets.LAYERS)), rng.randint(0, 5), rng.randint(0, 5))
+        for _ in range(rng.randint(1, 6))
+    ]
+    return (rng.choice(nets.STARTS), rng.choice(sorted(nets.TOLERANCE)), rng.random() < 0.5, layers)
 
 
 def random_nets(first, number):
@@ -110,14 +117,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--programs", type=int, default=20000)
     parser.add_argument("--nets", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**9),
-                        help="the first program's; others follow one by one")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=random.randrange(10**9),
+        help="the first program's; others follow one by one",
+    )
     given = parser.parse_args()
     print(f"--programs {given.programs} --nets {given.nets} --seed {given.seed}")
     warnings.simplefilter("ignore")
     faults = programs(given.seed, given.programs) + random_nets(given.seed, given.nets)
-    print(f"{given.programs} programs, {given.nets} nets, "
-          f"{sum(faults.values())} faults")
+    print(f"{given.programs} programs, {given.nets} nets, {sum(faults.values())} faults")
     for kind, n in faults.most_common():
         print(f"{n:>6}  {', '.join(kind)}")
     sys.exit(bool(faults))

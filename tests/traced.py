@@ -13,7 +13,7 @@ from minihybrid.core.op import OPS, Spec
 from minihybrid.core.plan import Plan
 
 DTYPES = ("float32", "float64", "int32", "int64")
-NUMPY_ONLY = ("float16", "int8", "uint8")   # too many kernels to compile for "cpu"
+NUMPY_ONLY = ("float16", "int8", "uint8")  # too many kernels to compile for "cpu"
 # Relative to the larger of 1 and the number; whole numbers must be equal.
 TOLERANCE = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-13}
 TARGETS = ("numpy", "cpu")
@@ -40,22 +40,24 @@ class Program:
 
     def __init__(self, cases, dtype):
         self.cases, rng = cases, np.random.default_rng(0)
-        inputs = {f"x{i}_{j}": kind for i, case in enumerate(cases)
-                  for j, kind in enumerate(case.inputs)}
-        self.values = {n: kind.array(np.dtype(dtype), rng)
-                       for n, kind in inputs.items()}
-        self.special = {n: poisoned(self.values[n], kind, rng)
-                        for n, kind in inputs.items()}
-        self.names = [[f"x{i}_{j}" for j in range(len(case.inputs))]
-                      for i, case in enumerate(cases)]
+        inputs = {
+            f"x{i}_{j}": kind for i, case in enumerate(cases) for j, kind in enumerate(case.inputs)
+        }
+        self.values = {n: kind.array(np.dtype(dtype), rng) for n, kind in inputs.items()}
+        self.special = {n: poisoned(self.values[n], kind, rng) for n, kind in inputs.items()}
+        self.names = [
+            [f"x{i}_{j}" for j in range(len(case.inputs))] for i, case in enumerate(cases)
+        ]
         specs = {n: Spec(a.shape, a.dtype) for n, a in self.values.items()}
         self.graph, self.result = trace(self.apply_all, specs, training=True)
 
     def apply_all(self, *values):
         """The outputs of each case, on all values in order."""
         given = dict(zip(self.values, values, strict=True))
-        return [apply(case, [given[n] for n in names])
-                for case, names in zip(self.cases, self.names, strict=True)]
+        return [
+            apply(case, [given[n] for n in names])
+            for case, names in zip(self.cases, self.names, strict=True)
+        ]
 
     def eager(self, values):
         """The outputs of each case, by eager arrays."""
@@ -85,15 +87,15 @@ def poisoned(values, kind, rng):
     if values.dtype.kind != "f" or kind.kind not in NUMBERS:
         return values
     places = rng.random(values.shape) < 0.3
-    return np.where(places, rng.choice(SPECIAL, values.shape), values) \
-        .astype(values.dtype)
+    return np.where(places, rng.choice(SPECIAL, values.shape), values).astype(values.dtype)
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan]
 # Compiling takes a tenth of a second a kernel, so not every sample is tried on "cpu".
 # Elementwise operators share their loops: all samples of these stand for all shapes.
-ALL_SHAPES = {OPS[name] for name in ("elemwise_add", "broadcast_add", "_mul_scalar",
-                                     "exp", "_where")}
+ALL_SHAPES = {
+    OPS[name] for name in ("elemwise_add", "broadcast_add", "_mul_scalar", "exp", "_where")
+}
 
 
 LIKE_OTHERS = ALL_SHAPES | {OPS["broadcast_mul"], OPS["_power_scalar"]}
@@ -112,8 +114,7 @@ def siblings():
 
 FIRST_OF = {op: cases_of(op)[0] for op in UNIQUE if has_samples(op)}
 SIBLINGS = siblings()
-LONG = ("elemwise_add", "_power", "_mod", "clip", "sum", "max", "argmax", "_matmul",
-        "Cast")
+LONG = ("elemwise_add", "_power", "_mod", "clip", "sum", "max", "argmax", "_matmul", "Cast")
 
 
 def samples_of(op):
@@ -133,7 +134,7 @@ def first_samples(cases):
 def compiled_cases(dtype):
     """The samples that are compiled for the processor."""
     if dtype == "float32":
-        return [c for op in FIRST_OF for c in cases_of(op)[:samples_of(op)]]
+        return [c for op in FIRST_OF for c in cases_of(op)[: samples_of(op)]]
     return [c for c in first_samples(CASES) if dtype != "int64" or c.op.name in LONG]
 
 
@@ -153,9 +154,14 @@ def batches(cases, size=20):
 
 def batch_params(cases, *values):
     """One parameter a batch: `values` and the samples; the id names all operators."""
-    return [pytest.param(*values, part, id="-".join(map(str, [
-        *values, *dict.fromkeys(case.op.name for case in part)])))
-        for part in batches(cases)]
+    return [
+        pytest.param(
+            *values,
+            part,
+            id="-".join(map(str, [*values, *dict.fromkeys(case.op.name for case in part)])),
+        )
+        for part in batches(cases)
+    ]
 
 
 def together(cases, work):
@@ -171,9 +177,10 @@ def together(cases, work):
     except Exception as error:
         if len(ops) == 1:
             return {ops[0]: error}
-        half = ops[:len(ops) // 2]
-        found = together([c for c in cases if c.op in half], work) | \
-            together([c for c in cases if c.op not in half], work)
+        half = ops[: len(ops) // 2]
+        found = together([c for c in cases if c.op in half], work) | together(
+            [c for c in cases if c.op not in half], work
+        )
         if not any(isinstance(f, Exception) for f in found.values()):
             names = ", ".join(op.name for op in ops)
             raise AssertionError(f"these fail together, none alone: {names}") from error
@@ -181,8 +188,7 @@ def together(cases, work):
 
 
 def assert_all(cases, work, agree):
-    """`agree(case, what work made of it)` for every case; a failure names its operator.
-    """
+    """`agree(case, what work made of it)` for every case; a failure names its operator."""
     failures = []
     for op, found in together(cases, work).items():
         try:
@@ -197,6 +203,12 @@ def assert_all(cases, work, agree):
         raise ExceptionGroup("operators that break the law", failures)
 
 
-FORMULAS = [Case(op, (), case.attrs) for op, case in FIRST_OF.items() if op.inputs
-            and isinstance(op.inputs, tuple) and op.expr and not op.random
-            and not any(i.kind == "whole" for i in case.inputs)]
+FORMULAS = [
+    Case(op, (), case.attrs)
+    for op, case in FIRST_OF.items()
+    if op.inputs
+    and isinstance(op.inputs, tuple)
+    and op.expr
+    and not op.random
+    and not any(i.kind == "whole" for i in case.inputs)
+]

@@ -18,8 +18,13 @@ OWN = {"__abstractmethods__", "_abc_impl", "__annotations_cache__", "__weakref__
 
 def entries(value):
     """Everything in a table, also in tables within it, as (place, identity)."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) \
-        if isinstance(value, list) else ((v, v) for v in value)
+    pairs = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ((v, v) for v in value)
+    )
     found = {}
     for key, item in pairs:
         found[key] = entries(item) if isinstance(item, dict) else id(item)
@@ -30,8 +35,10 @@ def attributes(thing):
     """What can be changed in a module, a class or an object: name -> (identity, it)."""
     own = thing.__name__ if isinstance(thing, ModuleType) else None
     found = {"__class__": type(thing)} | {
-        name: value for name, value in vars(thing).items() if name not in OWN
-        and not (own and getattr(value, "__name__", "") == f"{own}.{name}")}
+        name: value
+        for name, value in vars(thing).items()
+        if name not in OWN and not (own and getattr(value, "__name__", "") == f"{own}.{name}")
+    }
     return {name: (id(value), value) for name, value in found.items()}
 
 
@@ -72,8 +79,11 @@ class Watch:
             self.seen[what] = thing, attributes(thing)
         known = {id(table) for table, _ in self.tables.values()}
         for name, value in vars(module).items():
-            if isinstance(value, (dict, list, set)) and id(value) not in known \
-                    and not name.startswith("__"):
+            if (
+                isinstance(value, (dict, list, set))
+                and id(value) not in known
+                and not name.startswith("__")
+            ):
                 self.tables[f"{module.__name__}.{name}"] = value, entries(value)
 
     # -- as Python's import system asks for it

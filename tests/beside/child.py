@@ -4,6 +4,7 @@
 
 It needs NumPy and the engine under test, and no other file than `programs.run`.
 """
+
 import json
 import os
 import sys
@@ -28,8 +29,9 @@ def answers(mx, program):
 
 def _answer(mx, program, found):
     values = [mx.nd.array(v, dtype=v.dtype) for v in arrays_of(program)]
-    variables = {i: v for i, v in enumerate(values)
-                 if is_float(v) and program.inputs[i].role != "state"}
+    variables = {
+        i: v for i, v in enumerate(values) if is_float(v) and program.inputs[i].role != "state"
+    }
     for value in variables.values():
         value.attach_grad()
     with mx.autograd.record(train_mode=program.train):
@@ -40,8 +42,9 @@ def _answer(mx, program, found):
         seeds = [mx.nd.array(seed(out.shape), dtype=out.dtype) for out in heads]
         mx.autograd.backward(heads, seeds, train_mode=program.train)
         found |= {f"gradient {i}": v.grad.asnumpy() for i, v in variables.items()}
-    found |= {f"state {i}": v.asnumpy() for i, v in enumerate(values)
-              if program.inputs[i].role == "state"}
+    found |= {
+        f"state {i}": v.asnumpy() for i, v in enumerate(values) if program.inputs[i].role == "state"
+    }
 
 
 def is_float(value):
@@ -56,14 +59,19 @@ def seed(shape):
 
 def packed(found):
     """Answers as JSON has them; repr of a number is exact."""
-    return json.dumps({k: v if isinstance(v, str) else
-                       [str(v.dtype), v.shape, v.ravel().tolist()]
-                       for k, v in found.items()})
+    return json.dumps(
+        {
+            k: v if isinstance(v, str) else [str(v.dtype), v.shape, v.ravel().tolist()]
+            for k, v in found.items()
+        }
+    )
 
 
 def unpacked(line):
-    return {k: v if isinstance(v, str) else np.array(v[2], v[0]).reshape(v[1])
-            for k, v in json.loads(line).items()}
+    return {
+        k: v if isinstance(v, str) else np.array(v[2], v[0]).reshape(v[1])
+        for k, v in json.loads(line).items()
+    }
 
 
 def answers_of_a_copy(mx, program):

@@ -7,6 +7,7 @@ in both, on the same numbers; what differs there must be in the table of
 `differences`. Then those steps give way to inputs with our numbers, and what is
 left must agree as a whole. So one known difference hides nothing behind it.
 """
+
 import argparse
 import collections
 import datetime
@@ -39,11 +40,18 @@ class MXNet:
 
     def __init__(self, python):
         self.process = subprocess.Popen(
-            [python, "-m", "beside.child"], cwd=HERE,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, env=os.environ | {
+            [python, "-m", "beside.child"],
+            cwd=HERE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ
+            | {
                 "MXNET_ENGINE_TYPE": "NaiveEngine",  # errors where they happen
-                "OMP_NUM_THREADS": "1"})
+                "OMP_NUM_THREADS": "1",
+            },
+        )
 
     def answers(self, program):
         """What `child.answers` says there."""
@@ -70,8 +78,7 @@ class Difference:
 def differences(program, ours, theirs):
     """Each answer of a program that is not the same, as a Difference."""
     if ("error" in ours) != ("error" in theirs):
-        yield Difference(program, "answer", "error", ours.get("error"),
-                         theirs.get("error"))
+        yield Difference(program, "answer", "error", ours.get("error"), theirs.get("error"))
     for name in sorted(ours.keys() & theirs.keys() - {"error"}):
         a, b = ours[name], theirs[name]
         if a.shape != b.shape or a.dtype != b.dtype:
@@ -95,8 +102,10 @@ def close(a, b, gradient):
 
 
 def same_bits(ours, theirs):
-    return all(np.array_equal(ours[k], theirs[k], equal_nan=True)
-               for k in ours.keys() & theirs.keys() - {"error"})
+    return all(
+        np.array_equal(ours[k], theirs[k], equal_nan=True)
+        for k in ours.keys() & theirs.keys() - {"error"}
+    )
 
 
 # -- steps alone, and programs without some of their steps -----------------------------
@@ -125,8 +134,9 @@ def alone(program, number, values):
     """The program of one step, on the numbers that it has in the whole."""
     step = program.steps[number]
     n = len(program.inputs)
-    inputs = tuple(given(values[i], program.inputs[i].role if i < n else "data")
-                   for i in step.inputs)
+    inputs = tuple(
+        given(values[i], program.inputs[i].role if i < n else "data") for i in step.inputs
+    )
     here = Step(step.op, tuple(range(len(inputs))), step.attrs, step.n_outputs)
     outs = tuple(range(len(inputs), len(inputs) + step.n_outputs))
     return Program(inputs, (here,), outs, program.train, seed=program.seed)
@@ -147,8 +157,9 @@ def without(program, numbers, values):
         places[value] = place
     for number, step in enumerate(program.steps):
         if number not in numbers:
-            steps.append(Step(step.op, tuple(places[i] for i in step.inputs),
-                              step.attrs, step.n_outputs))
+            steps.append(
+                Step(step.op, tuple(places[i] for i in step.inputs), step.attrs, step.n_outputs)
+            )
     outs = tuple(places[i] for i in program.outputs)
     return program.but(inputs=tuple(inputs), steps=tuple(steps), outputs=outs)
 
@@ -184,9 +195,11 @@ def judge(program, mxnet):
         return "same but for known steps", reasons  # as far as it comes
     for disturbed in (False, True):
         if disturbed:
-            some = [(why, None) for number, step in enumerate(program.steps)
-                    if (why := disturbance(step, found)) is not None
-                    and not known.add(number)]
+            some = [
+                (why, None)
+                for number, step in enumerate(program.steps)
+                if (why := disturbance(step, found)) is not None and not known.add(number)
+            ]
             reasons += some
         rest = without(program, known, values)
         found = list(differences(rest, answers(mh, rest), mxnet.answers(rest)))
@@ -201,8 +214,10 @@ def judge(program, mxnet):
 
 def small(program, mxnet):
     """An unknown difference with as few steps as possible."""
+
     def same(other):
         return judge(other, mxnet)[0] == "unknown"
+
     return shrunk(program, same)
 
 
@@ -215,18 +230,23 @@ def run_all(first, number, mxnet):
         verdicts[verdict] += 1
         entries.update({KNOWN[why].what for why, _ in reasons if why is not None})
         if verdict == "unknown":
-            print(*(d for why, d in reasons if why is None),
-                  source(small(program, mxnet)), "", sep="\n", flush=True)
+            print(
+                *(d for why, d in reasons if why is None),
+                source(small(program, mxnet)),
+                "",
+                sep="\n",
+                flush=True,
+            )
         if k % 500 == 499:
-            print(f"{k + 1} programs, seeds {first} to {first + k}: {dict(verdicts)}",
-                  flush=True)
+            print(f"{k + 1} programs, seeds {first} to {first + k}: {dict(verdicts)}", flush=True)
     return verdicts, entries
 
 
 def python_with_mxnet():
     """The path of a Python that has MXNet, made if there is none."""
-    return subprocess.run([sys.executable, ENVS, "mxnet"], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout.strip()
+    return subprocess.run(
+        [sys.executable, ENVS, "mxnet"], check=True, text=True, stdout=subprocess.PIPE
+    ).stdout.strip()
 
 
 def main():
@@ -235,16 +255,22 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=int, default=6000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--save", action="store_true",
-                        help="keep the counts for the book's page")
+    parser.add_argument("--save", action="store_true", help="keep the counts for the book's page")
     args = parser.parse_args()
     mxnet = MXNet(python_with_mxnet())
     verdicts, entries = run_all(args.seed, args.programs, mxnet)
     print(f"{args.programs} programs: {dict(verdicts)}")
     if args.save:
-        RESULTS.write_text(json.dumps({
-            "date": datetime.date.today().isoformat(),
-            "programs": args.programs,
-            "verdicts": dict(sorted(verdicts.items())),
-            "entries": dict(sorted(entries.items()))}, indent=1) + "\n")
+        RESULTS.write_text(
+            json.dumps(
+                {
+                    "date": datetime.date.today().isoformat(),
+                    "programs": args.programs,
+                    "verdicts": dict(sorted(verdicts.items())),
+                    "entries": dict(sorted(entries.items())),
+                },
+                indent=1,
+            )
+            + "\n"
+        )
     sys.exit(verdicts["unknown"] > 0)

@@ -1,7 +1,8 @@
 """Write the book's page on the differences from MXNet, from the table and the counts.
 
-    python -m beside.page     # writes book/mxnet_differences.md
+python -m beside.page     # writes book/mxnet_differences.md
 """
+
 import json
 from pathlib import Path
 
@@ -20,11 +21,11 @@ does it again.
 
 {verdicts}
 
-Where a program differs, each of its steps is run alone in both, and the steps that
-differ must be found in the table below. Then they give way to their results, and the
-rest is compared as a whole again. This page is written from that table, and the last
-column says in how many of the {programs} programs of {date} an entry was needed. An
-entry without a number was met in other runs.
+Where a program differs, each of its steps is run alone in both, and each step that differs
+must be found in the table below. Such steps are then replaced by the numbers that they
+give here, and the rest of the program is compared again. This page is written from that
+table, and the last column says in how many of the {programs} programs of {date} an entry
+was needed. An entry without a number was met in other runs.
 """
 
 VERDICTS = {
@@ -40,21 +41,27 @@ def page():
     """The text of the page."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     rows = ["| programs | MXNet's answer is |", "|--:|---|"]
-    rows += [f"| {results['verdicts'].get(name, 0)} | {words} |"
-             for name, words in VERDICTS.items()]
-    parts = [HEAD.format(verdicts="\n".join(rows), **{
-        name: results[name] for name in ("programs", "date")})]
+    rows += [
+        f"| {results['verdicts'].get(name, 0)} | {words} |" for name, words in VERDICTS.items()
+    ]
+    parts = [
+        HEAD.format(
+            verdicts="\n".join(rows), **{name: results[name] for name in ("programs", "date")}
+        )
+    ]
     for title in dict.fromkeys(known.title for known in KNOWN):
-        parts += [f"\n## {title}\n", "| operators | MXNet 1.9.1 | here | seen |",
-                  "|---|---|---|--:|"]
-        parts += [row(known, results["entries"]) for known in KNOWN
-                  if known.title == title]
+        parts += [
+            f"\n## {title}\n",
+            "| operators | MXNet 1.9.1 | here | seen |",
+            "|---|---|---|--:|",
+        ]
+        rows = [row(known, results["entries"]) for known in KNOWN if known.title == title]
+        parts += dict.fromkeys(rows)  # one for all entries that say the same
     return "\n".join(parts) + "\n"
 
 
 def row(known, counts):
-    names = "any" if known.ops is ANY else ", ".join(
-        f"`{name}`" for name in sorted(set(known.ops)))
+    names = "any" if known.ops is ANY else ", ".join(f"`{name}`" for name in sorted(set(known.ops)))
     return f"| {names} | {known.what} | {known.why} | {counts.get(known.what, '')} |"
 
 

@@ -3,6 +3,7 @@
 Each is a function of a Difference, or makes one. Where MXNet's answer follows a formula
 of its own, the formula is computed and compared, so that no other answer passes.
 """
+
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,16 @@ import minihybrid as mh
 from beside.child import answers, seed
 
 # Whatever comes back to these, 0 goes on.
-NOTHING_BACK = {*NO_GRADIENT, *(sign for sign in INFIX if sign[0] in "=!<>"), *(
-    f"broadcast_{name}" for name in "equal not_equal greater greater_equal lesser "
-    "lesser_equal logical_and logical_or logical_xor".split()), *(
-    "sign ceil floor rint round trunc fix logical_not".split())}
+NOTHING_BACK = {
+    *NO_GRADIENT,
+    *(sign for sign in INFIX if sign[0] in "=!<>"),
+    *(
+        f"broadcast_{name}"
+        for name in "equal not_equal greater greater_equal lesser "
+        "lesser_equal logical_and logical_or logical_xor".split()
+    ),
+    *("sign ceil floor rint round trunc fix logical_not".split()),
+}
 
 
 # -- its program -----------------------------------------------------------------------
@@ -27,8 +34,9 @@ def arrays(d):
 
 
 def scalars(d):
-    return [v for step in d.program.steps for v in step.attrs.values()
-            if isinstance(v, (int, float))]
+    return [
+        v for step in d.program.steps for v in step.attrs.values() if isinstance(v, (int, float))
+    ]
 
 
 def attribute(d, name):
@@ -42,8 +50,7 @@ def empty(d):
 
 def first_is(*letters):
     """The first input has a dtype that begins so."""
-    return lambda d: d.program.inputs[:1] != () and \
-        d.program.inputs[0].dtype.startswith(letters)
+    return lambda d: d.program.inputs[:1] != () and d.program.inputs[0].dtype.startswith(letters)
 
 
 whole, double = first_is("i", "u"), first_is("float64")
@@ -59,8 +66,9 @@ def state(d):
 
 def not_finite(d):
     """There is infinity or NaN among the inputs or the attributes."""
-    return any(not np.isfinite(a).all() for a in arrays(d)) or \
-        any(not np.isfinite(v) for v in scalars(d))
+    return any(not np.isfinite(a).all() for a in arrays(d)) or any(
+        not np.isfinite(v) for v in scalars(d)
+    )
 
 
 def mxnet_says(*texts):
@@ -82,21 +90,26 @@ def only_where(condition):
 
     condition:  operands in float64, a number beside an array among them -> bools.
     """
+
     def when(d):
         given = [a.astype("float64") for a in arrays(d)]
         if d.step.op in INFIX and "scalar" in d.step.attrs:
-            given.insert(0 if d.step.attrs.get("reversed") else 1,
-                         np.float64(d.step.attrs["scalar"]))
+            given.insert(
+                0 if d.step.attrs.get("reversed") else 1, np.float64(d.step.attrs["scalar"])
+            )
         with np.errstate(all="ignore"):
             return not (d.apart & ~_seen(condition(*given), d.apart.shape)).any()
+
     return when
 
 
 def only_in_rows(condition):
     """All that differs stands in rows where a condition is true somewhere."""
+
     def when(d):
         marks = condition(arrays(d)[0]).any(attribute(d, "axis"), keepdims=True)
         return not (d.apart & ~marks).any()
+
     return when
 
 
@@ -104,7 +117,7 @@ def _seen(marks, shape):
     """Marks of a result, where the result is broadcast from an array of this shape."""
     marks = np.atleast_1d(marks)
     marks = marks.any(tuple(range(max(marks.ndim - len(shape), 0))))
-    shared = tuple(i for i, n in enumerate(shape[len(shape) - marks.ndim:]) if n == 1)
+    shared = tuple(i for i, n in enumerate(shape[len(shape) - marks.ndim :]) if n == 1)
     return marks.any(shared, keepdims=True)
 
 
@@ -118,19 +131,22 @@ def twice(a):
 def has_equal_numbers(d):
     """Of what is normalised together, some is almost one number."""
     data = arrays(d)[0]
-    axes = attribute(d, "axis") if d.step.op == "LayerNorm" else tuple(
-        range(2, data.ndim))
+    axes = attribute(d, "axis") if d.step.op == "LayerNorm" else tuple(range(2, data.ndim))
     return np.ptp(data, axis=axes).min(initial=np.inf) <= 1e-5 * abs(data).max()
 
 
 def near(share):
     """Where both are finite they differ by at most this share of the largest."""
+
     def when(d):
         a, b = np.float64(d.ours), np.float64(d.theirs)
         good = np.isfinite(a) & np.isfinite(b)
         size = np.abs(a[good]).max(initial=0.01)
-        return np.array_equal(np.isfinite(a), np.isfinite(b)) and \
-            np.abs(a[good] - b[good]).max(initial=0) <= share * size
+        return (
+            np.array_equal(np.isfinite(a), np.isfinite(b))
+            and np.abs(a[good] - b[good]).max(initial=0) <= share * size
+        )
+
     return when
 
 
@@ -138,14 +154,14 @@ def less_exact(d):
     """Rounding: of the answer in float64, ours is at most four times as far."""
     if not near(1e-3)(d):
         return False
-    inputs = tuple(replace(i, dtype="float64") if i.dtype[0] == "f" else i
-                   for i in d.program.inputs)
+    inputs = tuple(
+        replace(i, dtype="float64") if i.dtype[0] == "f" else i for i in d.program.inputs
+    )
     exact = answers(mh, d.program.but(inputs=inputs)).get(d.name)
     if exact is None:
         return False
     good = np.isfinite(exact) & np.isfinite(d.ours)
-    ours, theirs = (np.abs(v[good] - exact[good]).max(initial=0)
-                    for v in (d.ours, d.theirs))
+    ours, theirs = (np.abs(v[good] - exact[good]).max(initial=0) for v in (d.ours, d.theirs))
     return ours <= 4 * theirs
 
 
@@ -160,12 +176,15 @@ def told_in_float32(d):
     attrs = dict(step.attrs)
     if step.op in BY_NAME:
         known = BY_NAME[step.op].attrs.items()
-        attrs = {k: default for k, (_, default) in known
-                 if isinstance(default, float)} | attrs
+        attrs = {k: default for k, (_, default) in known if isinstance(default, float)} | attrs
 
     def answer(towards):
-        rounded = {k: float(np.nextafter(np.float32(v), np.float32(towards or v)))
-                   if isinstance(v, float) else v for k, v in attrs.items()}
+        rounded = {
+            k: float(np.nextafter(np.float32(v), np.float32(towards or v)))
+            if isinstance(v, float)
+            else v
+            for k, v in attrs.items()
+        }
         again = d.program.but(steps=(replace(step, attrs=rounded),))
         return answers(mh, again).get(d.name)
 
@@ -176,7 +195,7 @@ def is_theirs(d, wanted, share=1e-6):
     """MXNet's answer is this one but for rounding, a share of the largest number."""
     if wanted is None or wanted.shape != d.theirs.shape:
         return False
-    if wanted.dtype == "float64":
+    if d.theirs.dtype == "float64":
         share = min(share, 1e-6)
     size = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
     return np.allclose(d.theirs, wanted, share, share * size / 10, equal_nan=True)
@@ -184,28 +203,35 @@ def is_theirs(d, wanted, share=1e-6):
 
 def by(formula, share=1e-5):
     """MXNet's answer is what a formula makes of the difference."""
+
     def when(d):
         with np.errstate(all="ignore"):
             return is_theirs(d, formula(d), share)
+
     return when
 
 
 def slope(d):
     """Where a gradient differs, central differences agree with ours."""
     k = int(d.name.split()[1])
-    inputs = [replace(i, dtype="float64") if i.dtype[0] == "f" else i
-              for i in d.program.inputs]
+    inputs = [replace(i, dtype="float64") if i.dtype[0] == "f" else i for i in d.program.inputs]
 
     def moved(place, by):
         values = list(inputs[k].values)
         values[place] += by
-        there = (*inputs[:k], replace(inputs[k], values=tuple(values)), *inputs[k + 1:])
+        there = (*inputs[:k], replace(inputs[k], values=tuple(values)), *inputs[k + 1 :])
         found = answers(mh, d.program.but(inputs=there))
-        return sum((seed(v.shape) * v).sum() for name, v in found.items()
-                   if name.startswith("output") and v.dtype.kind == "f")
-    return all(abs((moved(place, 1e-4) - moved(place, -1e-4)) / 2e-4
-                   - d.ours.ravel()[place]) <= 1e-4 * np.abs(d.ours).max()
-               for place in np.flatnonzero(d.apart))
+        return sum(
+            (seed(v.shape) * v).sum()
+            for name, v in found.items()
+            if name.startswith("output") and v.dtype.kind == "f"
+        )
+
+    return all(
+        abs((moved(place, 1e-4) - moved(place, -1e-4)) / 2e-4 - d.ours.ravel()[place])
+        <= 1e-4 * np.abs(d.ours).max()
+        for place in np.flatnonzero(d.apart)
+    )
 
 
 def one_off(d):
@@ -219,7 +245,8 @@ def one_off(d):
     ours, theirs = ours[held], theirs[held]
     slack = 1e-5 * np.maximum(np.abs(ours), 1)
     return d.ours.dtype == "float32" and bool(
-        ((np.trunc(ours - slack) <= theirs) & (theirs <= np.trunc(ours + slack))).all())
+        ((np.trunc(ours - slack) <= theirs) & (theirs <= np.trunc(ours + slack))).all()
+    )
 
 
 # -- in whole programs -----------------------------------------------------------------
@@ -228,11 +255,17 @@ def in_gradients(found):
     return any(d.kind == "value" and gradient(d) for d in found)
 
 
+DIED = ("died with 255", "died with -6")  # MXNet's own handler ended it, or the C library
+
+
 def dies(found):
-    return any(d.kind == "error" and "died with 255" in (d.theirs or "") for d in found)
+    return any(d.kind == "error" and any(t in (d.theirs or "") for t in DIED) for d in found)
 
 
 def stops_gradients(step):
     """Whatever comes back to a step's inputs is 0."""
-    return step.op in NOTHING_BACK or \
-        step.op == "topk" and step.attrs.get("ret_typ") not in ("value", "both")
+    return (
+        step.op in NOTHING_BACK
+        or step.op == "topk"
+        and step.attrs.get("ret_typ") not in ("value", "both")
+    )

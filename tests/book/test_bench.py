@@ -1,4 +1,5 @@
 """Timing is tested on counts and on a clock that only moves when a function says so."""
+
 import sys
 from types import SimpleNamespace
 
@@ -128,17 +129,17 @@ def test_median_and_quartiles_ignore_one_disturbed_repeat():
     assert timing.spread == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize("median_s, text", [
-    (2.5, "2.5 s"), (0.0025, "2.5 ms"), (2.5e-6, "2.5 us"), (2.5e-9, "2.5 ns"),
-    (0.0, "0.0 ns")])
+@pytest.mark.parametrize(
+    "median_s, text",
+    [(2.5, "2.5 s"), (0.0025, "2.5 ms"), (2.5e-6, "2.5 us"), (2.5e-9, "2.5 ns"), (0.0, "0.0 ns")],
+)
 def test_repr_chooses_the_unit(median_s, text):
     assert repr(Timing((median_s,), 7)).startswith(f"median {text} (quartiles ")
 
 
 def test_repr_tells_median_quartiles_and_counts():
     timing = Timing((5.1e-6, 5.2e-6, 5.3e-6, 5.6e-6, 9e-6), n_calls=2000)
-    assert repr(timing) == (
-        "median 5.3 us (quartiles 5.2 .. 5.6 us, 5 repeats x 2000 calls)")
+    assert repr(timing) == ("median 5.3 us (quartiles 5.2 .. 5.6 us, 5 repeats x 2000 calls)")
 
 
 def test_compare_lets_the_functions_take_turns(world):
@@ -156,15 +157,17 @@ def test_compare_chooses_the_number_of_calls_for_each(world):
     assert comparison.ratio("fast", "slow") == 0.125
 
 
-COMPARISON = Comparison({"eager": Timing((2e-5, 2e-5, 3e-5), 10),
-                         "<fused>": Timing((5e-6, 5e-6, 6e-6), 40)})
+COMPARISON = Comparison(
+    {"eager": Timing((2e-5, 2e-5, 3e-5), 10), "<fused>": Timing((5e-6, 5e-6, 6e-6), 40)}
+)
 
 
 def test_comparison_prints_a_table():
     assert repr(COMPARISON).splitlines() == [
         "          median        quartiles  ratio",
         "eager    20.0 us  20.0 .. 25.0 us   1.00",
-        "<fused>   5.0 us    5.0 .. 5.5 us   0.25"]
+        "<fused>   5.0 us    5.0 .. 5.5 us   0.25",
+    ]
 
 
 def test_comparison_escapes_names_in_html():

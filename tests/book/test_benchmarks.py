@@ -1,4 +1,5 @@
 """The machinery beside the rivals, tried on those two that are always here."""
+
 import ast
 import pathlib
 from dataclasses import replace
@@ -31,7 +32,7 @@ def session(tmp_path):
 
 
 # -- one workload, from the arrays to the times ----------------------------------------
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_numpy_is_checked_and_takes_its_turns(session):
     [row], yardsticks = session.run("mlp", ["numpy"], n_rounds=2)
     assert row.problem == ""
@@ -40,17 +41,18 @@ def test_numpy_is_checked_and_takes_its_turns(session):
     assert [len(timing.times_s) for timing in yardsticks] == [15, 15]
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_a_wrong_answer_is_not_timed(session, monkeypatch):
     mlp = WORKLOADS["mlp"]
-    monkeypatch.setitem(ALL, "mlp", replace(
-        mlp, reference=lambda arrays: mlp.reference(arrays) + 1))
+    monkeypatch.setitem(
+        ALL, "mlp", replace(mlp, reference=lambda arrays: mlp.reference(arrays) + 1)
+    )
     [row], _ = session.run("mlp", ["numpy"], n_rounds=1)
     assert row.problem == "WRONG ANSWER, off by 1.0e+00"
     assert row.times_s == [] and row.nbytes is None
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_a_rival_that_crashes_is_a_row_and_the_others_go_on(session, monkeypatch):
     """The first of two crashes in its first turn, after a right answer."""
     turn, crashed = Child.turn, []
@@ -63,13 +65,12 @@ def test_a_rival_that_crashes_is_a_row_and_the_others_go_on(session, monkeypatch
 
     monkeypatch.setattr(Child, "turn", turn_but_once)
     (first, second), _ = session.run("mlp", ["numpy", "numpy"], n_rounds=1)
-    assert first.problem == ("time failed: killed, after 300 s or by the system for "
-                             "its memory")
+    assert first.problem == ("time failed: killed, after 300 s or by the system for its memory")
     assert first.times_s == [] and first.nbytes is None
     assert second.problem == "" and len(second.times_s) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_a_worker_that_fails_says_why(session):
     session.save_arrays("mlp")
     worker = session.child("mlp", "numpy", "jit")
@@ -77,7 +78,7 @@ def test_a_worker_that_fails_says_why(session):
         worker.ask("prepare", net="mlp", mode="jit", answer="nowhere")
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_a_worker_that_never_answers_is_stopped(session, monkeypatch):
     monkeypatch.setattr(child, "LIMIT_S", 0.1)
     session.save_arrays("mlp")
@@ -97,7 +98,7 @@ def test_a_rival_that_cannot_be_had_is_a_row_with_the_reason(session, monkeypatc
     assert f"**skipped**: {row.problem}" in report.table("mlp", [row], ROOFS)
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_peak_of_memory_is_what_one_call_needs_beyond_a_tiny_one(session):
     """Three arrays of 40 MB, and a product to which NumPy adds in place: 160 MB."""
     if not pathlib.Path("/proc/self/clear_refs").exists():
@@ -150,8 +151,7 @@ def small(name, rng):
 @pytest.mark.parametrize("name", [n for n in WORKLOADS if not n.startswith("mlp-")])
 def test_eager_modes_give_the_right_answer(name, rival):
     workload = WORKLOADS[name]
-    arrays = {key: np.float32(a)
-              for key, a in small(name, np.random.default_rng(1)).items()}
+    arrays = {key: np.float32(a) for key, a in small(name, np.random.default_rng(1)).items()}
     right = workload.reference({key: np.float64(a) for key, a in arrays.items()})
     net, data = rival.BUILD[workload.net](arrays)
     modes = rival.TRAIN if workload.net.startswith("train_") else rival.MODES
@@ -165,17 +165,18 @@ def test_eager_modes_give_the_right_answer(name, rival):
 @pytest.mark.parametrize("rival", envs.RIVALS)
 def test_every_rival_defines_what_the_worker_reads(rival):
     tree = ast.parse((BENCHMARKS / "rivals" / f"{rival}.py").read_text())
-    defined = {getattr(node, "name", None) or getattr(node, "id", None)
-               for node in ast.walk(tree)}
+    defined = {getattr(node, "name", None) or getattr(node, "id", None) for node in ast.walk(tree)}
     assert defined >= {"VERSION", "BUILD", "MODES", "to_numpy"}
 
 
 # -- bars ------------------------------------------------------------------------------
 def rows(ours_s, rival_s, ours_nbytes=5e6, rival_nbytes=10e6):
-    return [Row("minihybrid", "eager", "0", [1.0], [10 * ours_s] * 3, 7e6),
-            Row("minihybrid", "hybridized", "0", [0.9, 0.3], [ours_s] * 3, ours_nbytes),
-            Row("numpy", "eager", "1", [1.0], [rival_s] * 3, rival_nbytes),
-            Row("jax", "jit", "1", [1.0], [2 * rival_s] * 3, 2 * rival_nbytes)]
+    return [
+        Row("minihybrid", "eager", "0", [1.0], [10 * ours_s] * 3, 7e6),
+        Row("minihybrid", "hybridized", "0", [0.9, 0.3], [ours_s] * 3, ours_nbytes),
+        Row("numpy", "eager", "1", [1.0], [rival_s] * 3, rival_nbytes),
+        Row("jax", "jit", "1", [1.0], [2 * rival_s] * 3, 2 * rival_nbytes),
+    ]
 
 
 def judged(found, n_threads=1):
@@ -184,15 +185,20 @@ def judged(found, n_threads=1):
 
 def test_bars_of_the_mlp():
     assert judged({"mlp": rows(ours_s=4.0, rival_s=8.0)}) == {
-        "to the best rival": (0.5, 0.8, True), "to our eager mode": (0.1, 0.2, True),
-        "first call": (0.9, 1.0, True), "first call, 2nd process": (0.3, 0.25, False),
-        "peak memory": (5e6, 10.3e6, True)}
+        "to the best rival": (0.5, 0.8, True),
+        "to our eager mode": (0.1, 0.2, True),
+        "first call": (0.9, 1.0, True),
+        "first call, 2nd process": (0.3, 0.25, False),
+        "peak memory": (5e6, 10.3e6, True),
+    }
 
 
 def test_a_bar_is_missed_by_less_speed_and_by_more_memory():
     found = judged({"mlp-8": rows(ours_s=8.1, rival_s=8.0, ours_nbytes=11e6)})
-    assert found == {"to the best rival": (8.1 / 8.0, 1.0, False),
-                     "peak memory": (11e6, 10.3e6, False)}
+    assert found == {
+        "to the best rival": (8.1 / 8.0, 1.0, False),
+        "peak memory": (11e6, 10.3e6, False),
+    }
 
 
 def test_nobody_needs_less_memory_than_inputs_weights_and_results():
@@ -202,8 +208,7 @@ def test_nobody_needs_less_memory_than_inputs_weights_and_results():
 
 @pytest.mark.parametrize("n_threads, limit", [(1, 1.4), (2, 1.25)])
 def test_plain_is_the_fastest_of_anybody(n_threads, limit):
-    found = {"plain": rows(ours_s=3.0, rival_s=2.0),
-             "elementwise": rows(ours_s=2.6, rival_s=4.0)}
+    found = {"plain": rows(ours_s=3.0, rival_s=2.0), "elementwise": rows(ours_s=2.6, rival_s=4.0)}
     assert judged(found, n_threads)["to a*b + c"] == (1.3, limit, 1.3 <= limit)
 
 
@@ -212,8 +217,14 @@ def test_a_net_of_ours_that_did_not_run_misses_every_bar():
     failed[1] = Row("minihybrid", "hybridized", "0", problem="killed")
     found = verdicts({"mlp": failed}, n_threads=1)
     assert len(found) == 5 and not any(v.passed for v in found)
-    assert found[0].cells() == ("mlp", "to the best rival", "0.80", "not run",
-                                "numpy eager, 8.0 s", "**missed**")
+    assert found[0].cells() == (
+        "mlp",
+        "to the best rival",
+        "0.80",
+        "not run",
+        "numpy eager, 8.0 s",
+        "**missed**",
+    )
 
 
 def test_without_code_on_disk_there_is_no_second_process():
@@ -224,14 +235,20 @@ def test_without_code_on_disk_there_is_no_second_process():
 
 def test_without_rivals_only_our_own_bars_remain():
     assert set(judged({"mlp": rows(4.0, 8.0)[:2]})) == {
-        "to our eager mode", "first call", "first call, 2nd process"}
+        "to our eager mode",
+        "first call",
+        "first call, 2nd process",
+    }
 
 
-@pytest.mark.parametrize("verdict, cells", [
-    (Verdict("w", "b", 0.8, 0.8), ("w", "b", "0.80", "0.80", "", "passed")),
-    (Verdict("w", "b", 2.0, 2.5, "s"), ("w", "b", "2.0 s", "2.5 s", "", "**missed**")),
-    (Verdict("w", "b", 2e6, 1e6, "bytes", "x"),
-     ("w", "b", "2.0 MB", "1.0 MB", "x", "passed"))])
+@pytest.mark.parametrize(
+    "verdict, cells",
+    [
+        (Verdict("w", "b", 0.8, 0.8), ("w", "b", "0.80", "0.80", "", "passed")),
+        (Verdict("w", "b", 2.0, 2.5, "s"), ("w", "b", "2.0 s", "2.5 s", "", "**missed**")),
+        (Verdict("w", "b", 2e6, 1e6, "bytes", "x"), ("w", "b", "2.0 MB", "1.0 MB", "x", "passed")),
+    ],
+)
 def test_verdicts_as_text(verdict, cells):
     assert verdict.cells() == cells
 
@@ -243,12 +260,34 @@ ROOFS = Roofs(flops_per_s=100e9, bytes_per_s=10e9, matmul="torch eager", copy="n
 def test_table_lists_the_fastest_first():
     slow = Row("slow", "eager", "1.0", [1.0], [2e-4, 2e-4, 4e-4])
     fast = Row("fast", "jit", "2.0", [3.0, 0.1], [1e-4, 1e-4, 1e-4], nbytes=1_250_000)
-    lines = [[cell.strip() for cell in line.strip("|").split("|")]
-             for line in report.table("mlp", [slow, fast], ROOFS).splitlines()]
-    assert lines[2] == ["fast 2.0", "jit", "100.0 us", "100.0 .. 100.0 us", "1.00",
-                        "6.6 GB/s", "66%", "1.2 MB", "3.0 s", "100.0 ms"]
-    assert lines[3] == ["slow 1.0", "eager", "200.0 us", "200.0 .. 300.0 us", "2.00",
-                        "3.3 GB/s", "33%", "", "1.0 s", ""]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in report.table("mlp", [slow, fast], ROOFS).splitlines()
+    ]
+    assert lines[2] == [
+        "fast 2.0",
+        "jit",
+        "100.0 us",
+        "100.0 .. 100.0 us",
+        "1.00",
+        "6.6 GB/s",
+        "66%",
+        "1.2 MB",
+        "3.0 s",
+        "100.0 ms",
+    ]
+    assert lines[3] == [
+        "slow 1.0",
+        "eager",
+        "200.0 us",
+        "200.0 .. 300.0 us",
+        "2.00",
+        "3.3 GB/s",
+        "33%",
+        "",
+        "1.0 s",
+        "",
+    ]
 
 
 def test_the_nearer_roof_counts():
@@ -257,15 +296,16 @@ def test_the_nearer_roof_counts():
 
 
 def test_roofs_are_the_fastest_rows():
-    found = {"matmul": [Row("a", "x", times_s=[2.0]), Row("b", "y", times_s=[1.0])],
-             "copy": [Row("a", "x", times_s=[0.5]), Row("c", problem="none")]}
+    found = {
+        "matmul": [Row("a", "x", times_s=[2.0]), Row("b", "y", times_s=[1.0])],
+        "copy": [Row("a", "x", times_s=[0.5]), Row("c", problem="none")],
+    }
     assert report.roofs(found) == Roofs(2 * 1024**3, 16e7, "b y", "a x")
 
 
 def test_a_run_is_saved_as_text_numbers_and_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "RESULTS", tmp_path)
-    found = {name: rows(1e-3, 2e-3) for name in (
-        "matmul", "copy", "mlp", "mlp-8", "lenet")}
+    found = {name: rows(1e-3, 2e-3) for name in ("matmul", "copy", "mlp", "mlp-8", "lenet")}
     yardsticks = {name: [[1e-4] * 3, [2e-4] * 3] for name in found}
     text = run.save("latest", found, yardsticks, n_threads=1, n_rounds=3)
     assert (tmp_path / "latest.md").read_text() == text
@@ -275,7 +315,8 @@ def test_a_run_is_saved_as_text_numbers_and_pictures(tmp_path, monkeypatch):
     assert saved["workloads"]["mlp"]["rows"][1]["times_s"] == [1e-3] * 3
     assert [v["passed"] for v in saved["bars"]].count(False) == 1
     assert {file.name for file in tmp_path.glob("*.svg")} == {
-        f"latest-{name}.svg" for name in (*found, "sweep", "roofline")}
+        f"latest-{name}.svg" for name in (*found, "sweep", "roofline")
+    }
 
 
 def test_every_rival_has_a_look_of_its_own():
@@ -300,7 +341,7 @@ def test_options_name_what_there_is():
 
 
 # -- the first calls -------------------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_every_one_of_the_first_calls_is_timed(session, monkeypatch):
     monkeypatch.setattr(first_calls, "N_CALLS", 5)
     monkeypatch.setattr(first_calls, "N_SHOWN", 4)
@@ -313,7 +354,7 @@ def test_every_one_of_the_first_calls_is_timed(session, monkeypatch):
     assert line.get_xdata().tolist() == [1, 2, 3, 4]
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_the_loop_of_the_tutorials_runs_without_waiting():
     ((eager_s, hybridized_s),) = first_calls.tutorial(1)
     assert eager_s > 0 and hybridized_s > 0

@@ -1,4 +1,5 @@
 """The package is read from top to bottom of READING_ORDER, and imports only upwards."""
+
 import ast
 import json
 import os
@@ -25,7 +26,7 @@ def test_modules_name_the_chapters_that_there_are():
 
 def wrong_arrows(module, source):
     """Return what is wrong with the imports of `module`, one sentence each."""
-    earlier = READING_ORDER[:READING_ORDER.index(module)]
+    earlier = READING_ORDER[: READING_ORDER.index(module)]
     wrong = []
     for name in imports(ast.parse(source)):
         top, _, used = name.partition(".")
@@ -35,18 +36,23 @@ def wrong_arrows(module, source):
             wrong.append(f"{module} imports {name}: name what you import")
         elif name == "minihybrid":
             wrong.append(f"{module} imports the whole package: name the module")
-        elif top == "minihybrid" and used in READING_ORDER and \
-                used not in (module, *earlier):
+        elif top == "minihybrid" and used in READING_ORDER and used not in (module, *earlier):
             wrong.append(f"{module} imports {used}, which is read later")
-        elif top == "minihybrid" and used not in READING_ORDER and \
-                used.rpartition(".")[0] not in READING_ORDER:
-            wrong.append(f"{module} imports {used}, which is no module's: name the "
-                         "module that defines it")
+        elif (
+            top == "minihybrid"
+            and used not in READING_ORDER
+            and used.rpartition(".")[0] not in READING_ORDER
+        ):
+            wrong.append(
+                f"{module} imports {used}, which is no module's: name the module that defines it"
+            )
     return wrong
 
 
 def test_every_module_has_its_place_in_the_reading_order():
-    files = (p.relative_to(PACKAGE).with_suffix("") for p in PACKAGE.rglob("*.py"))
+    """Scripts for other libraries are data."""
+    paths = (p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py"))
+    files = (p.with_suffix("") for p in paths if p.parts[0] != "data")
     modules = {".".join(f.parts).removesuffix(".__init__") for f in files}
     assert modules == set(READING_ORDER)
 
@@ -57,8 +63,7 @@ def test_module_imports_only_what_was_read_before(module):
 
 
 # What writes programs down and compiles them, and what it must not need for that.
-SYMBOLIC = re.compile(
-    r"core\.(graph|backprop|sym)|(core\.passes|passes|codegen)(\.\w+)*")
+SYMBOLIC = re.compile(r"core\.(graph|backprop|sym)|(core\.passes|passes|codegen)(\.\w+)*")
 CONCRETE = re.compile(r"core\.(array|nd|autograd)|(device|run|simt)(\.\w+)*")
 
 
@@ -74,8 +79,13 @@ def below(module, arrows):
 
 def concrete_below(arrows):
     """(module of the symbolic half, what it needs of the other), all of them."""
-    return [(m, used) for m in arrows if SYMBOLIC.fullmatch(m)
-            for used in below(m, arrows) if CONCRETE.fullmatch(used)]
+    return [
+        (m, used)
+        for m in arrows
+        if SYMBOLIC.fullmatch(m)
+        for used in below(m, arrows)
+        if CONCRETE.fullmatch(used)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +94,7 @@ def arrows():
     found = {}
     for module in READING_ORDER:
         names = imports(ast.parse(path_of(module).read_text(encoding="utf-8")))
-        found[module] = {name.removeprefix("minihybrid.") for name in names
-                         } & set(READING_ORDER)
+        found[module] = {name.removeprefix("minihybrid.") for name in names} & set(READING_ORDER)
     return found
 
 
@@ -100,19 +109,22 @@ def test_a_planted_array_below_the_symbolic_half_is_found(arrows):
     assert ("core.passes.gradient", "device.device") in found
 
 
-@pytest.mark.parametrize("planted", [
-    "from minihybrid.autograd import record",
-    "import minihybrid.sym",
-    "from minihybrid import sym",
-    "def late():\n    from minihybrid.autograd import record",
-    "if TYPE_CHECKING:\n    from minihybrid.gluon.block import Block",
-    "import importlib\nimportlib.import_module('minihybrid.core.plan')",
-    "import minihybrid",
-    "from minihybrid import relu",
-    "from minihybrid.core.op import *",
-    "from . import op",
-    "from .op import Op",
-])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from minihybrid.autograd import record",
+        "import minihybrid.sym",
+        "from minihybrid import sym",
+        "def late():\n    from minihybrid.autograd import record",
+        "if TYPE_CHECKING:\n    from minihybrid.gluon.block import Block",
+        "import importlib\nimportlib.import_module('minihybrid.core.plan')",
+        "import minihybrid",
+        "from minihybrid import relu",
+        "from minihybrid.core.op import *",
+        "from . import op",
+        "from .op import Op",
+    ],
+)
 def test_a_planted_wrong_import_is_found(planted):
     assert len(wrong_arrows("core.graph", planted)) >= 1
 
@@ -134,6 +146,7 @@ def later():
 REGISTRIES = {
     "core.op.OPS": "records, by name",
     "core.op.PLACES": "where a record stands, for `show`",
+    "ops.functions.WITHOUT_SCIPY": "special functions for those who lack SciPy",
     "core.targets.TARGETS": "what makes functions of graphs",
     "core.initial.NAMES": "initialisers, by name",
     "np.functions.FUNCTIONS": "the functions of `mx.np`",
@@ -143,7 +156,8 @@ REGISTRIES = {
 # Of other libraries: the module that assigns to it, and what.
 FOREIGN = {
     ("codegen.gpu.cuda", "np.row_stack"),  # numba-cuda wants it, NumPy lost it
-    ("__init__", "sys.modules[]"),         # the core's modules under MXNet's names
+    ("look.cells", "warnings.formatwarning"),  # in a process of its own
+    ("__init__", "sys.modules[]"),  # the core's modules under MXNet's names
 }
 
 
@@ -181,16 +195,17 @@ def holder(node):
 def changed_in(node):
     """The expressions that a node writes to, as far as they are no plain names."""
     match node:
-        case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(
-                ctx=ast.Store() | ast.Del()):
+        case (
+            ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del())
+        ):
             yield node
         case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[thing, *_]):
             yield ast.Attribute(thing, "*")
-        case ast.Call(func=ast.Attribute(attr="__setattr__" | "__delattr__"),
-                      args=[thing, _, *_]):
+        case ast.Call(func=ast.Attribute(attr="__setattr__" | "__delattr__"), args=[thing, _, *_]):
             yield ast.Attribute(thing, "*")
-        case ast.Call(func=ast.Attribute(value=table, attr="update" | "pop" | "clear"
-                                         | "setdefault")):
+        case ast.Call(
+            func=ast.Attribute(value=table, attr="update" | "pop" | "clear" | "setdefault")
+        ):
             yield ast.Subscript(table)
 
 
@@ -209,10 +224,12 @@ def planted(module, source):
             elif road.endswith(".__class__"):
                 wrong.append(f"{line}: changes the class of {name}")
             elif name in others and (
-                    "__dict__" in road or name == "globals()"
-                    or not road.endswith("[]")):
-                wrong.append(f"{line}: changes {name}{road}, which is not its own; let "
-                             "the class have it, or enter a hook (core/hooks.py)")
+                "__dict__" in road or name == "globals()" or not road.endswith("[]")
+            ):
+                wrong.append(
+                    f"{line}: changes {name}{road}, which is not its own; let "
+                    "the class have it, or enter a hook (core/hooks.py)"
+                )
     return wrong
 
 
@@ -221,35 +238,40 @@ def test_module_changes_no_other(module):
     assert planted(module, path_of(module).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("line", [
-    "NDArray.backward = backward",
-    "NDArray.bind, NDArray.save = bind, save",
-    "nd.save: object = save",
-    "nd.count += 1",
-    "del nd.save",
-    "for NDArray.sign in '+-': pass",
-    "def later():\n    nd.random.seed = 1",
-    "if True:\n    setattr(NDArray, 'save', save)",
-    "type.__setattr__(NDArray, 'save', save)",
-    "object.__setattr__(nd.contrib, 'foreach', save)",
-    "nd.__class__ = Front",
-    "mine = nd\nmine.__class__ = Front",
-    "vars(nd).update(save=save)",
-    "vars(nd)['save'] = save",
-    "nd.__dict__['save'] = save",
-    "nd.contrib.__dict__.update(foreach=save)",
-    "sys.modules['minihybrid.nd'].save = save",
-    "setattr(sys.modules['minihybrid.nd'], 'save', save)",
-    "vars(sys.modules[name])['save'] = save",
-    "globals()['save'] = save",
-    "globals().update(save=save)",
-    "np.row_stack = np.vstack",
-    "save.__doc__ = 'text'",
-])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NDArray.backward = backward",
+        "NDArray.bind, NDArray.save = bind, save",
+        "nd.save: object = save",
+        "nd.count += 1",
+        "del nd.save",
+        "for NDArray.sign in '+-': pass",
+        "def later():\n    nd.random.seed = 1",
+        "if True:\n    setattr(NDArray, 'save', save)",
+        "type.__setattr__(NDArray, 'save', save)",
+        "object.__setattr__(nd.contrib, 'foreach', save)",
+        "nd.__class__ = Front",
+        "mine = nd\nmine.__class__ = Front",
+        "vars(nd).update(save=save)",
+        "vars(nd)['save'] = save",
+        "nd.__dict__['save'] = save",
+        "nd.contrib.__dict__.update(foreach=save)",
+        "sys.modules['minihybrid.nd'].save = save",
+        "setattr(sys.modules['minihybrid.nd'], 'save', save)",
+        "vars(sys.modules[name])['save'] = save",
+        "globals()['save'] = save",
+        "globals().update(save=save)",
+        "np.row_stack = np.vstack",
+        "save.__doc__ = 'text'",
+    ],
+)
 def test_a_planted_change_of_another_module_is_found(line):
-    source = "import sys\nimport numpy as np\nfrom minihybrid import nd\n" \
-             "from minihybrid.core.array import NDArray\n" \
-             "from minihybrid.core.nd import save\n"
+    source = (
+        "import sys\nimport numpy as np\nfrom minihybrid import nd\n"
+        "from minihybrid.core.array import NDArray\n"
+        "from minihybrid.core.nd import save\n"
+    )
     assert len(planted("run.eager", source + line)) >= 1
 
 
@@ -275,18 +297,31 @@ FORMATS["mine"] = Mine
 def test_reading_the_package_changes_only_the_registries():
     """All that happens while it is imported, however it is written."""
     run = subprocess.run(
-        [sys.executable, watched.__file__, "minihybrid"], capture_output=True,
-        text=True, check=True, env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)})
-    changes = [[name.removeprefix("minihybrid.") for name in change]
-               for change in json.loads(run.stdout)]
-    brought = [what.split(".")[2] for _, what in changes
-               if re.fullmatch(r"core\.hooks\.\w+\.function", what)]
+        [sys.executable, watched.__file__, "minihybrid"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
+    )
+    changes = [
+        [name.removeprefix("minihybrid.") for name in change] for change in json.loads(run.stdout)
+    ]
+    brought = [
+        what.split(".")[2]
+        for _, what in changes
+        if re.fullmatch(r"core\.hooks\.\w+\.function", what)
+    ]
     hooks = ast.parse(path_of("core.hooks").read_text(encoding="utf-8")).body
     assert sorted(brought) == sorted(
-        node.targets[0].id for node in hooks if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)), "each hook is brought once"
-    others = {what for _, what in changes if not what.startswith("core.hooks.")
-              or what == "core.hooks.FACES"}
+        node.targets[0].id
+        for node in hooks
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    ), "each hook is brought once"
+    others = {
+        what
+        for _, what in changes
+        if not what.startswith("core.hooks.") or what == "core.hooks.FACES"
+    }
     assert others == REGISTRIES.keys()
 
 
@@ -302,20 +337,23 @@ def change():
 """
 
 
-@pytest.mark.parametrize("line, what", [
-    ("early.added = 1", ".added"),
-    ("early.change()", ".added"),
-    ("sys.modules[early.__name__].added = 1", ".added"),
-    ("early.Kind.old = 2", ".Kind.old"),
-    ("del early.Kind.old", ".Kind.old"),
-    ("kind = early.Kind; kind.added = 1", ".Kind.added"),
-    ("setattr(early.Kind, 'added', 1)", ".Kind.added"),
-    ("vars(early.FACE).update(added=1)", ".FACE.added"),
-    ("early.__class__ = type('Front', (type(early),), {})", ".__class__"),
-    ("early.TABLE['a'] = 1", ".TABLE"),
-    ("early.TABLE['inner']['a'] = 1", ".TABLE"),
-    ("early.mine = None; del early.mine", ""),
-])
+@pytest.mark.parametrize(
+    "line, what",
+    [
+        ("early.added = 1", ".added"),
+        ("early.change()", ".added"),
+        ("sys.modules[early.__name__].added = 1", ".added"),
+        ("early.Kind.old = 2", ".Kind.old"),
+        ("del early.Kind.old", ".Kind.old"),
+        ("kind = early.Kind; kind.added = 1", ".Kind.added"),
+        ("setattr(early.Kind, 'added', 1)", ".Kind.added"),
+        ("vars(early.FACE).update(added=1)", ".FACE.added"),
+        ("early.__class__ = type('Front', (type(early),), {})", ".__class__"),
+        ("early.TABLE['a'] = 1", ".TABLE"),
+        ("early.TABLE['inner']['a'] = 1", ".TABLE"),
+        ("early.mine = None; del early.mine", ""),
+    ],
+)
 def test_a_planted_change_is_seen_while_it_is_read(line, what, tmp_path, monkeypatch):
     package = f"planted_{abs(hash(line))}"
     folder = tmp_path / package

@@ -5,62 +5,85 @@ notebook saved without outputs or run out of order, ignores pictures, and calls 
 durations equal. Each check below closes one such gap; the second half of this file
 breaks a good notebook once per check, to prove that the check sees it.
 """
+
 import ast
 import base64
 import configparser
 import copy
 import re
+from functools import cache
 
+import make_setup
 import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
+from lines import count as code_lines
 from run_notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, clean
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # (notebook, first line of the cell) -> why its output is not compared.
 EXEMPT = {  # (chapter, first line of a cell) -> why its output is not compared
-    ("00_tour.ipynb", "mx.explain(net, one, timings=False)"):
-        "kernels are written for the registers of this processor",
-    ("00_tour.ipynb", "print(plan.kernels[1])"):
-        "kernels are written for the registers of this processor",
-    ("15_other_engines.ipynb", "import shutil"): "there may be no C compiler",
-    ("15_other_engines.ipynb",
-     'damaged = bytearray(Path("digits.weights").read_bytes())'):
-        "there may be no C compiler",
-    ("15_other_engines.ipynb", 'Path("plain.c").write_text("""'):
-        "there may be no C compiler",
-    ("15_other_engines.ipynb", "if compiler:"): "there may be no C compiler",
-    ("15_other_engines.ipynb", 'IN_MXNET = """'): "there may be no MXNet",
-    ("15_other_engines.ipynb", "mx.explain(lenet, images, timings=False)"):
-        "kernels are written for the registers of this processor",
-    ("15_other_engines.ipynb",
-     'rows = [("NumPy", ("digits.py", "digits.npz"), "Python and NumPy"),'):
-        "the length of C's text and the last bits depend on the processor",
+    (
+        "00_tour.ipynb",
+        "mx.explain(net, one, timings=False)",
+    ): "kernels are written for the registers of this processor",
+    (
+        "00_tour.ipynb",
+        "print(plan.kernels[1])",
+    ): "kernels are written for the registers of this processor",
+    ("23_other_engines.ipynb", "import shutil"): "there may be no C compiler",
+    (
+        "23_other_engines.ipynb",
+        'damaged = bytearray(Path("digits.weights").read_bytes())',
+    ): "there may be no C compiler",
+    ("23_other_engines.ipynb", 'Path("plain.c").write_text("""'): "there may be no C compiler",
+    ("23_other_engines.ipynb", "if compiler:"): "there may be no C compiler",
+    ("23_other_engines.ipynb", 'IN_MXNET = """'): "there may be no MXNet",
+    (
+        "23_other_engines.ipynb",
+        "mx.explain(lenet, images, timings=False)",
+    ): "kernels are written for the registers of this processor",
+    (
+        "23_other_engines.ipynb",
+        'rows = [("NumPy", ("digits.py", "digits.npz"), "Python and NumPy"),',
+    ): "the length of C's text and the last bits depend on the processor",
 }
 EXEMPTING_TAGS = {"nbval-skip", "nbval-ignore-output"}
 
 MAX_CODE_LINES = 20
+MAX_STEP_LINES = 24
+MAX_ERROR_LINES = 20
 MAX_NOTEBOOK_BYTES = 1_000_000
 MAX_IMAGE_BYTES = 100_000
 
 ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/~-])/(home|root|Users|tmp|usr|opt|var|private|srv|mnt|content)/[\w.+-]"
-    r"|\b[A-Z]:\\\w")
-KERNEL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")   # the name of a cell, not a file
+    r"|\b[A-Z]:\\\w"
+)
+KERNEL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")  # the name of a cell, not a file
 NO = re.compile(r"(?<![\w=.\"'`])(False|nan)\b(?!`)")
+PACKED = re.compile(r"<template>[\w+/=]*</template>")  # bytes of files are no text
 LISTED_LINE = re.compile(r" *\d+  ")  # of source that is shown
 IMAGE_FILE = re.compile(r"\.(png|jpe?g|svg|gif)$")
 SOLUTION = re.compile(r"#@title Solution (\d+\.\d+)$")
+FOLD = re.compile(r"Answer|Hint(?: \d)?|Explanation|What you will be able to do")
+CARD = re.compile(
+    r"^\*(Road|Side road|For owners of old models)\s·\s\d+\sminutes\s·\s"
+    r"needs\s.+?\s·\sopens\s.+?\*$",
+    re.MULTILINE | re.DOTALL,
+)
 EXERCISE = re.compile(r"^(?:#+ |\*\*)Exercise (\d+\.\d+)", re.MULTILINE)
+KIND = re.compile(
+    r"\*(Predict|Break it|Break it and read the error|Mend|Extend|Measure) · [1-9]\d? minutes\.\*"
+)
 
 
 def durations():
     """Return the patterns that nbval blanks out because a time is behind them."""
     config = configparser.ConfigParser(interpolation=None)
     config.read(ROOT / "tests/nbval_sanitize.cfg", encoding="utf-8")
-    return re.compile("|".join(
-        config[s]["regex"] for s in ("duration", "speedup", "about")))
+    return re.compile("|".join(config[s]["regex"] for s in ("duration", "speedup", "about")))
 
 
 def code_cells(notebook):
@@ -76,29 +99,32 @@ def tags(cell):
 
 
 def first_line(cell):
-    return cell.source.partition("\n")[0]
+    """The first line that is run, or the title."""
+    return re.sub(r"\A#@needs .*\n", "", cell.source).partition("\n")[0]
 
 
 def shown(cell):
     """Yield every text that the outputs of `cell` hold."""
     for output in cell.outputs:
         yield from [output.text] if "text" in output else []
-        yield from (re.sub(r"\x1b\[[0-9;]*m", "", line)  # colours are no text
-                    for line in output.get("traceback", []))
+        yield from (
+            re.sub(r"\x1b\[[0-9;]*m", "", line)  # colours are no text
+            for line in output.get("traceback", [])
+        )
         for kind, data in output.get("data", {}).items():
             if not kind.startswith("image/") or kind == "image/svg+xml":
-                yield str(data)
+                yield PACKED.sub("", str(data))
 
 
 def prints_something(source):
     """Say whether the cell must show a result: it prints, or ends in a value."""
     body = ast.parse(TransformerManager().transform_cell(source)).body
-    calls = [s.value for s in body
-             if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+    calls = [s.value for s in body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
     if any(isinstance(c.func, ast.Name) and c.func.id == "print" for c in calls):
         return True
-    return (bool(body) and isinstance(body[-1], ast.Expr)
-            and not isinstance(body[-1].value, ast.Call))
+    return (
+        bool(body) and isinstance(body[-1], ast.Expr) and not isinstance(body[-1].value, ast.Call)
+    )
 
 
 # -- the checks ------------------------------------------------------------------------
@@ -119,11 +145,24 @@ def check_errors_are_meant(name, notebook):
         assert failed == ("raises-exception" in tags(cell)), first_line(cell)
 
 
+def check_errors_end_at_the_readers_line(name, notebook):
+    """A list of calls shows the notebook's own, and nothing of the engine's inside."""
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            text = "\n".join(output.get("traceback", []))
+            assert "minihybrid/" not in re.sub(r"\x1b\[[0-9;]*m", "", text), first_line(cell)
+            assert len(text.splitlines()) <= MAX_ERROR_LINES, first_line(cell)
+
+
 def check_no_is_meant(name, notebook):
     """What the text asks is answered with yes, or the cell says that no is right."""
     for cell in code_cells(notebook):
-        lines = [line for text in shown(cell) for line in text.splitlines()
-                 if NO.search(line) and not LISTED_LINE.match(line)]
+        lines = [
+            line
+            for text in shown(cell)
+            for line in text.splitlines()
+            if NO.search(line) and not LISTED_LINE.match(line)
+        ]
         assert bool(lines) == ("no-is-right" in tags(cell)), (first_line(cell), lines)
 
 
@@ -131,11 +170,21 @@ def names_in(statement):
     """(names that a statement reads and does not set, names that it sets, by loops)."""
     nodes = list(ast.walk(statement))
     names = [n for n in nodes if isinstance(n, ast.Name)]
-    own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
-        n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)} | {
-        n.arg for n in nodes if isinstance(n, ast.arg)}
-    loops = {n.id for loop in nodes if isinstance(loop, ast.For)
-             for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    own = (
+        {n.id for n in names if isinstance(n.ctx, ast.Store)}
+        | {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        | {n.arg for n in nodes if isinstance(n, ast.arg)}
+    )
+    inside = {  # of functions, which leave nothing behind
+        n for f in nodes if isinstance(f, ast.FunctionDef | ast.Lambda) for n in ast.walk(f)
+    }
+    loops = {
+        n.id
+        for loop in nodes
+        if isinstance(loop, ast.For) and loop not in inside
+        for n in ast.walk(loop.target)
+        if isinstance(n, ast.Name)
+    }
     return {n.id for n in names if isinstance(n.ctx, ast.Load)} - own, own, loops
 
 
@@ -144,8 +193,7 @@ def check_no_cell_reads_a_loops_name(name, notebook):
     left = set()
     for cell in code_cells(notebook):
         own, loops = set(), set()
-        for statement in ast.parse(
-                TransformerManager().transform_cell(cell.source)).body:
+        for statement in ast.parse(TransformerManager().transform_cell(cell.source)).body:
             read, found, more = names_in(statement)
             assert not read & left - own, (first_line(cell), read & left - own)
             own, loops = own | found, loops | more
@@ -168,15 +216,18 @@ def check_no_absolute_path(name, notebook):
 
 def check_pictures_are_described(name, notebook):
     for cell in code_cells(notebook):
-        if any(kind.startswith("image/") for output in cell.outputs
-               for kind in output.get("data", {})):
+        if any(
+            kind.startswith("image/") for output in cell.outputs for kind in output.get("data", {})
+        ):
             alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
             assert len(alt.split()) >= 3 and not IMAGE_FILE.search(alt), (
-                f"say in metadata mystnb.image.alt what is seen: {first_line(cell)}")
+                f"say in metadata mystnb.image.alt what is seen: {first_line(cell)}"
+            )
         for text in shown(cell):
             for svg in re.findall(r"<svg\b.*?</svg>", text, re.DOTALL):
                 assert re.search(r"<title|aria-label|aria-hidden", svg), (
-                    f"the SVG has no title: {first_line(cell)}")
+                    f"the SVG has no title: {first_line(cell)}"
+                )
     for cell in markdown_cells(notebook):
         assert "![](" not in cell.source, "an image without alternative text"
         for image in re.findall(r"<img\b[^>]*>", cell.source):
@@ -188,8 +239,7 @@ def check_pictures_are_small(name, notebook):
         for output in cell.outputs:
             for kind, data in output.get("data", {}).items():
                 if kind in ("image/png", "image/jpeg"):
-                    assert len(base64.b64decode(data)) < MAX_IMAGE_BYTES, (
-                        first_line(cell))
+                    assert len(base64.b64decode(data)) < MAX_IMAGE_BYTES, first_line(cell)
 
 
 def check_exemptions_are_listed(name, notebook):
@@ -206,12 +256,16 @@ def check_times_stand_in_timing_cells(name, notebook):
                 found = pattern.search(text)
                 assert not found, (
                     f"{found[0]!r} is never compared; tag the cell `timing`, or do "
-                    f"not show it: {first_line(cell)}")
+                    f"not show it: {first_line(cell)}"
+                )
 
 
 def check_cells_are_short(name, notebook):
+    """Of a class that the reader writes as a whole, its lines of code count."""
     for cell in code_cells(notebook):
-        assert len(cell.source.splitlines()) <= MAX_CODE_LINES, first_line(cell)
+        is_step = any(tag.startswith("nano-") for tag in tags(cell))
+        lines = code_lines(cell.source) if is_step else len(cell.source.splitlines())
+        assert lines <= MAX_STEP_LINES if is_step else lines <= MAX_CODE_LINES, first_line(cell)
 
 
 def check_notebook_is_small(name, notebook):
@@ -220,36 +274,111 @@ def check_notebook_is_small(name, notebook):
 
 def check_markdown_holds_no_python(name, notebook):
     for cell in markdown_cells(notebook):
-        assert not re.search(r"(```|~~~)\s*\{?(python|py|ipython3|code-cell)\b",
-                             cell.source), (
-            "nobody runs code in Markdown: make it a code cell")
+        assert not re.search(r"(```|~~~)\s*\{?(python|py|ipython3|code-cell)\b", cell.source), (
+            "nobody runs code in Markdown: make it a code cell"
+        )
+
+
+def check_references_lead_to_their_entry(name, notebook):
+    entries = (ROOT / "book/references.md").read_text(encoding="utf-8")
+    for cell in markdown_cells(notebook):
+        for entry in re.findall(r"references\.md(?:#(ref-[\w-]+))?\)", cell.source):
+            assert entry and f"({entry})=" in entries, cell.source
 
 
 def check_solutions_are_folded_code_cells(name, notebook):
     for cell in code_cells(notebook):
         if "Solution" in first_line(cell):
             assert SOLUTION.match(first_line(cell)), (
-                "write `#@title Solution 3.2`, not " + first_line(cell))
+                "write `#@title Solution 3.2`, not " + first_line(cell)
+            )
             assert "hide-cell" in tags(cell), first_line(cell)
             assert cell.metadata.get("cellView") == "form", first_line(cell)
-            assert cell.metadata.get("jupyter", {}).get("source_hidden") is True, (
-                first_line(cell))
+            assert cell.metadata.get("jupyter", {}).get("source_hidden") is True, first_line(cell)
+
+
+def check_what_is_said_of_solutions_is_folded(name, notebook):
+    """Text behind a solution stands in a fold, up to the next heading."""
+    solved = False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and solved:
+            text = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
+            said = re.split(r"^#+ ", text, maxsplit=1, flags=re.MULTILINE)[0]
+            assert not said.strip(), f"fold it, under <summary>Explanation</summary>: {said}"
+        solved = cell.cell_type == "code" and bool(SOLUTION.match(first_line(cell)))
+
+
+def check_folds_have_known_titles(name, notebook):
+    """Question, hint, answer or explanation: a fold says what is in it."""
+    for cell in markdown_cells(notebook):
+        for title in re.findall(r"<summary>(.*?)</summary>", cell.source):
+            assert FOLD.fullmatch(title), title
+
+
+def check_the_first_screen_has_a_card(name, notebook):
+    """Which road it is, how long it takes, what it needs and opens; the rest is folded."""
+    first = notebook.cells[0]
+    assert first.cell_type == "markdown" and CARD.search(first.source), "no line such as " + (
+        "*Road · 60 minutes · needs [hybridize](03_hybridize.ipynb) · opens `bench.py`*"
+    )
+    assert CARD.search(first.source).start() > 120, "first a question, a picture or a surprise"
+
+
+def check_exercises_have_stars(name, notebook):
+    for cell in markdown_cells(notebook):
+        for heading in re.findall(r"^#+ Exercise .*", cell.source, re.MULTILINE):
+            assert re.search(r"\d ★{1,3}$", heading), f"{heading}: one to three stars"
 
 
 def check_every_exercise_has_a_solution(name, notebook):
-    asked = [number for cell in markdown_cells(notebook)
-             for number in EXERCISE.findall(cell.source)]
-    solved = [match[1] for cell in code_cells(notebook)
-              if (match := SOLUTION.match(first_line(cell)))]
+    asked = [
+        number for cell in markdown_cells(notebook) for number in EXERCISE.findall(cell.source)
+    ]
+    solved = [
+        match[1] for cell in code_cells(notebook) if (match := SOLUTION.match(first_line(cell)))
+    ]
     assert asked, "a chapter ends with exercises: `### Exercise 3.1`"
     assert asked == list(dict.fromkeys(solved)), f"asked {asked}, solved {solved}"
+
+
+def exercises_of(notebook):
+    """(number, its Markdown below the heading, the cell behind it), of all exercises."""
+    behind = [*notebook.cells[1:], None]
+    for cell, after in zip(notebook.cells, behind, strict=True):
+        parts = [] if cell.cell_type == "code" else EXERCISE.split(cell.source)[1:]
+        for number, text in zip(parts[::2], parts[1::2], strict=True):
+            yield number, text.partition("\n")[2].strip(), after
+
+
+def check_every_exercise_has_hints(name, notebook):
+    for number, text, _ in exercises_of(notebook):
+        titles = re.findall(r"<summary>(Hint.*?)</summary>", text)
+        assert titles == ["Hint 1", "Hint 2", "Hint 3"], number
+
+
+def check_every_exercise_says_its_kind_and_minutes(name, notebook):
+    for number, text, _ in exercises_of(notebook):
+        assert KIND.match(text), f"Exercise {number}: begin with `*Predict · 5 minutes.*`"
+
+
+def check_every_exercise_has_a_starter(name, notebook):
+    """Behind the text a cell to write into, which runs, and says what is missing."""
+    starters = [cell.id for cell in code_cells(notebook) if "starter" in tags(cell)]
+    assert starters == [getattr(cell, "id", None) for *_, cell in exercises_of(notebook)]
+    for number, text, cell in exercises_of(notebook):
+        if cell and cell.get("id") in starters and "`mx.check(" in text:
+            chapter, _, k = number.partition(".")
+            asked = f'mx.check("{int(chapter):02}.{k}", '
+            assert cell.source.splitlines()[-1].startswith(asked), number
+            assert "not yet: " in "".join(shown(cell)), number
 
 
 def check_no_widgets(name, notebook):
     for cell in code_cells(notebook):
         for output in cell.outputs:
             assert not any("widget" in kind for kind in output.get("data", {})), (
-                f"a widget is empty without its kernel: {first_line(cell)}")
+                f"a widget is empty without its kernel: {first_line(cell)}"
+            )
 
 
 def check_metadata_is_portable(name, notebook):
@@ -258,41 +387,76 @@ def check_metadata_is_portable(name, notebook):
         assert set(cell.metadata) <= CELL_METADATA, set(cell.metadata) - CELL_METADATA
 
 
-CHECKS = {name: check for name, check in globals().items()
-          if name.startswith("check_")}
+CHECKS = {name: check for name, check in globals().items() if name.startswith("check_")}
+
+
+@cache
+def saved(path):
+    """The notebook as it was saved: many checks read it, and none changes it."""
+    return nbformat.read(path, as_version=4)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_notebook(check, path):
-    check(path.name, nbformat.read(path, as_version=4))
+    check(path.name, saved(path))
 
 
-def setup_cells(notebooks):
-    return {code_cells(notebook)[0].source for notebook in notebooks}
+GAPS = sorted((ROOT / "notebooks/build").glob("*.ipynb"))
 
 
-def test_all_chapters_start_with_the_same_setup_cell():
-    notebooks = [nbformat.read(path, as_version=4) for path in NOTEBOOKS]
-    assert len(setup_cells(notebooks)) == 1
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_chapter_has_exercises_of_four_kinds(path):
+    exercises = exercises_of(saved(path))
+    kinds = {text.removeprefix("*").split()[0] for _, text, _ in exercises}
+    assert kinds >= {"Predict", "Break", "Extend", "Measure"}, kinds
+
+
+@pytest.mark.parametrize(
+    "path", NOTEBOOKS + GAPS, ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_every_notebook_begins_with_the_cell_that_is_made(path):
+    sources = [cell.source for cell in code_cells(saved(path))]
+    assert sources[0] == make_setup.source(path.stem), "run book/make_setup.py and `make blank`"
+    assert not any("%pip" in source for source in sources[1:])
+
+
+def test_only_the_first_cell_of_a_notebook_is_written():
+    path = NOTEBOOKS[0]
+    text = path.read_text(encoding="utf-8")
+    assert make_setup.with_setup(text, path.stem) == text
+    other = make_setup.with_setup(text, "23_other_engines")
+    lines = [(a, b) for a, b in zip(text.splitlines(), other.splitlines(), strict=True) if a != b]
+    assert [("%pip" in a, "minihybrid[chapters] @" in b) for a, b in lines] == [(True, True)]
+
+
+def test_where_the_package_lives_is_read_from_the_project():
+    home = make_setup.PROJECT["urls"]["Repository"]
+    assert make_setup.wanted("03_hybridize", on_index=False) == f"{home}/archive/HEAD.zip"
+    named = make_setup.wanted("23_other_engines", on_index=False)
+    assert named == f'"minihybrid[chapters] @ {home}/archive/HEAD.zip"'
+    assert make_setup.wanted("03_hybridize", on_index=True) == "minihybrid"
+    assert {extra.strip("[]") for extra in make_setup.EXTRAS.values()} <= set(
+        make_setup.PROJECT["optional-dependencies"]
+    )
 
 
 def test_every_notebook_is_in_the_book():
     toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
     listed = re.findall(r"notebooks/(\w+)", toc)
-    assert sorted(listed) == [path.stem for path in NOTEBOOKS]
+    assert listed == [path.stem for path in NOTEBOOKS], "they stand in the order of their numbers"
 
 
 # -- the checks checked: a good notebook, and one way to break it for each -------------
 def code(source, text=None, **metadata):
-    outputs = [] if text is None else [
-        nbformat.v4.new_output("stream", name="stdout", text=text)]
+    outputs = [] if text is None else [nbformat.v4.new_output("stream", name="stdout", text=text)]
     return nbformat.v4.new_code_cell(source, outputs=outputs, metadata=metadata)
 
 
 def data_output(**data):
     return nbformat.v4.new_output(
-        "display_data", data={k.replace("_", "/"): v for k, v in data.items()})
+        "display_data", data={k.replace("_", "/"): v for k, v in data.items()}
+    )
 
 
 @pytest.fixture
@@ -300,28 +464,50 @@ def good():
     picture = code("draw()", mystnb={"image": {"alt": "a line that goes up"}})
     picture.outputs = [data_output(image_png="iVBORw0KGgo=")]
     error = code("1 / 0", tags=["raises-exception"])
-    error.outputs = [nbformat.v4.new_output(
-        "error", ename="ZeroDivisionError", evalue="division by zero",
-        traceback=["File /tmp/ipykernel_7/123.py:1"])]
+    error.outputs = [
+        nbformat.v4.new_output(
+            "error",
+            ename="ZeroDivisionError",
+            evalue="division by zero",
+            traceback=["File /tmp/ipykernel_7/123.py:1"],
+        )
+    ]
     notebook = nbformat.v4.new_notebook(
         metadata=copy.deepcopy(NOTEBOOK_METADATA),
         cells=[
-            nbformat.v4.new_markdown_cell("# A chapter\n\n![a graph](graph.svg)"),
+            nbformat.v4.new_markdown_cell(
+                f"# A chapter\n\n{'Why? ' * 50}\n\n![a graph](graph.svg)\n\n"
+                "*Side road · 40 minutes · needs [the tour](00_tour.ipynb) · opens `viz.py`*"
+            ),
             code("import math"),
             code("print(math.pi)", "3.14\n"),
             code("time_it()", "12.5 µs\n", tags=["timing"]),
             picture,
             error,
-            nbformat.v4.new_markdown_cell("### Exercise 3.1\n\nHow many?"),
-            code("#@title Solution 3.1\nprint(2)", "2\n", tags=["hide-cell"],
-                 cellView="form", jupyter={"source_hidden": True}),
-        ])
+            nbformat.v4.new_markdown_cell(
+                "### Exercise 3.1 ★\n\n*Predict · 5 minutes.* How many?\n\n"
+                '`mx.check("03.1", ...)` judges the number.\n\n'
+                + "\n".join(
+                    f"<details><summary>Hint {k}</summary>\n\nCount.\n\n</details>"
+                    for k in (1, 2, 3)
+                )
+            ),
+            code('mx.check("03.1", ...)', "not yet: nothing is filled in", tags=["starter"]),
+            code(
+                "#@title Solution 3.1\nprint(2)",
+                "2\n",
+                tags=["hide-cell"],
+                cellView="form",
+                jupyter={"source_hidden": True},
+            ),
+        ],
+    )
     for count, cell in enumerate(code_cells(notebook), start=1):
         cell.execution_count = count
     return notebook
 
 
-SETUP, PRINT, TIMING, PICTURE, ERROR, SOLVED = range(6)   # the code cells of `good`
+SETUP, PRINT, TIMING, PICTURE, ERROR, STARTER, SOLVED = range(7)  # the code cells of `good`
 
 
 def cell_breaker(index, **changes):
@@ -333,67 +519,156 @@ def markdown_breaker(source):
     return lambda notebook: notebook.cells[0].update(source=source)
 
 
+def exercise_breaker(old, new):
+    """Return a function that changes words of the exercise."""
+
+    def break_it(notebook):
+        notebook.cells[-3].source = notebook.cells[-3].source.replace(old, new)
+
+    return break_it
+
+
 def shows(index, text):
-    return cell_breaker(
-        index, outputs=[nbformat.v4.new_output("stream", name="stdout", text=text)])
+    return cell_breaker(index, outputs=[nbformat.v4.new_output("stream", name="stdout", text=text)])
 
 
 BREAKERS = {
-    "check_ran_from_top_to_bottom": [cell_breaker(PRINT, execution_count=7),
-                                     cell_breaker(PRINT, execution_count=None)],
-    "check_outputs_are_kept": [cell_breaker(PRINT, outputs=[]),
-                               cell_breaker(SETUP, source="x = 1\n%cd .\nx"),
-                               cell_breaker(SETUP, source="x = 1\nx + 1, x")],
-    "check_errors_are_meant": [cell_breaker(ERROR, metadata={}),
-                               cell_breaker(ERROR, outputs=[])],
+    "check_the_first_screen_has_a_card": [
+        markdown_breaker("# A chapter\n\nWhy?"),
+        markdown_breaker("# A chapter\n\n*Road · 40 minutes · needs Python · opens `viz.py`*"),
+    ],
+    "check_exercises_have_stars": [
+        markdown_breaker("### Exercise 3.1\n\nHow many?"),
+        markdown_breaker("### Exercise 3.1 ★★★★"),
+    ],
+    "check_ran_from_top_to_bottom": [
+        cell_breaker(PRINT, execution_count=7),
+        cell_breaker(PRINT, execution_count=None),
+    ],
+    "check_outputs_are_kept": [
+        cell_breaker(PRINT, outputs=[]),
+        cell_breaker(SETUP, source="x = 1\n%cd .\nx"),
+        cell_breaker(SETUP, source="x = 1\nx + 1, x"),
+    ],
+    "check_errors_are_meant": [cell_breaker(ERROR, metadata={}), cell_breaker(ERROR, outputs=[])],
+    "check_errors_end_at_the_readers_line": [
+        lambda notebook: (
+            code_cells(notebook)[ERROR]
+            .outputs[0]
+            .update(traceback=["File minihybrid/core/nd.py:1"])
+        ),
+        lambda notebook: code_cells(notebook)[ERROR].outputs[0].update(traceback=["line"] * 21),
+    ],
     "check_no_is_meant": [
-        shows(PRINT, "equal: False"), shows(PRINT, "(True, False)"),
-        shows(PRINT, "[nan, 1.0]"), cell_breaker(PRINT, metadata={
-            "tags": ["no-is-right"]})],
+        shows(PRINT, "equal: False"),
+        shows(PRINT, "(True, False)"),
+        shows(PRINT, "[nan, 1.0]"),
+        cell_breaker(PRINT, metadata={"tags": ["no-is-right"]}),
+    ],
     "check_no_cell_reads_a_loops_name": [
         lambda notebook: [
-            cell.update(source=source) for cell, source in zip(
-                code_cells(notebook), ("for x in range(3):\n    y = x", "print(x)"),
-                strict=False)]],
-    "check_nothing_on_stderr": [cell_breaker(PRINT, outputs=[
-        nbformat.v4.new_output("stream", name="stderr", text="a warning")])],
-    "check_no_absolute_path": [shows(PRINT, "saved in /home/ada/net.params"),
-                               shows(PRINT, "saved in C:\\Users\\ada"),
-                               shows(PRINT, str(ROOT)),
-                               cell_breaker(PRINT, source="open('/tmp/x')")],
+            cell.update(source=source)
+            for cell, source in zip(
+                code_cells(notebook), ("for x in range(3):\n    y = x", "print(x)"), strict=False
+            )
+        ]
+    ],
+    "check_nothing_on_stderr": [
+        cell_breaker(
+            PRINT, outputs=[nbformat.v4.new_output("stream", name="stderr", text="a warning")]
+        )
+    ],
+    "check_no_absolute_path": [
+        shows(PRINT, "saved in /home/ada/net.params"),
+        shows(PRINT, "saved in C:\\Users\\ada"),
+        shows(PRINT, str(ROOT)),
+        cell_breaker(PRINT, source="open('/tmp/x')"),
+    ],
     "check_pictures_are_described": [
         cell_breaker(PICTURE, metadata={}),
         cell_breaker(PICTURE, metadata={"mystnb": {"image": {"alt": "see 821b.png"}}}),
         cell_breaker(PRINT, outputs=[data_output(text_html="<svg><path/></svg>")]),
         markdown_breaker("![](graph.svg)"),
-        markdown_breaker('<img src="graph.svg">')],
-    "check_pictures_are_small": [cell_breaker(PICTURE, outputs=[
-        data_output(image_png=base64.b64encode(bytes(MAX_IMAGE_BYTES)).decode())])],
+        markdown_breaker('<img src="graph.svg">'),
+    ],
+    "check_pictures_are_small": [
+        cell_breaker(
+            PICTURE,
+            outputs=[data_output(image_png=base64.b64encode(bytes(MAX_IMAGE_BYTES)).decode())],
+        )
+    ],
     "check_exemptions_are_listed": [
         cell_breaker(PRINT, metadata={"tags": ["nbval-skip"]}),
         cell_breaker(PRINT, metadata={"tags": ["nbval-ignore-output"]}),
-        cell_breaker(PRINT, source="# NBVAL_IGNORE_OUTPUT\nprint(1)")],
+        cell_breaker(PRINT, source="# NBVAL_IGNORE_OUTPUT\nprint(1)"),
+    ],
     "check_times_stand_in_timing_cells": [
-        shows(PRINT, "it took 3.2 ms"), shows(PRINT, "4.1x faster"),
+        shows(PRINT, "it took 3.2 ms"),
+        shows(PRINT, "4.1x faster"),
         shows(PRINT, "it pays after about 300 calls"),
-        cell_breaker(PRINT, outputs=[data_output(text_html="<td>5 µs</td>")])],
+        cell_breaker(PRINT, outputs=[data_output(text_html="<td>5 µs</td>")]),
+    ],
     "check_cells_are_short": [cell_breaker(PRINT, source="x = 1\n" * 21)],
     "check_notebook_is_small": [shows(PRINT, "x" * MAX_NOTEBOOK_BYTES)],
-    "check_markdown_holds_no_python": [markdown_breaker("```python\nx = 1\n```"),
-                                       markdown_breaker("```{code-cell}\nx = 1\n```")],
+    "check_markdown_holds_no_python": [
+        markdown_breaker("```python\nx = 1\n```"),
+        markdown_breaker("```{code-cell}\nx = 1\n```"),
+    ],
+    "check_references_lead_to_their_entry": [
+        markdown_breaker("[JAX](../book/references.md)"),
+        markdown_breaker("[JAX](../book/references.md#ref-jaxx)"),
+    ],
     "check_solutions_are_folded_code_cells": [
         cell_breaker(SOLVED, metadata={}),
         cell_breaker(SOLVED, source="# Solution 3.1\nprint(2)"),
-        cell_breaker(SOLVED, metadata={"tags": ["hide-cell"], "cellView": "form"})],
+        cell_breaker(SOLVED, metadata={"tags": ["hide-cell"], "cellView": "form"}),
+    ],
     "check_every_exercise_has_a_solution": [
         cell_breaker(SOLVED, source="#@title Solution 3.2\nprint(2)"),
         lambda notebook: notebook.cells.pop(),
-        lambda notebook: notebook.cells.pop(-2)],
-    "check_no_widgets": [cell_breaker(PRINT, outputs=[nbformat.v4.new_output(
-        "display_data", data={"application/vnd.jupyter.widget-view+json": {}})])],
+        lambda notebook: notebook.cells.pop(-3),
+    ],
+    "check_what_is_said_of_solutions_is_folded": [
+        lambda notebook: notebook.cells.append(nbformat.v4.new_markdown_cell("Two, since ..."))
+    ],
+    "check_folds_have_known_titles": [
+        markdown_breaker("<details><summary>Show code cell content</summary>")
+    ],
+    "check_every_exercise_has_hints": [
+        markdown_breaker("### Exercise 3.1 ★\n\nHow many?"),
+        markdown_breaker(
+            "### Exercise 3.1\n\nHow?\n\n### Exercise 3.2\n\n<details><summary>Hint</summary>"
+        ),
+        exercise_breaker("Hint 2", "Hint 3"),
+        exercise_breaker("Hint 1", "Hint"),
+    ],
+    "check_every_exercise_says_its_kind_and_minutes": [
+        exercise_breaker("· 5 minutes.", "."),
+        exercise_breaker("Predict", "Guess"),
+        exercise_breaker("*Predict · 5 minutes.* ", ""),
+    ],
+    "check_every_exercise_has_a_starter": [
+        lambda notebook: notebook.cells.pop(-2),
+        lambda notebook: notebook.cells.insert(-2, nbformat.v4.new_markdown_cell("So:")),
+        cell_breaker(STARTER, source='mx.check("03.2", ...)'),
+        cell_breaker(STARTER, metadata={}),
+        cell_breaker(SOLVED, metadata={"tags": ["starter"]}),
+        shows(STARTER, "right: two"),
+    ],
+    "check_no_widgets": [
+        cell_breaker(
+            PRINT,
+            outputs=[
+                nbformat.v4.new_output(
+                    "display_data", data={"application/vnd.jupyter.widget-view+json": {}}
+                )
+            ],
+        )
+    ],
     "check_metadata_is_portable": [
         lambda notebook: notebook.metadata.update(widgets={}),
-        cell_breaker(PRINT, metadata={"execution": {"iopub.status.busy": "2020"}})],
+        cell_breaker(PRINT, metadata={"execution": {"iopub.status.busy": "2020"}}),
+    ],
 }
 
 
@@ -412,21 +687,12 @@ def test_check_rejects_a_broken_notebook(name, good):
             CHECKS[name]("broken.ipynb", broken)
 
 
-def test_different_setup_cells_are_told_apart(good):
-    other = copy.deepcopy(good)
-    cell_breaker(SETUP, source="import cmath")(other)
-    assert len(setup_cells([good, good])) == 1
-    assert len(setup_cells([good, other])) == 2
-
-
 def test_running_notebooks_leaves_nothing_of_this_machine(good):
     noisy = copy.deepcopy(good)
     noisy.metadata.language_info["version"] = "3.11.7"
     noisy.cells[1].metadata["execution"] = {"iopub.status.busy": "2020-01-01"}
-    code_cells(noisy)[ERROR].outputs[0].traceback = [
-        f"File {ROOT}/minihybrid/core/nd.py:1"]
+    code_cells(noisy)[ERROR].outputs[0].traceback = [f"File {ROOT}/notebooks/net.py:1"]
     clean(noisy)
-    assert code_cells(noisy)[ERROR].outputs[0].traceback == [
-        "File minihybrid/core/nd.py:1"]
+    assert code_cells(noisy)[ERROR].outputs[0].traceback == ["File notebooks/net.py:1"]
     for check in CHECKS.values():
         check("noisy.ipynb", noisy)

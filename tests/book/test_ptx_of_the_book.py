@@ -1,4 +1,5 @@
 """The PTX that chapter 18 shows is that of today's kernels."""
+
 import json
 import os
 import subprocess
@@ -14,7 +15,9 @@ COUNTED = "ld.global", "st.global", "bar.sync", "fma.rn", ".f64"
 def counts(found):
     """What the chapter says of a kernel's PTX."""
     return {what: found["ptx"].count(what) for what in COUNTED} | {
-        "registers": found["registers"], "spilled_bytes": found["spilled_bytes"]}
+        "registers": found["registers"],
+        "spilled_bytes": found["spilled_bytes"],
+    }
 
 
 def test_stored_texts_are_those_of_today():
@@ -29,8 +32,12 @@ def test_stored_ptx_is_what_compilers_make(environment, tmp_path):
     except envs.NotAvailable as reason:
         pytest.skip(f"no PTX was made: the environment '{environment}' {reason}")
     root = make_ptx.FILE.parent.parent.parent
-    subprocess.run([python, root / "book/make_ptx.py", tmp_path / "ptx.json"],
-                   check=True, env=os.environ | {"PYTHONPATH": str(root)})
+    subprocess.run(
+        [python, root / "book/make_ptx.py", tmp_path / "ptx.json"],
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
     made = json.loads((tmp_path / "ptx.json").read_text())
     assert {name: counts(found) for name, found in made.items()} == {
-        name: counts(found) for name, found in STORED.items()}
+        name: counts(found) for name, found in STORED.items()
+    }

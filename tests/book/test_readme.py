@@ -1,6 +1,11 @@
-"""The commands that README.md gives for use without make are those of the Makefile."""
+"""README.md: its first program prints what stands below; its commands are the Makefile's."""
+
 import re
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -11,25 +16,61 @@ def recipes(makefile):
     makefile = makefile.replace("$(BUILD_BOOK)", build).replace("$(BIN)/", "")
     makefile = re.sub(r"\\\n\s*", "", makefile)
     makefile = re.sub(r"\$\(if \$\(\w+\),\w+,(\w+)\)", r"\1", makefile)  # not set
-    extra = r"cd tests && nice -n 10 \.\./| --quiet|(?<=\w) \$\(\w+\)| \|\| \{.*"
+    extra = r"cd tests && (?:nice -n 10 )?\.\./| --quiet|(?<=\w) \$\(\w+\)| \|\| \{.*"
     makefile = re.sub(extra, "", makefile)
     found = {}
-    for target, body in re.findall(r"^([\w-]+): .*\n((?:\t.*\n)+)", makefile, re.M):
+    for target, body in re.findall(r"^([\w$()-]+): .*\n((?:\t.*\n)+)", makefile, re.M):
         commands = [line.strip().lstrip("@") for line in body.splitlines()]
-        found[target] = [c for c in commands if not c.startswith("echo")]
-    return found
+        found[target] = [c for c in commands if not c.startswith(("echo", "touch"))]
+    return found | {"book": found["$(BUILT)"] + found["book"]}
 
 
 def listed(readme):
     """Return {target: the commands beside it} from the table of the README."""
     rows = re.findall(r"^\| `make ([\w-]+)`[^|]* \| (.*) \|$", readme, re.MULTILINE)
-    return {target: re.findall(r"`([^`]+)`", cell.replace("in `tests`: ", ""))
-            for target, cell in rows}
+    return {
+        target: re.findall(r"`([^`]+)`", cell.replace("in `tests`: ", "")) for target, cell in rows
+    }
 
 
 def test_commands_without_make_are_those_of_the_makefile():
     in_make = recipes((ROOT / "Makefile").read_text(encoding="utf-8"))
     in_readme = listed((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert len(in_readme) == 13
+    assert len(in_readme) == 18
     for target, commands in in_readme.items():
         assert commands == in_make[target], target
+
+
+def test_the_first_program_prints_what_stands_below_it(capsys):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    program, printed = re.search(
+        r"```python\n(import .*?)```\n\nprints\n\n```text\n(.*?)```", readme, re.S
+    ).groups()
+    assert len([line for line in program.splitlines() if line and "import" not in line]) <= 10
+    exec(compile(program, "README.md", "exec"), {})
+    # The first net of a program is number 0; other tests have made some before.
+    assert re.sub(r"(hybridsequential)\d+", r"\g<1>0", capsys.readouterr().out) == printed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_the_book_is_built_again_only_after_a_change(tmp_path):
+    """The Makefile of a small copy, whose environment and book seem to be there."""
+    for name in ("pyproject.toml", "requirements.txt", "_config.yml", "_toc.yml"):
+        (tmp_path / name).touch()
+    for name in ("book", "minihybrid", "notebooks", "tests", "benchmarks/results"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "ready").touch()
+    (tmp_path / "_build").mkdir()
+    (tmp_path / "_build" / "built").touch()
+    command = ["make", "-n", "-f", ROOT / "Makefile", "book"]
+
+    def would_run():
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert "http.server" in done.stdout
+        return done.stdout
+
+    assert "jupyter-book build" not in would_run()
+    (tmp_path / "book" / "page.md").touch()
+    assert "jupyter-book build" in would_run()

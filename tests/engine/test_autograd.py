@@ -153,9 +153,7 @@ def test_modes():
     with pytest.raises(ZeroDivisionError), autograd.record():
         raise ZeroDivisionError
     assert now() == (False, False)
-    assert (
-        autograd.set_recording(True) is False and autograd.set_recording(False) is True
-    )
+    assert autograd.set_recording(True) is False and autograd.set_recording(False) is True
     assert autograd.set_training(True) is False and autograd.set_training(False) is True
 
 
@@ -207,11 +205,7 @@ def test_grad_gives_new_arrays_and_leaves_the_buffers():
 
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_a_gradient_of_a_gradient(hybrid):
-    cube = (
-        mx.function(lambda x: x * x * x, target="numpy")
-        if hybrid
-        else lambda x: x * x * x
-    )
+    cube = mx.function(lambda x: x * x * x, target="numpy") if hybrid else lambda x: x * x * x
     x = nd.array([2.0])
     x.attach_grad()
     with autograd.record():
@@ -301,9 +295,7 @@ def test_losses_and_a_trainer_with_the_numbers_of_mxnet():
             y = loss.L2Loss()(net(pred), nd.array([[1], [2]]))
         y.backward()
         trainer.step(2)
-    np.testing.assert_allclose(
-        net.weight.data().asnumpy(), [[0.52867174, 0.38582015]], rtol=1e-5
-    )
+    np.testing.assert_allclose(net.weight.data().asnumpy(), [[0.52867174, 0.38582015]], rtol=1e-5)
     np.testing.assert_allclose(net.bias.data().asnumpy(), [-0.14285126], rtol=1e-5)
     trainer.set_learning_rate(0.01)
     assert trainer.learning_rate == 0.01
@@ -316,14 +308,18 @@ def test_a_head_gradient_of_another_shape_is_named():
         x.attach_grad()
         with autograd.record():
             y = x * x
-        with pytest.raises(ShapeError, match="head gradient 0 has shape .* that of its "
-                                             r"head, \(2, 3\), is needed"):
+        with pytest.raises(
+            ShapeError,
+            match="head gradient 0 has shape .* that of its "
+            r"head, \(2, 3\), is needed",
+        ):
             y.backward(nd.ones(shape))
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_gradients_go_only_to_what_the_head_was_computed_from(hybrid):
     """0 where nothing comes back, as of BlockGrad; what is not behind keeps its own."""
+
     def four(F, x, y):
         return x * 2, y * 3, F.BlockGrad(x) + y, x * 0
 

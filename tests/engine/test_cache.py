@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rings import elsewhere
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
@@ -97,12 +98,18 @@ def load_in(folder):
     asked = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
-        patch.setattr(objects, "compile_text", lambda text, symbol, real=objects
-                      .compile_text: asked.append(symbol) or real(text, symbol))
+        patch.setattr(
+            objects,
+            "compile_text",
+            lambda text, symbol, real=objects.compile_text: (
+                asked.append(symbol) or real(text, symbol)
+            ),
+        )
         f = mx.function(lambda a: a * 5 + 3)
         assert f(nd.array([1, 2])).asnumpy().tolist() == [8, 13]
     assert sorted(f"{symbol}.o" for symbol in objects.ADDRESSES) == sorted(
-        path.name for path in folder.glob("*.o"))
+        path.name for path in folder.glob("*.o")
+    )
     return f"compiled {len(asked)}" if asked else "loaded"
 
 
@@ -128,7 +135,7 @@ def test_a_damaged_entry_is_compiled_again_silently(pristine, tmp_path, damage):
     assert load_in(folder) == "loaded"
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_two_processes_at_once_on_an_empty_cache(tmp_path):
     folder = tmp_path / "new"
     both = [start(folder), start(folder)]
@@ -176,20 +183,23 @@ def test_in_a_read_only_folder_nothing_is_kept(tmp_path):
     assert run(tmp_path) == f"{ANSWER} compiled"
 
 
-posix = pytest.mark.skipif(
-    not hasattr(os, "geteuid"), reason="this system's files have no modes")
-WARNED = """
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system's files have no modes")
+WARNED = (
+    """
 import warnings
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("default")
-""" + PROGRAM.replace("\n", "\n    ") + """
+"""
+    + PROGRAM.replace("\n", "\n    ")
+    + """
 print(*(str(w.message) for w in seen), sep="\\n")
 """
+)
 
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+@pytest.mark.parametrize("mode", [0o702, *elsewhere(0o720, 0o777)])
 def test_a_folder_that_others_can_write_to_is_not_used(pristine, tmp_path, mode):
     folder = tmp_path / "open"
     shutil.copytree(pristine, folder)
@@ -261,8 +271,7 @@ def test_no_folder_beside_a_model_is_the_cache(pristine, tmp_path, monkeypatch, 
     (symbol, _) = sorted(path.stem for path in pristine.glob("*.o"))
     for name in STRANGE[2:]:  # wherever one might look
         for way in (name, f"{name}/minihybrid", f"{name}/.cache/minihybrid"):
-            shutil.copytree(pristine, os.path.normpath(tmp_path / "a" / way),
-                            dirs_exist_ok=True)
+            shutil.copytree(pristine, os.path.normpath(tmp_path / "a" / way), dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path / "a")
 
     def no_entry(*_):
@@ -272,8 +281,11 @@ def test_no_folder_beside_a_model_is_the_cache(pristine, tmp_path, monkeypatch, 
     seen = set()
     for chosen in STRANGE:
         for xdg in STRANGE:
-            for name, value in (("HOME", home), ("XDG_CACHE_HOME", xdg),
-                                ("MINIHYBRID_CACHE_DIR", chosen)):
+            for name, value in (
+                ("HOME", home),
+                ("XDG_CACHE_HOME", xdg),
+                ("MINIHYBRID_CACHE_DIR", chosen),
+            ):
                 monkeypatch.delenv(name, raising=False)
                 if value is not None:
                     monkeypatch.setenv(name, value)
@@ -299,10 +311,8 @@ def test_no_folder_beside_a_model_is_the_cache(pristine, tmp_path, monkeypatch, 
 
 @posix
 @pytest.mark.parametrize("what", ["open above", "link", "their folder", "their link"])
-def test_the_way_to_the_folder_is_closed_to_others(pristine, tmp_path, monkeypatch,
-                                                   what):
-    """Who may write above it could put a model's folder, which is ours, in its place.
-    """
+def test_the_way_to_the_folder_is_closed_to_others(pristine, tmp_path, monkeypatch, what):
+    """Who may write above it could put a model's folder, which is ours, in its place."""
     above, models = tmp_path / "above", tmp_path / "models"
     shutil.copytree(pristine, models / "minihybrid")
     (symbol, _) = sorted(path.stem for path in pristine.glob("*.o"))
@@ -350,9 +360,7 @@ def test_nothing_is_read_from_the_folder_of_the_model(tmp_path):
     net(nd.ones((1, 1)))
     net.export(str(tmp_path / "m"))
     for name in ("numba", "numpy", "scipy", "llvmlite", "sitecustomize"):
-        (tmp_path / f"{name}.py").write_text(
-            "print('this was run')\nraise SystemExit(3)"
-        )
+        (tmp_path / f"{name}.py").write_text("print('this was run')\nraise SystemExit(3)")
     before = set(os.listdir(tmp_path))
     code = (
         "import minihybrid as mx\n"
@@ -410,9 +418,7 @@ def test_threads_on_one_net_get_their_own_answers(backend, warm, tmp_path, monke
     def work(i):
         barrier.wait()
         for _ in range(300):
-            np.testing.assert_allclose(
-                net(inputs[i]).asnumpy(), wanted[i], rtol=1e-4, atol=1e-6
-            )
+            np.testing.assert_allclose(net(inputs[i]).asnumpy(), wanted[i], rtol=1e-4, atol=1e-6)
         return True
 
     with ThreadPoolExecutor(4) as pool:
@@ -452,8 +458,9 @@ def test_two_threads_train_nets_of_their_own():
         assert all(pool.map(work, [1, 10]))
 
 
+@pytest.mark.parametrize("size", [2, 520])  # large ones are used again when given up
 @pytest.mark.parametrize("backend", ["cpu", "numpy"])
-def test_results_are_memory_of_their_own(backend):
+def test_results_are_memory_of_their_own(backend, size):
     class Net(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             y = x * 2
@@ -461,10 +468,10 @@ def test_results_are_memory_of_their_own(backend):
 
     net = Net()
     net.hybridize(backend=backend, static_alloc=True, static_shape=True)
-    x = nd.array([[1, 2], [3, 4]])
+    x = nd.arange(size * size).reshape((size, size))
     first = net(x)
-    kept = [y.asnumpy() for y in first]
-    second = net(nd.zeros((2, 2)))
+    kept = [y.asnumpy().copy() for y in first]
+    second = net(nd.zeros((size, size)))
     for y, k in zip(first, kept, strict=True):
         np.testing.assert_array_equal(y.asnumpy(), k)
     arrays = [y.data for y in (*first, *second)] + [x.data]
@@ -476,16 +483,7 @@ def test_results_are_memory_of_their_own(backend):
 # -- import ----------------------------------------------------------------------------
 @pytest.mark.slow
 def test_import_loads_no_compiler_and_no_plotting(tmp_path):
-    heavy = {
-        "numba",
-        "llvmlite",
-        "scipy",
-        "matplotlib",
-        "tqdm",
-        "IPython",
-        "torch",
-        "onnx",
-    }
+    heavy = {"numba", "llvmlite", "scipy", "matplotlib", "tqdm", "IPython", "torch", "onnx"}
     code = (
         "import sys, minihybrid as mx\n"
         "net = mx.gluon.nn.Dense(2); net.initialize(); net(mx.nd.ones((1, 3)))\n"
@@ -497,10 +495,11 @@ def test_import_loads_no_compiler_and_no_plotting(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_without_docstrings_and_asserts_everything_is_there(tmp_path):
     """`python -OO`, of the compilers, too: no word of a docstring is needed to run."""
-    code = """import importlib, pkgutil, minihybrid as mx
+    code = (
+        """import importlib, pkgutil, minihybrid as mx
 names = [found.name for found in pkgutil.walk_packages(mx.__path__, "minihybrid.")]
 for name in names:
     importlib.import_module(name)
@@ -509,10 +508,14 @@ try:
     mx.nd.softmax(mx.nd.ones(2), axis="b")
 except mx.base.MXNetError as error:
     print(error)
-""" + PROGRAM
+"""
+        + PROGRAM
+    )
     assert run(tmp_path, code, PYTHONOPTIMIZE="2").split("\n") == [
-        "False True", "softmax: axis='b' does not fit; needed: integer",
-        f"{ANSWER} compiled"]
+        "False True",
+        "softmax: axis='b' does not fit; needed: integer",
+        f"{ANSWER} compiled",
+    ]
 
 
 @pytest.mark.slow
@@ -534,23 +537,36 @@ def test_a_compiled_net_runs_without_numba_in_its_process(tmp_path):
 
 
 # -- compilers -------------------------------------------------------------------------
-NUMBA = {"OPT": "0", "LOOP_VECTORIZE": "0", "SLP_VECTORIZE": "1", "BOUNDSCHECK": "1",
-         "DISABLE_JIT": "1", "DEBUGINFO": "1", "ENABLE_AVX": "0",
-         "FUNCTION_CACHE_SIZE": "1", "DISABLE_INTEL_SVML": "1", "DEBUG_ARRAY_OPT": "1",
-         "CAPTURED_ERRORS": "old_style", "DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
+NUMBA = {
+    "OPT": "0",
+    "LOOP_VECTORIZE": "0",
+    "SLP_VECTORIZE": "1",
+    "BOUNDSCHECK": "1",
+    "DISABLE_JIT": "1",
+    "DEBUGINFO": "1",
+    "ENABLE_AVX": "0",
+    "FUNCTION_CACHE_SIZE": "1",
+    "DISABLE_INTEL_SVML": "1",
+    "DEBUG_ARRAY_OPT": "1",
+    "CAPTURED_ERRORS": "old_style",
+    "DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1",
+}
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_no_variable_of_numba_reaches_a_kernel_that_its_name_does_not_tell(tmp_path):
     """Else code for one processor, or without vectors, would be kept for ever."""
     strange = {f"NUMBA_{name}": value for name, value in NUMBA.items()}
     answers = {}
-    for name, more in (("plain", {}), ("strange", strange),
-                       ("generic", {"NUMBA_CPU_NAME": "generic",
-                                    "NUMBA_CPU_FEATURES": ""})):
+    for name, more in (
+        ("plain", {}),
+        ("strange", strange),
+        ("generic", {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}),
+    ):
         assert run(tmp_path / name, **more) == f"{ANSWER} compiled"
-        answers[name] = {path.name: machine_code(path.read_bytes()[32:])
-                         for path in (tmp_path / name).iterdir()}
+        answers[name] = {
+            path.name: machine_code(path.read_bytes()[32:]) for path in (tmp_path / name).iterdir()
+        }
     assert answers["plain"] == answers["strange"]
     assert not answers["plain"].keys() & answers["generic"].keys()
     assert sorted(answers["plain"].values()) != sorted(answers["generic"].values())
@@ -559,32 +575,48 @@ def test_no_variable_of_numba_reaches_a_kernel_that_its_name_does_not_tell(tmp_p
 def machine_code(code):
     """Without the names, in which Numba counts."""
     from llvmlite import binding
-    return b"".join(section.data() for section in binding.ObjectFileRef.from_data(
-        code).sections() if section.is_text())
+
+    return b"".join(
+        section.data()
+        for section in binding.ObjectFileRef.from_data(code).sections()
+        if section.is_text()
+    )
 
 
 @pytest.mark.slow
 def test_all_that_a_compiler_loads_of_us_is_part_of_the_name():
     """Whoever changes one of these modules gets other kernels under other names."""
-    code = objects.PROGRAM.replace("serve(sys.argv[1:])", "") + "\n".join(
-        f"import {name}" for name in cpu.IMPORTS if name.startswith("minihybrid")) + """
+    code = (
+        objects.PROGRAM.replace("serve(sys.argv[1:])", "")
+        + "\n".join(f"import {name}" for name in cpu.IMPORTS if name.startswith("minihybrid"))
+        + """
 print(*(module.__file__ for name, module in sys.modules.items()
         if name.startswith("minihybrid") and hasattr(module, "__file__")), sep="\\n")
 """
-    done = subprocess.run([sys.executable, "-P", "-c", code], text=True, check=True,
-                          capture_output=True)
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], text=True, check=True, capture_output=True
+    )
     loaded = set(done.stdout.split())
     names = {Path(file).name for file in loaded}
     assert {"driver.py", "vector.py", "machine.py", "op.py"} <= names
     assert loaded <= {str(file) for file in cache.sources()}
 
 
-@pytest.mark.parametrize("changed, other", [
-    ("codegen/device.py", True), ("codegen/cpu/vector.py", True),
-    ("codegen/cpu/deeper/new.py", True), ("ops/cpu/machine.py", True),
-    ("core/op.py", True), ("gluon/nn.py", False)])
+@pytest.mark.parametrize(
+    "changed, other",
+    [
+        ("codegen/device.py", True),
+        ("codegen/cpu/vector.py", True),
+        ("codegen/cpu/deeper/new.py", True),
+        ("ops/cpu/machine.py", True),
+        ("core/op.py", True),
+        ("gluon/nn.py", False),
+    ],
+)
 def test_a_change_in_any_folder_of_a_compiler_gives_other_names(
-        changed, other, tmp_path, monkeypatch):
+    changed, other, tmp_path, monkeypatch
+):
     for file in cache.sources():
         copy = tmp_path / os.path.relpath(file, cache.ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -598,23 +630,29 @@ def test_a_change_in_any_folder_of_a_compiler_gives_other_names(
     assert (cache._makers.__wrapped__() != before) == other
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_a_relative_path_for_modules_does_not_lead_a_compiler_astray(tmp_path):
     """Folders of ours have modules that are called numpy and code."""
     paths = [str(ROOT), ".", "", "codegen", "nowhere"]
     assert run(tmp_path, PYTHONPATH=os.pathsep.join(paths)) == f"{ANSWER} compiled"
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 @posix
 @pytest.mark.parametrize("channels", ["<&- >&- 2>&-", "2> /dev/full"])
 def test_without_channels_kernels_are_compiled(tmp_path, channels):
     """As under a daemon or pythonw: nobody can be shown how far it is."""
     code = PROGRAM.replace("print(", "print(file=open('said', 'w'), *(").rstrip() + ")"
     done = subprocess.run(
-        ["sh", "-c", f"exec {sys.executable} -c \"$CODE\" {channels}"], cwd=tmp_path,
-        env={**os.environ, "CODE": f"{code}\n", "PYTHONPATH": str(ROOT),
-             "MINIHYBRID_CACHE_DIR": str(tmp_path / "cache")})
+        ["sh", "-c", f'exec {sys.executable} -c "$CODE" {channels}'],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "CODE": f"{code}\n",
+            "PYTHONPATH": str(ROOT),
+            "MINIHYBRID_CACHE_DIR": str(tmp_path / "cache"),
+        },
+    )
     assert done.returncode == 0
     assert (tmp_path / "said").read_text() == f"{ANSWER} compiled\n"
 
@@ -623,8 +661,9 @@ def test_a_compiler_with_other_packages_is_not_believed(monkeypatch):
     monkeypatch.setattr(objects, "versions", lambda: ["numba 0.1", "llvmlite 0.1"])
     compiler = objects.Compiler()
     try:
-        with pytest.raises(mx.base.MXNetError, match="process finds llvmlite .* inste"
-                                                     "ad of numba 0.1, llvmlite 0.1"):
+        with pytest.raises(
+            mx.base.MXNetError, match="process finds llvmlite .* instead of numba 0.1, llvmlite 0.1"
+        ):
             compiler.ask("", "k0")
     finally:
         compiler.end()
@@ -635,7 +674,9 @@ def test_a_kernel_that_does_not_compile_says_why():
         objects.compile_text(
             "from numba import float32\n"
             "from minihybrid.codegen.cpu.flat import kernel\n"
-            "@kernel(float32[::1])\ndef k(out):\n    out[0] = nowhere\n", "k0")
+            "@kernel(float32[::1])\ndef k(out):\n    out[0] = nowhere\n",
+            "k0",
+        )
 
 
 def test_a_kernel_that_needs_numba_at_run_time_is_refused():
@@ -644,7 +685,9 @@ def test_a_kernel_that_needs_numba_at_run_time_is_refused():
         objects.compile_text(
             "import math\nfrom numba import float64\n"
             "from minihybrid.codegen.cpu.flat import kernel\n@kernel(float64[::1])\n"
-            "def k(out):\n    out[0] = math.gamma(out[0])\n", "k0")
+            "def k(out):\n    out[0] = math.gamma(out[0])\n",
+            "k0",
+        )
 
 
 def test_a_compiler_that_has_ended_is_replaced():
@@ -652,17 +695,24 @@ def test_a_compiler_that_has_ended_is_replaced():
     compiler.process.kill()
     compiler.process.wait()
     objects.IDLE.put(compiler)
-    text = ("from numba import float32\n"
-            "from minihybrid.codegen.cpu.flat import kernel\n"
-            "@kernel(float32[::1])\ndef k(out):\n    out[0] = float32(1)\n")
-    assert objects.compile_text(text, "k0")[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe",
-                                                    b"d\x86\x03\x00")
+    text = (
+        "from numba import float32\n"
+        "from minihybrid.codegen.cpu.flat import kernel\n"
+        "@kernel(float32[::1])\ndef k(out):\n    out[0] = float32(1)\n"
+    )
+    assert objects.compile_text(text, "k0")[:4] in (
+        b"\x7fELF",
+        b"\xcf\xfa\xed\xfe",
+        b"d\x86\x03\x00",
+    )
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_the_folder_in_which_a_compiler_started_may_go_away(tmp_path):
     """Its imports, the later ones too, do not look there."""
-    code = PROGRAM.replace("f = mx", """import os, tempfile
+    code = PROGRAM.replace(
+        "f = mx",
+        """import os, tempfile
 with tempfile.TemporaryDirectory() as folder:
     home = os.getcwd()
     os.chdir(folder)
@@ -672,26 +722,34 @@ from minihybrid.gluon import nn
 net = nn.HybridLambda(lambda F, x: x + F.random.normal(shape=(2, 2)))
 net.hybridize()
 print(net(mx.nd.ones((2, 2))).shape)
-f = mx""")
+f = mx""",
+    )
     assert run(tmp_path, code) == f"(2, 2)\n{ANSWER} compiled"
 
 
 @pytest.mark.slow
 def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
     """Where Python is part of another program, it does not know its own."""
-    code = ("import sys, minihybrid as mx\n"
-            "for sys.executable in ('/nowhere/python', '', None):\n    try:\n"
-            "        mx.function(lambda a: a + 1)(mx.nd.ones(1))\n"
-            "    except mx.base.MXNetError as error:\n        print(error)")
+    code = (
+        "import sys, minihybrid as mx\n"
+        "for sys.executable in ('/nowhere/python', '', None):\n    try:\n"
+        "        mx.function(lambda a: a + 1)(mx.nd.ones(1))\n"
+        "    except mx.base.MXNetError as error:\n        print(error)"
+    )
     said = run(tmp_path, code).split("\n")
-    assert len(said) == 3 and len(set(said)) == 2 and all(
-        "use hybridize(backend='numpy')" in line for line in said)
+    assert (
+        len(said) == 3
+        and len(set(said)) == 2
+        and all("use hybridize(backend='numpy')" in line for line in said)
+    )
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_compiles_with_processes_of_its_own(tmp_path):
-    code = PROGRAM + """
+    code = (
+        PROGRAM
+        + """
 import os, sys
 from minihybrid.codegen import cache
 from minihybrid.codegen.cpu import objects
@@ -701,6 +759,7 @@ if pid:
 g = mx.function(lambda a: a * 2 + 5)
 print("parent" if pid else "child", g(mx.nd.ones(2)).asnumpy().tolist(), flush=True)
 """
+    )
     lines = run(tmp_path, code, PYTHONWARNINGS="ignore").split("\n")
     assert lines[-2:] == ["child [7.0, 7.0]", "parent [7.0, 7.0]"]
 
@@ -709,8 +768,7 @@ print("parent" if pid else "child", g(mx.nd.ones(2)).asnumpy().tolist(), flush=T
 def test_the_text_of_a_plan_is_what_runs():
     """The text, run by Python and Numba, gives what the driver gives, bit by bit."""
     net = nn.HybridSequential()
-    net.add(nn.Dense(5, activation="relu", in_units=7), nn.Dropout(0.5),
-            nn.Dense(3, in_units=5))
+    net.add(nn.Dense(5, activation="relu", in_units=7), nn.Dropout(0.5), nn.Dense(3, in_units=5))
     net.initialize()
     net.hybridize()
     x = nd.random.normal(shape=(4, 7))
@@ -729,8 +787,7 @@ def test_arrays_that_do_not_lie_in_plain_order_are_copied_first(how):
         "transposed": np.ascontiguousarray(wanted.T).T,
         "strided": np.repeat(wanted, 2, axis=1)[:, ::2],
         "backwards": np.ascontiguousarray(wanted[::-1])[::-1],
-        "misaligned": np.frombuffer(b"x" + wanted.tobytes(), "float32", 12, 1
-                                    ).reshape(3, 4),
+        "misaligned": np.frombuffer(b"x" + wanted.tobytes(), "float32", 12, 1).reshape(3, 4),
     }[how]
     np.testing.assert_array_equal(strange, wanted)
     f = mx.function(lambda a: a * 2 + 1)

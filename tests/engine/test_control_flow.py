@@ -1,16 +1,9 @@
 """Loops and branches: with arrays Python's own, with symbols written down in steps."""
+
 import numpy as np
 import pytest
 
-from minihybrid import (
-    AttrError,
-    HybridError,
-    TraceError,
-    autograd,
-    gluon,
-    nd,
-    sym,
-)
+from minihybrid import AttrError, HybridError, TraceError, autograd, gluon, nd, sym
 from minihybrid.core.graph import Graph
 from minihybrid.gluon import nn
 
@@ -52,8 +45,7 @@ def gradients(net, *inputs):
         loss = sum((o * (i + 1)).sum() for i, o in enumerate(outs))
     loss.backward()
     params = net.collect_params().values()
-    return [a.asnumpy() for a in (*outs, *(x.grad for x in inputs),
-                                  *(p.grad() for p in params))]
+    return [a.asnumpy() for a in (*outs, *(x.grad for x in inputs), *(p.grad() for p in params))]
 
 
 def assert_same(eager, compiled, *inputs):
@@ -84,13 +76,12 @@ def test_a_recurrent_net_by_foreach(length, tmp_path):
     outs, last, *_ = eager = gradients(net, x, h)
     net.hybridize()
     assert_same(eager, net, x, h)
-    for a, b in zip(rnn_by_numpy(net, x.asnumpy(), h.asnumpy()), (outs, last),
-                    strict=True):
+    for a, b in zip(rnn_by_numpy(net, x.asnumpy(), h.asnumpy()), (outs, last), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     net.export(str(tmp_path / "rnn"))
-    loaded = gluon.SymbolBlock.imports(str(tmp_path / "rnn-symbol.json"),
-                                       ["data0", "data1"],
-                                       str(tmp_path / "rnn-0000.params"))
+    loaded = gluon.SymbolBlock.imports(
+        str(tmp_path / "rnn-symbol.json"), ["data0", "data1"], str(tmp_path / "rnn-0000.params")
+    )
     for a, b in zip(net(x, h), loaded(x, h), strict=True):
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6, atol=1e-7)
 
@@ -114,8 +105,11 @@ class Loop(gluon.HybridBlock):
 
     def hybrid_forward(self, F, x, limit):
         outs, (last, count) = F.contrib.while_loop(
-            lambda x, n: x.sum() < limit, lambda x, n: (x + n, [x * 2, n + 1]),
-            [x, F.zeros_like(limit)], max_iterations=5)
+            lambda x, n: x.sum() < limit,
+            lambda x, n: (x + n, [x * 2, n + 1]),
+            [x, F.zeros_like(limit)],
+            max_iterations=5,
+        )
         return outs, last, count
 
 
@@ -126,11 +120,11 @@ def test_while_loop_stops_and_pads_with_zeros(limit, steps, compiled):
     assert_same(eager, compiled["loop"], *inputs)
     want = np.zeros((5, 2))
     for i in range(steps):
-        want[i] = np.array([1, 2]) * 2 ** i + i
+        want[i] = np.array([1, 2]) * 2**i + i
     np.testing.assert_array_equal(outs, want)
-    np.testing.assert_array_equal(last, np.array([1, 2]) * 2 ** steps)
+    np.testing.assert_array_equal(last, np.array([1, 2]) * 2**steps)
     assert count == [steps]
-    np.testing.assert_array_equal(grad, [2 ** steps - 1 + 2 * 2 ** steps] * 2)
+    np.testing.assert_array_equal(grad, [2**steps - 1 + 2 * 2**steps] * 2)
 
 
 def test_a_while_loop_that_never_starts(compiled):
@@ -144,15 +138,17 @@ def test_a_while_loop_that_never_starts(compiled):
 
 
 def test_while_loop_of_one_variable_without_outputs():
-    outs, last = nd.contrib.while_loop(lambda x: x < 10, lambda x: (None, x * 3),
-                                       nd.array([1]), max_iterations=9)
+    outs, last = nd.contrib.while_loop(
+        lambda x: x < 10, lambda x: (None, x * 3), nd.array([1]), max_iterations=9
+    )
     assert outs == [] and last.asscalar() == 27
 
 
 class Branch(gluon.HybridBlock):
     def hybrid_forward(self, F, x, y):
-        return F.contrib.cond((x * y).sum() < 5, lambda: [(x + 5) * y, x],
-                              lambda: [(x - 5) * y, y * 2])
+        return F.contrib.cond(
+            (x * y).sum() < 5, lambda: [(x + 5) * y, x], lambda: [(x - 5) * y, y * 2]
+        )
 
 
 @pytest.mark.parametrize("y", [0.5, 3])
@@ -170,7 +166,8 @@ def test_cond_chooses_a_branch_and_its_gradient(y, compiled):
 def test_symbols_outside_of_a_trace():
     x, w = sym.var("x", shape=(3, 2)), sym.var("w", shape=(2,))
     outs, total = sym.contrib.foreach(
-        lambda row, s: (row * w, s + row * w), x, sym.var("s", shape=(2,)))
+        lambda row, s: (row * w, s + row * w), x, sym.var("s", shape=(2,))
+    )
     block = gluon.SymbolBlock([outs, total], [x, w, sym.var("s")])
     a, b = np.arange(6.0).reshape(3, 2), np.array([2.0, -1.0])
     got = block(nd.array(a), nd.array(b), nd.ones(2))
@@ -185,22 +182,40 @@ def test_a_loop_in_a_graph_is_its_steps():
     assert Graph.of(outs).n_ops == 1 + 7 + 1  # split, the steps, stack
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: nd.contrib.foreach(lambda x, s: (x, s), [nd.ones(2), nd.ones(3)], []),
-     "one common length, found 2, 3"),
-    (lambda: nd.contrib.foreach(lambda x, s: (x, s), [], []), "length, found none"),
-    (lambda: nd.contrib.while_loop(lambda x: x < 1, lambda x: (x, x), nd.ones(1)),
-     "max_iterations=None"),
-    (lambda: nd.contrib.while_loop(lambda: True, lambda: 0, [], max_iterations=2),
-     "loop_vars is empty"),
-    (lambda: nd.contrib.while_loop(lambda x: True, lambda x: (x, [x, x]), nd.ones(1),
-                                   max_iterations=2), "2 new loop_vars, but 1"),
-    (lambda: sym.contrib.cond(sym.var("p"), lambda: sym.var("a"), lambda: []),
-     "one branch gives 1 values, the other 0"),
-    (lambda: nd.contrib.foreach(
-        lambda x, s: ([x] * int(x.asscalar()), s), nd.array([1, 2]), []),
-     "same number of outputs, found 1, 2"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda: nd.contrib.foreach(lambda x, s: (x, s), [nd.ones(2), nd.ones(3)], []),
+            "one common length, found 2, 3",
+        ),
+        (lambda: nd.contrib.foreach(lambda x, s: (x, s), [], []), "length, found none"),
+        (
+            lambda: nd.contrib.while_loop(lambda x: x < 1, lambda x: (x, x), nd.ones(1)),
+            "max_iterations=None",
+        ),
+        (
+            lambda: nd.contrib.while_loop(lambda: True, lambda: 0, [], max_iterations=2),
+            "loop_vars is empty",
+        ),
+        (
+            lambda: nd.contrib.while_loop(
+                lambda x: True, lambda x: (x, [x, x]), nd.ones(1), max_iterations=2
+            ),
+            "2 new loop_vars, but 1",
+        ),
+        (
+            lambda: sym.contrib.cond(sym.var("p"), lambda: sym.var("a"), lambda: []),
+            "one branch gives 1 values, the other 0",
+        ),
+        (
+            lambda: nd.contrib.foreach(
+                lambda x, s: ([x] * int(x.asscalar()), s), nd.array([1, 2]), []
+            ),
+            "same number of outputs, found 1, 2",
+        ),
+    ],
+)
 def test_wrong_calls_are_sentences(call, words):
     with pytest.raises(AttrError, match=words):
         call()
@@ -214,5 +229,5 @@ def test_a_loop_over_an_unknown_length_is_refused():
 def test_weights_that_each_step_would_make_anew_are_refused():
     with pytest.raises(TraceError, match="makes the variable '.*' anew in each step"):
         sym.contrib.foreach(
-            lambda x, s: (sym.FullyConnected(x, num_hidden=2), s),
-            sym.var("x", shape=(3, 4, 5)), [])
+            lambda x, s: (sym.FullyConnected(x, num_hidden=2), s), sym.var("x", shape=(3, 4, 5)), []
+        )

@@ -1,4 +1,5 @@
 """Convolution and pooling: MXNet's answers, layers, words, and how many kernels."""
+
 import json
 from pathlib import Path
 
@@ -20,11 +21,15 @@ def numbers(shape, start):
     return values.reshape(shape).astype("float32")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(
-    [case["op"], *(f"{k}={v}" for k, v in case["attrs"].items())]).replace(" ", ""))
+@pytest.mark.parametrize(
+    "case",
+    CASES,
+    ids=lambda case: "-".join(
+        [case["op"], *(f"{k}={v}" for k, v in case["attrs"].items())]
+    ).replace(" ", ""),
+)
 def test_answer_and_gradient_are_those_of_mxnet(case):
-    attrs = {k: tuple(v) if isinstance(v, list) else v
-             for k, v in case["attrs"].items()}
+    attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in case["attrs"].items()}
     values = [nd.array(numbers(s, i)) for i, s in enumerate(case["shapes"])]
     for value in values:
         value.attach_grad()
@@ -49,9 +54,13 @@ def test_gradient_of_a_tie_goes_to_the_first_maximum():
 
 def lenet():
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(6, 5, padding=2, activation="relu"), nn.MaxPool2D(2, 2),
-            nn.Conv2D(16, 5, activation="relu"), nn.AvgPool2D(2, 2),
-            nn.Dense(10))
+    net.add(
+        nn.Conv2D(6, 5, padding=2, activation="relu"),
+        nn.MaxPool2D(2, 2),
+        nn.Conv2D(16, 5, activation="relu"),
+        nn.AvgPool2D(2, 2),
+        nn.Dense(10),
+    )
     net.initialize()
     return net
 
@@ -117,21 +126,38 @@ def test_scratch_lies_in_the_arena_and_is_used_again():
 
 
 # -- layers ----------------------------------------------------------------------------
-@pytest.mark.parametrize("layer, text", [
-    (nn.Conv2D(6, 5, activation="relu"), "Conv2D(None -> 6, kernel_size=(5, 5), "
-     "stride=(1, 1), Activation(relu))"),
-    (nn.Conv1D(3, 2, strides=2, padding=1, dilation=2, use_bias=False),
-     "Conv1D(None -> 3, kernel_size=(2,), stride=(2,), padding=(1,), dilation=(2,), "
-     "bias=False)"),
-    (nn.Conv2D(4, (3, 3), groups=2, in_channels=2),
-     "Conv2D(1 -> 4, kernel_size=(3, 3), stride=(1, 1), groups=2)"),
-    (nn.Conv2DTranspose(3, 4, in_channels=5),
-     "Conv2DTranspose(3 -> 5, kernel_size=(4, 4), stride=(1, 1))"),
-    (nn.MaxPool2D(3, 2, 1, ceil_mode=True), "MaxPool2D(size=(3, 3), stride=(2, 2), "
-     "padding=(1, 1), ceil_mode=True, global_pool=False, pool_type=max, layout=NCHW)"),
-    (nn.GlobalAvgPool1D(), "GlobalAvgPool1D(size=(1,), stride=(1,), padding=(0,), "
-     "ceil_mode=True, global_pool=True, pool_type=avg, layout=NCW)"),
-])
+@pytest.mark.parametrize(
+    "layer, text",
+    [
+        (
+            nn.Conv2D(6, 5, activation="relu"),
+            "Conv2D(None -> 6, kernel_size=(5, 5), stride=(1, 1), Activation(relu))",
+        ),
+        (
+            nn.Conv1D(3, 2, strides=2, padding=1, dilation=2, use_bias=False),
+            "Conv1D(None -> 3, kernel_size=(2,), stride=(2,), padding=(1,), dilation=(2,), "
+            "bias=False)",
+        ),
+        (
+            nn.Conv2D(4, (3, 3), groups=2, in_channels=2),
+            "Conv2D(1 -> 4, kernel_size=(3, 3), stride=(1, 1), groups=2)",
+        ),
+        (
+            nn.Conv2DTranspose(3, 4, in_channels=5),
+            "Conv2DTranspose(3 -> 5, kernel_size=(4, 4), stride=(1, 1))",
+        ),
+        (
+            nn.MaxPool2D(3, 2, 1, ceil_mode=True),
+            "MaxPool2D(size=(3, 3), stride=(2, 2), "
+            "padding=(1, 1), ceil_mode=True, global_pool=False, pool_type=max, layout=NCHW)",
+        ),
+        (
+            nn.GlobalAvgPool1D(),
+            "GlobalAvgPool1D(size=(1,), stride=(1,), padding=(0,), "
+            "ceil_mode=True, global_pool=True, pool_type=avg, layout=NCW)",
+        ),
+    ],
+)
 def test_layer_prints_as_in_mxnet(layer, text):
     assert repr(layer) == text
 
@@ -139,59 +165,117 @@ def test_layer_prints_as_in_mxnet(layer, text):
 def test_names_are_those_of_mxnet():
     net = nn.HybridSequential(prefix="net_")
     with net.name_scope():
-        net.add(nn.Conv2D(6, 5, activation="relu"), nn.MaxPool2D(),
-                nn.Conv2DTranspose(3, 3))
+        net.add(nn.Conv2D(6, 5, activation="relu"), nn.MaxPool2D(), nn.Conv2DTranspose(3, 3))
     assert list(net.collect_params()) == [
-        "net_conv0_weight", "net_conv0_bias", "net_conv1_weight", "net_conv1_bias"]
+        "net_conv0_weight",
+        "net_conv0_bias",
+        "net_conv1_weight",
+        "net_conv1_bias",
+    ]
     outputs = net(sym.var("data")).get_internals().list_outputs()
     assert [name for name in outputs if name.endswith("output")] == [
-        "net_conv0_fwd_output", "net_conv0_relu_fwd_output", "net_pool0_fwd_output",
-        "net_conv1_fwd_output"]
+        "net_conv0_fwd_output",
+        "net_conv0_relu_fwd_output",
+        "net_pool0_fwd_output",
+        "net_conv1_fwd_output",
+    ]
 
 
-@pytest.mark.parametrize("layer, shape, wanted", [
-    (nn.Conv3D(2, 2, strides=(1, 2, 1)), (1, 3, 3, 4, 3), (1, 2, 2, 2, 2)),
-    (nn.Conv1DTranspose(2, 3, strides=2, output_padding=1), (1, 3, 4), (1, 2, 10)),
-    (nn.Conv3DTranspose(2, 2), (1, 3, 2, 2, 2), (1, 2, 3, 3, 3)),
-    (nn.MaxPool1D(3), (1, 2, 8), (1, 2, 2)),
-    (nn.MaxPool3D(), (1, 2, 4, 5, 6), (1, 2, 2, 2, 3)),
-    (nn.AvgPool3D(2, 1, ceil_mode=True), (1, 2, 3, 3, 3), (1, 2, 2, 2, 2)),
-    (nn.GlobalMaxPool3D(), (1, 2, 3, 3, 3), (1, 2, 1, 1, 1)),
-    (nn.ReflectionPad2D(1), (1, 2, 3, 3), (1, 2, 5, 5)),
-])
+@pytest.mark.parametrize(
+    "layer, shape, wanted",
+    [
+        (nn.Conv3D(2, 2, strides=(1, 2, 1)), (1, 3, 3, 4, 3), (1, 2, 2, 2, 2)),
+        (nn.Conv1DTranspose(2, 3, strides=2, output_padding=1), (1, 3, 4), (1, 2, 10)),
+        (nn.Conv3DTranspose(2, 2), (1, 3, 2, 2, 2), (1, 2, 3, 3, 3)),
+        (nn.MaxPool1D(3), (1, 2, 8), (1, 2, 2)),
+        (nn.MaxPool3D(), (1, 2, 4, 5, 6), (1, 2, 2, 2, 3)),
+        (nn.AvgPool3D(2, 1, ceil_mode=True), (1, 2, 3, 3, 3), (1, 2, 2, 2, 2)),
+        (nn.GlobalMaxPool3D(), (1, 2, 3, 3, 3), (1, 2, 1, 1, 1)),
+        (nn.ReflectionPad2D(1), (1, 2, 3, 3), (1, 2, 5, 5)),
+    ],
+)
 def test_shape_of_a_layers_output(layer, shape, wanted):
     layer.initialize()
     assert layer(nd.zeros(shape)).shape == wanted
 
 
 # -- errors ----------------------------------------------------------------------------
-@pytest.mark.parametrize("run, error, words", [
-    (lambda: nd.Pooling(nd.zeros((1, 1, 3, 3)), kernel=(4, 4)), ShapeError,
-     r"kernel=\(4, 4\) does not fit into data \(1, 1, 3, 3\).*smaller kernel"),
-    (lambda: nd.Pooling(nd.zeros((1, 1, 3, 3))), AttrError, "kernel is missing"),
-    (lambda: OPS["_pool_sum"](nd.zeros((1, 1, 4)), size=(4,), kernel=(2,), stride=(1,),
-                              pad=(-1,), outs=(1,)), ShapeError,
-     r"pad=\(-1,\) are no windows over \(4,\)"),
-    (lambda: nd.Pooling(nd.zeros((1, 1, 3, 3)), kernel=(2, 2), pad=(2, 2)), AttrError,
-     "windows see padding only"),
-    (lambda: nd.Convolution(nd.zeros((1, 3, 3)), nd.zeros((1, 3, 2, 2)),
-                            kernel=(2, 2), num_filter=1, no_bias=True), ShapeError,
-     r"data has shape \(1, 3, 3\), but kernel=\(2, 2\) needs \(N, C, size, size\)"),
-    (lambda: nd.Convolution(nd.zeros((1, 3, 5, 5)), nd.zeros((4, 3, 2, 2)),
-                            kernel=(3, 3), num_filter=4, no_bias=True), ShapeError,
-     r"weight has shape \(4, 3, 2, 2\), but \(4, 3, 3, 3\) is needed"),
-    (lambda: nd.Convolution(nd.zeros((1, 3, 5, 5)), nd.zeros((4, 3, 3, 3)), num_group=2,
-                            kernel=(3, 3), num_filter=4, no_bias=True), ShapeError,
-     "3 channels to num_filter=4 do not divide into num_group=2"),
-    (lambda: nn.Conv2D(4, (3, 3, 3)), AttrError, r"kernel_size=\(3, 3, 3\)"),
-    (lambda: nn.Conv2D(4, 3, layout="NHWC"), AttrError, "needed: 'NCHW'"),
-    (lambda: nn.Conv2D(4, 3, groups=3), AttrError, "divisible by groups=3"),
-    (lambda: nd.Deconvolution(nd.zeros((1, 1, 3, 3)), nd.zeros((1, 1, 3, 3)),
-                              kernel=(3, 3), adj=(1, 1), num_filter=1), AttrError,
-     r"adj=\(1, 1\) does not fit.*below the stride"),
-    (lambda: nd.UpSampling(nd.zeros((1, 1, 3, 3)), scale=0, sample_type="nearest"),
-     ShapeError, "a scale of at least 1"),
-])
+@pytest.mark.parametrize(
+    "run, error, words",
+    [
+        (
+            lambda: nd.Pooling(nd.zeros((1, 1, 3, 3)), kernel=(4, 4)),
+            ShapeError,
+            r"kernel=\(4, 4\) does not fit into data \(1, 1, 3, 3\).*smaller kernel",
+        ),
+        (lambda: nd.Pooling(nd.zeros((1, 1, 3, 3))), AttrError, "kernel is missing"),
+        (
+            lambda: OPS["_pool_sum"](
+                nd.zeros((1, 1, 4)), size=(4,), kernel=(2,), stride=(1,), pad=(-1,), outs=(1,)
+            ),
+            ShapeError,
+            r"pad=\(-1,\) are no windows over \(4,\)",
+        ),
+        (
+            lambda: nd.Pooling(nd.zeros((1, 1, 3, 3)), kernel=(2, 2), pad=(2, 2)),
+            AttrError,
+            "windows see padding only",
+        ),
+        (
+            lambda: nd.Convolution(
+                nd.zeros((1, 3, 3)),
+                nd.zeros((1, 3, 2, 2)),
+                kernel=(2, 2),
+                num_filter=1,
+                no_bias=True,
+            ),
+            ShapeError,
+            r"data has shape \(1, 3, 3\), but kernel=\(2, 2\) needs \(N, C, size, size\)",
+        ),
+        (
+            lambda: nd.Convolution(
+                nd.zeros((1, 3, 5, 5)),
+                nd.zeros((4, 3, 2, 2)),
+                kernel=(3, 3),
+                num_filter=4,
+                no_bias=True,
+            ),
+            ShapeError,
+            r"weight has shape \(4, 3, 2, 2\), but \(4, 3, 3, 3\) is needed",
+        ),
+        (
+            lambda: nd.Convolution(
+                nd.zeros((1, 3, 5, 5)),
+                nd.zeros((4, 3, 3, 3)),
+                num_group=2,
+                kernel=(3, 3),
+                num_filter=4,
+                no_bias=True,
+            ),
+            ShapeError,
+            "3 channels to num_filter=4 do not divide into num_group=2",
+        ),
+        (lambda: nn.Conv2D(4, (3, 3, 3)), AttrError, r"kernel_size=\(3, 3, 3\)"),
+        (lambda: nn.Conv2D(4, 3, layout="NHWC"), AttrError, "needed: 'NCHW'"),
+        (lambda: nn.Conv2D(4, 3, groups=3), AttrError, "divisible by groups=3"),
+        (
+            lambda: nd.Deconvolution(
+                nd.zeros((1, 1, 3, 3)),
+                nd.zeros((1, 1, 3, 3)),
+                kernel=(3, 3),
+                adj=(1, 1),
+                num_filter=1,
+            ),
+            AttrError,
+            r"adj=\(1, 1\) does not fit.*below the stride",
+        ),
+        (
+            lambda: nd.UpSampling(nd.zeros((1, 1, 3, 3)), scale=0, sample_type="nearest"),
+            ShapeError,
+            "a scale of at least 1",
+        ),
+    ],
+)
 def test_error_says_what_is_needed(run, error, words):
     with pytest.raises(error, match=words):
         run()

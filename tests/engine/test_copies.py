@@ -11,9 +11,13 @@ import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.gluon import nn
 
-WAYS = {"deepcopy": copy.deepcopy, **{
-    f"pickle {n}": lambda value, n=n: pickle.loads(pickle.dumps(value, n))
-    for n in range(2, pickle.HIGHEST_PROTOCOL + 1)}}
+WAYS = {
+    "deepcopy": copy.deepcopy,
+    **{
+        f"pickle {n}": lambda value, n=n: pickle.loads(pickle.dumps(value, n))
+        for n in range(2, pickle.HIGHEST_PROTOCOL + 1)
+    },
+}
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
@@ -35,10 +39,18 @@ def arrays():
     with autograd.record():
         on_tape = leaf * adds
         compiled = doubled(leaf)
-    return {"plain": x, "leaf": leaf, "adding": adds, "taped": on_tape,
-            "compiled": compiled, "np": mx.np.array([1, 2]), "empty": nd.zeros((0, 2)),
-            "number": mx.np.array(3.0), "whole": nd.array([1, 2], dtype="uint8"),
-            "device": nd.ones((2, 2), ctx=mx.simulated_gpu())}
+    return {
+        "plain": x,
+        "leaf": leaf,
+        "adding": adds,
+        "taped": on_tape,
+        "compiled": compiled,
+        "np": mx.np.array([1, 2]),
+        "empty": nd.zeros((0, 2)),
+        "number": mx.np.array(3.0),
+        "whole": nd.array([1, 2], dtype="uint8"),
+        "device": nd.ones((2, 2), ctx=mx.simulated_gpu()),
+    }
 
 
 @ways
@@ -65,8 +77,14 @@ def test_an_array_keeps_its_numbers_and_its_gradient_but_not_the_tape(way):
 
 def made():
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(2, 3, activation="relu"), nn.BatchNorm(), nn.Flatten(),
-            nn.Dense(4, activation="tanh"), nn.Dropout(0.5), nn.Dense(2))
+    net.add(
+        nn.Conv2D(2, 3, activation="relu"),
+        nn.BatchNorm(),
+        nn.Flatten(),
+        nn.Dense(4, activation="tanh"),
+        nn.Dropout(0.5),
+        nn.Dense(2),
+    )
     return net
 
 
@@ -122,12 +140,28 @@ def others():
     op(nd.ones(2))
     doubled(nd.ones(2))
     dataset = gluon.data.ArrayDataset(nd.ones((4, 2)), nd.zeros(4))
-    return [x, y, block, executor, metric, op, doubled, dataset, mx.cpu(1),
-            gluon.data.DataLoader(dataset, 2), mx.simulated_gpu(), mx.init.Xavier(),
-            mx.init.Mixed([".*"], [mx.init.Zero()]), gluon.loss.L2Loss(),
-            mx.optimizer.create("adam", learning_rate=0.5), nn.Dense(2).weight,
-            mx.lr_scheduler.FactorScheduler(10), mx.core.op.OPS["relu"],
-            made().collect_params(), mx.base.MXNetError("a sentence")]
+    return [
+        x,
+        y,
+        block,
+        executor,
+        metric,
+        op,
+        doubled,
+        dataset,
+        mx.cpu(1),
+        gluon.data.DataLoader(dataset, 2),
+        mx.simulated_gpu(),
+        mx.init.Xavier(),
+        mx.init.Mixed([".*"], [mx.init.Zero()]),
+        gluon.loss.L2Loss(),
+        mx.optimizer.create("adam", learning_rate=0.5),
+        nn.Dense(2).weight,
+        mx.lr_scheduler.FactorScheduler(10),
+        mx.core.op.OPS["relu"],
+        made().collect_params(),
+        mx.base.MXNetError("a sentence"),
+    ]
 
 
 @ways

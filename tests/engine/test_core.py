@@ -1,4 +1,5 @@
 """The core: what one call runs through. It is small, and stands alone."""
+
 import ast
 import json
 import re
@@ -16,8 +17,11 @@ MOST_LINES, MOST_MODULES = 4_500, 45  # of code, without the operators' records
 
 def alone(folder, *blocked):
     return subprocess.run(
-        [sys.executable, core_alone.__file__, folder, *blocked], text=True,
-        capture_output=True, check=False)
+        [sys.executable, core_alone.__file__, folder, *blocked],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
 
 
 def test_the_core_is_small():
@@ -37,8 +41,7 @@ def test_the_core_alone_runs_the_net_of_the_tour(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [
-    "core.backprop", "core.plan", "core.serial", "numpy"])
+@pytest.mark.parametrize("module", ["core.backprop", "core.plan", "core.serial", "numpy"])
 def test_without_a_part_of_it_the_core_does_not_run(module, tmp_path):
     blocked = f"minihybrid.{module}" if module.startswith("core") else module
     run = alone(tmp_path, blocked)
@@ -48,17 +51,26 @@ def test_without_a_part_of_it_the_core_does_not_run(module, tmp_path):
 def outside(source):
     """What a module imports that is neither the core, a record, nor always there."""
     allowed = {"numpy", *sys.stdlib_module_names}
-    return [name for name in imports(ast.parse(source))
-            if not re.match(r"minihybrid\.(core|ops)\b", name)
-            and name.split(".")[0] not in allowed]
+    return [
+        name
+        for name in imports(ast.parse(source))
+        if not re.match(r"minihybrid\.(core|ops)\b", name) and name.split(".")[0] not in allowed
+    ]
 
 
 def extensions(source):
     """Names of what is no part of the core, in code: docstrings may explain."""
     tree = ast.parse(source)
-    words = {name for name in map(str, [
-        *(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)),
-        *(n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute))])}
+    words = {
+        name
+        for name in map(
+            str,
+            [
+                *(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)),
+                *(n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)),
+            ],
+        )
+    }
     return words & {*core_alone.OTHERS, "simt", "codegen", "Tiers", "DeviceArray"}
 
 
@@ -69,17 +81,21 @@ def test_the_core_imports_only_itself_and_records(module):
     assert extensions(source) == set()
 
 
-@pytest.mark.parametrize("line", [
-    "from minihybrid.run.tiers import Tiers", "import numba",
-    "def later():\n    from minihybrid import gluon",
-    "def later():\n    from onnx import helper"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from minihybrid.run.tiers import Tiers",
+        "import numba",
+        "def later():\n    from minihybrid import gluon",
+        "def later():\n    from onnx import helper",
+    ],
+)
 def test_a_planted_import_is_found(line):
     assert outside(f"import numpy\nfrom minihybrid.core import op\n{line}") != []
 
 
 def test_a_planted_name_is_found():
-    assert extensions("class A:\n    '''codegen'''\nminihybrid.codegen.load") \
-        == {"codegen"}
+    assert extensions("class A:\n    '''codegen'''\nminihybrid.codegen.load") == {"codegen"}
 
 
 def test_records_need_only_the_core():
@@ -87,6 +103,9 @@ def test_records_need_only_the_core():
     for module in READING_ORDER:
         if module.split(".")[0] == "ops":
             found = set(imports(ast.parse(path_of(module).read_text(encoding="utf-8"))))
-            assert not {name for name in found if name.startswith("minihybrid.")
-                        and name.split(".")[1] not in ("core", "ops")}
+            assert not {
+                name
+                for name in found
+                if name.startswith("minihybrid.") and name.split(".")[1] not in ("core", "ops")
+            }
     assert (PACKAGE / "ops" / "elementwise.py").exists()

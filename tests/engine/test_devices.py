@@ -37,8 +37,9 @@ def small():
 def same(array, wanted):
     """Whether an array has these numbers, dtype and shape."""
     wanted = np.asarray(wanted)
-    return (array.shape, np.dtype(array.dtype)) == (wanted.shape, wanted.dtype) and \
-        np.array_equal(array.asnumpy(), wanted)
+    return (array.shape, np.dtype(array.dtype)) == (wanted.shape, wanted.dtype) and np.array_equal(
+        array.asnumpy(), wanted
+    )
 
 
 # -- contexts --------------------------------------------------------------------------
@@ -54,8 +55,9 @@ def test_contexts_are_told_apart_by_all_they_are():
 def test_a_device_has_a_number(number):
     with pytest.raises(AttrError) as error:
         mx.gpu(number)
-    assert str(error.value) == (f"Context: device_id={number!r} does not fit; needed: "
-                                "a whole number from 0 on")
+    assert str(error.value) == (
+        f"Context: device_id={number!r} does not fit; needed: a whole number from 0 on"
+    )
 
 
 @pytest.mark.slow
@@ -82,13 +84,22 @@ def test_new_arrays_go_to_the_device_of_the_with_block():
     assert nd.zeros(2).context == mx.cpu()
 
 
-@pytest.mark.parametrize("make", [
-    lambda c: nd.array([1, 2], ctx=c), lambda c: nd.empty((2,), ctx=c),
-    lambda c: nd.full((2,), 3, ctx=c), lambda c: nd.arange(3, ctx=c),
-    lambda c: nd.eye(2, ctx=c), lambda c: nd.random.randint(0, 5, (2,), ctx=c),
-    lambda c: mx.np.ones(2, ctx=c), lambda c: mx.np.arange(3, ctx=c),
-    lambda c: mx.np.indices((2, 2), ctx=c), lambda c: mx.np.random.choice(3, 2, ctx=c),
-    lambda c: mx.np.random.randint(3, size=2, ctx=c)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda c: nd.array([1, 2], ctx=c),
+        lambda c: nd.empty((2,), ctx=c),
+        lambda c: nd.full((2,), 3, ctx=c),
+        lambda c: nd.arange(3, ctx=c),
+        lambda c: nd.eye(2, ctx=c),
+        lambda c: nd.random.randint(0, 5, (2,), ctx=c),
+        lambda c: mx.np.ones(2, ctx=c),
+        lambda c: mx.np.arange(3, ctx=c),
+        lambda c: mx.np.indices((2, 2), ctx=c),
+        lambda c: mx.np.random.choice(3, 2, ctx=c),
+        lambda c: mx.np.random.randint(3, size=2, ctx=c),
+    ],
+)
 def test_ctx_is_where_an_array_is_made(make):
     assert make(GPU).context == make(GPU).ctx == make(GPU).device == GPU
     assert make(None).context == mx.cpu()
@@ -97,8 +108,7 @@ def test_ctx_is_where_an_array_is_made(make):
 @pytest.fixture
 def bindings(monkeypatch):
     """A module that stands for cuda.bindings.driver."""
-    driver = SimpleNamespace(cuInit=lambda flags: (0,),
-                             cuDeviceGetCount=lambda: (0, 3))
+    driver = SimpleNamespace(cuInit=lambda flags: (0,), cuDeviceGetCount=lambda: (0, 3))
     package = ModuleType("cuda.bindings")
     package.driver = driver
     monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
@@ -117,8 +127,9 @@ def no_library(*_):
     raise RuntimeError("libcuda.so.1 was not found")
 
 
-@pytest.mark.parametrize("name, function", [
-    ("cuInit", no_library), ("cuDeviceGetCount", lambda: (100, None))])
+@pytest.mark.parametrize(
+    "name, function", [("cuInit", no_library), ("cuDeviceGetCount", lambda: (100, None))]
+)
 def test_without_a_driver_there_is_no_gpu(bindings, name, function):
     setattr(bindings, name, function)
     assert mx.num_gpus() == 0
@@ -128,8 +139,9 @@ def test_a_gpu_that_is_not_there_says_what_else_there_is(monkeypatch):
     monkeypatch.setattr("minihybrid.context.num_gpus", lambda: 1)
     with pytest.raises(HybridError) as error:
         nd.zeros((2,), ctx=mx.gpu(1))
-    assert str(error.value) == ("gpu(1) is not available: this engine sees 1 GPUs; use "
-                                "mx.simulated_gpu() or mx.cpu()")
+    assert str(error.value) == (
+        "gpu(1) is not available: this engine sees 1 GPUs; use mx.simulated_gpu() or mx.cpu()"
+    )
 
 
 def test_the_usual_question_for_a_gpu_finds_the_processor(monkeypatch):
@@ -147,7 +159,8 @@ def test_a_list_of_devices_is_not_one():
         nd.zeros(2, ctx=[GPU, OTHER])
     assert str(error.value) == (
         "[simulated_gpu(0), simulated_gpu(1)] is not one device; an array lives on "
-        "one, such as mx.cpu(), mx.gpu(0) or mx.simulated_gpu()")
+        "one, such as mx.cpu(), mx.gpu(0) or mx.simulated_gpu()"
+    )
     assert nd.zeros(2, ctx=[GPU]).context == GPU
 
 
@@ -191,9 +204,9 @@ def test_unused_memory_is_given_back_before_an_error(small):
     with pytest.raises(HybridError) as error:
         small.alloc(1025)
     assert str(error.value) == (
-        "simulated_gpu(7): 1280 bytes of memory are needed, but the device has no "
-        "more, even with 0 unused bytes given back; use smaller batches, or drop "
-        "arrays")
+        "simulated_gpu(7): 1280 bytes of memory are needed, but the device has no more, even "
+        "with 0 unused bytes given back; use smaller batches, or drop arrays"
+    )
     assert small.n_allocations == 2
 
 
@@ -202,9 +215,9 @@ def test_an_error_of_the_driver_is_told_in_its_words(small):
     with pytest.raises(HybridError) as error:
         small.fill(0, 0, 12)
     assert str(error.value) == (
-        "simulated_gpu(7): filling 12 bytes failed with CUDA_ERROR_INVALID_VALUE "
-        "(invalid argument); if a kernel wrote outside of its arrays, "
-        "mx.simulated_gpu() shows where")
+        "simulated_gpu(7): filling 12 bytes failed with CUDA_ERROR_INVALID_VALUE (invalid "
+        "argument); if a kernel wrote outside of its arrays, mx.simulated_gpu() shows where"
+    )
 
 
 def test_waiting_waits_for_every_device(monkeypatch):
@@ -218,8 +231,9 @@ def test_waiting_waits_for_every_device(monkeypatch):
 
 
 # -- copies ----------------------------------------------------------------------------
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int32",
-                                   "int8", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool"]
+)
 @pytest.mark.parametrize("shape", [(2, 3), (1,), (0,), (2, 0, 3)])
 def test_numbers_come_back_as_they_went(dtype, shape):
     a = (np.arange(np.prod(shape)) % 2).astype(dtype).reshape(shape)
@@ -256,8 +270,7 @@ def test_a_numpy_array_is_not_needed_after_it_was_copied():
 
 
 def test_numbers_are_shown_with_their_device(x):
-    assert repr(x[0, :2, :2]) == ("\n[[0. 1.]\n [4. 5.]]\n<NDArray 2x2 "
-                                  "@simulated_gpu(0)>")
+    assert repr(x[0, :2, :2]) == ("\n[[0. 1.]\n [4. 5.]]\n<NDArray 2x2 @simulated_gpu(0)>")
     assert repr(mx.np.array([1, 2], ctx=GPU)) == "array([1., 2.])"
     assert repr(x.data) == "<DeviceArray float32[2, 3, 4] @simulated_gpu(0)>"
     y = nd.array([2], ctx=GPU)
@@ -267,11 +280,29 @@ def test_numbers_are_shown_with_their_device(x):
 
 
 # -- parts -----------------------------------------------------------------------------
-DENSE = [0, -1, (1, 2), (0, slice(1, 3)), slice(0, 1), Ellipsis, slice(None),
-         (1, 2, 3), (1, Ellipsis), slice(1, 1), (0, slice(2, 3), slice(0, 2)),
-         (slice(1, 2), slice(None), slice(None)), slice(None, None, 2)]
-GAPS = [(slice(None), 1), (Ellipsis, 2), slice(None, None, -1), (0, slice(None), 1),
-        (slice(None), slice(0, 2)), (Ellipsis, slice(None, None, 2))]
+DENSE = [
+    0,
+    -1,
+    (1, 2),
+    (0, slice(1, 3)),
+    slice(0, 1),
+    Ellipsis,
+    slice(None),
+    (1, 2, 3),
+    (1, Ellipsis),
+    slice(1, 1),
+    (0, slice(2, 3), slice(0, 2)),
+    (slice(1, 2), slice(None), slice(None)),
+    slice(None, None, 2),
+]
+GAPS = [
+    (slice(None), 1),
+    (Ellipsis, 2),
+    slice(None, None, -1),
+    (0, slice(None), 1),
+    (slice(None), slice(0, 2)),
+    (Ellipsis, slice(None, None, 2)),
+]
 GATHERED = [[1, 0, 1], (slice(None), [2, 0]), X > 11, (0, [1, 1], [2, 3])]
 
 
@@ -280,8 +311,9 @@ GATHERED = [[1, 0, 1], (slice(None), [2, 0]), X > 11, (0, [1, 1], [2, 3])]
 def test_a_dense_part_is_the_same_memory(world, key):
     x = world.array(X, ctx=GPU)
     plain, part = X.copy(), x[key]
-    assert part.context == GPU and part.asnumpy().shape == (X[key].shape or (
-        (1,) if world is nd else ()))
+    assert part.context == GPU and part.asnumpy().shape == (
+        X[key].shape or ((1,) if world is nd else ())
+    )
     assert np.array_equal(part.asnumpy().ravel(), X[key].ravel())
     part[...] = -5
     plain[key] = -5
@@ -329,8 +361,9 @@ def test_an_index_may_be_an_array_on_the_device(x):
     assert x.asnumpy()[0].sum() == 0
 
 
-@pytest.mark.parametrize("ask", [lambda x: x[2], lambda x: x[0, 3], lambda x: x[[5]],
-                                 lambda x: x[0, 0, 0, 0]])
+@pytest.mark.parametrize(
+    "ask", [lambda x: x[2], lambda x: x[0, 3], lambda x: x[[5]], lambda x: x[0, 0, 0, 0]]
+)
 def test_a_place_that_is_not_there_is_an_error(x, ask):
     with pytest.raises(ShapeError, match=r"^x\[\.\.\.\]: .*shape \(2, 3, 4\)$"):
         ask(x)
@@ -359,9 +392,17 @@ def test_operators_compute_where_their_inputs_are(x):
 def test_an_operator_is_one_launch_and_a_copy_or_a_dense_part_is_none(x):
     device, y = device_of(GPU), x * 1
     counts = []
-    for act in (lambda: x + y, lambda: nd.relu(x), lambda: x[:, 1], lambda: x[1],
-                lambda: x[1].asnumpy(), lambda: y.copyto(x), lambda: x.copyto(OTHER),
-                lambda: x.detach(), lambda: x.__setitem__(0, 0)):
+    for act in (
+        lambda: x + y,
+        lambda: nd.relu(x),
+        lambda: x[:, 1],
+        lambda: x[1],
+        lambda: x[1].asnumpy(),
+        lambda: y.copyto(x),
+        lambda: x.copyto(OTHER),
+        lambda: x.detach(),
+        lambda: x.__setitem__(0, 0),
+    ):
         before = device.n_launches
         act()
         counts.append(device.n_launches - before)
@@ -379,27 +420,42 @@ def test_a_seed_gives_the_same_numbers_on_every_device():
     drawn = []
     for ctx in (mx.cpu(), GPU, OTHER):
         mx.random.seed(11)
-        drawn.append([nd.random.uniform(shape=(5,), ctx=ctx).asnumpy(),
-                      nd.random.randint(0, 100, shape=(5,), ctx=ctx).asnumpy(),
-                      mx.np.random.choice(10, 4, ctx=ctx).asnumpy()])
+        drawn.append(
+            [
+                nd.random.uniform(shape=(5,), ctx=ctx).asnumpy(),
+                nd.random.randint(0, 100, shape=(5,), ctx=ctx).asnumpy(),
+                mx.np.random.choice(10, 4, ctx=ctx).asnumpy(),
+            ]
+        )
     for again in drawn[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(drawn[0], again, strict=True))
 
 
-@pytest.mark.parametrize("apply, message", [
-    (lambda x, y: x + y, "elemwise_add: its input 'lhs' is on simulated_gpu(0), but "
-     "'rhs' is on cpu(0); bring both to one device, for example by "
-     "x.as_in_context(simulated_gpu(0))"),
-    (lambda x, y: y * x, "elemwise_mul: its input 'lhs' is on cpu(0), but 'rhs' is on "
-     "simulated_gpu(0); bring both to one device, for example by "
-     "x.as_in_context(simulated_gpu(0))"),
-    (lambda x, y: nd.FullyConnected(x, y, no_bias=True, num_hidden=2),
-     "FullyConnected: its input 'data' is on simulated_gpu(0), but 'weight' is on "
-     "cpu(0); bring both to one device, for example by "
-     "x.as_in_context(simulated_gpu(0))"),
-    (lambda x, y: nd.concat(x, x, y, dim=0), "Concat: its input 'data0' is on "
-     "simulated_gpu(0), but 'data2' is on cpu(0); bring both to one device, for "
-     "example by x.as_in_context(simulated_gpu(0))")])
+@pytest.mark.parametrize(
+    "apply, message",
+    [
+        (
+            lambda x, y: x + y,
+            "elemwise_add: its input 'lhs' is on simulated_gpu(0), but 'rhs' is on cpu(0); bring "
+            "both to one device, for example by x.as_in_context(simulated_gpu(0))",
+        ),
+        (
+            lambda x, y: y * x,
+            "elemwise_mul: its input 'lhs' is on cpu(0), but 'rhs' is on simulated_gpu(0); bring "
+            "both to one device, for example by x.as_in_context(simulated_gpu(0))",
+        ),
+        (
+            lambda x, y: nd.FullyConnected(x, y, no_bias=True, num_hidden=2),
+            "FullyConnected: its input 'data' is on simulated_gpu(0), but 'weight' is on cpu(0); "
+            "bring both to one device, for example by x.as_in_context(simulated_gpu(0))",
+        ),
+        (
+            lambda x, y: nd.concat(x, x, y, dim=0),
+            "Concat: its input 'data0' is on simulated_gpu(0), but 'data2' is on cpu(0); bring "
+            "both to one device, for example by x.as_in_context(simulated_gpu(0))",
+        ),
+    ],
+)
 def test_inputs_on_different_devices_are_named(apply, message):
     with pytest.raises(HybridError) as error:
         apply(nd.ones((2, 2), ctx=GPU), nd.ones((2, 2)))
@@ -448,8 +504,7 @@ def test_an_array_of_a_device_can_be_pickled_and_copied_deeply(x):
 # -- symbols ---------------------------------------------------------------------------
 def test_an_executor_runs_where_its_arrays_are():
     a, b = mx.sym.var("a"), mx.sym.var("b")
-    values, grads = ([nd.array([v, 2], ctx=GPU) for v in start] for start in
-                     ((3, 4), (10, 10)))
+    values, grads = ([nd.array([v, 2], ctx=GPU) for v in start] for start in ((3, 4), (10, 10)))
     run = (a * b).bind(GPU, values, grads, {"a": "write", "b": "add"})
     run.forward(is_train=True, a=nd.array([5, 6]))
     run.backward(nd.ones((2,), ctx=GPU))
@@ -466,19 +521,20 @@ def test_an_executor_names_the_array_that_is_elsewhere():
         mx.sym.var("a").bind(GPU, {"a": nd.zeros(2)})
     assert str(error.value) == (
         "bind: the array of 'a' is on cpu(0), but ctx=simulated_gpu(0) is given; move "
-        "it by x.as_in_context(simulated_gpu(0))")
+        "it by x.as_in_context(simulated_gpu(0))"
+    )
 
 
 def test_a_new_scalar_is_no_new_kernel():
     x = nd.array([1, 2, 4], ctx=simulated_gpu())
-    for y in (x * 2, 2 / x, x ** 2, x > 2):
+    for y in (x * 2, 2 / x, x**2, x > 2):
         y.wait_to_read()
     before = len(eager.PLANS)
-    found = [(x * i, i / x, x ** i, x > i) for i in (3, -0.0, 0.5, float("nan"))]
+    found = [(x * i, i / x, x**i, x > i) for i in (3, -0.0, 0.5, float("nan"))]
     assert len(eager.PLANS) == before + 4  # but NaN is written into the text
     plain = nd.array([1, 2, 4])
     for i, row in zip((3, -0.0, 0.5, float("nan")), found, strict=True):
-        wanted = plain * i, i / plain, plain ** i, plain > i
+        wanted = plain * i, i / plain, plain**i, plain > i
         for got, want in zip(row, wanted, strict=True):
             np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-6)
             assert (np.signbit(got.asnumpy()) == np.signbit(want.asnumpy())).all()

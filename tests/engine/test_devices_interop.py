@@ -22,7 +22,8 @@ from minihybrid.simt.driver import SimulatedDriver
 TESTS = Path(__file__).parents[1]
 SIMULATED = mx.simulated_gpu()
 HOST = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi))
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool"]
 
 
@@ -84,17 +85,16 @@ def test_a_part_of_an_array_is_lent_from_where_it_begins():
     assert x.asnumpy().tolist() == [[0, 1, 2, 3], [-1] * 4, [8, 9, 10, 11]]
 
 
-@pytest.mark.parametrize("key", [(slice(None), 1), slice(None, None, 2),
-                                 slice(None, None, -1)])
+@pytest.mark.parametrize("key", [(slice(None), 1), slice(None, None, 2), slice(None, None, -1)])
 def test_gaps_are_refused(key):
     theirs = np.zeros((4, 3), "float32")[key]
     with pytest.raises(HybridError) as error:
         nd.from_dlpack(theirs)
     dense = np.ascontiguousarray(theirs)
     assert str(error.value) == (
-        f"from_dlpack: the array of shape {theirs.shape} has strides of "
-        f"{theirs.strides} bytes, but {dense.strides} are needed; make it contiguous "
-        "first")
+        f"from_dlpack: the array of shape {theirs.shape} has strides of {theirs.strides} bytes, "
+        f"but {dense.strides} are needed; make it contiguous first"
+    )
     assert nd.from_dlpack(dense).shape == theirs.shape
 
 
@@ -107,8 +107,9 @@ def test_a_capsule_is_what_dlpack_h_says():
     x = nd.array(np.arange(6).reshape(2, 3), ctx=SIMULATED, dtype="float64")
     capsule = x.__dlpack__()
     at = HOST(capsule, b"dltensor")
-    data, kind, number, ndim, code, bits, lanes, shape, strides, offset = \
-        struct.unpack("QiiiBBHQQQ", ctypes.string_at(at, 48))
+    data, kind, number, ndim, code, bits, lanes, shape, strides, offset = struct.unpack(
+        "QiiiBBHQQQ", ctypes.string_at(at, 48)
+    )
     assert (data, kind, number, ndim) == (x.data.address, 1, 0, 2)
     assert (code, bits, lanes, offset) == (2, 64, 1, 0)
     assert struct.unpack("qq", ctypes.string_at(shape, 16)) == (2, 3)
@@ -120,8 +121,7 @@ def test_a_versioned_capsule_tells_its_version_first():
     x = nd.array([1, 2], ctx=SIMULATED)
     capsule = x.__dlpack__(max_version=(1, 1))
     at = HOST(capsule, b"dltensor_versioned")
-    major, minor, manager, deleter, flags, data = struct.unpack(
-        "IIQQQQ", ctypes.string_at(at, 40))
+    major, minor, manager, deleter, flags, data = struct.unpack("IIQQQQ", ctypes.string_at(at, 40))
     assert (major, minor, manager, flags, data) == (1, 0, 0, 0, x.data.address)
     assert deleter
 
@@ -132,8 +132,9 @@ def test_a_gpus_memory_is_told_as_that(gpu):
     capsule = x.__dlpack__()
     _, managed = opened(capsule)
     assert (managed.tensor.device_type, managed.tensor.device_id) == (2, 0)
-    assert nd.zeros(1).__dlpack_device__() == (1, 0) == nd.zeros(
-        1, ctx=SIMULATED).__dlpack_device__()
+    assert (
+        nd.zeros(1).__dlpack_device__() == (1, 0) == nd.zeros(1, ctx=SIMULATED).__dlpack_device__()
+    )
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
@@ -198,7 +199,8 @@ def test_another_device_than_the_arrays_is_refused(gpu):
         x.__dlpack__(dl_device=(1, 0))
     assert str(error.value) == (
         "__dlpack__: the array is on gpu(0), but the device (1, 0) is asked for; move "
-        "it there first, by x.as_in_context(...)")
+        "it there first, by x.as_in_context(...)"
+    )
     assert opened(x.__dlpack__(dl_device=(2, 0)))
 
 
@@ -258,15 +260,22 @@ def test_numbers_that_numpy_has_not_are_refused(gpu):
     x = nd.array([1, 2], ctx=mx.gpu(), dtype="float16")
     with pytest.raises(HybridError) as error:
         nd.from_dlpack(Theirs(x, told={"code": 4}))  # bfloat16
-    assert str(error.value) == ("from_dlpack: numbers of DLPack's type 4 with 16 bits "
-                                "are unknown here; make them float32 first")
+    assert str(error.value) == (
+        "from_dlpack: numbers of DLPack's type 4 with 16 bits "
+        "are unknown here; make them float32 first"
+    )
 
 
 def test_the_cuda_array_interface_is_told_on_gpus_only(gpu):
     x = nd.array([[1, 2, 3]], ctx=mx.gpu(), dtype="float16")
     assert x.__cuda_array_interface__ == {
-        "shape": (1, 3), "typestr": "<f2", "data": (x.data.address, False),
-        "strides": None, "version": 3, "stream": int(gpu.stream)}
+        "shape": (1, 3),
+        "typestr": "<f2",
+        "data": (x.data.address, False),
+        "strides": None,
+        "version": 3,
+        "stream": int(gpu.stream),
+    }
     assert nd.zeros((0, 2), ctx=mx.gpu()).__cuda_array_interface__["data"] == (0, False)
     assert not hasattr(nd.zeros(1), "__cuda_array_interface__")
     assert not hasattr(nd.zeros(1, ctx=SIMULATED), "__cuda_array_interface__")
@@ -303,9 +312,13 @@ def test_another_library_shares_memory_with_us(library):
     if importlib.util.find_spec(library) is None:
         python = TESTS.parent / "benchmarks/envs" / library / "bin/python"
     if not python.exists():
-        pytest.skip(f"{library} is not installed, and `python benchmarks/envs.py "
-                    f"{library}` was not run")
+        pytest.skip(
+            f"{library} is not installed, and `python benchmarks/envs.py {library}` was not run"
+        )
     done = subprocess.run(
-        [python, TESTS / "share_memory.py", library], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(TESTS.parent)})
+        [python, TESTS / "share_memory.py", library],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -169,8 +169,7 @@ def left(use, options):
 
 
 @pytest.mark.parametrize("use", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("options", [None, {"backend": "numpy"}],
-                         ids=["eager", "hybridized"])
+@pytest.mark.parametrize("options", [None, {"backend": "numpy"}], ids=["eager", "hybridized"])
 def test_a_dropped_net_is_gone(use, options):
     assert left(use, options) == 0
 

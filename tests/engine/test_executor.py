@@ -1,4 +1,5 @@
 """Executors: the same programs as with MXNet, and the answers of hybrid blocks."""
+
 import importlib.util
 import inspect
 import json
@@ -28,11 +29,11 @@ PROGRAMS = programs()
 def same(found, wanted):
     """Nested lists of numbers and text, numbers to five places."""
     if isinstance(wanted, dict):
-        return found.keys() == wanted.keys() and all(
-            same(found[k], wanted[k]) for k in wanted)
+        return found.keys() == wanted.keys() and all(same(found[k], wanted[k]) for k in wanted)
     if isinstance(wanted, list):
-        return isinstance(found, list) and len(found) == len(wanted) and all(
-            map(same, found, wanted))
+        return (
+            isinstance(found, list) and len(found) == len(wanted) and all(map(same, found, wanted))
+        )
     if isinstance(wanted, float):
         return found == pytest.approx(wanted, abs=3e-5)
     return found == wanted
@@ -47,8 +48,11 @@ def test_programs_find_what_they_find_with_mxnet(name):
 
 
 def test_every_program_has_an_answer():
-    made = {name for name, f in inspect.getmembers(PROGRAMS, inspect.isfunction)
-            if list(inspect.signature(f).parameters) == ["mx"]}
+    made = {
+        name
+        for name, f in inspect.getmembers(PROGRAMS, inspect.isfunction)
+        if list(inspect.signature(f).parameters) == ["mx"]
+    }
     assert made - {"perceptron"} == ANSWERS.keys()
 
 
@@ -78,8 +82,9 @@ def test_an_executor_and_a_hybridized_block_compute_the_same():
     np.testing.assert_array_equal(exe.forward(is_train=True)[0].asnumpy(), y.asnumpy())
     exe.backward(g)
     for name, p in net.collect_params().items():
-        np.testing.assert_allclose(exe.grad_dict[name].asnumpy(), p.grad().asnumpy(),
-                                   rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            exe.grad_dict[name].asnumpy(), p.grad().asnumpy(), rtol=1e-6, atol=1e-7
+        )
 
 
 def test_an_executor_runs_the_plan_of_a_hybridized_block():
@@ -131,8 +136,9 @@ def test_states_are_bound_and_written_in_training():
     exe = s.simple_bind(mx.cpu(), x=(6, 3))
     assert list(exe.aux_dict) == ["bn_moving_mean", "bn_moving_var"]
     x = np.random.default_rng(0).normal(2, 3, (6, 3))
-    exe.copy_params_from({"x": nd.array(x), "bn_gamma": nd.ones((3,))},
-                         {"bn_moving_var": nd.ones((3,))})
+    exe.copy_params_from(
+        {"x": nd.array(x), "bn_gamma": nd.ones((3,))}, {"bn_moving_var": nd.ones((3,))}
+    )
     exe.forward()
     assert not exe.aux_arrays[0].asnumpy().any()
     held = exe.aux_arrays[0]
@@ -152,8 +158,9 @@ def test_a_monitor_sees_every_value_and_changes_none(everything):
     exe.backward(nd.ones((4, 3)))
     grads = {name: g.asnumpy() for name, g in exe.grad_dict.items()}
     seen = {}
-    exe.set_monitor_callback(lambda name, a: seen.update({name: a.asnumpy()}),
-                             monitor_all=everything)
+    exe.set_monitor_callback(
+        lambda name, a: seen.update({name: a.asnumpy()}), monitor_all=everything
+    )
     exe.forward(is_train=True)
     exe.backward(nd.ones((4, 3)))
     np.testing.assert_array_equal(exe.outputs[0].asnumpy(), wanted)
@@ -176,8 +183,9 @@ def test_an_executor_describes_itself():
     best = exe.get_optimized_symbol()
     assert sorted(best.list_arguments()) == sorted(exe.arg_dict)
     values = {n: exe.arg_dict[n] for n in best.list_arguments()}
-    np.testing.assert_allclose(best.eval(**values)[0].asnumpy(),
-                               exe.forward()[0].asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(
+        best.eval(**values)[0].asnumpy(), exe.forward()[0].asnumpy(), rtol=1e-6
+    )
 
 
 # -- shared memory ---------------------------------------------------------------------
@@ -185,8 +193,7 @@ def test_a_smaller_executor_works_on_the_memory_of_the_larger():
     _, x, exe = net_and_executor()
     small = exe.reshape(data=(2, 6))
     small.forward()
-    np.testing.assert_array_equal(exe.outputs[0].asnumpy()[:2],
-                                  small.outputs[0].asnumpy())
+    np.testing.assert_array_equal(exe.outputs[0].asnumpy()[:2], small.outputs[0].asnumpy())
     small.arg_dict["data"][:] = 9
     assert (x.asnumpy()[:2] == 9).all() and not (x.asnumpy()[2:] == 9).any()
     small.backward(nd.ones((2, 3)))
@@ -196,8 +203,9 @@ def test_a_smaller_executor_works_on_the_memory_of_the_larger():
 def test_arguments_can_be_shared_with_another_executor():
     net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
     first = net.simple_bind(mx.cpu(), data=(4, 5))
-    second = net.simple_bind(mx.cpu(), data=(2, 5), shared_exec=first,
-                             shared_arg_names=["fc_weight", "fc_bias"])
+    second = net.simple_bind(
+        mx.cpu(), data=(2, 5), shared_exec=first, shared_arg_names=["fc_weight", "fc_bias"]
+    )
     first.arg_dict["fc_bias"][:] = 5
     assert (second.forward()[0].asnumpy() == 5).all()
     assert second.arg_dict["data"].shape == (2, 5)
@@ -212,51 +220,111 @@ def bound():
     return (A * B).bind(mx.cpu(), [X, X], [nd.zeros((2, 2)), nd.zeros((2, 2))])
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: (A * B).bind(mx.cpu(), {"a": X}), AttrError,
-     "args has no array for 'b'; needed: a, b"),
-    (lambda: (A * B).bind(mx.cpu(), [X]), AttrError,
-     "args has 1 entries, but 2 are needed: a, b"),
-    (lambda: (A * B).bind(mx.cpu(), [X, 3]), AttrError,
-     "args['b'] is 3 (a int), but an NDArray is needed"),
-    (lambda: (A * B).bind(mx.cpu(), [X, nd.ones((3, 3))]), ShapeError,
-     "elemwise_mul: the inputs have shapes (2, 2) and (3, 3)"),
-    (lambda: (A * B).bind(mx.cpu(), [X, X.astype("float64")]), mx.DTypeError,
-     "elemwise_mul: the inputs are float32 and float64"),
-    (lambda: (A * B).bind(mx.cpu(), [X, X], [X, nd.ones((3,))]), ShapeError,
-     "args_grad['b'] has shape (3,), but args['b'] has (2, 2)"),
-    (lambda: (A * B).bind(mx.cpu(), [X, X], grad_req="sum"), AttrError,
-     "grad_req of 'a' is 'sum'; needed: write, add or null"),
-    (lambda: (A * B).bind(mx.cpu(), [X, X], grad_req=["add"]), AttrError,
-     "grad_req has 1 entries, but 2 are needed"),
-    (lambda: (A * sym.var("a")).bind(mx.cpu(), [X, X]), AttrError,
-     "two variables are called 'a'"),
-    (lambda: (A * B).bind(mx.gpu(9), [X, X]), HybridError, "gpu(9) is not available"),
-    (lambda: (A * B).eval(a=X), AttrError, "args has no array for 'b'"),
-    (lambda: (A * B).simple_bind(mx.cpu()), ShapeError,
-     "the shapes of a, b do not follow from nothing; pass them, as in a=(2, 3)"),
-    (lambda: (A * B).simple_bind(mx.cpu(), a=(0, 3)), ShapeError,
-     "the shapes of a, b do not follow from a"),
-    (lambda: bound().forward(c=X), AttrError,
-     "forward: no argument is called 'c'; there are a, b"),
-    (lambda: bound().forward(a=nd.ones((2, 3))), ShapeError,
-     "forward: a has shape (2, 3), but the bound array has (2, 2)"),
-    (lambda: bound().forward(a=[1, 2]), AttrError, "forward: a is [1, 2] (a list)"),
-    (lambda: bound().backward(), HybridError,
-     "the output '_mul0_output' is no loss, so its gradient is needed"),
-    (lambda: bound().backward(nd.ones((3,))), ShapeError,
-     "the gradient of '_mul0_output' has shape (3,), but the output has (2, 2)"),
-    (lambda: bound().backward([X, X]), AttrError,
-     "2 gradients are given, but there are 1 outputs (_mul0_output)"),
-    (lambda: bound().backward([3]), AttrError, "is 3 (a int), but an NDArray is"),
-    (lambda: bound().copy_params_from({"c": X}), AttrError,
-     "no argument is called 'c'; there are a, b; or pass allow_extra_params=True"),
-    (lambda: bound().copy_params_from({"a": nd.ones((1,))}), ShapeError,
-     "copy_params_from: a has shape (1,), but the bound array has (2, 2)"),
-    (lambda: bound().reshape(a=(4, 4), b=(4, 4)), ShapeError,
-     "a has shape (2, 2), which is too small for (4, 4)"),
-    (lambda: bound().reshape(a=(1, 2)), ShapeError, "(1, 2) and (2, 2)"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (
+            lambda: (A * B).bind(mx.cpu(), {"a": X}),
+            AttrError,
+            "args has no array for 'b'; needed: a, b",
+        ),
+        (
+            lambda: (A * B).bind(mx.cpu(), [X]),
+            AttrError,
+            "args has 1 entries, but 2 are needed: a, b",
+        ),
+        (
+            lambda: (A * B).bind(mx.cpu(), [X, 3]),
+            AttrError,
+            "args['b'] is 3 (an int), but an NDArray is needed",
+        ),
+        (
+            lambda: (A * B).bind(mx.cpu(), [X, nd.ones((3, 3))]),
+            ShapeError,
+            "elemwise_mul: the inputs have shapes (2, 2) and (3, 3)",
+        ),
+        (
+            lambda: (A * B).bind(mx.cpu(), [X, X.astype("float64")]),
+            mx.DTypeError,
+            "elemwise_mul: the inputs are float32 and float64",
+        ),
+        (
+            lambda: (A * B).bind(mx.cpu(), [X, X], [X, nd.ones((3,))]),
+            ShapeError,
+            "args_grad['b'] has shape (3,), but args['b'] has (2, 2)",
+        ),
+        (
+            lambda: (A * B).bind(mx.cpu(), [X, X], grad_req="sum"),
+            AttrError,
+            "grad_req of 'a' is 'sum'; needed: write, add or null",
+        ),
+        (
+            lambda: (A * B).bind(mx.cpu(), [X, X], grad_req=["add"]),
+            AttrError,
+            "grad_req has 1 entries, but 2 are needed",
+        ),
+        (
+            lambda: (A * sym.var("a")).bind(mx.cpu(), [X, X]),
+            AttrError,
+            "two variables are called 'a'",
+        ),
+        (lambda: (A * B).bind(mx.gpu(9), [X, X]), HybridError, "gpu(9) is not available"),
+        (lambda: (A * B).eval(a=X), AttrError, "args has no array for 'b'"),
+        (
+            lambda: (A * B).simple_bind(mx.cpu()),
+            ShapeError,
+            "the shapes of a, b do not follow from nothing; pass them, as in a=(2, 3)",
+        ),
+        (
+            lambda: (A * B).simple_bind(mx.cpu(), a=(0, 3)),
+            ShapeError,
+            "the shapes of a, b do not follow from a",
+        ),
+        (
+            lambda: bound().forward(c=X),
+            AttrError,
+            "forward: no argument is called 'c'; there are a, b",
+        ),
+        (
+            lambda: bound().forward(a=nd.ones((2, 3))),
+            ShapeError,
+            "forward: a has shape (2, 3), but the bound array has (2, 2)",
+        ),
+        (lambda: bound().forward(a=[1, 2]), AttrError, "forward: a is [1, 2] (a list)"),
+        (
+            lambda: bound().backward(),
+            HybridError,
+            "the output '_mul0_output' is no loss, so its gradient is needed",
+        ),
+        (
+            lambda: bound().backward(nd.ones((3,))),
+            ShapeError,
+            "the gradient of '_mul0_output' has shape (3,), but the output has (2, 2)",
+        ),
+        (
+            lambda: bound().backward([X, X]),
+            AttrError,
+            "2 gradients are given, but there are 1 outputs (_mul0_output)",
+        ),
+        (lambda: bound().backward([3]), AttrError, "is 3 (an int), but an NDArray is"),
+        (
+            lambda: bound().copy_params_from({"c": X}),
+            AttrError,
+            "no argument is called 'c'; there are a, b; or pass allow_extra_params=True",
+        ),
+        (
+            lambda: bound().copy_params_from({"a": nd.ones((1,))}),
+            ShapeError,
+            "copy_params_from: a has shape (1,), but the bound array has (2, 2)",
+        ),
+        (
+            lambda: bound().reshape(a=(4, 4), b=(4, 4)),
+            ShapeError,
+            "a has shape (2, 2), which is too small for (4, 4)",
+        ),
+        (lambda: bound().reshape(a=(1, 2)), ShapeError, "(1, 2) and (2, 2)"),
+    ],
+)
 def test_errors_are_one_sentence(call, error, words):
     with mx.name.NameManager(), pytest.raises(error, match=re.escape(words)) as caught:
         call()

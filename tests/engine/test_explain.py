@@ -1,4 +1,5 @@
 """An explanation holds what the plan holds, in the order of a call, times apart."""
+
 import re
 from html import unescape
 from types import SimpleNamespace
@@ -62,8 +63,7 @@ def test_stages_stand_in_the_order_of_a_call(untimed, timed):
     stages = ["trace", "expand", "fold", "cse", "dce", "fuse", "memory", "source"]
     assert headings(untimed) == stages
     assert headings(timed) == [*stages, "times"]
-    places = [str(timed).index(f"\n{i}. {name}: ")
-              for i, name in enumerate([*stages, "times"], 1)]
+    places = [str(timed).index(f"\n{i}. {name}: ") for i, name in enumerate([*stages, "times"], 1)]
     assert places == sorted(places)
 
 
@@ -89,8 +89,7 @@ def test_counts_are_the_plans(compiled, untimed):
     for (_, n_ops, _, nbytes), (_, graph) in zip(lines, plan.stages, strict=True):
         assert n_ops == str(graph.n_ops)
         assert nbytes == f"{nbytes_moved(graph):,}"
-    assert lines[-1][1:] == (str(plan.graph.n_ops), str(plan.n_kernels),
-                             f"{plan.nbytes_moved:,}")
+    assert lines[-1][1:] == (str(plan.graph.n_ops), str(plan.n_kernels), f"{plan.nbytes_moved:,}")
     assert [int(line[1]) for line in lines] == [7, 7, 6, 4, 3, 1]
 
 
@@ -98,8 +97,7 @@ def test_text_holds_graph_changes_memory_and_source(compiled, untimed):
     plan, text = compiled.plan, str(untimed)
     graphs = dict(plan.stages)
     assert graphs["trace"].show() in text
-    for before, after in (("expand", "fold"), ("fold", "cse"), ("cse", "dce"),
-                          ("dce", "fuse")):
+    for before, after in (("expand", "fold"), ("fold", "cse"), ("cse", "dce"), ("dce", "fuse")):
         assert diff(graphs[before], graphs[after]) in text
     assert plan.memory.show() in text
     assert plan.source.rstrip() in text
@@ -124,8 +122,9 @@ def test_html_is_the_view_with_all_texts(timed):
 
 
 def test_without_timings_every_run_shows_the_same():
-    one, two = (explain(Compiled(shared, **SPECS), *SPECS.values(), timings=False)
-                for _ in range(2))
+    one, two = (
+        explain(Compiled(shared, **SPECS), *SPECS.values(), timings=False) for _ in range(2)
+    )
     assert one.steps is None
     assert str(one) == str(two)
     assert one._repr_html_() == two._repr_html_()
@@ -135,8 +134,10 @@ def test_without_timings_every_run_shows_the_same():
 def test_times_stand_in_the_last_section_and_nowhere_else(compiled, timed, untimed):
     *rest, times = timed.sections()
     assert rest == untimed.sections()
-    assert [label for label, _ in timed.steps] == ["call", *(
-        line.split()[0] for line in times.text.split("\n")[2:-2])]
+    assert [label for label, _ in timed.steps] == [
+        "call",
+        *(line.split()[0] for line in times.text.split("\n")[2:-2]),
+    ]
     assert len(timed.steps) == 1 + compiled.plan.n_kernels
     assert all(elapsed_s >= 0 for _, elapsed_s in timed.steps)
     assert len(DURATION.findall(times.text)) == len(timed.steps) + 2
@@ -172,20 +173,21 @@ def test_a_big_graph_is_not_compared_line_by_line(monkeypatch):
         raise AssertionError("a comparison of this size takes minutes")
 
     monkeypatch.setitem(explain.__globals__, "diff", refuse)
-    text = str(explain(Compiled(net, target="numpy", **SPECS), *SPECS.values(),
-                       timings=False))
+    text = str(explain(Compiled(net, target="numpy", **SPECS), *SPECS.values(), timings=False))
     assert "more than 200 nodes, too many to compare line by line" in text
 
 
-@pytest.mark.parametrize("thing, kind", [(abs, "builtin_function_or_method"),
-                                         (3, "int"), (shared, "function")])
+@pytest.mark.parametrize(
+    "thing, kind", [(abs, "builtin_function_or_method"), (3, "int"), (shared, "function")]
+)
 def test_what_has_no_plan_is_an_error_that_says_what_to_do(thing, kind):
     with pytest.raises(AttrError) as caught:
         explain(thing)
     assert str(caught.value) == (
         f"explain: found a value of type {kind}, which has no plans, but a HybridBlock "
         "or a compiled function is needed; derive the net from HybridBlock, or wrap "
-        "the function as minihybrid.function(f)")
+        "the function as minihybrid.function(f)"
+    )
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
@@ -228,5 +230,6 @@ def test_a_simulated_gpu_counts_what_its_kernels_read_and_write():
     assert row[0] == found.plan.labels[0] and row[2:4] == ["126", "7"]
     assert row[-1] == str(nbytes)
     assert "benchmarks/gpu.py" in found.sections()[-1].text
-    assert [s.title.partition(":")[0] for s in
-            explain(net, x, x, timings=False).sections()][-1] == "accesses"
+    assert [s.title.partition(":")[0] for s in explain(net, x, x, timings=False).sections()][
+        -1
+    ] == "accesses"

@@ -22,8 +22,14 @@ def random(shape, seed=0):
 
 def geometry(size, kernel, stride=1, pad=0, dilate=1, num_group=1):
     n = len(size)
-    return {"size": size, "kernel": kernel, "stride": (stride,) * n,
-            "dilate": (dilate,) * n, "pad": (pad,) * n, "num_group": num_group}
+    return {
+        "size": size,
+        "kernel": kernel,
+        "stride": (stride,) * n,
+        "dilate": (dilate,) * n,
+        "pad": (pad,) * n,
+        "num_group": num_group,
+    }
 
 
 def compiled(op, arrays, attrs):
@@ -50,13 +56,17 @@ def conv_arrays(n, channels, filters, g):
 
 
 # -- values of each form ---------------------------------------------------------------
-@pytest.mark.parametrize("n, channels, filters, attrs", [
-    (LANES, 1, 6, geometry((9, 28), (5, 5), pad=2)),
-    (2 * LANES, 3, 16, geometry((7, 7), (3, 3))),
-    (LANES, 4, 10, geometry((7, 5), (3, 2), stride=2, pad=1, num_group=2)),
-    (LANES, 2, 3, geometry((3,), (2,), dilate=2, pad=3)),
-    (LANES, 2, 3, geometry((3, 4, 5), (1, 2, 2), pad=1)),
-], ids=["padded", "plain", "groups", "wide-padding", "3d"])
+@pytest.mark.parametrize(
+    "n, channels, filters, attrs",
+    [
+        (LANES, 1, 6, geometry((9, 28), (5, 5), pad=2)),
+        (2 * LANES, 3, 16, geometry((7, 7), (3, 3))),
+        (LANES, 4, 10, geometry((7, 5), (3, 2), stride=2, pad=1, num_group=2)),
+        (LANES, 2, 3, geometry((3,), (2,), dilate=2, pad=3)),
+        (LANES, 2, 3, geometry((3, 4, 5), (1, 2, 2), pad=1)),
+    ],
+    ids=["padded", "plain", "groups", "wide-padding", "3d"],
+)
 @pytest.mark.slow
 def test_images_side_by_side_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, grad = conv_arrays(n, channels, filters, attrs)
@@ -66,12 +76,16 @@ def test_images_side_by_side_give_the_answers_of_numpy(n, channels, filters, att
     assert_exact(conv_weight, [data, grad], attrs)
 
 
-@pytest.mark.parametrize("n, channels, filters, attrs", [
-    (1, LANES, 6, geometry((4, 4), (3, 3), pad=1)),
-    (2, 2 * LANES, 10, geometry((4, 5), (3, 3), stride=2, pad=1, num_group=2)),
-    (1, LANES, 3, geometry((3,), (3,), pad=2, dilate=2)),
-    (1, LANES, 5, geometry((2, 2), (1, 1))),
-], ids=["plain", "groups", "1d", "1x1"])
+@pytest.mark.parametrize(
+    "n, channels, filters, attrs",
+    [
+        (1, LANES, 6, geometry((4, 4), (3, 3), pad=1)),
+        (2, 2 * LANES, 10, geometry((4, 5), (3, 3), stride=2, pad=1, num_group=2)),
+        (1, LANES, 3, geometry((3,), (3,), pad=2, dilate=2)),
+        (1, LANES, 5, geometry((2, 2), (1, 1))),
+    ],
+    ids=["plain", "groups", "1d", "1x1"],
+)
 def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
     assert columns_fit(Shapes(n, channels, filters, **attrs), 4)
@@ -91,14 +105,17 @@ def test_padding_times_an_infinite_weight_is_not_passed_over(value):
         np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
 
 
-@pytest.mark.parametrize("shape, out, form", [
-    ((LANES, 6, 14, 14), 16, "lanes"),   # LeNet
-    ((LANES - 1, 6, 14, 14), 16, "planes"),
-    ((4 * LANES, 256, 56, 56), 64, "planes"),  # vectors of images would not fit
-    ((1, 512, 2, 2), 512, "columns"),    # the end of ResNet
-    ((1, 64, 16, 16), 64, "planes"),     # its beginning
-    ((1, 3, 4, 4), 64, "planes"),        # 27 weights: no whole vectors
-])
+@pytest.mark.parametrize(
+    "shape, out, form",
+    [
+        ((LANES, 6, 14, 14), 16, "lanes"),  # LeNet
+        ((LANES - 1, 6, 14, 14), 16, "planes"),
+        ((4 * LANES, 256, 56, 56), 64, "planes"),  # vectors of images would not fit
+        ((1, 512, 2, 2), 512, "columns"),  # the end of ResNet
+        ((1, 64, 16, 16), 64, "planes"),  # its beginning
+        ((1, 3, 4, 4), 64, "planes"),  # 27 weights: no whole vectors
+    ],
+)
 def test_form_is_chosen_by_shape(shape, out, form):
     n, channels, *size = shape
     s = Shapes(n, channels, out, **geometry(tuple(size), (3, 3), pad=1))
@@ -123,17 +140,25 @@ def plan_of(net, x):
 
 def kernels(plan):
     """The operators of each kernel."""
-    return [repr(n.attrs.get("graph", n.op.name)) for n in plan.graph.nodes
-            if n.op is not None and not n.op.view]
+    return [
+        repr(n.attrs.get("graph", n.op.name))
+        for n in plan.graph.nodes
+        if n.op is not None and not n.op.view
+    ]
 
 
 @pytest.mark.slow
 def test_lenet_takes_five_kernels_and_never_writes_what_it_pools():
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(6, 5, padding=2, activation="relu"), nn.MaxPool2D(2, 2),
-            nn.Conv2D(16, 5, activation="relu"), nn.MaxPool2D(2, 2),
-            nn.Dense(120, activation="relu"), nn.Dense(84, activation="relu"),
-            nn.Dense(10))
+    net.add(
+        nn.Conv2D(6, 5, padding=2, activation="relu"),
+        nn.MaxPool2D(2, 2),
+        nn.Conv2D(16, 5, activation="relu"),
+        nn.MaxPool2D(2, 2),
+        nn.Dense(120, activation="relu"),
+        nn.Dense(84, activation="relu"),
+        nn.Dense(10),
+    )
     wanted, got, plan = plan_of(net, nd.array(random((LANES, 1, 28, 28))))
     np.testing.assert_allclose(got, wanted, 1e-4, 1e-4)
     assert plan.n_kernels == 5
@@ -144,9 +169,11 @@ def test_lenet_takes_five_kernels_and_never_writes_what_it_pools():
     assert plan.nbytes_moved == 4 * (LANES * rows + weights)
 
 
-@pytest.mark.parametrize("pool", [
-    nn.MaxPool2D(3, 2), nn.MaxPool2D(2, 2, 1), nn.AvgPool2D(2, 2)],
-    ids=["overlapping", "padded", "mean"])
+@pytest.mark.parametrize(
+    "pool",
+    [nn.MaxPool2D(3, 2), nn.MaxPool2D(2, 2, 1), nn.AvgPool2D(2, 2)],
+    ids=["overlapping", "padded", "mean"],
+)
 def test_other_windows_keep_a_kernel_of_their_own(pool):
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3, activation="relu"), pool)
@@ -193,7 +220,8 @@ def test_norm_sum_and_relu_are_computed_in_the_kernel_of_the_convolution(n):
     np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
     assert sorted(kernels(plan), key=len) == [
         "_plus_scalar + rsqrt + elemwise_mul",
-        "_conv + broadcast_sub + broadcast_mul + broadcast_add + elemwise_add + relu"]
+        "_conv + broadcast_sub + broadcast_mul + broadcast_add + elemwise_add + relu",
+    ]
 
 
 def test_resnet_takes_one_kernel_a_convolution_and_one_for_its_scale():

@@ -18,7 +18,6 @@ expressions = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(expressions)
 
 
-
 # -- what MXNet answers ----------------------------------------------------------------
 @pytest.mark.parametrize("expression", expressions.VALUES)
 def test_values_are_mxnets(expression):
@@ -30,60 +29,107 @@ def test_values_are_mxnets(expression):
 
 @pytest.mark.parametrize("expression", expressions.GRADIENTS)
 def test_gradients_are_mxnets(expression):
-    np.testing.assert_allclose(expressions.gradient(expression, nd, autograd),
-                               ANSWERS[expression], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        expressions.gradient(expression, nd, autograd), ANSWERS[expression], rtol=1e-4, atol=1e-5
+    )
 
 
 # -- what is told ----------------------------------------------------------------------
 X = nd.arange(6).reshape((2, 3))
 ERRORS = [
-    (lambda: nd.take(X, nd.array([2]), mode="raise"), ShapeError,
-     "take: index 2 is outside of an axis of length 2; mode='clip' and mode='wrap'"),
+    (
+        lambda: nd.take(X, nd.array([2]), mode="raise"),
+        ShapeError,
+        "take: index 2 is outside of an axis of length 2; mode='clip' and mode='wrap'",
+    ),
     (lambda: nd.take(X, nd.array([-1]), mode="raise"), ShapeError, "take: index -1 is"),
-    (lambda: nd.take(X, nd.array([0]), mode="near"), AttrError,
-     "mode='near' does not fit; needed: one of clip, wrap, raise"),
-    (lambda: nd.take(nd.zeros((0, 3)), nd.array([0])), ShapeError,
-     r"take: axis 0 of \(0, 3\) is empty, so there is nothing to take from it"),
-    (lambda: nd.gather_nd(X, nd.array([[5], [0]])), ShapeError,
-     "gather_nd: index 5 is outside of an axis of length 2"),
-    (lambda: nd.gather_nd(X, nd.array([1, 0])), ShapeError,
-     r"gather_nd: indices have shape \(2,\), but \(M, \.\.\.\)"),
-    (lambda: nd.scatter_nd(X, nd.array([[0, 1]]), shape=(2, 2)), ShapeError,
-     r"scatter_nd: data has shape \(2, 3\), but \(2, 2\) is needed"),
-    (lambda: nd.Embedding(X, X, input_dim=4, output_dim=3), ShapeError,
-     r"Embedding: weight has shape \(2, 3\), but \(4, 3\) is needed"),
-    (lambda: nd.pick(X, nd.array([0])), ShapeError,
-     r"pick: index has shape \(1,\), but data \(2, 3\) with axis=1 needs \(2,\)"),
-    (lambda: nd.topk(X, k=4), ShapeError,
-     "topk: k=4 is asked for, but the axis has length 3"),
+    (
+        lambda: nd.take(X, nd.array([0]), mode="near"),
+        AttrError,
+        "mode='near' does not fit; needed: one of clip, wrap, raise",
+    ),
+    (
+        lambda: nd.take(nd.zeros((0, 3)), nd.array([0])),
+        ShapeError,
+        r"take: axis 0 of \(0, 3\) is empty, so there is nothing to take from it",
+    ),
+    (
+        lambda: nd.gather_nd(X, nd.array([[5], [0]])),
+        ShapeError,
+        "gather_nd: index 5 is outside of an axis of length 2",
+    ),
+    (
+        lambda: nd.gather_nd(X, nd.array([1, 0])),
+        ShapeError,
+        r"gather_nd: indices have shape \(2,\), but \(M, \.\.\.\)",
+    ),
+    (
+        lambda: nd.scatter_nd(X, nd.array([[0, 1]]), shape=(2, 2)),
+        ShapeError,
+        r"scatter_nd: data has shape \(2, 3\), but \(2, 2\) is needed",
+    ),
+    (
+        lambda: nd.Embedding(X, X, input_dim=4, output_dim=3),
+        ShapeError,
+        r"Embedding: weight has shape \(2, 3\), but \(4, 3\) is needed",
+    ),
+    (
+        lambda: nd.pick(X, nd.array([0])),
+        ShapeError,
+        r"pick: index has shape \(1,\), but data \(2, 3\) with axis=1 needs \(2,\)",
+    ),
+    (lambda: nd.topk(X, k=4), ShapeError, "topk: k=4 is asked for, but the axis has length 3"),
     (lambda: nd.sort(X, axis=2), ShapeError, "axis 2 does not exist in 2 dimensions"),
     (lambda: nd.repeat(X, repeats=0), ShapeError, "repeat: repeats=0, but at least 1"),
-    (lambda: nd.pad(X, mode="edge", pad_width=(1, 1)), ShapeError,
-     r"Pad: pad_width has 2 numbers, but \(2, 3\) needs 4: before and after each axis"),
-    (lambda: nd.pad(X, mode="reflect", pad_width=(0, 0, 3, 0)), ShapeError,
-     r"Pad: mode='reflect' cannot add \(3, 0\) to an axis of length 3"),
-    (lambda: nd.slice_like(X, nd.ones((3, 3))), ShapeError,
-     r"slice_like: axis 0 of \(2, 3\) is shorter than in \(3, 3\)"),
-    (lambda: nd.broadcast_axis(X, axis=0, size=3), ShapeError,
-     r"broadcast_axis: axis 0 of \(2, 3\) has not length 1"),
-    (lambda: nd.split_v2(X, 2, axis=1), ShapeError,
-     r"split_v2: axis 1 of \(2, 3\) does not divide into 2 equal parts"),
+    (
+        lambda: nd.pad(X, mode="edge", pad_width=(1, 1)),
+        ShapeError,
+        r"Pad: pad_width has 2 numbers, but \(2, 3\) needs 4: before and after each axis",
+    ),
+    (
+        lambda: nd.pad(X, mode="reflect", pad_width=(0, 0, 3, 0)),
+        ShapeError,
+        r"Pad: mode='reflect' cannot add \(3, 0\) to an axis of length 3",
+    ),
+    (
+        lambda: nd.slice_like(X, nd.ones((3, 3))),
+        ShapeError,
+        r"slice_like: axis 0 of \(2, 3\) is shorter than in \(3, 3\)",
+    ),
+    (
+        lambda: nd.broadcast_axis(X, axis=0, size=3),
+        ShapeError,
+        r"broadcast_axis: axis 0 of \(2, 3\) has not length 1",
+    ),
+    (
+        lambda: nd.split_v2(X, 2, axis=1),
+        ShapeError,
+        r"split_v2: axis 1 of \(2, 3\) does not divide into 2 equal parts",
+    ),
     (lambda: nd.diag(X, k=5), ShapeError, r"diag: \(2, 3\) has no diagonal 5"),
     (lambda: nd.depth_to_space(X, 2), ShapeError, r"\(N, C, H, W\) is needed"),
     (lambda: nd.ravel_multi_index(X, shape=(2, 3, 4)), ShapeError, "has 2 rows"),
     (lambda: nd.norm(X, ord=3), AttrError, "norm: ord=3 is given, but 1"),
-    (lambda: sym.histogram(sym.var("x", shape=(3,)), 3).infer_shape(), AttrError,
-     r"histogram: bins=3 with range=None"),
-    (lambda: nd.SequenceMask(X, nd.array([1]), use_sequence_length=True), ShapeError,
-     "one length for each of 3 sequences is needed"),
+    (
+        lambda: sym.histogram(sym.var("x", shape=(3,)), 3).infer_shape(),
+        AttrError,
+        r"histogram: bins=3 with range=None",
+    ),
+    (
+        lambda: nd.SequenceMask(X, nd.array([1]), use_sequence_length=True),
+        ShapeError,
+        "one length for each of 3 sequences is needed",
+    ),
     (lambda: nd.linalg.potrf(-nd.eye(2)), HybridError, "not positive definite"),
     (lambda: nd.linalg.inverse(nd.ones((2, 2))), HybridError, "a matrix is singular"),
     (lambda: nd.linalg.det(X), ShapeError, r"square matrices \(\.\.\., N, N\)"),
     (lambda: nd.linalg.gemm2(X, X), ShapeError, "the inner lengths 3 and 2"),
-    (lambda: nd.random.uniform(X, 3), AttrError,
-     "must all be arrays or all be numbers"),
-    (lambda: nd.zeros((2,), stype="csr"), HybridError,
-     r"storage type 'csr' \(sparse\) is not supported"),
+    (lambda: nd.random.uniform(X, 3), AttrError, "must all be arrays or all be numbers"),
+    (
+        lambda: nd.zeros((2,), stype="csr"),
+        HybridError,
+        r"storage type 'csr' \(sparse\) is not supported",
+    ),
     (lambda: X.tostype("row_sparse"), HybridError, "every array is dense"),
     (lambda: nd.sparse.csr_matrix([[1, 0]]), HybridError, "every array is dense"),
     (lambda: nd.from_numpy(np.ones((2, 3)).T), AttrError, "pass zero_copy=False"),
@@ -91,8 +137,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("run, kind, words", ERRORS, ids=[
-    words for *_, words in ERRORS])
+@pytest.mark.parametrize("run, kind, words", ERRORS, ids=[words for *_, words in ERRORS])
 def test_error_says_what_is_needed(run, kind, words):
     with pytest.raises(kind, match=words):
         run()
@@ -112,8 +157,9 @@ def test_what_follows_a_batch_of_products_is_written_to_its_own_product():
     def function(F, a, b):
         return F.relu(F.batch_dot(a, b)) * 2
 
-    np.testing.assert_allclose(compiled(function, a, b).asnumpy(),
-                               function(nd, a, b).asnumpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        compiled(function, a, b).asnumpy(), function(nd, a, b).asnumpy(), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("is_ascend", (True, False))
@@ -124,8 +170,7 @@ def test_a_long_line_with_equal_numbers_and_nan_is_ordered_like_numpys(is_ascend
     order = compiled(lambda F, x: F.argsort(x, is_ascend=is_ascend), x).asnumpy()
     np.testing.assert_array_equal(order, nd.argsort(x, is_ascend=is_ascend).asnumpy())
     values = np.take_along_axis(line, order.astype(int), 1)
-    np.testing.assert_array_equal(values if is_ascend else values[:, ::-1],
-                                  np.sort(line))
+    np.testing.assert_array_equal(values if is_ascend else values[:, ::-1], np.sort(line))
 
 
 def test_infinity_is_found_by_compiled_code():
@@ -178,8 +223,7 @@ def test_embedding_learns_only_the_rows_that_were_used():
 def test_an_embedding_learns_its_weights_shape_from_its_attributes():
     out = sym.Embedding(sym.var("i"), input_dim=7, output_dim=2, name="words")
     shapes, outs, _ = out.infer_shape(i=(4, 3))
-    assert dict(zip(out.list_arguments(), shapes, strict=True))["words_weight"] == (
-        7, 2)
+    assert dict(zip(out.list_arguments(), shapes, strict=True))["words_weight"] == (7, 2)
     assert outs == [(4, 3, 2)]
 
 
@@ -223,12 +267,23 @@ def test_an_identity_learns_its_shape_from_the_other_input():
 
 def test_symbols_make_the_same_ranges_and_histograms():
     x = sym.var("x")
-    made = sym.Group([sym.linspace(0, 1, 3), sym.eye(2),
-                      *sym.histogram(x, 2, range=(0, 4)),
-                      *sym.histogram(x, sym.var("b"))])
+    made = sym.Group(
+        [
+            sym.linspace(0, 1, 3),
+            sym.eye(2),
+            *sym.histogram(x, 2, range=(0, 4)),
+            *sym.histogram(x, sym.var("b")),
+        ]
+    )
     outs = made.eval(x=nd.array([1, 2, 4]), b=nd.array([0, 1.5, 9]))
     assert [o.asnumpy().tolist() for o in outs] == [
-        [0, 0.5, 1], [[1, 0], [0, 1]], [1, 2], [0, 2, 4], [1, 2], [0, 1.5, 9]]
+        [0, 0.5, 1],
+        [[1, 0], [0, 1]],
+        [1, 2],
+        [0, 2, 4],
+        [1, 2],
+        [0, 1.5, 9],
+    ]
 
 
 def test_parts_between_places_of_a_symbol_are_its_outputs():
@@ -239,19 +294,21 @@ def test_parts_between_places_of_a_symbol_are_its_outputs():
 # -- random numbers --------------------------------------------------------------------
 # function, its arguments, the mean, the variance
 DRAWS = [
-    ("uniform", (-1, 3), 1, 16 / 12), ("normal", (2, 3), 2, 9),
-    ("exponential", (2,), 2, 4), ("gamma", (0.5, 2), 1, 2), ("gamma", (9, 0.5), 4.5,
-                                                             2.25),
-    ("poisson", (3,), 3, 3), ("poisson", (40,), 40, 40),
+    ("uniform", (-1, 3), 1, 16 / 12),
+    ("normal", (2, 3), 2, 9),
+    ("exponential", (2,), 2, 4),
+    ("gamma", (0.5, 2), 1, 2),
+    ("gamma", (9, 0.5), 4.5, 2.25),
+    ("poisson", (3,), 3, 3),
+    ("poisson", (40,), 40, 40),
     ("negative_binomial", (3, 0.4), 4.5, 11.25),
-    ("generalized_negative_binomial", (3, 0.4), 3, 6.6), ("randint", (0, 10), 4.5,
-                                                          99 / 12),
+    ("generalized_negative_binomial", (3, 0.4), 3, 6.6),
+    ("randint", (0, 10), 4.5, 99 / 12),
 ]
 
 
 @pytest.mark.parametrize("name, args, mean, variance", DRAWS)
-def test_draws_have_the_mean_and_the_variance_of_their_distribution(name, args, mean,
-                                                                    variance):
+def test_draws_have_the_mean_and_the_variance_of_their_distribution(name, args, mean, variance):
     nd.random.seed(3)
     x = getattr(nd.random, name)(*args, shape=40_000).asnumpy().astype("f8")
     assert abs(x.mean() - mean) < 5 * (variance / len(x)) ** 0.5

@@ -1,4 +1,5 @@
 """A plan's kernels are one launch, and a call changes the nodes that it must."""
+
 import threading
 
 import numpy as np
@@ -30,8 +31,7 @@ class Call:
     def __init__(self, device, steps):
         self.device, self.plan = device, Recorded(device, steps, 512)
         self.x = np.arange(N, dtype=np.float32)
-        self.inputs = {name: put(device, self.x + np.float32(n))
-                       for n, name in enumerate("xy")}
+        self.inputs = {name: put(device, self.x + np.float32(n)) for n, name in enumerate("xy")}
         self.param = put(device, np.float32([3]))
 
     def __call__(self, x="x", out=None, key=5, param=None):
@@ -44,9 +44,10 @@ class Call:
 
 
 def test_a_call_is_one_launch_whatever_the_plan_has(device):
-    for steps, wanted in ((CHAIN, lambda x: (x * 9 + 5) * 3),
-                          ([scaled((ARRAY, 0), (PARAM, 0), (ARRAY, 1))],
-                           lambda x: x * 3)):
+    for steps, wanted in (
+        (CHAIN, lambda x: (x * 9 + 5) * 3),
+        ([scaled((ARRAY, 0), (PARAM, 0), (ARRAY, 1))], lambda x: x * 3),
+    ):
         call = Call(device, steps)
         for _ in range(3):
             before = device.n_launches
@@ -64,19 +65,18 @@ def test_a_plan_without_kernels_launches_nothing(device):
 def test_only_nodes_whose_arguments_differ_are_changed(device):
     call = Call(device, CHAIN)
     out, other = (device.alloc(4 * N) for _ in range(2))
-    assert call(out=out)[1] == 4                # the first call writes all
+    assert call(out=out)[1] == 4  # the first call writes all
     assert call(out=out)[1] == 0
-    assert call(out=other)[1] == 1              # the last one writes the output
+    assert call(out=other)[1] == 1  # the last one writes the output
     found, changed = call("y", out=other)
-    assert changed == 1                         # the first one reads the input
+    assert changed == 1  # the first one reads the input
     np.testing.assert_array_equal(found, ((call.x + 1) * 9 + 5) * 3)
     found, changed = call("y", out=other, key=2**63)
     assert changed == 1
-    np.testing.assert_array_equal(
-        found, ((call.x + 1) * np.float32(9) + np.float32(2**63)) * 3)
+    np.testing.assert_array_equal(found, ((call.x + 1) * np.float32(9) + np.float32(2**63)) * 3)
     moved = put(device, np.float32([2]))
     found, changed = call("y", out=other, param=moved, key=5)
-    assert changed == 4                         # three read the parameter, one the key
+    assert changed == 4  # three read the parameter, one the key
     np.testing.assert_array_equal(found, ((call.x + 1) * 4 + 5) * 2)
 
 
@@ -96,8 +96,10 @@ def test_threads_share_a_plan(device):
             if not np.array_equal(found, ((call.x + shift) * 9 + 5) * 3):
                 wrong.append(name)
 
-    threads = [threading.Thread(target=work, args=args)
-               for args in (("x", 0), ("y", 1), ("x", 0), ("y", 1))]
+    threads = [
+        threading.Thread(target=work, args=args)
+        for args in (("x", 0), ("y", 1), ("x", 0), ("y", 1))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -116,8 +118,6 @@ def test_a_dropped_plan_gives_its_graph_and_its_arena_back(device):
 
 def test_an_error_of_the_driver_is_a_sentence(device, monkeypatch):
     call = Call(device, CHAIN)
-    monkeypatch.setattr(device.driver, "cuGraphLaunch",
-                        lambda graph, stream: (2,), raising=False)
-    with pytest.raises(HybridError, match="launching a plan failed with "
-                                          "CUDA_ERROR_OUT_OF_MEMORY"):
+    monkeypatch.setattr(device.driver, "cuGraphLaunch", lambda graph, stream: (2,), raising=False)
+    with pytest.raises(HybridError, match="launching a plan failed with CUDA_ERROR_OUT_OF_MEMORY"):
         call()

@@ -12,7 +12,7 @@ from traced import Program
 
 from minihybrid import autograd, nd, sym
 from minihybrid.codegen.cpu import target as cpu
-from minihybrid.core.op import OPS, Spec
+from minihybrid.core.op import OPS, Node, Spec
 from minihybrid.core.passes.memory import (
     arrange,
     first_fit,
@@ -20,6 +20,7 @@ from minihybrid.core.passes.memory import (
     overwrites,
     places,
     recycled,
+    share_outputs,
 )
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
@@ -71,8 +72,11 @@ def tangle(rng, x):
     values = [dense(rng, x, 4)]
     for _ in range(rng.integers(4, 9)):
         a, b = (values[i] for i in rng.integers(len(values), size=2))
-        values.append((sym.tanh(a), dense(rng, a), sym.concat(a, b, dim=1),
-                       a.sum(axis=1, keepdims=True) * b)[rng.integers(4)])
+        values.append(
+            (sym.tanh(a), dense(rng, a), sym.concat(a, b, dim=1), a.sum(axis=1, keepdims=True) * b)[
+                rng.integers(4)
+            ]
+        )
     return values[-1] if rng.integers(2) else values[-2:]
 
 
@@ -96,26 +100,31 @@ def least_height(spans, best):
     time, or it could sink. So values are put down from the lowest to the highest, each
     on top of those that it meets; all orders are tried but those that cannot win.
     """
+
     def put(left, placed, floor):
         nonlocal best
         if not left:
             best = max((top for *_, top in placed), default=0)
             return
-        rests = [(max((top for f, t, top in placed if f <= last and first <= t),
-                      default=0), (first, last, size)) for first, last, size in left]
+        rests = [
+            (
+                max((top for f, t, top in placed if f <= last and first <= t), default=0),
+                (first, last, size),
+            )
+            for first, last, size in left
+        ]
         if any(at + span[2] >= best for at, span in rests):
             return
         for i, (at, (first, last, size)) in enumerate(rests):
             if at >= floor and at + size < best:
-                put(left[:i] + left[i + 1:], [*placed, (first, last, at + size)], at)
+                put(left[:i] + left[i + 1 :], [*placed, (first, last, at + size)], at)
 
     put(spans, [], 0)
     return best
 
 
 def most_alive(spans):
-    return max((sum(s for f, t, s in spans if f <= k <= t) for k, *_ in spans),
-               default=0)
+    return max((sum(s for f, t, s in spans if f <= k <= t) for k, *_ in spans), default=0)
 
 
 def least_arena(graph):
@@ -125,8 +134,9 @@ def least_arena(graph):
     output of their size that is not in use; every such choice is tried.
     """
     root, steps = places(graph), [n for n in graph.nodes if n.op and not n.op.view]
-    spans = {(n, i): [k, k, n.specs[i].nbytes]
-             for k, n in enumerate(steps) for i in range(n.n_outputs)}
+    spans = {
+        (n, i): [k, k, n.specs[i].nbytes] for k, n in enumerate(steps) for i in range(n.n_outputs)
+    }
     for k, node in enumerate(steps):
         for ref in node.inputs:
             if root[ref] in spans:
@@ -134,11 +144,20 @@ def least_arena(graph):
     outs = {root[ref] for ref in graph.heads if root[ref] in spans}
     for ref in outs:
         spans[ref][1] = len(steps)
-    choices = [[None, *{root[ref] for ref in overwrites(node, 0) if root[ref] in spans
-                        and spans[root[ref]][1] == k and root[ref] not in outs}]
-               for k, node in enumerate(steps)]
-    plans = [plan for chosen in product(*choices)
-             for plan in homes(merged(spans, steps, chosen), outs)]
+    choices = [
+        [
+            None,
+            *{
+                root[ref]
+                for ref in overwrites(node, 0)
+                if root[ref] in spans and spans[root[ref]][1] == k and root[ref] not in outs
+            },
+        ]
+        for k, node in enumerate(steps)
+    ]
+    plans = [
+        plan for chosen in product(*choices) for plan in homes(merged(spans, steps, chosen), outs)
+    ]
     best = sum(size for *_, size in spans.values())
     for plan in sorted(plans, key=most_alive):
         best = least_height(plan, best)
@@ -152,19 +171,29 @@ def merged(spans, steps, chosen):
         if old is not None:
             group = (*groups[old], (node, 0))
             groups |= dict.fromkeys(group, group)
-    return {group: (min(spans[r][0] for r in group), max(spans[r][1] for r in group),
-                    spans[group[0]][2]) for group in groups.values()}
+    return {
+        group: (
+            min(spans[r][0] for r in group),
+            max(spans[r][1] for r in group),
+            spans[group[0]][2],
+        )
+        for group in groups.values()
+    }
 
 
 def homes(groups, outs):
     """Every way to move groups from the arena into outputs: what stays there."""
     kept = {g: [span] for g, span in groups.items() if outs.intersection(g)}
     rest = [g for g in groups if g not in kept]
-    fits = [[None, *(k for k in kept if k[0][0].specs[k[0][1]].size
-                     == g[0][0].specs[g[0][1]].size)] for g in rest]
+    fits = [
+        [None, *(k for k in kept if k[0][0].specs[k[0][1]].size == g[0][0].specs[g[0][1]].size)]
+        for g in rest
+    ]
     for chosen in product(*fits):
-        used = {k: [groups[g] for g, home in zip(rest, chosen, strict=True)
-                    if home == k] + kept[k] for k in kept}
+        used = {
+            k: [groups[g] for g, home in zip(rest, chosen, strict=True) if home == k] + kept[k]
+            for k in kept
+        }
         if all(most_alive(spans) == spans[-1][2] for spans in used.values()):
             yield [groups[g] for g, home in zip(rest, chosen, strict=True) if not home]
 
@@ -183,16 +212,16 @@ def ratios(build, n):
 @pytest.mark.slow
 @pytest.mark.parametrize("build", (chain, diamond), ids=lambda build: build.__name__)
 def test_chains_and_diamonds_are_within_five_percent_of_the_best(build):
-    found = ratios(build, 100)
+    found = ratios(build, 50)
     assert found.min() >= 1 and found.max() <= 1.05
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build, n", ((residual, 80), (unet, 10), (tangle, 200)),
-                         ids=("residual", "unet", "tangle"))
+@pytest.mark.parametrize(
+    "build, n", ((residual, 80), (unet, 10), (tangle, 100)), ids=("residual", "unet", "tangle")
+)
 def test_other_graphs_are_nearly_always_within_five_percent(build, n):
-    """One in a hundred is not: there, which value lies in an output was decided badly.
-    """
+    """One in a hundred is not: there, which value lies in an output was decided badly."""
     found = ratios(build, n)
     assert found.min() >= 1 and found.mean() <= 1.01
     assert np.mean(found > 1.05) <= 0.02
@@ -207,8 +236,10 @@ def by_hand(spans, order):
 
 def random_spans(rng, n, longest=5):
     births = sorted(rng.integers(0, n, size=n).tolist())
-    return {k: (b, b + int(rng.integers(longest)), 64 * int(rng.integers(1, 20)))
-            for k, b in enumerate(births)}
+    return {
+        k: (b, b + int(rng.integers(longest)), 64 * int(rng.integers(1, 20)))
+        for k, b in enumerate(births)
+    }
 
 
 def test_the_exact_answer_is_that_of_all_orders():
@@ -216,21 +247,24 @@ def test_the_exact_answer_is_that_of_all_orders():
     rng = np.random.default_rng(5)
     for _ in range(40):
         spans = random_spans(rng, 5)
-        assert least_height([*spans.values()], 10**9) == \
-            min(by_hand(spans, order) for order in permutations(spans))
+        assert least_height([*spans.values()], 10**9) == min(
+            by_hand(spans, order) for order in permutations(spans)
+        )
 
 
 @pytest.mark.slow
 def test_no_simple_order_is_within_five_percent_but_the_search_is():
     rng = np.random.default_rng(3)
     worst = dict.fromkeys(("as written", "largest first", "arranged"), 0)
-    for _ in range(200):
+    for _ in range(100):
         spans = random_spans(rng, int(rng.integers(4, 9)))
         least = least_height([*spans.values()], 10**9)
         largest = sorted(spans, key=lambda name: -spans[name][2])
-        for how, nbytes in (("as written", by_hand(spans, spans)),
-                            ("largest first", by_hand(spans, largest)),
-                            ("arranged", arrange(spans)[1])):
+        for how, nbytes in (
+            ("as written", by_hand(spans, spans)),
+            ("largest first", by_hand(spans, largest)),
+            ("arranged", arrange(spans)[1]),
+        ):
             worst[how] = max(worst[how], nbytes / least)
     print(worst)
     assert worst["as written"] > 1.3 and worst["largest first"] > 1.1
@@ -244,8 +278,7 @@ def assert_nothing_overlaps(spans, offsets, nbytes):
         assert offsets[a] % 64 == 0 and 0 <= offsets[a] <= nbytes - size
         for b, (start, end, other) in spans.items():
             if a != b and start <= last and first <= end:
-                assert offsets[a] + size <= offsets[b] or \
-                    offsets[b] + other <= offsets[a]
+                assert offsets[a] + size <= offsets[b] or offsets[b] + other <= offsets[a]
 
 
 def test_values_that_live_together_are_apart():
@@ -253,8 +286,7 @@ def test_values_that_live_together_are_apart():
     rng = np.random.default_rng(0)
     for _ in range(30):
         spans = random_spans(rng, 30, longest=12)
-        spans = {k: (b, e, n + int(rng.integers(-63, 1))) for k, (b, e, n)
-                 in spans.items()}
+        spans = {k: (b, e, n + int(rng.integers(-63, 1))) for k, (b, e, n) in spans.items()}
         size = {k: -(-n // 64) * 64 for k, (_, _, n) in spans.items()}
         assert_nothing_overlaps(spans, *arrange(spans))
         assert_nothing_overlaps(spans, recycled(spans, size), sum(size.values()))
@@ -290,6 +322,22 @@ def test_an_output_that_is_not_written_yet_holds_other_values():
     assert memory.nbytes == memory.outs_nbytes == spec.nbytes
 
 
+def test_values_in_one_output_never_meet():
+    """Not in one step, either: it reads the one while it writes the other."""
+    rng, n_shared = np.random.default_rng(0), 0
+    for _ in range(30):
+        refs = [(Node(OPS["relu"], (), {}, f"n{i}", (Spec((16,), F32),)), 0) for i in range(30)]
+        births = sorted(rng.integers(0, 30, size=30).tolist())
+        spans = {r: (b, b + int(rng.integers(1, 6)), 64) for r, b in zip(refs, births, strict=True)}
+        outs = {refs[i]: k for k, i in enumerate(rng.choice(30, 4, replace=False).tolist())}
+        shared = share_outputs(spans, outs)
+        n_shared += len(shared)
+        for a, b in permutations([*shared, *outs], 2):
+            if (shared | outs)[a] == (shared | outs)[b] and spans[a][0] <= spans[b][0]:
+                assert a not in outs and spans[a][1] < spans[b][0]
+    assert n_shared > 100
+
+
 def test_scratch_stays_in_the_arena():
     """Also where an output has its size and its dtype."""
     order = OPS["_order"]
@@ -305,8 +353,11 @@ def test_scratch_stays_in_the_arena():
 def net():
     """Three layers; weights of 768 kB, results of 4 kB."""
     net = nn.HybridSequential()
-    net.add(nn.Dense(256, activation="tanh", in_units=256), nn.Dense(256, in_units=256),
-            nn.Dense(256, in_units=256))
+    net.add(
+        nn.Dense(256, activation="tanh", in_units=256),
+        nn.Dense(256, in_units=256),
+        nn.Dense(256, in_units=256),
+    )
     net.initialize()
     net.hybridize()
     return net
@@ -369,11 +420,14 @@ def test_no_kernel_makes_an_array():
 def test_weights_are_read_where_they_are(net):
     x = nd.ones((4, 256))
     net(x)
-    plan, = net.plans.values()
+    (plan,) = net.plans.values()
     arrays = [p.data().data for p in net.collect_params().values()]
-    arrays = [a for name in plan.params for p, a
-              in zip(net.collect_params().values(), arrays, strict=True)
-              if p.name == name]
+    arrays = [
+        a
+        for name in plan.params
+        for p, a in zip(net.collect_params().values(), arrays, strict=True)
+        if p.name == name
+    ]
     table, _ = plan.bind(arrays)
     assert table.tolist() == [a.ctypes.data for a in arrays] and len(arrays) == 6
     net[2].weight.data()[:] = 0  # no word to the plan
@@ -384,26 +438,23 @@ def test_weights_are_read_where_they_are(net):
 
 def test_plans_report_their_bytes(net):
     net(nd.ones((4, 256)))
-    plan, = net.plans.values()
+    (plan,) = net.plans.values()
     memory = plan.memory
     assert plan.nbytes_planned == memory.nbytes + memory.outs_nbytes
     assert f"{plan.nbytes_planned} bytes" in repr(net.plans)
-    assert f"{plan.nbytes_eager} bytes eager, {plan.nbytes_planned} planned" \
-        in plan.show()
+    assert f"{plan.nbytes_eager} bytes eager, {plan.nbytes_planned} planned" in plan.show()
 
 
 def test_the_bytes_of_what_is_kept_for_backward_are_counted(net):
     with autograd.record():
         loss = net(nd.ones((8, 256))).sum()
     loss.backward()
-    plan = next(plan for signature, plan in net.plans.items()
-                if "8x256" in str(signature))
+    plan = next(plan for signature, plan in net.plans.items() if "8x256" in str(signature))
     # the result, and what the second and the third layer read
     assert plan.memory.outs_nbytes == 3 * 8 * 256 * 4
 
 
 def test_a_bar_is_no_longer_than_a_line():
-    graph, _ = trace(lambda x: [x := sym.dot(x, x) for _ in range(1000)],
-                     {"x": Spec((2, 2), F32)})
+    graph, _ = trace(lambda x: [x := sym.dot(x, x) for _ in range(1000)], {"x": Spec((2, 2), F32)})
     lines = plan_memory(graph).show().splitlines()
     assert len(lines) == 1001 and max(map(len, lines)) < 120

@@ -5,6 +5,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import nd
+from minihybrid.ops.infix import FUNCTIONS
 
 X = [[1, 2, 3], [4, 5, 6]]
 I32 = nd.array(X, dtype="int32")
@@ -29,10 +30,7 @@ def told(a):
         (lambda: nd.array(np.arange(3.0)), ((3,), "float32", [0, 1, 2])),
         (lambda: nd.array(np.arange(3, dtype="uint8")), ((3,), "float32", [0, 1, 2])),
         (lambda: nd.array(nd.array([1, 2], dtype="int32")), ((2,), "int32", [1, 2])),
-        (
-            lambda: nd.array([nd.array([1]), nd.array([2])]),
-            ((2, 1), "float32", [[1], [2]]),
-        ),
+        (lambda: nd.array([nd.array([1]), nd.array([2])]), ((2, 1), "float32", [[1], [2]])),
         (lambda: nd.array(3), ((1,), "float32", [3])),
         (lambda: nd.array([]), ((0,), "float32", [])),
         (lambda: nd.zeros((2, 1)), ((2, 1), "float32", [[0], [0]])),
@@ -45,14 +43,8 @@ def told(a):
         (lambda: nd.arange(0, 2, repeat=2), ((4,), "float32", [0, 0, 1, 1])),
         (lambda: nd.arange(3, dtype="int64"), ((3,), "int64", [0, 1, 2])),
         (lambda: nd.zeros((2, 0)), ((2, 0), "float32", [[], []])),
-        (
-            lambda: nd.concatenate([nd.ones((1,)), nd.zeros((2,))]),
-            ((3,), "float32", [1, 0, 0]),
-        ),
-        (
-            lambda: nd.one_hot(nd.array([0, 2]), 3),
-            ((2, 3), "float32", [[1, 0, 0], [0, 0, 1]]),
-        ),
+        (lambda: nd.concatenate([nd.ones((1,)), nd.zeros((2,))]), ((3,), "float32", [1, 0, 0])),
+        (lambda: nd.one_hot(nd.array([0, 2]), 3), ((2, 3), "float32", [[1, 0, 0], [0, 0, 1]])),
     ],
 )
 def test_arrays_are_made(made, wanted):
@@ -203,13 +195,11 @@ def test_a_loop_goes_over_rows(x):
         ("x[nd.array([1])] = 0", [[1, 2, 3], [0, 0, 0]]),
         ("x += 1", [[2, 3, 4], [5, 6, 7]]),
         ("x -= x", [[0, 0, 0], [0, 0, 0]]),
+        ("x -= 1", [[0, 1, 2], [3, 4, 5]]),
         ("x *= nd.array([1, 0, 2])", [[1, 0, 6], [4, 0, 12]]),
         ("x /= 2", [[0.5, 1, 1.5], [2, 2.5, 3]]),
         ("nd.relu(-x, out=x)", [[0] * 3] * 2),
-        (
-            "x[0][:] = 5",
-            [[5, 5, 5], [4, 5, 6]],
-        ),  # a row is the same memory, as in MXNet
+        ("x[0][:] = 5", [[5, 5, 5], [4, 5, 6]]),  # a row is the same memory, as in MXNet
     ],
 )
 def test_writing_keeps_the_array_and_its_memory(write, wanted, x):
@@ -278,13 +268,11 @@ def test_nd_and_sym_offer_the_same_functions():
     missing = {
         name
         for name in dir(nd)
-        if name in mx.nd.OPS or name in mx.nd.FUNCTIONS
+        if name in mx.nd.OPS or name in FUNCTIONS
         if not callable(getattr(sym, name, None))
     }
     assert missing == set()
-    assert {"maximum", "FullyConnected", "dot", "random", "zeros"} <= {*dir(nd)} & {
-        *dir(sym)
-    }
+    assert {"maximum", "FullyConnected", "dot", "random", "zeros"} <= {*dir(nd)} & {*dir(sym)}
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "softmin"])
@@ -297,11 +285,14 @@ def test_numbers_without_a_sign_are_floats_before_they_are_negated(name):
         np.testing.assert_allclose(got.asnumpy(), wanted, rtol=1e-6)
 
 
-@pytest.mark.parametrize("call", [
-    lambda a, b: nd.dot(a, b),
-    lambda a, b: nd.batch_dot(a.expand_dims(0), b.expand_dims(0)),
-    lambda a, b: nd.linalg.gemm2(a, b),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b: nd.dot(a, b),
+        lambda a, b: nd.batch_dot(a.expand_dims(0), b.expand_dims(0)),
+        lambda a, b: nd.linalg.gemm2(a, b),
+    ],
+)
 def test_products_of_two_dtypes_are_refused_in_all_modes(call):
     a, b = nd.ones((2, 3)), nd.ones((3, 2), dtype="float64")
     for f in (call, mx.function(call)):

@@ -17,8 +17,11 @@ few_digits = {"rtol": 2e-5, "atol": 2e-6}
 
 
 # Gradients in which MXNet 1.9 contradicts its documentation or its own outputs.
-WRONG = [("SoftmaxOutput", {"out_grad": True}),
-         ("LeakyReLU", {"act_type": "selu", "slope": 0.3}), ("SoftmaxActivation", {})]
+WRONG = [
+    ("SoftmaxOutput", {"out_grad": True}),
+    ("LeakyReLU", {"act_type": "selu", "slope": 0.3}),
+    ("SoftmaxActivation", {}),
+]
 
 
 def title(case):
@@ -41,7 +44,7 @@ def test_operator_answers_as_mxnet_does(case):
     if case["op"] == "BatchNorm" and case["attrs"].get("fix_gamma", True):
         case["grads"][1] = np.zeros(len(case["grads"][1]))
     wrong = (case["op"], case["attrs"]) in WRONG
-    for got, wanted in zip(arrays[:1 if wrong else None], case["grads"], strict=False):
+    for got, wanted in zip(arrays[: 1 if wrong else None], case["grads"], strict=False):
         assert np.allclose(got.grad.asnumpy(), wanted, **few_digits) != wrong
     n = len(arrays) - len(case["states"])
     for got, wanted in zip(arrays[n:], case["states"], strict=True):
@@ -65,8 +68,14 @@ def test_softmax_output_multiplies_by_the_gradient_from_above_if_told():
 def small_net():
     net = nn.HybridSequential(prefix="net_")
     with net.name_scope():
-        net.add(nn.Dense(4), nn.BatchNorm(momentum=0.8), nn.Activation("relu"),
-                nn.BatchNorm(scale=False), nn.Dense(3), nn.LayerNorm())
+        net.add(
+            nn.Dense(4),
+            nn.BatchNorm(momentum=0.8),
+            nn.Activation("relu"),
+            nn.BatchNorm(scale=False),
+            nn.Dense(3),
+            nn.LayerNorm(),
+        )
     net.initialize()
     return net
 
@@ -99,19 +108,18 @@ def test_three_steps_of_training_are_those_of_mxnet(target):
     after["net_batchnorm1_gamma"][:] = 1  # counts as 1: MXNet overwrites it, we do not
     for name, wanted in RUN["after"].items():
         np.testing.assert_allclose(after[name], wanted, 1e-4, 1e-5, err_msg=name)
-    np.testing.assert_allclose(net(nd.array(RUN["x"])).asnumpy(), RUN["prediction"],
-                               1e-4, 1e-5)
+    np.testing.assert_allclose(net(nd.array(RUN["x"])).asnumpy(), RUN["prediction"], 1e-4, 1e-5)
 
 
 def test_a_net_exported_by_mxnet_is_read_with_its_states():
-    net = gluon.SymbolBlock.imports(str(GOLDEN / "net-symbol.json"), "data",
-                                    str(GOLDEN / "net-0000.params"))
+    net = gluon.SymbolBlock.imports(
+        str(GOLDEN / "net-symbol.json"), "data", str(GOLDEN / "net-0000.params")
+    )
     states = net._outputs.list_auxiliary_states()
     assert len(states) == 4 and all("running" in name for name in states)
     for hybridize in (False, True):
         net.hybridize(hybridize)
-        np.testing.assert_allclose(net(nd.array(RUN["x"])).asnumpy(), RUN["prediction"],
-                                   1e-4, 1e-5)
+        np.testing.assert_allclose(net(nd.array(RUN["x"])).asnumpy(), RUN["prediction"], 1e-4, 1e-5)
 
 
 def test_eager_and_hybridized_training_agree_for_long():
@@ -126,19 +134,33 @@ def test_eager_and_hybridized_training_agree_for_long():
 
 # -- layers ----------------------------------------------------------------------------
 LAYERS = [
-    (lambda: nn.BatchNorm(), "BatchNorm(axis=1, eps=1e-05, momentum=0.9, "
-     "fix_gamma=False, use_global_stats=False, in_channels=None)",
-     ["gamma", "beta", "running_mean", "running_var"]),
-    (lambda: nn.BatchNorm(axis=-1, in_channels=3, scale=False, center=False),
-     "BatchNorm(axis=-1, eps=1e-05, momentum=0.9, fix_gamma=True, "
-     "use_global_stats=False, in_channels=3)",
-     ["gamma", "beta", "running_mean", "running_var"]),
-    (lambda: nn.LayerNorm(), "LayerNorm(eps=1e-05, axis=-1, center=True, scale=True, "
-     "in_channels=0)", ["gamma", "beta"]),
-    (lambda: nn.GroupNorm(2), "GroupNorm(eps=1e-05, num_groups=2, center=True, "
-     "scale=True)", ["gamma", "beta"]),
-    (lambda: nn.InstanceNorm(in_channels=3), "InstanceNorm(eps=1e-05, axis=1, "
-     "center=True, scale=False, in_channels=3)", ["gamma", "beta"]),
+    (
+        lambda: nn.BatchNorm(),
+        "BatchNorm(axis=1, eps=1e-05, momentum=0.9, "
+        "fix_gamma=False, use_global_stats=False, in_channels=None)",
+        ["gamma", "beta", "running_mean", "running_var"],
+    ),
+    (
+        lambda: nn.BatchNorm(axis=-1, in_channels=3, scale=False, center=False),
+        "BatchNorm(axis=-1, eps=1e-05, momentum=0.9, fix_gamma=True, "
+        "use_global_stats=False, in_channels=3)",
+        ["gamma", "beta", "running_mean", "running_var"],
+    ),
+    (
+        lambda: nn.LayerNorm(),
+        "LayerNorm(eps=1e-05, axis=-1, center=True, scale=True, in_channels=0)",
+        ["gamma", "beta"],
+    ),
+    (
+        lambda: nn.GroupNorm(2),
+        "GroupNorm(eps=1e-05, num_groups=2, center=True, scale=True)",
+        ["gamma", "beta"],
+    ),
+    (
+        lambda: nn.InstanceNorm(in_channels=3),
+        "InstanceNorm(eps=1e-05, axis=1, center=True, scale=False, in_channels=3)",
+        ["gamma", "beta"],
+    ),
     (lambda: nn.LeakyReLU(0.1), "LeakyReLU(0.1)", []),
     (lambda: nn.PReLU(), "PReLU(\n\n)", ["alpha"]),
     (lambda: nn.ELU(), "ELU(\n\n)", []),
@@ -152,12 +174,25 @@ def test_layers_have_gluon_s_names_and_texts(make, text, names):
     assert [n.removeprefix(layer.prefix) for n in layer.collect_params()] == names
 
 
-@pytest.mark.parametrize("make", [
-    lambda: nn.BatchNorm(), lambda: nn.BatchNorm(axis=2), lambda: nn.BatchNormReLU(),
-    lambda: nn.LayerNorm(), lambda: nn.LayerNorm(axis=1), lambda: nn.GroupNorm(2),
-    lambda: nn.InstanceNorm(), lambda: nn.InstanceNorm(axis=2, scale=True),
-    lambda: nn.LeakyReLU(0.1), lambda: nn.PReLU(in_channels=4), lambda: nn.ELU(0.5),
-    lambda: nn.SELU(), lambda: nn.GELU(), lambda: nn.Swish(2.0)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.BatchNorm(),
+        lambda: nn.BatchNorm(axis=2),
+        lambda: nn.BatchNormReLU(),
+        lambda: nn.LayerNorm(),
+        lambda: nn.LayerNorm(axis=1),
+        lambda: nn.GroupNorm(2),
+        lambda: nn.InstanceNorm(),
+        lambda: nn.InstanceNorm(axis=2, scale=True),
+        lambda: nn.LeakyReLU(0.1),
+        lambda: nn.PReLU(in_channels=4),
+        lambda: nn.ELU(0.5),
+        lambda: nn.SELU(),
+        lambda: nn.GELU(),
+        lambda: nn.Swish(2.0),
+    ],
+)
 def test_layers_hybridize_export_and_come_back(make, tmp_path):
     x = nd.array(np.random.default_rng(0).normal(size=(3, 4, 4)))
     answers, layer = [], make()
@@ -218,16 +253,14 @@ def test_a_symbolic_batch_norm_makes_its_variables():
     bn = sym.BatchNorm(sym.var("x"), name="bn")
     assert bn.list_arguments() == ["x", "bn_gamma", "bn_beta"]
     assert bn.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
-    assert bn.infer_shape(x=(2, 3, 4)) == \
-        ([(2, 3, 4), (3,), (3,)], [(2, 3, 4)], [(3,), (3,)])
+    assert bn.infer_shape(x=(2, 3, 4)) == ([(2, 3, 4), (3,), (3,)], [(2, 3, 4)], [(3,), (3,)])
     head = sym.SoftmaxOutput(sym.var("data"), name="softmax")
     assert head.list_arguments() == ["data", "softmax_label"]
     assert head.infer_shape(data=(4, 3))[0] == [(4, 3), (4,)]
 
 
 def test_a_training_step_of_batch_norm_is_a_handful_of_kernels():
-    """One kernel that reads the data each way, in three passes and two over a channel.
-    """
+    """One kernel that reads the data each way, in three passes and two over a channel."""
     layer, x = nn.BatchNorm(), nd.ones((8, 3, 5))
     layer.initialize()
     layer.hybridize()
@@ -235,21 +268,29 @@ def test_a_training_step_of_batch_norm_is_a_handful_of_kernels():
     with autograd.record():
         out = layer(x)
     out.backward()
-    wide = [sum(any(n.specs[i].size == x.size for n, i in (*node.inputs, (node, 0)))
-                for node in plan.graph.nodes if node.op and not node.op.view)
-            for plan in layer.plans.values()]
+    wide = [
+        sum(
+            any(n.specs[i].size == x.size for n, i in (*node.inputs, (node, 0)))
+            for node in plan.graph.nodes
+            if node.op and not node.op.view
+        )
+        for plan in layer.plans.values()
+    ]
     assert wide == [1, 1] and all(p.n_kernels == 1 for p in layer.plans.values())
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda x: nd.InstanceNorm(x, x, x), ShapeError, "InstanceNorm: .*three axes"),
-    (lambda x: nd.GroupNorm(x, x[0], x[0], num_groups=2), ShapeError, "num_groups=2"),
-    (lambda x: nd.LayerNorm(x, nd.ones((2,)), nd.ones((2,))), ShapeError, "gamma"),
-    (lambda x: nd.LRN(x, nsize=2), HybridError, "odd"),
-    (lambda x: nd.SoftmaxOutput(x, nd.ones((3,))), ShapeError, "label"),
-    (lambda x: nd.LeakyReLU(x, nd.ones((2,)), act_type="prelu"), ShapeError, "gamma"),
-    (lambda x: nn.LeakyReLU(-1), HybridError, "at least 0"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda x: nd.InstanceNorm(x, x, x), ShapeError, "InstanceNorm: .*three axes"),
+        (lambda x: nd.GroupNorm(x, x[0], x[0], num_groups=2), ShapeError, "num_groups=2"),
+        (lambda x: nd.LayerNorm(x, nd.ones((2,)), nd.ones((2,))), ShapeError, "gamma"),
+        (lambda x: nd.LRN(x, nsize=2), HybridError, "odd"),
+        (lambda x: nd.SoftmaxOutput(x, nd.ones((3,))), ShapeError, "label"),
+        (lambda x: nd.LeakyReLU(x, nd.ones((2,)), act_type="prelu"), ShapeError, "gamma"),
+        (lambda x: nn.LeakyReLU(-1), HybridError, "at least 0"),
+    ],
+)
 def test_errors_say_what_is_needed(call, error, words):
     with pytest.raises(error, match=words):
         call(nd.ones((2, 3)))
@@ -318,6 +359,7 @@ def test_an_input_off_the_tape_costs_no_gradient():
 
 def test_an_output_that_is_kept_serves_the_second_derivative():
     """The gradient's own inputs are called kept0, too: names must not be mixed up."""
+
     def run(x, w):
         return (sym if isinstance(x, sym.Symbol) else nd).tanh(x * w)
 

@@ -1,4 +1,5 @@
 """`mx.np` beside MXNet 1.9.1's answers, and what np programs rely on."""
+
 import json
 import pathlib
 
@@ -44,33 +45,32 @@ def assert_as_described(value, wanted, what):
     assert list(value.shape) == wanted["shape"], what
     assert str(onp.dtype(value.dtype)) == wanted["dtype"], what
     numbers = onp.array(wanted["values"]).reshape(value.shape)
-    onp.testing.assert_allclose(value.asnumpy(), numbers, LAST_DIGITS, LAST_DIGITS,
-                                err_msg=what)
+    onp.testing.assert_allclose(value.asnumpy(), numbers, LAST_DIGITS, LAST_DIGITS, err_msg=what)
     if onp.array_equal(value.asnumpy(), numbers, equal_nan=True):
         assert repr(value) == wanted["text"], what
 
 
 @pytest.mark.parametrize("expression", ANSWERS["expressions"])
 def test_expression_gives_what_mxnet_gives(expression, scope, in_np):
-    assert_as_described(eval(expression, scope), ANSWERS["expressions"][expression],
-                        expression)
+    assert_as_described(eval(expression, scope), ANSWERS["expressions"][expression], expression)
 
 
 # -- files -----------------------------------------------------------------------------
 def operators(text):
     """[(operator, name)] of a symbol file, without variables."""
-    return [(node["op"], node["name"]) for node in json.loads(text)["nodes"]
-            if node["op"] != "null"]
+    return [
+        (node["op"], node["name"]) for node in json.loads(text)["nodes"] if node["op"] != "null"
+    ]
 
 
 @pytest.mark.slow
 def test_mxnet_s_file_of_an_np_net_gives_its_answer(in_np):
-    net = gluon.SymbolBlock.imports(str(GOLDEN / "net-symbol.json"), ["data"],
-                                    str(GOLDEN / "net-0000.params"))
+    net = gluon.SymbolBlock.imports(
+        str(GOLDEN / "net-symbol.json"), ["data"], str(GOLDEN / "net-0000.params")
+    )
     answers = npx.load(str(GOLDEN / "net-answers.nd"))
     for _ in ("eager", "hybridized"):
-        onp.testing.assert_allclose(net(answers["x"]).asnumpy(), answers["y"].asnumpy(),
-                                    1e-6)
+        onp.testing.assert_allclose(net(answers["x"]).asnumpy(), answers["y"].asnumpy(), 1e-6)
         net.hybridize()
 
 
@@ -83,8 +83,10 @@ def test_our_file_of_an_np_net_has_mxnet_s_operators(in_np, tmp_path):
     y = net(answers["x"])
     onp.testing.assert_allclose(y.asnumpy(), answers["y"].asnumpy(), 1e-6)
     symbol_file, params_file = net.export(str(tmp_path / "net"))
-    ours, theirs = (pathlib.Path(file).read_text(encoding="utf-8") for file in
-                    (symbol_file, GOLDEN / "net-symbol.json"))
+    ours, theirs = (
+        pathlib.Path(file).read_text(encoding="utf-8")
+        for file in (symbol_file, GOLDEN / "net-symbol.json")
+    )
     assert [op for op, _ in operators(ours)] == [op for op, _ in operators(theirs)]
     again = gluon.SymbolBlock.imports(symbol_file, ["data"], params_file)
     onp.testing.assert_allclose(again(answers["x"]).asnumpy(), y.asnumpy(), 1e-6)
@@ -144,9 +146,23 @@ def test_scopes_and_decorators_switch_for_a_while():
         npx.set_np(shape=False)
 
 
-@pytest.mark.parametrize("key", [
-    0, -1, slice(1, None), (0, 1), (slice(None), 1), (Ellipsis, 2), None, (0, None),
-    [0, 1, 1], ([0, 1], [1, 0]), (slice(None), [True, False, True])], ids=str)
+@pytest.mark.parametrize(
+    "key",
+    [
+        0,
+        -1,
+        slice(1, None),
+        (0, 1),
+        (slice(None), 1),
+        (Ellipsis, 2),
+        None,
+        (0, None),
+        [0, 1, 1],
+        ([0, 1], [1, 0]),
+        (slice(None), [True, False, True]),
+    ],
+    ids=str,
+)
 def test_parts_are_numpy_s_and_have_a_gradient(key):
     values = onp.arange(6, dtype="float32").reshape(2, 3)
     x = np.array(values)
@@ -171,8 +187,7 @@ def test_masks_choose_and_overwrite():
 def test_whole_numbers_and_fractions_give_floats():
     """MXNet 1.9.1 cuts the fraction off; its documentation promises what we do."""
     i = np.array([1, 2], dtype="int32")
-    assert repr(i + 1.5) == "array([2.5, 3.5])" and repr(i > 1.5) == \
-        "array([False,  True])"
+    assert repr(i + 1.5) == "array([2.5, 3.5])" and repr(i > 1.5) == "array([False,  True])"
     assert repr(i * 2.0) == "array([2., 4.])" and (i * 2).dtype == onp.int32
 
 
@@ -180,7 +195,7 @@ def test_gradient_of_a_gradient_of_np_arrays():
     x = np.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():
-        (dx,) = autograd.grad((x ** 3).sum(), x, create_graph=True)
+        (dx,) = autograd.grad((x**3).sum(), x, create_graph=True)
         total = (dx * dx).sum()
     total.backward()
     assert type(dx) is np.ndarray and x.grad.tolist() == [36, 288]
@@ -203,8 +218,12 @@ def test_symbols_of_np_run_without_gluon():
     with mx.name.NameManager():
         y = sym.np.sum(sym.npx.relu(x) * 2, axis=0) + sym.np.ones((3,))
     assert operators(y.tojson()) == [
-        ("_npx_relu", "relu0"), ("_npi_multiply_scalar", "multiply_scalar0"),
-        ("_np_sum", "sum0"), ("_npi_ones", "ones0"), ("_npi_add", "add0")]
+        ("_npx_relu", "relu0"),
+        ("_npi_multiply_scalar", "multiply_scalar0"),
+        ("_np_sum", "sum0"),
+        ("_npi_ones", "ones0"),
+        ("_npi_add", "add0"),
+    ]
     (out,) = y.eval(x=nd.ones((2, 3)))
     assert out.asnumpy().tolist() == [5, 5, 5]
 
@@ -224,21 +243,31 @@ def test_random_numbers_follow_the_seed(in_np):
         npx.random.seed(3)
         order = np.arange(10)
         np.random.shuffle(order)
-        draws.append([np.random.normal(size=3), np.random.choice(9, 4, replace=False),
-                      np.random.gamma(0.5, size=(2, 2)), order])
+        draws.append(
+            [
+                np.random.normal(size=3),
+                np.random.choice(9, 4, replace=False),
+                np.random.gamma(0.5, size=(2, 2)),
+                order,
+            ]
+        )
     for one, two in zip(*draws, strict=True):
         onp.testing.assert_array_equal(one.asnumpy(), two.asnumpy())
     assert sorted(draws[0][3].tolist()) == list(range(10))
     assert len(set(draws[0][1].tolist())) == 4
 
 
-@pytest.mark.parametrize("draw, mean, variance", [
-    (lambda n: np.random.gamma(0.5, 2.0, size=n), 1.0, 2.0),
-    (lambda n: np.random.gamma(3.0, size=n), 3.0, 3.0),
-    (lambda n: np.random.normal(1.0, 2.0, size=n), 1.0, 4.0),
-    (lambda n: np.random.choice(2, n, p=[0.25, 0.75]), 0.75, 0.1875),
-    (lambda n: np.random.multinomial(10, [0.5, 0.5], size=n)[:, 0], 5.0, 2.5),
-], ids=["gamma below 1", "gamma", "normal", "choice", "multinomial"])
+@pytest.mark.parametrize(
+    "draw, mean, variance",
+    [
+        (lambda n: np.random.gamma(0.5, 2.0, size=n), 1.0, 2.0),
+        (lambda n: np.random.gamma(3.0, size=n), 3.0, 3.0),
+        (lambda n: np.random.normal(1.0, 2.0, size=n), 1.0, 4.0),
+        (lambda n: np.random.choice(2, n, p=[0.25, 0.75]), 0.75, 0.1875),
+        (lambda n: np.random.multinomial(10, [0.5, 0.5], size=n)[:, 0], 5.0, 2.5),
+    ],
+    ids=["gamma below 1", "gamma", "normal", "choice", "multinomial"],
+)
 def test_distributions_have_their_mean_and_variance(draw, mean, variance):
     mx.random.seed(1)
     found = draw(40_000).asnumpy().astype(float)
@@ -247,22 +276,25 @@ def test_distributions_have_their_mean_and_variance(draw, mean, variance):
 
 
 # -- errors ----------------------------------------------------------------------------
-@pytest.mark.parametrize("run, kind, words", [
-    (lambda x: np.dot(x, x), ShapeError, r"dot: \(2, 3\) times \(2, 3\)"),
-    (lambda x: x.reshape(4, 2), ShapeError, r"reshape: \(2, 3\) has 6 elements"),
-    (lambda x: np.split(x, 2, axis=1), ShapeError, "does not divide into 2 equal"),
-    (lambda x: x & 1.5, DTypeError, "bitwise_and: whole numbers"),
-    (lambda x: x + [1, 2, 3], AttrError, "a list do not combine"),
-    (lambda x: np.einsum("ij,jk", x), AttrError, "einsum: 'ij,jk' does not fit 1"),
-    (lambda x: np.einsum("ij,ij->i", x, x.T), ShapeError, "'i' means 2 and 3"),
-    (lambda x: x[5], ShapeError, "out of bounds"),
-    (lambda x: np.random.choice(3, 5, replace=False), ShapeError, "5 different"),
-    (lambda x: np.array("text"), AttrError, "np.array: "),
-    (lambda x: np.unique(sym.var("x")), HybridError, "NumPy computes it"),
-    (lambda x: np.no_such, AttributeError, "np has no function 'no_such'"),
-    (lambda x: npx.no_such, AttributeError, "npx has no function 'no_such'"),
-    (lambda x: np.add(x, 1, out=3), AttrError, "out= must be an array"),
-])
+@pytest.mark.parametrize(
+    "run, kind, words",
+    [
+        (lambda x: np.dot(x, x), ShapeError, r"dot: \(2, 3\) times \(2, 3\)"),
+        (lambda x: x.reshape(4, 2), ShapeError, r"reshape: \(2, 3\) has 6 elements"),
+        (lambda x: np.split(x, 2, axis=1), ShapeError, "does not divide into 2 equal"),
+        (lambda x: x & 1.5, DTypeError, "bitwise_and: whole numbers"),
+        (lambda x: x + [1, 2, 3], AttrError, "a list do not combine"),
+        (lambda x: np.einsum("ij,jk", x), AttrError, "einsum: 'ij,jk' does not fit 1"),
+        (lambda x: np.einsum("ij,ij->i", x, x.T), ShapeError, "'i' means 2 and 3"),
+        (lambda x: x[5], ShapeError, "out of bounds"),
+        (lambda x: np.random.choice(3, 5, replace=False), ShapeError, "5 different"),
+        (lambda x: np.array("text"), AttrError, "np.array: "),
+        (lambda x: np.unique(sym.var("x")), HybridError, "NumPy computes it"),
+        (lambda x: np.no_such, AttributeError, "np has no function 'no_such'"),
+        (lambda x: npx.no_such, AttributeError, "npx has no function 'no_such'"),
+        (lambda x: np.add(x, 1, out=3), AttrError, "out= must be an array"),
+    ],
+)
 def test_error_says_what_is_wrong(run, kind, words):
     with pytest.raises(kind, match=words):
         run(np.ones((2, 3)))
@@ -279,8 +311,9 @@ def test_f_style_symbols_of_np_still_refuse_their_shape(in_np):
         net(np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("space", [np, npx, sym.np, sym.npx],
-                         ids=["np", "npx", "sym.np", "sym.npx"])
+@pytest.mark.parametrize(
+    "space", [np, npx, sym.np, sym.npx], ids=["np", "npx", "sym.np", "sym.npx"]
+)
 def test_every_name_that_is_listed_is_there_and_explained(space):
     for name in dir(space):
         found = getattr(space, name)
@@ -301,9 +334,14 @@ def test_an_axis_of_length_0_is_no_word_for_another():
         np.broadcast_to(np.ones((2,)), (0,))
 
 
-@pytest.mark.parametrize("name, ndim", [
-    *((name, ndim) for name in ("vstack", "hstack", "dstack") for ndim in (1, 2, 3, 4)),
-    ("column_stack", 1), ("column_stack", 2)])
+@pytest.mark.parametrize(
+    "name, ndim",
+    [
+        *((name, ndim) for name in ("vstack", "hstack", "dstack") for ndim in (1, 2, 3, 4)),
+        ("column_stack", 1),
+        ("column_stack", 2),
+    ],
+)
 def test_arrays_are_joined_as_numpy_joins_them(name, ndim):
     a = onp.arange(2.0**ndim).reshape((2,) * ndim)
     mine = getattr(mx.np, name)([mx.np.array(a), mx.np.array(-a)])

@@ -1,4 +1,5 @@
 """Products of matrices: every size, transpose and dtype against NumPy in float64."""
+
 import re
 
 import numpy as np
@@ -24,22 +25,26 @@ class Compiled:
 
     def arrays(self, seed=0):
         rng = np.random.default_rng(seed)
-        return [rng.standard_normal(s.shape).astype(s.dtype) if s.dtype.kind == "f"
-                else rng.integers(0, 2 if s.dtype.kind == "b" else 5, s.shape)
-                .astype(s.dtype) for s in self.kinds.values()]
+        return [
+            rng.standard_normal(s.shape).astype(s.dtype)
+            if s.dtype.kind == "f"
+            else rng.integers(0, 2 if s.dtype.kind == "b" else 5, s.shape).astype(s.dtype)
+            for s in self.kinds.values()
+        ]
 
     def __call__(self, arrays):
         return self.plan(arrays, self.plan.bind([]))[0]
 
 
 def shapes_of(m, n, depth, transpose_a, transpose_b, batch=()):
-    return ((*batch, depth, m) if transpose_a else (*batch, m, depth),
-            (*batch, n, depth) if transpose_b else (*batch, depth, n))
+    return (
+        (*batch, depth, m) if transpose_a else (*batch, m, depth),
+        (*batch, n, depth) if transpose_b else (*batch, depth, n),
+    )
 
 
 def reference(a, b, transpose_a, transpose_b):
-    a, b = ((v.swapaxes(-1, -2) if t else v) for v, t in
-            ((a, transpose_a), (b, transpose_b)))
+    a, b = ((v.swapaxes(-1, -2) if t else v) for v, t in ((a, transpose_a), (b, transpose_b)))
     wide = a.dtype if a.dtype.kind != "f" else np.float64
     with np.errstate(invalid="ignore"):
         return np.matmul(a.astype(wide), b.astype(wide))
@@ -48,8 +53,11 @@ def reference(a, b, transpose_a, transpose_b):
 def check(m, n, depth, transposes, dtype="float32", batch=(), change=lambda a, b: None):
     ta, tb = transposes
     dot = sym.batch_dot if batch else sym.dot
-    run = Compiled(lambda a, b: dot(a, b, transpose_a=ta, transpose_b=tb),
-                   shapes_of(m, n, depth, ta, tb, batch), dtype)
+    run = Compiled(
+        lambda a, b: dot(a, b, transpose_a=ta, transpose_b=tb),
+        shapes_of(m, n, depth, ta, tb, batch),
+        dtype,
+    )
     arrays = run.arrays(m + n + depth)
     change(*arrays)
     got, wanted = run(arrays), reference(*arrays, ta, tb)
@@ -63,8 +71,15 @@ def check(m, n, depth, transposes, dtype="float32", batch=(), change=lambda a, b
 
 
 # -- values ----------------------------------------------------------------------------
-EDGES = [(1, 1, 1), (2, 3, 5), (7, 15, 17), (33, 255, 1), (5, 257, 31),
-         (ROWS + 3, 65, 15), (BLOCK + 1, 33, DEPTH + 1)]
+EDGES = [
+    (1, 1, 1),
+    (2, 3, 5),
+    (7, 15, 17),
+    (33, 255, 1),
+    (5, 257, 31),
+    (ROWS + 3, 65, 15),
+    (BLOCK + 1, 33, DEPTH + 1),
+]
 
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
@@ -92,24 +107,26 @@ def test_axes_without_elements(m, n, depth):
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 @pytest.mark.parametrize(("m", "n", "depth"), [(7, 19, 21), (ROWS + 1, 70, DEPTH + 3)])
-def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(
-        m, n, depth, transposes):
+def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(m, n, depth, transposes):
     """Zero times infinity is NaN; what pads a vector must meet neither."""
+
     def plant(a, b):
         first = (0, m - 1) if transposes[0] else (m - 1, 0)
         a[first], a.flat[1], b.flat[0], b.flat[-1] = 0, np.inf, np.nan, -np.inf
+
     check(m, n, depth, transposes, change=plant)
 
 
 @pytest.mark.parametrize("rows", [1, 6, 70, ROWS + 2])
 def test_bias_and_what_follows_are_added_to_each_number_once(rows):
     """Tiles overlap at the edges: a number that is written twice would show here."""
-    run = Compiled(lambda x, w, b, z: sym.tanh(sym.FullyConnected(
-        x, w, b, num_hidden=37)) + z, [(rows, 21), (37, 21), (37,), (rows, 37)])
+    run = Compiled(
+        lambda x, w, b, z: sym.tanh(sym.FullyConnected(x, w, b, num_hidden=37)) + z,
+        [(rows, 21), (37, 21), (37,), (rows, 37)],
+    )
     x, w, b, z = arrays = run.arrays()
     assert run.plan.n_kernels == 1
-    np.testing.assert_allclose(run(arrays), np.tanh(x @ w.T + b) + z, rtol=1e-4,
-                               atol=1e-5)
+    np.testing.assert_allclose(run(arrays), np.tanh(x @ w.T + b) + z, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_registers", [16, 32])
@@ -117,18 +134,17 @@ def test_bias_and_what_follows_are_added_to_each_number_once(rows):
 def test_products_write_nothing_behind_their_rows(m, n, n_registers, monkeypatch):
     """Tiles of five or six columns: where one strip ends, the next tile begins."""
     nbytes, _ = machine.registers()
-    monkeypatch.setattr("minihybrid.ops.cpu.products.registers",
-                        lambda: (nbytes, n_registers))
-    run = Compiled(lambda x, w: sym.FullyConnected(x, w, num_hidden=n, no_bias=True),
-                   [(m, 40), (n, 40)])
+    monkeypatch.setattr("minihybrid.ops.cpu.products.registers", lambda: (nbytes, n_registers))
+    run = Compiled(
+        lambda x, w: sym.FullyConnected(x, w, num_hidden=n, no_bias=True), [(m, 40), (n, 40)]
+    )
     scope, behind = {}, 64
     exec(run.plan.source, scope)
     x, w = run.arrays()
     memory = np.full(m * n + behind, 7, np.float32)
-    scope["plan"](x, w, memory[:m * n], run.plan._new_arena(), [])
-    np.testing.assert_allclose(memory[:m * n].reshape(m, n), x @ w.T, rtol=1e-4,
-                               atol=1e-4)
-    assert (memory[m * n:] == 7).all()
+    scope["plan"](x, w, memory[: m * n], run.plan._new_arena(), [])
+    np.testing.assert_allclose(memory[: m * n].reshape(m, n), x @ w.T, rtol=1e-4, atol=1e-4)
+    assert (memory[m * n :] == 7).all()
 
 
 @pytest.mark.slow
@@ -148,15 +164,18 @@ def lines_of(run):
 
 def test_the_text_does_not_grow_with_the_size():
     sizes = [(300, 128, 64), (300 * 64, 128 * 4, DEPTH)]
-    small, large = (len(lines_of(Compiled(
-        lambda a, b: sym.dot(a, b, transpose_b=True), [(m, k), (n, k)])))
-        for m, n, k in sizes)
+    small, large = (
+        len(lines_of(Compiled(lambda a, b: sym.dot(a, b, transpose_b=True), [(m, k), (n, k)])))
+        for m, n, k in sizes
+    )
     assert small == large
 
 
 def test_few_rows_need_no_memory_beside():
-    few, many = (Compiled(lambda x, w: sym.dot(x, w, transpose_b=True),
-                          [(rows, 64), (32, 64)]) for rows in (ROWS - 1, ROWS))
+    few, many = (
+        Compiled(lambda x, w: sym.dot(x, w, transpose_b=True), [(rows, 64), (32, 64)])
+        for rows in (ROWS - 1, ROWS)
+    )
     assert few.plan.memory.nbytes == 0
     beside = product_scratch(ROWS, 32, 64, np.dtype("float32"), False, True)
     assert many.plan.memory.nbytes == 4 * beside
@@ -168,7 +187,6 @@ def test_the_gradients_of_a_dense_layer_copy_no_matrix():
     """Weights (N, K): both gradients read their rows where they lie."""
     x, w, g = (nd.ones(s) for s in ((20, 40), (30, 40), (20, 30)))
     for a, b, flags in ((g, w, {}), (g, x, {"transpose_a": True})):
-        run = Compiled(lambda p, q, flags=flags: sym.dot(p, q, **flags),
-                       [a.shape, b.shape])
+        run = Compiled(lambda p, q, flags=flags: sym.dot(p, q, **flags), [a.shape, b.shape])
         assert "transpose(" not in run.plan.source
         assert run([a.asnumpy(), b.asnumpy()]).shape == nd.dot(a, b, **flags).shape

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from minihybrid.sym import trace
 
 from minihybrid import autograd, gluon, nd, sym
+from minihybrid.codegen.cpu.compiler import UNROLL
+from minihybrid.codegen.rows import PIECES
 from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
@@ -16,8 +18,9 @@ from minihybrid.passes.rows import ROW_NBYTES, Frame
 def compiled(function, *arrays, target="cpu"):
     """(plan, its answers) of a function of symbols."""
     names = [f"x{i}" for i in range(len(arrays))]
-    graph, _ = trace(function, {n: Spec(a.shape, a.dtype)
-                                for n, a in zip(names, arrays, strict=True)})
+    graph, _ = trace(
+        function, {n: Spec(a.shape, a.dtype) for n, a in zip(names, arrays, strict=True)}
+    )
     plan = Plan(graph, names, target=target)
     assert plan.target == target, plan.target_note
     return plan, plan(list(arrays), plan.bind([]))
@@ -45,8 +48,10 @@ def test_reductions_of_one_array_are_one_kernel(rng, axis, dtype):
 
     def run(x, y):
         x = sym.broadcast_mul(x + y.transpose(), x) - 1  # read at other strides
-        return [f(x, axis=axis, keepdims=keep) * 2 for f, keep in (
-            (sym.sum, False), (sym.prod, True), (sym.max, False), (sym.min, True))]
+        return [
+            f(x, axis=axis, keepdims=keep) * 2
+            for f, keep in ((sym.sum, False), (sym.prod, True), (sym.max, False), (sym.min, True))
+        ]
 
     plan = assert_compiled_agrees(run, x, y, tolerance=1e-4)
     assert plan.n_kernels == 1
@@ -56,13 +61,13 @@ def test_reductions_of_one_array_are_one_kernel(rng, axis, dtype):
 def test_tiles_of_rows_that_lie_across_cover_all(rng, shape):
     """More columns than a tile has, with a rest."""
     x = rng.standard_normal(shape).astype("f4")
-    plan = assert_compiled_agrees(
-        lambda x: [sym.softmax(x, axis=-2), x.sum(axis=-2)], x)
+    plan = assert_compiled_agrees(lambda x: [sym.softmax(x, axis=-2), x.sum(axis=-2)], x)
     assert plan.n_kernels == 1
 
 
-@pytest.mark.parametrize("shape, axis", [((0, 3), 0), ((0, 3), 1), ((3, 0), 1),
-                                         ((1, 1), 0), ((4, 1), 1)])
+@pytest.mark.parametrize(
+    "shape, axis", [((0, 3), 0), ((0, 3), 1), ((3, 0), 1), ((1, 1), 0), ((4, 1), 1)]
+)
 def test_sums_over_nothing_and_over_one_number(shape, axis):
     x = np.ones(shape, "f4")
     assert_compiled_agrees(lambda x: [sym.sum(x, axis=axis), sym.softmax(x)], x)
@@ -72,12 +77,20 @@ def test_sums_over_nothing_and_over_one_number(shape, axis):
 @pytest.mark.parametrize("axis", [0, 1])
 def test_extremes_keep_nan_as_numpy_does(axis, dtype):
     nan, inf = np.nan, np.inf
-    rows = [[1, nan, 3], [-nan, 2, 1], [nan, nan, nan], [-inf, -inf, -inf], [1, inf, 2],
-            [-0.0, -1, -2], [-5, -3, -4], [5, 3, 4], [1e-42, 2e-42, -1e-42]]
+    rows = [
+        [1, nan, 3],
+        [-nan, 2, 1],
+        [nan, nan, nan],
+        [-inf, -inf, -inf],
+        [1, inf, 2],
+        [-0.0, -1, -2],
+        [-5, -3, -4],
+        [5, 3, 4],
+        [1e-42, 2e-42, -1e-42],
+    ]
     x = np.array(rows, dtype)
     x = np.ascontiguousarray(x if axis else x.T)
-    _, (top, low) = compiled(
-        lambda x: [sym.max(x, axis=axis), sym.min(x, axis=axis)], x)
+    _, (top, low) = compiled(lambda x: [sym.max(x, axis=axis), sym.min(x, axis=axis)], x)
     np.testing.assert_array_equal(top, x.max(axis=axis))
     np.testing.assert_array_equal(low, x.min(axis=axis))
 
@@ -106,13 +119,10 @@ ROWS = {  # name -> (function, shapes, arrays of (6, 40) that are read and writt
     "gradient of softmax": (softmax_gradient, [(6, 40), (6, 40)], 3),
     "root mean square": (rms_norm, [(6, 40), (40,)], 2 + 1 / 6),
     "LayerNorm": (sym.LayerNorm, [(6, 40), (40,), (40,)], 2 + 2 / 6),
-    "InstanceNorm": (lambda *a: sym.InstanceNorm(*a), [(2, 3, 40), (3,), (3,)],
-                     2 + 2 / 80),
-    "log of sum of exp": (lambda x: sym.log(sym.exp(x).sum(axis=1)) + 1, [(6, 40)],
-                          1 + 1 / 40),
+    "InstanceNorm": (lambda *a: sym.InstanceNorm(*a), [(2, 3, 40), (3,), (3,)], 2 + 2 / 80),
+    "log of sum of exp": (lambda x: sym.log(sym.exp(x).sum(axis=1)) + 1, [(6, 40)], 1 + 1 / 40),
     "centred": (lambda x: x.broadcast_sub(x.mean(axis=0)), [(6, 40)], 2),
-    "two statistics": (lambda x: [x.sum(axis=1), sym.square(x).sum(axis=1)], [(6, 40)],
-                       1 + 2 / 40),
+    "two statistics": (lambda x: [x.sum(axis=1), sym.square(x).sum(axis=1)], [(6, 40)], 1 + 2 / 40),
     "scaled by all": (lambda x: x.broadcast_div(x.max()), [(6, 40)], 2),
 }
 
@@ -138,8 +148,7 @@ def test_what_waits_for_the_last_pass_waits_in_its_output(rng):
 
 def test_a_masked_softmax_is_one_kernel(rng):
     x, length = rng.standard_normal((5, 6)).astype("f4"), np.int32([0, 1, 6, 9, 3])
-    plan = assert_compiled_agrees(lambda x, n: sym.softmax(x, n, use_length=True), x,
-                                  length)
+    plan = assert_compiled_agrees(lambda x, n: sym.softmax(x, n, use_length=True), x, length)
     assert plan.n_kernels == 1
 
 
@@ -158,8 +167,9 @@ def test_two_sums_along_different_axes_are_two_kernels(rng):
 def test_a_single_row_longer_than_the_cache_is_read_by_two_kernels(rng):
     n = ROW_NBYTES // 4
     x = rng.standard_normal(n + 8).astype("f4")
-    kernels = [assert_compiled_agrees(lambda x: x.broadcast_div(x.max()), v).n_kernels
-               for v in (x, x[:n])]
+    kernels = [
+        assert_compiled_agrees(lambda x: x.broadcast_div(x.max()), v).n_kernels for v in (x, x[:n])
+    ]
     assert kernels == [2, 1]
 
 
@@ -259,15 +269,21 @@ def test_a_small_deviation_around_a_large_mean_is_found(rng, make):
 
 
 # -- random programs -------------------------------------------------------------------
-steps = st.lists(st.tuples(st.sampled_from(("sum", "max", "mean", "map", "both", "view",
-                                            "softmax", "label")),
-                           st.integers(0, 30), st.integers(0, 30)),
-                 min_size=2, max_size=9)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(("sum", "max", "mean", "map", "both", "view", "softmax", "label")),
+        st.integers(0, 30),
+        st.integers(0, 30),
+    ),
+    min_size=2,
+    max_size=9,
+)
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None, database=None, derandomize=True,
-          phases=(Phase.generate,))  # smaller ones compile, too
+@settings(
+    max_examples=10, deadline=None, database=None, derandomize=True, phases=(Phase.generate,)
+)  # smaller ones compile, too
 @given(steps, st.integers(0, 2), st.lists(st.integers(0, 30), min_size=1, max_size=3))
 def test_random_programs_of_rows_agree_with_numpy(program, axis, heads):
     """Sums of parts and of sums, along one axis, in any order and with any readers."""
@@ -280,8 +296,9 @@ def test_random_programs_of_rows_agree_with_numpy(program, axis, heads):
         for name, i, j in program:
             row, number = rows[i % len(rows)], numbers[j % len(numbers)]
             if name in ("sum", "max", "mean"):
-                numbers.append(getattr(sym, name)(sym.tanh(row), axis=axis,
-                                                  keepdims=bool(i % 2)).reshape(one))
+                numbers.append(
+                    getattr(sym, name)(sym.tanh(row), axis=axis, keepdims=bool(i % 2)).reshape(one)
+                )
             elif name == "map":
                 numbers.append(number * 0.5 + numbers[i % len(numbers)])
             elif name == "both":
@@ -292,10 +309,20 @@ def test_random_programs_of_rows_agree_with_numpy(program, axis, heads):
                 rows.append(sym.softmax(row, axis=axis))
             else:
                 place = sym.sum(numbers[0] * 0 + j % shape[axis], axis=axis)
-                numbers.append(sym.pick(sym.log_softmax(row, axis=axis), place,
-                                        axis=axis, keepdims=True))
+                numbers.append(
+                    sym.pick(sym.log_softmax(row, axis=axis), place, axis=axis, keepdims=True)
+                )
         values = rows + numbers
         return [values[-1 - k % len(values)] for k in heads]
 
-    assert_compiled_agrees(run, *(rng.standard_normal(shape).astype("f4")
-                                  for _ in range(2)), tolerance=1e-4)
+    assert_compiled_agrees(
+        run, *(rng.standard_normal(shape).astype("f4") for _ in range(2)), tolerance=1e-4
+    )
+
+
+def test_no_loop_in_a_loop_is_written_out():
+    """Both of few turns, the compiler wrote all of them: a minute, and 60 kB."""
+    x = np.random.default_rng(0).random((64, 16, 9, 9), dtype="f4")
+    plan = assert_compiled_agrees(lambda x: sym.sum(x, axis=(0, 2, 3)), x)
+    assert "for b in range(0, 64, 5):" in plan.source
+    assert UNROLL.endswith(f"={PIECES - 1}")

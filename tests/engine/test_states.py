@@ -22,10 +22,19 @@ def _follow(specs, data, mean, rate, training):
     return (out, mean * (1 - rate) + now * rate) if training else out
 
 
-FOLLOW = Op("_follow", inputs=("data", "mean"), aux=("mean",), modal=True,
-            attrs={"rate": (number, RATE)}, expand=_follow, doc="A state, to be tried.",
-            infer=lambda specs, rate: ([specs[0], Spec(
-                specs[0].shape and specs[0].shape[1:], specs[0].dtype)], [specs[0]]))
+FOLLOW = Op(
+    "_follow",
+    inputs=("data", "mean"),
+    aux=("mean",),
+    modal=True,
+    attrs={"rate": (number, RATE)},
+    expand=_follow,
+    doc="A state, to be tried.",
+    infer=lambda specs, rate: (
+        [specs[0], Spec(specs[0].shape and specs[0].shape[1:], specs[0].dtype)],
+        [specs[0]],
+    ),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +50,7 @@ class Follow(gluon.HybridBlock):
         super().__init__(**kwargs)
         self.times = times
         self.scale = self.params.get("scale", shape=(3,), init="ones")
-        self.mean = self.params.get("mean", shape=(3,), init="zeros",
-                                    differentiable=False)
+        self.mean = self.params.get("mean", shape=(3,), init="zeros", differentiable=False)
 
     def hybrid_forward(self, F, x, scale, mean):
         for _ in range(self.times):
@@ -177,8 +185,7 @@ def test_states_go_into_files_under_aux_and_come_back(tmp_path):
     net.save_parameters(str(tmp_path / "net.params"))
     other = made(False)
     other.load_parameters(str(tmp_path / "net.params"))
-    np.testing.assert_array_equal(other.mean.data().asnumpy(),
-                                  net.mean.data().asnumpy())
+    np.testing.assert_array_equal(other.mean.data().asnumpy(), net.mean.data().asnumpy())
 
 
 def test_a_state_is_never_trained():

@@ -1,4 +1,5 @@
 """Symbols beside arrays: attributes, your own gradients, tapes as symbols, tables."""
+
 import pickle
 import re
 
@@ -39,8 +40,12 @@ def test_attributes_survive_files_composition_and_export(tmp_path):
     with mx.AttrScope(__group__="4"):
         net = sym.FullyConnected(sym.var("x"), num_hidden=3, name="fc", lr_mult=2)
     wanted = {"num_hidden": "3", "__group__": "4", "__lr_mult__": "2", "lr_mult": "2"}
-    for s in (net, sym.fromjson(net.tojson()), pickle.loads(pickle.dumps(net)),
-              net(x=sym.var("y") * 2)):
+    for s in (
+        net,
+        sym.fromjson(net.tojson()),
+        pickle.loads(pickle.dumps(net)),
+        net(x=sym.var("y") * 2),
+    ):
         inner = s.get_internals()
         assert inner["fc_output"].list_attr() == wanted
         assert inner["fc_bias"].attr("__group__") == "4"
@@ -54,19 +59,24 @@ def test_attributes_survive_files_composition_and_export(tmp_path):
     assert sym.load(symbol_file).attr("__stage__") == "1"
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: mx.AttrScope(a=1), "a is 1 (a int), but attributes are text; write '1'"),
-    (lambda: sym.var("x", attr={"a": 1}), "the attribute a is 1, but attributes are"),
-    (lambda: sym.var("x", mood="1"), "written __mood__"),
-    (lambda: sym.var(3), "the name is 3, but a string is needed"),
-    (lambda: sym.relu(sym.var("x"), mood="1"), "relu: no argument is called 'mood'"),
-    (lambda: sym.var("x").infer_shape(x=3), "a shape is 3 (a int)"),
-    (lambda: sym.var("x").infer_shape((2,), (3,)), "2 values are given"),
-    (lambda: sym.var("x").infer_type(y="int32"), "no argument y; there are x"),
-    (lambda: mx.viz.print_summary(3), "found 3 (a int), but a Symbol is needed"),
-    (lambda: mx.viz.print_summary(sym.var("x") + 1, {"x": (0, 3)}),
-     "the shapes of all layers do not follow from x"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: mx.AttrScope(a=1), "a is 1 (an int), but attributes are text; write '1'"),
+        (lambda: sym.var("x", attr={"a": 1}), "the attribute a is 1, but attributes are"),
+        (lambda: sym.var("x", mood="1"), "written __mood__"),
+        (lambda: sym.var(3), "the name is 3, but a string is needed"),
+        (lambda: sym.relu(sym.var("x"), mood="1"), "relu: no argument is called 'mood'"),
+        (lambda: sym.var("x").infer_shape(x=3), "a shape is 3 (an int)"),
+        (lambda: sym.var("x").infer_shape((2,), (3,)), "2 values are given"),
+        (lambda: sym.var("x").infer_type(y="int32"), "no argument y; there are x"),
+        (lambda: mx.viz.print_summary(3), "found 3 (an int), but a Symbol is needed"),
+        (
+            lambda: mx.viz.print_summary(sym.var("x") + 1, {"x": (0, 3)}),
+            "the shapes of all layers do not follow from x",
+        ),
+    ],
+)
 def test_errors_of_symbols_are_one_sentence(call, words):
     with pytest.raises(HybridError, match=re.escape(words)) as caught:
         call()
@@ -195,22 +205,24 @@ def freed():
     autograd.get_symbol(y)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: of_wrong([nd.ones((2,))] * 2), "returned 2 gradients, but forward has 1"),
-    (lambda: of_wrong(np.ones(2)), "a ndarray ((2,)), but an NDArray of shape (2,)"),
-    (lambda: of_wrong(nd.ones((3,))), "a NDArray ((3,)), but an NDArray of shape (2,)"),
-    (twice, "Halves: an instance is called once"),
-    (of_gradient, "Halves: the gradient of a gradient through a Function is unknown"),
-    (lambda: Halves()(sym.var("x")), "Halves: a Function works on NDArrays, found Sym"),
-    (lambda: autograd.get_symbol(nd.ones((2,))), "the array is not on the tape"),
-    (lambda: autograd.get_symbol(tape_of(lambda x: Halves()(x)[0])), "Halves has no"),
-    (freed, "an earlier backward freed the tape"),
-    (lambda: autograd.grad(nd.ones((1,)), []), "the list of variables is empty"),
-    (lambda: autograd.backward([nd.ones((1,))] * 2, [None]), "is not on the tape"),
-    (lambda: autograd.mark_variables([nd.ones((1,))], [nd.ones((2,))]), "one shape"),
-    (lambda: autograd.mark_variables(nd.ones((1,)), nd.ones((1,)), "sum"),
-     "grad_req='sum'"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: of_wrong([nd.ones((2,))] * 2), "returned 2 gradients, but forward has 1"),
+        (lambda: of_wrong(np.ones(2)), "a ndarray ((2,)), but an NDArray of shape (2,)"),
+        (lambda: of_wrong(nd.ones((3,))), "a NDArray ((3,)), but an NDArray of shape (2,)"),
+        (twice, "Halves: an instance is called once"),
+        (of_gradient, "Halves: the gradient of a gradient through a Function is unknown"),
+        (lambda: Halves()(sym.var("x")), "Halves: a Function works on NDArrays, found Sym"),
+        (lambda: autograd.get_symbol(nd.ones((2,))), "the array is not on the tape"),
+        (lambda: autograd.get_symbol(tape_of(lambda x: Halves()(x)[0])), "Halves has no"),
+        (freed, "an earlier backward freed the tape"),
+        (lambda: autograd.grad(nd.ones((1,)), []), "the list of variables is empty"),
+        (lambda: autograd.backward([nd.ones((1,))] * 2, [None]), "is not on the tape"),
+        (lambda: autograd.mark_variables([nd.ones((1,))], [nd.ones((2,))]), "one shape"),
+        (lambda: autograd.mark_variables(nd.ones((1,)), nd.ones((1,)), "sum"), "grad_req='sum'"),
+    ],
+)
 def test_errors_of_gradients_are_one_sentence(call, words):
     with pytest.raises(HybridError, match=re.escape(words)) as caught:
         call()
@@ -241,8 +253,10 @@ def test_the_symbol_of_a_tape_computes_what_the_tape_did(hybrid):
     assert outs == [y.shape] and s.list_arguments() == [f"var{i}" for i in range(5)]
     if not hybrid:  # in the order in which the net reads them
         assert shapes == [a.shape for a in arrays]
-    given = {name: next(a for a in arrays if a.shape == shape)
-             for name, shape in zip(s.list_arguments(), shapes, strict=True)}
+    given = {
+        name: next(a for a in arrays if a.shape == shape)
+        for name, shape in zip(s.list_arguments(), shapes, strict=True)
+    }
     np.testing.assert_allclose(s.eval(**given)[0].asnumpy(), y.asnumpy(), rtol=1e-5)
     assert sym.fromjson(s.tojson()).list_arguments() == s.list_arguments()
 
@@ -274,14 +288,13 @@ def test_a_parameter_may_have_the_name_of_an_input(n_inputs):
 # -- tables ----------------------------------------------------------------------------
 def test_a_summary_counts_every_parameter_once(capsys):
     weight = sym.var("shared")
-    net = sym.FullyConnected(sym.var("data"), weight, num_hidden=4, no_bias=True,
-                             name="one")
-    net = sym.LayerNorm(sym.FullyConnected(net, weight, num_hidden=4, name="two"),
-                        name="norm")
+    net = sym.FullyConnected(sym.var("data"), weight, num_hidden=4, no_bias=True, name="one")
+    net = sym.LayerNorm(sym.FullyConnected(net, weight, num_hidden=4, name="two"), name="norm")
     mx.viz.print_summary(net, {"data": (2, 4)})
     text = capsys.readouterr().out
-    assert [int(line.split()[2]) for line in text.splitlines() if "(" in line and
-            "type" not in line] == [0, 16, 4, 8]
+    assert [
+        int(line.split()[2]) for line in text.splitlines() if "(" in line and "type" not in line
+    ] == [0, 16, 4, 8]
     assert "Total params: 28\n" in text
     mx.viz.print_summary(net)
     text = capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 Most other tests wait for the kernels (tests/conftest.py); these do not.
 """
+
 import gc
 import os
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rings import elsewhere
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
@@ -146,11 +148,17 @@ def test_new_parameters_are_seen_in_both_tiers(gate):
 @pytest.mark.slow
 def test_training_through_both_tiers_is_training(gate):
     """Forward, backward and the update change tiers in between; states stay whole."""
+
     def losses(wait, steps=12):
         mx.random.seed(7)
         net = nn.HybridSequential()
-        net.add(nn.Dense(6, in_units=4, use_bias=False), nn.BatchNorm(in_channels=6),
-                nn.Activation("relu"), nn.Dropout(0.3), nn.Dense(2, in_units=6))
+        net.add(
+            nn.Dense(6, in_units=4, use_bias=False),
+            nn.BatchNorm(in_channels=6),
+            nn.Activation("relu"),
+            nn.Dropout(0.3),
+            nn.Dense(2, in_units=6),
+        )
         net.initialize(mx.init.Xavier())
         net.hybridize(wait=wait)
         trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.05})
@@ -166,8 +174,11 @@ def test_training_through_both_tiers_is_training(gate):
             if not wait and step == steps // 2:
                 assert {p.target for p in net.plans.values()} == {"numpy"}
                 gate.set()
-                waiting = [t for t in gc.get_objects() if type(t) is tiers.Tiers
-                           and t.preparer and not t.settled]
+                waiting = [
+                    t
+                    for t in gc.get_objects()
+                    if type(t) is tiers.Tiers and t.preparer and not t.settled
+                ]
                 assert len(waiting) >= 3  # forward, backward, update
                 until(lambda waiting=waiting: all(t.ready for t in waiting))
         assert {p.target for p in net.plans.values()} == {"cpu"}
@@ -203,8 +214,9 @@ def test_threads_that_call_while_the_tiers_change_get_right_answers(gate):
             if not np.allclose(net(x).asnumpy(), right, rtol=1e-5, atol=1e-6):
                 wrong.append(x)
 
-    threads = [threading.Thread(target=work, args=pair)
-               for pair in zip(inputs, wanted, strict=True)]
+    threads = [
+        threading.Thread(target=work, args=pair) for pair in zip(inputs, wanted, strict=True)
+    ]
     for thread in threads:
         thread.start()
     gate.set()
@@ -249,7 +261,8 @@ def test_a_failure_is_told_once_and_numpy_goes_on(monkeypatch):
         np.testing.assert_array_equal(net(x).asnumpy(), wanted)
     (warning,) = told
     assert str(warning.message) == (
-        f"{net.name}: the kernels did not compile: no reason; NumPy goes on answering")
+        f"{net.name}: the kernels did not compile: no reason; NumPy goes on answering"
+    )
     assert warning.filename == __file__
     assert "target numpy (the kernels did not compile: no reason)" in repr(net.plans)
 
@@ -282,21 +295,27 @@ def run(folder, code, **environment):
     """What a new process prints, and how long it took; no word on its error channel."""
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", HEAD + code], cwd=ROOT, text=True,
-        capture_output=True, timeout=120,
-        env={**os.environ, "MINIHYBRID_CACHE_DIR": str(folder), **environment})
+        [sys.executable, "-W", "ignore", "-c", HEAD + code],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "MINIHYBRID_CACHE_DIR": str(folder), **environment},
+    )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout.split(), time.monotonic() - start
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pause", [0, 0.02, 0.15, 0.3, 0.8])
+@pytest.mark.parametrize("pause", [0.15, *elsewhere(0, 0.02, 0.3, 0.8)])
 def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
     """It ends before, while, and after a compiler starts; none is left running."""
-    code = f"time.sleep({pause})\nfrom minihybrid.codegen.cpu import objects\n" \
-        "import atexit\n" \
-        "atexit.register(lambda: print(*[c.process.poll() is None for c in RUN]))\n" \
+    code = (
+        f"time.sleep({pause})\nfrom minihybrid.codegen.cpu import objects\n"
+        "import atexit\n"
+        "atexit.register(lambda: print(*[c.process.poll() is None for c in RUN]))\n"
         "RUN = objects.RUNNING\n"
+    )
     code += "import threading\nprint(*[t.daemon for t in threading.enumerate()[1:]])"
     words, _ = run(tmp_path, code)
     assert words[0] == "numpy" and set(words[1:]) <= {"True"}
@@ -304,8 +323,10 @@ def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
 
 @pytest.mark.slow
 def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
-    code = ("time.sleep(0.5)\nfrom minihybrid.codegen.cpu import objects\n"
-            "print(*[c.process.pid for c in objects.RUNNING])")
+    code = (
+        "time.sleep(0.5)\nfrom minihybrid.codegen.cpu import objects\n"
+        "print(*[c.process.pid for c in objects.RUNNING])"
+    )
     words, _ = run(tmp_path, code)
     assert words[1:]  # a compiler was at work
     for pid in map(int, words[1:]):
@@ -313,12 +334,14 @@ def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
             os.kill(pid, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.elsewhere
 def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
     run(tmp_path, "time.sleep(0.4)")
-    code = "while plan.target == 'numpy':\n" \
-           "    time.sleep(0.02); f(x, x); (plan,) = f.plans.values()\n" \
-           "print(plan.target, f(x, x).asnumpy().sum().round(3))"
+    code = (
+        "while plan.target == 'numpy':\n"
+        "    time.sleep(0.02); f(x, x); (plan,) = f.plans.values()\n"
+        "print(plan.target, f(x, x).asnumpy().sum().round(3))"
+    )
     wanted = [str(np.float32(16 * (np.tanh(4) * 3 + 2)).round(3))]
     assert run(tmp_path, code)[0] == ["numpy", "cpu", *wanted]
     assert run(tmp_path, code)[0] == ["numpy", "cpu", *wanted]
@@ -326,7 +349,7 @@ def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-@pytest.mark.parametrize("pause", [0, 0.12, 0.3])
+@pytest.mark.parametrize("pause", [0.12, *elsewhere(0, 0.3)])
 def test_a_forked_process_compiles_what_its_parent_was_asked_for(pause, tmp_path):
     code = f"""
 time.sleep({pause})
@@ -341,7 +364,9 @@ if pid:
 """
     words, _ = run(tmp_path, code)
     assert sorted(zip(words[1::2], words[2::2], strict=True)) == [
-        ("child", "cpu"), ("parent", "cpu")]
+        ("child", "cpu"),
+        ("parent", "cpu"),
+    ]
 
 
 @pytest.mark.slow
@@ -353,7 +378,9 @@ def test_the_first_answer_needs_no_compiler_at_all(tmp_path):
 def test_compilers_are_ended_on_demand():
     objects.compile_text(
         "from numba import float32\nfrom minihybrid.codegen.cpu.flat import kernel\n"
-        "@kernel(float32[::1])\ndef k(out):\n    out[0] = float32(1)\n", "k0")
+        "@kernel(float32[::1])\ndef k(out):\n    out[0] = float32(1)\n",
+        "k0",
+    )
     compilers = list(objects.RUNNING)
     assert compilers
     objects.end_compilers()

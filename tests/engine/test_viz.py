@@ -1,4 +1,5 @@
 """Drawings are tested on what they hold: boxes, arrows, words, and their places."""
+
 import itertools
 import re
 from html import unescape
@@ -23,7 +24,7 @@ from minihybrid.drawing import (
     rows,
 )
 from minihybrid.passes import fuse, plan_memory
-from minihybrid.viz import draw, memory_map
+from minihybrid.viz import draw, memory_map, plot_network
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROW, VECTOR = (Spec(s, np.dtype("float32")) for s in ((2, 3), (3,)))
@@ -127,8 +128,11 @@ class TestEveryGraph:
         graph = make()
         found = [box.get("data-kind") for box in boxes(drawn(graph))]
         for kind in KINDS:
-            expected = len(graph.heads) if kind == "output" else \
-                sum(kind_of(node) == kind for node in graph.nodes)
+            expected = (
+                len(graph.heads)
+                if kind == "output"
+                else sum(kind_of(node) == kind for node in graph.nodes)
+            )
             assert found.count(kind) == expected
 
     def test_the_same_graph_gives_the_same_picture(self, make):
@@ -179,13 +183,11 @@ def test_a_box_says_operator_shape_and_dtype():
 
 def test_a_fused_box_lists_its_operators():
     [box] = [b for b in boxes(drawn(fused())) if b.get("data-kind") == "fused"]
-    assert [t.text for t in box.iter(f"{SVG}text")] == [
-        "FullyConnected", "relu", "float32[2x3]"]
+    assert [t.text for t in box.iter(f"{SVG}text")] == ["FullyConnected", "relu", "float32[2x3]"]
 
 
 def test_arrows_from_several_outputs_say_which():
-    labels = [t.text for t in drawn(two_outputs()).iter(f"{SVG}text")
-              if t.text.startswith("[")]
+    labels = [t.text for t in drawn(two_outputs()).iter(f"{SVG}text") if t.text.startswith("[")]
     assert sorted(labels) == ["[0][1]", "[1][0]"]
 
 
@@ -209,8 +211,7 @@ def test_the_chain_of_a_deep_net_is_straight_beside_its_parameters():
 
     def net(x, *params):
         for i in range(20):
-            x = sym.relu(sym.FullyConnected(x, params[2 * i], params[2 * i + 1],
-                                            num_hidden=3))
+            x = sym.relu(sym.FullyConnected(x, params[2 * i], params[2 * i + 1], num_hidden=3))
         return x
 
     spec_of = {"x": ROW, "w": Spec((3, 3), ROW.dtype), "b": VECTOR}
@@ -326,8 +327,7 @@ def test_a_saved_picture_with_hostile_names_is_well_formed(tmp_path):
     draw(evil_graph()).save(path)
     root = ElementTree.parse(path).getroot()
     assert len(boxes(root)) == 3
-    assert root.find(f".//{SVG}g[@data-kind='variable']/{SVG}title").text.startswith(
-        "<script>")
+    assert root.find(f".//{SVG}g[@data-kind='variable']/{SVG}title").text.startswith("<script>")
 
 
 def test_long_names_keep_their_end():
@@ -393,8 +393,7 @@ def test_memory_map_has_a_block_for_each_value_of_the_arena():
 def test_memory_map_has_a_block_for_what_loops_need_beside():
     square = Spec((200, 200), np.dtype("float32"))
     product = sym._internal._matmul
-    graph = traced(lambda a, b, c: product(product(a, b), c), a=square, b=square,
-                   c=square)
+    graph = traced(lambda a, b, c: product(product(a, b), c), a=square, b=square, c=square)
     memory = plan_memory(graph)
     root = ElementTree.fromstring(memory_map(graph, memory))
     tips = [t.text for t in root.findall(f".//{SVG}g/{SVG}title")]
@@ -406,3 +405,40 @@ def test_memory_map_of_nothing_is_a_picture_too():
     graph = only_an_input()
     root = ElementTree.fromstring(memory_map(graph, plan_memory(graph)))
     assert root.findall(f".//{SVG}rect") == []
+
+
+# -- MXNet's name for a picture --------------------------------------------------------
+def network():
+    x = sym.Convolution(sym.var("data"), kernel=(3, 3), num_filter=2, name="conv")
+    x = sym.Activation(sym.BatchNorm(x, name="bn"), act_type="relu", name="act")
+    return sym.FullyConnected(x, num_hidden=3, name="fc")
+
+
+def test_plot_network_hides_parameters_and_tells_shapes():
+    drawn = plot_network(network(), shape={"data": (1, 1, 6, 6)})
+    assert drawn.svg.count("<rect") == 6  # data, four operators, output
+    assert "float32[1x2x4x4]" in drawn.svg and "conv_weight" not in drawn.svg
+    assert "conv_weight" in repr(drawn)
+    whole = plot_network(network(), hide_weights=False)
+    assert whole.svg.count("<rect") == 6 + 8 and "float32" not in whole.svg
+    half = plot_network(network(), "net", "png", {"data": (1, 1, 6, 6)}, {"data": "float16"})
+    assert "float16[1x3]" in half.svg
+    alone = plot_network(sym.var("a_weight"))
+    assert alone.svg.count("<rect") == 2  # what is all that there is, is drawn
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: plot_network("net"), "found 'net' .*but a Symbol is needed"),
+        (
+            lambda: plot_network(network(), shape={}),
+            "shapes of data, .* do not follow from nothing",
+        ),
+        (lambda: plot_network(network(), shape={"x": (1,)}), "no input x; there are data, conv_w"),
+        (lambda: plot_network(network(), shapes=1), r"\(did you mean 'shape'\?\)"),
+    ],
+)
+def test_plot_network_refuses_in_a_sentence(call, message):
+    with pytest.raises(HybridError, match=message):
+        call()

@@ -61,8 +61,12 @@ def test_good_files_are_read(target):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", MUTATORS)
-@settings(max_examples=150, deadline=None, derandomize=True,  # `make fuzz` searches
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,  # `make fuzz` searches
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.data())
 def test_changed_files_are_read_or_refused(target, data):
     file = data.draw(st.sampled_from(good_files(target)))
@@ -72,15 +76,19 @@ def test_changed_files_are_read_or_refused(target, data):
     try_bytes(target, file)
 
 
-@pytest.mark.parametrize("target, data, found", [
-    ("params", b"", None),
-    ("graph", b'{"nodes": []}', None),
-    ("graph", "PLANTED", "KeyError: 'PLANTED'"),
-    ("graph", "WAIT", "s of processor time"),
-    ("graph", "GROW", "MB of memory"),
-])
+@pytest.mark.parametrize(
+    "target, data, found",
+    [
+        ("params", b"", None),
+        ("graph", b'{"nodes": []}', None),
+        ("graph", "PLANTED", "KeyError: 'PLANTED'"),
+        ("graph", "WAIT", "s of processor time"),
+        ("graph", "GROW", "MB of memory"),
+    ],
+)
 def test_the_search_sees_what_is_planted(target, data, found, monkeypatch):
     """An error that is not ours, a second of work, and 300 MB are findings."""
+
     def planted(data):
         if data == "WAIT":
             sum(range(10**8))

@@ -26,29 +26,40 @@ READER = Path(__file__).parents[1] / "golden" / "mxnet_files" / "mxnet_reads.py"
 
 # Operators with samples that MXNet 1.9.1 does not compute, and its words.
 REFUSED = {
-    "norm": "data type do not match", "transpose": "index = -1 must be in range",
-    "broadcast_to": "ndim() == param.shape.ndim()", "slice_axis": "Invalid begin, end",
-    "broadcast_like": "lhs_shape.ndim() == rhs_shape.ndim()", "Concat": "delay_alloc",
-    "_zeros": "cannot be a negative value", "_arange": "Invalid range",
-    "Deconvolution": "could not create a descriptor", "batch_take": "inferred type",
-    "_ravel_multi_index": "must be two-dimensional", "Pad": "only supports 4-D or 5-D",
-    "softmax": "only support integer types", "reverse": "index = -1 must be in range",
-    "broadcast_axis": "index = -1 must be in range", "GroupNorm": "dshape.ndim() >= 3U",
-    "_np_cumsum": "index = -1 must be in range", "moments": "Empty axes",
+    "norm": "data type do not match",
+    "transpose": "index = -1 must be in range",
+    "broadcast_to": "ndim() == param.shape.ndim()",
+    "slice_axis": "Invalid begin, end",
+    "broadcast_like": "lhs_shape.ndim() == rhs_shape.ndim()",
+    "_zeros": "cannot be a negative value",
+    "_arange": "Invalid range",
+    "Deconvolution": "could not create a descriptor",
+    "batch_take": "inferred type",
+    "_ravel_multi_index": "must be two-dimensional",
+    "Pad": "only supports 4-D or 5-D",
+    "softmax": "only support integer types",
+    "reverse": "index = -1 must be in range",
+    "broadcast_axis": "index = -1 must be in range",
+    "GroupNorm": "dshape.ndim() >= 3U",
+    "_np_cumsum": "index = -1 must be in range",
+    "moments": "Empty axes",
     "_linalg_extractdiag": "a tensor of square matrices",
-    "_np_sum": "initial is not supported", "_np_max": "Shape size mismatch",
-    "_np_prod": "", "_npi_norm": "inf norm handled in front-end",
+    "_np_sum": "initial is not supported",
+    "_np_prod": "",
+    "_npi_norm": "inf norm handled in front-end",
     "amp_cast": "mkldnn",
-    "SequenceReverse": "expects axis to be"
+    "SequenceReverse": "expects axis to be",
 }
 # Samples with another answer in MXNet, or not the same one each time.
 OTHER = {
     "scatter_nd": "which of two numbers for one place wins is open",
     "_unravel_index": "it takes rows of places, and drops the axes of others",
     "slice_like": "it overlooks an axis that is counted from the end",
-    "_histogram": "its edges must rise", "SequenceLast": "a length of 0 reads before",
+    "_histogram": "its edges must rise",
+    "SequenceLast": "a length of 0 reads before",
     "amp_cast": "oneDNN rounds to the nearest whole number",
-    "_npi_norm": "np.linalg.norm adds the flag that MXNet needs", "Dropout": "chance",
+    "_npi_norm": "np.linalg.norm adds the flag that MXNet needs",
+    "Dropout": "chance",
 }
 # Samples that end MXNet's process.
 DEADLY = {"UpSampling", "fill_element_0index"}
@@ -65,8 +76,7 @@ class Files:
         outs = outs if isinstance(outs, (list, tuple)) else [outs]
         np.savez(self.folder / f"{name}.npz", **inputs)
         self.answers[name] = [out.asnumpy() for out in outs]
-        self.cases.append({"name": name, "inputs": list(inputs), "np": np_world,
-                           "params": params})
+        self.cases.append({"name": name, "inputs": list(inputs), "np": np_world, "params": params})
 
     def operator(self, number, case, rng):
         """A graph of one operator; in MXNet's old world an axis of 0 is unknown."""
@@ -80,8 +90,7 @@ class Files:
         with np_shape(np_world):
             symbol = Symbol.interpret(case.op, list(map(sym.var, names)), attrs, "y")
             symbol.save(self.folder / f"{name}-symbol.json")
-            outs = nd.NDArray.interpret(
-                case.op, [nd.NDArray(a.copy()) for a in arrays], attrs)
+            outs = nd.NDArray.interpret(case.op, [nd.NDArray(a.copy()) for a in arrays], attrs)
         self.add(name, dict(zip(names, arrays, strict=True)), outs, np_world)
 
     def net(self, name, block, x, np_world=False):
@@ -95,8 +104,9 @@ class Files:
         """(name -> MXNet's answers, name -> what it said instead)."""
         (self.folder / "cases.json").write_text(json.dumps(self.cases))
         clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        done = subprocess.run([python, READER, self.folder], capture_output=True,
-                              text=True, env=clean)
+        done = subprocess.run(
+            [python, READER, self.folder], capture_output=True, text=True, env=clean
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         errors = json.loads((self.folder / "errors.json").read_text())
         found = {}
@@ -109,7 +119,7 @@ class Files:
 def np_functions(np, npx):
     """name -> a function of one (2, 3) array, of the np and npx operators."""
     return {
-        "arithmetic": lambda x: (x + 1) * 2 / (3 - x) ** 2 - x % 0.7 + 2 ** x - -x,
+        "arithmetic": lambda x: (x + 1) * 2 / (3 - x) ** 2 - x % 0.7 + 2**x - -x,
         "compared": lambda x: np.where(x > 0.5, x, -x) + (x <= 0.2) * (x != 1) * x,
         "functions": lambda x: np.exp(x) + np.sin(x) * np.log1p(np.abs(x)) - np.cbrt(x),
         "extremes": lambda x: np.maximum(x, 0.1) + np.minimum(x, np.ones_like(x)),
@@ -131,17 +141,17 @@ def np_functions(np, npx):
         "flipped": lambda x: np.flip(x),
         "repeated": lambda x: np.repeat(x, 2, axis=1),
         "triangles": lambda x: np.tril(x, k=-1) - np.triu(x, k=1),
-        "logical": lambda x: np.where(np.logical_and(x, x > 0), x, -x) + np.where(
-            np.logical_or(x > 1, x < 0), x, 2 * x) * np.where(
-            np.logical_xor(1, x < 0), x, 3 * x),
+        "logical": lambda x: (
+            np.where(np.logical_and(x, x > 0), x, -x)
+            + np.where(np.logical_or(x > 1, x < 0), x, 2 * x)
+            * np.where(np.logical_xor(1, x < 0), x, 3 * x)
+        ),
         "indexed": lambda x: x[1:, ::2] + x[0, 1] + x[None, :, 0],
         "norms": lambda x: np.linalg.norm(x) + np.linalg.norm(x, axis=1),
         "one norm": lambda x: np.linalg.norm(x, ord=1, axis=0),
         "softmax": lambda x: npx.softmax(x) + npx.log_softmax(x, axis=0),
-        "activations": lambda x: npx.relu(x) + npx.sigmoid(x) + npx.leaky_relu(
-            x, slope=0.3),
-        "chosen": lambda x: npx.one_hot(np.argmax(x, axis=1), 3) + npx.topk(
-            x, k=2, ret_typ="mask"),
+        "activations": lambda x: npx.relu(x) + npx.sigmoid(x) + npx.leaky_relu(x, slope=0.3),
+        "chosen": lambda x: npx.one_hot(np.argmax(x, axis=1), 3) + npx.topk(x, k=2, ret_typ="mask"),
         "picked": lambda x: npx.pick(x, np.argmin(x, axis=1)),
         "batches": lambda x: npx.batch_dot(x[None], x[None], transpose_b=True),
     }
@@ -149,6 +159,7 @@ def np_functions(np, npx):
 
 def np_nets():
     """name -> net, input: the functions, and layers, in MXNet's np world."""
+
     class Function(gluon.HybridBlock):
         def __init__(self, function):
             super().__init__()
@@ -161,9 +172,15 @@ def np_nets():
     for name, function in np_functions(mnp, npx).items():
         yield f"np {name}", Function(function), x
     net = gluon.nn.HybridSequential()
-    net.add(gluon.nn.Conv2D(4, 3, activation="relu"), gluon.nn.BatchNorm(),
-            gluon.nn.MaxPool2D(2), gluon.nn.Flatten(), gluon.nn.LayerNorm(),
-            gluon.nn.Dense(3, activation="tanh"), gluon.nn.Dropout(0.5))
+    net.add(
+        gluon.nn.Conv2D(4, 3, activation="relu"),
+        gluon.nn.BatchNorm(),
+        gluon.nn.MaxPool2D(2),
+        gluon.nn.Flatten(),
+        gluon.nn.LayerNorm(),
+        gluon.nn.Dense(3, activation="tanh"),
+        gluon.nn.Dropout(0.5),
+    )
     net.initialize()
     yield "np layers", net, mnp.random.uniform(size=(2, 3, 8, 8))
 
@@ -171,15 +188,18 @@ def np_nets():
 def zoo():
     """name -> net, shape: the structures of the model zoo, with few channels."""
     yield "lenet", vision.lenet(), (2, 1, 28, 28)
-    for version, block, bottle in ((1, vision.BasicBlockV1, vision.BottleneckV1),
-                                   (2, vision.BasicBlockV2, vision.BottleneckV2)):
+    for version, block, bottle in (
+        (1, vision.BasicBlockV1, vision.BottleneckV1),
+        (2, vision.BasicBlockV2, vision.BottleneckV2),
+    ):
         kind = (vision.ResNetV1, vision.ResNetV2)[version - 1]
-        yield f"resnet_v{version}", kind(block, [1, 1], [4, 4, 8], classes=3), \
-            (1, 3, 32, 32)
-        yield f"resnet_bottle_v{version}", kind(
-            bottle, [1, 1], [4, 8, 16], classes=3, thumbnail=True), (2, 3, 16, 16)
-    for name, size in (("mobilenet0.25", 32), ("mobilenetv2_0.25", 32),
-                       ("squeezenet1.1", 224)):
+        yield f"resnet_v{version}", kind(block, [1, 1], [4, 4, 8], classes=3), (1, 3, 32, 32)
+        yield (
+            f"resnet_bottle_v{version}",
+            kind(bottle, [1, 1], [4, 8, 16], classes=3, thumbnail=True),
+            (2, 3, 16, 16),
+        )
+    for name, size in (("mobilenet0.25", 32), ("mobilenetv2_0.25", 32), ("squeezenet1.1", 224)):
         yield name, vision.get_model(name, classes=3), (1, 3, size, size)
 
 
@@ -195,8 +215,10 @@ def layers():
     for number in range(60):
         start, dtype = chance.choice(STARTS), chance.choice(("float32", "float64"))
         heads = chance.random() < 0.5
-        stack = [(chance.choice(sorted(LAYERS)), chance.randrange(6),
-                  chance.randrange(6)) for _ in range(chance.randint(1, 6))]
+        stack = [
+            (chance.choice(sorted(LAYERS)), chance.randrange(6), chance.randrange(6))
+            for _ in range(chance.randint(1, 6))
+        ]
         if any(name == "instance_norm" for name, *_ in stack):
             dtype = "float32"  # MXNet's has no other
         block, x, _ = network((start, dtype, heads, stack))
@@ -206,8 +228,11 @@ def layers():
 def writes_all(files, rng):
     """Write every graph and every net of this file."""
     for number, case in enumerate(CASES):
-        if not case.op.random and case.op.name not in DEADLY and \
-                not case.op.name.startswith(("_sample_", "_shuffle")):
+        if (
+            not case.op.random
+            and case.op.name not in DEADLY
+            and not case.op.name.startswith(("_sample_", "_shuffle"))
+        ):
             files.operator(number, case, rng)
     for name, net, x in layers():
         files.net(name, net, x)
@@ -249,13 +274,13 @@ def test_mxnet_computes_what_we_wrote(tmp_path, rng):
     files = Files(tmp_path)
     writes_all(files, rng)
     answers, errors = files.asked(python)
-    op_of = {name: CASES[int(name.split("-")[0])].op.name for name in files.answers
-             if name[0].isdigit()}
+    op_of = {
+        name: CASES[int(name.split("-")[0])].op.name for name in files.answers if name[0].isdigit()
+    }
     wrong, seen = [], set()
     for name, error in errors.items():
         op = op_of.get(name, "")
-        known = op in REFUSED and REFUSED[op] in error or "not registered" in error \
-            and _ours(op)
+        known = op in REFUSED and REFUSED[op] in error or "not registered" in error and _ours(op)
         seen.add(op)
         if not known:
             wrong.append(f"{name}: {error}")
@@ -273,14 +298,20 @@ def test_mxnet_computes_what_we_wrote(tmp_path, rng):
 def _ours(op):
     """Whether a name is one of our own, of operators inside of expanded graphs."""
     return op.startswith("_") and not op.startswith(
-        ("_np", "_contrib", "_linalg", "_random", "_sample"))
+        ("_np", "_contrib", "_linalg", "_random", "_sample")
+    )
 
 
-@pytest.mark.parametrize("got", [
-    [np.float32([1, 2])],
-    [np.float64([1, 2]), np.float32([3])], [np.float32([1, 2.1]), np.float32([3])],
-    [np.float32([1, 2]), np.float32([[3]])], [np.float32([1, np.nan]), np.float32([3])],
-])
+@pytest.mark.parametrize(
+    "got",
+    [
+        [np.float32([1, 2])],
+        [np.float64([1, 2]), np.float32([3])],
+        [np.float32([1, 2.1]), np.float32([3])],
+        [np.float32([1, 2]), np.float32([[3]])],
+        [np.float32([1, np.nan]), np.float32([3])],
+    ],
+)
 def test_a_difference_is_noticed(got):
     wanted = [np.float32([1, 2]), np.float32([3])]
     assert difference(got, wanted) and not difference(wanted, wanted)

@@ -1,4 +1,5 @@
 """Every graph that ONNX can say goes to ONNX Runtime, which must give our answer."""
+
 import fnmatch
 import itertools
 import subprocess
@@ -23,21 +24,36 @@ from minihybrid.onnx.export import model as export
 from minihybrid.onnx.export.draft import Draft, ExportError, Value, agreed
 from minihybrid.onnx.export.scalar import IDIOMS
 
-onnx = pytest.importorskip("onnx", reason="the library onnx is not installed: no model "
-                           "is checked; pip install 'minihybrid[onnx]'")
-runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: no "
-                              "exported model is run")
+onnx = pytest.importorskip(
+    "onnx",
+    reason="the library onnx is not installed: no model is checked; pip install 'minihybrid[onnx]'",
+)
+runtime = pytest.importorskip(
+    "onnxruntime", reason="onnxruntime is not installed: no exported model is run"
+)
 
 FLOATS = np.dtype("float32")
 RANDOM, MISSING = "draws random numbers", "ONNX has no (operator|function)"
 # What has no place in ONNX: patterns of operators or of samples -> what is said.
 REFUSED = {
-    "_random_*": RANDOM, "_sample_*": RANDOM, "_draw_*": RANDOM, "_shuffle": RANDOM,
-    "_npi_uniform": RANDOM, "_npi_normal": RANDOM, "_dropout_mask": RANDOM,
+    "_random_*": RANDOM,
+    "_sample_*": RANDOM,
+    "_draw_*": RANDOM,
+    "_shuffle": RANDOM,
+    "_npi_uniform": RANDOM,
+    "_npi_normal": RANDOM,
+    "_dropout_mask": RANDOM,
     "Dropout-*-mode=always": RANDOM,
-    "erfinv": MISSING, "gamma": MISSING, "gammaln": MISSING, "_polygamma": MISSING,
-    "_cholesky": MISSING, "_inverse": MISSING, "_solve_triangle": MISSING,
-    "_linalg_potr[fi]": MISSING, "_linalg_inverse": MISSING, "_linalg_trsm": MISSING,
+    "erfinv": MISSING,
+    "gamma": MISSING,
+    "gammaln": MISSING,
+    "_polygamma": MISSING,
+    "_cholesky": MISSING,
+    "_inverse": MISSING,
+    "_solve_triangle": MISSING,
+    "_linalg_potr[fi]": MISSING,
+    "_linalg_inverse": MISSING,
+    "_linalg_trsm": MISSING,
 }
 
 every_op = pytest.mark.parametrize("op", UNIQUE, ids=lambda op: op.name)
@@ -87,17 +103,22 @@ class Sample:
         """name -> array; `batch` replaces the first length of the first input, and of
         all inputs of which it is the first, too."""
         rng, old = np.random.default_rng(0), self.case.inputs[:1]
-        shapes = [i.shape if batch is None or i.shape[:1] != old[0].shape[:1]
-                  else (batch, *i.shape[1:]) for i in self.case.inputs]
-        return {name: i._replace(shape=shape).array(np.dtype(dtype), rng)
-                for name, i, shape in zip(self.names, self.case.inputs, shapes,
-                                          strict=True)}
+        shapes = [
+            i.shape if batch is None or i.shape[:1] != old[0].shape[:1] else (batch, *i.shape[1:])
+            for i in self.case.inputs
+        ]
+        return {
+            name: i._replace(shape=shape).array(np.dtype(dtype), rng)
+            for name, i, shape in zip(self.names, self.case.inputs, shapes, strict=True)
+        }
 
     def special(self, arrays):
         """The same arrays with infinity and NaN at some places."""
         rng = np.random.default_rng(0)
-        return {name: poisoned(array, kind, rng) for (name, array), kind in
-                zip(arrays.items(), self.case.inputs, strict=True)}
+        return {
+            name: poisoned(array, kind, rng)
+            for (name, array), kind in zip(arrays.items(), self.case.inputs, strict=True)
+        }
 
     def answers(self, arrays):
         return as_list(self.applied(NDArray, list(map(NDArray, arrays.values()))))
@@ -123,14 +144,12 @@ def test_an_operator_is_exported_or_refused_in_a_sentence(op, dtype, tmp_path):
         arrays = sample.arrays(dtype)
         if (words := refusal(case)) is not None:
             with pytest.raises(ExportError, match=words) as caught:
-                write_onnx(sample.symbol, {}, specs_of(arrays), tmp_path / "no.onnx",
-                           dynamic=False)
+                write_onnx(sample.symbol, {}, specs_of(arrays), tmp_path / "no.onnx", dynamic=False)
             node = sample.symbol.refs[0][0].name
             assert f"{op.name} '{node}'" in str(caught.value)
             assert not (tmp_path / "no.onnx").exists()
         else:
-            running = exported(tmp_path, sample.symbol, {}, specs_of(arrays),
-                               dynamic=False)
+            running = exported(tmp_path, sample.symbol, {}, specs_of(arrays), dynamic=False)
             assert_agree(running, arrays, sample.answers(arrays), case)
             if op.expr:  # not in windows and orders: there it passes over NaN
                 special = sample.special(arrays)
@@ -141,13 +160,13 @@ def test_an_operator_is_exported_or_refused_in_a_sentence(op, dtype, tmp_path):
 def test_a_batch_of_any_length_gives_our_answer_or_no_file(op, tmp_path):
     """Whatever the first axis of the sample means: a wrong model is never written."""
     for case in cases_of(op):
-        if not case.inputs or not case.inputs[0].shape or refusal(case) or \
-                op.name == "_put_slice":  # which takes data of wrong shapes and repeats
+        if (
+            not case.inputs or not case.inputs[0].shape or refusal(case) or op.name == "_put_slice"
+        ):  # which takes data of wrong shapes and repeats
             continue
         sample = Sample(case)
         try:
-            running = exported(tmp_path, sample.symbol, {},
-                               specs_of(sample.arrays("float32")))
+            running = exported(tmp_path, sample.symbol, {}, specs_of(sample.arrays("float32")))
         except ExportError as error:
             assert "batch" in str(error) and "dynamic=False" in str(error)
             continue
@@ -166,14 +185,20 @@ LAYERS = {
     "dense": (nn.Dense(5), IMAGE),
     "dense on each row": (nn.Dense(5, flatten=False, use_bias=False), (3, 4, 6)),
     "dense with relu": (nn.Dense(5, activation="relu"), (3, 4)),
-    "embedding": (nn.Embedding(5, 3), (3, 4)), "flatten": (nn.Flatten(), IMAGE),
+    "embedding": (nn.Embedding(5, 3), (3, 4)),
+    "flatten": (nn.Flatten(), IMAGE),
     "identity": (contrib.nn.Identity(), IMAGE),
     "dropout": (nn.Dropout(0.5), IMAGE),
-    "leaky": (nn.LeakyReLU(0.1), IMAGE), "prelu": (nn.PReLU(), IMAGE),
-    "elu": (nn.ELU(0.7), IMAGE), "selu": (nn.SELU(), IMAGE), "gelu": (nn.GELU(), IMAGE),
+    "leaky": (nn.LeakyReLU(0.1), IMAGE),
+    "prelu": (nn.PReLU(), IMAGE),
+    "elu": (nn.ELU(0.7), IMAGE),
+    "selu": (nn.SELU(), IMAGE),
+    "gelu": (nn.GELU(), IMAGE),
     "swish": (nn.Swish(1.5), IMAGE),
-    **{kind: (nn.Activation(kind), IMAGE)
-       for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign")},
+    **{
+        kind: (nn.Activation(kind), IMAGE)
+        for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign")
+    },
     "lambda": (nn.HybridLambda(lambda F, x: F.sqrt(F.abs(x) + 1)), IMAGE),
     "conv 1": (nn.Conv1D(3, 3, padding=1), (2, 4, 9)),
     "conv 2": (nn.Conv2D(6, (3, 2), (2, 1), (1, 0), (1, 2), 2), IMAGE),
@@ -200,8 +225,10 @@ LAYERS = {
     "batch norm along the last axis": (nn.BatchNorm(axis=-1), IMAGE),
     "batch norm without a scale": (nn.BatchNorm(scale=False), IMAGE),
     "batch norm with relu": (nn.BatchNormReLU(), IMAGE),
-    "layer norm": (nn.LayerNorm(), IMAGE), "layer norm 1": (nn.LayerNorm(1), IMAGE),
-    "group norm": (nn.GroupNorm(2), IMAGE), "instance norm": (nn.InstanceNorm(), IMAGE),
+    "layer norm": (nn.LayerNorm(), IMAGE),
+    "layer norm 1": (nn.LayerNorm(1), IMAGE),
+    "group norm": (nn.GroupNorm(2), IMAGE),
+    "instance norm": (nn.InstanceNorm(), IMAGE),
 }
 
 
@@ -210,18 +237,23 @@ def filled(net, *blocks):
     return net
 
 
-LAYERS["beside each other"] = filled(
-    contrib.nn.HybridConcurrent(axis=1), nn.Conv2D(2, 1), contrib.nn.Identity(),
-    nn.AvgPool2D(3, 1, 1)), IMAGE
-MLP = filled(nn.HybridSequential(), nn.Dense(16, activation="relu"), nn.Dropout(0.5),
-             nn.Dense(10))
+LAYERS["beside each other"] = (
+    filled(
+        contrib.nn.HybridConcurrent(axis=1),
+        nn.Conv2D(2, 1),
+        contrib.nn.Identity(),
+        nn.AvgPool2D(3, 1, 1),
+    ),
+    IMAGE,
+)
+MLP = filled(nn.HybridSequential(), nn.Dense(16, activation="relu"), nn.Dropout(0.5), nn.Dense(10))
 NARROW = [2, 2, 2, 2], [8, 8, 16, 32, 64]  # a ResNet-18 with an eighth of the channels
 NETS = {
-    "mlp": (MLP, (4, 12)), "lenet": (vision.lenet(), (2, 1, 28, 28)),
+    "mlp": (MLP, (4, 12)),
+    "lenet": (vision.lenet(), (2, 1, 28, 28)),
     "resnet 18": (vision.ResNetV1(vision.BasicBlockV1, *NARROW), (2, 3, 32, 32)),
     "resnet 18 v2": (vision.ResNetV2(vision.BasicBlockV2, *NARROW), (2, 3, 32, 32)),
-    "resnet 50": (vision.ResNetV1(vision.BottleneckV1, [1, 1], [4, 8, 16]),
-                  (2, 3, 32, 32)),
+    "resnet 50": (vision.ResNetV1(vision.BottleneckV1, [1, 1], [4, 8, 16]), (2, 3, 32, 32)),
     "mobilenet": (vision.mobilenet0_25(classes=10), (2, 3, 32, 32)),
     "mobilenet v2": (vision.mobilenet_v2_0_25(classes=10), (2, 3, 32, 32)),
     "vgg": (vision.VGG([1, 2], [4, 8], batch_norm=True).features[:9], (2, 3, 8, 8)),
@@ -254,24 +286,40 @@ def test_a_net_gives_our_answer_for_every_batch(name, tmp_path):
 
 def test_every_layer_is_among_them():
     used = {type(block) for net, _ in (LAYERS | NETS).values() for block in net._walk()}
-    layers = {kind for kind in (*vars(nn).values(), *vars(contrib.nn).values())
-              if isinstance(kind, type) and issubclass(kind, HybridBlock)}
-    assert layers - used == {HybridBlock}
+    layers = {
+        kind
+        for kind in (*vars(nn).values(), *vars(contrib.nn).values())
+        if isinstance(kind, type) and issubclass(kind, HybridBlock)
+    }
+    assert layers - used == {HybridBlock, nn.SymbolBlock}
 
 
 @pytest.mark.parametrize("convention", ["valid", "full", "same"])
-@pytest.mark.parametrize("how", [
-    {"pool_type": "max"}, {"pool_type": "sum"}, {"pool_type": "avg"},
-    {"pool_type": "avg", "count_include_pad": False}], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"pool_type": "max"},
+        {"pool_type": "sum"},
+        {"pool_type": "avg"},
+        {"pool_type": "avg", "count_include_pad": False},
+    ],
+    ids=str,
+)
 def test_windows_of_all_kinds(how, convention, tmp_path):
     """Also those that hang over the padding, and those that see nothing but padding."""
     x = nd.random.normal(shape=(2, 3, 7))
     for kernel, stride, pad in itertools.product((1, 2, 3), (1, 2, 3), (0, 1, 2)):
         if pad < kernel:
-            window = {"kernel": (kernel,), "stride": (stride,), "pad": (pad,), **how,
-                      "pooling_convention": convention}
-            running = exported(tmp_path, sym.Pooling(sym.var("x"), **window), {},
-                               {"x": Spec(x.shape, FLOATS)})
+            window = {
+                "kernel": (kernel,),
+                "stride": (stride,),
+                "pad": (pad,),
+                **how,
+                "pooling_convention": convention,
+            }
+            running = exported(
+                tmp_path, sym.Pooling(sym.var("x"), **window), {}, {"x": Spec(x.shape, FLOATS)}
+            )
             assert_agree(running, {"x": x.asnumpy()}, [nd.Pooling(x, **window)], window)
 
 
@@ -283,8 +331,12 @@ def test_random_nets_give_our_answer(tmp_path_factory, net):
     block, x, _ = network((start, "float32", two_heads, drawn))
     note(repr(block))
     params = {name: p.data() for name, p in block.collect_params().items()}
-    running = exported(tmp_path_factory.mktemp("net"), sym.Group(as_list(block(sym.var(
-        "data")))), params, {"data": Spec(x.shape, FLOATS)})
+    running = exported(
+        tmp_path_factory.mktemp("net"),
+        sym.Group(as_list(block(sym.var("data")))),
+        params,
+        {"data": Spec(x.shape, FLOATS)},
+    )
     for batch in (x.shape[0], 4):
         x = nd.array(np.resize(x.asnumpy(), (batch, *x.shape[1:])))
         assert_agree(running, {"data": x.asnumpy()}, as_list(block(x)), net)
@@ -299,13 +351,18 @@ def kinds_of(model):
     return [node.op_type for node in model.graph.node]
 
 
-@pytest.mark.parametrize("name, kinds", [
-    ("mlp", "Gemm Relu Gemm"),
-    ("lenet", "Conv Relu MaxPool Conv Relu MaxPool Flatten Gemm Relu Gemm"),
-    ("gelu", "Mul Erf Add Mul Mul"), ("layer norm", "LayerNormalization"),
-    ("batch norm with relu", "BatchNormalization Relu"),
-    ("global avg 2", "GlobalAveragePool"), ("flatten", "Flatten"),
-])
+@pytest.mark.parametrize(
+    "name, kinds",
+    [
+        ("mlp", "Gemm Relu Gemm"),
+        ("lenet", "Conv Relu MaxPool Conv Relu MaxPool Flatten Gemm Relu Gemm"),
+        ("gelu", "Mul Erf Add Mul Mul"),
+        ("layer norm", "LayerNormalization"),
+        ("batch norm with relu", "BatchNormalization Relu"),
+        ("global avg 2", "GlobalAveragePool"),
+        ("flatten", "Flatten"),
+    ],
+)
 def test_a_net_is_said_in_onnxs_own_operators(name, kinds, tmp_path):
     """A layer is one step where ONNX has it, and Dropout none: this is prediction."""
     path = write_onnx(*parts_of(*(LAYERS | NETS)[name]), tmp_path / "net.onnx")
@@ -316,16 +373,16 @@ def test_names_and_header_are_ours(tmp_path):
     net, shape = LAYERS["batch norm with relu"]
     symbol, params, specs = parts_of(net, shape)
     model = model_of(write_onnx(symbol, params, specs, tmp_path / "net.onnx"))
-    assert (model.producer_name, model.producer_version) == ("minihybrid",
-                                                             mx.__version__)
+    assert (model.producer_name, model.producer_version) == ("minihybrid", mx.__version__)
     assert [(o.domain, o.version) for o in model.opset_import] == [("", 18)]
     assert model.ir_version == 8
     assert [i.name for i in model.graph.input] == ["data"]
     assert [o.name for o in model.graph.output] == symbol.list_outputs()
     assert {i.name for i in model.graph.initializer} == set(params)
     for tensor in model.graph.initializer:
-        np.testing.assert_array_equal(onnx.numpy_helper.to_array(tensor),
-                                      params[tensor.name].asnumpy())
+        np.testing.assert_array_equal(
+            onnx.numpy_helper.to_array(tensor), params[tensor.name].asnumpy()
+        )
 
 
 def test_inputs_and_outputs_that_are_one_value_get_names_of_their_own(tmp_path):
@@ -333,11 +390,11 @@ def test_inputs_and_outputs_that_are_one_value_get_names_of_their_own(tmp_path):
     y = sym.exp(x, name="y")
     both = sym.Group([x, y, y])
     running = exported(tmp_path, both, {}, {"x": Spec((2,), FLOATS)})
-    assert [o.name for o in running.get_outputs()] == ["x_output", "y_output",
-                                                       "y_output1"]
+    assert [o.name for o in running.get_outputs()] == ["x_output", "y_output", "y_output1"]
     data = np.float32([1, 2, 3])
-    assert_agree(running, {"x": data}, [nd.array(v) for v in (
-        data, np.exp(data), np.exp(data))], "twice")
+    assert_agree(
+        running, {"x": data}, [nd.array(v) for v in (data, np.exp(data), np.exp(data))], "twice"
+    )
 
 
 WRITES = """
@@ -359,16 +416,22 @@ def test_the_same_net_gives_the_same_bytes(tmp_path, monkeypatch):
     """Also in another process, whose sets have another order."""
     for number in (1, 2):
         monkeypatch.setenv("PYTHONHASHSEED", str(number))
-        subprocess.run([sys.executable, "-c", WRITES.replace("sym.gelu", "sym.exp"),
-                        str(tmp_path / f"{number}.onnx")], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                WRITES.replace("sym.gelu", "sym.exp"),
+                str(tmp_path / f"{number}.onnx"),
+            ],
+            check=True,
+        )
     assert (tmp_path / "1.onnx").read_bytes() == (tmp_path / "2.onnx").read_bytes()
 
 
 def test_constants_that_are_equal_are_stored_once(tmp_path):
     x = sym.var("x")
     symbol = (x + 2) * 2 - 2
-    model = model_of(write_onnx(symbol, {}, {"x": Spec((2,), FLOATS)},
-                                tmp_path / "net.onnx"))
+    model = model_of(write_onnx(symbol, {}, {"x": Spec((2,), FLOATS)}, tmp_path / "net.onnx"))
     assert len(model.graph.initializer) == 1
 
 
@@ -376,15 +439,15 @@ def test_constants_that_are_equal_are_stored_once(tmp_path):
 def test_a_length_of_the_batch_is_computed_where_it_is_needed(tmp_path):
     """Reshape finds one length itself; a broadcast needs the shape of the input."""
     x = sym.var("x")
-    model = model_of(write_onnx(x.reshape((-1, 2)), {}, {"x": Spec((4, 6), FLOATS)},
-                                tmp_path / "net.onnx"))
+    model = model_of(
+        write_onnx(x.reshape((-1, 2)), {}, {"x": Spec((4, 6), FLOATS)}, tmp_path / "net.onnx")
+    )
     assert kinds_of(model) == ["Reshape"]
     tiled = sym.tile(x, reps=(3, 1), name="tiled")
     path = write_onnx(tiled, {}, {"x": Spec((4, 6), FLOATS)}, tmp_path / "net.onnx")
     assert "Shape" not in kinds_of(model_of(path))[1:]
     data = np.arange(12, dtype="f4").reshape(2, 6)
-    assert_agree(session(path.read_bytes()), {"x": data}, [nd.tile(nd.array(data), (
-        3, 1))], "tile")
+    assert_agree(session(path.read_bytes()), {"x": data}, [nd.tile(nd.array(data), (3, 1))], "tile")
 
 
 def test_a_fixed_batch_stands_in_the_file(tmp_path):
@@ -394,12 +457,17 @@ def test_a_fixed_batch_stands_in_the_file(tmp_path):
     assert running.get_outputs()[0].shape == [4, 10]
 
 
-@pytest.mark.parametrize("made, words", [
-    (lambda x: x.reshape((4, 3, 2)), "does for a batch of 4, but not of 5 "),
-    (lambda x: sym.squeeze(x, name="s"),
-     r"squeeze 's' .* length of the batch \(compared: 4, 5, 11, 1\)"),
-    (lambda x: sym.diag(x, name="d"), "diag 'd' .* with dynamic=False writes"),
-])
+@pytest.mark.parametrize(
+    "made, words",
+    [
+        (lambda x: x.reshape((4, 3, 2)), "does for a batch of 4, but not of 5 "),
+        (
+            lambda x: sym.squeeze(x, name="s"),
+            r"squeeze 's' .* length of the batch \(compared: 4, 5, 11, 1\)",
+        ),
+        (lambda x: sym.diag(x, name="d"), "diag 'd' .* with dynamic=False writes"),
+    ],
+)
 def test_a_net_for_one_batch_says_so(made, words, tmp_path):
     symbol, specs = made(sym.var("x")), {"x": Spec((4, 6), FLOATS)}
     with pytest.raises(ExportError, match=words):
@@ -418,26 +486,28 @@ def drafts_of(write, sizes=(4, 5, 11, 1)):
     return agreed(drafts, sizes, "x")
 
 
-@pytest.mark.parametrize("write", [
-    lambda draft, x, n: draft.add("Relu" if n == 11 else "Exp", x),
-    lambda draft, x, n: draft.add("Concat", x, x, axis=int(n > 4)),
-    lambda draft, x, n: draft.add("Mul", x, np.float32(1 / n).reshape(1)),
-    lambda draft, x, n: draft.add("Expand", x, np.array([n // 2, 3])),
-    lambda draft, x, n: draft.add("Expand", x, np.array([n] * (1 + (n == 1)))),
-    lambda draft, x, n: [draft.add("Exp", x) for _ in range(1 + (n == 5))],
-    lambda draft, x, n: draft.add("Sum", *[x] * (1 + (n == 5))),
-], ids=["kind", "attribute", "fraction", "half", "axes", "steps", "inputs"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda draft, x, n: draft.add("Relu" if n == 11 else "Exp", x),
+        lambda draft, x, n: draft.add("Concat", x, x, axis=int(n > 4)),
+        lambda draft, x, n: draft.add("Mul", x, np.float32(1 / n).reshape(1)),
+        lambda draft, x, n: draft.add("Expand", x, np.array([n // 2, 3])),
+        lambda draft, x, n: draft.add("Expand", x, np.array([n] * (1 + (n == 1)))),
+        lambda draft, x, n: [draft.add("Exp", x) for _ in range(1 + (n == 5))],
+        lambda draft, x, n: draft.add("Sum", *[x] * (1 + (n == 5))),
+    ],
+    ids=["kind", "attribute", "fraction", "half", "axes", "steps", "inputs"],
+)
 def test_a_planted_difference_between_batches_is_found(write):
     with pytest.raises(ExportError, match=r"planted 'y' .* \(compared: 4, 5, 11, 1\)"):
         drafts_of(write)
 
 
 def test_lengths_that_grow_evenly_are_computed():
-    steps = drafts_of(lambda draft, x, n: draft.add(
-        "Expand", x, np.array([3 * n + 1, 2])))
+    steps = drafts_of(lambda draft, x, n: draft.add("Expand", x, np.array([3 * n + 1, 2])))
     assert [step.kind for step in steps] == ["Shape", "Mul", "Add", "Expand"]
-    np.testing.assert_array_equal([steps[1].inputs[1], steps[2].inputs[1]],
-                                  [[3, 0], [1, 2]])
+    np.testing.assert_array_equal([steps[1].inputs[1], steps[2].inputs[1]], [[3, 0], [1, 2]])
     (step,) = drafts_of(lambda draft, x, n: draft.reshape(x, (2, 3 * n)))
     np.testing.assert_array_equal(step.inputs[1], [2, -1])
 
@@ -469,8 +539,9 @@ def test_lengths_that_python_wrote_are_found_by_tracing_again(tmp_path):
     (path,) = called(Flat(), x).export(str(tmp_path / "net"), format="onnx")
     assert path == str(tmp_path / "net.onnx")
     x = nd.random.normal(shape=(6, 3, 2))
-    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
-                 [Flat()(x)], "flat")
+    assert_agree(
+        session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()}, [Flat()(x)], "flat"
+    )
     with pytest.raises(ExportError, match="_div_scalar .* length of the batch"):
         called(Mean(), x).export(str(tmp_path / "net"), format="onnx")
 
@@ -485,19 +556,22 @@ class Numpys(HybridBlock):
 
 
 def test_a_net_of_np_functions_is_exported(tmp_path):
-    (path,) = called(Numpys(), mx.np.ones((4, 6))).export(str(tmp_path / "net"),
-                                                          format="onnx")
+    (path,) = called(Numpys(), mx.np.ones((4, 6))).export(str(tmp_path / "net"), format="onnx")
     x = mx.np.array(np.random.default_rng(0).normal(size=(3, 6)).astype("f4"))
-    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
-                 Numpys()(x), "np")
+    assert_agree(
+        session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()}, Numpys()(x), "np"
+    )
 
 
 class Cell(HybridBlock):
     """Two inputs, of which the second is a list."""
 
     def hybrid_forward(self, F, x, states):
-        h = F.tanh(F.FullyConnected(F.concat(x, states[0], dim=1), F.ones((3, 5)),
-                                    no_bias=True, num_hidden=3))
+        h = F.tanh(
+            F.FullyConnected(
+                F.concat(x, states[0], dim=1), F.ones((3, 5)), no_bias=True, num_hidden=3
+            )
+        )
         return h, [h + states[0]]
 
 
@@ -511,8 +585,7 @@ def test_a_net_of_nested_inputs_is_exported(tmp_path):
     assert [i.name for i in running.get_inputs()] == ["data0", "data1"]
     x, h = nd.random.normal(shape=(2, 2)), nd.random.normal(shape=(2, 3))
     out, (state,) = net(x, [h])
-    assert_agree(running, {"data0": x.asnumpy(), "data1": h.asnumpy()}, [out, state],
-                 "cell")
+    assert_agree(running, {"data0": x.asnumpy(), "data1": h.asnumpy()}, [out, state], "cell")
 
 
 # -- what is refused -------------------------------------------------------------------
@@ -520,8 +593,7 @@ def test_a_failed_export_leaves_the_old_file(tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(b"old")
     with pytest.raises(ExportError, match="gamma 'g' to ONNX: ONNX has no function"):
-        write_onnx(sym.gamma(sym.var("x"), name="g"), {}, {"x": Spec((2,), FLOATS)},
-                   path)
+        write_onnx(sym.gamma(sym.var("x"), name="g"), {}, {"x": Spec((2,), FLOATS)}, path)
     assert path.read_bytes() == b"old"
 
 
@@ -529,11 +601,13 @@ def test_what_is_missing_is_named(tmp_path):
     symbol, params, specs = parts_of(*NETS["mlp"])
     name = next(iter(params))
     with pytest.raises(AttrError, match=f"reads '{name}', which is neither among"):
-        write_onnx(symbol, {n: a for n, a in params.items() if n != name}, specs,
-                   tmp_path / "net.onnx")
+        write_onnx(
+            symbol, {n: a for n, a in params.items() if n != name}, specs, tmp_path / "net.onnx"
+        )
     with pytest.raises(ExportError, match="two variables are called 'x'"):
-        write_onnx(sym.var("x") + sym.var("x"), {}, {"x": Spec((2,), FLOATS)},
-                   tmp_path / "net.onnx")
+        write_onnx(
+            sym.var("x") + sym.var("x"), {}, {"x": Spec((2,), FLOATS)}, tmp_path / "net.onnx"
+        )
 
 
 def test_more_than_a_file_holds_is_refused(tmp_path, monkeypatch):
@@ -546,15 +620,15 @@ def test_more_than_a_file_holds_is_refused(tmp_path, monkeypatch):
 
 def test_a_dtype_that_onnx_does_not_take_is_refused(tmp_path):
     with pytest.raises(ExportError, match="ReduceSum.* unsupported type: .*int8"):
-        write_onnx(sym.sum(sym.var("x")), {}, {"x": Spec((2,), np.dtype("int8"))},
-                   tmp_path / "net.onnx")
+        write_onnx(
+            sym.sum(sym.var("x")), {}, {"x": Spec((2,), np.dtype("int8"))}, tmp_path / "net.onnx"
+        )
 
 
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(HybridError, match=r'pip install "minihybrid\[onnx\]"'):
-        write_onnx(sym.exp(sym.var("x")), {}, {"x": Spec((2,), FLOATS)},
-                   tmp_path / "net.onnx")
+        write_onnx(sym.exp(sym.var("x")), {}, {"x": Spec((2,), FLOATS)}, tmp_path / "net.onnx")
 
 
 # -- MXNet's function ------------------------------------------------------------------
@@ -563,12 +637,18 @@ def test_export_model_reads_mxnets_files(tmp_path):
     symbol, params, specs = parts_of(*NETS["mlp"])
     symbol = sym.SoftmaxOutput(symbol, name="softmax")
     symbol.save(str(tmp_path / "net-symbol.json"))
-    nd.save(str(tmp_path / "net-0000.params"),
-            {f"arg:{name}": array for name, array in params.items()})
+    nd.save(
+        str(tmp_path / "net-0000.params"), {f"arg:{name}": array for name, array in params.items()}
+    )
     path = mx.onnx.export_model(
-        str(tmp_path / "net-symbol.json"), str(tmp_path / "net-0000.params"), [(4, 12)],
-        np.float32, str(tmp_path / "net.onnx"), dynamic=True,
-        dynamic_input_shapes=[("batch", 12)])
+        str(tmp_path / "net-symbol.json"),
+        str(tmp_path / "net-0000.params"),
+        [(4, 12)],
+        np.float32,
+        str(tmp_path / "net.onnx"),
+        dynamic=True,
+        dynamic_input_shapes=[("batch", 12)],
+    )
     running = session(onnx.load(path).SerializeToString())
     assert [i.name for i in running.get_inputs()] == ["data"]
     x = nd.random.normal(shape=(7, 12))
@@ -583,33 +663,48 @@ def test_export_model_takes_what_load_checkpoint_gives(tmp_path):
     symbol, *params = mx.model.load_checkpoint(str(tmp_path / "net"), 3)
     path = export_model(symbol, params, [shape], FLOATS, str(tmp_path / "net.onnx"))
     x = nd.random.normal(shape=shape)
-    assert_agree(session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()},
-                 [net(x)], "checkpoint")
+    assert_agree(
+        session(onnx.load(path).SerializeToString()), {"data": x.asnumpy()}, [net(x)], "checkpoint"
+    )
 
 
 def test_export_model_takes_a_dtype_for_each_input(tmp_path):
     weight = nd.random.normal(shape=(5, 3))
-    symbol = sym.Embedding(sym.var("words"), sym.var("w"), input_dim=5, output_dim=3) \
-        + sym.var("more")
-    path = export_model(symbol, {"arg:w": weight}, [(2, 4), (2, 4, 3)],
-                        [np.int32, np.float32], str(tmp_path / "net.onnx"))
-    arrays = {"words": np.int32([[0, 1, 2, 3], [4, 0, 0, 2]]),
-              "more": np.ones((2, 4, 3), "f4")}
+    symbol = sym.Embedding(sym.var("words"), sym.var("w"), input_dim=5, output_dim=3) + sym.var(
+        "more"
+    )
+    path = export_model(
+        symbol,
+        {"arg:w": weight},
+        [(2, 4), (2, 4, 3)],
+        [np.int32, np.float32],
+        str(tmp_path / "net.onnx"),
+    )
+    arrays = {"words": np.int32([[0, 1, 2, 3], [4, 0, 0, 2]]), "more": np.ones((2, 4, 3), "f4")}
     wanted = nd.array(weight.asnumpy()[arrays["words"]] + 1)
     running = session(onnx.load(path).SerializeToString())
     assert_agree(running, arrays, [wanted], "words")
 
 
-@pytest.mark.parametrize("more, words", [
-    ({"in_shapes": []}, "0 shapes are given, but the inputs .* are x, y"),
-    ({"in_shapes": [(2, 3), (2, 3)], "dynamic": True,
-      "dynamic_input_shapes": [(None, None), (2, 3)]},
-     "'x', but only the first axis may be of any length"),
-])
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        ({"in_shapes": []}, "0 shapes are given, but the inputs .* are x, y"),
+        (
+            {
+                "in_shapes": [(2, 3), (2, 3)],
+                "dynamic": True,
+                "dynamic_input_shapes": [(None, None), (2, 3)],
+            },
+            "'x', but only the first axis may be of any length",
+        ),
+    ],
+)
 def test_wrong_calls_are_sentences(more, words, tmp_path):
     with pytest.raises(AttrError, match=words):
-        export_model(sym.var("x") + sym.var("y"), {}, **more,
-                     onnx_file_path=str(tmp_path / "net.onnx"))
+        export_model(
+            sym.var("x") + sym.var("y"), {}, **more, onnx_file_path=str(tmp_path / "net.onnx")
+        )
 
 
 @pytest.mark.parametrize("idiom", IDIOMS)

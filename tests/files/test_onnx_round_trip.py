@@ -15,8 +15,9 @@ from minihybrid.onnx import import_to_gluon
 from minihybrid.onnx.export.draft import ExportError
 from minihybrid.onnx.export.model import write_onnx
 
-pytest.importorskip("onnx", reason="the library onnx is not installed: no graph goes "
-                    "there and back")
+pytest.importorskip(
+    "onnx", reason="the library onnx is not installed: no graph goes there and back"
+)
 
 
 @pytest.mark.parametrize("name", [*LAYERS, *NETS])
@@ -36,8 +37,10 @@ def test_layers_come_back_as_what_they_were(tmp_path):
     net, shape = NETS["resnet 18"]
     symbol, params, specs = parts_of(net, shape)
     again = import_to_gluon(write_onnx(symbol, params, specs, tmp_path / "net.onnx"))
-    found = [[node.op.name for node, _ in s.get_internals().refs if node.op]
-             for s in (symbol, again._outputs)]
+    found = [
+        [node.op.name for node, _ in s.get_internals().refs if node.op]
+        for s in (symbol, again._outputs)
+    ]
     for op in ("Convolution", "BatchNorm", "FullyConnected", "Pooling"):
         assert found[0].count(op) == found[1].count(op) > 0
     weights = [p.name for p in again.collect_params().values() if p.grad_req != "null"]
@@ -45,8 +48,11 @@ def test_layers_come_back_as_what_they_were(tmp_path):
 
 
 # What an ONNX file can hold, but these nets cannot be.
-NOT_BACK = ("no output depends on an input", "its output .* is not supported",
-            "an array with numbers is needed")
+NOT_BACK = (
+    "no output depends on an input",
+    "its output .* is not supported",
+    "an array with numbers is needed",
+)
 
 
 @pytest.mark.slow
@@ -57,8 +63,9 @@ def test_operators_come_back(tmp_path):
             sample = Sample(case)
             arrays = sample.arrays("float32")
             try:
-                path = write_onnx(sample.symbol, {}, specs_of(arrays),
-                                  tmp_path / "net.onnx", dynamic=False)
+                path = write_onnx(
+                    sample.symbol, {}, specs_of(arrays), tmp_path / "net.onnx", dynamic=False
+                )
             except ExportError:
                 continue
             try:
@@ -70,20 +77,40 @@ def test_operators_come_back(tmp_path):
             found = as_list(again(*(NDArray(arrays[n]) for n in again._inputs)))
             for a, b in zip(found, sample.answers(arrays), strict=True):
                 assert a.shape == b.shape, case
-                np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5, 1e-5,
-                                           err_msg=str(case))
+                np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5, 1e-5, err_msg=str(case))
             back += 1
     assert back > 1300 and not_back < 100
 
 
-@pytest.mark.parametrize("name", "expm1 log1p cbrt rint round broadcast_mod "
-                         "broadcast_hypot broadcast_arctan2".split())
+@pytest.mark.parametrize(
+    "name", "expm1 log1p cbrt rint round broadcast_mod broadcast_hypot broadcast_arctan2".split()
+)
 def test_small_numbers_keep_their_digits_and_zeros_their_signs(name, tmp_path):
     """Of a function that ONNX has not, what comes back is the function itself."""
-    x = np.float32([0, -0.0, 1e-30, 1e-10, -1e-10, 1e-4, .3, -.6, 1, -1, 5, -5, 3e4, 80,
-                    -80, np.inf, -np.inf, np.nan])
+    x = np.float32(
+        [
+            0,
+            -0.0,
+            1e-30,
+            1e-10,
+            -1e-10,
+            1e-4,
+            0.3,
+            -0.6,
+            1,
+            -1,
+            5,
+            -5,
+            3e4,
+            80,
+            -80,
+            np.inf,
+            -np.inf,
+            np.nan,
+        ]
+    )
     given = [x] if "broadcast" not in name else list(map(np.ravel, np.meshgrid(x, x)))
-    function = getattr(sym, name)(*map(sym.var, "ab"[:len(given)]))
+    function = getattr(sym, name)(*map(sym.var, "ab"[: len(given)]))
     specs = {n: Spec(x.shape, x.dtype) for n, x in zip("ab", given, strict=False)}
     path = write_onnx(function, {}, specs, tmp_path / "net.onnx", dynamic=False)
     got = import_to_gluon(path)(*map(NDArray, given)).asnumpy()

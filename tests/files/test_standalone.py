@@ -73,12 +73,15 @@ class Block(gluon.HybridBlock):
     def __init__(self, channels, stride):
         super().__init__()
         self.body, self.short = nn.HybridSequential(), nn.HybridSequential()
-        self.body.add(nn.Conv2D(channels, 3, stride, 1, use_bias=False), nn.BatchNorm(),
-                      nn.Activation("relu"),
-                      nn.Conv2D(channels, 3, 1, 1, use_bias=False), nn.BatchNorm())
+        self.body.add(
+            nn.Conv2D(channels, 3, stride, 1, use_bias=False),
+            nn.BatchNorm(),
+            nn.Activation("relu"),
+            nn.Conv2D(channels, 3, 1, 1, use_bias=False),
+            nn.BatchNorm(),
+        )
         if stride > 1:
-            self.short.add(nn.Conv2D(channels, 1, stride, use_bias=False),
-                           nn.BatchNorm())
+            self.short.add(nn.Conv2D(channels, 1, stride, use_bias=False), nn.BatchNorm())
 
     def hybrid_forward(self, F, x):
         """relu(body(x) + x), x made smaller if the body does."""
@@ -92,35 +95,50 @@ def chain(*layers):
 
 
 def resnet():
-    return chain(nn.Conv2D(8, 3, 1, 1, use_bias=False), nn.BatchNorm(),
-                 nn.Activation("relu"), nn.MaxPool2D(3, 2, 1),
-                 *(Block(8 * k, 1 if k == 1 or i else 2)
-                   for k in (1, 2, 3, 4) for i in range(2)),
-                 nn.GlobalAvgPool2D(), nn.Dense(10))
+    return chain(
+        nn.Conv2D(8, 3, 1, 1, use_bias=False),
+        nn.BatchNorm(),
+        nn.Activation("relu"),
+        nn.MaxPool2D(3, 2, 1),
+        *(Block(8 * k, 1 if k == 1 or i else 2) for k in (1, 2, 3, 4) for i in range(2)),
+        nn.GlobalAvgPool2D(),
+        nn.Dense(10),
+    )
 
 
 def mlp():
-    return chain(nn.Dense(40, activation="relu"), nn.Dropout(0.5),
-                 nn.Dense(24, activation="sigmoid"), nn.Dense(3))
+    return chain(
+        nn.Dense(40, activation="relu"),
+        nn.Dropout(0.5),
+        nn.Dense(24, activation="sigmoid"),
+        nn.Dense(3),
+    )
 
 
 def lenet():
-    return chain(nn.Conv2D(6, 5, activation="tanh"), nn.AvgPool2D(2, 2),
-                 nn.Conv2D(16, 5, activation="relu"), nn.MaxPool2D(2, 2), nn.Flatten(),
-                 nn.Dense(84, activation="relu"), nn.Dense(10))
+    return chain(
+        nn.Conv2D(6, 5, activation="tanh"),
+        nn.AvgPool2D(2, 2),
+        nn.Conv2D(16, 5, activation="relu"),
+        nn.MaxPool2D(2, 2),
+        nn.Flatten(),
+        nn.Dense(84, activation="relu"),
+        nn.Dense(10),
+    )
 
 
 RNG = np.random.default_rng(3)
 NETS = {
     "mlp": (mlp, [RNG.normal(size=(4, 30)).astype("f4")]),
-    "shared by threads": (lambda: chain(nn.Dense(256)),
-                          [RNG.normal(size=(128, 512)).astype("f4")]),
+    "shared by threads": (lambda: chain(nn.Dense(256)), [RNG.normal(size=(128, 512)).astype("f4")]),
     "mlp in float64": (mlp, [RNG.normal(size=(1, 30))]),
     "lenet": (lenet, [RNG.normal(size=(2, 1, 28, 28)).astype("f4")]),
     "resnet": (resnet, [RNG.normal(size=(1, 3, 32, 32)).astype("f4")]),
     "words": (Words, [RNG.integers(0, 11, (2, 7)).astype("i4")]),
-    "two": (Two, [RNG.normal(size=(3, 2, 4)).astype("f4"),
-                  RNG.integers(-9, 9, (3, 4)).astype("i8")]),
+    "two": (
+        Two,
+        [RNG.normal(size=(3, 2, 4)).astype("f4"), RNG.integers(-9, 9, (3, 4)).astype("i8")],
+    ),
 }
 every_net = pytest.mark.parametrize("name", [n for n in NETS if "shared" not in n])
 
@@ -148,10 +166,13 @@ def agree(got, wanted, tolerance, what=""):
 
 # -- NumPy -----------------------------------------------------------------------------
 def run_numpy(folder, calls):
-    """Run files as programs, each with its arguments, where only NumPy can be imported.
-    """
-    done = subprocess.run([sys.executable, "-I", "-c", ONLY_NUMPY, json.dumps(calls)],
-                          cwd=folder, capture_output=True, text=True)
+    """Run files as programs, each with its arguments, where only NumPy can be imported."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", ONLY_NUMPY, json.dumps(calls)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -180,13 +201,18 @@ def test_the_numpy_file_of_every_operator_stands_alone(tmp_path):
         outs = [Spec(*spec) for spec in plan.out_specs]
         weights = [made.values[n] for n in plan.params]
         weights += [n.values[0] for n in plan.table.constants]
-        text = alone(plan.made, [], outs, [Spec(w.shape, w.dtype) for w in weights],
-                     plan.memory.nbytes)
+        text = alone(
+            plan.made, [], outs, [Spec(w.shape, w.dtype) for w in weights], plan.memory.nbytes
+        )
         (tmp_path / f"net{i}.py").write_text(text)
-        np.savez(tmp_path / f"net{i}.npz",
-                 **{f"p{k}": w for k, w in enumerate(weights)})
-        found = [(case, o.data) for case, row in zip(part, made.apply_all(
-            *map(NDArray, made.values.values())), strict=True) for o in row]
+        np.savez(tmp_path / f"net{i}.npz", **{f"p{k}": w for k, w in enumerate(weights)})
+        found = [
+            (case, o.data)
+            for case, row in zip(
+                part, made.apply_all(*map(NDArray, made.values.values())), strict=True
+            )
+            for o in row
+        ]
         files = [str(tmp_path / f"y{i}_{k}.npy") for k in range(len(found))]
         calls.append([str(tmp_path / f"net{i}.py"), *files])
         wanted += found
@@ -198,18 +224,28 @@ def test_the_numpy_file_of_every_operator_stands_alone(tmp_path):
 
 def draws(op):
     """Whether an operator draws random numbers, itself or in what it is made of."""
-    return op.random or "random" in op.name or op.name.startswith("_sample") or \
-        op.name in ("_shuffle",)
+    return (
+        op.random
+        or "random" in op.name
+        or op.name.startswith("_sample")
+        or op.name in ("_shuffle",)
+    )
 
 
 def test_the_code_of_every_operator_can_be_copied():
-    made = Function("", {name_of(op): op for op in dict.fromkeys(OPS.values())
-                         if op.eager is not None}, 0, None)
+    made = Function(
+        "", {name_of(op): op for op in dict.fromkeys(OPS.values()) if op.eager is not None}, 0, None
+    )
     assert made.outside == {}
-    imports = [n for n in ast.walk(ast.parse(made.text))
-               if isinstance(n, (ast.Import, ast.ImportFrom))]
+    imports = [
+        n for n in ast.walk(ast.parse(made.text)) if isinstance(n, (ast.Import, ast.ImportFrom))
+    ]
     assert {ast.unparse(n) for n in imports} <= {
-        "import numpy as np", "import math", "import ast", "import re"}
+        "import numpy as np",
+        "import math",
+        "import ast",
+        "import re",
+    }
 
 
 def test_a_copied_error_is_one_legible_line_too():
@@ -226,8 +262,10 @@ def test_an_operator_without_text_is_named():
     op = Op(name="_secret", inputs=("data",), infer=None, doc="", eager=secret)
     made = Function("", {"_secret": op}, 1, None)
     assert "_secret = OPS['_secret'].eager" in made.text
-    with pytest.raises(HybridError, match="_secret cannot stand alone: the text of its "
-                                          "function <lambda> is not known here"):
+    with pytest.raises(
+        HybridError,
+        match="_secret cannot stand alone: the text of its function <lambda> is not known here",
+    ):
         alone(made, [], [], [], 0)
 
 
@@ -236,8 +274,11 @@ def test_the_numpy_file_refuses_other_arrays(tmp_path):
     file, weights = net.export(str(tmp_path / "net"), format="numpy")
     scope = {"__name__": "net", "__file__": file}
     exec((tmp_path / "net.py").read_text(), scope)
-    with pytest.raises(ValueError, match=r"input 0 is float32 \(3, 30\), but float32 "
-                                         r"\(4, 30\) is needed"):
+    with pytest.raises(
+        ValueError,
+        match=r"input 0 is float32 \(3, 30\), but float32 "
+        r"\(4, 30\) is needed",
+    ):
         scope["predict"](scope["load"](), x[:3])
     with pytest.raises(ValueError, match="the number of inputs is 0, but 1 are needed"):
         scope["predict"](scope["load"]())
@@ -252,14 +293,19 @@ def test_the_numpy_file_refuses_other_arrays(tmp_path):
 # -- C ---------------------------------------------------------------------------------
 def build(folder, *options):
     """Compile net.c in a folder; the compiler must have nothing to say."""
-    done = subprocess.run([CC, *FLAGS, *options, "-DNET_MAIN", "net.c", "-lm", "-o",
-                           "net"], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        [CC, *FLAGS, *options, "-DNET_MAIN", "net.c", "-lm", "-o", "net"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[:2000]
 
 
 def run_c(folder, *files):
-    return subprocess.run(["./net", "net.weights", *files], cwd=folder,
-                          capture_output=True, text=True)
+    return subprocess.run(
+        ["./net", "net.weights", *files], cwd=folder, capture_output=True, text=True
+    )
 
 
 def answers(folder, arrays, wanted):
@@ -269,8 +315,10 @@ def answers(folder, arrays, wanted):
     outs = [f"y{k}.bin" for k in range(len(wanted))]
     done = run_c(folder, *(f"x{i}.bin" for i in range(len(arrays))), *outs)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[:2000]
-    return [np.fromfile(folder / file, w.dtype).reshape(w.shape)
-            for file, w in zip(outs, wanted, strict=True)]
+    return [
+        np.fromfile(folder / file, w.dtype).reshape(w.shape)
+        for file, w in zip(outs, wanted, strict=True)
+    ]
 
 
 @pytest.mark.slow
@@ -280,20 +328,31 @@ def test_a_net_runs_in_c(name, tmp_path):
     net, arrays, wanted = trained(name)
     files = net.export(str(tmp_path / "net"), format="c")
     assert files == (str(tmp_path / "net.c"), str(tmp_path / "net.weights"))
-    build(tmp_path, *(["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover"]
-                      if name in ("words", "lenet") else ["-O2"]))
+    build(
+        tmp_path,
+        *(
+            ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover"]
+            if name in ("words", "lenet")
+            else ["-O2"]
+        ),
+    )
     for got, array in zip(answers(tmp_path, arrays, wanted), wanted, strict=True):
         agree(got, array, 1e-5)
 
 
 @pytest.mark.slow
 @needs_cc
-@pytest.mark.parametrize("dtype, cases", [
-    pytest.param(dtype, part, id=f"{dtype}-{part[0].op.name}")
-    for dtype, chosen in (("float32", CASES), ("int32", CASES[::3]))
-    for part in batches([c for c in first_samples(chosen) if not draws(c.op)], 40)])
+@pytest.mark.parametrize(
+    "dtype, cases",
+    [
+        pytest.param(dtype, part, id=f"{dtype}-{part[0].op.name}")
+        for dtype, chosen in (("float32", CASES), ("int32", CASES[::3]))
+        for part in batches([c for c in first_samples(chosen) if not draws(c.op)], 40)
+    ],
+)
 def test_every_operator_in_c(dtype, cases, tmp_path):
     """With plain numbers, and with infinities, NaN and zeros."""
+
     def run(part):
         made = Program(part, dtype)
         plan = Plan(made.graph, [])
@@ -373,10 +432,9 @@ def test_c_trusts_no_weights(tmp_path):
         return done.stderr
 
     def changed(at):
-        return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
+        return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
 
-    assert said(whole[:-1]) == said(whole[:30]) == said(b"") == \
-        "net.weights: the file is cut off\n"
+    assert said(whole[:-1]) == said(whole[:30]) == said(b"") == "net.weights: the file is cut off\n"
     assert "too long" in said(whole + b"x")
     assert "no weights of minihybrid" in said(changed(0))
     assert "another order of bytes" in said(changed(8))
@@ -393,45 +451,59 @@ def test_types_are_those_of_numba():
     import operator
 
     from numba.core.registry import cpu_target
+
     context = cpu_target.typing_context
     context.refresh()
     kinds = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64"
-    numba_s = {k: types.boolean if k == "bool" else getattr(types, k)
-               for k in kinds.split()}
+    numba_s = {k: types.boolean if k == "bool" else getattr(types, k) for k in kinds.split()}
     for a, left in numba_s.items():
         for b, right in numba_s.items():
             found = context.resolve_function_type(operator.add, (left, right), {})
             assert common(a, b) == str(found.return_type), (a, b)
 
 
-@pytest.mark.parametrize("python, in_c", [
-    ("min(i - 5, 3) % 4", "mod_int64(min_int64(i - 5, 3), 4)"),  # may be negative
-    ("max(i - 5, 3) % 4", "max_int64(i - 5, 3) % 4"),            # is not
-    ("min(i, 3) % 4", "min_int64(i, 3) % 4"),
-    ("(i - 5) // 3", "div_int64(i - 5, 3)"),
-    ("i // 3", "i / 3"),
-    ("a[i] & 1", "a[i] & 1"),
-    ("a[i] & a[0]", "a[i] & a[0]"),
-    ("(a[i] > 1) & True", "(int64_t) (a[i] > 1)"),
-    ("a[i] * i", "wrap_mul(a[i], i)"),                           # may overflow
-    ("i * 3 + 1", "i * 3 + 1"),
-    ("int64(float32(INF))", "whole_int64((float) INFINITY)"),
-    ("int64(float32(-INF))", "whole_int64((float) (-INFINITY))"),
-    ("int64(float32(NAN))", "whole_int64((float) NAN)"),
-    ("int64(f[0] * 1e40)", "whole_int64(f[0] * 1e+40)"),
-    ("a[i] - 7 - i", "wrap_sub(wrap_sub(a[i], 7), i)"),
-])
+@pytest.mark.parametrize(
+    "python, in_c",
+    [
+        ("min(i - 5, 3) % 4", "mod_int64(min_int64(i - 5, 3), 4)"),  # may be negative
+        ("max(i - 5, 3) % 4", "max_int64(i - 5, 3) % 4"),  # is not
+        ("min(i, 3) % 4", "min_int64(i, 3) % 4"),
+        ("(i - 5) // 3", "div_int64(i - 5, 3)"),
+        ("i // 3", "i / 3"),
+        ("a[i] & 1", "a[i] & 1"),
+        ("a[i] & a[0]", "a[i] & a[0]"),
+        ("(a[i] > 1) & True", "(int64_t) (a[i] > 1)"),
+        ("a[i] * i", "wrap_mul(a[i], i)"),  # may overflow
+        ("i * 3 + 1", "i * 3 + 1"),
+        ("int64(float32(INF))", "whole_int64((float) INFINITY)"),
+        ("int64(float32(-INF))", "whole_int64((float) (-INFINITY))"),
+        ("int64(float32(NAN))", "whole_int64((float) NAN)"),
+        ("int64(f[0] * 1e40)", "whole_int64(f[0] * 1e+40)"),
+        ("a[i] - 7 - i", "wrap_sub(wrap_sub(a[i], 7), i)"),
+    ],
+)
 def test_python_keeps_its_meaning_in_c(python, in_c):
-    text = ("@kernel(int64[::1], float32[::1], int64[::1])\ndef k(a, f, out):\n"
-            f"    for i in range(8):\n        out[i] = {python}\n")
+    text = (
+        "@kernel(int64[::1], float32[::1], int64[::1])\ndef k(a, f, out):\n"
+        f"    for i in range(8):\n        out[i] = {python}\n"
+    )
     lines = map(str.strip, CFunction(text, "k0").text.splitlines())
     assert [f"out[i] = {in_c};"] == [line for line in lines if line[:6] == "out[i]"]
 
 
-@pytest.mark.parametrize("number, kind, text", [
-    (np.inf, "float32", "INFINITY"), (-np.inf, "float64", "-INFINITY"),
-    (np.nan, "float32", "NAN"), (1.0, "float32", "1.0f"), (1e300, "float64", "1e+300"),
-    (-2**63, "int64", "INT64_MIN"), (3, "uint8", "3u"), (True, "bool", "true")])
+@pytest.mark.parametrize(
+    "number, kind, text",
+    [
+        (np.inf, "float32", "INFINITY"),
+        (-np.inf, "float64", "-INFINITY"),
+        (np.nan, "float32", "NAN"),
+        (1.0, "float32", "1.0f"),
+        (1e300, "float64", "1e+300"),
+        (-(2**63), "int64", "INT64_MIN"),
+        (3, "uint8", "3u"),
+        (True, "bool", "true"),
+    ],
+)
 def test_a_number_in_c(number, kind, text):
     assert literal(number, kind).text == text
 
@@ -478,13 +550,17 @@ def test_what_has_no_loops_is_refused(tmp_path):
     net.cast("float16")
     net.hybridize(backend="numpy")
     net(nd.ones((2, 3), dtype="float16"))
-    with pytest.raises(HybridError, match="is float16, which has no compiled kernels, "
-                                          "so it cannot be written in C; format='nump"):
+    with pytest.raises(
+        HybridError,
+        match="is float16, which has no compiled kernels, "
+        "so it cannot be written in C; format='nump",
+    ):
         net.export(str(tmp_path / "net"), format="c")
     assert len(net.export(str(tmp_path / "net"), format="numpy")) == 2
 
 
 def test_an_unknown_format_is_named():
-    with pytest.raises(HybridError, match="the format 'tar' is unknown; there are "
-                                          "mxnet, .*numpy, c"):
+    with pytest.raises(
+        HybridError, match="the format 'tar' is unknown; there are mxnet, .*numpy, c"
+    ):
         mlp().export("net", format="tar")

@@ -19,24 +19,26 @@ from samples import CASES
 import minihybrid as mx
 from minihybrid import gluon, nd, sym, viz
 from minihybrid.core.files import FileError, read_whole, write_whole
-from minihybrid.core.op import (
-    LARGEST,
-    LONGEST,
-    MOST,
-    OPS,
-    HybridError,
-    Op,
-    Spec,
-    parsed,
-)
+from minihybrid.core.op import LARGEST, LONGEST, MOST, OPS, HybridError, Op, Spec, parsed
 from minihybrid.gluon import nn
 
 PACKAGE = Path(mx.__file__).parent
 
 
 # -- what the package's own text may do ------------------------------------------------
-FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve",
-             "copyreg", "runpy", "code", "imp"}
+FORBIDDEN = {
+    "pickle",
+    "cPickle",
+    "dill",
+    "cloudpickle",
+    "joblib",
+    "marshal",
+    "shelve",
+    "copyreg",
+    "runpy",
+    "code",
+    "imp",
+}
 RUNS = {  # (file, what runs) -> why it may
     ("codegen/cpu/compiler.py", "exec"): "a kernel's text, written by codegen",
     ("codegen/cpu/compiler.py", "compile"): "the same",
@@ -50,6 +52,16 @@ RUNS = {  # (file, what runs) -> why it may
     ("simt/checked.py", "compile"): "the same",
     ("simt/fast.py", "exec"): "loops over the threads, written there",
     ("simt/floats.py", "literal_eval"): "a number in such a text, already parsed",
+    ("codegen/c/helpers.py", "eval"): "a constant of numbers and math, in our own functions",
+    ("look/steps.py", "exec"): "random programs that are written there",
+    ("look/steps.py", "eval"): "sums and products that stand there, of the reader's values",
+    ("look/growing.py", "exec"): "a kernel's text, which the reader's own cells wrote",
+    ("look/growing.py", "eval"): "programs that stand there, of operators of the reader's",
+    ("look/exercises/first.py", "exec"): "a text of numbers that a student's own code wrote",
+    ("look/exercises/first.py", "eval"): "the same",
+    ("look/exercises/nano.py", "exec"): "nano, which we ship",
+    ("look/cells.py", "exec"): "snippets that we ship, in the library that they are about",
+    ("look/cells.py", "compile"): "the same",
     ("core/plan.py", "exec"): "what a call does around a plan, written by core/plan.py",
 }
 
@@ -57,10 +69,13 @@ RUNS = {  # (file, what runs) -> why it may
 @functools.cache
 def calls():
     """[(file, node of the syntax tree), ...]: what is called and imported."""
-    return [(path.relative_to(PACKAGE).as_posix(), node)
-            for path in sorted(PACKAGE.rglob("*.py"))
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, (ast.Call, ast.Import, ast.ImportFrom))]
+    return [
+        (path.relative_to(PACKAGE).as_posix(), node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "elsewhere" not in path.parts  # snippets that are shown, and run in other libraries
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.Call, ast.Import, ast.ImportFrom))
+    ]
 
 
 def name_of(node):
@@ -70,21 +85,32 @@ def name_of(node):
 
 @pytest.mark.slow
 def test_only_text_of_our_own_is_run():
-    found = {(path, name_of(node)) for path, node in calls()
-             if isinstance(node, ast.Call) and name_of(node) in
-             ("eval", "exec", "compile", "literal_eval", "__import__")
-             # re.compile is another thing
-             and getattr(getattr(node.func, "value", None), "id", "") != "re"}
+    found = {
+        (path, name_of(node))
+        for path, node in calls()
+        if isinstance(node, ast.Call)
+        and name_of(node) in ("eval", "exec", "compile", "literal_eval", "__import__")
+        # re.compile is another thing
+        and getattr(getattr(node.func, "value", None), "id", "") != "re"
+    }
     assert found == RUNS.keys()
 
 
 def test_nothing_is_unpickled():
     for path, node in calls():
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else \
-            [node.module] if isinstance(node, ast.ImportFrom) else []
+        names = (
+            [a.name for a in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
         assert not {n.split(".")[0] for n in names} & FORBIDDEN, path
-        if isinstance(node, ast.Call) and name_of(node) == "load" and \
-                getattr(getattr(node.func, "value", None), "id", "") in ("np", "onp"):
+        if (
+            isinstance(node, ast.Call)
+            and name_of(node) == "load"
+            and getattr(getattr(node.func, "value", None), "id", "") in ("np", "onp")
+        ):
             given = {k.arg: k.value for k in node.keywords}
             assert given["allow_pickle"].value is False, f"{path}:{node.lineno}"
 
@@ -95,16 +121,25 @@ WRITERS = {
     "codegen/cpu/compiler.py": "a pipe",
     "codegen/numpy/alone.py": "the text of a program that is exported: its answers",
     "files/formats.py": "np.savez into memory, for write_whole",
+    "look/cells.py": "what a snippet printed, in a folder that is removed",
 }
 
 
 def test_every_file_is_written_by_write_whole():
-    found = {path for path, node in calls() if isinstance(node, ast.Call) and (
-        name_of(node) in ("write_text", "write_bytes", "tofile", "savez", "savefig")
-        or name_of(node) in ("open", "fdopen") and any(
-            isinstance(a, ast.Constant) and set("wax+") & set(str(a.value))
-            for a in [*node.args[1:], *(k.value for k in node.keywords)])
-        or ast.unparse(node.func) in ("np.save", "onp.save", "os.write"))}
+    found = {
+        path
+        for path, node in calls()
+        if isinstance(node, ast.Call)
+        and (
+            name_of(node) in ("write_text", "write_bytes", "tofile", "savez", "savefig")
+            or name_of(node) in ("open", "fdopen")
+            and any(
+                isinstance(a, ast.Constant) and set("wax+") & set(str(a.value))
+                for a in [*node.args[1:], *(k.value for k in node.keywords)]
+            )
+            or ast.unparse(node.func) in ("np.save", "onp.save", "os.write")
+        )
+    }
     assert found == WRITERS.keys()
 
 
@@ -125,6 +160,7 @@ def net_and_trainer():
 def onnx_writer(net, x, path):
     pytest.importorskip("onnx", reason="onnx is not installed")
     from minihybrid.onnx.export.model import export_model
+
     symbol, params = net.export(f"{path}.parts")
     export_model(symbol, params, [x.shape], onnx_file_path=f"{path}.onnx")
 
@@ -139,17 +175,16 @@ SAVES = {  # name -> what writes files whose names begin with `path`
     "export numpy": lambda net, trainer, x, path: net.export(path, format="numpy"),
     "export c": lambda net, trainer, x, path: net.export(path, format="c"),
     "checkpoint": lambda net, trainer, x, path: mx.model.save_checkpoint(
-        path, 1, sym.relu(sym.var("x")), {"x": x}, {}),
-    "drawing": lambda net, trainer, x, path: viz.draw(
-        sym.relu(sym.var("x"))).save(f"{path}.svg"),
+        path, 1, sym.relu(sym.var("x")), {"x": x}, {}
+    ),
+    "drawing": lambda net, trainer, x, path: viz.draw(sym.relu(sym.var("x"))).save(f"{path}.svg"),
     "onnx": lambda net, trainer, x, path: onnx_writer(net, x, path),
 }
 
 
 @pytest.mark.parametrize("name", SAVES)
 @pytest.mark.parametrize("step", ["fsync", "replace", "interrupt"])
-def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
-        name, step, tmp_path, monkeypatch):
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(name, step, tmp_path, monkeypatch):
     made = net_and_trainer()
 
     def save():
@@ -214,7 +249,10 @@ print(cut)
 def test_a_killed_process_leaves_a_whole_file(tmp_path):
     made = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SLOW, str(tmp_path / "saved")],
-        capture_output=True, text=True, timeout=300)
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert made.returncode == 0, made.stderr
     assert int(made.stdout) > 0  # of twenty, so many were killed while they wrote
 
@@ -251,11 +289,17 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         write_whole(tmp_path / "missing" / "file", b"1")
 
 
-@pytest.mark.parametrize("name, value, dtype", [
-    ("num_update", [np.inf], "float64"), ("num_update", [-1], "int64"),
-    ("num_update", [1, 2], "int64"), ("learning_rate", [np.nan], "float64"),
-    ("learning_rate", [], "float64"), ("count:0", [0.5], "float32"),
-])
+@pytest.mark.parametrize(
+    "name, value, dtype",
+    [
+        ("num_update", [np.inf], "float64"),
+        ("num_update", [-1], "int64"),
+        ("num_update", [1, 2], "int64"),
+        ("learning_rate", [np.nan], "float64"),
+        ("learning_rate", [], "float64"),
+        ("count:0", [0.5], "float32"),
+    ],
+)
 def test_states_that_are_no_numbers_change_nothing(name, value, dtype, tmp_path):
     net, trainer, _ = net_and_trainer()
     trainer.save_states(str(tmp_path / "states"))
@@ -269,8 +313,9 @@ def test_states_that_are_no_numbers_change_nothing(name, value, dtype, tmp_path)
 
 
 # -- texts of attributes ---------------------------------------------------------------
-NUMBERS = st.one_of(st.integers(-2**63, 2**63), st.none(), st.booleans(), st.floats(
-    allow_nan=False))
+NUMBERS = st.one_of(
+    st.integers(-(2**63), 2**63), st.none(), st.booleans(), st.floats(allow_nan=False)
+)
 ROWS = st.lists(NUMBERS, max_size=5).map(tuple)
 
 
@@ -281,28 +326,86 @@ def test_what_python_writes_is_read_back(value):
         assert repr(parsed(text)) == repr(value)
 
 
-@pytest.mark.parametrize("text, value", [
-    ("3", 3), ("-3", -3), ("+3", 3), (" 3 ", 3), ("3L", 3), ("1e-05", 1e-05),
-    (".5", 0.5), ("2.", 2.0), ("1E3", 1000.0), ("inf", np.inf), ("-inf", -np.inf),
-    ("True", True), ("false", False), ("None", None), ("()", ()), ("[]", ()),
-    ("(3,)", (3,)), ("(3L, 4L)", (3, 4)), ("[2, 3]", (2, 3)), ("( 1 , 2 )", (1, 2)),
-    ("(None, 2)", (None, 2)), ("((0, 1), (2, 3))", ((0, 1), (2, 3))),
-    ("(" + "1," * 1000 + ")", (1,) * 1000), ("9" * 40, int("9" * 40)),
-    ("(0.0, 3.0)", (0.0, 3.0)), ("[-1.5e3,.5, 0 ,True]", (-1500.0, 0.5, 0, True)),
-    ("(inf, -inf, 10L)", (np.inf, -np.inf, 10)),
-    ("[(1.5,), 2., []]", ((1.5,), 2.0, ())),
-])
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("3", 3),
+        ("-3", -3),
+        ("+3", 3),
+        (" 3 ", 3),
+        ("3L", 3),
+        ("1e-05", 1e-05),
+        (".5", 0.5),
+        ("2.", 2.0),
+        ("1E3", 1000.0),
+        ("inf", np.inf),
+        ("-inf", -np.inf),
+        ("True", True),
+        ("false", False),
+        ("None", None),
+        ("()", ()),
+        ("[]", ()),
+        ("(3,)", (3,)),
+        ("(3L, 4L)", (3, 4)),
+        ("[2, 3]", (2, 3)),
+        ("( 1 , 2 )", (1, 2)),
+        ("(None, 2)", (None, 2)),
+        ("((0, 1), (2, 3))", ((0, 1), (2, 3))),
+        ("(" + "1," * 1000 + ")", (1,) * 1000),
+        ("9" * 40, int("9" * 40)),
+        ("(0.0, 3.0)", (0.0, 3.0)),
+        ("[-1.5e3,.5, 0 ,True]", (-1500.0, 0.5, 0, True)),
+        ("(inf, -inf, 10L)", (np.inf, -np.inf, 10)),
+        ("[(1.5,), 2., []]", ((1.5,), 2.0, ())),
+    ],
+)
 def test_a_text_that_is_a_literal(text, value):
     assert parsed(text) == value and type(parsed(text)) is type(value)
 
 
 HOSTILE_TEXTS = [
-    "", "(", ")", "(1", "1)", "(1]", "(1,,2)", "(,)", "(((1,),),)", "1 + 1", "10**9**9",
-    "0x10", "1_000", "007", "٣", "1e400", "-1e400", "1e9999", "9" * 41, "1" * 10**6,
-    "1j", "...", "b'x'", "'x'", "{1}", "{}", "{1: 2}", "x", "f'{x}'", "lambda: 0",
-    "__import__('os').system('true')", "(1, x)", "1\0", "\0", "1\n2", "(1\n, 2)",
-    "(" * 100_000, "-" * 100_000, "[" * 100_000 + "]" * 100_000, "not " * 100_000 + "1",
-    "(" + "1," * LONGEST + ")", "(" + "(1,)," * LONGEST + ")",
+    "",
+    "(",
+    ")",
+    "(1",
+    "1)",
+    "(1]",
+    "(1,,2)",
+    "(,)",
+    "(((1,),),)",
+    "1 + 1",
+    "10**9**9",
+    "0x10",
+    "1_000",
+    "007",
+    "٣",
+    "1e400",
+    "-1e400",
+    "1e9999",
+    "9" * 41,
+    "1" * 10**6,
+    "1j",
+    "...",
+    "b'x'",
+    "'x'",
+    "{1}",
+    "{}",
+    "{1: 2}",
+    "x",
+    "f'{x}'",
+    "lambda: 0",
+    "__import__('os').system('true')",
+    "(1, x)",
+    "1\0",
+    "\0",
+    "1\n2",
+    "(1\n, 2)",
+    "(" * 100_000,
+    "-" * 100_000,
+    "[" * 100_000 + "]" * 100_000,
+    "not " * 100_000 + "1",
+    "(" + "1," * LONGEST + ")",
+    "(" + "(1,)," * LONGEST + ")",
 ]
 
 
@@ -310,31 +413,42 @@ HOSTILE_TEXTS = [
 def test_a_text_that_is_no_literal(text):
     with pytest.raises(ValueError):
         parsed(text)
-    for name, key in (("Reshape", "shape"), ("clip", "a_max"), ("sum", "axis"),
-                      ("sum", "keepdims"), ("Cast", "dtype"), ("slice", "end"),
-                      ("_npi_pad", "pad_width"), ("_histogram", "range"),
-                      ("_npi_einsum", "subscripts"), ("_np_reshape", "order")):
+    for name, key in (
+        ("Reshape", "shape"),
+        ("clip", "a_max"),
+        ("sum", "axis"),
+        ("sum", "keepdims"),
+        ("Cast", "dtype"),
+        ("slice", "end"),
+        ("_npi_pad", "pad_width"),
+        ("_histogram", "range"),
+        ("_npi_einsum", "subscripts"),
+        ("_np_reshape", "order"),
+    ):
         kind = OPS[name].attrs[key][0]
         if not (name == "_npi_einsum" and text in ("", "x", "...")):
             with pytest.raises((ValueError, TypeError)):
                 kind(text)
 
 
-@pytest.mark.parametrize("name, attrs, message", [
-    ("SliceChannel", {"num_outputs": 2**31}, f"outputs were asked for; 1 to {MOST}"),
-    ("SliceChannel", {"num_outputs": 0}, "0 outputs were asked for"),
-    ("SliceChannel", {"num_outputs": -1}, "-1 outputs were asked for"),
-    ("_split_v2", {"sections": 10**9}, "1000000000 outputs were asked for"),
-    ("sum", {"axis": 2**63}, "axis=9223372036854775808 does not fit"),
-    ("sum", {"axis": "1e400"}, "axis='1e400' does not fit"),
-    ("Cast", {"dtype": "O"}, "dtype='O' does not fit; needed: a NumPy element type of"),
-    ("Cast", {"dtype": "S1000000000"}, "does not fit"),
-    ("Cast", {"dtype": "(1000000,)f4"}, "does not fit"),
-    ("Cast", {"dtype": ">f8"}, "does not fit"),
-    ("Cast", {"dtype": "M8[s]"}, "does not fit"),
-    ("Cast", {"dtype": "complex64"}, "does not fit"),
-    ("_npi_norm", {"ord": "0"}, "ord='0' does not fit"),
-])
+@pytest.mark.parametrize(
+    "name, attrs, message",
+    [
+        ("SliceChannel", {"num_outputs": 2**31}, f"outputs were asked for; 1 to {MOST}"),
+        ("SliceChannel", {"num_outputs": 0}, "0 outputs were asked for"),
+        ("SliceChannel", {"num_outputs": -1}, "-1 outputs were asked for"),
+        ("_split_v2", {"sections": 10**9}, "1000000000 outputs were asked for"),
+        ("sum", {"axis": 2**63}, "axis=9223372036854775808 does not fit"),
+        ("sum", {"axis": "1e400"}, "axis='1e400' does not fit"),
+        ("Cast", {"dtype": "O"}, "dtype='O' does not fit; needed: a NumPy element type of"),
+        ("Cast", {"dtype": "S1000000000"}, "does not fit"),
+        ("Cast", {"dtype": "(1000000,)f4"}, "does not fit"),
+        ("Cast", {"dtype": ">f8"}, "does not fit"),
+        ("Cast", {"dtype": "M8[s]"}, "does not fit"),
+        ("Cast", {"dtype": "complex64"}, "does not fit"),
+        ("_npi_norm", {"ord": "0"}, "ord='0' does not fit"),
+    ],
+)
 def test_a_number_that_an_operator_cannot_have(name, attrs, message):
     with pytest.raises(HybridError) as caught:
         OPS[name].normalize(dict(attrs))
@@ -343,14 +457,20 @@ def test_a_number_that_an_operator_cannot_have(name, attrs, message):
 
 # -- sizes -----------------------------------------------------------------------------
 HUGE = {
-    "_zeros": {"shape": (2**31, 2**31)}, "_ones": {"shape": (LARGEST, 2)},
-    "_full": {"shape": (0, LARGEST + 1), "value": 1}, "_eye": {"N": 2**40},
-    "_arange": {"start": 1e300}, "_linspace": {"start": 0, "stop": 1, "num": 2**61},
-    "one_hot": {"depth": 2**60}, "tile": {"reps": (2**40, 2**40)},
-    "repeat": {"repeats": 2**60}, "Pad": {"mode": "constant", "pad_width":
-                                          (2**60, 2**60, 0, 0)},
-    "broadcast_axis": {"axis": 0, "size": 2**62}, "_npi_tile": {"reps": (2**60,)},
-    "expand_dims": None, "_random_normal": {"shape": (2**31, 2**31)},
+    "_zeros": {"shape": (2**31, 2**31)},
+    "_ones": {"shape": (LARGEST, 2)},
+    "_full": {"shape": (0, LARGEST + 1), "value": 1},
+    "_eye": {"N": 2**40},
+    "_arange": {"start": 1e300},
+    "_linspace": {"start": 0, "stop": 1, "num": 2**61},
+    "one_hot": {"depth": 2**60},
+    "tile": {"reps": (2**40, 2**40)},
+    "repeat": {"repeats": 2**60},
+    "Pad": {"mode": "constant", "pad_width": (2**60, 2**60, 0, 0)},
+    "broadcast_axis": {"axis": 0, "size": 2**62},
+    "_npi_tile": {"reps": (2**60,)},
+    "expand_dims": None,
+    "_random_normal": {"shape": (2**31, 2**31)},
     "Embedding": {"input_dim": 3, "output_dim": 2**60},
 }
 
@@ -427,9 +547,10 @@ def changed(case, rng):
             if how == 0:
                 shape.insert(at, int(rng.integers(4)))
             elif at < len(shape):
-                shape[at:at + 1] = [int(rng.integers(6))] * int(how == 1)
+                shape[at : at + 1] = [int(rng.integers(6))] * int(how == 1)
         arrays[k] = rng.integers(0, 3, shape).astype(
-            rng.choice(["float32"] * 9 + ["int32", "uint8", "bool", "float64"]))
+            rng.choice(["float32"] * 9 + ["int32", "uint8", "bool", "float64"])
+        )
     attrs = dict(case.attrs)
     for key, value in attrs.items():
         if rng.random() < 0.3 and type(value) in (int, tuple):
@@ -467,13 +588,25 @@ CODE = "x'''\n\"\"\"\nimport os  # PWNED\n"
 @pytest.mark.slow
 def test_no_word_of_a_file_is_in_what_is_generated(tmp_path):
     def node(op, name, *inputs, **attrs):
-        return {"op": op, "name": name, "attrs": {CODE: CODE, **attrs},
-                "inputs": [[i, 0, 0] for i in inputs]}
+        return {
+            "op": op,
+            "name": name,
+            "attrs": {CODE: CODE, **attrs},
+            "inputs": [[i, 0, 0] for i in inputs],
+        }
 
-    text = json.dumps({"heads": [[4, 0, 0]], "nodes": [
-        node("null", "x"), node("null", CODE, __shape__="(3, 2)"),
-        node("FullyConnected", f"{CODE} 2", 0, 1, num_hidden="3", no_bias="True"),
-        node("softmax", f"*/ {CODE} 3", 2), node("sum", f"{{{CODE}}} 4", 3)]})
+    text = json.dumps(
+        {
+            "heads": [[4, 0, 0]],
+            "nodes": [
+                node("null", "x"),
+                node("null", CODE, __shape__="(3, 2)"),
+                node("FullyConnected", f"{CODE} 2", 0, 1, num_hidden="3", no_bias="True"),
+                node("softmax", f"*/ {CODE} 3", 2),
+                node("sum", f"{{{CODE}}} 4", 3),
+            ],
+        }
+    )
     net = gluon.SymbolBlock(sym.fromjson(text), sym.var("x"))
     net.initialize(mx.init.One())
     x = nd.ones((2, 2))
@@ -483,8 +616,7 @@ def test_no_word_of_a_file_is_in_what_is_generated(tmp_path):
         (plan,) = net.plans.values()
         assert "PWNED" not in plan.source + plan.caller
         assert plan.target == backend
-        made = net.export(str(tmp_path / "net"), format={"cpu": "c"}.get(
-            backend, backend))
+        made = net.export(str(tmp_path / "net"), format={"cpu": "c"}.get(backend, backend))
         assert "PWNED" not in Path(made[0]).read_text()
 
 
@@ -622,15 +754,18 @@ for name, open_it in FILES.items():
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux does")
 def test_a_hostile_file_costs_little_and_says_why():
     """Bytes are exact enough to be asserted; the time is only an alarm for hangs."""
-    made = subprocess.run([sys.executable, "-c", textwrap.dedent(MEASURE)], text=True,
-                          capture_output=True, timeout=300,
-                          env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    made = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(MEASURE)],
+        text=True,
+        capture_output=True,
+        timeout=300,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
     assert made.returncode == 0, made.stderr[-2000:]
     rows = [json.loads(line) for line in made.stdout.splitlines()]
     assert len(rows) >= 46
     for name, seconds, grown, said in rows:
-        assert not said.startswith("nothing, but") and "not ours" not in said, (
-            name, said)
+        assert not said.startswith("nothing, but") and "not ours" not in said, (name, said)
         assert grown < 200 * 2**20, (name, grown)
         assert seconds < 10, (name, seconds)
         assert 20 < len(said) < 1000 and "\n" not in said, (name, said)

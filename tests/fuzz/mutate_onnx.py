@@ -7,13 +7,46 @@ Gives:   `mutate_onnx`; what is no model changes byte by byte.
 from fuzz.words import NUMBERS, WORDS
 
 SMALL = [0, 1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3]
-ATTRIBUTES = ["axis", "axes", "kernel_shape", "strides", "pads", "dilations", "group",
-              "auto_pad", "ceil_mode", "count_include_pad", "perm", "to", "value",
-              "alpha", "beta", "transA", "transB", "keepdims", "mode", "split",
-              "num_outputs", "epsilon", "momentum", "shape", "allowzero", "starts",
-              "ends", "blocksize", "size", "output_padding", "training_mode",
-              "exclusive", "largest", "noop_with_empty_axes", "coordinate_"
-              "transformation_mode", "select_last_index", "storage_order", *WORDS]
+ATTRIBUTES = [
+    "axis",
+    "axes",
+    "kernel_shape",
+    "strides",
+    "pads",
+    "dilations",
+    "group",
+    "auto_pad",
+    "ceil_mode",
+    "count_include_pad",
+    "perm",
+    "to",
+    "value",
+    "alpha",
+    "beta",
+    "transA",
+    "transB",
+    "keepdims",
+    "mode",
+    "split",
+    "num_outputs",
+    "epsilon",
+    "momentum",
+    "shape",
+    "allowzero",
+    "starts",
+    "ends",
+    "blocksize",
+    "size",
+    "output_padding",
+    "training_mode",
+    "exclusive",
+    "largest",
+    "noop_with_empty_axes",
+    "coordinate_transformation_mode",
+    "select_last_index",
+    "storage_order",
+    *WORDS,
+]
 
 
 def mutate_onnx(data, rng):
@@ -22,6 +55,7 @@ def mutate_onnx(data, rng):
     from google.protobuf.message import DecodeError, EncodeError
 
     from minihybrid.onnx.load.model import OPERATORS
+
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -49,9 +83,9 @@ def mutate_bytes(data, rng):
         if how == 0 and data:
             data[at % len(data)] = rng.randrange(256)
         elif how == 1:
-            del data[at:at + n]
+            del data[at : at + n]
         elif how == 2:
-            data[at:at] = data[at:at + n]
+            data[at:at] = data[at : at + n]
         elif data:
             data[at % len(data)] ^= 1 << rng.randrange(8)
     return bytes(data)
@@ -62,8 +96,12 @@ def _number(rng):
 
 
 def _names(graph):
-    return [*(v.name for v in graph.input), *(t.name for t in graph.initializer),
-            *(name for node in graph.node for name in node.output), ""]
+    return [
+        *(v.name for v in graph.input),
+        *(t.name for t in graph.initializer),
+        *(name for node in graph.node for name in node.output),
+        "",
+    ]
 
 
 def _operator(graph, rng, operators):
@@ -101,10 +139,13 @@ def _attribute(graph, rng, _):
 
 def _value(attr, rng):
     attr.type = rng.choice((attr.type or 2, 1, 2, 3, 4, 6, 7, 8))
-    attr.i, attr.f = _number(rng) if attr.type == 2 else 0, float(rng.choice(
-        (*SMALL, 0.5, 1e30, -1e30, float("nan"), float("inf"))))
-    attr.s = rng.choice(("SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "linear",
-                         "nearest", "tanh", *WORDS)).encode(errors="surrogatepass")
+    attr.i, attr.f = (
+        _number(rng) if attr.type == 2 else 0,
+        float(rng.choice((*SMALL, 0.5, 1e30, -1e30, float("nan"), float("inf")))),
+    )
+    attr.s = rng.choice(
+        ("SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "linear", "nearest", "tanh", *WORDS)
+    ).encode(errors="surrogatepass")
     if attr.ints and rng.random() < 0.7:
         attr.ints[rng.randrange(len(attr.ints))] = _number(rng)
     elif attr.type == 7:
@@ -115,8 +156,10 @@ def _value(attr, rng):
 
 def _tensor(graph, rng, _):
     """Numbers that the file holds: another shape, type, or other values."""
-    tensors = [*graph.initializer, *(a.t for n in graph.node for a in n.attribute
-                                     if a.HasField("t"))]
+    tensors = [
+        *graph.initializer,
+        *(a.t for n in graph.node for a in n.attribute if a.HasField("t")),
+    ]
     _change_tensor(rng.choice(tensors), rng)
 
 
@@ -170,9 +213,7 @@ def _node(graph, rng, _):
 
 
 def _name(graph, rng, _):
-    rng.choice([*graph.node, *graph.initializer]).name = rng.choice(
-        _names(graph) + WORDS)
+    rng.choice([*graph.node, *graph.initializer]).name = rng.choice(_names(graph) + WORDS)
 
 
-CHANGES = {_operator: 4, _input: 4, _attribute: 6, _tensor: 5, _declared: 3, _node: 2,
-           _name: 1}
+CHANGES = {_operator: 4, _input: 4, _attribute: 6, _tensor: 5, _declared: 3, _node: 2, _name: 1}

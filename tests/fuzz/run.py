@@ -22,7 +22,7 @@ from random import Random
 HERE = Path(__file__).parent
 FINDINGS = HERE / "findings"
 MEMORY_MB = 4096  # of a process; what asks for more gets a MemoryError
-LONGEST = 2**18   # bytes of an input
+LONGEST = 2**18  # bytes of an input
 
 
 def fuzz(target, seconds, seed, folder):
@@ -30,6 +30,7 @@ def fuzz(target, seconds, seed, folder):
     import resource
 
     import atheris
+
     with atheris.instrument_imports(include=["minihybrid"]):
         from fuzz.mutate import MUTATORS
         from fuzz.seeds import seeds
@@ -52,11 +53,22 @@ def fuzz(target, seconds, seed, folder):
     def changed(data, max_size, seed):
         return MUTATORS[target](data, Random(seed))[:max_size]
 
-    atheris.Setup([sys.argv[0], folder, f"-max_total_time={seconds}", f"-seed={seed}",
-                   f"-max_len={LONGEST}", "-len_control=0", "-timeout=30",
-                   "-rss_limit_mb=0", "-print_final_stats=1",
-                   f"-artifact_prefix={FINDINGS}/{target}-"], once,
-                  custom_mutator=changed)
+    atheris.Setup(
+        [
+            sys.argv[0],
+            folder,
+            f"-max_total_time={seconds}",
+            f"-seed={seed}",
+            f"-max_len={LONGEST}",
+            "-len_control=0",
+            "-timeout=30",
+            "-rss_limit_mb=0",
+            "-print_final_stats=1",
+            f"-artifact_prefix={FINDINGS}/{target}-",
+        ],
+        once,
+        custom_mutator=changed,
+    )
     atheris.Fuzz()
 
 
@@ -65,11 +77,22 @@ def run(target, seconds, seed):
     FINDINGS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.run", target, "--inside", folder,
-             f"--seconds={seconds}", f"--seed={seed}"], cwd=HERE.parent,
-            stderr=subprocess.PIPE, text=True, errors="replace",
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1",
-                 "MINIHYBRID_NUM_THREADS": "1"})
+            [
+                sys.executable,
+                "-m",
+                "fuzz.run",
+                target,
+                "--inside",
+                folder,
+                f"--seconds={seconds}",
+                f"--seed={seed}",
+            ],
+            cwd=HERE.parent,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "MINIHYBRID_NUM_THREADS": "1"},
+        )
         lines, findings = [], 0
         for line in process.stderr:
             lines.append(line)
@@ -95,11 +118,15 @@ def main():
     if given.inside:
         fuzz(*given.targets, given.seconds, given.seed, given.inside)
     from fuzz.targets import TARGETS
+
     total = 0
     for target in given.targets or TARGETS:
         count, findings = run(target, given.seconds, given.seed)
-        print(f"{target}: {count} inputs tried in {given.seconds} s with seed "
-              f"{given.seed}, {findings} findings", flush=True)
+        print(
+            f"{target}: {count} inputs tried in {given.seconds} s with seed "
+            f"{given.seed}, {findings} findings",
+            flush=True,
+        )
         total += findings
     if not any(FINDINGS.iterdir()):
         FINDINGS.rmdir()

@@ -20,8 +20,8 @@ from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.plan import Plan
 
 LIMIT_S, LIMIT_BYTES = 1.0, 200 * 2**20
-RUN_BYTES = 2**16   # graphs whose values take more are not run here
-MARK = "PWNED"      # names and attributes with this word must not reach source
+RUN_BYTES = 2**16  # graphs whose values take more are not run here
+MARK = "PWNED"  # names and attributes with this word must not reach source
 
 
 class Finding(AssertionError):
@@ -55,32 +55,44 @@ def read_graph(data):
     if sizes is None or not is_small(sizes):
         return
     rng = np.random.default_rng(choice)
-    specs = [Spec(s, np.dtype(t or "float32")) for s, t in zip(
-        found[0] + found[2], types[0] + types[2], strict=True)]
-    run(symbol, [rng.integers(0, 3, s.shape).astype(s.dtype) for s in specs],
-        choice % 8 == 0)
+    specs = [
+        Spec(s, np.dtype(t or "float32"))
+        for s, t in zip(found[0] + found[2], types[0] + types[2], strict=True)
+    ]
+    run(symbol, [rng.integers(0, 3, s.shape).astype(s.dtype) for s in specs], choice % 8 == 0)
 
 
 def read_onnx(data):
     """An ONNX file: translate it, look at it, run it if it is small."""
     from minihybrid.onnx.load.file import read_model
     from minihybrid.onnx.load.model import translate
+
     model = read_model(data, "file")
     symbol, scope = translate(model)
     look(symbol)
-    told = {name: tuple(n if isinstance(n, int) else 2 for n in shape or (2, 3))
-            for name, _, shape in model.inputs}
-    shapes = [scope.arrays[n].shape if n in scope.arrays else told[n]
-              for n in symbol.list_arguments()]
+    told = {
+        name: tuple(n if isinstance(n, int) else 2 for n in shape or (2, 3))
+        for name, _, shape in model.inputs
+    }
+    shapes = [
+        scope.arrays[n].shape if n in scope.arrays else told[n] for n in symbol.list_arguments()
+    ]
     sizes = symbol.get_internals().infer_shape(*shapes)[1]
     if sizes is None or not is_small(sizes):
         return
     choice = zlib.crc32(data)
     rng = np.random.default_rng(choice)
     kinds = {name: dtype for name, dtype, _ in model.inputs}
-    run(symbol, [scope.arrays[n] if n in scope.arrays else rng.integers(0, 3, told[n])
-                 .astype(kinds[n] or "float32") for n in symbol.list_inputs()],
-        choice % 8 == 0)
+    run(
+        symbol,
+        [
+            scope.arrays[n]
+            if n in scope.arrays
+            else rng.integers(0, 3, told[n]).astype(kinds[n] or "float32")
+            for n in symbol.list_inputs()
+        ],
+        choice % 8 == 0,
+    )
 
 
 def look(symbol):
@@ -103,16 +115,16 @@ def run(symbol, arrays, with_source):
     arrays = [nd.array(a, dtype=a.dtype) for a in arrays]
     replay(symbol.refs, dict(zip(variables, arrays, strict=True)))
     if with_source:
-        write_source(symbol, variables, [Spec(a.shape, np.dtype(a.dtype))
-                                         for a in arrays])
+        write_source(symbol, variables, [Spec(a.shape, np.dtype(a.dtype)) for a in arrays])
 
 
 def write_source(symbol, variables, specs):
     """The generated source of both targets; no word of the file may stand in it."""
     names = [f"{MARK}{i}" for i in range(len(variables))]
-    graph, _ = trace(lambda *xs: replay(
-        symbol.refs, dict(zip(variables, xs, strict=True))),
-        dict(zip(names, specs, strict=True)))
+    graph, _ = trace(
+        lambda *xs: replay(symbol.refs, dict(zip(variables, xs, strict=True))),
+        dict(zip(names, specs, strict=True)),
+    )
     for target in ("numpy", "cpu"):
         plan = Plan(graph, names, target=target)
         if MARK in plan.source + plan.caller:
@@ -131,10 +143,12 @@ def tried(target, data):
     except HybridError:
         pass
     except Exception as error:
-        where = [f for f in traceback.extract_tb(error.__traceback__)
-                 if "minihybrid" in f.filename][-1:]
-        place = f"{where[0].filename.rpartition('minihybrid/')[2]}:{where[0].lineno} " \
-            if where else ""
+        where = [
+            f for f in traceback.extract_tb(error.__traceback__) if "minihybrid" in f.filename
+        ][-1:]
+        place = (
+            f"{where[0].filename.rpartition('minihybrid/')[2]}:{where[0].lineno} " if where else ""
+        )
         found = f"{place}{type(error).__name__}: {str(error)[:200]}"
     took = time.process_time() - start
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

@@ -1,4 +1,5 @@
 """Blocks: outlines beside arrays, hooks on operators, branches, shared names."""
+
 import json
 
 import numpy as np
@@ -41,8 +42,9 @@ def test_an_outline_of_another_net_is_refused(tmp_path):
     net.save(file)
     other = nn.HybridSequential()
     other.add(nn.Dense(3), nn.Dense(1), nn.Dense(1))
-    with pytest.raises(FileError, match="tells of a HybridSequential with 2 children "
-                                        "where this net has .* 3"):
+    with pytest.raises(
+        FileError, match="tells of a HybridSequential with 2 children where this net has .* 3"
+    ):
         other.load(file)
     for text in ("[1]", "no json", json.dumps({"class": "HybridSequential"})):
         (tmp_path / "net-model.json").write_text(text)
@@ -60,11 +62,13 @@ def test_an_operator_hook_sees_what_each_operator_gives(monitor_all):
     net.register_op_hook(lambda *what: seen.append(what), monitor_all=monitor_all)
     np.testing.assert_allclose(net(x).asnumpy(), want, 1e-5, 1e-6)
     operators = {name: (op, value) for name, op, value in seen if op != "null"}
-    assert list(operators) == ["net_dense0_fwd_output", "net_dense0_relu_fwd_output",
-                               "net_dense1_fwd_output"]
+    assert list(operators) == [
+        "net_dense0_fwd_output",
+        "net_dense0_relu_fwd_output",
+        "net_dense1_fwd_output",
+    ]
     assert operators["net_dense0_fwd_output"][0] == "FullyConnected"
-    np.testing.assert_allclose(operators["net_dense1_fwd_output"][1].asnumpy(), want,
-                               rtol=1e-6)
+    np.testing.assert_allclose(operators["net_dense1_fwd_output"][1].asnumpy(), want, rtol=1e-6)
     variables = {name for name, op, _ in seen if op == "null"}
     assert variables == ({"data", *net.collect_params()} if monitor_all else set())
 
@@ -113,8 +117,10 @@ def test_a_block_without_prefix_names_its_children_like_its_holder():
         with first.name_scope():
             first.add(nn.Dense(1))
         outer.add(first, nn.Dense(1))
-    assert [p for p in outer.collect_params() if p.endswith("weight")] == \
-        ["outer_dense0_weight", "outer_dense1_weight"]
+    assert [p for p in outer.collect_params() if p.endswith("weight")] == [
+        "outer_dense0_weight",
+        "outer_dense1_weight",
+    ]
 
 
 def test_a_hook_is_taken_off():

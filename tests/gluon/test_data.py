@@ -1,4 +1,5 @@
 """Datasets, samplers and loaders keep every sample, in the order that was promised."""
+
 import threading
 
 import numpy as np
@@ -93,10 +94,10 @@ def test_filter_sampler_names_the_chosen():
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 6])
-@pytest.mark.parametrize("last, rounds", [
-    ("keep", lambda n: [list(range(n))] * 3),
-    ("discard", lambda n: [list(range(n - n % 3))] * 3),
-])
+@pytest.mark.parametrize(
+    "last, rounds",
+    [("keep", lambda n: [list(range(n))] * 3), ("discard", lambda n: [list(range(n - n % 3))] * 3)],
+)
 def test_batches_are_whole_and_counted(length, last, rounds):
     sampler = BatchSampler(SequentialSampler(length), 3, last)
     for wanted in rounds(length):
@@ -132,8 +133,9 @@ def test_batches_hold_every_sample_and_workers_change_nothing(num_workers, shuff
     assert sorted(np.concatenate(seen)) == list(range(10))
 
 
-@pytest.mark.parametrize("last, sizes", [("keep", [4, 4, 2]), ("discard", [4, 4]),
-                                         ("rollover", [4, 4])])
+@pytest.mark.parametrize(
+    "last, sizes", [("keep", [4, 4, 2]), ("discard", [4, 4]), ("rollover", [4, 4])]
+)
 def test_the_last_batch(last, sizes):
     loader = DataLoader(ArrayDataset(rows(10)[0]), 4, last_batch=last)
     assert len(loader) == len(sizes)
@@ -157,8 +159,9 @@ def test_batches_are_made_by_workers_ahead_of_the_loop():
 
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_an_error_in_a_dataset_reaches_the_loop(num_workers):
-    loader = DataLoader(SimpleDataset([1, 0]).transform(lambda x: 1 // x), 1,
-                        num_workers=num_workers)
+    loader = DataLoader(
+        SimpleDataset([1, 0]).transform(lambda x: 1 // x), 1, num_workers=num_workers
+    )
     with pytest.raises(ZeroDivisionError):
         list(loader)
 
@@ -174,8 +177,9 @@ def test_a_worker_that_is_too_slow_is_an_error():
 
 
 def test_batchify_functions_and_samplers_of_ones_own():
-    loader = DataLoader(SimpleDataset(["a", "bc", "d"]), batch_sampler=[[2, 0], [1]],
-                        batchify_fn="".join)
+    loader = DataLoader(
+        SimpleDataset(["a", "bc", "d"]), batch_sampler=[[2, 0], [1]], batchify_fn="".join
+    )
     assert list(loader) == ["da", "bc"]
     loader = DataLoader(SimpleDataset([1.5, 2]), 1, sampler=SequentialSampler(1, 1))
     assert [b.asnumpy().tolist() for b in loader] == [[2]]
@@ -183,18 +187,21 @@ def test_batchify_functions_and_samplers_of_ones_own():
 
 def test_dtypes_of_samples_are_kept():
     images = nd.array(np.zeros((2, 3)), dtype="uint8")
-    (x, y, z), = DataLoader(ArrayDataset(images, np.int32([1, 2]), [0.5, 1]), 2)
+    ((x, y, z),) = DataLoader(ArrayDataset(images, np.int32([1, 2]), [0.5, 1]), 2)
     assert [a.dtype for a in (x, y, z)] == [np.uint8, np.int32, np.float64]
-    nested, = DataLoader(SimpleDataset([(1, (2, 3))] * 2), 2)
+    (nested,) = DataLoader(SimpleDataset([(1, (2, 3))] * 2), 2)
     assert nested[1][1].asnumpy().tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("settings, message", [
-    ({}, "a batch_size is needed"),
-    ({"batch_size": 2, "shuffle": True, "sampler": SequentialSampler(2)}, "no shuffle"),
-    ({"batch_size": 2, "batch_sampler": [[0]]}, "batch_sampler decides alone"),
-    ({"last_batch": "keep", "batch_sampler": [[0]]}, "batch_sampler decides alone"),
-])
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({}, "a batch_size is needed"),
+        ({"batch_size": 2, "shuffle": True, "sampler": SequentialSampler(2)}, "no shuffle"),
+        ({"batch_size": 2, "batch_sampler": [[0]]}, "batch_sampler decides alone"),
+        ({"last_batch": "keep", "batch_sampler": [[0]]}, "batch_sampler decides alone"),
+    ],
+)
 def test_settings_that_contradict_each_other_are_errors(settings, message):
     with pytest.raises(AttrError, match=message):
         DataLoader(SimpleDataset([1, 2]), **settings)
@@ -202,3 +209,11 @@ def test_settings_that_contradict_each_other_are_errors(settings, message):
 
 def test_default_batches_are_public():
     assert data.default_batchify_fn([1, 2]).asnumpy().tolist() == [1, 2]
+
+
+def test_loaders_say_what_they_go_through():
+    assert repr(DataLoader(ArrayDataset([1, 2, 3]), 2, num_workers=1)) == (
+        "DataLoader(ArrayDataset of 3 samples, in 2 batches, num_workers=1)"
+    )
+    endless = DataLoader([1, 2], batch_sampler=iter([[0], [1]]))
+    assert repr(endless) == "DataLoader(list of 2 samples, in batches, num_workers=0)"

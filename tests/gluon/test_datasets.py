@@ -1,10 +1,11 @@
 """The digits are those of the source, split fairly, with their licence beside them."""
+
 import numpy as np
 
 from minihybrid.datasets import DIGITS, digits
 
-PER_CLASS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]   # as the source tells
-INK = 561718                                                     # sum of all pixels
+PER_CLASS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]  # as the source tells
+INK = 561718  # sum of all pixels
 
 
 def test_all_digits_are_there_once():
@@ -12,15 +13,14 @@ def test_all_digits_are_there_once():
     labels = np.concatenate([train_y.asnumpy(), test_y.asnumpy()])
     images = np.concatenate([train_x.asnumpy(), test_x.asnumpy()]).reshape(-1, 64)
     assert np.bincount(labels.astype(int)).tolist() == PER_CLASS
-    assert len(np.unique(images, axis=0)) == len(images)   # none is in both parts
+    assert len(np.unique(images, axis=0)) == len(images)  # none is in both parts
     assert (images * 16).sum() == INK
 
 
 def test_images_stayed_with_their_labels():
     """In the mean image of a class a digit of the class is the nearest to most."""
     (train_x, train_y), (test_x, test_y) = digits()
-    means = np.stack([train_x.asnumpy()[train_y.asnumpy() == k].mean(0)
-                      for k in range(10)])
+    means = np.stack([train_x.asnumpy()[train_y.asnumpy() == k].mean(0) for k in range(10)])
     distances = ((test_x.asnumpy()[:, None] - means) ** 2).sum(axis=(2, 3))
     assert (distances.argmin(1) == test_y.asnumpy()).mean() > 0.85
 

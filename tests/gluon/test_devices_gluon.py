@@ -26,8 +26,7 @@ def net_on(ctx, hybrid=False):
 
 def data_on(ctx, n=8):
     rng = np.random.default_rng(1)
-    return (nd.array(rng.normal(size=(n, 4)), ctx=ctx),
-            nd.array(rng.integers(0, 3, n), ctx=ctx))
+    return (nd.array(rng.normal(size=(n, 4)), ctx=ctx), nd.array(rng.integers(0, 3, n), ctx=ctx))
 
 
 # -- gradients -------------------------------------------------------------------------
@@ -112,7 +111,8 @@ def test_a_parameter_says_where_it_lives():
         p.data(mx.cpu())
     assert str(error.value) == (
         "Parameter 'w' lives on simulated_gpu(0), not on cpu(0); move the input by "
-        "x.as_in_context(simulated_gpu(0)) or the net by net.reset_ctx(cpu(0))")
+        "x.as_in_context(simulated_gpu(0)) or the net by net.reset_ctx(cpu(0))"
+    )
     with pytest.raises(HybridError, match="^Parameter 'w' lives on simulated_gpu"):
         p.grad(OTHER)
 
@@ -156,8 +156,7 @@ def test_a_seed_initialises_alike_on_every_device():
     nets = [net_on(ctx) for ctx in (mx.cpu(), GPU)]
     for net, ctx in zip(nets, (mx.cpu(), GPU), strict=True):
         net(data_on(ctx)[0])
-    first, second = ([p.data().asnumpy() for p in net.collect_params().values()]
-                     for net in nets)
+    first, second = ([p.data().asnumpy() for p in net.collect_params().values()] for net in nets)
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -219,17 +218,19 @@ def train(ctx, hybrid, optimizer, settings, steps=20):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.parametrize("optimizer, settings", [
-    ("sgd", {"learning_rate": 0.5, "momentum": 0.9, "wd": 0.01}),
-    ("adam", {"learning_rate": 0.05})])
-def test_training_on_a_device_gives_what_the_processor_gives(hybrid, optimizer,
-                                                             settings):
+@pytest.mark.parametrize(
+    "optimizer, settings",
+    [
+        ("sgd", {"learning_rate": 0.5, "momentum": 0.9, "wd": 0.01}),
+        ("adam", {"learning_rate": 0.05}),
+    ],
+)
+def test_training_on_a_device_gives_what_the_processor_gives(hybrid, optimizer, settings):
     losses, accuracy, weights = train(GPU, hybrid, optimizer, settings)
     wanted = train(mx.cpu(), hybrid, optimizer, settings)
     assert losses[-1] < losses[0] / 2
     assert np.allclose(losses, wanted[0], atol=1e-5) and accuracy == wanted[1]
-    assert all(np.allclose(a, b, atol=1e-5)
-               for a, b in zip(weights, wanted[2], strict=True))
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(weights, wanted[2], strict=True))
 
 
 @pytest.mark.slow
@@ -297,8 +298,7 @@ def test_rates_go_to_the_device_only_when_they_change(monkeypatch):
 
 def test_states_move_with_their_weights_and_go_through_files(tmp_path):
     net, x = net_on(GPU), data_on(GPU)[0]
-    trainer = gluon.Trainer(net.collect_params(), "sgd",
-                            {"learning_rate": 0.1, "momentum": 0.9})
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
 
     def step(ctx):
         with autograd.record():
@@ -315,8 +315,7 @@ def test_states_move_with_their_weights_and_go_through_files(tmp_path):
         net.load_parameters(str(tmp_path / "net"), ctx=ctx)
         trainer.load_states(str(tmp_path / "states"))
         found = step(ctx)
-        assert all(np.allclose(a, b, atol=1e-6)
-                   for a, b in zip(found, wanted, strict=True))
+        assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(found, wanted, strict=True))
     net.reset_ctx(GPU)
     step(GPU)  # no word of states on another device
     assert all(s.context == GPU for s in trainer._updater.states.values())
@@ -336,8 +335,9 @@ def test_layers_may_live_on_different_devices():
     loss.backward()
     trainer.step(2)
     assert params.list_ctx() == [GPU, OTHER]
-    assert all((a != p.data().asnumpy()).any()
-               for a, p in zip(before, params.values(), strict=True))
+    assert all(
+        (a != p.data().asnumpy()).any() for a, p in zip(before, params.values(), strict=True)
+    )
 
 
 # -- around training -------------------------------------------------------------------
@@ -352,8 +352,9 @@ def test_batches_are_loaded_onto_a_device():
     assert [x.as_in_context(GPU).context for x, _ in loader] == [GPU, GPU]
 
 
-@pytest.mark.parametrize("metric", [mx.metric.Accuracy(), mx.metric.MSE(),
-                                    mx.metric.CrossEntropy()])
+@pytest.mark.parametrize(
+    "metric", [mx.metric.Accuracy(), mx.metric.MSE(), mx.metric.CrossEntropy()]
+)
 def test_metrics_read_arrays_of_any_device(metric):
     label = nd.array([0, 1])
     scores = nd.array([[0.9, 0.1], [0.4, 0.6]])

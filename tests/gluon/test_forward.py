@@ -1,4 +1,5 @@
 """Blocks with a plain `forward`: no F, traced directly; beside and inside old ones."""
+
 import numpy as onp
 import pytest
 from minihybrid.sym import TraceError
@@ -23,8 +24,7 @@ class Linear(HybridBlock):
     def __init__(self, units, in_units=-1):
         super().__init__()
         self.units = units
-        self.weight = Parameter("weight", shape=(units, in_units),
-                                allow_deferred_init=True)
+        self.weight = Parameter("weight", shape=(units, in_units), allow_deferred_init=True)
         self.bias = Parameter(shape=(units,), init="zeros")
 
     def forward(self, x):
@@ -43,8 +43,7 @@ class Told(HybridBlock):
         self.weight = Parameter(shape=(units, -1), allow_deferred_init=True)
 
     def forward(self, x):
-        return npx.fully_connected(x, self.weight.data(), num_hidden=self.units,
-                                   no_bias=True)
+        return npx.fully_connected(x, self.weight.data(), num_hidden=self.units, no_bias=True)
 
 
 class Branches(HybridBlock):
@@ -92,8 +91,14 @@ NETS = {
     "old around new": lambda: OldStyle(Linear(4)),
     "new around old": lambda: NewStyle(nn.Dense(4)),
     "new in old in new": lambda: NewStyle(OldStyle(NewStyle(Told(4)))),
-    "in a sequence": lambda: stacked(Linear(5), nn.Dense(4, activation="relu"), Told(2),
-                                     nn.BatchNorm(), nn.Dropout(0.4), Branches()),
+    "in a sequence": lambda: stacked(
+        Linear(5),
+        nn.Dense(4, activation="relu"),
+        Told(2),
+        nn.BatchNorm(),
+        nn.Dropout(0.4),
+        Branches(),
+    ),
 }
 every_net = pytest.mark.parametrize("make", NETS.values(), ids=NETS)
 
@@ -119,8 +124,11 @@ def step(net, x):
         y = net(x)
         loss = (y * y).sum()
     loss.backward()
-    grads = {name: p.grad().asnumpy().copy() for name, p in net.collect_params().items()
-             if p.grad_req != "null"}
+    grads = {
+        name: p.grad().asnumpy().copy()
+        for name, p in net.collect_params().items()
+        if p.grad_req != "null"
+    }
     return y.asnumpy(), grads | {"x": x.grad.asnumpy().copy()}
 
 
@@ -173,14 +181,16 @@ def test_saved_parameters_come_back_by_structural_names(make, tmp_path):
     assert_same(again(x).asnumpy(), y.asnumpy())
 
 
-@pytest.mark.parametrize("make", [m for n, m in NETS.items() if n not in (
-    "shapes and constants", "in a sequence")])
+@pytest.mark.parametrize(
+    "make", [m for n, m in NETS.items() if n not in ("shapes and constants", "in a sequence")]
+)
 def test_exported_file_runs_without_the_class(make, tmp_path):
     net, x = made(make)
     net.hybridize(backend="numpy")
     y = net(x)
-    again = gluon.SymbolBlock.imports(*(lambda s, p: (s, ["data"], p))(
-        *net.export(str(tmp_path / "net"))))
+    again = gluon.SymbolBlock.imports(
+        *(lambda s, p: (s, ["data"], p))(*net.export(str(tmp_path / "net")))
+    )
     assert_same(again(x).asnumpy(), y.asnumpy())
 
 
@@ -189,8 +199,7 @@ def test_parameters_of_attributes_are_named_and_collected():
     names = list(net.collect_params())
     assert [n.split("_", 1)[1] for n in names] == ["weight", "bias"] * 2
     assert len(set(names)) == 4
-    assert list(net._collect_params_with_prefix()) == [
-        "0.weight", "0.bias", "1.weight", "1.bias"]
+    assert list(net._collect_params_with_prefix()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
     shared = net[0].weight
     net[1].weight = shared
     assert shared.name in net.collect_params() and net[1].weight is shared

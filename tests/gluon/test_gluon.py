@@ -165,9 +165,7 @@ def test_dense_shapes():
         eager = net(x).asnumpy()
         net.hybridize(backend="numpy")
         np.testing.assert_allclose(net(x).asnumpy(), eager, rtol=1e-5)
-    assert list(nn.Dense(5, use_bias=False, prefix="d_").collect_params()) == [
-        "d_weight"
-    ]
+    assert list(nn.Dense(5, use_bias=False, prefix="d_").collect_params()) == ["d_weight"]
     assert nn.Flatten()(x).shape == (2, 12)
 
 
@@ -190,11 +188,7 @@ def test_a_layer_used_twice_has_one_set_of_parameters():
 
     net, x = Twice(prefix="t_"), nd.ones((1, 2))
     net.initialize()
-    assert net(sym.var("data")).list_arguments() == [
-        "data",
-        "t_dense0_weight",
-        "t_dense0_bias",
-    ]
+    assert net(sym.var("data")).list_arguments() == ["data", "t_dense0_weight", "t_dense0_bias"]
     for hybrid in (False, True):
         net.hybridize(hybrid, backend="numpy")
         with autograd.record():
@@ -325,9 +319,7 @@ def test_export_of_several_inputs_and_an_unused_parameter(tmp_path):
     assert sym.load(symbol).list_arguments() == ["data0", "data1", "n_used"]
     loaded = gluon.SymbolBlock.imports(symbol, ["data0", "data1"], params)
     assert loaded(nd.array([5]), nd.array([2])).asscalar() == 4
-    again = gluon.SymbolBlock.imports(
-        symbol, ["data1", "data0"], params
-    )  # in another order
+    again = gluon.SymbolBlock.imports(symbol, ["data1", "data0"], params)  # in another order
     assert again(nd.array([5]), nd.array([2])).asscalar() == -2
 
 

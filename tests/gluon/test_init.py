@@ -1,4 +1,5 @@
 """Initialisers fill arrays as promised, and the same seed fills them the same."""
+
 import json
 
 import numpy as np
@@ -8,9 +9,20 @@ import minihybrid as mx
 from minihybrid import AttrError, ShapeError, gluon, init, nd
 
 # One object of each class that needs nothing but a shape.
-EXAMPLES = [init.Constant(0.5), init.Zero(), init.One(), init.Uniform(), init.Normal(),
-            init.Xavier(), init.Xavier("gaussian", "in", 2), init.MSRAPrelu(),
-            init.Orthogonal(), init.Orthogonal(rand_type="normal"), init.Bilinear()]
+EXAMPLES = [
+    init.Constant(0.5),
+    init.Zero(),
+    init.One(),
+    init.Uniform(),
+    init.Normal(),
+    init.Xavier(),
+    init.Xavier("gaussian", "in", 2),
+    init.MSRAPrelu(),
+    init.Orthogonal(),
+    init.Orthogonal(rand_type="normal"),
+    init.Bilinear(),
+    init.LSTMBias(),
+]
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=repr)
 
 
@@ -22,10 +34,10 @@ def filled(example, shape, name="weight", seed=0):
 
 
 def test_every_initialiser_has_an_example():
-    classes = {c for c in vars(init).values()
-               if isinstance(c, type) and issubclass(c, init.Initializer)}
-    assert {type(e) for e in EXAMPLES} == classes - {init.Initializer, init.Mixed,
-                                                     init.Load}
+    classes = {
+        c for c in vars(init).values() if isinstance(c, type) and issubclass(c, init.Initializer)
+    }
+    assert {type(e) for e in EXAMPLES} == classes - {init.Initializer, init.Mixed, init.Load}
 
 
 @every_example
@@ -36,8 +48,9 @@ def test_the_same_seed_fills_the_same_and_fills_all(example):
 
 
 @every_example
-@pytest.mark.parametrize("name, value", [
-    ("fc_bias", 0), ("bn_gamma", 1), ("bn_beta", 0), ("bn_running_var", 1)])
+@pytest.mark.parametrize(
+    "name, value", [("fc_bias", 0), ("bn_gamma", 1), ("bn_beta", 0), ("bn_running_var", 1)]
+)
 def test_biases_and_scales_start_at_0_and_1(example, name, value):
     assert (filled(example, (3,), name) == value).all()
 
@@ -75,8 +88,10 @@ def test_bilinear_is_mxnets_tent():
 def test_mixed_initialises_a_net_by_its_names():
     net = gluon.nn.HybridSequential(prefix="net_")
     with net.name_scope():
-        net.add(gluon.nn.Dense(2, in_units=3, prefix="first_"),
-                gluon.nn.Dense(2, in_units=2, prefix="second_"))
+        net.add(
+            gluon.nn.Dense(2, in_units=3, prefix="first_"),
+            gluon.nn.Dense(2, in_units=2, prefix="second_"),
+        )
     net.initialize(init.Mixed(["net_first", ".*"], [init.One(), init.Constant(3)]))
     params = {n: p.data().asnumpy() for n, p in net.collect_params().items()}
     assert (params["net_first_weight"] == 1).all()

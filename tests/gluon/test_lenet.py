@@ -13,10 +13,17 @@ STEPS, BATCH = 12, 32
 def lenet():
     """LeCun's net of 1998 for pictures of 8 x 8, with the parts of today."""
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(6, 3, padding=1, activation="relu"), nn.MaxPool2D(),
-            nn.Conv2D(12, 3), nn.BatchNorm(), nn.Activation("relu"),
-            nn.GlobalAvgPool2D(), nn.Dense(24, activation="tanh"), nn.Dropout(0.2),
-            nn.Dense(10))
+    net.add(
+        nn.Conv2D(6, 3, padding=1, activation="relu"),
+        nn.MaxPool2D(),
+        nn.Conv2D(12, 3),
+        nn.BatchNorm(),
+        nn.Activation("relu"),
+        nn.GlobalAvgPool2D(),
+        nn.Dense(24, activation="tanh"),
+        nn.Dropout(0.2),
+        nn.Dense(10),
+    )
     return net
 
 
@@ -29,8 +36,7 @@ def losses(hybrid):
     if hybrid:
         net.hybridize()
         loss.hybridize()
-    trainer = gluon.Trainer(net.collect_params(), "sgd",
-                            {"learning_rate": 0.2, "momentum": 0.9})
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.2, "momentum": 0.9})
     (images, labels), _ = mx.datasets.digits()
     curve = []
     for step in range(STEPS):

@@ -1,4 +1,5 @@
 """Every loss: MXNet's values, the same eager and compiled; gradients are slopes."""
+
 import json
 from pathlib import Path
 
@@ -10,8 +11,11 @@ from minihybrid.gluon import loss as losses
 
 GOLDEN = Path(__file__).parents[1] / "golden/training"
 CASES = json.loads((GOLDEN / "losses.json").read_text())
-LOSSES = {c.__name__ for c in vars(losses).values() if isinstance(c, type)
-          and issubclass(c, losses.Loss) and c is not losses.Loss}
+LOSSES = {
+    c.__name__
+    for c in vars(losses).values()
+    if isinstance(c, type) and issubclass(c, losses.Loss) and c is not losses.Loss
+}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c["loss"])
 
 
@@ -71,8 +75,7 @@ def test_hybridized_agrees_with_eager(case):
 
 # Between them, they have all kinds of loops; seconds of compiling each of the others
 # would say nothing that the laws of operators do not.
-COMPILED = ("SoftmaxCrossEntropyLoss", "HuberLoss", "PoissonNLLLoss",
-            "CosineEmbeddingLoss")
+COMPILED = ("SoftmaxCrossEntropyLoss", "HuberLoss", "PoissonNLLLoss", "CosineEmbeddingLoss")
 
 
 class Together(gluon.HybridBlock):
@@ -129,8 +132,7 @@ def test_an_unknown_label_format_is_an_error():
         gluon.loss.LogisticLoss(label_format="ternary")
 
 
-@pytest.mark.parametrize("loss", [gluon.loss.SigmoidBCELoss(),
-                                  gluon.loss.LogisticLoss()])
+@pytest.mark.parametrize("loss", [gluon.loss.SigmoidBCELoss(), gluon.loss.LogisticLoss()])
 def test_files_of_losses_have_mxnets_name_of_softrelu(loss):
     text = loss(sym.var("pred"), sym.var("label")).tojson()
     assert '"op": "Activation"' in text and '"act_type": "softrelu"' in text

@@ -1,4 +1,5 @@
 """Metrics give MXNet's numbers, batch after batch; helpers of training loops."""
+
 import json
 from pathlib import Path
 
@@ -21,8 +22,7 @@ def test_every_metric_has_golden_numbers():
 @every_case
 def test_numbers_are_those_of_mxnet(case):
     found = metric.create(case["metric"], **case["settings"])
-    for label, pred, wanted in zip(case["labels"], case["preds"], case["after"],
-                                   strict=True):
+    for label, pred, wanted in zip(case["labels"], case["preds"], case["after"], strict=True):
         found.update([nd.array(label)], [nd.array(pred)])
         names, values = zip(*found.get_name_value(), strict=True)
         assert names == tuple(name for name, _ in wanted)
@@ -67,20 +67,35 @@ def test_f1_without_any_hit_is_0():
     assert f1.get() == ("f1", 0.0)
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: metric.create("accurate"), AttrError, "'accurate' is unknown; there are"),
-    (lambda: metric.TopKAccuracy(1), AttrError, "top_k=1, but more than 1 is needed"),
-    (lambda: metric.Accuracy().update([nd.ones((1,))] * 2, nd.ones((1,))), ShapeError,
-     "accuracy: 2 labels for 1 predictions"),
-    (lambda: metric.CrossEntropy().update(nd.zeros((3,)), nd.ones((2, 4))), ShapeError,
-     "cross-entropy: 3 labels for 2 predictions"),
-    (lambda: metric.F1().update(nd.array([0, 1, 2]), nd.ones((3, 2))), ShapeError,
-     "labels of 3 classes, but two"),
-    (lambda: metric.PearsonCorrelation().update(nd.ones((2,)), nd.ones((3,))),
-     ShapeError, "one shape is needed"),
-    (lambda: split_data(nd.ones((5, 2)), 2), ShapeError, "5 samples .* 2 equal parts"),
-    (lambda: clip_global_norm([], 1), AttrError, "the list of arrays is empty"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: metric.create("accurate"), AttrError, "'accurate' is unknown; there are"),
+        (lambda: metric.TopKAccuracy(1), AttrError, "top_k=1, but more than 1 is needed"),
+        (
+            lambda: metric.Accuracy().update([nd.ones((1,))] * 2, nd.ones((1,))),
+            ShapeError,
+            "accuracy: 2 labels for 1 predictions",
+        ),
+        (
+            lambda: metric.CrossEntropy().update(nd.zeros((3,)), nd.ones((2, 4))),
+            ShapeError,
+            "cross-entropy: 3 labels for 2 predictions",
+        ),
+        (
+            lambda: metric.F1().update(nd.array([0, 1, 2]), nd.ones((3, 2))),
+            ShapeError,
+            "labels of 3 classes, but two",
+        ),
+        (
+            lambda: metric.PearsonCorrelation().update(nd.ones((2,)), nd.ones((3,))),
+            ShapeError,
+            "one shape is needed",
+        ),
+        (lambda: split_data(nd.ones((5, 2)), 2), ShapeError, "5 samples .* 2 equal parts"),
+        (lambda: clip_global_norm([], 1), AttrError, "the list of arrays is empty"),
+    ],
+)
 def test_mistakes_are_sentences(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -114,3 +129,12 @@ def test_a_norm_that_is_no_number_warns():
     with pytest.warns(UserWarning, match="nan or inf"):
         clip_global_norm([nd.array([np.inf])], 1.0)
     assert np.isnan(clip_global_norm([nd.array([np.nan])], 1.0, False).asnumpy()).all()
+
+
+def test_metrics_say_their_numbers():
+    both = metric.create(["acc", "mse"])
+    assert repr(both) == "CompositeEvalMetric(accuracy=nan, mse=nan)"
+    both.metrics[0].update([nd.array([1, 1])], [nd.array([[0, 1], [1, 0]])])
+    assert repr(both.metrics[0]) == "Accuracy(accuracy=0.5)"
+    both.reset_local()
+    assert repr(both.metrics[0]) == "Accuracy(accuracy=nan)"

@@ -1,4 +1,5 @@
 """Optimisers give MXNet's numbers, one by one and compiled; schedules; the Trainer."""
+
 import json
 from pathlib import Path
 
@@ -28,7 +29,8 @@ SCHEDULES = json.loads((GOLDEN / "schedules.json").read_text())
 TOLERANCE = {"rtol": 1e-6, "atol": 1e-6}
 ADAM = {"rtol": 1e-5, "atol": 1e-5}
 every_case = pytest.mark.parametrize(
-    "case", CASES, ids=lambda c: " ".join([c["optimizer"], *c["settings"]]))
+    "case", CASES, ids=lambda c: " ".join([c["optimizer"], *c["settings"]])
+)
 
 
 def made(case):
@@ -40,13 +42,16 @@ def made(case):
 
 
 def test_every_optimizer_has_golden_numbers():
-    assert {c["optimizer"] for c in CASES} == set(Optimizer.opt_registry)
+    """But for the one that draws them."""
+    assert {c["optimizer"] for c in CASES} == set(Optimizer.opt_registry) - {"sgld"}
 
 
 @every_case
 def test_ten_steps_are_those_of_mxnet(case):
-    update, tolerance = optimizer.Updater(made(case)), \
-        ADAM if case["optimizer"].startswith("adam") else TOLERANCE
+    update, tolerance = (
+        optimizer.Updater(made(case)),
+        ADAM if case["optimizer"].startswith("adam") else TOLERANCE,
+    )
     weights = [nd.array(w) for w in GIVEN["weights"]]
     for gradients, after in zip(GIVEN["gradients"], case["after"], strict=True):
         update([0, 1, 2], [nd.array(g) for g in gradients], weights)
@@ -72,8 +77,9 @@ def compiled_and_eager(case, dtype):
                 continue
             opt._update_count([0, 1, 2])
             numbers = [opt.numbers(i) for i in range(3)]
-            plan = plan or CompiledUpdate(opt, list(zip(weights, grads, states,
-                                                        strict=True)), numbers)
+            plan = plan or CompiledUpdate(
+                opt, list(zip(weights, grads, states, strict=True)), numbers
+            )
             plan(numbers)
         results.append([a.asnumpy() for a in (*weights, *sum(states, ()))])
     return results
@@ -140,6 +146,17 @@ def test_weights_that_are_no_weights_do_not_decay():
     assert opt._get_wd(1) == 1
 
 
+def test_optimizers_and_trainers_say_their_settings():
+    adam = optimizer.Adam(wd=0.1, lr_scheduler=lr_scheduler.FactorScheduler(3, base_lr=0.5))
+    settings = "wd=0.1, beta1=0.9, beta2=0.999, epsilon=1e-08"
+    # A rate that is given is the schedule's: Adam has one by itself.
+    assert repr(adam) == f"Adam(learning_rate=0.001, {settings}, lr_scheduler=FactorScheduler)"
+    trainer = gluon.Trainer(gluon.nn.Dense(1).collect_params(), "sgd", {"momentum": 0.5})
+    assert repr(trainer) == "Trainer(SGD(learning_rate=0.01, momentum=0.5), 2 parameters)"
+    own = SignOnly(learning_rate=2, rescale_grad=0.5)
+    assert repr(own) == "SignOnly(learning_rate=2, rescale_grad=0.5)"
+
+
 def test_multipliers_in_a_symbol_are_read():
     weight = mx.sym.var("w", lr_mult=3, wd_mult=0.5)
     opt = optimizer.SGD(learning_rate=1, wd=1, sym=weight, param_idx2name={0: "w"})
@@ -150,8 +167,7 @@ def test_mixed_precision_keeps_small_steps_that_float16_would_lose():
     weight, grad = nd.ones((1,), dtype="float16"), nd.ones((1,), dtype="float16")
     for mixed, wanted in ((False, 1.0), (True, 0.99)):
         w = weight.copy()
-        update = optimizer.Updater(optimizer.SGD(learning_rate=1e-4,
-                                                 multi_precision=mixed))
+        update = optimizer.Updater(optimizer.SGD(learning_rate=1e-4, multi_precision=mixed))
         for _ in range(100):
             update(0, grad, w)
         assert w.asnumpy() == pytest.approx(wanted, abs=1e-3) and w.dtype == np.float16
@@ -173,6 +189,58 @@ class SignOnly(Optimizer):
 del Optimizer.opt_registry["signonly"]  # the laws are about the package's own
 
 
+def test_each_weight_has_its_own_schedule_of_nadam():
+    """However many weights there are, and where states were loaded."""
+    gradients = [nd.array([0.5]), nd.array([-1.0]), nd.array([2.0])]
+    found = []
+    for n in (1, 3):
+        update = optimizer.Updater(optimizer.Nadam(learning_rate=0.1))
+        weights = [nd.array([1.0]) for _ in range(n)]
+        for g in gradients:
+            update(list(range(n)), [g] * n, weights)
+        found += [w.item() for w in weights]
+    assert len(set(found)) == 1
+    t = np.arange(1, 8)
+    nadam = optimizer.Nadam()
+    nadam._index_update_count = {0: 7}
+    product = np.prod(nadam.momentum(t))
+    assert nadam.rates(0)["of_grad"] == pytest.approx((1 - nadam.momentum(7)) / (1 - product))
+
+
+def test_momentum_of_lars_follows_the_schedule_and_biases_have_no_rate_of_their_own():
+    """The weights are those that MXNet 1.9.1 has."""
+    schedule = lr_scheduler.FactorScheduler(2, 0.5, base_lr=2.0)
+    lars = optimizer.create(
+        "lars",
+        **dict(momentum=0.9, eta=0.1, wd=0.1, lr_scheduler=schedule, learning_rate=2.0),
+        param_idx2name={0: "a_weight", 1: "a_bias"},
+    )
+    update, weights = optimizer.Updater(lars), [nd.array([1.0, 2.0]), nd.array([1.0])]
+    for t in range(6):
+        update([0, 1], [nd.array([0.5, -1.0 * t]), nd.array([0.25])], weights)
+    found = [x for w in weights for x in w.asnumpy().tolist()]
+    assert found == pytest.approx([-0.700738, 3.299456, -3.084836], abs=2e-6)
+
+
+def test_noise_has_the_variance_of_the_rate():
+    mx.random.seed(2)
+    w, g = nd.ones((20000,)), nd.ones((20000,))
+    optimizer.SGLD(learning_rate=0.04, wd=0.5).update(0, w, g, None)
+    assert w.asnumpy().mean() == pytest.approx(1 - 0.02 * 1.5, abs=0.006)
+    assert w.asnumpy().std() == pytest.approx(0.2, rel=0.02)
+
+
+def test_old_weights_are_corrected_with_momentum_too():
+    """MXNet 1.9.1 refuses momentum here: it asks an array whether it is true."""
+    opt, w = optimizer.DCASGD(learning_rate=0.5, momentum=0.5, lamda=2.0), nd.array([1.0])
+    state = opt.create_state(0, w)
+    opt.update(0, w, nd.array([1.0]), state)
+    assert w.item() == 0.5 and [s.item() for s in state] == [1.0, -0.5]
+    opt.update(0, w, nd.array([1.0]), state)
+    # m = 0.5 * -0.5 - 0.5 * (1 + 2 * 1 * (0.5 - 1)) = -0.25
+    assert w.item() == 0.25 and [s.item() for s in state] == [0.5, -0.25]
+
+
 # -- schedules -------------------------------------------------------------------------
 @pytest.mark.parametrize("case", SCHEDULES, ids=lambda c: c["schedule"])
 def test_rates_are_those_of_mxnet(case):
@@ -181,19 +249,25 @@ def test_rates_are_those_of_mxnet(case):
 
 
 def test_every_schedule_has_golden_numbers():
-    public = {n for n, c in vars(lr_scheduler).items() if isinstance(c, type)
-              and issubclass(c, lr_scheduler.LRScheduler) and not n.startswith("_")}
+    public = {
+        n
+        for n, c in vars(lr_scheduler).items()
+        if isinstance(c, type) and issubclass(c, lr_scheduler.LRScheduler) and not n.startswith("_")
+    }
     assert {c["schedule"] for c in SCHEDULES} == public - {"LRScheduler"}
 
 
-@pytest.mark.parametrize("name, settings, message", [
-    ("FactorScheduler", {"step": 0}, "step=0, but at least 1 is needed"),
-    ("FactorScheduler", {"step": 1, "factor": 2}, "factor=2, but at most 1"),
-    ("MultiFactorScheduler", {"step": [3, 3]}, "rising whole numbers"),
-    ("PolyScheduler", {"max_update": 0}, "max_update=0, but a whole number from 1 on"),
-    ("CosineScheduler", {"max_update": 9, "warmup_mode": "slow"}, "'linear' or"),
-    ("CosineScheduler", {"max_update": 9, "warmup_begin_lr": 1}, "at most base_lr=0"),
-])
+@pytest.mark.parametrize(
+    "name, settings, message",
+    [
+        ("FactorScheduler", {"step": 0}, "step=0, but at least 1 is needed"),
+        ("FactorScheduler", {"step": 1, "factor": 2}, "factor=2, but at most 1"),
+        ("MultiFactorScheduler", {"step": [3, 3]}, "rising whole numbers"),
+        ("PolyScheduler", {"max_update": 0}, "max_update=0, but a whole number from 1 on"),
+        ("CosineScheduler", {"max_update": 9, "warmup_mode": "slow"}, "'linear' or"),
+        ("CosineScheduler", {"max_update": 9, "warmup_begin_lr": 1}, "at most base_lr=0"),
+    ],
+)
 def test_schedules_that_make_no_sense_are_errors(name, settings, message):
     with pytest.raises(AttrError, match=message):
         getattr(lr_scheduler, name)(**settings)
@@ -281,15 +355,13 @@ def test_a_setting_that_changes_has_an_effect(numpy_only):
 def test_float16_weights_are_trained_in_float16_or_by_a_float32_copy():
     for mixed in (False, True):
         p = parameter(dtype="float16")
-        trainer = gluon.Trainer([p], "adam", {"learning_rate": 0.25,
-                                              "multi_precision": mixed})
+        trainer = gluon.Trainer([p], "adam", {"learning_rate": 0.25, "multi_precision": mixed})
         backward(p)
         trainer.step(1)
         assert p.data().asnumpy() == pytest.approx(0.75, abs=2e-3)
         assert p.data().dtype == np.float16
         states = states_in(trainer._updater.states[0])
-        assert {np.dtype(s.dtype).name for s in states} == \
-            ({"float32"} if mixed else {"float16"})
+        assert {np.dtype(s.dtype).name for s in states} == ({"float32"} if mixed else {"float16"})
 
 
 def test_somebodys_own_optimizer_is_called_for_each_parameter():
@@ -302,8 +374,9 @@ def test_somebodys_own_optimizer_is_called_for_each_parameter():
     assert (trainer._updater.states[0].asnumpy() == 2).all()
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if len(c["settings"]) > 1],
-                         ids=lambda c: c["optimizer"])
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if len(c["settings"]) > 1], ids=lambda c: c["optimizer"]
+)
 def test_training_goes_on_from_saved_states(case, tmp_path, numpy_only):
     runs = []
     for interrupted in (False, True):

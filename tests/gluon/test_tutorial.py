@@ -23,11 +23,7 @@ def fresh_names(monkeypatch):
 def mlp(**kwargs):
     net = nn.HybridSequential(**kwargs)
     with net.name_scope():
-        net.add(
-            nn.Dense(256, activation="relu"),
-            nn.Dense(128, activation="relu"),
-            nn.Dense(2),
-        )
+        net.add(nn.Dense(256, activation="relu"), nn.Dense(128, activation="relu"), nn.Dense(2))
     return net
 
 
@@ -226,8 +222,7 @@ def test_a_net_called_with_a_symbol_gives_the_symbol(capsys):
     net.initialize()
     y = net(sym.var("data"))
     assert isinstance(y, sym.Symbol)
-    assert capsys.readouterr().out.startswith(
-        "F: minihybrid.core.sym\nx: <Symbol data>\n")
+    assert capsys.readouterr().out.startswith("F: minihybrid.core.sym\nx: <Symbol data>\n")
     assert y.list_arguments() == [
         "data",
         "printing0_dense0_weight",
@@ -487,9 +482,7 @@ def test_hooks_are_called_hybridized_or_not_until_detached():
     net, seen = mlp(), []
     net.initialize()
     x = nd.ones((1, 3))
-    after = net.register_forward_hook(
-        lambda b, ins, out: seen.append((b, ins, out.shape))
-    )
+    after = net.register_forward_hook(lambda b, ins, out: seen.append((b, ins, out.shape)))
     before = net.register_forward_pre_hook(lambda b, ins: seen.append((b, ins)))
     for hybrid in (False, True):
         net.hybridize(hybrid, backend="numpy")
@@ -542,10 +535,7 @@ def test_export_and_imports_without_the_class(tmp_path):
     net.hybridize(backend="numpy")
     before = net(x)
     files = net.export(str(tmp_path / "my_mlp"), epoch=7)
-    assert files == (
-        str(tmp_path / "my_mlp-symbol.json"),
-        str(tmp_path / "my_mlp-0007.params"),
-    )
+    assert files == (str(tmp_path / "my_mlp-symbol.json"), str(tmp_path / "my_mlp-0007.params"))
     del net
     loaded = gluon.SymbolBlock.imports(files[0], ["data"], files[1])
     same(loaded(x), before)

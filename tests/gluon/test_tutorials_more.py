@@ -1,4 +1,5 @@
 """Whole small programs, as tutorials have them: what breaks where features meet."""
+
 import numpy as np
 import pytest
 
@@ -47,8 +48,7 @@ def test_an_mlp_by_gluon(tmp_path):
     again.add(nn.Dense(16, activation="relu"), nn.Dropout(0.1), nn.Dense(3))
     again.load_parameters(str(tmp_path / "mlp.params"), ctx=mx.cpu())
     x = nd.array(blobs()[0])
-    assert net(x).argmax(axis=1).asnumpy().tolist() == \
-        again(x).argmax(axis=1).asnumpy().tolist()
+    assert net(x).argmax(axis=1).asnumpy().tolist() == again(x).argmax(axis=1).asnumpy().tolist()
 
 
 @pytest.mark.slow
@@ -62,8 +62,7 @@ def test_a_lenet_learns_stripes():
     net = vision.lenet(classes=2)
     net.initialize(init.Xavier())
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
-    trainer = gluon.Trainer(net.collect_params(), "sgd",
-                            {"learning_rate": 0.04, "momentum": 0.9})
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.04, "momentum": 0.9})
     x, y, losses = nd.array(data), nd.array(label), []
     for _ in range(8):
         with autograd.record():
@@ -92,8 +91,12 @@ class Affine(gluon.HybridBlock):
 def test_a_block_with_parameters_of_its_own():
     net = Affine(3, prefix="affine_")
     assert list(net._reg_params) == ["scale", "shift"]
-    assert list(net._collect_params_with_prefix()) == \
-        ["scale", "shift", "dense.weight", "dense.bias"]
+    assert list(net._collect_params_with_prefix()) == [
+        "scale",
+        "shift",
+        "dense.weight",
+        "dense.bias",
+    ]
     net.collect_params(".*bias").setattr("grad_req", "null")
     net.initialize(init.Normal(0.5))
     x = nd.random.normal(shape=(2, 5))
@@ -137,9 +140,14 @@ def symbolic_mlp():
 def test_a_symbolic_mlp_is_bound_and_trained():
     net = sym.load_json(symbolic_mlp().tojson())
     data, label = blobs()
-    exe = net.simple_bind(mx.cpu(), data=data.shape, softmax_label=label.shape,
-                          grad_req={n: "null" if n in ("data", "softmax_label")
-                                    else "write" for n in net.list_arguments()})
+    exe = net.simple_bind(
+        mx.cpu(),
+        data=data.shape,
+        softmax_label=label.shape,
+        grad_req={
+            n: "null" if n in ("data", "softmax_label") else "write" for n in net.list_arguments()
+        },
+    )
     assert exe._ctx == mx.cpu()
     rng = np.random.RandomState(5)
     for name, array in zip(net.list_arguments(), exe.arg_arrays, strict=True):
@@ -161,8 +169,7 @@ def test_a_symbolic_mlp_is_bound_and_trained():
     for name, param in block.collect_params().items():
         param.set_data(exe.arg_dict[name])
     scores = block(nd.array(data))
-    np.testing.assert_allclose(nd.softmax(scores).asnumpy(), found, rtol=1e-4,
-                               atol=1e-6)
+    np.testing.assert_allclose(nd.softmax(scores).asnumpy(), found, rtol=1e-4, atol=1e-6)
 
 
 def test_functions_of_symbols_by_name():
@@ -180,7 +187,7 @@ class Sigmoid(autograd.Function):
         return y
 
     def backward(self, dy):
-        y, = self.saved_tensors
+        (y,) = self.saved_tensors
         return dy * y * (1 - y)
 
 
@@ -223,8 +230,7 @@ def test_softmax_of_lines_of_different_length():
     x = nd.array([[1, 2, 3], [1, 2, 3], [1, 2, 3]])
     out = nd.softmax(x, length=nd.array([2, 3, 0]), use_length=True).asnumpy()
     e = np.exp([1, 2, 3])
-    np.testing.assert_allclose(out, [[*e[:2] / e[:2].sum(), 0], e / e.sum(), [0, 0, 0]],
-                               rtol=1e-5)
+    np.testing.assert_allclose(out, [[*e[:2] / e[:2].sum(), 0], e / e.sum(), [0, 0, 0]], rtol=1e-5)
     half = x.astype("float16")
     assert nd.softmax(half, dtype="float32").dtype == np.float32
     assert nd.log_softmax(half, dtype="float32").dtype == np.float32
@@ -254,8 +260,7 @@ class Checkered(init.Initializer):
 
 
 def test_a_metric_and_an_initialiser_of_ones_own():
-    net = nn.Dense(3, weight_initializer="checkered", bias_initializer=Checkered(),
-                   in_units=2)
+    net = nn.Dense(3, weight_initializer="checkered", bias_initializer=Checkered(), in_units=2)
     net.initialize()
     np.testing.assert_array_equal(net.weight.data().asnumpy(), [[1, -1]] * 3)
     top = TopTwo()
@@ -278,16 +283,18 @@ def test_a_net_is_exported_and_its_first_layers_are_used_again(tmp_path):
         net(x)
     want = net(x).asnumpy()
     net.export(str(tmp_path / "net"), epoch=7)
-    loaded = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"],
-                                       str(tmp_path / "net-0007.params"), ctx=mx.cpu())
+    loaded = gluon.SymbolBlock.imports(
+        str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0007.params"), ctx=mx.cpu()
+    )
     np.testing.assert_allclose(loaded(x).asnumpy(), want, rtol=1e-5, atol=1e-6)
     symbol = sym.load(str(tmp_path / "net-symbol.json"))
-    assert symbol.list_auxiliary_states() == ["first_batchnorm0_running_mean",
-                                              "first_batchnorm0_running_var"]
+    assert symbol.list_auxiliary_states() == [
+        "first_batchnorm0_running_mean",
+        "first_batchnorm0_running_var",
+    ]
     features = symbol.get_internals()["first_dense0_tanh_fwd_output"]
     body = gluon.SymbolBlock(features, sym.var("data"), params=net.collect_params())
-    np.testing.assert_allclose(body(x).asnumpy(), net[0](x).asnumpy(), rtol=1e-5,
-                               atol=1e-6)
+    np.testing.assert_allclose(body(x).asnumpy(), net[0](x).asnumpy(), rtol=1e-5, atol=1e-6)
     head = nn.HybridSequential()
     head.add(body, nn.Dense(1))
     head[1].initialize()
@@ -303,9 +310,12 @@ def test_a_net_is_exported_and_its_first_layers_are_used_again(tmp_path):
 
 def test_layers_of_three_dimensions():
     net = nn.HybridSequential()
-    net.add(nn.Conv3D(channels=2, kernel_size=3, strides=1, padding=1,
-                      activation="relu"), nn.MaxPool3D(layout="NCDHW"),
-            nn.AvgPool3D(2, count_include_pad=False), nn.GlobalAvgPool3D())
+    net.add(
+        nn.Conv3D(channels=2, kernel_size=3, strides=1, padding=1, activation="relu"),
+        nn.MaxPool3D(layout="NCDHW"),
+        nn.AvgPool3D(2, count_include_pad=False),
+        nn.GlobalAvgPool3D(),
+    )
     net.initialize(init.One())
     out = net(nd.ones((1, 1, 8, 8, 8)))
     assert out.shape == (1, 2, 1, 1, 1)

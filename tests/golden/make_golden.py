@@ -39,20 +39,12 @@ def mlp():
 def arrays():
     """A list and a dict of arrays in every dtype that nd.save knows."""
     dtypes = ["float32", "float64", "float16", "uint8", "int32", "int8", "int64"]
+    nd.save(str(HERE / "list.nd"), [nd.array([[1, 2, 3], [4, 5, 6]], dtype=d) for d in dtypes])
     nd.save(
-        str(HERE / "list.nd"),
-        [nd.array([[1, 2, 3], [4, 5, 6]], dtype=d) for d in dtypes],
+        str(HERE / "dict.nd"), {"first": nd.array([1.5]), "zweite, größer": nd.zeros((1, 2, 1, 3))}
     )
-    nd.save(
-        str(HERE / "dict.nd"),
-        {"first": nd.array([1.5]), "zweite, größer": nd.zeros((1, 2, 1, 3))},
-    )
-    with mx.util.np_shape(
-        True
-    ):  # the third version of the format has arrays of no axes
-        nd.save(
-            str(HERE / "np_shape.nd"), {"scalar": nd.array(3.5), "row": nd.ones((2,))}
-        )
+    with mx.util.np_shape(True):  # the third version of the format has arrays of no axes
+        nd.save(str(HERE / "np_shape.nd"), {"scalar": nd.array(3.5), "row": nd.ones((2,))})
 
 
 def operators():
@@ -61,11 +53,7 @@ def operators():
     flat = sym.Flatten(x)
     fc = sym.FullyConnected(flat, w, no_bias=True, num_hidden=5)
     rows = sym.FullyConnected(
-        x,
-        sym.slice(w, begin=(0, 0), end=(2, 4)),
-        no_bias=True,
-        num_hidden=2,
-        flatten=False,
+        x, sym.slice(w, begin=(0, 0), end=(2, 4)), no_bias=True, num_hidden=2, flatten=False
     )
     parts = sym.split(x, num_outputs=2, axis=2)
     outs = [
@@ -123,8 +111,7 @@ def operators():
     given = {"x": numbers(2, 3, 4), "w": numbers(5, 12), "i": nd.array([1, 4])}
     answers = group.eval(ctx=mx.cpu(), **given)
     nd.save(
-        str(HERE / "operators-answers.nd"),
-        given | {f"out{k}": a for k, a in enumerate(answers)},
+        str(HERE / "operators-answers.nd"), given | {f"out{k}": a for k, a in enumerate(answers)}
     )
 
 

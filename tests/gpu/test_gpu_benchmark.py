@@ -1,4 +1,5 @@
 """The benchmark for GPUs runs to its end on a simulated one, and claims no times."""
+
 import json
 
 import gpu
@@ -18,8 +19,12 @@ def test_on_a_simulated_gpu(tmp_path, capsys):
     timed = [row for row in rows if row.unit]
     assert len(timed) == 2 and all(row.found is None for row in timed)
     assert [row.what for row in rows if row.note == "simulated"] == [
-        "5 fused operators", "float32 product, 32 x 32", "mlp, batch 1: prediction",
-        "lenet, batch 16: prediction", "lenet, batch 16: training step"]
+        "5 fused operators",
+        "float32 product, 32 x 32",
+        "mlp, batch 1: prediction",
+        "lenet, batch 16: prediction",
+        "lenet, batch 16: training step",
+    ]
     saved = json.loads((tmp_path / "gpu.json").read_text())
     assert [row["what"] for row in saved["rows"]] == list(found)
     assert all(what in printed for what in found)
@@ -31,13 +36,17 @@ def test_without_a_gpu_it_says_so(monkeypatch):
         gpu.main([])
 
 
-@pytest.mark.parametrize("row, verdict", [
-    (gpu.Row("a share", 0.79, "", least=0.8), "**missed**"),
-    (gpu.Row("a share", 0.8, "", least=0.8), "passed"),
-    (gpu.Row("a ratio", 1.3, "", most=1.2), "**missed**"),
-    (gpu.Row("off", float("nan"), "", most=1e-3), "**missed**"),
-    (gpu.Row("a share", None, "", least=0.8), "not measured"),
-    (gpu.Row("a time", 3.0, "us"), "")])
+@pytest.mark.parametrize(
+    "row, verdict",
+    [
+        (gpu.Row("a share", 0.79, "", least=0.8), "**missed**"),
+        (gpu.Row("a share", 0.8, "", least=0.8), "passed"),
+        (gpu.Row("a ratio", 1.3, "", most=1.2), "**missed**"),
+        (gpu.Row("off", float("nan"), "", most=1e-3), "**missed**"),
+        (gpu.Row("a share", None, "", least=0.8), "not measured"),
+        (gpu.Row("a time", 3.0, "us"), ""),
+    ],
+)
 def test_bars_are_judged_by_the_program(row, verdict):
     assert row.verdict == verdict and verdict in row.cells()
 
@@ -55,9 +64,14 @@ def test_what_is_missing_is_a_line(monkeypatch):
 def test_ratios_point_the_same_way(monkeypatch):
     """More is better beside eager mode, less beside a CUDA graph."""
     monkeypatch.setattr(gpu, "wall_seconds", lambda call, synchronize: call)
-    monkeypatch.setattr(gpu.gpu_rivals, "torch_calls", lambda *args: (
-        {"eager": lambda: 10.0, "CUDA graph": lambda: 1.0,
-         "reduce-overhead": lambda: 1.6}, None))
+    monkeypatch.setattr(
+        gpu.gpu_rivals,
+        "torch_calls",
+        lambda *args: (
+            {"eager": lambda: 10.0, "CUDA graph": lambda: 1.0, "reduce-overhead": lambda: 1.6},
+            None,
+        ),
+    )
     rows = list(gpu.beside_torch("a net", 2.0, "mlp, batch 1", False))
     assert [row.found for row in rows] == [5, 2, 1.25]
     assert [row.verdict for row in rows] == ["passed", "**missed**", ""]

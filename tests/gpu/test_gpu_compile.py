@@ -3,6 +3,7 @@
 Two toolchains compile them, each in an environment of `benchmarks/envs.py`: the current
 one, and Colab's. Where one cannot be made, its test is skipped, and says why.
 """
+
 import importlib.util
 import math
 import re
@@ -15,6 +16,7 @@ import pytest
 from gpu_kernels import REPOSITORY
 from gpu_texts import PROMISED
 
+from minihybrid.codegen.gpu import team
 from minihybrid.codegen.gpu.cuda import build
 from minihybrid.core.op import HybridError
 
@@ -29,10 +31,11 @@ def broken(found, capability, **wanted):
         found["shared_bytes"] -= 1024  # of each block, the system's own
     wanted = {"spilled_bytes": 0} | wanted
     # JSON has no whole numbers as keys
-    wanted = {name: {str(k): v for k, v in value.items()}
-              if isinstance(value, dict) else value for name, value in wanted.items()}
-    return {name: (found[name], value) for name, value in wanted.items()
-            if found[name] != value}
+    wanted = {
+        name: {str(k): v for k, v in value.items()} if isinstance(value, dict) else value
+        for name, value in wanted.items()
+    }
+    return {name: (found[name], value) for name, value in wanted.items() if found[name] != value}
 
 
 def tried(function, environment, *args, **variables):
@@ -74,14 +77,13 @@ def test_five_operators_load_each_input_once(n, width):
     """As the target "gpu" writes them: one number a thread, or four at once."""
     step = gpu_kernels.five_operators(n)
     for _, capability, found in tried(gpu_kernels.compiled, "cuda13", [step.kernel]):
-        assert broken(found, capability, f64=0, loads={width: 4},
-                      stores={width: 1}) == {}
+        assert broken(found, capability, f64=0, loads={width: 4}, stores={width: 1}) == {}
 
 
 def test_large_kernels_fit():
     """A multiprocessor has 65,536 registers, and a block needs its own at once."""
     steps = {step.kernel: step for step in gpu_kernels.of_large()}
-    assert max(math.prod(step.block) for step in steps.values()) == 1024
+    assert max(math.prod(step.block) for step in steps.values()) == team.MOST
     for text, capability, found in tried(gpu_kernels.compiled, "cuda13", steps):
         assert gpu_kernels.faults(text, found) == [], (steps[text].name, capability)
         assert found["registers"] * math.prod(steps[text].block) <= 2**16
@@ -90,15 +92,20 @@ def test_large_kernels_fit():
 def test_faults_are_seen():
     """What the laws above look for, planted."""
     head = "from numba import cuda, float32\n\n\n"
-    hidden = head + """def hidden(a0: float32[64], out: float32[64]):
+    hidden = (
+        head
+        + """def hidden(a0: float32[64], out: float32[64]):
     i = cuda.threadIdx.x
     out[i] = a0[i] * 0.1
 """
-    broken_text = head + """def broken(a0: float32[64], out: float32[64]):
+    )
+    broken_text = (
+        head
+        + """def broken(a0: float32[64], out: float32[64]):
     out[cuda.threadIdx.x] = a0[cuda.threadIdx.x] + missing
 """
-    wrong = tried(gpu_kernels.wrong_in, "cuda13", {hidden: "h", broken_text: "b"},
-                  [(7, 5)])
+    )
+    wrong = tried(gpu_kernels.wrong_in, "cuda13", {hidden: "h", broken_text: "b"}, [(7, 5)])
     assert wrong["h", (7, 5)][0].endswith("times .f64")
     assert "NameError: name 'missing' is not defined" in wrong["b", (7, 5)][0]
 
@@ -110,16 +117,31 @@ def driver(tmp_path_factory):
     if not compiler:
         pytest.skip("the calls of a driver were not tried: there is no C compiler (cc)")
     folder = tmp_path_factory.mktemp("driver")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "libcuda.so.1",
-                    REPOSITORY / "tests" / "null" / "driver.c"], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-o",
+            folder / "libcuda.so.1",
+            REPOSITORY / "tests" / "null" / "driver.c",
+        ],
+        check=True,
+    )
     return folder
 
 
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
     """Through the real bindings: kernels, graphs, and graphs with other arguments."""
-    found = tried(gpu_kernels.run_in, environment, "gpu_null.py", None,
-                  LD_LIBRARY_PATH=str(driver), MINIHYBRID_CACHE_DIR=str(tmp_path))
+    found = tried(
+        gpu_kernels.run_in,
+        environment,
+        "gpu_null.py",
+        None,
+        LD_LIBRARY_PATH=str(driver),
+        MINIHYBRID_CACHE_DIR=str(tmp_path),
+    )
     first, second = found["arena"]
     assert found["one"] == [11]
     assert found["changed"] == [12]
@@ -130,11 +152,17 @@ def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
     assert found["kernels"] == len(list(tmp_path.glob("*.o"))) > 3  # all on disk
 
 
-@pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is not None,
-                    reason="the toolchain is installed here: nothing is missing")
+@pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is not None,
+    reason="the toolchain is installed here: nothing is missing",
+)
 def test_without_a_toolchain_the_error_names_the_extra():
     text, _ = PROMISED["five"]
-    with pytest.raises(HybridError, match=re.escape(
+    with pytest.raises(
+        HybridError,
+        match=re.escape(
             "GPU kernels need Numba's compiler for CUDA, and numba-cuda is not "
-            'installed; say `pip install "minihybrid[cuda13]"`')):
+            'installed; say `pip install "minihybrid[cuda13]"`'
+        ),
+    ):
         build(text, (7, 5))

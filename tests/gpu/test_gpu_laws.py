@@ -37,9 +37,12 @@ HOLES = {"_conv", "_conv_data", "Convolution", "Deconvolution", "UpSampling"}
 def numbers(variables, given):
     """The value of each variable: given ones, and weights of outputs for gradients."""
     rng = np.random.default_rng(1)
-    return {n.name: given[n.name] if n.name in given else
-            rng.uniform(0.5, 1.5, n.specs[0].shape).astype(n.specs[0].dtype)
-            for n in variables}
+    return {
+        n.name: given[n.name]
+        if n.name in given
+        else rng.uniform(0.5, 1.5, n.specs[0].shape).astype(n.specs[0].dtype)
+        for n in variables
+    }
 
 
 def answers(dtype, cases):
@@ -51,18 +54,19 @@ def answers(dtype, cases):
     graph = expand(made.graph, True)
     wanted = [n.name for n in graph.variables] * dtype.startswith("float")
     owners = [i for i, row in enumerate(made.result) for _ in row]
-    owners += [next(i for i, names in enumerate(made.names) if name in names)
-               for name in (*graph.states, *wanted)]
+    owners += [
+        next(i for i, names in enumerate(made.names) if name in names)
+        for name in (*graph.states, *wanted)
+    ]
     graph = joint_graph(graph, wanted)
     device = device_of(simulated_gpu())
     plan = Plan(graph, [], training=True, target=device, expanded=True)
     found = [[] for _ in cases]
-    for given in [made.values, made.special][:1 + (dtype == "float32")]:
+    for given in [made.values, made.special][: 1 + (dtype == "float32")]:
         values = numbers(graph.variables, given)
         nd.random.seed(7)
         exact = graph.evaluate(values, STREAM.next)
-        got = plan([], plan.bind([placed(values[n], device.context)
-                                  for n in plan.params]))
+        got = plan([], plan.bind([placed(values[n], device.context) for n in plan.params]))
         for pairs in found:
             pairs.append([])
         for owner, *pair in zip(owners, map(np.asarray, got), exact, strict=True):
@@ -78,7 +82,8 @@ def has_holes(case):
     if case.op.name == "amp_cast" and case.attrs["dtype"] == "int32":
         return True
     return case.op.name in HOLES and (
-        max(case.attrs.get("stride", (1,))) > 1 or "scale" in case.attrs)
+        max(case.attrs.get("stride", (1,))) > 1 or "scale" in case.attrs
+    )
 
 
 def agree(case, made):
@@ -89,13 +94,20 @@ def agree(case, made):
         for i, (got, wanted) in enumerate(pairs):
             assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), case
             tolerance = TOLERANCE.get(got.dtype.name, 0)
-            np.testing.assert_allclose(got, wanted, tolerance, tolerance,
-                                       err_msg=f"{case}{what} [{i}]")
+            np.testing.assert_allclose(
+                got, wanted, tolerance, tolerance, err_msg=f"{case}{what} [{i}]"
+            )
 
 
-@pytest.mark.parametrize("dtype, cases", [
-    param for dtype in ("float32", "float64", "int32", "int64")
-    for param in batch_params(CASES, dtype)])
+@pytest.mark.each
+@pytest.mark.parametrize(
+    "dtype, cases",
+    [
+        param
+        for dtype in ("float32", "float64", "int32", "int64")
+        for param in batch_params(CASES, dtype)
+    ],
+)
 def test_kernels_of_a_gpu_agree_with_numpy(dtype, cases):
     assert_all(cases, functools.partial(answers, dtype), agree)
 

@@ -1,7 +1,7 @@
 """Operators with loops of their own, on a simulated GPU: lines, scatters, factors.
 
 The samples of test_gpu_laws are small. These are as long as it takes for every text:
-longer than a block of threads, than a line that one block sorts.
+longer than a block of threads.
 """
 
 import math
@@ -60,35 +60,57 @@ def lines(shape, kind="float32"):
 
 # -- lines -----------------------------------------------------------------------------
 @pytest.mark.slow
-@pytest.mark.parametrize("shape, axis", [
-    ((3, 2), 1), ((2, 33), 1), ((100, 3), 0), ((2, 1000), 1), ((1, 1024), 1),
-    ((1025,), 0), ((2, 1030), 1), ((2, 3, 5), 1)])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [
+        ((3, 2), 1),
+        ((2, 33), 1),
+        ((100, 3), 0),
+        ((2, 1000), 1),
+        ((1, 1024), 1),
+        ((1025,), 0),
+        ((2, 1030), 1),
+        ((2, 3, 5), 1),
+    ],
+)
 @pytest.mark.parametrize("is_ascend", [True, False])
 def test_equal_numbers_keep_their_order(shape, axis, is_ascend):
     """By comparing in one block's shared memory, or by counting what comes before."""
-    for kind in ("float32", "int32")[:1 + (shape[-1] < 50)]:
-        assert_same(lambda x: apply("_order", x, axis=axis, is_ascend=is_ascend),
-                    lines(shape, kind), kernels=1)
+    for kind in ("float32", "int32")[: 1 + (shape[-1] < 50)]:
+        assert_same(
+            lambda x: apply("_order", x, axis=axis, is_ascend=is_ascend),
+            lines(shape, kind),
+            kernels=1,
+        )
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
-@pytest.mark.parametrize("shape, axis", [
-    ((3, 5), 1), ((2, 64), 1), ((2, 65), 1), ((70, 3), 0), ((2, 700), 1), ((2, 300), 0),
-    ((4, 90), None)])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [
+        ((3, 5), 1),
+        ((2, 64), 1),
+        ((2, 65), 1),
+        ((70, 3), 0),
+        ((2, 700), 1),
+        ((2, 300), 0),
+        ((4, 90), None),
+    ],
+)
 def test_place_of_the_first_of_the_best(name, shape, axis):
     plain = np.nan_to_num(lines(shape))  # else each line has NaN, the first of which
     for values in (lines(shape), plain, np.full(shape, np.nan, "float32")):
         assert_same(lambda x: apply(name, x, axis=axis), values, kernels=1)
 
 
-@pytest.mark.parametrize("shape, axis", [
-    ((2, 63), 1), ((2, 64), 1), ((2, 256), 1), ((257, 2), 0), ((1000,), 0),
-    ((2, 600, 3), 1)])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [((2, 63), 1), ((2, 64), 1), ((2, 256), 1), ((257, 2), 0), ((1000,), 0), ((2, 600, 3), 1)],
+)
 def test_running_sums(shape, axis):
     values = np.random.default_rng(0).integers(-9, 9, shape)
     for kind in ("int32", "float32"):  # sums of small whole numbers are exact
-        assert_same(lambda x: apply("_running_sum", x, axis=axis), values.astype(kind),
-                    kernels=1)
+        assert_same(lambda x: apply("_running_sum", x, axis=axis), values.astype(kind), kernels=1)
 
 
 # -- many threads, one place -----------------------------------------------------------
@@ -99,40 +121,63 @@ def test_what_meets_at_one_place_is_added(kind):
     data = rng.integers(0, 3, (50, 4)).astype(kind)
     places, like = rng.integers(-1, 4, 50), np.zeros((3, 4), kind)
     for mode in ("clip", "wrap"):
-        assert_same(lambda x, at, like, mode=mode: apply(
-            "_put_take", x, at, like, mode=mode), data, places, like, kernels=2)
-    assert_same(lambda x, at, like: apply("_put_along", x, at, like, axis=0),
-                data, rng.integers(0, 3, (50, 4)), like, kernels=2)
+        assert_same(
+            lambda x, at, like, mode=mode: apply("_put_take", x, at, like, mode=mode),
+            data,
+            places,
+            like,
+            kernels=2,
+        )
+    assert_same(
+        lambda x, at, like: apply("_put_along", x, at, like, axis=0),
+        data,
+        rng.integers(0, 3, (50, 4)),
+        like,
+        kernels=2,
+    )
 
 
 def test_nothing_to_add_leaves_zeros():
     """Kernels without threads are not launched."""
     data, like = np.zeros((0, 4), "float32"), np.ones((3, 4), "float32")
-    assert_same(lambda x, at, like: apply("_put_take", x, at, like),
-                data, np.zeros(0, "int32"), like, kernels=1)
-    assert_same(lambda x, like: apply("_put_slice", x, like, begin=(1,), end=(1,)),
-                data, like, kernels=1)
+    assert_same(
+        lambda x, at, like: apply("_put_take", x, at, like),
+        data,
+        np.zeros(0, "int32"),
+        like,
+        kernels=1,
+    )
+    assert_same(
+        lambda x, like: apply("_put_slice", x, like, begin=(1,), end=(1,)), data, like, kernels=1
+    )
 
 
-@pytest.mark.parametrize("stride, pad, kernel", [
-    ((1, 1), (1, 1), (3, 3)), ((2, 1), (0, 1), (3, 2)), ((2, 2), (0, 0), (2, 2)),
-    ((3, 2), (1, 0), (2, 2))])
+@pytest.mark.parametrize(
+    "stride, pad, kernel",
+    [
+        ((1, 1), (1, 1), (3, 3)),
+        ((2, 1), (0, 1), (3, 2)),
+        ((2, 2), (0, 0), (2, 2)),
+        ((3, 2), (1, 0), (2, 2)),
+    ],
+)
 def test_gradients_of_overlapping_windows(stride, pad, kernel):
     """All equal, so that each window's first place counts; and with NaN."""
     size = (6, 7)
-    outs = tuple((n + 2 * p - k) // s + 1 for n, p, k, s in
-                 zip(size, pad, kernel, stride, strict=True))
-    windows = {"size": size, "kernel": kernel, "stride": stride, "pad": pad,
-               "outs": outs}
+    outs = tuple(
+        (n + 2 * p - k) // s + 1 for n, p, k, s in zip(size, pad, kernel, stride, strict=True)
+    )
+    windows = {"size": size, "kernel": kernel, "stride": stride, "pad": pad, "outs": outs}
     grad = np.arange(2 * math.prod(outs), dtype="float32").reshape(1, 2, *outs)
-    for data in (np.ones((1, 2, *size), "float32"), np.nan_to_num(
-            lines((1, 2, *size)))):
-        assert_same(lambda g, x: apply("_unpool_max", g, x, **windows), grad, data,
-                    kernels=1)
+    for data in (np.ones((1, 2, *size), "float32"), np.nan_to_num(lines((1, 2, *size)))):
+        assert_same(lambda g, x: apply("_unpool_max", g, x, **windows), grad, data, kernels=1)
     for count in ("none", "padding", "numbers"):
-        assert_same(lambda g, count=count: apply(
-            "_unpool_sum", g, count=count, **windows), grad, kernels=1,
-            tolerance=1e-6)
+        assert_same(
+            lambda g, count=count: apply("_unpool_sum", g, count=count, **windows),
+            grad,
+            kernels=1,
+            tolerance=1e-6,
+        )
 
 
 def test_concat_is_one_kernel():
@@ -140,8 +185,9 @@ def test_concat_is_one_kernel():
     assert_same(lambda *x: apply("Concat", *x, dim=1), *parts, kernels=1)
 
 
-@pytest.mark.parametrize("attrs", [
-    {"start": 3.0}, {"start": 1.0, "stop": 60.0, "step": 0.5, "repeat": 3}])
+@pytest.mark.parametrize(
+    "attrs", [{"start": 3.0}, {"start": 1.0, "stop": 60.0, "step": 0.5, "repeat": 3}]
+)
 def test_numbers_made_from_nothing(attrs):
     """Plans fold small ones into constants, so this is the kernel alone."""
     op = OPS["_arange"]
@@ -167,8 +213,12 @@ def test_factors_of_matrices(n, monkeypatch):
     assert_same(lambda x: list(apply("_slogdet", x)), some, **close)
     assert_same(lambda x: apply("_cholesky", x), good, **close)
     for transpose in (True, False):
-        assert_same(lambda x, y, t=transpose: apply(
-            "_solve_triangle", x, y, transpose=t), np.tril(good), some, **close)
+        assert_same(
+            lambda x, y, t=transpose: apply("_solve_triangle", x, y, transpose=t),
+            np.tril(good),
+            some,
+            **close,
+        )
 
 
 def test_matrix_without_factors():
@@ -184,9 +234,11 @@ def test_matrix_without_factors():
 OWN_LOOPS = [op for op in UNIQUE if op.cpu or op.gpu]
 
 
-@pytest.mark.parametrize("op", [
-    op for op in OWN_LOOPS if op.n_outputs == 1 and op.inputs and not op.random],
-    ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op",
+    [op for op in OWN_LOOPS if op.n_outputs == 1 and op.inputs and not op.random],
+    ids=lambda op: op.name,
+)
 def test_what_follows_is_computed_on_the_way(op):
     """With one number a place of the last axis, and with another array.
 
@@ -203,11 +255,14 @@ def test_what_follows_is_computed_on_the_way(op):
         return alone(*x).broadcast_mul(last) + all_
 
     plan, (out,), _ = on_gpu(alone, *arrays)
-    more = [np.asarray(np.arange(1, math.prod(shape) + 1).reshape(shape), out.dtype)
-            for shape in (out.shape[-1:], out.shape)]
+    more = [
+        np.asarray(np.arange(1, math.prod(shape) + 1).reshape(shape), out.dtype)
+        for shape in (out.shape[-1:], out.shape)
+    ]
     node = plan.graph.nodes[-1]
-    assert_same(followed, *arrays, *more, tolerance=1e-5,
-                kernels=plan.n_kernels + (not is_core(node)))
+    assert_same(
+        followed, *arrays, *more, tolerance=1e-5, kernels=plan.n_kernels + (not is_core(node))
+    )
 
 
 # -- no operator is left to one thread -------------------------------------------------
@@ -226,22 +281,26 @@ def test_threads_share_the_work(op):
 
 
 # -- very many elements: four neighbours a thread --------------------------------------
-@pytest.mark.parametrize("shape, other, kind, is_wide", [
-    ((4, 300), (1, 1), "float32", True), ((4, 301), (1, 1), "float32", True),
-    ((3, 301), (1, 1), "float32", False),   # no whole number of fours
-    ((4, 300), (4, 1), "float32", False),   # a number for each row
-    ((4, 300), (1, 1), "float64", False),   # of 64 bits
-    ((4, 256), (1, 1), "float32", False),   # too few
-])
-def test_very_many_elements_are_computed_by_fours(shape, other, kind, is_wide,
-                                                  monkeypatch):
+@pytest.mark.parametrize(
+    "shape, other, kind, is_wide",
+    [
+        ((4, 300), (1, 1), "float32", True),
+        ((4, 301), (1, 1), "float32", True),
+        ((3, 301), (1, 1), "float32", False),  # no whole number of fours
+        ((4, 300), (4, 1), "float32", False),  # a number for each row
+        ((4, 300), (1, 1), "float64", False),  # of 64 bits
+        ((4, 256), (1, 1), "float32", False),  # too few
+    ],
+)
+def test_very_many_elements_are_computed_by_fours(shape, other, kind, is_wide, monkeypatch):
     assert gpukernel.WIDE_FROM == 1 << 18  # fewer would not keep a GPU busy
     monkeypatch.setattr(gpukernel, "WIDE_FROM", 1025)
     rng = np.random.default_rng(0)
     a, b, c = (rng.standard_normal(s).astype(kind) for s in (shape, shape, other))
 
     plan, got, graph = on_gpu(
-        lambda a, b, c: apply("tanh", apply("broadcast_mul", a, c) + b), a, b, c)
+        lambda a, b, c: apply("tanh", apply("broadcast_mul", a, c) + b), a, b, c
+    )
     wanted = graph.evaluate({"x0": a, "x1": b, "x2": c}, 0)
     np.testing.assert_allclose(got[0], wanted[0], 1e-6, 1e-6)
     counts = [plan.source.count(word) for word in ("load4(", "store4(")]

@@ -2,6 +2,7 @@
 
 The simulator checks every access on the way: bounds, races, barriers, hidden float64.
 """
+
 import envs
 import gpu_kernels
 import numpy as np
@@ -46,8 +47,10 @@ def numbers(shape, dtype="float32", seed=0):
 
 
 def operands(m, n, depth, transposes, dtype="float32", batch=()):
-    shapes = [(depth, m) if transposes[0] else (m, depth),
-              (n, depth) if transposes[1] else (depth, n)]
+    shapes = [
+        (depth, m) if transposes[0] else (m, depth),
+        (n, depth) if transposes[1] else (depth, n),
+    ]
     return [numbers((*batch, *s), dtype, seed) for seed, s in enumerate(shapes)]
 
 
@@ -80,8 +83,14 @@ def test_a_product_of_any_size_is_that_of_numpy(lengths, transposes):
     check(*lengths, transposes)
 
 
-BLOCKED = [(64, 64, 32, 64), (65, 70, 21, 64), (68, 100, 20, 64), (20, 130, 1, 64),
-           (128, 128, 8, 128), (132, 129, 11, 128)]
+BLOCKED = [
+    (64, 64, 32, 64),
+    (65, 70, 21, 64),
+    (68, 100, 20, 64),
+    (20, 130, 1, 64),
+    (128, 128, 8, 128),
+    (132, 129, 11, 128),
+]
 
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
@@ -111,8 +120,7 @@ def test_more_rows_than_a_grid_is_high(transposes, monkeypatch):
     check(35, 10, 5, transposes)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int8", "uint32", "int64", "uint64",
-                                   "bool"])
+@pytest.mark.parametrize("dtype", ["float64", "int8", "uint32", "int64", "uint64", "bool"])
 @pytest.mark.parametrize("lengths", [(18, 35, 21), (3, 40, 35), (17, 12, 66)])
 def test_products_in_other_dtypes(dtype, lengths, monkeypatch):
     monkeypatch.setattr(gpuproducts, "DEEP", 32)  # the last one in two parts
@@ -142,8 +150,7 @@ def test_axes_without_elements(lengths):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lengths", [(17, 19, 21), (3, 19, 21), (70, 68, 35)])
-def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(
-        lengths, monkeypatch):
+def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(lengths, monkeypatch):
     """Zero times infinity is NaN; what fills a tile must meet neither."""
     monkeypatch.setattr(gpuproducts, "ENOUGH", 4)
     m, n, depth = lengths
@@ -159,14 +166,14 @@ def layer(x, w, b, z):
     return sym.relu(sym.FullyConnected(x, w, b, num_hidden=37)) + z
 
 
-@pytest.mark.parametrize(("rows", "depth"), [(1, 21), (6, 20), (20, 21), (70, 36),
-                                             (20, 80)])
+@pytest.mark.parametrize(("rows", "depth"), [(1, 21), (6, 20), (20, 21), (70, 36), (20, 80)])
 def test_bias_and_what_follows_are_computed_where_the_sum_is(rows, depth, monkeypatch):
     """Each reads its own inputs, and stores each number once."""
     monkeypatch.setattr(gpuproducts, "ENOUGH", 4)
     monkeypatch.setattr(gpuproducts, "DEEP", 40)
-    x, w, b, z = arrays = [numbers(s, seed=i) for i, s in enumerate(
-        [(rows, depth), (37, depth), (37,), (rows, 37)])]
+    x, w, b, z = arrays = [
+        numbers(s, seed=i) for i, s in enumerate([(rows, depth), (37, depth), (37,), (rows, 37)])
+    ]
     (found,), counts = run(layer, arrays)
     close(found, np.maximum(x @ w.T + b, 0) + z)
     assert len(counts) == 1 + (depth == 80)
@@ -182,7 +189,7 @@ def test_a_tile_is_read_once_by_a_block(transposes):
     (counts,) = check(32, 32, 32, transposes)
     assert counts["a0"].loads == counts["a1"].loads == 32 * 32 * 32 // 16
     assert counts["out"].stores == 32 * 32
-    assert counts["sa"].loads == counts["sb"].loads == 32 ** 3
+    assert counts["sa"].loads == counts["sb"].loads == 32**3
     assert counts.barriers == 2 * 32 // 16
 
 
@@ -205,8 +212,9 @@ def test_few_rows_read_a_weight_once():
 
 
 # -- convolutions ----------------------------------------------------------------------
-CONVOLUTIONS = [(name, i) for name in ("_conv", "_conv_data", "_conv_weight")
-                for i in range(len(SAMPLES[name]))]
+CONVOLUTIONS = [
+    (name, i) for name in ("_conv", "_conv_data", "_conv_weight") for i in range(len(SAMPLES[name]))
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
@@ -221,9 +229,14 @@ def test_samples_of_convolutions_and_their_gradients(name, number, dtype):
 
 def image(n, c, o, size, kernel, stride=1, pad=0, dilate=1, groups=1):
     axes = len(size)
-    return (n, c, o), {"size": size, "kernel": kernel, "stride": (stride,) * axes,
-                       "dilate": (dilate,) * axes, "pad": (pad,) * axes,
-                       "num_group": groups}
+    return (n, c, o), {
+        "size": size,
+        "kernel": kernel,
+        "stride": (stride,) * axes,
+        "dilate": (dilate,) * axes,
+        "pad": (pad,) * axes,
+        "num_group": groups,
+    }
 
 
 IMAGES = {
@@ -247,25 +260,28 @@ IMAGES = {
 def test_convolutions_and_gradients_in_large_tiles(name, monkeypatch):
     monkeypatch.setattr(gpuproducts, "ENOUGH", 4)
     (n, c, o), attrs = IMAGES[name]
-    conv, conv_data, conv_weight = (OPS[f"_conv{part}"] for part in
-                                    ("", "_data", "_weight"))
+    conv, conv_data, conv_weight = (OPS[f"_conv{part}"] for part in ("", "_data", "_weight"))
     data = numbers((n, c, *attrs["size"]))
     weight = numbers((o, c // attrs["num_group"], *attrs["kernel"]), seed=1)
     wanted = conv.eager(data, weight, **attrs)
     grad = numbers(wanted.shape, seed=2)
-    for op, arrays in ((conv, [data, weight]), (conv_data, [grad, weight]),
-                       (conv_weight, [data, grad])):
+    for op, arrays in (
+        (conv, [data, weight]),
+        (conv_data, [grad, weight]),
+        (conv_weight, [data, grad]),
+    ):
         (found,), _ = run(lambda a, b, op=op: op(a, b, **attrs), arrays)
         close(found, op.eager(*arrays, **attrs))
 
 
 def test_bias_and_residual_follow_a_convolution_in_one_kernel():
-    arrays = [numbers(s, seed=i) for i, s in enumerate(
-        [(2, 3, 6, 7), (20, 3, 3, 3), (20,), (2, 20, 6, 7)])]
+    arrays = [
+        numbers(s, seed=i)
+        for i, s in enumerate([(2, 3, 6, 7), (20, 3, 3, 3), (20,), (2, 20, 6, 7)])
+    ]
 
     def block(x, w, b, z):
-        return sym.relu(sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1),
-                                        num_filter=20) + z)
+        return sym.relu(sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1), num_filter=20) + z)
 
     (found,), (counts,) = run(block, arrays)
     x, w, b, z = arrays
@@ -285,9 +301,11 @@ def window(op, **more):
 
 PLACES, TAPS = (8, 64, 28, 28), (64, 64, 3, 3)
 BUILT = {  # name -> (function, shapes, what is promised of its first kernel)
-    "rows times rows": (lambda x, w: sym.dot(x, w, transpose_b=True),
-                        [(2048, 512), (2048, 512)],
-                        {"loads": {4: 4}, "shared_bytes": 16896}),
+    "rows times rows": (
+        lambda x, w: sym.dot(x, w, transpose_b=True),
+        [(2048, 512), (2048, 512)],
+        {"loads": {4: 4}, "shared_bytes": 16896},
+    ),
     "odd": (lambda x, w: sym.dot(x, w), [(2047, 99), (99, 2001)], {}),
     "few": (lambda x, w: sym.dot(x, w, transpose_b=True), [(8, 512), (512, 512)], {}),
     "gradient of data": (window("_conv_data"), [PLACES, TAPS], {}),
@@ -308,8 +326,9 @@ def test_large_tiles_stay_in_registers(environment):
         specs = [Spec(shape, np.dtype("float32")) for shape in shapes]
         promised[plan_of(function, specs).made.steps[0].kernel] = name, figures
     wrong = {}
-    for text, capability, found in tried(gpu_kernels.compiled, environment, promised,
-                                         [(7, 5), (9, 0)]):
+    for text, capability, found in tried(
+        gpu_kernels.compiled, environment, promised, [(7, 5), (9, 0)]
+    ):
         name, figures = promised[text]
         what = broken(found, capability, f64=0, local=0, **figures)
         if what or found["registers"] > 128:

@@ -4,6 +4,7 @@ Each step of a graph is run by its kernels alone, with every access of every thr
 checked, and compared with NumPy; what the step reads is NumPy's, so that no error
 hides another.
 """
+
 import __future__
 
 import linecache
@@ -50,12 +51,16 @@ class Launched:
         self.node, self.texts = node, body.texts("kernel")
         outs = [np.full(s.size, 77).astype(s.dtype) for s in node.specs]
         work = [np.empty(body.n_work, body.dtype)] * bool(body.scratch)
-        args = [*(np.ascontiguousarray(a).reshape(-1) for a in ins), *outs, *work,
-                *[np.uint64(key)] * len(body.numbers)]
-        self.counts = [Program(module(text)).run(grid, block, args)
-                       for text, grid, block in self.texts]
-        self.outs = [out.reshape(s.shape)
-                     for out, s in zip(outs, node.specs, strict=True)]
+        args = [
+            *(np.ascontiguousarray(a).reshape(-1) for a in ins),
+            *outs,
+            *work,
+            *[np.uint64(key)] * len(body.numbers),
+        ]
+        self.counts = [
+            Program(module(text)).run(grid, block, args) for text, grid, block in self.texts
+        ]
+        self.outs = [out.reshape(s.shape) for out, s in zip(outs, node.specs, strict=True)]
 
     def column(self, what):
         """One count of each kernel."""
@@ -85,8 +90,11 @@ def launch(graph, **values):
             given = values.get(node.name)
             if given is None:
                 shape, dtype = node.specs[0]
-                given = node.values[0] if node.values else (
-                    np.arange(np.prod(shape)).reshape(shape) % 2 + 1).astype(dtype)
+                given = (
+                    node.values[0]
+                    if node.values
+                    else (np.arange(np.prod(shape)).reshape(shape) % 2 + 1).astype(dtype)
+                )
             found[node, 0] = given
             continue
         ins = [found[ref] for ref in node.inputs]
@@ -138,8 +146,7 @@ SOFT = {
     "softmax": lambda x, axis: sym.softmax(x, axis=axis),
     "log_softmax": lambda x, axis: sym.log_softmax(x, axis=axis),
 }
-SHAPES = [(1, 1), (3, 2), (33, 31), (1, 32), (3, 33), (33, 257), (3, 1000), (1, 5000),
-          (1000, 2)]
+SHAPES = [(1, 1), (3, 2), (33, 31), (1, 32), (3, 33), (33, 257), (3, 1000), (1, 5000), (1000, 2)]
 
 
 @pytest.mark.slow
@@ -162,15 +169,24 @@ def test_along_several_axes(form, axis, rng):
 LAYERS = {
     "layer_norm": (lambda x, g, b: sym.LayerNorm(x, g, b), (5, 70), 70),
     "layer_norm_axis_1": (lambda x, g, b: sym.LayerNorm(x, g, b, axis=1), (5, 7, 6), 7),
-    "batch_norm": (lambda x, g, b, mean, var: sym.BatchNorm(
-        x, g, b, mean, var, fix_gamma=False), (4, 3, 5, 5), 3),
-    "batch_norm_last": (lambda x, g, b, mean, var: sym.BatchNorm(
-        x, g, b, mean, var, fix_gamma=False, axis=-1), (4, 5, 5, 40), 40),
+    "batch_norm": (
+        lambda x, g, b, mean, var: sym.BatchNorm(x, g, b, mean, var, fix_gamma=False),
+        (4, 3, 5, 5),
+        3,
+    ),
+    "batch_norm_last": (
+        lambda x, g, b, mean, var: sym.BatchNorm(x, g, b, mean, var, fix_gamma=False, axis=-1),
+        (4, 5, 5, 40),
+        40,
+    ),
     "instance_norm": (lambda x, g, b: sym.InstanceNorm(x, g, b), (4, 3, 9, 5), 3),
     "l2": (lambda x: sym.L2Normalization(x), (5, 70), None),
     "l2_channel": (lambda x: sym.L2Normalization(x, mode="channel"), (4, 3, 5), None),
-    "cross_entropy": (lambda x: -sym.pick(
-        sym.log_softmax(x), sym.arange(5) % 3, axis=1), (5, 10), None),
+    "cross_entropy": (
+        lambda x: -sym.pick(sym.log_softmax(x), sym.arange(5) % 3, axis=1),
+        (5, 10),
+        None,
+    ),
     "absolute": (lambda x: sym.mean(sym.abs(x)), (33, 40), None),
 }
 
@@ -188,13 +204,11 @@ def test_layers(name, rng):
 KINDS = ["float64", "int8", "int32", "int64", "uint8", "uint64", "bool"]
 
 
-@pytest.mark.parametrize("axis, shape", [(1, (3, 70)), (0, (70, 40)),
-                                         (None, (1, 33_000))])
+@pytest.mark.parametrize("axis, shape", [(1, (3, 70)), (0, (70, 40)), (None, (1, 33_000))])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
 def test_other_kinds_of_numbers(name, kind, axis, shape, rng):
-    x = rng.uniform(0, 3, shape).astype(kind) if kind != "float64" else \
-        rng.uniform(0.9, 1.1, shape)
+    x = rng.uniform(0, 3, shape).astype(kind) if kind != "float64" else rng.uniform(0.9, 1.1, shape)
     assert one(lambda x: getattr(sym, name)(x, axis=axis), x=x)
 
 
@@ -239,10 +253,10 @@ def test_an_output_is_read_again_by_the_thread_that_wrote_it(rng):
 def test_rows_read_in_other_orders(rng):
     x = rng.random((9, 70), dtype=F32)
     for function in (
-            lambda x: sym.softmax(x.transpose(), axis=1),
-            lambda x: sym.sum(sym.slice_axis(x, axis=1, begin=3, end=60), axis=1),
-            lambda x: sym.max(sym.slice(x, begin=(None,), end=(None,), step=(-1,)),
-                              axis=0)):
+        lambda x: sym.softmax(x.transpose(), axis=1),
+        lambda x: sym.sum(sym.slice_axis(x, axis=1, begin=3, end=60), axis=1),
+        lambda x: sym.max(sym.slice(x, begin=(None,), end=(None,), step=(-1,)), axis=0),
+    ):
         launch(graph_of(function, x=x), x=x)
 
 
@@ -274,21 +288,26 @@ def test_a_thread_has_about_four_elements_and_a_block_256_threads():
 
 def traffic_of(launched, *arrays):
     """What the warps of a step's only kernel ask of memory."""
-    (text, grid, block), = launched.texts
-    file, scope = "<a kernel of rows>", CONSTRUCTORS | {
-        "__name__": "rows", "cuda": cuda, "math": math, "INF": math.inf}
+    ((text, grid, block),) = launched.texts
+    file, scope = (
+        "<a kernel of rows>",
+        CONSTRUCTORS | {"__name__": "rows", "cuda": cuda, "math": math, "INF": math.inf},
+    )
     linecache.cache[file] = len(text), None, text.splitlines(True), file
-    exec(compile(text, file, "exec", __future__.annotations.compiler_flag),
-         scope, names := {})
-    return traffic(cuda.jit(names["kernel"])[grid, block],
-                   *(a.reshape(-1) for a in arrays))
+    exec(compile(text, file, "exec", __future__.annotations.compiler_flag), scope, names := {})
+    return traffic(cuda.jit(names["kernel"])[grid, block], *(a.reshape(-1) for a in arrays))
 
 
-@pytest.mark.parametrize("axis, shape, block", [
-    (1, (64, 1000), (256, 1, 1)), (1, (64, 32), (8, 32, 1)),
-    (0, (1000, 64), (32, 16, 1)), (0, (3, 640), (256, 1, 1)),
-    (1, (4, 10, 8, 8), (64, 4, 1)),
-])
+@pytest.mark.parametrize(
+    "axis, shape, block",
+    [
+        pytest.param(1, (64, 1000), (256, 1, 1), marks=pytest.mark.elsewhere),
+        (1, (64, 32), (8, 32, 1)),
+        (0, (1000, 64), (32, 16, 1)),
+        (0, (3, 640), (256, 1, 1)),
+        (1, (4, 10, 8, 8), (64, 4, 1)),
+    ],
+)
 @pytest.mark.slow
 def test_a_warp_asks_for_neighbours(axis, shape, block, rng):
     """No piece of memory is asked for that is not used whole, and none twice; nor do
@@ -321,7 +340,10 @@ def test_long_rows_take_a_kernel_for_each_pass(rng):
     assert [grid for _, grid, _ in launched.texts] == [(n_rows, parts, 1)] * 3
     everyone = n_rows * parts * parts  # each block reads what all of its row have left
     assert launched.column("global_loads") == [
-        n * n_rows, n * n_rows + everyone, n * n_rows + 2 * everyone]
+        n * n_rows,
+        n * n_rows + everyone,
+        n * n_rows + 2 * everyone,
+    ]
     assert launched.column("global_stores") == [n_rows * parts] * 2 + [n_rows * n]
 
 
@@ -338,6 +360,7 @@ def test_long_columns_are_cut_too(form, rng):
 @pytest.mark.slow
 def test_a_pass_reads_only_those_sums_of_the_last_one_that_it_needs(rng):
     """The maximum is written by the second kernel; the third has no use for it."""
+
     def function(x):
         y = sym.sin(x)
         return [sym.max(y, axis=1), standard(y, 1)]
@@ -349,6 +372,7 @@ def test_a_pass_reads_only_those_sums_of_the_last_one_that_it_needs(rng):
 
 def test_rows_without_sums_have_many_blocks_and_one_kernel(rng):
     """A product reads the maximum, too, so a kernel of its own finds it."""
+
     def function(x):
         top = sym.max(x, axis=1, keepdims=True)
         return [sym.dot(top, top), sym.broadcast_mul(x, 1 / top)]
@@ -370,8 +394,7 @@ def test_numbers_of_rows_alone_have_a_thread_each():
 
 def test_sums_of_one_pass_share_its_loop_and_its_tree(rng):
     def function(x):
-        return [sym.sum(x, axis=1), sym.max(x, axis=1),
-                sym.sum(sym.square(x), axis=1)]
+        return [sym.sum(x, axis=1), sym.max(x, axis=1), sym.sum(sym.square(x), axis=1)]
 
     x = rng.random((3, 100), dtype=F32)
     (counts,) = one(function, x=x).counts
@@ -401,8 +424,13 @@ def test_sums_of_several_dtypes_are_not_cut(rng):
 
 # -- random graphs ---------------------------------------------------------------------
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, database=None, derandomize=True,
-          phases=(Phase.generate, Phase.shrink))
+@settings(
+    max_examples=100,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=(Phase.generate, Phase.shrink),
+)
 @given(programs)
 def test_random_graphs_and_their_gradients(program):
     graph, values = built(program)
@@ -417,21 +445,24 @@ def kernels(function, gradient=False, **shapes):
     graph = expand(trace(function, specs, training=True)[0], True)
     if gradient:
         graph = joint_graph(graph, list(shapes))
-    return [made for node in ready(graph).nodes if node.op and rows_of(node)
-            for made in GpuKernel(node).texts("kernel")]
+    return [
+        made
+        for node in ready(graph).nodes
+        if node.op and rows_of(node)
+        for made in GpuKernel(node).texts("kernel")
+    ]
 
 
 def compiled_ones():
     """Kernels of each kind: short rows, long ones, across; cut; of many sums."""
     norm, batch_norm = LAYERS["layer_norm"][0], LAYERS["batch_norm"][0]
     return [
-        *kernels(sym.softmax, x=(64, 1000)), *kernels(sym.softmax, True, x=(70, 10)),
+        *kernels(sym.softmax, x=(64, 1000)),
+        *kernels(sym.softmax, True, x=(70, 10)),
         *kernels(sym.softmax, x=(1, 100_000)),
         *kernels(norm, True, x=(100, 768), g=(768,), b=(768,)),
-        *kernels(batch_norm, True, x=(8, 64, 28, 28), g=(64,), b=(64,), mean=(64,),
-                 var=(64,)),
-        *kernels(lambda x: [sym.sum(x * float(i), axis=1) for i in range(30)],
-                 x=(64, 5000)),
+        *kernels(batch_norm, True, x=(8, 64, 28, 28), g=(64,), b=(64,), mean=(64,), var=(64,)),
+        *kernels(lambda x: [sym.sum(x * float(i), axis=1) for i in range(30)], x=(64, 5000)),
         *kernels(lambda x: sym.sum(sym.cast(x, dtype="bool"), axis=1), x=(64, 1000)),
         *kernels(lambda x: sym.max(sym.cast(x, dtype="int8"), axis=0), x=(64, 1000)),
     ]
@@ -444,7 +475,8 @@ def test_machine_code_has_no_float64_and_fits_a_multiprocessor(environment):
     """A multiprocessor has 65536 registers and 48 KB of shared memory for a block."""
     blocks = {module(text): math.prod(block) for text, _, block in compiled_ones()}
     for text, capability, found in tried(
-            gpu_kernels.compiled, environment, blocks, [(7, 5), (9, 0)]):
+        gpu_kernels.compiled, environment, blocks, [(7, 5), (9, 0)]
+    ):
         assert isinstance(found, dict), found
         assert (found["f64"], found["spilled_bytes"]) == (0, 0), (text, capability)
         assert found["registers"] * blocks[text] <= 65536, (text, capability)

@@ -1,4 +1,5 @@
 """Students' kernels: `from minihybrid.simt import cuda`, in the place of Numba's."""
+
 import math
 from pathlib import Path
 from xml.etree import ElementTree
@@ -98,29 +99,36 @@ def test_an_error_names_the_line_of_this_file():
     assert caught.value.line == line
     assert str(caught.value) == (
         f"kernel 'beyond', line {line} (`out[i] = a[i] + 1`): a[3] is out of bounds: "
-        "indices go from 0 to 2; guard it, as in `if i < 3:` (thread 3 of block 0)")
+        "indices go from 0 to 2; guard it, as in `if i < 3:` (thread 3 of block 0)"
+    )
 
 
-@pytest.mark.parametrize("launch, words", [
-    (lambda a: add(a, a, a), "add[blocks, threads_per_block](...)"),
-    (lambda a: add[3](a, a, a), "needs a grid and a block, but got 3"),
-    (lambda a: add[1, 4](a, a), "takes 3 arguments (a, b, out), but got 2"),
-    (lambda a: add[1, 2048](a, a, a), "at most 1024 fit"),
-    (lambda a: add[1, 4]([1], a, a), "argument a is a list"),
-    (lambda a: add[1, 4](np.ones((2, 2)).T, a, a), "np.ascontiguousarray(a)"),
-])
+@pytest.mark.parametrize(
+    "launch, words",
+    [
+        (lambda a: add(a, a, a), "add[blocks, threads_per_block](...)"),
+        (lambda a: add[3](a, a, a), "needs a grid and a block, but got 3"),
+        (lambda a: add[1, 4](a, a), "takes 3 arguments (a, b, out), but got 2"),
+        (lambda a: add[1, 2048](a, a, a), "at most 1024 fit"),
+        (lambda a: add[1, 4]([1], a, a), "argument a is a list"),
+        (lambda a: add[1, 4](np.ones((2, 2)).T, a, a), "np.ascontiguousarray(a)"),
+    ],
+)
 def test_launches_that_are_mistakes(launch, words):
     with pytest.raises(simt.LaunchError) as caught:
         launch(np.zeros(4))
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("run, words", [
-    (lambda: lost[1, 1](np.zeros(1)), "(`f = cuda.warp_size`): the simulator has no"),
-    (lambda: renamed[1, 1](np.zeros(1), np.zeros(1)), "used under another name"),
-    (lambda: cuda.grid(1), "belongs to the threads of a kernel"),
-    (lambda: cuda.shared.array(3, float32), "cuda.shared.array belongs"),
-])
+@pytest.mark.parametrize(
+    "run, words",
+    [
+        (lambda: lost[1, 1](np.zeros(1)), "(`f = cuda.warp_size`): the simulator has no"),
+        (lambda: renamed[1, 1](np.zeros(1), np.zeros(1)), "used under another name"),
+        (lambda: cuda.grid(1), "belongs to the threads of a kernel"),
+        (lambda: cuda.shared.array(3, float32), "cuda.shared.array belongs"),
+    ],
+)
 def test_kernels_that_are_mistakes(run, words):
     with pytest.raises(HybridError) as caught:
         run()
@@ -154,7 +162,8 @@ def test_a_picture_shows_who_uses_what():
         "step 1, read a: [3] by thread 0, [4] by thread 1, [5] by thread 2",
         "step 1, write s: [0] by thread 0, [1] by thread 1, [2] by thread 2",
         "step 2, read s: [0] by threads 0, 1 and 2, [1] by thread 0, [2] by thread 1",
-        "step 2, write out: [3] by thread 0, [4] by thread 1, [5] by thread 2"]
+        "step 2, write out: [3] by thread 0, [4] by thread 1, [5] by thread 2",
+    ]
     root = ElementTree.fromstring(picture._repr_html_())
     assert root.get("role") == "img"
     assert root.find(f"{SVG}title").text == "kernel 'shifted', block 1: who uses what"
@@ -238,6 +247,60 @@ def test_kernels_of_students_are_watched_too():
 def test_a_kernel_without_a_source_is_an_error():
     world = {}
     exec("def typed(out): out[0] = 1", world)
-    with pytest.raises(simt.KernelError, match="'typed': its source cannot be read; "
-                                               "write it into a file or a notebook"):
+    with pytest.raises(
+        simt.KernelError,
+        match="'typed': its source cannot be read; write it into a file or a notebook",
+    ):
         cuda.jit(world["typed"])
+
+
+@cuda.jit
+def stuck(a, out):
+    i = cuda.grid(1)
+    while i < a.size:
+        out[i] = a[i]
+
+
+def test_a_students_loop_that_never_ends_is_found():
+    with simt.turns(1000), pytest.raises(simt.EndlessError) as caught:
+        stuck[1, 4](np.ones(3), np.zeros(3))
+    assert "kernel 'stuck', line" in str(caught.value)
+    assert "(`while i < a.size:`): the loop made 1000 turns" in str(caught.value)
+
+
+@cuda.jit
+def left(a, out):
+    i = cuda.grid(1)
+    out[i] = a[i - 1]
+
+
+@cuda.jit
+def right(a, out):
+    i = cuda.grid(1)
+    out[i] = a[i + 1]
+
+
+@cuda.jit
+def both(a, out):
+    i = cuda.grid(1)
+    out[i] = a[i - 1] + a[i + 1]
+
+
+@cuda.jit
+def sliced(a, out):
+    out[:] = a[:]
+
+
+@pytest.mark.parametrize(
+    "kernel, words",
+    [
+        (left, "a[-1] is out of bounds: indices go from 0 to 2; guard it, as in `if i - 1 >= 0:`"),
+        (right, "a[3] is out of bounds: indices go from 0 to 2; guard it, as in `if i + 1 < 3:`"),
+        (both, "guard it, as in `if i >= 1:` for an index i - 1; a negative one does not count"),
+        (sliced, "whole numbers, not slice; a thread computes with elements, as in out[i] = a[i]"),
+    ],
+)
+def test_the_guard_that_is_advised_helps(kernel, words):
+    with pytest.raises(simt.KernelError) as caught:
+        kernel[1, 3](np.ones(3), np.ones(3))
+    assert words in str(caught.value)

@@ -1,4 +1,5 @@
 """The simulated driver: the functions of cuda.bindings, memory, launches and graphs."""
+
 import inspect
 
 import numpy as np
@@ -39,27 +40,27 @@ class Machine:
 
     def put(self, array):
         address = self.ok(self.driver.cuMemAlloc(array.nbytes))
-        self.ok(self.driver.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes,
-                                              self.stream))
+        self.ok(
+            self.driver.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, self.stream)
+        )
         return address
 
     def get(self, address, n=8, dtype="float32"):
         out = np.empty(n, dtype)
-        self.ok(self.driver.cuMemcpyDtoHAsync(out.ctypes.data, address, out.nbytes,
-                                              self.stream))
+        self.ok(self.driver.cuMemcpyDtoHAsync(out.ctypes.data, address, out.nbytes, self.stream))
         self.ok(self.driver.cuStreamSynchronize(self.stream))
         return out
 
     def function(self, text, name):
-        library = self.ok(self.driver.cuLibraryLoadData(
-            text.encode(), [], [], 0, [], [], 0))
+        library = self.ok(self.driver.cuLibraryLoadData(text.encode(), [], [], 0, [], [], 0))
         kernel = self.ok(self.driver.cuLibraryGetKernel(library, name.encode()))
         return self.ok(self.driver.cuKernelGetFunction(kernel))
 
     def launch(self, function, *values, block=32):
         packed = Packed(*values)
-        return self.driver.cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0,
-                                          self.stream, packed.address, 0)
+        return self.driver.cuLaunchKernel(
+            function, 1, 1, 1, block, 1, 1, 0, self.stream, packed.address, 0
+        )
 
     def params(self, function, packed):
         params = self.driver.CUDA_KERNEL_NODE_PARAMS()
@@ -88,8 +89,10 @@ A = np.arange(8, dtype="float32")
 
 
 def test_the_interface_is_that_of_the_real_driver():
-    real = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings, the real "
-                               "driver's functions for Python, is not installed")
+    real = pytest.importorskip(
+        "cuda.bindings.driver",
+        reason="cuda-bindings, the real driver's functions for Python, is not installed",
+    )
     ours = [name for name in vars(SimulatedDriver) if name.startswith("cu")]
     assert len(ours) > 25
     for name in ours:
@@ -99,8 +102,7 @@ def test_the_interface_is_that_of_the_real_driver():
     fields = vars(SimulatedDriver.CUDA_KERNEL_NODE_PARAMS())
     assert set(fields) <= set(dir(real.CUDA_KERNEL_NODE_PARAMS))
     for enum in ("CUdevice_attribute", "CUstream_flags"):
-        assert set(vars(getattr(SimulatedDriver, enum))) <= set(
-            dir(getattr(real, enum)))
+        assert set(vars(getattr(SimulatedDriver, enum))) <= set(dir(getattr(real, enum)))
     for code, (name, _) in ERRORS.items():
         assert getattr(real.CUresult, name).value == code
 
@@ -113,24 +115,34 @@ def test_what_the_device_says_of_itself():
     names = driver.CUdevice_attribute
 
     def says(name):
-        return driver.cuDeviceGetAttribute(
-            getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), 0)
+        return driver.cuDeviceGetAttribute(getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), 0)
+
     assert says("MAX_THREADS_PER_BLOCK") == (0, 1024)
     assert says("MAX_SHARED_MEMORY_PER_BLOCK") == (0, 49152)
     assert says("WARP_SIZE") == (0, 32)
     assert says("COMPUTE_CAPABILITY_MAJOR") == (0, 0)
 
 
-@pytest.mark.parametrize("call, name", [
-    (lambda d: d.cuDeviceGet(-1), b"CUDA_ERROR_INVALID_DEVICE"),
-    (lambda d: d.cuMemAlloc(0), b"CUDA_ERROR_INVALID_VALUE"),
-    (lambda d: d.cuMemAlloc(1001), b"CUDA_ERROR_OUT_OF_MEMORY"),
-    (lambda d: d.cuLibraryGetKernel(d.cuLibraryLoadData(
-        SCALE.encode(), [], [], 0, [], [], 0)[1], b"other"), b"CUDA_ERROR_NOT_FOUND"),
-    (lambda d: d.cuGraphExecKernelNodeSetParams(
-        d.cuGraphInstantiate(d.cuGraphCreate(0)[1], 0)[1], 99, None),
-     b"CUDA_ERROR_INVALID_VALUE"),
-])
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda d: d.cuDeviceGet(-1), b"CUDA_ERROR_INVALID_DEVICE"),
+        (lambda d: d.cuMemAlloc(0), b"CUDA_ERROR_INVALID_VALUE"),
+        (lambda d: d.cuMemAlloc(1001), b"CUDA_ERROR_OUT_OF_MEMORY"),
+        (
+            lambda d: d.cuLibraryGetKernel(
+                d.cuLibraryLoadData(SCALE.encode(), [], [], 0, [], [], 0)[1], b"other"
+            ),
+            b"CUDA_ERROR_NOT_FOUND",
+        ),
+        (
+            lambda d: d.cuGraphExecKernelNodeSetParams(
+                d.cuGraphInstantiate(d.cuGraphCreate(0)[1], 0)[1], 99, None
+            ),
+            b"CUDA_ERROR_INVALID_VALUE",
+        ),
+    ],
+)
 def test_what_a_right_program_may_meet_is_a_code(call, name):
     driver = SimulatedDriver(memory=1000)
     error = call(driver)[0]
@@ -162,20 +174,29 @@ def test_memory_that_was_given_back_can_be_had_again():
     machine.ok(machine.driver.cuMemAlloc(64))
 
 
-@pytest.mark.parametrize("wrong, words", [
-    (lambda m, a: m.driver.cuMemFree(a + 4), "no allocation begins there"),
-    (lambda m, a: [m.driver.cuMemFree(a), m.driver.cuMemFree(a)], "freed before"),
-    (lambda m, a: m.get(a, 9), "uses 36 bytes, but the allocation ends after 32"),
-    (lambda m, a: m.get(a + 28, 2), "uses 8 bytes, but the allocation ends after 4"),
-    (lambda m, a: m.get(64), "where no memory was allocated"),
-    (lambda m, a: [m.driver.cuMemFree(a), m.get(a)], "no memory was allocated, or it"),
-    (lambda m, a: m.launch(m.function(SCALE, "scale"), a, a + 4, 1),
-     "kernel 'scale': out uses 32 bytes, but the allocation ends after 28"),
-    (lambda m, a: m.launch(m.function(FOURS, "fours"), a, a + 8),
-     "kernel 'fours': out begins at address"),
-    (lambda m, a: m.driver.cuLaunchKernel(12345, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0),
-     "12345 is no function"),
-])
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda m, a: m.driver.cuMemFree(a + 4), "no allocation begins there"),
+        (lambda m, a: [m.driver.cuMemFree(a), m.driver.cuMemFree(a)], "freed before"),
+        (lambda m, a: m.get(a, 9), "uses 36 bytes, but the allocation ends after 32"),
+        (lambda m, a: m.get(a + 28, 2), "uses 8 bytes, but the allocation ends after 4"),
+        (lambda m, a: m.get(64), "where no memory was allocated"),
+        (lambda m, a: [m.driver.cuMemFree(a), m.get(a)], "no memory was allocated, or it"),
+        (
+            lambda m, a: m.launch(m.function(SCALE, "scale"), a, a + 4, 1),
+            "kernel 'scale': out uses 32 bytes, but the allocation ends after 28",
+        ),
+        (
+            lambda m, a: m.launch(m.function(FOURS, "fours"), a, a + 8),
+            "kernel 'fours': out begins at address",
+        ),
+        (
+            lambda m, a: m.driver.cuLaunchKernel(12345, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0),
+            "12345 is no function",
+        ),
+    ],
+)
 def test_what_only_a_wrong_program_does_is_a_sentence(wrong, words):
     machine = Machine()
     with pytest.raises(HybridError) as caught:
@@ -211,20 +232,19 @@ def test_a_graph_runs_its_nodes_in_order_and_takes_new_arguments(machine):
     a, middle, out = machine.put(A), machine.put(A * 0), machine.put(A * 0)
     first, second = Packed(a, middle, 2), Packed(middle, out, 5)
     graph = machine.ok(driver.cuGraphCreate(0))
-    one = machine.ok(driver.cuGraphAddKernelNode(
-        graph, [], 0, machine.params(function, first)))
-    two = machine.ok(driver.cuGraphAddKernelNode(
-        graph, [one], 1, machine.params(function, second)))
+    one = machine.ok(driver.cuGraphAddKernelNode(graph, [], 0, machine.params(function, first)))
+    two = machine.ok(driver.cuGraphAddKernelNode(graph, [one], 1, machine.params(function, second)))
     executable = machine.ok(driver.cuGraphInstantiate(graph, 0))
     assert not machine.get(out).any()  # nothing ran yet
     machine.ok(driver.cuGraphLaunch(executable, machine.stream))
     assert (machine.get(out) == A * 10).all() and driver.n_launches == 1
 
-    second.values[2] = 7               # the node has a copy of its arguments
+    second.values[2] = 7  # the node has a copy of its arguments
     machine.ok(driver.cuGraphLaunch(executable, machine.stream))
     assert (machine.get(out) == A * 10).all()
-    machine.ok(driver.cuGraphExecKernelNodeSetParams(
-        executable, two, machine.params(function, second)))
+    machine.ok(
+        driver.cuGraphExecKernelNodeSetParams(executable, two, machine.params(function, second))
+    )
     machine.ok(driver.cuGraphLaunch(executable, machine.stream))
     assert (machine.get(out) == A * 14).all() and driver.n_launches == 3
 

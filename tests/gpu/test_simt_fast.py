@@ -1,5 +1,8 @@
 """The simulated GPU's fast mode gives what its checked mode gives."""
+
 import sys
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,12 +98,85 @@ def test_all_modes_agree(name):
 
 
 def test_fast_mode_refuses_divergent_barriers_too():
-    text = ("def k(out: float32[4]):\n"
-            "    if cuda.threadIdx.x < 2:\n"
-            "        cuda.syncthreads()\n")
+    text = "def k(out: float32[4]):\n    if cuda.threadIdx.x < 2:\n        cuda.syncthreads()\n"
     with pytest.raises(simt.BarrierError) as caught:
         FastProgram(text).run(1, 4, [np.zeros(4, "float32")])
     assert caught.value.line == 3
+
+
+MODES = {
+    "checked": lambda text: simt.Program(text).run,
+    "plain": lambda text: partial(simt.Program(text).run, check=False),
+    "fast": lambda text: FastProgram(text).run,
+}
+
+
+def launched(mode, body, n=4):
+    """What a kernel of some lines stores, one number a thread."""
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    out = np.zeros(n, "int32")
+    MODES[mode](f"def k(out: int32[{n}]):\n{lines}")(1, n, [out])
+    return out.tolist()
+
+
+BARRIER = "k = 0\nwhile k < 9:\n    out[cuda.threadIdx.x] = k\n    cuda.syncthreads()"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "body, line, found",
+    [
+        ("k = 0\nwhile k < 9:\n    out[0] = 1", 3, "the loop made 1000 turns"),
+        ("while True:\n    if out[0] > 8:\n        continue", 2, "the loop made 1000 turns"),
+        (BARRIER, 5, "a block met 101 barriers"),
+    ],
+)
+def test_a_loop_that_never_ends_is_found(mode, body, line, found):
+    with simt.turns(1000), pytest.raises(simt.EndlessError) as caught:
+        launched(mode, body, n=1)
+    error = str(caught.value)
+    assert caught.value.line == line and f"kernel 'k', line {line} (`" in error
+    assert f"`): {found} and did not end; most likely the variable" in error
+    assert "`with simt.turns(10000):` around the launch" in error
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_loop_has_its_turns_and_no_more(mode):
+    body = "k = 0\nwhile k < 9:\n    k += 1\nout[cuda.threadIdx.x] = k"
+    with simt.turns(10):
+        assert launched(mode, body) == [9] * 4
+    with simt.turns(9), pytest.raises(simt.EndlessError):
+        launched(mode, body)
+    assert launched(mode, body) == [9] * 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_loops_break_go_on_and_nest_as_in_python(mode):
+    body = """total = 0
+j = cuda.threadIdx.x
+while j < 9:
+    j += 1
+    k = 0
+    while True:
+        k += 1
+        if k == 3:
+            continue
+        if k > j:
+            break
+        total += k * j
+    if total > 300:
+        break
+out[cuda.threadIdx.x] = total"""
+    names = {"out": [0] * 4, "cuda": SimpleNamespace(threadIdx=SimpleNamespace())}
+    for t in range(4):
+        names["cuda"].threadIdx.x = t
+        exec(body, names)
+    assert launched(mode, body) == names["out"] and min(names["out"]) > 300
+
+
+def test_a_while_with_an_else_is_refused():
+    with pytest.raises(simt.KernelError, match="line 2 .*a `while` has no `else` here"):
+        launched("plain", "while False:\n    pass\nelse:\n    out[0] = 1")
 
 
 def test_a_kernel_is_compiled_once():
@@ -108,7 +184,7 @@ def test_a_kernel_is_compiled_once():
     for _ in range(3):
         results(TEXTS["map"], lambda args: program.run(4, 32, args))
     (signature,) = program.launch.signatures
-    assert len(signature) == 9
+    assert len(signature) == 10
 
 
 def test_without_numba_an_error_says_so(monkeypatch):

@@ -1,4 +1,5 @@
 """The comparison with MXNet sees what is planted, and its page says what it knows."""
+
 import json
 
 import numpy as np
@@ -12,11 +13,11 @@ from programs.run import Input, Program, Step
 import minihybrid as mh
 
 PROGRAM = Program(
-    (Input((2, 2, 1), "float32", (0.5, 1.0, -2.0, 3.0)),
-     Input((2,), "float32", (1.0, 2.0))),
-    (Step("MakeLoss", (0,), {"normalization": "batch"}), Step("*", (2, 1)),
-     Step("tanh", (3,))),
-    outputs=(4,), train=True)
+    (Input((2, 2, 1), "float32", (0.5, 1.0, -2.0, 3.0)), Input((2,), "float32", (1.0, 2.0))),
+    (Step("MakeLoss", (0,), {"normalization": "batch"}), Step("*", (2, 1)), Step("tanh", (3,))),
+    outputs=(4,),
+    train=True,
+)
 
 
 class Twin:
@@ -98,28 +99,42 @@ def step(op, *values, of="float32", train=True, shape=(2, 2, 1), **attrs):
 LOW, ONES = (0.5, -1.5, -0.5, 0.25), (1.0, 2.0, 3.0, 4.0)
 
 
-@pytest.mark.parametrize("program", [
-    step("LeakyReLU", LOW, act_type="selu"), step("SoftmaxActivation", LOW),
-    step("MakeLoss", LOW, normalization="batch"), step("/", LOW, ONES),
-    step("/", LOW, LOW), step("%", LOW, ONES), step("%", LOW, scalar=2.0),
-    step("**", ONES, LOW), step("**", (1, 2, 3, 0), scalar=2, of="int32"),
-    step("sqrt", (1, 2, 9, 16), of="int32"), step("prod", (1.0, 0.0, 2.0, 3.0)),
-    step("argmax", (1, 2, 2, 4), axis=0, of="int32"),
-    step("cast", LOW, dtype="int32"),
-    step("amp_cast", LOW, dtype="int32"),
-    step("Dropout", LOW, train=False), step("Dropout", LOW, p=0.0),
-    step("*", LOW, scalar=0.1, of="float64"), step("erf", LOW, of="float64"),
-    step("LeakyReLU", LOW, act_type="elu", slope=0.1, of="float64"),
-    step("*", (1, 2, 3, 4), scalar=0.5, of="int32"),
-    step("/", (4, 2, 3, 4), scalar=2, of="int32"),
-    step("abs", (1.0, -np.inf, np.nan, 2.0)), step("softmax", (1.0, np.inf, 0.0, 2.0)),
-    step("clip", (1.0, -np.inf, 0.0, 2.0), a_min=-1.0, a_max=1.0),
-    step("Pooling", LOW, shape=(1, 1, 4), kernel=(2,), pool_type="max"),
-    step("arange", start=0, stop=4.0, step=1.0),
-    step("SequenceLast", LOW), step("LinearRegressionOutput", LOW, ONES),
-])
+@pytest.mark.parametrize(
+    "program",
+    [
+        step("LeakyReLU", LOW, act_type="selu"),
+        step("SoftmaxActivation", LOW),
+        step("MakeLoss", LOW, normalization="batch"),
+        step("/", LOW, ONES),
+        step("/", LOW, LOW),
+        step("%", LOW, ONES),
+        step("%", LOW, scalar=2.0),
+        step("**", ONES, LOW),
+        step("**", (1, 2, 3, 0), scalar=2, of="int32"),
+        step("sqrt", (1, 2, 9, 16), of="int32"),
+        step("prod", (1.0, 0.0, 2.0, 3.0)),
+        step("argmax", (1, 2, 2, 4), axis=0, of="int32"),
+        step("cast", LOW, dtype="int32"),
+        step("amp_cast", LOW, dtype="int32"),
+        step("Dropout", LOW, train=False),
+        step("Dropout", LOW, p=0.0),
+        step("*", LOW, scalar=0.1, of="float64"),
+        step("erf", LOW, of="float64"),
+        step("LeakyReLU", LOW, act_type="elu", slope=0.1, of="float64"),
+        step("*", (1, 2, 3, 4), scalar=0.5, of="int32"),
+        step("/", (4, 2, 3, 4), scalar=2, of="int32"),
+        step("abs", (1.0, -np.inf, np.nan, 2.0)),
+        step("softmax", (1.0, np.inf, 0.0, 2.0)),
+        step("clip", (1.0, -np.inf, 0.0, 2.0), a_min=-1.0, a_max=1.0),
+        step("Pooling", LOW, shape=(1, 1, 4), kernel=(2,), pool_type="max"),
+        step("arange", start=0, stop=4.0, step=1.0),
+        step("SequenceLast", LOW),
+        step("LinearRegressionOutput", LOW, ONES),
+    ],
+)
 def test_an_entry_excuses_no_other_answer(program):
     """Operators that are in the table, whose answers are wrong in another way."""
+
     def worse(found):
         for name in found.keys() - {"error"}:
             array = found[name]

@@ -14,8 +14,14 @@ from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
 from minihybrid.ops.random import Stream
 
-WIDE = [(0, 2**31, "int64"), (-2**63, 2**63 - 1, "int64"), (-2**31, 2**31, "int32"),
-        (5, 2**40 + 7, "int64"), (-3, 200_000, "int32"), (0, 256, "uint8")]
+WIDE = [
+    (0, 2**31, "int64"),
+    (-(2**63), 2**63 - 1, "int64"),
+    (-(2**31), 2**31, "int32"),
+    (5, 2**40 + 7, "int64"),
+    (-3, 200_000, "int32"),
+    (0, 256, "uint8"),
+]
 
 
 @pytest.mark.parametrize("low, high, dtype", WIDE)
@@ -33,23 +39,22 @@ def test_whole_numbers_are_drawn_from_all_of_a_wide_range(low, high, dtype):
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["cpu", "gpu"])
 def test_compiled_draws_of_whole_numbers_are_those_of_eager_to_the_bit(target):
-    drawn = [("_random_randint", {"low": low, "high": high, "dtype": dtype})
-             for low, high, dtype in WIDE]
+    drawn = [
+        ("_random_randint", {"low": low, "high": high, "dtype": dtype}) for low, high, dtype in WIDE
+    ]
     for one, wanted in zip(*both(drawn, target), strict=True):
         assert one.tolist() == wanted.tolist()
 
 
 def both(drawn, target, n=50):
     """What a plan draws, and what eager operators do: of (operator, attributes)."""
-    drawn = [(OPS[name], OPS[name].normalize(attrs | {"shape": (n,)}))
-             for name, attrs in drawn]
+    drawn = [(OPS[name], OPS[name].normalize(attrs | {"shape": (n,)})) for name, attrs in drawn]
 
     def draw(made):
         return [made.interpret(op, [], dict(attrs)) for op, attrs in drawn]
 
     graph, _ = trace(lambda: draw(Symbol), {})
-    plan = Plan(graph, [], target=device_of(simulated_gpu()) if target == "gpu" else
-                target)
+    plan = Plan(graph, [], target=device_of(simulated_gpu()) if target == "gpu" else target)
     random.seed(11)
     got = plan([], plan.bind([]))
     random.seed(11)
@@ -66,8 +71,7 @@ DRAWS = {  # what is drawn -> attributes, and the distribution that it shall hav
     "poisson": ({"lam": 2.5}, stats.poisson(2.5)),
     "poisson of a large mean": ({"lam": 14}, stats.poisson(14)),
     "negative_binomial": ({"k": 4, "p": 0.3}, stats.nbinom(4, 0.3)),
-    "generalized_negative_binomial": (
-        {"mu": 3, "alpha": 0.5}, stats.nbinom(2, 1 / 2.5)),
+    "generalized_negative_binomial": ({"mu": 3, "alpha": 0.5}, stats.nbinom(2, 1 / 2.5)),
 }
 
 
@@ -89,17 +93,20 @@ def test_draws_have_the_distribution_that_they_say(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["cpu", "gpu"])
 def test_compiled_draws_are_those_of_eager(target):
-    drawn = [(f"_random_{name.partition(' ')[0]}", attrs)
-             for name, (attrs, _) in DRAWS.items()]
+    drawn = [(f"_random_{name.partition(' ')[0]}", attrs) for name, (attrs, _) in DRAWS.items()]
     for one, wanted, name in zip(*both(drawn, target, 400), DRAWS, strict=True):
         np.testing.assert_allclose(one, wanted, 1e-4, 1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("low, high, dtype, words", [
-    (4, 3, "int32", "low=4 and high=3 are given, but low must be smaller"),
-    (3, 3, "int32", "low=3 and high=3 are given, but low must be smaller"),
-    (0, 2**31 + 1, "int32", "int32 cannot hold all numbers .*; pass dtype='int64'"),
-    (-1, 5, "uint8", "uint8 cannot hold all numbers in .-1, 5")])
+@pytest.mark.parametrize(
+    "low, high, dtype, words",
+    [
+        (4, 3, "int32", "low=4 and high=3 are given, but low must be smaller"),
+        (3, 3, "int32", "low=3 and high=3 are given, but low must be smaller"),
+        (0, 2**31 + 1, "int32", "int32 cannot hold all numbers .*; pass dtype='int64'"),
+        (-1, 5, "uint8", "uint8 cannot hold all numbers in .-1, 5"),
+    ],
+)
 def test_ranges_without_whole_numbers_are_refused(low, high, dtype, words):
     with pytest.raises(AttrError, match=words):
         random.randint(low, high, dtype=dtype)
@@ -132,11 +139,11 @@ def test_a_branch_of_the_random_stream_is_its_own_threads():
     assert not set(inside) & set(found)
 
 
-
 @pytest.mark.parametrize("axes", [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize("hybrid", [None, "numpy", "cpu"])
 def test_a_mask_with_shared_axes_is_the_same_everywhere(hybrid, axes):
     """Along a shared axis all are kept or none; compiled, what eager calls keep."""
+
     def drop(x):
         return nd.Dropout(x, p=0.5, axes=axes)
 

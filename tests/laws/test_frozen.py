@@ -30,8 +30,11 @@ def trained(name, settings, changes, compiled):
         param.initialize(mx.init.One())
     opt = optimizer.create(name, **settings)
     if not compiled:
-        opt.__class__ = type("Own", (type(opt),), {
-            "update": lambda self, *args: super(type(self), self).update(*args)})
+        opt.__class__ = type(
+            "Own",
+            (type(opt),),
+            {"update": lambda self, *args: super(type(self), self).update(*args)},
+        )
     trainer = gluon.Trainer(params, opt)
     for step in range(6):
         for at, attribute, value in changes:
@@ -50,8 +53,11 @@ OPTIMIZERS = ["sgd", "nag", "adam", "adamw", "rmsprop", "adagrad", "adadelta", "
 def numbers_of(opt):
     """The names of all settings that are numbers or may be."""
     counts = "num_update", "begin_num_update", "lr_scheduler"
-    return [k for k, v in vars(opt).items() if k not in counts
-            and (v is None or isinstance(v, (int, float)))]
+    return [
+        k
+        for k, v in vars(opt).items()
+        if k not in counts and (v is None or isinstance(v, (int, float)))
+    ]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -76,7 +82,8 @@ def test_states_are_those_that_were_made(monkeypatch, first, then):
     monkeypatch.setattr(gluon.trainer, "target_of", lambda _: "numpy")
     changes = [(3, "momentum", then)]
     (wanted, _), (found, _) = (
-        trained("sgd", {"momentum": first}, changes, compiled) for compiled in (0, 1))
+        trained("sgd", {"momentum": first}, changes, compiled) for compiled in (0, 1)
+    )
     for a, b in zip(found, wanted, strict=True):
         np.testing.assert_allclose(a, b, 1e-6)
 
@@ -107,17 +114,53 @@ def test_a_schedule_of_the_momentum_is_an_input(monkeypatch):
 
 # -- arguments beside arrays -----------------------------------------------------------
 Pair = namedtuple("Pair", "left right")
-VALUES = [0, 0.0, -0.0, False, None, "0", 1, 1.0, True, 2 ** 70, float("nan"), 1j, -0j,
-          np.float32(0), np.float32(-0.0), np.float64(0), np.int64(0), np.bool_(0),
-          Decimal(0), Decimal("-0"), Decimal("0.0"), Fraction(0), (), [], {}, (0,), [0],
-          (0.0,), (-0.0,), [(-0.0,)], {"a": 0.0}, {"a": -0.0}, {"b": 0.0}, Pair(0, 1),
-          (0, 1), Pair(-0.0, 1), frozenset([0.0]), frozenset([-0.0]), range(0), len]
+VALUES = [
+    0,
+    0.0,
+    -0.0,
+    False,
+    None,
+    "0",
+    1,
+    1.0,
+    True,
+    2**70,
+    float("nan"),
+    1j,
+    -0j,
+    np.float32(0),
+    np.float32(-0.0),
+    np.float64(0),
+    np.int64(0),
+    np.bool_(0),
+    Decimal(0),
+    Decimal("-0"),
+    Decimal("0.0"),
+    Fraction(0),
+    (),
+    [],
+    {},
+    (0,),
+    [0],
+    (0.0,),
+    (-0.0,),
+    [(-0.0,)],
+    {"a": 0.0},
+    {"a": -0.0},
+    {"b": 0.0},
+    Pair(0, 1),
+    (0, 1),
+    Pair(-0.0, 1),
+    frozenset([0.0]),
+    frozenset([-0.0]),
+    range(0),
+    len,
+]
 
 
 def test_values_that_a_program_can_tell_apart_have_plans_of_their_own():
     keys = [mx.core.arguments.static((value,)) for value in VALUES]
-    for (a, one), (b, other) in itertools.combinations(zip(VALUES, keys, strict=True),
-                                                       2):
+    for (a, one), (b, other) in itertools.combinations(zip(VALUES, keys, strict=True), 2):
         assert one != other, (a, b)
     again = [mx.core.arguments.static((value,)) for value in copy.deepcopy(VALUES)]
     assert again == keys and [*map(hash, again)] == [*map(hash, keys)]
@@ -251,9 +294,24 @@ def other_type(net):
     net.cast("float64")
 
 
-@pytest.mark.parametrize("change", [
-    wider, other_activation, shorter, popped, other_body, other_layer, other_parameter,
-    shared_parameter, other_scale, other_setting, numbers, initialized, other_type])
+@pytest.mark.parametrize(
+    "change",
+    [
+        wider,
+        other_activation,
+        shorter,
+        popped,
+        other_body,
+        other_layer,
+        other_parameter,
+        shared_parameter,
+        other_scale,
+        other_setting,
+        numbers,
+        initialized,
+        other_type,
+    ],
+)
 def test_a_changed_net_is_traced_again(change):
     x = nd.array([[1.0, -2.0]])
 
@@ -289,12 +347,22 @@ def test_a_parameter_that_is_replaced_is_gone():
 
 
 # -- structures ------------------------------------------------------------------------
-@pytest.mark.parametrize("run", [
-    lambda x: Pair(x + 1, x * 2), lambda x: [x + 1, (x, [x * 2])],
-    lambda x: (None, x + 1, [None, None]), lambda x: {"b": x + 1, "a": Pair(x, None)},
-    lambda x: (x, x), lambda x: [y := x + 1, y, y], lambda x: OrderedDict(b=x * 2),
-    lambda x: nd.split(x, num_outputs=2), lambda x: [nd.split(x, num_outputs=2), x],
-    lambda x: Pair([x + 1], ()), lambda x: {"a": {}, "b": [x + 1]}])
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: Pair(x + 1, x * 2),
+        lambda x: [x + 1, (x, [x * 2])],
+        lambda x: (None, x + 1, [None, None]),
+        lambda x: {"b": x + 1, "a": Pair(x, None)},
+        lambda x: (x, x),
+        lambda x: [y := x + 1, y, y],
+        lambda x: OrderedDict(b=x * 2),
+        lambda x: nd.split(x, num_outputs=2),
+        lambda x: [nd.split(x, num_outputs=2), x],
+        lambda x: Pair([x + 1], ()),
+        lambda x: {"a": {}, "b": [x + 1]},
+    ],
+)
 @pytest.mark.parametrize("recording", [False, True])
 def test_results_keep_their_structure(run, recording):
     def shown(value):

@@ -1,5 +1,4 @@
-"""What may share a kernel: values that are read where they are computed, and no others.
-"""
+"""What may share a kernel: values that are read where they are computed, and no others."""
 
 import ast
 import functools
@@ -35,8 +34,7 @@ def outputs(graph, given, target, **more):
     with plain.target():
         plan = Plan(graph, list(given), target=place, **more)
         assert plan.target == target, plan.target_note
-        arrays = [placed(a, plan.device.context) if plan.device else a
-                  for a in given.values()]
+        arrays = [placed(a, plan.device.context) if plan.device else a for a in given.values()]
         return [np.asarray(out) for out in plan(arrays, plan.bind([]))]
 
 
@@ -51,8 +49,11 @@ def assert_same(function, *arrays, targets=TARGETS):
     graph, _ = trace(traced, {n: Spec(a.shape, a.dtype) for n, a in given.items()})
     graph = expand(graph)
     joint = joint_graph(graph, list(given))
-    seeds = {n.name: np.linspace(0.5, 1.5, n.specs[0].size, dtype="f4").reshape(
-        n.specs[0].shape) for n in joint.variables if n.name not in given}
+    seeds = {
+        n.name: np.linspace(0.5, 1.5, n.specs[0].size, dtype="f4").reshape(n.specs[0].shape)
+        for n in joint.variables
+        if n.name not in given
+    }
     for target in targets:
         for each, values in (graph, given), (joint, given | seeds):
             got = outputs(each, values, target, expanded=True)
@@ -63,22 +64,23 @@ def assert_same(function, *arrays, targets=TARGETS):
 # -- a row is read at its own places only ----------------------------------------------
 SQUARE = np.array([[1, 2, 3], [3, 1, 2], [0, 5, -1]])
 ELSEWHERE = {
-    "flipped and summed": lambda F, x: F.sum(
-        x * F.reverse(F.softmax(x), axis=1), axis=1),
+    "flipped and summed": lambda F, x: F.sum(x * F.reverse(F.softmax(x), axis=1), axis=1),
     "turned round": lambda F, x: F.softmax(x) * F.softmax(x.T),
-    "turned before": lambda F, x: F.softmax(x + F.LayerNorm(
-        x, F.ones((3,)), F.zeros((3,))).T),
+    "turned before": lambda F, x: F.softmax(x + F.LayerNorm(x, F.ones((3,)), F.zeros((3,))).T),
     "sliced": lambda F, x: F.sum(
-        F.softmax(x) * F.slice_axis(F.softmax(x), axis=1, begin=0, end=1), axis=1),
-    "moved on": lambda F, x: F.sum(F.slice_axis(x, axis=1, begin=0, end=2) *
-                                   F.slice_axis(F.softmax(x), axis=1, begin=1, end=3)),
-    "one row's number beside another's elements": lambda F, x: F.softmax(
-        x + F.sum(x, axis=1)),
+        F.softmax(x) * F.slice_axis(F.softmax(x), axis=1, begin=0, end=1), axis=1
+    ),
+    "moved on": lambda F, x: F.sum(
+        F.slice_axis(x, axis=1, begin=0, end=2) * F.slice_axis(F.softmax(x), axis=1, begin=1, end=3)
+    ),
+    "one row's number beside another's elements": lambda F, x: F.softmax(x + F.sum(x, axis=1)),
     "one number of each row, meeting columns": lambda F, x: F.broadcast_mul(
-        F.softmax(x), F.max(x, axis=1)).sum(axis=1),
+        F.softmax(x), F.max(x, axis=1)
+    ).sum(axis=1),
     "a line turned round": lambda F, x: F.softmax(x.reshape((-1,))).T * 2,
-    "a line flipped": lambda F, x: F.sum(F.softmax(x.reshape((-1,))) * F.reverse(
-        F.softmax(x.reshape((-1,))), axis=0)),
+    "a line flipped": lambda F, x: F.sum(
+        F.softmax(x.reshape((-1,))) * F.reverse(F.softmax(x.reshape((-1,))), axis=0)
+    ),
     "columns and rows": lambda F, x: F.softmax(x, axis=0) * F.softmax(x, axis=1),
 }
 
@@ -122,6 +124,7 @@ def test_divergence_of_transposed_predictions():
 
 def test_two_places_of_one_array_are_read_as_two():
     """Numbers of rows, in two shapes, each with its own part of one array."""
+
     def run(F, x, y):
         kept = F.mean(x, axis=2) + y
         wide = F.max(x, axis=2, keepdims=True) + y
@@ -137,8 +140,7 @@ def test_two_places_of_one_array_are_read_as_two():
 def test_an_axis_of_length_1_is_gone_or_not(shape, axes):
     x = np.random.default_rng(0).standard_normal(shape)
     for axis in (1, 2):
-        assert_same(lambda F, x, axis=axis: F.mean(
-            F.softmax(x, axis=axis), axis=axes) * 2, x)
+        assert_same(lambda F, x, axis=axis: F.mean(F.softmax(x, axis=axis), axis=axes) * 2, x)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -157,8 +159,7 @@ def test_statistics_of_a_batch_of_one(target):
             with autograd.record():
                 y = net(x)
             y.backward()
-        return [y.asnumpy(), *(p.data().asnumpy() for p in
-                               net.collect_params().values())]
+        return [y.asnumpy(), *(p.data().asnumpy() for p in net.collect_params().values())]
 
     with plain.target():
         got = trained(active=True, backend=None if target == "gpu" else target)
@@ -167,8 +168,7 @@ def test_statistics_of_a_batch_of_one(target):
 
 
 # -- random programs of rows -----------------------------------------------------------
-SHAPES = [(3, 3), (4,), (1, 4), (3, 1), (2, 3, 3), (3, 3, 3), (1, 4, 4), (3, 1, 3),
-          (4, 4, 1)]
+SHAPES = [(3, 3), (4,), (1, 4), (3, 1), (2, 3, 3), (3, 3, 3), (1, 4, 4), (3, 1, 3), (4, 4, 1)]
 
 
 ONE = [
@@ -184,9 +184,13 @@ ONE = [
     lambda F, x, at, chance: F.sum(x, axis=at),
     lambda F, x, at, chance: F.max(x, axis=at, keepdims=True),
     lambda F, x, at, chance: F.mean(x, axis=(0, at) if at else 0),
-    lambda F, x, at, chance: F.norm(x, axis=at)]
-TWO = [lambda F, x, y: F.broadcast_add(x, y), lambda F, x, y: F.broadcast_mul(x, y),
-       lambda F, x, y: F.broadcast_sub(x, y)]
+    lambda F, x, at, chance: F.norm(x, axis=at),
+]
+TWO = [
+    lambda F, x, y: F.broadcast_add(x, y),
+    lambda F, x, y: F.broadcast_mul(x, y),
+    lambda F, x, y: F.broadcast_sub(x, y),
+]
 
 
 def program(seed):
@@ -223,15 +227,13 @@ def fits(x, y, most=150):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target, seeds", [
-    ("plain", 60), ("numpy", 20), ("gpu", 8)])
+@pytest.mark.parametrize("target, seeds", [("plain", 60), ("numpy", 20), ("gpu", 8)])
 def test_random_programs_of_rows_agree(target, seeds):
     for seed in range(seeds):
         shapes, run = program(seed)
         chance = np.random.default_rng(seed)
         try:
-            assert_same(run, *(chance.uniform(-1, 1, s) for s in shapes),
-                        targets=[target])
+            assert_same(run, *(chance.uniform(-1, 1, s) for s in shapes), targets=[target])
         except Exception as error:
             error.add_note(f"seed {seed}")
             raise
@@ -252,23 +254,38 @@ def stored_loops(k, data, out):
 
 def flipped(cpu, **more):
     """An operator as CONTRIBUTING teaches it: the numbers of a vector backwards."""
-    return Op("_flipped", inputs=("data",), infer=lambda specs: (specs, specs), doc="",
-              eager=lambda data: data[::-1], grad=lambda g, out, data: (None,),
-              cpu=cpu, **more)
+    return Op(
+        "_flipped",
+        inputs=("data",),
+        infer=lambda specs: (specs, specs),
+        doc="",
+        eager=lambda data: data[::-1],
+        grad=lambda g, out, data: (None,),
+        cpu=cpu,
+        **more,
+    )
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("op, together", [
-    (flipped(flipped_loops), False), (flipped(stored_loops), False),
-    (flipped(stored_loops, stores=True), True)], ids=["writes", "stores", "says so"])
+@pytest.mark.parametrize(
+    "op, together",
+    [
+        (flipped(flipped_loops), False),
+        (flipped(stored_loops), False),
+        (flipped(stored_loops, stores=True), True),
+    ],
+    ids=["writes", "stores", "says so"],
+)
 def test_what_follows_loops_is_computed(op, together, target):
     x = np.float32([1, 3, 5])
-    graph, _ = trace(lambda x: sym.relu(op(x) - 1) + op(x * 2),
-                     {"x": Spec(x.shape, x.dtype)})
+    graph, _ = trace(lambda x: sym.relu(op(x) - 1) + op(x * 2), {"x": Spec(x.shape, x.dtype)})
     (got,) = outputs(graph, {"x": x}, target)
     np.testing.assert_array_equal(got, [14, 8, 2])
-    found = [repr(n.attrs["graph"]) for n in optimise(graph, (*PASSES, fuse))[-1][1]
-             .nodes if n.op and "graph" in n.attrs]
+    found = [
+        repr(n.attrs["graph"])
+        for n in optimise(graph, (*PASSES, fuse))[-1][1].nodes
+        if n.op and "graph" in n.attrs
+    ]
     assert any("_flipped" in group for group in found) == together
 
 
@@ -281,13 +298,19 @@ def test_loops_that_say_they_store_and_do_not_are_refused(target):
 
 
 # -- how much is one kernel ------------------------------------------------------------
-@pytest.mark.parametrize("step", [lambda x: sym.softmax(x), lambda x: sym.tanh(x) * 2],
-                         ids=["softmax", "tanh"])
+@pytest.mark.parametrize(
+    "step", [lambda x: sym.softmax(x), lambda x: sym.tanh(x) * 2], ids=["softmax", "tanh"]
+)
 def test_kernels_do_not_grow_without_end(step):
-    graph, _ = trace(lambda x: functools.reduce(lambda y, _: step(y), range(200), x),
-                     {"x": Spec((4, 7), np.dtype("f4"))})
-    groups = [[n.op for n in node.attrs["graph"].nodes if n.op] for node in
-              optimise(graph, (*PASSES, fuse))[-1][1].nodes if "graph" in node.attrs]
+    graph, _ = trace(
+        lambda x: functools.reduce(lambda y, _: step(y), range(200), x),
+        {"x": Spec((4, 7), np.dtype("f4"))},
+    )
+    groups = [
+        [n.op for n in node.attrs["graph"].nodes if n.op]
+        for node in optimise(graph, (*PASSES, fuse))[-1][1].nodes
+        if "graph" in node.attrs
+    ]
     sums = max(sum(op.reduce is not None for op in ops) for ops in groups)
     assert 4 < len(groups) < 100 and LARGEST // 4 < max(map(len, groups)) <= LARGEST
     assert sums in (0, REDUCTIONS)
@@ -299,15 +322,21 @@ def test_kernels_do_not_grow_without_end(step):
 def operators_named(text, scope):
     """The operators that a pass's text names: in strings, or as what it imports."""
     tree = ast.parse(text)
-    docs = {id(node.body[0].value) for node in ast.walk(tree)
-            if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef))
-            and isinstance(node.body[0], ast.Expr)}
-    strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
-               and isinstance(node.value, str) and id(node) not in docs}
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef))
+        and isinstance(node.body[0], ast.Expr)
+    }
+    strings = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+    }
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return strings & OPS.keys() | {
-        name for name in names
-        if isinstance(scope.get(name), Op) and scope[name].name in OPS}
+        name for name in names if isinstance(scope.get(name), Op) and scope[name].name in OPS
+    }
 
 
 FOLDER = Path(minihybrid.__file__).parent / "passes"
@@ -321,7 +350,6 @@ def test_passes_name_no_operator(file):
 
 def test_a_planted_name_is_found():
     scope = {"sum_": sum_, "OPS": OPS}  # a record may give the name of another
-    assert operators_named('"""sum."""\nif node.op.name in {"relu", "x"}: 1', scope) \
-        == {"relu"}
+    assert operators_named('"""sum."""\nif node.op.name in {"relu", "x"}: 1', scope) == {"relu"}
     assert operators_named("node.op is sum_ or OPS['exp']", scope) == {"sum_", "exp"}
     assert not operators_named("OPS[node.op.pair[0]]", scope)

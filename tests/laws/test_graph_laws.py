@@ -16,23 +16,18 @@ from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
 from minihybrid.ops.random import STREAM
-from minihybrid.passes import (
-    PASSES,
-    cse,
-    dce,
-    expand,
-    fold,
-    fuse,
-    optimise,
-    plan_memory,
-)
+from minihybrid.passes import PASSES, cse, dce, expand, fold, fuse, optimise, plan_memory
 from minihybrid.passes.numbers import lift
 
 F32 = np.dtype("float32")
-few = settings(max_examples=60, deadline=None, database=None, derandomize=True,
-               phases=(Phase.generate, Phase.shrink))
-every_pass = pytest.mark.parametrize("run", (fold, cse, dce, fuse),
-                                     ids=lambda run: run.__name__)
+few = settings(
+    max_examples=60,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=(Phase.generate, Phase.shrink),
+)
+every_pass = pytest.mark.parametrize("run", (fold, cse, dce, fuse), ids=lambda run: run.__name__)
 
 
 # -- random programs -------------------------------------------------------------------
@@ -53,8 +48,7 @@ def unary(a, b, i, j):
 @step
 def binary(a, b, i, j):
     x, y = a.spec.shape, b.spec.shape
-    fits = all(m == n or 1 in (m, n)
-               for m, n in zip(reversed(x), reversed(y), strict=False))
+    fits = all(m == n or 1 in (m, n) for m, n in zip(reversed(x), reversed(y), strict=False))
     name = ("add", "sub", "mul", "maximum", "minimum")[i % 5]
     small = [sym.tanh(v) for v in (a, b if fits else a)]
     return [getattr(sym, f"broadcast_{name}")(*small)]
@@ -62,7 +56,7 @@ def binary(a, b, i, j):
 
 @step
 def scalar(a, b, i, j):
-    return [a * (i - 2), a + 0.5, (1.5 - a) / 2][:j % 3 + 1]
+    return [a * (i - 2), a + 0.5, (1.5 - a) / 2][: j % 3 + 1]
 
 
 @step
@@ -80,8 +74,13 @@ def view(a, b, i, j):
 @step
 def move(a, b, i, j):
     axis = i % len(a.spec.shape)
-    return [(a.transpose(), sym.slice_axis(a, axis=axis, begin=0, end=1),
-             sym.slice(a, begin=(None,), end=(None,), step=(-1,)))[j % 3]]
+    return [
+        (
+            a.transpose(),
+            sym.slice_axis(a, axis=axis, begin=0, end=1),
+            sym.slice(a, begin=(None,), end=(None,), step=(-1,)),
+        )[j % 3]
+    ]
 
 
 @step
@@ -104,7 +103,7 @@ def product(a, b, i, j):
 @step
 def join(a, b, i, j):
     joined = sym.concat(a, a * 2, dim=i % len(a.spec.shape))
-    return [joined, sym.stack(a, a, axis=0)][:1 + j % 2]
+    return [joined, sym.stack(a, a, axis=0)][: 1 + j % 2]
 
 
 @step
@@ -116,7 +115,7 @@ def part(a, b, i, j):
 
 @step
 def choose(a, b, i, j):
-    return [sym.where(a > 0, a, sym.zeros_like(a)), sym.ones((2, 3)) * 2][:1 + j % 2]
+    return [sym.where(a > 0, a, sym.zeros_like(a)), sym.ones((2, 3)) * 2][: 1 + j % 2]
 
 
 @step
@@ -126,9 +125,15 @@ def dropout(a, b, i, j):
 
 small = st.integers(0, 5)
 programs = st.tuples(
-    st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 30),
-                       st.integers(0, 30), small, small), min_size=1, max_size=12),
-    st.lists(st.integers(0, 40), min_size=1, max_size=4))
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(STEPS)), st.integers(0, 30), st.integers(0, 30), small, small
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.lists(st.integers(0, 40), min_size=1, max_size=4),
+)
 
 
 def built(program):
@@ -144,14 +149,12 @@ def built(program):
 
     graph, _ = trace(run, {"x": Spec((2, 3), F32), "y": Spec((3,), F32)}, training=True)
     rng = np.random.default_rng(0)
-    values = {n.name: rng.uniform(-1, 1, n.specs[0].shape).astype("f4")
-              for n in graph.variables}
+    values = {n.name: rng.uniform(-1, 1, n.specs[0].shape).astype("f4") for n in graph.variables}
     return expand(graph, True), values
 
 
 def assert_same(before, after, values):
-    for got, wanted in zip(after.evaluate(values, 7), before.evaluate(values, 7),
-                           strict=True):
+    for got, wanted in zip(after.evaluate(values, 7), before.evaluate(values, 7), strict=True):
         assert got.shape == wanted.shape and got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
 
@@ -199,8 +202,10 @@ def test_forward_and_backward_graphs_are_the_joint_graph(program):
     graph, values = built(program)
     joint = joint_graph(graph, list(values))
     rng = np.random.default_rng(1)
-    seeds = {f"head_grad{i}": rng.random(n.specs[j].shape).astype("f4")
-             for i, (n, j) in enumerate(graph.heads)}
+    seeds = {
+        f"head_grad{i}": rng.random(n.specs[j].shape).astype("f4")
+        for i, (n, j) in enumerate(graph.heads)
+    }
     wanted = joint.evaluate(values | seeds, 7)
     forward, backward = differentiate(graph, list(values))
     outs = forward.evaluate(values, 7)
@@ -215,8 +220,11 @@ def kernels(function, **shapes):
     """The operators left of a function after all passes, as lists of their names."""
     specs = {n: Spec(shape, F32) for n, shape in shapes.items()}
     graph = optimise(expand(trace(function, specs)[0]), (*PASSES, fuse))[-1][1]
-    return [[m.op.name for m in n.attrs["graph"].nodes if m.op] if "graph" in n.attrs
-            else [n.op.name] for n in graph.nodes if n.op and not n.op.view]
+    return [
+        [m.op.name for m in n.attrs["graph"].nodes if m.op] if "graph" in n.attrs else [n.op.name]
+        for n in graph.nodes
+        if n.op and not n.op.view
+    ]
 
 
 def test_four_elementwise_operators_are_one_kernel():
@@ -225,15 +233,21 @@ def test_four_elementwise_operators_are_one_kernel():
 
 
 def test_dense_bias_and_relu_are_one_kernel():
-    assert kernels(lambda x, w, b: sym.relu(sym.FullyConnected(x, w, b, num_hidden=4)),
-                   x=(2, 3), w=(4, 3), b=(4,)) == [["FullyConnected", "relu"]]
+    assert kernels(
+        lambda x, w, b: sym.relu(sym.FullyConnected(x, w, b, num_hidden=4)),
+        x=(2, 3),
+        w=(4, 3),
+        b=(4,),
+    ) == [["FullyConnected", "relu"]]
 
 
 @pytest.mark.parametrize("rows", (2, 16))
 def test_what_follows_a_product_of_each_sample_is_computed_in_its_place(rng, rows):
     a, b = (rng.standard_normal(s).astype("f4") for s in ((3, rows, 5), (3, 5, 4)))
-    graph, _ = trace(lambda x, y: sym.relu(sym.batch_dot(x, y) * 2), {
-        "x": Spec(a.shape, a.dtype), "y": Spec(b.shape, b.dtype)})
+    graph, _ = trace(
+        lambda x, y: sym.relu(sym.batch_dot(x, y) * 2),
+        {"x": Spec(a.shape, a.dtype), "y": Spec(b.shape, b.dtype)},
+    )
     plan = Plan(graph, ["x", "y"], target="cpu")
     (got,) = plan([a, b], plan.bind([]))
     assert plan.n_kernels == 1
@@ -242,12 +256,12 @@ def test_what_follows_a_product_of_each_sample_is_computed_in_its_place(rng, row
 
 def test_a_sum_of_a_product_is_one_kernel():
     assert kernels(lambda x, y: (x * y).sum(axis=1), x=(2, 3), y=(2, 3)) == [
-        ["elemwise_mul", "sum"]]
+        ["elemwise_mul", "sum"]
+    ]
 
 
 def test_a_repeated_expression_is_computed_once():
-    graph, _ = trace(lambda x: sym.tanh(x + 1) * sym.tanh(x + 1),
-                     {"x": Spec((2,), F32)})
+    graph, _ = trace(lambda x: sym.tanh(x + 1) * sym.tanh(x + 1), {"x": Spec((2,), F32)})
     assert (graph.n_ops, cse(graph).n_ops) == (5, 3)
 
 
@@ -258,8 +272,10 @@ def test_fused_nodes_that_differ_in_a_number_stay_two():
 
 
 def test_two_random_draws_stay_two():
-    graph, _ = trace(lambda x: x + sym.random.normal(shape=(2,)) - sym.random.normal(
-        shape=(2,)), {"x": Spec((2,), F32)})
+    graph, _ = trace(
+        lambda x: x + sym.random.normal(shape=(2,)) - sym.random.normal(shape=(2,)),
+        {"x": Spec((2,), F32)},
+    )
     assert cse(graph).n_ops == graph.n_ops == 4
 
 
@@ -284,8 +300,9 @@ def test_steps_that_change_nothing_are_folded():
 
 def test_numbers_become_inputs_with_names_of_their_own():
     """Also where a variable has the name that the first of them would get."""
-    graph, _ = trace(lambda x, y: (x * 3 + y) / 2,
-                     {"number0": Spec((2,), F32), "_number0": Spec((2,), F32)})
+    graph, _ = trace(
+        lambda x, y: (x * 3 + y) / 2, {"number0": Spec((2,), F32), "_number0": Spec((2,), F32)}
+    )
     lifted, numbers = lift(graph)
     assert len(numbers) == 2 and not {"number0", "_number0"} & numbers.keys()
     given = {"number0": np.float32([1, 2]), "_number0": np.float32([5, -7])}
@@ -326,9 +343,18 @@ def falls_over(graph):
     return {}["nothing"]
 
 
-@pytest.mark.parametrize("broken", (
-    loses_a_node, lies_about_a_shape, reads_a_missing_output, turns_the_order_round,
-    combines_shapes_that_do_not_fit, falls_over), ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "broken",
+    (
+        loses_a_node,
+        lies_about_a_shape,
+        reads_a_missing_output,
+        turns_the_order_round,
+        combines_shapes_that_do_not_fit,
+        falls_over,
+    ),
+    ids=lambda f: f.__name__,
+)
 def test_the_pass_that_breaks_a_graph_is_named(broken):
     graph, _ = trace(lambda x: sym.relu(sym.tanh(x)), {"x": Spec((2,), F32)})
     with pytest.raises(GraphError, match=broken.__name__):
@@ -369,10 +395,10 @@ def test_values_that_live_together_do_not_overlap(fused, program):
     born = {node: birth for (node, _), (birth, _) in spans.items()}
     spans |= {ref: [born[node]] * 2 for node, ref in memory.scratch.items()}
     assert memory.offsets.keys() | memory.outs.keys() == spans.keys()
-    place = {ref: ("arena", at, at + ref[0].specs[ref[1]].nbytes)
-             for ref, at in memory.offsets.items()}
-    place |= {ref: (f"out{k}", 0, ref[0].specs[ref[1]].nbytes)
-              for ref, k in memory.outs.items()}
+    place = {
+        ref: ("arena", at, at + ref[0].specs[ref[1]].nbytes) for ref, at in memory.offsets.items()
+    }
+    place |= {ref: (f"out{k}", 0, ref[0].specs[ref[1]].nbytes) for ref, k in memory.outs.items()}
     in_place = set(memory.in_place)
     for a, (where, start, end) in place.items():
         assert where != "arena" or start % 64 == 0 and end <= memory.nbytes
@@ -394,8 +420,9 @@ def test_values_that_live_together_do_not_overlap(fused, program):
 def test_the_arena_is_not_larger_than_eager_memory(program):
     graph = optimise(built(program)[0])[-1][1]
     memory = plan_memory(graph)
-    eager = sum(-(-n.specs[i].nbytes // 64) * 64 for n, i in lifetimes(graph)
-                if (n, i) not in memory.outs)
+    eager = sum(
+        -(-n.specs[i].nbytes // 64) * 64 for n, i in lifetimes(graph) if (n, i) not in memory.outs
+    )
     assert memory.nbytes <= eager
 
 

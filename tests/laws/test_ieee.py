@@ -57,14 +57,28 @@ def run_c(function, arrays, folder):
     folder.mkdir()
     net.export(str(folder / "net"), format="c")
     (weights,) = folder.glob("*.weights")
-    subprocess.run([CC, "-std=c99", "-O2", "-ffp-contract=off", "-DNET_MAIN",
-                    folder / "net.c", "-lm", "-o", folder / "net"], check=True)
+    subprocess.run(
+        [
+            CC,
+            "-std=c99",
+            "-O2",
+            "-ffp-contract=off",
+            "-DNET_MAIN",
+            folder / "net.c",
+            "-lm",
+            "-o",
+            folder / "net",
+        ],
+        check=True,
+    )
     files = [folder / f"{i}.bin" for i in range(len(arrays) + len(wanted))]
     for file, a in zip(files, arrays, strict=False):
         a.tofile(file)
     subprocess.run([folder / "net", weights, *files], check=True)
-    return [np.fromfile(f, y.dtype).reshape(y.shape)
-            for f, y in zip(files[len(arrays):], wanted, strict=True)]
+    return [
+        np.fromfile(f, y.dtype).reshape(y.shape)
+        for f, y in zip(files[len(arrays) :], wanted, strict=True)
+    ]
 
 
 def bits(array):
@@ -83,18 +97,39 @@ def assert_same_bits(found, wanted, inputs, what):
         if len(wrong):
             k = wrong[0]
             at = [x.ravel()[k % x.size] for x in inputs]
-            raise AssertionError(f"{what}, output {i}: {y.ravel()[k]!r}, not "
-                                 f"{z.ravel()[k]!r} of {at}, and {len(wrong)} more")
+            raise AssertionError(
+                f"{what}, output {i}: {y.ravel()[k]!r}, not "
+                f"{z.ravel()[k]!r} of {at}, and {len(wrong)} more"
+            )
 
 
 def special(dtype):
     """Numbers at the ends of a dtype, around 1, and rounding ones."""
     info = np.finfo(dtype)
     up = 1 / info.eps
-    found = [0, 0.1, 1 / 3, 0.5, 1, 1 + info.eps, 2, 2.5, 3, 7.7, up, 1.5 * up,
-             up**2 * 1e3, info.max, info.max / 2, info.tiny, info.tiny / 2,
-             info.smallest_subnormal, np.sqrt(info.max) * 3, np.sqrt(info.tiny) / 3,
-             np.inf]
+    found = [
+        0,
+        0.1,
+        1 / 3,
+        0.5,
+        1,
+        1 + info.eps,
+        2,
+        2.5,
+        3,
+        7.7,
+        up,
+        1.5 * up,
+        up**2 * 1e3,
+        info.max,
+        info.max / 2,
+        info.tiny,
+        info.tiny / 2,
+        info.smallest_subnormal,
+        np.sqrt(info.max) * 3,
+        np.sqrt(info.tiny) / 3,
+        np.inf,
+    ]
     return np.array([*found, *(-x for x in found), np.nan], dtype)
 
 
@@ -103,7 +138,7 @@ def pairs(dtype):
     x = special(dtype)
     a, b = (v.ravel() for v in np.meshgrid(x, x))
     rng = np.random.default_rng(0)
-    more = (rng.standard_normal((2, a.size)) * 2.0 ** rng.integers(-40, 40, a.size))
+    more = rng.standard_normal((2, a.size)) * 2.0 ** rng.integers(-40, 40, a.size)
     return np.r_[a, more[0]].astype(dtype), np.r_[b, more[1]].astype(dtype)
 
 
@@ -111,8 +146,12 @@ def pairs(dtype):
 def is_exact(op, attrs):
     """Whether NumPy, too, computes an operator of floats by what its expression has."""
     expr = op.scalar(attrs)
-    return expr is not None and not op.random and not re.search(r"{i}|[&|^~]", expr) \
+    return (
+        expr is not None
+        and not op.random
+        and not re.search(r"{i}|[&|^~]", expr)
         and set(re.findall(r"(\w+)\(", expr)) <= EXACT
+    )
 
 
 def exact_operators():
@@ -145,8 +184,19 @@ def answers(function, arrays, target):
 
 def test_the_exact_operators_are_most():
     names = {op.name for op, *_ in CHOSEN}
-    assert {"elemwise_add", "_div_scalar", "sqrt", "_where", "floor", "clip", "_mod",
-            "_squared_distance", "rsqrt", "softsign", "Cast"} <= names
+    assert {
+        "elemwise_add",
+        "_div_scalar",
+        "sqrt",
+        "_where",
+        "floor",
+        "clip",
+        "_mod",
+        "_squared_distance",
+        "rsqrt",
+        "softsign",
+        "Cast",
+    } <= names
     assert len(names) > 60
 
 
@@ -168,30 +218,49 @@ def above(x):
 
 
 STEPS = [
-    lambda x, y, z: x + y, lambda x, y, z: x - y, lambda x, y, z: x * y,
-    lambda x, y, z: x / y, lambda x, y, z: x * y + z, lambda x, y, z: x - y * z,
-    lambda x, y, z: (x + y) - x, lambda x, y, z: x + x, lambda x, y, z: x - x,
-    lambda x, y, z: x * 0 + y * 0, lambda x, y, z: -x, lambda x, y, z: abs(x),
-    lambda x, y, z: x * 2.5, lambda x, y, z: 1 / x, lambda x, y, z: x / 3.0,
-    lambda x, y, z: x - 0.1, lambda x, y, z: 3.0 - x, lambda x, y, z: (x * 8.0) * 0.1,
-    lambda x, y, z: OPS["sqrt"](x), lambda x, y, z: OPS["square"](x),
-    lambda x, y, z: OPS["floor"](x), lambda x, y, z: OPS["where"](x > y, y, z),
-    lambda x, y, z: OPS["where"](x == y, z, x), lambda x, y, z: (x < y) * z,
+    lambda x, y, z: x + y,
+    lambda x, y, z: x - y,
+    lambda x, y, z: x * y,
+    lambda x, y, z: x / y,
+    lambda x, y, z: x * y + z,
+    lambda x, y, z: x - y * z,
+    lambda x, y, z: (x + y) - x,
+    lambda x, y, z: x + x,
+    lambda x, y, z: x - x,
+    lambda x, y, z: x * 0 + y * 0,
+    lambda x, y, z: -x,
+    lambda x, y, z: abs(x),
+    lambda x, y, z: x * 2.5,
+    lambda x, y, z: 1 / x,
+    lambda x, y, z: x / 3.0,
+    lambda x, y, z: x - 0.1,
+    lambda x, y, z: 3.0 - x,
+    lambda x, y, z: (x * 8.0) * 0.1,
+    lambda x, y, z: OPS["sqrt"](x),
+    lambda x, y, z: OPS["square"](x),
+    lambda x, y, z: OPS["floor"](x),
+    lambda x, y, z: OPS["where"](x > y, y, z),
+    lambda x, y, z: OPS["where"](x == y, z, x),
+    lambda x, y, z: (x < y) * z,
     lambda x, y, z: above(OPS["broadcast_maximum"](x, y)),
     lambda x, y, z: above(OPS["broadcast_minimum"](x, z)),
-    lambda x, y, z: OPS["clip"](x, a_min=-3, a_max=7), lambda x, y, z: x ** 2,
-    lambda x, y, z: OPS["rsqrt"](x), lambda x, y, z: OPS["broadcast_sub"](x, y) * z]
+    lambda x, y, z: OPS["clip"](x, a_min=-3, a_max=7),
+    lambda x, y, z: x**2,
+    lambda x, y, z: OPS["rsqrt"](x),
+    lambda x, y, z: OPS["broadcast_sub"](x, y) * z,
+]
 
 
 def composition(seed, n_steps=60):
     """A program of many steps, each of values that any earlier one has given."""
+
     def function(F, a, b):
         rng, values = np.random.default_rng(seed), [a, b, a * 0.1 + b]
         for k in rng.permutation(np.arange(n_steps) % len(STEPS)):
-            x, y, z = (values[-1 - min(int(i), len(values) - 1)]
-                       for i in rng.geometric(0.2, 3) - 1)
+            x, y, z = (values[-1 - min(int(i), len(values) - 1)] for i in rng.geometric(0.2, 3) - 1)
             values.append(STEPS[k](x, y, z))
         return values[3:]
+
     return function
 
 
@@ -230,12 +299,17 @@ def doublings(F, a, b):
 
 
 FOUND = {
-    "(a + b) - a": lambda F, a, b: (a + b) - a, "two sum": two_sum, "Kahan": kahan,
+    "(a + b) - a": lambda F, a, b: (a + b) - a,
+    "two sum": two_sum,
+    "Kahan": kahan,
     "rounding by a large number": lambda F, a, b: (a + 12582912) - 12582912,
     "there and back": lambda F, a, b: (a * 1e30) * 1e-30,
-    "x - x": lambda F, a, b: a - a, "x * 0": lambda F, a, b: a * 0 + a * 0,
-    "doublings": doublings, "a product and a sum": lambda F, a, b: a * b - b * a,
-    "halves": lambda F, a, b: a / 3.0 * 3.0 - a, "x + 0": lambda F, a, b: -(a + 0.0),
+    "x - x": lambda F, a, b: a - a,
+    "x * 0": lambda F, a, b: a * 0 + a * 0,
+    "doublings": doublings,
+    "a product and a sum": lambda F, a, b: a * b - b * a,
+    "halves": lambda F, a, b: a / 3.0 * 3.0 - a,
+    "x + 0": lambda F, a, b: -(a + 0.0),
 }
 
 
@@ -245,6 +319,7 @@ def test_sums_and_products_keep_their_order(target):
 
     def program(F, a, b):
         return [f(F, a, b) for f in FOUND.values()]
+
     found, wanted = answers(program, arrays, target), run(program, arrays)
     for name, y, z in zip(FOUND, found, wanted, strict=True):
         assert_same_bits([y], [z], arrays, name)
@@ -261,7 +336,7 @@ def test_a_sum_of_differences_sees_nan():
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_root_of_minus_infinity_by_a_power_is_infinite(target, dtype):
     x = np.array([-np.inf, np.inf, -0.0, 4, -4], dtype)
-    (found,) = answers(lambda F, x: x ** 0.5, [x], target)
+    (found,) = answers(lambda F, x: x**0.5, [x], target)
     np.testing.assert_array_equal(found, [np.inf, np.inf, 0, 2, np.nan])
 
 
@@ -272,28 +347,33 @@ def test_files_in_c_give_the_bits_of_numpy(tmp_path):
 
     def program(F, a, b):
         return composition(0)(F, a, b) + [f(F, a, b) for f in FOUND.values()]
+
     found = run_c(program, arrays, tmp_path / "net")
     assert_same_bits(found, run(program, arrays), arrays, "C")
 
 
 # -- a name that NumPy has, too --------------------------------------------------------
 PREFIX = re.compile("^(_contrib_|_npi_|_np_|broadcast_|elemwise_|_)")
-NAMESAKES = {name: getattr(np, PREFIX.sub("", name)) for name, op in OPS.items()
-             if isinstance(getattr(np, PREFIX.sub("", name), None), np.ufunc)
-             and len(op.inputs) == getattr(np, PREFIX.sub("", name)).nin
-             and not re.search("bitwise|matmul|rint", name)}  # rint: ties as in MXNet
+NAMESAKES = {
+    name: getattr(np, PREFIX.sub("", name))
+    for name, op in OPS.items()
+    if isinstance(getattr(np, PREFIX.sub("", name), None), np.ufunc)
+    and len(op.inputs) == getattr(np, PREFIX.sub("", name)).nin
+    and not re.search("bitwise|matmul|rint", name)
+}  # rint: ties as in MXNet
 
 
 def test_an_operator_that_numpy_has_too_gives_its_numbers():
     """Operators that are written with others have no other reference."""
-    values = np.array([0., -0., 1, -1, .5, -.5, 1.5, -1.5, 2.5, 2, -2, 3.7, -3.7,
-                       np.inf, -np.inf, np.nan])
+    values = np.array(
+        [0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, 2, -2, 3.7, -3.7, np.inf, -np.inf, np.nan]
+    )
     assert len(NAMESAKES) > 100
     for name, function in NAMESAKES.items():
-        args = [values] if function.nin == 1 else \
-            [a.ravel() for a in np.meshgrid(values, values)]
+        args = [values] if function.nin == 1 else [a.ravel() for a in np.meshgrid(values, values)]
         with np.errstate(all="ignore"):
             wanted = function(*args)
         found = nd.NDArray.interpret(
-            OPS[name], [nd.array(a, dtype="float64") for a in args], {}).asnumpy()
+            OPS[name], [nd.array(a, dtype="float64") for a in args], {}
+        ).asnumpy()
         np.testing.assert_allclose(found, wanted, 1e-9, 1e-12, err_msg=name)

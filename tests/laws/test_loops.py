@@ -1,19 +1,21 @@
 """Loops that are Python functions: as they stand, and written into kernels."""
+
 import ast
+import copy
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from samples import CASES, UNIQUE
 
-from minihybrid import HybridError
+from minihybrid import HybridError, cpu, nd, simulated_gpu
 from minihybrid.core.op import Spec
-from minihybrid.ops.loops import Loops, T, add_up, definition, each, loops, store, then
+from minihybrid.gluon import HybridBlock
+from minihybrid.ops.loops import Loops, T, add_up, copied, definition, each, loops, store, then
 
 LOOPS = [op for op in UNIQUE if isinstance(op.cpu, Loops)]
 OF_LOOPS = [case for case in CASES if case.op in LOOPS]
-FUNCTIONS = {f.function: op for op in LOOPS for f in (op.cpu, op.gpu)
-             if isinstance(f, Loops)}
+FUNCTIONS = {f.function: op for op in LOOPS for f in (op.cpu, op.gpu) if isinstance(f, Loops)}
 
 
 def test_each_such_operator_has_samples():
@@ -38,24 +40,29 @@ def test_as_they_stand_they_give_what_numpy_gives(dtype):
             n_work = op.scratch(ins, outs, **attrs) if op.scratch else 0
             form.run(*arrays, *found, work=np.zeros(n_work, outs[0].dtype), **attrs)
             for got, want in zip(found, wanted, strict=True):
-                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5,
-                                           err_msg=str(case))
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(case))
             tried.add(op)
     assert tried == set(LOOPS)
 
 
 def stored(function):
     """Whether a function calls `store`."""
-    return any(isinstance(n, ast.Call) and ast.unparse(n.func) == "store"
-               for s in definition(function)[1] for n in ast.walk(s))
+    return any(
+        isinstance(n, ast.Call) and ast.unparse(n.func) == "store"
+        for s in definition(function)[1]
+        for n in ast.walk(s)
+    )
 
 
 def written(function):
     """The arrays among its parameters to whose elements it assigns."""
     names, body = definition(function)
-    return {n.value.id for s in body for n in ast.walk(s)
-            if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)
-            and n.value.id in names}
+    return {
+        n.value.id
+        for s in body
+        for n in ast.walk(s)
+        if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and n.value.id in names
+    }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
@@ -138,7 +145,9 @@ def rich(a, b, n, low, up, sizes):
 
 
 def test_numbers_decide_what_they_can():
-    assert lines(rich, 3, float("-inf"), True, (2, 3)) == """\
+    assert (
+        lines(rich, 3, float("-inf"), True, (2, 3))
+        == """\
 each (('i', 3), ('j', 6))
     top = a[i * 12 + j] + -inf
     top += 1
@@ -155,6 +164,7 @@ while 3 > -inf:
     a[0] = a[1]
     a[1] = x_swapped
     a[0] = add_up(T(-inf), -3)""".splitlines()
+    )
 
 
 def test_the_other_branch():
@@ -176,16 +186,22 @@ def with_items(a, b, n):
 
 
 def test_a_statement_that_kernels_lack_is_named():
-    with pytest.raises(HybridError, match="with_a_list: loops have no statement "
-                                          r"`print\(n\)`; needed: for, while"):
+    with pytest.raises(
+        HybridError,
+        match="with_a_list: loops have no statement "
+        r"`print\(n\)`; needed: for, while",
+    ):
         lines(with_a_list, 3)
     with pytest.raises(HybridError, match="no statement `for i in a:`"):
         lines(with_items, 3)
 
 
 def test_lengths_that_are_not_the_parameters():
-    with pytest.raises(HybridError, match=r"rich: its parameters are a, b, n, low, up, "
-                                          r"sizes, but 3 values were given"):
+    with pytest.raises(
+        HybridError,
+        match=r"rich: its parameters are a, b, n, low, up, "
+        r"sizes, but 3 values were given",
+    ):
         lines(rich, 3)
 
 
@@ -203,7 +219,38 @@ def test_an_array_in_pieces_cannot_be_run():
             store(b, i, a[i])
 
     out = np.zeros(6)
-    copied.run(np.arange(6.).reshape(2, 3), out)
+    copied.run(np.arange(6.0).reshape(2, 3), out)
     assert out.tolist() == [0, 1, 2, 3, 4, 5]
     with pytest.raises(ValueError, match="copy"):
-        copied.run(np.arange(6.).reshape(2, 3).T, out)
+        copied.run(np.arange(6.0).reshape(2, 3).T, out)
+
+
+class Uncopied:
+    """What a library hangs on a node, and what must not be copied."""
+
+    def __deepcopy__(self, _):
+        raise AssertionError("a copy of a syntax tree goes beyond the tree")
+
+
+def test_what_others_hang_on_the_nodes_of_all_trees_is_not_copied(monkeypatch, tmp_path):
+    """IPython's tracebacks give a parent to `Load()`, which all trees share."""
+    (shared, other) = (ast.parse("x", mode="eval").body.ctx for _ in range(2))
+    assert shared is other
+    monkeypatch.setattr(shared, "parent", Uncopied(), raising=False)
+    with pytest.raises(AssertionError, match="beyond the tree"):
+        copy.deepcopy(shared)
+    tree = ast.parse("[f(a, b=1)[i:] for a in b if c]")
+    assert ast.dump(copied(tree), include_attributes=True) == ast.dump(
+        tree, include_attributes=True
+    )
+    net = Sorted()
+    for ctx in (cpu(), simulated_gpu()):  # texts of kernels, and kernels that are read again
+        net.hybridize()
+        y = net(nd.array([[3.0, 1.0, 2.0]], ctx=ctx))
+        np.testing.assert_allclose(y.asnumpy(), [[1.8427008, 1.9953223, 1.9999779]], rtol=1e-5)
+    assert len(net.export(str(tmp_path / "net"), format="numpy")) == 2
+
+
+class Sorted(HybridBlock):
+    def hybrid_forward(self, F, x):
+        return F.erf(F.sort(x)) + F.cast(F.argsort(x) < 99, "float32")

@@ -16,16 +16,7 @@ import pytest
 from samples import UNIQUE, cases_of, has_samples
 
 import minihybrid as mx
-from minihybrid import (
-    autograd,
-    gluon,
-    init,
-    lr_scheduler,
-    metric,
-    nd,
-    optimizer,
-    sym,
-)
+from minihybrid import autograd, gluon, init, lr_scheduler, metric, nd, optimizer, sym
 from minihybrid.core import autograd as tape
 from minihybrid.core import initial
 from minihybrid.core.graph import Graph, apply
@@ -36,9 +27,27 @@ from minihybrid.passes import plan_memory
 
 PACKAGE = str(Path(mx.__file__).parent)
 X = nd.ones((2, 3))
-WRONG = ["text", None, [1, 2], (), {"a": 1}, object(), len, float("nan"), float("inf"),
-         -1, 0, 0.5, 2**70, True, X, sym.var("q"), np.ones((2,)), np.array(["1"])]
-FRAMES = 22   # of ours, at most: an operator of others, of others, its shape rule
+WRONG = [
+    "text",
+    None,
+    [1, 2],
+    (),
+    {"a": 1},
+    object(),
+    len,
+    float("nan"),
+    float("inf"),
+    -1,
+    0,
+    0.5,
+    2**70,
+    True,
+    X,
+    sym.var("q"),
+    np.ones((2,)),
+    np.array(["1"]),
+]
+FRAMES = 22  # of ours, at most: an operator of others, of others, its shape rule
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +76,11 @@ def refused(call, *names):
 def judge(error, names=()):
     """Assert that an error is a sentence from here, and that it is told shortly."""
     message = str(error)
-    ours = [frame for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename.startswith(PACKAGE)]
+    ours = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(PACKAGE)
+    ]
     if type(error) is TypeError and not ours:  # Python's own, about the signature
         assert "argument" in message, message
         return
@@ -76,41 +88,107 @@ def judge(error, names=()):
     assert "\n" not in message and 15 < len(message) < 500, message
     assert message[-1] not in " .,;:", message
     assert len(ours) <= FRAMES, (len(ours), message)
-    assert error.__cause__ is not None or error.__context__ is None or \
-        error.__suppress_context__, f"two errors are shown: {message}"
+    assert error.__cause__ is not None or error.__context__ is None or error.__suppress_context__, (
+        f"two errors are shown: {message}"
+    )
     if names:
-        assert any(name.lower().strip("_") in message.lower() for name in names), (
-            names, message)
+        assert any(name.lower().strip("_") in message.lower() for name in names), (names, message)
 
 
 def own(module):
     """The classes and functions that a module has itself."""
-    return [value for name, value in sorted(vars(module).items())
-            if not name.startswith("_") and callable(value)
-            and getattr(value, "__module__", "") == module.__name__]
+    return [
+        value
+        for name, value in sorted(vars(module).items())
+        if not name.startswith("_")
+        and callable(value)
+        and getattr(value, "__module__", "") == module.__name__
+    ]
 
 
 CLASSES = [getattr(nn, name) for name in nn.__all__]
-PUBLIC = {f"{value.__module__.removeprefix('minihybrid.')}.{value.__qualname__}": value
-          for module in (autograd, tape, init, initial, lr_scheduler, metric, optimizer,
-                         gluon.data, gluon.loss, gluon.utils, gluon.trainer,
-                         gluon.parameter)
-          for value in own(module)} | {
-    f"nn.{kind.__name__}": kind for kind in CLASSES} | {
-    f"nd.{name}": getattr(nd, name) for name in (
-        "array", "empty", "zeros", "ones", "full", "arange", "linspace", "eye",
-        "concatenate", "histogram", "onehot_encode", "from_numpy", "save", "load",
-        "load_frombuffer", "reset_arrays", "maximum", "add", "split_v2")} | {
-    f"nd.random.{name}": getattr(nd.random, name) for name in dir(nd.random)
-    if not name.startswith("_")}
+PUBLIC = (
+    {
+        f"{value.__module__.removeprefix('minihybrid.')}.{value.__qualname__}": value
+        for module in (
+            autograd,
+            tape,
+            init,
+            initial,
+            lr_scheduler,
+            metric,
+            optimizer,
+            gluon.data.dataset,
+            gluon.data.sampler,
+            gluon.data.dataloader,
+            gluon.data.vision.datasets,
+            gluon.data.vision.transforms,
+            mx.callback,
+            mx.image,
+            mx.io,
+            gluon.loss,
+            gluon.utils,
+            gluon.trainer,
+            gluon.parameter,
+        )
+        for value in own(module)
+    }
+    | {f"nn.{kind.__name__}": kind for kind in CLASSES}
+    | {
+        f"nd.{name}": getattr(nd, name)
+        for name in (
+            "array",
+            "empty",
+            "zeros",
+            "ones",
+            "full",
+            "arange",
+            "linspace",
+            "eye",
+            "concatenate",
+            "histogram",
+            "onehot_encode",
+            "from_numpy",
+            "save",
+            "load",
+            "load_frombuffer",
+            "reset_arrays",
+            "maximum",
+            "add",
+            "split_v2",
+        )
+    }
+    | {
+        f"nd.random.{name}": getattr(nd.random, name)
+        for name in dir(nd.random)
+        if not name.startswith("_")
+    }
+)
 # What takes anything, or is no door for students.
-INNER = {"optimizer.states_in", "core.parameter.fill", "core.parameter.in_world",
-         "core.parameter.lengths", "core.parameter.unknown_lengths",
-         "core.autograd.modes", "core.autograd.seeds_of", "core.autograd.array_of",
-         "core.autograd.free",
-         "gluon.loss.check_classes", "gluon.trainer.memory",
-         "gluon.trainer.CompiledUpdate", "gluon.data.indexed", "metric.as_numpy",
-         "core.parameter.ParameterDict", "metric.register"}
+INNER = {
+    "optimizer.states_in",
+    "core.parameter.fill",
+    "core.parameter.in_world",
+    "core.parameter.lengths",
+    "core.parameter.unknown_lengths",
+    "core.autograd.modes",
+    "core.autograd.seeds_of",
+    "core.autograd.array_of",
+    "core.autograd.free",
+    "gluon.loss.check_classes",
+    "gluon.trainer.memory",
+    "gluon.trainer.CompiledUpdate",
+    "gluon.data.sampler.indexed",
+    "gluon.data.sampler.each",
+    "gluon.data.vision.transforms.limited",
+    "gluon.data.vision.transforms.turned",
+    "image.like",
+    "image.resized",
+    "image.taps",
+    "metric.as_numpy",
+    "core.parameter.ParameterDict",
+    "metric.register",
+}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC.keys() - INNER))
@@ -133,11 +211,15 @@ def keyword_pairs(kind):
 
 
 MAKE = {  # class -> the arguments that it must have
-    "Dense": {"units": 2}, "Embedding": {"input_dim": 3, "output_dim": 2},
-    "Activation": {"activation": "relu"}, "LeakyReLU": {"alpha": 0.1},
-    "Dropout": {"rate": 0.5}, "Lambda": {"function": "relu"},
-    "HybridLambda": {"function": "relu"}} | {
-    name: {"channels": 2, "kernel_size": 1} for name in nn.__all__ if "Conv" in name}
+    "Dense": {"units": 2},
+    "Embedding": {"input_dim": 3, "output_dim": 2},
+    "Activation": {"activation": "relu"},
+    "LeakyReLU": {"alpha": 0.1},
+    "Dropout": {"rate": 0.5},
+    "Lambda": {"function": "relu"},
+    "HybridLambda": {"function": "relu"},
+    "SymbolBlock": {"outputs": sym.relu(sym.var("x")), "inputs": sym.var("x")},
+} | {name: {"channels": 2, "kernel_size": 1} for name in nn.__all__ if "Conv" in name}
 INPUT = {"1D": (2, 3, 4), "2D": (2, 3, 4, 4), "3D": (2, 3, 4, 4, 4)}
 ABSTRACT = (nn.Block, nn.HybridBlock)
 
@@ -148,8 +230,9 @@ def input_of(kind):
     return nd.ones((1, 2)) if kind is nn.Embedding else nd.ones(shape)
 
 
-@pytest.mark.parametrize("kind", [k for k in CLASSES if k not in ABSTRACT],
-                         ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    "kind", [k for k in CLASSES if k not in ABSTRACT], ids=lambda k: k.__name__
+)
 def test_what_a_layer_takes_in_silence_works_when_it_is_called(kind):
     """Or is wrong only beside the input: then the call says so."""
     x, n_refused = input_of(kind), 0
@@ -160,8 +243,9 @@ def test_what_a_layer_takes_in_silence_works_when_it_is_called(kind):
             layer.append(kind(**MAKE.get(kind.__name__, {}) | {name: value}))
             layer[0].initialize()
 
-        n_refused += refused(make, kind.__name__, "initialiser", "Parameter", "Lambda",
-                             "Constant", "Activation")
+        n_refused += refused(
+            make, kind.__name__, "initialiser", "Parameter", "Lambda", "Constant", "Activation"
+        )
         if layer:
             refused(lambda layer=layer: layer[0](x))
     assert n_refused or not list(keyword_pairs(kind))
@@ -171,8 +255,9 @@ NO_INPUT = [np.ones((2, 3)), [1, 2], 1.0, "text", None, {"a": 1}, (), object()]
 
 
 @pytest.mark.parametrize("hybridized", [False, True])
-@pytest.mark.parametrize("kind", [k for k in CLASSES if k not in ABSTRACT],
-                         ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    "kind", [k for k in CLASSES if k not in ABSTRACT], ids=lambda k: k.__name__
+)
 def test_a_layer_called_with_no_array_says_so(kind, hybridized):
     for called_before in (False, True):
         layer = kind(**MAKE.get(kind.__name__, {}))
@@ -181,8 +266,7 @@ def test_a_layer_called_with_no_array_says_so(kind, hybridized):
             layer.hybridize(backend="numpy")
         if called_before and len(layer.collect_params()):
             layer(input_of(kind))
-        stack = nn.HybridSequential() if isinstance(layer, nn.HybridBlock) else \
-            nn.Sequential()
+        stack = nn.HybridSequential() if isinstance(layer, nn.HybridBlock) else nn.Sequential()
         stack.add(layer)
         for value in NO_INPUT:
             alone = refused(lambda v=value, n=layer: n(v), layer.name, *names_of(kind))
@@ -213,18 +297,24 @@ def test_none_as_an_optional_argument_of_a_block_works():
 # -- operators: their records say what they take ---------------------------------------
 ATTRIBUTES = {op.name: list(op.attrs) for op in UNIQUE if op.attrs}
 # What an error about an operator may begin with: it, or one that it is made of.
-HEADS = tuple(re.sub("^_?(npi?|npx|linalg|random|sample)?_", "", name).lower()
-              for name in OPS) + (
-                  "an array of shape", "shape", "linalg_", "npx.", "pool")
+HEADS = tuple(re.sub("^_?(npi?|npx|linalg|random|sample)?_", "", name).lower() for name in OPS) + (
+    "an array of shape",
+    "shape",
+    "linalg_",
+    "npx.",
+    "pool",
+)
 
 
 @pytest.mark.parametrize("name", sorted(ATTRIBUTES))
 def test_an_attribute_of_another_kind_is_a_sentence(name):
     op, n_refused = OPS[name], 0
     case = cases_of(op)[0] if has_samples(op) else None
-    inputs = [] if case is None else [
-        nd.array(a, dtype=a.dtype) for a in
-        case.arrays("float32", np.random.default_rng(0))]
+    inputs = (
+        []
+        if case is None
+        else [nd.array(a, dtype=a.dtype) for a in case.arrays("float32", np.random.default_rng(0))]
+    )
     given = {} if case is None else case.attrs
     for key in op.attrs:
         for value in WRONG:
@@ -252,8 +342,12 @@ def test_an_operator_called_with_what_is_no_array_is_a_sentence(name):
                     function(*args)
                 except Exception as error:
                     judge(error)
-                    assert str(error).lower().lstrip("_").startswith(
-                        (name.lower().lstrip("_"), *HEADS)), str(error)
+                    assert (
+                        str(error)
+                        .lower()
+                        .lstrip("_")
+                        .startswith((name.lower().lstrip("_"), *HEADS))
+                    ), str(error)
     assert refused(lambda: function(X, misspelt_keyword=1), name, "arrays")
 
 
@@ -320,18 +414,24 @@ NAMED = {
     "a number for a file": (lambda: dense().load_parameters(3), "a text or a path"),
     "a sample without its batch": (lambda: dense()(X[0]), "x.reshape((1, -1))"),
     "a class that there is not": (
-        lambda: gluon.loss.SoftmaxCELoss()(X, nd.array([0, 3])), "there are 3 classes"),
+        lambda: gluon.loss.SoftmaxCELoss()(X, nd.array([0, 3])),
+        "there are 3 classes",
+    ),
     "300 in 8 bits": (lambda: nd.array([300], dtype="uint8"), "holds 0 to 255"),
-    "NumPy's 300 in 8 bits": (
-        lambda: nd.array(np.array([300]), dtype="uint8"), "300 does not fit"),
+    "NumPy's 300 in 8 bits": (lambda: nd.array(np.array([300]), dtype="uint8"), "300 does not fit"),
     "full of 300": (lambda: nd.full((2,), 300, dtype="uint8"), "300.0 does not fit"),
     "full_like of 300": (
-        lambda: mx.np.full_like(small().as_np_ndarray(), 300), "300.0 does not fit"),
-    "a frame of 300": (lambda: mx.np.pad(
-        small().as_np_ndarray(), 1, constant_values=300), "300.0 does not fit"),
+        lambda: mx.np.full_like(small().as_np_ndarray(), 300),
+        "300.0 does not fit",
+    ),
+    "a frame of 300": (
+        lambda: mx.np.pad(small().as_np_ndarray(), 1, constant_values=300),
+        "300.0 does not fit",
+    ),
     "where, else 300": (
         lambda: mx.np.where(np.ones(2) > 0, small().as_np_ndarray(), 300),
-        "300.0 does not fit"),
+        "300.0 does not fit",
+    ),
     "arange up to 300": (lambda: nd.arange(300, dtype="uint8"), "299.0 does not fit"),
     "300 written": (lambda: set_first(small(), 300), "300 does not fit"),
     "300.0 written": (lambda: set_first(small(), 300.0), "300.0 does not fit"),
@@ -372,9 +472,12 @@ def test_a_mistake_gets_its_sentence(name):
 
 def test_errors_are_those_of_python_too():
     """So that code that catches Python's own goes on to work."""
-    for kind, mistake in ((IndexError, lambda: X[5]), (ValueError, lambda: X[::0]),
-                          (OverflowError, lambda: set_first(small(), 300)),
-                          (TypeError, lambda: X @ X)):
+    for kind, mistake in (
+        (IndexError, lambda: X[5]),
+        (ValueError, lambda: X[::0]),
+        (OverflowError, lambda: set_first(small(), 300)),
+        (TypeError, lambda: X @ X),
+    ):
         with pytest.raises(kind):
             mistake()
 
@@ -405,11 +508,14 @@ def test_attributes_in_files_are_texts():
         nd.sum(X, axis="1")
 
 
-RULES = {"nothing": lambda node, inputs, emit: [],
-         "a node": lambda node, inputs, emit: emit(node),
-         "too many": lambda node, inputs, emit: [(emit(node), 0), (node, 1)],
-         "not emitted": lambda node, inputs, emit: [(node, 0)],
-         "a text": lambda node, inputs, emit: "x"}
+RULES = {
+    "nothing": lambda node, inputs, emit: [],
+    "a node": lambda node, inputs, emit: emit(node),
+    "too many": lambda node, inputs, emit: [(emit(node), 0), (node, 1)],
+    "not emitted": lambda node, inputs, emit: [(node, 0)],
+    "a text": lambda node, inputs, emit: "x",
+    "a list of a list": lambda node, inputs, emit: [([node], 0)],
+}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -426,11 +532,22 @@ def test_apply_fills_in_defaults_and_memory_has_a_text():
     assert repr(plan_memory(Graph([x, node], [(node, 0)]))).startswith("arena 0 bytes")
 
 
+@pytest.mark.parametrize("places", [lambda x: [x], lambda x: (x, 0), lambda x: [(x, 0)] * 2])
+def test_apply_to_other_inputs_than_an_operator_takes_is_told(places):
+    x = Node(None, name="x", specs=(Spec((2, 3), np.dtype("f4")),))
+    with pytest.raises(mx.HybridError, match="apply: relu takes a .*index. for each of data, but"):
+        apply(OPS["relu"], places(x), {})
+
+
 def test_a_cell_that_registers_an_operator_can_be_run_again():
     for factor in (2, 3):
-        op = register("_of_a_cell", inputs=("data",), doc="A cell's own.",
-                      infer=lambda specs: (specs, specs),
-                      eager=lambda data, by=factor: data * by)
+        op = register(
+            "_of_a_cell",
+            inputs=("data",),
+            doc="A cell's own.",
+            infer=lambda specs: (specs, specs),
+            eager=lambda data, by=factor: data * by,
+        )
         try:
             assert nd._internal._of_a_cell(X).sum().item() == 6 * factor
         finally:

@@ -70,8 +70,13 @@ def normalised_backwards(y):
     return [(y * OPS["reverse"](row, axis=(-1,))).sum(axis=-1)]
 
 
-PAIRS = [(twice, and_more), (same, itself_too), (of_rows, sums),
-         (turned, read_backwards), (of_sums, normalised_backwards)]
+PAIRS = [
+    (twice, and_more),
+    (same, itself_too),
+    (of_rows, sums),
+    (turned, read_backwards),
+    (of_sums, normalised_backwards),
+]
 
 
 def in_company(case, pair, values):
@@ -97,8 +102,7 @@ def read_often(y):
 
 def before_whole(case, behind, values):
     """The outputs of an operator of whole numbers, as others read them."""
-    return [out for y in apply(case, values)
-            for out in (behind(y) if kind_of(y) in "iub" else [y])]
+    return [out for y in apply(case, values) for out in (behind(y) if kind_of(y) in "iub" else [y])]
 
 
 def kind_of(x):
@@ -115,8 +119,9 @@ class Company:
 
     def trace(self):
         """The graph of all values."""
-        self.given = {f"x{i}_{j}": a for i, row in enumerate(self.values)
-                      for j, a in enumerate(row)}
+        self.given = {
+            f"x{i}_{j}": a for i, row in enumerate(self.values) for j, a in enumerate(row)
+        }
         specs = {name: Spec(a.shape, a.dtype) for name, a in self.given.items()}
         self.graph, _ = trace(self.run, specs, training=True)
 
@@ -124,15 +129,18 @@ class Company:
         """The outputs of each run, by arrays or symbols."""
         values, runs = iter(values), itertools.product(self.cases, PAIRS)
         with direct():
-            return [in_company(*run, [next(values) for _ in row])
-                    for run, row in zip(runs, self.values, strict=True)]
+            return [
+                in_company(*run, [next(values) for _ in row])
+                for run, row in zip(runs, self.values, strict=True)
+            ]
 
     def eager(self):
         """The outputs of each run, by eager arrays."""
         nd.random.seed(7)
         with autograd.train_mode():
-            return [[o.asnumpy() for o in row]
-                    for row in self.run(*map(NDArray, self.given.values()))]
+            return [
+                [o.asnumpy() for o in row] for row in self.run(*map(NDArray, self.given.values()))
+            ]
 
     def by_plan(self, target):
         """All outputs one after the other, by a plan."""
@@ -163,8 +171,10 @@ class Whole(Company):
         """The outputs of each case, by arrays or symbols."""
         values = iter(values)
         with direct():
-            return [before_whole(case, self.behind, [next(values) for _ in row])
-                    for case, row in zip(self.cases, self.values, strict=True)]
+            return [
+                before_whole(case, self.behind, [next(values) for _ in row])
+                for case, row in zip(self.cases, self.values, strict=True)
+            ]
 
 
 def whole_values(case, dtype, behind):
@@ -173,8 +183,10 @@ def whole_values(case, dtype, behind):
     """
     rng = np.random.default_rng(0)
     given, (low, high) = case.arrays(dtype, rng), limits(np.dtype(dtype))
-    wide = [rng.integers(low, high, a.shape, endpoint=True).astype(dtype)
-            if a.dtype == dtype else a for a in given]
+    wide = [
+        rng.integers(low, high, a.shape, endpoint=True).astype(dtype) if a.dtype == dtype else a
+        for a in given
+    ]
     for values in (wide, given):
         try:
             outs = before_whole(case, behind, list(map(NDArray, values)))
@@ -190,20 +202,27 @@ def answers(target, cases):
     with plain_target():
         got = made.by_plan(target())
     rows = [[(next(got), wanted) for wanted in row] for row in made.eager()]
-    return [rows[i:i + len(PAIRS)] for i in range(0, len(rows), len(PAIRS))]
+    return [rows[i : i + len(PAIRS)] for i in range(0, len(rows), len(PAIRS))]
 
 
 def agree(case, found):
     for (before, behind), pairs in zip(PAIRS, found, strict=True):
         for got, wanted in pairs:
             assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
-            np.testing.assert_allclose(got, wanted, 2e-4, 2e-5, err_msg=(
-                f"{case} behind `{before.__name__}`, before `{behind.__name__}`"))
+            np.testing.assert_allclose(
+                got,
+                wanted,
+                2e-4,
+                2e-5,
+                err_msg=(f"{case} behind `{before.__name__}`, before `{behind.__name__}`"),
+            )
 
 
 def batch_params(target, cases):
-    return [pytest.param(target, part, id=f"{target.__name__}-{part[0].op.name}")
-            for part in batches(cases, 30)]
+    return [
+        pytest.param(target, part, id=f"{target.__name__}-{part[0].op.name}")
+        for part in batches(cases, 30)
+    ]
 
 
 def plain():
@@ -220,21 +239,32 @@ def gpu():
 
 def samples(has_loops):
     """Some samples of the operators that have, or have not, loops of their own."""
-    found = [op for op in FIRST_OF if op not in SIBLINGS and bool(
-        op.cpu or op.reduce or op.strides) == has_loops]
-    return [c for op in found for c in cases_of(op)[:2 if op.cpu else 1]]
+    found = [
+        op
+        for op in FIRST_OF
+        if op not in SIBLINGS and bool(op.cpu or op.reduce or op.strides) == has_loops
+    ]
+    return [c for op in found for c in cases_of(op)[: 2 if op.cpu else 1]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target, dtype, has_loops, least", [
-    (plain, "int8", True, 35), (plain, "int8", False, 100), (gpu, "int8", True, 35),
-    (plain, "int32", True, 35), (plain, "bool", True, 30), (gpu, "bool", True, 30)])
+@pytest.mark.parametrize(
+    "target, dtype, has_loops, least",
+    [
+        (plain, "int8", True, 35),
+        (plain, "int8", False, 100),
+        (gpu, "int8", True, 35),
+        (plain, "int32", True, 35),
+        (plain, "bool", True, 30),
+        (gpu, "bool", True, 30),
+    ],
+)
 def test_what_stands_behind_whole_numbers_reads_what_their_dtype_keeps(
-        target, dtype, has_loops, least):
+    target, dtype, has_loops, least
+):
     """720 is -48 in int8 also where sums and products have 64 bits on the way."""
     tried = set()
-    for part, behind in itertools.product(batches(samples(has_loops), 30),
-                                          (read_once, read_often)):
+    for part, behind in itertools.product(batches(samples(has_loops), 30), (read_once, read_often)):
         company = Whole(part, dtype, behind)
         tried |= {case.op for case in company.cases}
         with plain_target():
@@ -248,9 +278,14 @@ def test_what_stands_behind_whole_numbers_reads_what_their_dtype_keeps(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target, cases", [
-    *batch_params(plain, samples(True)), *batch_params(plain, samples(False)),
-    *batch_params(numpy, samples(False)[::4]), *batch_params(gpu, [
-        c for c in samples(True) if c in FIRST_OF.values()])])
+@pytest.mark.parametrize(
+    "target, cases",
+    [
+        *batch_params(plain, samples(True)),
+        *batch_params(plain, samples(False)),
+        *batch_params(numpy, samples(False)[::4]),
+        *batch_params(gpu, [c for c in samples(True) if c in FIRST_OF.values()]),
+    ],
+)
 def test_operator_is_right_in_any_company(target, cases):
     assert_all(cases, functools.partial(answers, target), agree)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from minihybrid.nd import NDArray
 from minihybrid.sym import Symbol, fromjson, trace
+from rings import elsewhere, slow
 from samples import CASES, SAMPLES, UNIQUE, cases_of
 from traced import (
     DTYPES,
@@ -51,18 +52,42 @@ def answers(dtype, target, cases):
     return list(zip(*pairs, strict=True))
 
 
+def loops_of(dtype):
+    """The compiled samples of operators that are more than a formula."""
+    return [c for c in compiled_cases(dtype) if not c.op.expr]
+
+
+OTHER_CASES = {  # dtype -> samples that `make test-all` compiles
+    "float64": compiled_cases("float64"),
+    "int32": [c for c in compiled_cases("int32") if c.op.expr],
+    "int64": compiled_cases("int64"),
+}
+
+
 def fits(case, dtype):
     """Whether a scalar beside arrays of a dtype is one of its numbers."""
     return dtype != "uint8" or case.attrs.get("scalar", 0) >= 0
 
 
-@pytest.mark.parametrize("dtype, target, cases", [
-    param for dtype in (*DTYPES, *NUMPY_ONLY)
-    for param in batch_params([c for c in CASES if fits(c, dtype)], dtype, "numpy")] + [
-    param for dtype in DTYPES
-    for param in batch_params(compiled_cases(dtype), dtype, "cpu")])
+@pytest.mark.each
+@pytest.mark.parametrize(
+    "dtype, target, cases",
+    [
+        param
+        for dtype in (*DTYPES, *NUMPY_ONLY)
+        for param in batch_params([c for c in CASES if fits(c, dtype)], dtype, "numpy")
+    ]
+    + slow(*batch_params(compiled_cases("float32"), "float32", "cpu"))
+    + slow(*batch_params(loops_of("int32"), "int32", "cpu"))
+    + [  # gradients are compiled in float64, formulas of whole numbers as one kernel
+        param
+        for dtype, cases in OTHER_CASES.items()
+        for param in elsewhere(*batch_params(cases, dtype, "cpu"))
+    ],
+)
 def test_target_agrees_with_eager(dtype, target, cases):
     """On plain numbers, and on arrays in which some are infinite or not a number."""
+
     def agree(case, made):
         for pairs, what in zip(made, ("", " on special values"), strict=False):
             for got, wanted in zip(*pairs, strict=True):
@@ -87,21 +112,21 @@ def test_the_operator_that_fails_in_a_batch_is_named():
     notes = [error.__notes__ for error in caught.value.exceptions]
     assert notes == [["so tanh breaks the law"], ["so dot breaks the law"]]
     with pytest.raises(AssertionError, match="none alone: exp, tanh, dot, sum"):
-        assert_all(cases, lambda some: some[:len(cases) - 1], agree)
+        assert_all(cases, lambda some: some[: len(cases) - 1], agree)
 
 
 @every_op
 def test_samples_lie_inside_the_domain(op):
     for case in cases_of(op):
         if np.isfinite(case.attrs.get("value", 0)):
-            for out in apply(case, list(map(NDArray, case.arrays(
-                    "float64", np.random.default_rng(0))))):
+            for out in apply(
+                case, list(map(NDArray, case.arrays("float64", np.random.default_rng(0))))
+            ):
                 assert np.isfinite(out.data).all(), case
 
 
 def test_operator_without_sample_is_named():
-    op = Op("_new", inputs=("data",), infer=None, doc="",
-            attrs={"size": (int, REQUIRED)})
+    op = Op("_new", inputs=("data",), infer=None, doc="", attrs={"size": (int, REQUIRED)})
     with pytest.raises(LookupError, match="_new has no sample.*size"):
         cases_of(op)
 
@@ -111,6 +136,7 @@ def test_samples_are_of_operators():
     assert not unknown, f"no operator is called so in files: {sorted(unknown)}"
 
 
+@pytest.mark.each
 @every_op
 @pytest.mark.parametrize("dtype", [*DTYPES, *NUMPY_ONLY])
 def test_shape_rule_agrees_with_eager(op, dtype):
@@ -121,16 +147,19 @@ def test_shape_rule_agrees_with_eager(op, dtype):
         assert list(completed) == specs, case
         with autograd.train_mode():
             found = [Spec(o.shape, np.dtype(o.dtype)) for o in apply(case, values)]
-        assert [(s.shape, s.dtype.name) for s in outs] == \
-            [(s.shape, s.dtype.name) for s in found], case
+        assert [(s.shape, s.dtype.name) for s in outs] == [
+            (s.shape, s.dtype.name) for s in found
+        ], case
 
 
 def emptied(case):
     """The same operator on inputs whose first axis has length 0."""
     first = case.inputs[0].shape[:1]
-    return case._replace(inputs=tuple(
-        i._replace(shape=(0, *i.shape[1:])) if i.shape[:1] == first else i
-        for i in case.inputs))
+    return case._replace(
+        inputs=tuple(
+            i._replace(shape=(0, *i.shape[1:])) if i.shape[:1] == first else i for i in case.inputs
+        )
+    )
 
 
 @every_op
@@ -139,8 +168,11 @@ def test_empty_batch_is_answered_or_refused(op):
     if op.name.startswith("_"):
         return  # parts of others, which give them what fits
     for case in cases_of(op):
-        if not case.inputs or not case.inputs[0].shape or \
-                not {i.kind for i in case.inputs} <= {*NUMBERS, "bits", "index"}:
+        if (
+            not case.inputs
+            or not case.inputs[0].shape
+            or not {i.kind for i in case.inputs} <= {*NUMBERS, "bits", "index"}
+        ):
             continue
         try:
             ((pairs, *_),) = answers("float32", "numpy", [emptied(case)])
@@ -158,8 +190,7 @@ def test_unknown_inputs_are_completed_to_what_fits(op):
         attrs = op.normalize(dict(case.attrs))
         values = case.arrays("float32", np.random.default_rng(0))
         for i in range(len(values)):
-            specs = [UNKNOWN if j == i else Spec(v.shape, v.dtype)
-                     for j, v in enumerate(values)]
+            specs = [UNKNOWN if j == i else Spec(v.shape, v.dtype) for j, v in enumerate(values)]
             found, outs = op.infer(specs, **attrs)
             for spec, given in zip(found, specs, strict=True):
                 assert given is UNKNOWN or spec == given, case
@@ -181,7 +212,7 @@ def special_answers(dtype, target, cases):
     given = dict(zip("abcde", (a, b, *(np.roll(a, n) for n in (3, 5, 6))), strict=True))
 
     def run(*values):
-        return [apply(case, list(values[:len(case.op.inputs)]))[0] for case in cases]
+        return [apply(case, list(values[: len(case.op.inputs)]))[0] for case in cases]
 
     graph, _ = trace(run, {n: Spec(a.shape, a.dtype) for n in given})
     plan = Plan(graph, list(given), target=target)
@@ -191,17 +222,32 @@ def special_answers(dtype, target, cases):
     return list(zip(outs, wanted, strict=True))
 
 
-@pytest.mark.parametrize("dtype, target, cases", [
-    param for dtype in DTYPES[:2] for target in TARGETS for param in batch_params(
-        [c for c in FORMULAS if target == "numpy" or c.op not in SIBLINGS],
-        dtype, target)])
+def formulas(dtype, target):
+    """A parameter a batch of formulas."""
+    cases = [c for c in FORMULAS if target == "numpy" or c.op not in SIBLINGS]
+    return batch_params(cases, dtype, target)
+
+
+@pytest.mark.parametrize(
+    "dtype, target, cases",
+    [
+        param
+        for dtype, target in (("float32", "numpy"), ("float64", "numpy"), ("float32", "cpu"))
+        for param in formulas(dtype, target)
+    ]
+    + elsewhere(*formulas("float64", "cpu")),
+)
 def test_formula_of_special_values_is_as_in_numpy(dtype, target, cases):
     """Every pair of zeros of both signs, infinities, NaN and plain numbers."""
-    assert_all(cases, functools.partial(special_answers, dtype, target),
-               lambda case, pair: assert_close(*pair, case.op.name))
+    assert_all(
+        cases,
+        functools.partial(special_answers, dtype, target),
+        lambda case, pair: assert_close(*pair, case.op.name),
+    )
 
 
 # -- files, calls, memory --------------------------------------------------------------
+@pytest.mark.each
 @every_op
 def test_json_round_trip_keeps_graph_and_answer(op):
     for case in cases_of(op):
@@ -209,17 +255,22 @@ def test_json_round_trip_keeps_graph_and_answer(op):
             continue  # a file's shape says 0 for "unknown", and () for "all unknown"
         values = case.arrays("float32", np.random.default_rng(0))
         names = [f"x{i}" for i in range(len(values))]
-        inputs = [sym.var(n, shape=v.shape, dtype=v.dtype)
-                  for n, v in zip(names, values, strict=True)]
-        symbol = sym.Group(apply(case, inputs) if inputs else
-                           [Symbol.interpret(op, [], op.normalize(dict(case.attrs)))])
+        inputs = [
+            sym.var(n, shape=v.shape, dtype=v.dtype) for n, v in zip(names, values, strict=True)
+        ]
+        symbol = sym.Group(
+            apply(case, inputs)
+            if inputs
+            else [Symbol.interpret(op, [], op.normalize(dict(case.attrs)))]
+        )
         again = fromjson(tojson(symbol))
         if not op.file:  # it comes back as that operator of MXNet
             assert Graph.of(again).show() == Graph.of(symbol).show(), case
         answers = []
         for s in (symbol, again):
-            answers.append(expand(Graph.of(s), True).evaluate(
-                dict(zip(names, values, strict=True)), 7))
+            answers.append(
+                expand(Graph.of(s), True).evaluate(dict(zip(names, values, strict=True)), 7)
+            )
         for got, wanted in zip(*answers, strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=str(case))
 
@@ -240,8 +291,7 @@ def backwards(values):
 
 
 @every_op
-@pytest.mark.parametrize("layout", (columns_first, with_gaps, backwards),
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize("layout", (columns_first, with_gaps, backwards), ids=lambda f: f.__name__)
 def test_strided_inputs_are_read_as_contiguous_ones(op, layout):
     for case in cases_of(op):
         values = case.arrays("float32", np.random.default_rng(0))
@@ -260,8 +310,7 @@ def test_strided_inputs_are_read_as_contiguous_ones(op, layout):
 def test_plan_takes_strided_and_read_only_inputs(target):
     """As arguments, and as parameters that go by address."""
     x = np.random.default_rng(0).random((4, 3, 2))
-    graph, _ = trace(lambda a, b: sym.exp(a) * b, dict.fromkeys(
-        "ab", Spec(x.shape, x.dtype)))
+    graph, _ = trace(lambda a, b: sym.exp(a) * b, dict.fromkeys("ab", Spec(x.shape, x.dtype)))
     plan = Plan(graph, ["a"], target=target)
     frozen = x.copy()
     frozen.flags.writeable = False
@@ -272,7 +321,8 @@ def test_plan_takes_strided_and_read_only_inputs(target):
 
 @pytest.mark.parametrize("name", sorted(OPS))
 def test_name_exists_for_arrays_and_symbols(name):
-    assert name in dir(nd) and name in dir(sym)
+    is_public = not name.startswith("_")
+    assert (name in dir(nd)) is (name in dir(sym)) is is_public
     assert callable(getattr(nd, name)) and callable(getattr(sym, name))
 
 
@@ -334,12 +384,12 @@ def weighed(outs):
 
 def central_difference(run, values, place):
     """The same gradient, with respect to one input, by evaluating at both sides."""
+
     def weighed_sum():
         nd.random.seed(7)
         with autograd.train_mode():
             outs = run(list(map(variable, values)))
-        return sum(float((o.data * w.data).sum())
-                   for o, w in zip(outs, weights(outs), strict=True))
+        return sum(float((o.data * w.data).sum()) for o, w in zip(outs, weights(outs), strict=True))
 
     found, flat = np.zeros(values[place].shape), values[place].reshape(-1)
     for i, value in enumerate(flat.copy()):
@@ -358,10 +408,16 @@ def assert_gradient(case, run):
     taped = on_tape(run, values)
     for i, (kind, got) in enumerate(zip(case.inputs, taped, strict=True)):
         if kind.kind not in ("index", "bits"):
-            np.testing.assert_allclose(got, central_difference(run, values, i),
-                                       rtol=1e-5, atol=1e-7, err_msg=f"{case} [{i}]")
+            np.testing.assert_allclose(
+                got,
+                central_difference(run, values, i),
+                rtol=1e-5,
+                atol=1e-7,
+                err_msg=f"{case} [{i}]",
+            )
 
 
+@pytest.mark.each
 @every_op
 def test_gradient_agrees_with_central_difference(op):
     for case in SMOOTH:
@@ -388,8 +444,7 @@ def gradient_of(run, variables):
 def test_second_derivative_agrees_with_central_difference(op):
     for case in SMOOTH:
         if case.op is op and not any(0 in i.shape for i in case.inputs):
-            assert_gradient(case, functools.partial(
-                gradient_of, functools.partial(apply, case)))
+            assert_gradient(case, functools.partial(gradient_of, functools.partial(apply, case)))
 
 
 def compiled_operator(made, target):
@@ -416,25 +471,26 @@ def gradients(target, order, cases):
     return [[pairs[name] for name in names] for names in made.names]
 
 
-CURVED = ("elemwise_div", "_power", "tanh", "softmax", "FullyConnected",
-          "broadcast_mul")
+CURVED = ("elemwise_div", "_power", "tanh", "softmax", "FullyConnected", "broadcast_mul")
 
 
 FIRST = first_samples(SMOOTH)
 
 
-@pytest.mark.parametrize("dtype, cases", [
-    param for dtype in ("float16", "float32") for param in batch_params(SMOOTH, dtype)])
+@pytest.mark.parametrize(
+    "dtype, cases",
+    [param for dtype in ("float16", "float32") for param in batch_params(SMOOTH, dtype)],
+)
 def test_gradient_graph_has_the_shape_and_dtype_of_the_input(dtype, cases):
     def specs(some):
         made = Program(some, dtype)
         graph = expand(made.graph, True)
         wanted = {n.name: n.specs[0] for n in graph.variables}
-        heads = joint_graph(graph, list(wanted)).heads[len(graph.heads):]
-        found = {name: (n.specs[i], wanted[name])
-                 for name, (n, i) in zip(wanted, heads, strict=True)}
-        return [[found[name] for name in names if name in found]
-                for names in made.names]
+        heads = joint_graph(graph, list(wanted)).heads[len(graph.heads) :]
+        found = {
+            name: (n.specs[i], wanted[name]) for name, (n, i) in zip(wanted, heads, strict=True)
+        }
+        return [[found[name] for name in names if name in found] for names in made.names]
 
     def agree(case, pairs):
         for got, wanted in pairs:
@@ -443,15 +499,20 @@ def test_gradient_graph_has_the_shape_and_dtype_of_the_input(dtype, cases):
     assert_all(cases, specs, agree)
 
 
-@pytest.mark.parametrize("order, target, cases", [
-    *batch_params(SMOOTH, 1, "numpy"), *batch_params(FIRST, 1, "cpu"),
-    *batch_params(FIRST, 2, "numpy"),
-    *batch_params([c for c in FIRST if c.op.name in CURVED], 2, "cpu")])
+@pytest.mark.parametrize(
+    "order, target, cases",
+    [
+        *batch_params(SMOOTH, 1, "numpy"),
+        *batch_params(FIRST, 1, "cpu"),
+        *batch_params(FIRST, 2, "numpy"),
+        *batch_params([c for c in FIRST if c.op.name in CURVED], 2, "cpu"),
+    ],
+)
 def test_compiled_gradient_agrees_with_the_tape(order, target, cases):
     """Order 2 is the gradient of a gradient."""
+
     def agree(case, pairs):
         for j, (got, wanted) in enumerate(pairs):
-            np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12,
-                                       err_msg=f"{case} [{j}]")
+            np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12, err_msg=f"{case} [{j}]")
 
     assert_all(cases, functools.partial(gradients, target, order), agree)

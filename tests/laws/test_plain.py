@@ -12,12 +12,17 @@ from minihybrid.core.op import Op, Spec
 from minihybrid.core.plan import Plan
 
 LOOPS = [case for case in CASES if case.op.cpu]
-PARTS = [(dtype, part) for dtype, cases in (("float32", CASES), ("int32", LOOPS))
-         for part in batches(cases, 60)]
+PARTS = [
+    (dtype, part)
+    for dtype, cases in (("float32", CASES), ("int32", LOOPS))
+    for part in batches(cases, 60)
+]
 
 
-@pytest.mark.parametrize("dtype, cases", PARTS, ids=[
-    f"{dtype}-{part[0].op.name}" for dtype, part in PARTS])
+@pytest.mark.each
+@pytest.mark.parametrize(
+    "dtype, cases", PARTS, ids=[f"{dtype}-{part[0].op.name}" for dtype, part in PARTS]
+)
 def test_kernels_of_all_samples_stay_in_their_arrays(dtype, cases):
     """No index is outside, nothing is read that nobody wrote, no element left out."""
     program = Program(cases, dtype)
@@ -80,21 +85,30 @@ def vector_beyond(k, a, out):
     k(f"    store({out}, i, load({a}, i))")
 
 
-FAULTS = [(beyond, "reads element 6 of input 0, which has 6"),
-          (before, "reads element -1 of input 0"),
-          (unfinished, r"leaves \[5\] of output 0 unwritten"),
-          (unwritten, "reads element 0 of output 0, which nobody has written"),
-          (unwritten_beside, "reads element 0 of the arena, which nobody"),
-          (over_the_input, "writes into input 0"),
-          (both_write, "two parts of a shared loop meet in element 0 of output 0"),
-          (reads_of_others, "shared loop reads element 5 of output 0, which another"),
-          (vector_beyond, "reads element 6 of input 0, which has 6")]
+FAULTS = [
+    (beyond, "reads element 6 of input 0, which has 6"),
+    (before, "reads element -1 of input 0"),
+    (unfinished, r"leaves \[5\] of output 0 unwritten"),
+    (unwritten, "reads element 0 of output 0, which nobody has written"),
+    (unwritten_beside, "reads element 0 of the arena, which nobody"),
+    (over_the_input, "writes into input 0"),
+    (both_write, "two parts of a shared loop meet in element 0 of output 0"),
+    (reads_of_others, "shared loop reads element 5 of output 0, which another"),
+    (vector_beyond, "reads element 6 of input 0, which has 6"),
+]
 
 
 @pytest.mark.parametrize("loops, words", FAULTS, ids=[f.__name__ for f, _ in FAULTS])
 def test_a_planted_fault_is_seen(loops, words):
-    op = Op("_planted", inputs=("data",), infer=lambda ins: (ins, ins), doc="A fault.",
-            eager=lambda data: data, cpu=loops, scratch=lambda ins, outs: 8)
+    op = Op(
+        "_planted",
+        inputs=("data",),
+        infer=lambda ins: (ins, ins),
+        doc="A fault.",
+        eager=lambda data: data,
+        cpu=loops,
+        scratch=lambda ins, outs: 8,
+    )
     spec = Spec((6,), np.dtype("float32"))
     graph, _ = trace(lambda x: op(x), {"x": spec})
     with plain.target(), pytest.raises(plain.PlainError, match=words):

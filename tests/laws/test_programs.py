@@ -1,6 +1,6 @@
 """Random programs: each plan, device and file gives what eager arrays give.
 
-    python -m soak --programs 1000 --seed 7     # more of them, in tests/
+python -m soak --programs 1000 --seed 7     # more of them, in tests/
 """
 
 import collections
@@ -13,15 +13,7 @@ from programs import files, judge, np_rules
 from programs.draft import ARRAYS, Draft
 from programs.draw import add_step, draw, finished
 from programs.judge import Fault, Net, answers, check, difference
-from programs.rules import (
-    BY_NAME,
-    LEFT_OUT,
-    NAMES,
-    OPERATORS,
-    is_loose,
-    public_names,
-    rule_of,
-)
+from programs.rules import BY_NAME, LEFT_OUT, NAMES, OPERATORS, is_loose, public_names, rule_of
 from programs.run import Input, Program, Step, arrays_of, run, source
 from programs.shrink import shrunk
 
@@ -33,8 +25,9 @@ PLANS, FEW, MANY = ("numpy", "plain"), 15, 45
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world, first", [
-    *(("nd", first) for first in range(0, MANY, FEW)), ("np", 0), ("np", FEW)])
+@pytest.mark.parametrize(
+    "world, first", [*(("nd", first) for first in range(0, MANY, FEW)), ("np", 0), ("np", FEW)]
+)
 def test_random_programs(world, first):
     for seed in range(first, first + FEW):
         program = draw(seed, world=world)
@@ -42,10 +35,18 @@ def test_random_programs(world, first):
         assert fault is None, f"{fault}\n{source(program)}"
 
 
-@pytest.mark.parametrize("mode, seeds", [
-    ("cpu", [200]), ("gpu", range(300, 310)), ("file", range(400, 420)),
-    ("alone", range(500, 515)), ("onnx", range(600, 615)), ("runtime", range(600, 615)),
-    pytest.param("c", range(700, 703), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "mode, seeds",
+    [
+        ("cpu", [200]),
+        ("gpu", range(300, 310)),
+        ("file", range(400, 420)),
+        ("alone", range(500, 515)),
+        ("onnx", range(600, 615)),
+        ("runtime", range(600, 615)),
+        pytest.param("c", range(700, 703), marks=pytest.mark.slow),
+    ],
+)
 def test_random_programs_elsewhere(mode, seeds, monkeypatch):
     if mode in ("onnx", "runtime"):
         pytest.importorskip({"onnx": "onnx", "runtime": "onnxruntime"}[mode])
@@ -58,9 +59,13 @@ def test_random_programs_elsewhere(mode, seeds, monkeypatch):
         assert sum(judge.REFUSALS.values()) < len(seeds) / 2
 
 
-@pytest.mark.parametrize("find", [pytest.param(
-    find, id=find["name"], marks=[pytest.mark.slow] * ("c" in find["modes"]))
-    for find in FINDS])
+@pytest.mark.parametrize(
+    "find",
+    [
+        pytest.param(find, id=find["name"], marks=[pytest.mark.slow] * ("c" in find["modes"]))
+        for find in FINDS
+    ],
+)
 def test_what_was_found_stays_mended(find):
     """Shrunk programs that had a wrong answer once, there also compiled."""
     program = Program.from_json(json.dumps(find["program"]))
@@ -86,8 +91,11 @@ def test_gradients_and_names_in_files_of_whole_numbers():
         program = next(filter(None, some), None)
         if program:
             passed += 1
-            fault = check(program, []) or BY_NAME[name].file and check(
-                program.but(train=False), ["file"])
+            fault = (
+                check(program, [])
+                or BY_NAME[name].file
+                and check(program.but(train=False), ["file"])
+            )
             assert not fault, f"{fault}\n{source(program)}"
     assert passed > 100
 
@@ -95,11 +103,18 @@ def test_gradients_and_names_in_files_of_whole_numbers():
 # -- the programs ----------------------------------------------------------------------
 def test_every_operator_is_drawn_or_there_is_a_reason():
     """An operator that a user can call, whose arguments nobody draws, needs a rule."""
-    missing = [op.name for op in OPERATORS if public_names(op) and not rule_of(op)
-               and not op.name.startswith(tuple(LEFT_OUT))]
+    missing = [
+        op.name
+        for op in OPERATORS
+        if public_names(op) and not rule_of(op) and not op.name.startswith(tuple(LEFT_OUT))
+    ]
     assert not missing, "write a rule into tests/programs/rules.py"
-    never = [name for names, world in ((NAMES, "nd"), (np_rules.NAMES, "np"))
-             for name in names if not any(taken(name, world, k) for k in range(99))]
+    never = [
+        name
+        for names, world in ((NAMES, "nd"), (np_rules.NAMES, "np"))
+        for name in names
+        if not any(taken(name, world, k) for k in range(99))
+    ]
     assert not never, "the rule draws nothing that the operator takes"
 
 
@@ -153,8 +168,12 @@ def test_what_is_exact_has_the_same_bits_and_what_rounds_may_round():
 def test_what_is_ill_conditioned_is_not_asked_for():
     """cos of 1e6 x depends on the last digits of x's square root; cos of x does not."""
     for scale, ill in ((1e7, True), (1.0, False)):
-        program = program_of(Step("sqrt", (0,)), Step("exp", (1,)),
-                             Step("*", (2,), {"scalar": scale}), Step("cos", (3,)))
+        program = program_of(
+            Step("sqrt", (0,)),
+            Step("exp", (1,)),
+            Step("*", (2,), {"scalar": scale}),
+            Step("cos", (3,)),
+        )
         runs = [o["output 0"] for o in judge.disturbed(program, range(3))]
         spread = np.ptp(runs, axis=0).max()
         assert (spread > 0.1) == ill
@@ -164,24 +183,26 @@ def test_what_is_ill_conditioned_is_not_asked_for():
 def test_gradients_of_gradients_are_asked_for():
     """Most programs that ask have one that is not 0; one that is wrong is seen."""
     programs = [p for p in map(draw, range(120)) if p.second]
-    found = [answers(Net(p), p) for p in map(judge.eagerly, programs)
-             for p in [p[0]] if p.second]
-    some = [any(a.any() for name, a in f.items() if name.startswith("second"))
-            for f in found]
+    found = [answers(Net(p), p) for p in map(judge.eagerly, programs) for p in [p[0]] if p.second]
+    some = [any(a.any() for name, a in f.items() if name.startswith("second")) for f in found]
     assert len(programs) > 12 and sum(some) > len(some) / 3
     program = program_of(Step("exp", (0,)), train=True, second=True)
     right = answers(Net(program), program)
-    wrong = right | {"second gradient of input 0": right["second gradient of input 0"]
-                     * np.float32(1.01)}
+    wrong = right | {
+        "second gradient of input 0": right["second gradient of input 0"] * np.float32(1.01)
+    }
     name, _ = judge.compared(program, right, wrong, [], "numpy")
     assert name == "second gradient of input 0"
 
 
 def test_a_gradient_that_overflows_on_its_way_is_not_asked_for():
     """3e38 times nine numbers of both signs: infinite or NaN, by the order."""
-    program = program_of(Step("tile", (0,), {"reps": (1, 3, 3)}),
-                         Step("*", (1,), {"scalar": 3e38}), values=(0.0,) * 5,
-                         train=True)
+    program = program_of(
+        Step("tile", (0,), {"reps": (1, 3, 3)}),
+        Step("*", (1,), {"scalar": 3e38}),
+        values=(0.0,) * 5,
+        train=True,
+    )
     assert check(program, ["numpy", "plain"]) is None
     ill, fine = (np.float32([x]) for x in (np.nan, 2))
     assert difference(np.float32([np.inf]), ill, [fine], exact=False) is None
@@ -191,16 +212,23 @@ def test_a_gradient_that_overflows_on_its_way_is_not_asked_for():
 @pytest.fixture
 def planted(monkeypatch):
     """A plan that answers 1 % too much for each hyperbolic tangent."""
+
     def mode(program):
         wrong = any(step.op == "tanh" for step in program.steps)
         found = judge.by_plan("numpy")(program)
         return {name: a * (1.01 if wrong else 1) for name, a in found.items()}
+
     monkeypatch.setitem(judge.MODES, "planted", mode)
 
 
 def test_a_planted_fault_is_found_and_shrunk(planted):
-    program = program_of(Step("exp", (0,)), Step("tanh", (1,)), Step("*", (2, 0)),
-                         Step("sum", (3,), {"keepdims": True}), train=True)
+    program = program_of(
+        Step("exp", (0,)),
+        Step("tanh", (1,)),
+        Step("*", (2, 0)),
+        Step("sum", (3,), {"keepdims": True}),
+        train=True,
+    )
     small = shrunk(program, lambda p: check(p, ["planted"]) is not None)
     assert [step.op for step in small.steps] == ["tanh"], source(small)
     assert isinstance(check(small, ["planted"]), Fault)

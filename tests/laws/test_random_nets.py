@@ -6,7 +6,7 @@ the shape that arrives; what does not fit is left out. A failure prints the net.
 
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, given, note, settings
+from hypothesis import Phase, assume, note
 from random_nets import (
     LAYERS,
     STARTS,
@@ -19,6 +19,7 @@ from random_nets import (
     second_derivatives,
     states_of,
 )
+from rings import numbers_drawn, try_law
 
 from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.gluon import SymbolBlock, nn
@@ -27,19 +28,21 @@ from minihybrid.gluon import SymbolBlock, nn
 
 
 @pytest.mark.slow
-@settings(max_examples=120, **few)
-@given(nets(6))
-def test_hybridized_agrees_with_eager_on_numpy(net):
-    check(net, "numpy")
+@numbers_drawn(40, 120)
+def test_hybridized_agrees_with_eager_on_numpy(n_drawn):
+    try_law(lambda net: check(net, "numpy"), nets(6), n_drawn, **few)
 
 
 DRAWS = {"dropout", "residual", "nested"}  # the second time they would draw again
 
 
 @pytest.mark.slow
-@settings(max_examples=60, **few)
-@given(nets(4))
-def test_second_derivative_of_hybridized_agrees_with_eager(net):
+@numbers_drawn(20, 60)
+def test_second_derivative_of_hybridized_agrees_with_eager(n_drawn):
+    try_law(second_derivative_agrees, nets(4), n_drawn, **few)
+
+
+def second_derivative_agrees(net):
     start, _, _, drawn = net
     drawn = [how for how in drawn if how[0] not in DRAWS]
     assume(start != "indices")
@@ -52,17 +55,20 @@ def test_second_derivative_of_hybridized_agrees_with_eager(net):
 
 
 @pytest.mark.slow
-@settings(max_examples=8, phases=[Phase.generate], **few)  # smaller ones compile, too
-@given(nets(4))
-def test_hybridized_agrees_with_eager_compiled(net):
-    check(net, "cpu")
+@numbers_drawn(4, 8)
+def test_hybridized_agrees_with_eager_compiled(n_drawn):
+    drawn = [Phase.generate]  # smaller ones compile, too
+    try_law(lambda net: check(net, "cpu"), nets(4), n_drawn, phases=drawn, **few)
 
 
 @pytest.mark.slow
-@settings(max_examples=25, **few)
-@given(nets(4))
-def test_on_a_simulated_gpu_agrees_with_the_processor(net):
+@numbers_drawn(8, 25)
+def test_on_a_simulated_gpu_agrees_with_the_processor(n_drawn):
     """Eager and hybridized; every access of every thread is checked on the way."""
+    try_law(simulated_gpu_agrees, nets(4), n_drawn, **few)
+
+
+def simulated_gpu_agrees(net):
     block, x, tolerance = network(net)
     note(repr(block))
     states = states_of(block)
@@ -77,12 +83,14 @@ def test_on_a_simulated_gpu_agrees_with_the_processor(net):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, **few)
-@given(nets(6))
-def test_exported_agrees_with_eager(tmp_path_factory, net):
-    block, x, tolerance = network(net)
-    note(repr(block))
-    assert_export_agrees(block, x, tolerance, tmp_path_factory.mktemp("net"))
+@numbers_drawn(20, 60)
+def test_exported_agrees_with_eager(tmp_path_factory, n_drawn):
+    def exported_agrees(net):
+        block, x, tolerance = network(net)
+        note(repr(block))
+        assert_export_agrees(block, x, tolerance, tmp_path_factory.mktemp("net"))
+
+    try_law(exported_agrees, nets(6), n_drawn, **few)
 
 
 def test_net_without_parameters_is_exported(tmp_path):
@@ -91,14 +99,12 @@ def test_net_without_parameters_is_exported(tmp_path):
 
 
 def assert_export_agrees(block, x, tolerance, folder):
-    """The file's net has all that the net has; what is fixed (center=False) it learns.
-    """
+    """The file's net has all that the net has; what is fixed (center=False) it learns."""
     states = states_of(block)
     wanted = results(block, x, states)
     block.hybridize(backend="numpy")
     results(block, x, states)
-    for param, value in zip(block.collect_params().values(), states.values(),
-                            strict=True):
+    for param, value in zip(block.collect_params().values(), states.values(), strict=True):
         param.set_data(nd.array(value, dtype=value.dtype))
     files = block.export(str(folder / "net"))
     again = SymbolBlock.imports(files[0], ["data"], files[1])
@@ -110,8 +116,7 @@ def assert_export_agrees(block, x, tolerance, folder):
 @pytest.mark.parametrize("name", LAYERS)
 def test_every_layer_is_drawn(name):
     """Each layer fits some start, and prints, so that a failure can be read."""
-    blocks = [LAYERS[name](s, i, j) for s in STARTS[:-1] for i in range(6)
-              for j in range(6)]
+    blocks = [LAYERS[name](s, i, j) for s in STARTS[:-1] for i in range(6) for j in range(6)]
     assert any(blocks) and all(repr(b) for b in blocks)
 
 

@@ -52,9 +52,12 @@ def compiled(text, kinds):
 
 def compile_kernel(kernel):
     """The compiled function of a kernel."""
-    kinds = [numba.from_dtype(b.dtype)[::1] if b.shape
-             else numba.types.Array(numba.from_dtype(b.dtype), 0, "C")
-             for b in (*kernel.args, *kernel.outs.values())]
+    kinds = [
+        numba.from_dtype(b.dtype)[::1]
+        if b.shape
+        else numba.types.Array(numba.from_dtype(b.dtype), 0, "C")
+        for b in (*kernel.args, *kernel.outs.values())
+    ]
     kinds += [numba.uint64 if n == "key" else numba.int64 for n in kernel.numbers]
     return compiled(kernel.text("kernel"), tuple(kinds))
 
@@ -62,8 +65,9 @@ def compile_kernel(kernel):
 def is_vector(function):
     """Whether vectors are stored, and nothing is computed one number at a time."""
     (text,) = function.inspect_llvm().values()
-    text = next(part for part in text.split("\ndefine ")[1:]
-                if "cpython" not in part.split("\n")[0])
+    text = next(
+        part for part in text.split("\ndefine ")[1:] if "cpython" not in part.split("\n")[0]
+    )
     called = re.findall(r"call[^@\n]*@\"?(?:llvm\.)?(\w+)", text)
     alone = [name for name in called if name.startswith("_Z") or name in LIBRARY]
     return bool(re.search(r"store <\d+ x", text)) and not alone and "frem" not in text
@@ -84,8 +88,10 @@ def test_softmax_divides_once_a_row():
 def unary(name, **attrs):
     """The compiled kernel of an operator, or of what it expands to."""
     op = OPS[name]
-    (kernel,) = kernels(lambda *x: Symbol.interpret(op, list(x), op.normalize(attrs)),
-                        *[Spec((64,), F32)] * len(op.inputs))
+    (kernel,) = kernels(
+        lambda *x: Symbol.interpret(op, list(x), op.normalize(attrs)),
+        *[Spec((64,), F32)] * len(op.inputs),
+    )
     return compile_kernel(kernel)
 
 
@@ -93,12 +99,18 @@ def unary(name, **attrs):
 def numbers():
     """Every exponent with 2 000 mantissas, both signs, infinities, NaN, ends and 0."""
     rng = np.random.default_rng(0)
-    mantissa = np.r_[:50, 2**23 - 50:2**23, rng.integers(0, 2**23, 1900)]
+    mantissa = np.r_[:50, 2**23 - 50 : 2**23, rng.integers(0, 2**23, 1900)]
     bits = (np.arange(256)[:, None] << 23 | mantissa).astype(np.uint32)
     ends = np.float32([1, 88.72284, 89.4159, 103.97, 87.33655, 9.01, 3.92])[:, None]
     near = ends.view(np.int32) + np.arange(-1000, 1000, dtype=np.int32)
-    x = np.r_[bits.ravel().view(F32), near.ravel().view(F32),
-              np.arange(0, 200, 0.001, F32), 0, np.inf, np.nan].astype(F32)
+    x = np.r_[
+        bits.ravel().view(F32),
+        near.ravel().view(F32),
+        np.arange(0, 200, 0.001, F32),
+        0,
+        np.inf,
+        np.nan,
+    ].astype(F32)
     return np.r_[x, -x]
 
 
@@ -109,33 +121,49 @@ def units(found, exact):
     """
     with np.errstate(over="ignore", under="ignore"):
         wanted = exact.astype(F32)
-    last = np.spacing(np.abs(np.clip(wanted, *[np.finfo(F32).max * s for s in (-1, 1)]))
-                      .astype(F32)).astype(float)
+    last = np.spacing(
+        np.abs(np.clip(wanted, *[np.finfo(F32).max * s for s in (-1, 1)])).astype(F32)
+    ).astype(float)
     low, high = -(2.0**128), 2.0**128
-    away = np.abs(np.clip(found.astype(float), low, high) -
-                  np.clip(exact, low, high)) / last
+    away = np.abs(np.clip(found.astype(float), low, high) - np.clip(exact, low, high)) / last
     good = np.isnan(found) == np.isnan(exact)
     good &= (np.signbit(found) == np.signbit(exact)) | np.isnan(exact)
-    return np.where(good, np.where(np.isnan(exact) | (found == wanted), 0, away),
-                    np.inf)
+    return np.where(good, np.where(np.isnan(exact) | (found == wanted), 0, away), np.inf)
 
 
 def assert_exact(found, exact, *args):
     away = units(found, exact)
     worst = away.argmax()
-    assert away[worst] <= 4, \
-        f"{[a[worst] for a in args]}: {found[worst]}, not {exact[worst]}"
+    assert away[worst] <= 4, f"{[a[worst] for a in args]}: {found[worst]}, not {exact[worst]}"
 
 
 REFERENCES = {
-    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log2": np.log2,
-    "log10": np.log10, "log1p": np.log1p, "tanh": np.tanh, "sinh": np.sinh,
-    "cosh": np.cosh, "arcsinh": np.arcsinh, "arccosh": np.arccosh,
-    "arctanh": np.arctanh, "erf": special.erf, "cbrt": np.cbrt, "sqrt": np.sqrt,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "arcsin": np.arcsin,
-    "arccos": np.arccos, "arctan": np.arctan, "sigmoid": special.expit,
-    "softrelu": lambda x: np.logaddexp(x, 0), "rsqrt": lambda x: 1 / np.sqrt(x),
-    "rcbrt": lambda x: 1 / np.cbrt(x), "reciprocal": lambda x: 1 / x,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "tanh": np.tanh,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "arcsinh": np.arcsinh,
+    "arccosh": np.arccosh,
+    "arctanh": np.arctanh,
+    "erf": special.erf,
+    "cbrt": np.cbrt,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "arcsin": np.arcsin,
+    "arccos": np.arccos,
+    "arctan": np.arctan,
+    "sigmoid": special.expit,
+    "softrelu": lambda x: np.logaddexp(x, 0),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rcbrt": lambda x: 1 / np.cbrt(x),
+    "reciprocal": lambda x: 1 / x,
     "softsign": lambda x: x / (1 + np.abs(x)),
 }
 
@@ -152,12 +180,18 @@ def test_a_function_is_exact_to_4_units_over_the_whole_range(name):
 
 
 SPECIAL = {  # SciPy has other limits at -inf for these two: C's, and none
-    "gamma": (eager.gamma, special.gamma, ()), "erf": (eager.erf, special.erf, ()),
+    "gamma": (eager.gamma, special.gamma, ()),
+    "erf": (eager.erf, special.erf, ()),
     "erfinv": (eager.erfinv, special.erfinv, ()),
     "gammaln": (eager.gammaln, special.gammaln, (-np.inf,)),
-    **{f"polygamma {n}": (functools.partial(eager.polygamma, order=n),
-                          functools.partial(special.polygamma, n), (-np.inf,))
-       for n in (1, 2, 3)},
+    **{
+        f"polygamma {n}": (
+            functools.partial(eager.polygamma, order=n),
+            functools.partial(special.polygamma, n),
+            (-np.inf,),
+        )
+        for n in (1, 2, 3)
+    },
     "polygamma 0": (functools.partial(eager.polygamma, order=0), special.digamma, ()),
 }
 
@@ -167,9 +201,37 @@ SPECIAL = {  # SciPy has other limits at -inf for these two: C's, and none
 def test_functions_that_numpy_does_not_have_are_scipys(name):
     """Eager answers, to which all targets are compared: also at and between poles."""
     found, wanted, left_out = SPECIAL[name]
-    x = np.array([-170.5, -20.5, -3.5, -2.5, -1.5, -1.25, -0.3, -1e-3, -3, -2, -1, -0.,
-                  0., 1e-3, 0.25, 0.5, 0.75, 0.999, 1, 1.5, 2, 10.5, 30, 170, np.inf,
-                  np.nan, *{-np.inf}.difference(left_out)])
+    x = np.array(
+        [
+            -170.5,
+            -20.5,
+            -3.5,
+            -2.5,
+            -1.5,
+            -1.25,
+            -0.3,
+            -1e-3,
+            -3,
+            -2,
+            -1,
+            -0.0,
+            0.0,
+            1e-3,
+            0.25,
+            0.5,
+            0.75,
+            0.999,
+            1,
+            1.5,
+            2,
+            10.5,
+            30,
+            170,
+            np.inf,
+            np.nan,
+            *{-np.inf}.difference(left_out),
+        ]
+    )
     np.testing.assert_allclose(found(x), wanted(x), 1e-9, 1e-12)
 
 
@@ -182,10 +244,33 @@ PAIRS = {"_power": np.power, "_hypot": np.hypot, "_arctan2": np.arctan2}
 def test_a_function_of_two_numbers_is_exact_to_4_units(name):
     rng = np.random.default_rng(0)
     a, b = rng.permutation(numbers()), rng.permutation(numbers())
-    within = (rng.uniform(-150, 129, a.size) / np.log2(np.abs(a.astype(float)))) \
-        .astype(F32)  # powers that are float32 numbers
-    ends = np.float32([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, -2, 0.5, -0.5, 3, -3,
-                       1e-45, -1e-45, 3e38, -3e38, 2**24, 2**24 + 2, 1 - 2**-24])
+    within = (rng.uniform(-150, 129, a.size) / np.log2(np.abs(a.astype(float)))).astype(
+        F32
+    )  # powers that are float32 numbers
+    ends = np.float32(
+        [
+            0,
+            -0.0,
+            1,
+            -1,
+            np.inf,
+            -np.inf,
+            np.nan,
+            2,
+            -2,
+            0.5,
+            -0.5,
+            3,
+            -3,
+            1e-45,
+            -1e-45,
+            3e38,
+            -3e38,
+            2**24,
+            2**24 + 2,
+            1 - 2**-24,
+        ]
+    )
     every = np.stack(np.meshgrid(ends, ends), -1).reshape(-1, 2)
     a = np.r_[a, np.abs(a), np.round(a), every[:, 0]]
     b = np.r_[b, within, np.round(within), every[:, 1]]
@@ -214,15 +299,21 @@ def expressions(op):
     """The scalar expressions of an operator, for numbers that somebody may give."""
     cases = [dict(case.attrs) for case in cases_of(op)] if has_samples(op) else []
     names = [name for name, (kind, _) in op.attrs.items() if kind is number]
-    for attrs in [*cases, *({**cases[0], name: value} for name in names * bool(cases)
-                            for value in NUMBERS)]:
+    for attrs in [
+        *cases,
+        *({**cases[0], name: value} for name in names * bool(cases) for value in NUMBERS),
+    ]:
         with suppress(AttrError):  # one that its record refuses
             yield op.scalar(op.normalize(attrs))
 
 
-SOME_OR_ALL = pytest.mark.parametrize("every", [  # `make test` tries one in eight
-    pytest.param(8, id="some"),
-    pytest.param(1, id="all", marks=pytest.mark.elsewhere)])
+SOME_OR_ALL = pytest.mark.parametrize(
+    "every",
+    [  # `make test` tries one in eight
+        pytest.param(8, id="some"),
+        pytest.param(1, id="all", marks=pytest.mark.elsewhere),
+    ],
+)
 
 
 @pytest.mark.slow
@@ -238,16 +329,25 @@ def test_what_an_expression_gives_has_the_dtype_of_its_operator(dtype, every):
     maker = SimpleNamespace(functions=functions)
     letters = dict(zip("abcdefgh", "abcdefgh", strict=True))
     found, kind = {}, numba.from_dtype(np.dtype(dtype))
-    texts = {text.format(**letters, i="(i)") for op in UNIQUE for text in
-             expressions(op) if text and not op.name.startswith("_npi_bitwise")}
+    texts = {
+        text.format(**letters, i="(i)")
+        for op in UNIQUE
+        for text in expressions(op)
+        if text and not op.name.startswith("_npi_bitwise")
+    }
     assert len(texts) > 200 and all(any(expressions(op)) for op in UNIQUE if op.expr)
     for text in sorted(texts)[::every]:
         code = Kernel.translate(maker, text, np.dtype(dtype))
         exec(f"def value({', '.join(letters)}, i, key):\n    return {code}", scope)
-        found[code] = str(typed_passes.type_inference_stage(
-            registry.cpu_target.typing_context, registry.cpu_target.target_context,
-            compiler.run_frontend(scope["value"]),
-            (kind,) * len(letters) + (numba.int64, numba.uint64), None).return_type)
+        found[code] = str(
+            typed_passes.type_inference_stage(
+                registry.cpu_target.typing_context,
+                registry.cpu_target.target_context,
+                compiler.run_frontend(scope["value"]),
+                (kind,) * len(letters) + (numba.int64, numba.uint64),
+                None,
+            ).return_type
+        )
     assert {code: name for code, name in found.items() if name != dtype} == {}
 
 
@@ -265,7 +365,8 @@ def test_powers_of_a_function_of_float64_compile():
 def test_numbers_that_python_cannot_square_are_attributes_too(scalar):
     def losses(x):
         return nd.smooth_l1(x, scalar=scalar), nd.one_hot(
-            nd.zeros_like(x), 2, on_value=scalar, off_value=-scalar)
+            nd.zeros_like(x), 2, on_value=scalar, off_value=-scalar
+        )
 
     found = []
     for function in (losses, mx.function(losses)):
@@ -281,42 +382,47 @@ def test_numbers_that_python_cannot_square_are_attributes_too(scalar):
 
 # -- vectors ---------------------------------------------------------------------------
 ONE_BY_ONE = {
-    "exact remainders, which C finds bit by bit":
-        "_mod _mod_scalar _rmod_scalar broadcast_mod",
+    "exact remainders, which C finds bit by bit": "_mod _mod_scalar _rmod_scalar broadcast_mod",
     "no short form": "erfinv gamma gammaln _polygamma",
-    "a draw in float64, with the C library's logarithm":
-        "_random_normal _random_normal_like _draw_normal _npi_normal "
-        "_random_exponential _random_exponential_like _draw_exponential",
-    "a loop until a draw is accepted":
-        " ".join(f"{how}_{name}{like}" for how, like in
-                 (("_random", ""), ("_random", "_like"), ("_draw", "")) for name in
-                 ("gamma", "poisson", "negative_binomial",
-                  "generalized_negative_binomial")),
+    "a draw in float64, with the C library's logarithm": (
+        "_random_normal _random_normal_like _draw_normal _npi_normal _random_exponential "
+        "_random_exponential_like _draw_exponential"
+    ),
+    "a loop until a draw is accepted": " ".join(
+        f"{how}_{name}{like}"
+        for how, like in (("_random", ""), ("_random", "_like"), ("_draw", ""))
+        for name in ("gamma", "poisson", "negative_binomial", "generalized_negative_binomial")
+    ),
     "a place is compared, nothing is computed": "_eye _npi_eye _npi_identity",
     "memory is filled": "_zeros zeros_like _npi_zeros",
     "the upper half of a product of 64 bits": "_random_randint",
 }
 if registers() in ((32, 16), (16, 16)):  # an x86 processor without AVX-512
-    ONE_BY_ONE["no instruction makes whole numbers of a vector of float64"] = \
+    ONE_BY_ONE["no instruction makes whole numbers of a vector of float64"] = (
         "sin cos tan _npi_sin _npi_cos _npi_tan"
-EXPRESSIONS = [op for op in UNIQUE if has_samples(op) and op.scalar(
-    op.normalize(dict(cases_of(op)[0].attrs))) is not None
-    and not op.name.startswith("_npi_bitwise")]  # of whole numbers only
+    )
+EXPRESSIONS = [
+    op
+    for op in UNIQUE
+    if has_samples(op)
+    and op.scalar(op.normalize(dict(cases_of(op)[0].attrs))) is not None
+    and not op.name.startswith("_npi_bitwise")
+]  # of whole numbers only
 
 
 def kernel_of(op):
     """The kernel of an operator on float32 arrays of one axis."""
     case = next(c for c in cases_of(op) if all(np.prod(i.shape) for i in c.inputs))
     attrs = op.normalize(dict(case.attrs))
-    (kernel,) = kernels(lambda *x: Symbol.interpret(op, list(x), attrs),
-                        *[Spec((640,), F32)] * len(case.inputs))
+    (kernel,) = kernels(
+        lambda *x: Symbol.interpret(op, list(x), attrs), *[Spec((640,), F32)] * len(case.inputs)
+    )
     return kernel
 
 
 @pytest.mark.slow
 @SOME_OR_ALL
-def test_float32_expressions_are_computed_in_vectors_but_those_listed_with_a_reason(
-        every):
+def test_float32_expressions_are_computed_in_vectors_but_those_listed_with_a_reason(every):
     listed = set(" ".join(ONE_BY_ONE.values()).split())
     tried = EXPRESSIONS[::every]
     alone = {op.name for op in tried if not is_vector(compile_kernel(kernel_of(op)))}
@@ -361,8 +467,10 @@ GROUPS = {
     "part": (lambda a: a.slice_axis(axis=1, begin=3, end=50).exp(), [spec(64, 64)]),
     "twelve inputs": (sum_of_many, [spec(640)] * 12),
     **{f"to {d}": (cast(d), [spec(640)] * 2) for d in ("int8", "int32", "float64")},
-    **{f"of {d}": (cast("float32"), [spec(640, dtype=d)] * 2)
-       for d in ("int8", "int32", "int64", "uint8", "float64")},
+    **{
+        f"of {d}": (cast("float32"), [spec(640, dtype=d)] * 2)
+        for d in ("int8", "int32", "int64", "uint8", "float64")
+    },
 }
 
 

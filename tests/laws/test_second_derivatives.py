@@ -17,17 +17,33 @@ from minihybrid.gluon import HybridBlock
 
 SHAPE = 3, 4
 ONE = [
-    lambda F, a: F.tanh(a), lambda F, a: a * a, lambda F, a: F.relu(a),
-    lambda F, a: a * 2 + 1, lambda F, a: F.softmax(a), lambda F, a: F.BlockGrad(a),
-    lambda F, a: F.reshape(F.reshape(a, (-1,)), SHAPE), lambda F, a: F.zeros_like(a),
+    lambda F, a: F.tanh(a),
+    lambda F, a: a * a,
+    lambda F, a: F.relu(a),
+    lambda F, a: a * 2 + 1,
+    lambda F, a: F.softmax(a),
+    lambda F, a: F.BlockGrad(a),
+    lambda F, a: F.reshape(F.reshape(a, (-1,)), SHAPE),
+    lambda F, a: F.zeros_like(a),
     lambda F, a: F.broadcast_mul(a, F.sum(a, axis=1, keepdims=True)),
-    lambda F, a: F.concat(*F.split(a, num_outputs=2), dim=1), lambda F, a: F.sign(a),
-    lambda F, a: F.split(a, num_outputs=2)[1].tile((1, 2)), lambda F, a: a,
-    lambda F, a: F.make_loss(a), lambda F, a: F.cast(F.cast(a, "int32"), "float32"),
-    lambda F, a: F.sort(a, axis=1), lambda F, a: F.take(a, F.argmax(a, axis=0)[:3]),
-    lambda F, a: F.dot(F.dot(a, F.transpose(a)), a), lambda F, a: F.cumsum(a, axis=1)]
-TWO = [lambda F, a, b: a + b, lambda F, a, b: a * b, lambda F, a, b: a - b,
-       lambda F, a, b: a / (b * b + 1), lambda F, a, b: F.maximum(a, b)]
+    lambda F, a: F.concat(*F.split(a, num_outputs=2), dim=1),
+    lambda F, a: F.sign(a),
+    lambda F, a: F.split(a, num_outputs=2)[1].tile((1, 2)),
+    lambda F, a: a,
+    lambda F, a: F.make_loss(a),
+    lambda F, a: F.cast(F.cast(a, "int32"), "float32"),
+    lambda F, a: F.sort(a, axis=1),
+    lambda F, a: F.take(a, F.argmax(a, axis=0)[:3]),
+    lambda F, a: F.dot(F.dot(a, F.transpose(a)), a),
+    lambda F, a: F.cumsum(a, axis=1),
+]
+TWO = [
+    lambda F, a, b: a + b,
+    lambda F, a, b: a * b,
+    lambda F, a, b: a - b,
+    lambda F, a, b: a / (b * b + 1),
+    lambda F, a, b: F.maximum(a, b),
+]
 
 
 class Steps(HybridBlock):
@@ -39,12 +55,13 @@ class Steps(HybridBlock):
         self.n_inputs = n = draw.randint(1, 3)
         self.steps = []
         for _ in range(draw.randint(1, 7)):
-            rule, count = (draw.choice(ONE), 1) if draw.random() < 0.6 else \
-                (draw.choice(TWO), 2)
+            rule, count = (draw.choice(ONE), 1) if draw.random() < 0.6 else (draw.choice(TWO), 2)
             self.steps.append((rule, [draw.randrange(n) for _ in range(count)]))
             n += 1
-        self.outs = [draw.randrange(n) if draw.random() < 0.3 else n - 1
-                     for _ in range(draw.choice([1, 1, 2, 3]))]
+        self.outs = [
+            draw.randrange(n) if draw.random() < 0.3 else n - 1
+            for _ in range(draw.choice([1, 1, 2, 3]))
+        ]
         if draw.random() < 0.5:
             self.weight = self.params.get("weight", shape=SHAPE)
 
@@ -69,13 +86,13 @@ def asked(net, seed):
     for param in params:
         param[:] = array()
     inputs = [array() for _ in range(net.n_inputs)]
-    taped = inputs[:draw.randint(1, len(inputs))]
+    taped = inputs[: draw.randint(1, len(inputs))]
     for x in taped:
         x.attach_grad()
     wanted = draw.sample(taped + params, draw.randint(1, len(taped + params)))
     with autograd.record(train_mode=draw.random() < 0.5):
         outs = net(inputs[0] * inputs[0], *inputs[1:])
-        heads = [o for o in outs[:draw.randint(1, len(outs))] if o.node is not None]
+        heads = [o for o in outs[: draw.randint(1, len(outs))] if o.node is not None]
         if not heads:
             return []
         seeds = [array() for _ in heads] if draw.random() < 0.5 else None
@@ -85,8 +102,7 @@ def asked(net, seed):
         found = autograd.grad(heads, wanted, seeds, create_graph=True)
         results = [*outs, *found]
         if draw.random() < 0.5:
-            found = autograd.grad(sum((g * g).sum() for g in found), wanted,
-                                  create_graph=True)
+            found = autograd.grad(sum((g * g).sum() for g in found), wanted, create_graph=True)
             results += found
         total = sum((g * g).sum() + g.sum() for g in found)
         if draw.random() < 0.5:
@@ -105,8 +121,9 @@ def differences(seeds):
         found = asked(net, seed)
         checked += bool(found)
         if len(found) != len(wanted) or not all(
-                np.allclose(a, b, 1e-3, 1e-3 * np.abs(b).max(initial=1))
-                for a, b in zip(found, wanted, strict=True)):
+            np.allclose(a, b, 1e-3, 1e-3 * np.abs(b).max(initial=1))
+            for a, b in zip(found, wanted, strict=True)
+        ):
             wrong.append(seed)
     assert checked > len(seeds) / 2
     return wrong
@@ -128,9 +145,13 @@ def gradients(run, *values, of=0):
     return [value.grad.asnumpy().tolist() for value in values]
 
 
-@pytest.mark.parametrize("first, at, wanted", [
-    (nd.sqrt, 0.0, 1.0),            # infinite there, and infinity times 0 is NaN
-    (nd.make_loss, 2.0, 1.0)])      # its gradient is 1, whatever comes in
+@pytest.mark.parametrize(
+    "first, at, wanted",
+    [
+        (nd.sqrt, 0.0, 1.0),  # infinite there, and infinity times 0 is NaN
+        (nd.make_loss, 2.0, 1.0),
+    ],
+)  # its gradient is 1, whatever comes in
 def test_an_output_that_nobody_differentiates_gives_no_gradient(first, at, wanted):
     f = mx.function(lambda x: (first(x), x * 1), target="numpy")
     assert gradients(f, [at], of=1) == [[wanted]]

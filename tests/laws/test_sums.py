@@ -24,29 +24,35 @@ from minihybrid.ops.reduce import LONG, PART, total
 UNITS = 32
 TARGETS = ("eager", "compiled", "numpy", "simulated GPU")
 SHAPES = {  # shape, axes that are reduced
-    "one row": ((300_000,), None), "rows": ((3, 50_000), 1),
-    "columns": ((50_000, 3), 0), "wide columns": ((1000, 70), 0),
+    "one row": ((300_000,), None),
+    "rows": ((3, 50_000), 1),
+    "columns": ((50_000, 3), 0),
+    "wide columns": ((1000, 70), 0),
     "ends": ((150, 3, 100), (0, 2)),
-    "middle": ((2, 40_000, 2), 1), "small": ((70, 7), 1)}
+    "middle": ((2, 40_000, 2), 1),
+    "small": ((70, 7), 1),
+}
 
 
 def found_on(target, function, arrays):
-    return run(function, arrays) if target == "eager" else \
-        answers(function, arrays, target)
+    return run(function, arrays) if target == "eager" else answers(function, arrays, target)
 
 
 def exact(x, axis):
     """The sums by math.fsum, as a flat array."""
     axes = tuple(range(x.ndim)) if axis is None else np.atleast_1d(axis)
     rows = np.moveaxis(x, axes, range(-len(axes), 0))
-    rows = rows.reshape(math.prod(rows.shape[:x.ndim - len(axes)]), -1)
+    rows = rows.reshape(math.prod(rows.shape[: x.ndim - len(axes)]), -1)
     return np.array([math.fsum(row) for row in rows])
 
 
 def numbers(shape, dtype, kind):
     rng = np.random.default_rng(0)
-    return {"equal": np.full(shape, 0.1), "signs": rng.standard_normal(shape),
-            "near 1e4": 1e4 + rng.random(shape)}[kind].astype(dtype)
+    return {
+        "equal": np.full(shape, 0.1),
+        "signs": rng.standard_normal(shape),
+        "near 1e4": 1e4 + rng.random(shape),
+    }[kind].astype(dtype)
 
 
 def assert_close(found, wanted, size, dtype, what, units=UNITS):
@@ -63,12 +69,11 @@ def test_a_long_sum_has_the_error_of_blocks(name, target, dtype):
     if target == "simulated GPU":  # slow
         shape = tuple(n // 10 if n > 10_000 else n for n in shape)
     how = {} if axis is None else {"axis": axis}
-    count = np.prod([shape[i] for i in np.atleast_1d(range(len(shape)) if axis is None
-                                                     else axis)])
+    count = np.prod([shape[i] for i in np.atleast_1d(range(len(shape)) if axis is None else axis)])
 
     def function(F, x):
-        return F.sum(x, **how), F.mean(x, **how), F.nansum(x, **how), \
-            F.norm(x, ord=1, **how)
+        return F.sum(x, **how), F.mean(x, **how), F.nansum(x, **how), F.norm(x, ord=1, **how)
+
     for kind in ("equal", "signs", "near 1e4"):
         x = numbers(shape, dtype, kind)
         wanted, size = exact(x, axis), exact(abs(x), axis)
@@ -101,8 +106,11 @@ def test_softmax_and_losses_of_many_numbers(target):
     e = np.exp(x.astype("d"))
     wanted = e / e.sum(1, keepdims=True)
     for axis, data in ((1, x), (0, np.ascontiguousarray(x.T))):
-        y, z = found_on(target, lambda F, x, axis=axis: (
-            F.softmax(x, axis=axis), F.log_softmax(x, axis=axis)), [data])
+        y, z = found_on(
+            target,
+            lambda F, x, axis=axis: (F.softmax(x, axis=axis), F.log_softmax(x, axis=axis)),
+            [data],
+        )
         good = wanted if axis else wanted.T
         np.testing.assert_allclose(y, good, rtol=3e-6)
         np.testing.assert_allclose(z, np.log(good), rtol=1e-6)
@@ -135,28 +143,37 @@ def test_eager_sums_take_any_layout():
                 found = total(data, axis, keepdims)
                 wanted = data.sum(axis, keepdims=keepdims, dtype="d")
                 assert (found.dtype, np.shape(found)) == (data.dtype, wanted.shape)
-                np.testing.assert_allclose(found, wanted,
-                                           rtol=UNITS * np.finfo(data.dtype).eps)
+                np.testing.assert_allclose(found, wanted, rtol=UNITS * np.finfo(data.dtype).eps)
     assert PART < 300
 
 
-@pytest.mark.parametrize("target, dtype", [("eager", "float16"), *(
-    (t, d) for t in TARGETS for d in ("float32", "float64"))])
+@pytest.mark.parametrize(
+    "target, dtype",
+    [("eager", "float16"), *((t, d) for t in TARGETS for d in ("float32", "float64"))],
+)
 def test_a_norm_is_finite_where_squares_are_not(target, dtype):
     info = np.finfo(dtype)
-    sizes = [1, info.max / 4, info.smallest_subnormal * 8, np.sqrt(float(info.max)) * 3,
-             np.sqrt(float(info.tiny)) / 3, np.inf, np.nan, 0]
+    sizes = [
+        1,
+        info.max / 4,
+        info.smallest_subnormal * 8,
+        np.sqrt(float(info.max)) * 3,
+        np.sqrt(float(info.tiny)) / 3,
+        np.inf,
+        np.nan,
+        0,
+    ]
     x = np.array([[3 * s, 0, -4 * s] for s in sizes]).astype(dtype)
     x[1] = x[1] / 4
 
     def function(F, x):
         return F.norm(x, axis=1), F.norm(x, axis=1, keepdims=True), F.norm(x)
+
     rows, kept, whole = found_on(target, function, [x])
     assert rows.dtype == dtype and kept.shape == (8, 1) and np.isnan(whole).all()
     np.testing.assert_array_equal(rows, kept.ravel())
     wide = x.astype(np.longdouble)
-    np.testing.assert_allclose(rows, np.sqrt((wide * wide).sum(1)).astype(dtype),
-                               rtol=4 * info.eps)
+    np.testing.assert_allclose(rows, np.sqrt((wide * wide).sum(1)).astype(dtype), rtol=4 * info.eps)
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
@@ -170,19 +187,27 @@ def test_a_norm_has_its_digits_at_any_size(target, dtype):
     x[:, 3] /= 1000  # squares that are lost in one row and count in none
     x = np.ldexp(x, powers[:, None]).astype(dtype)
     (found,) = found_on(target, lambda F, x: (F.norm(x, axis=1),), [x])
-    wanted = np.sqrt((x.astype(np.longdouble)**2).sum(1))
-    assert (abs(found - wanted) <= 2 * info.eps * wanted + info.smallest_subnormal
-            ).all() and len(powers) > 80
+    wanted = np.sqrt((x.astype(np.longdouble) ** 2).sum(1))
+    assert (abs(found - wanted) <= 2 * info.eps * wanted + info.smallest_subnormal).all() and len(
+        powers
+    ) > 80
 
 
 @pytest.mark.parametrize("n", (PART, PART + 1, PART**2 - 1, PART**2 + PART, LONG + 7))
 def test_each_number_is_in_a_folded_sum_once(n):
-    for shape, axes in (((n,), (0,)), ((n, 2), (0,)), ((2, n, 3), (1,)),
-                        ((2, n), (1,)), ((n, 3, 2), (0, 2)), ((3, n, 2), (0, 1))):
+    for shape, axes in (
+        ((n,), (0,)),
+        ((n, 2), (0,)),
+        ((2, n, 3), (1,)),
+        ((2, n), (1,)),
+        ((n, 3, 2), (0, 2)),
+        ((3, n, 2), (0, 1)),
+    ):
         x = np.random.default_rng(n).integers(0, 9, shape).astype("float32")
         for keepdims in (False, True):
-            np.testing.assert_array_equal(total(x, axes, keepdims),
-                                          x.sum(axes, "float64", keepdims=keepdims))
+            np.testing.assert_array_equal(
+                total(x, axes, keepdims), x.sum(axes, "float64", keepdims=keepdims)
+            )
 
 
 @pytest.mark.parametrize("hybrid", (False, True))
@@ -195,8 +220,7 @@ def test_the_gradient_of_a_norm_is_the_direction(hybrid):
     with autograd.record():
         y = net(x)
     y.backward()
-    np.testing.assert_allclose(x.grad.asnumpy(), [[0.6, 0.8], [0.6, -0.8], [0.6, 0.8]],
-                               rtol=1e-6)
+    np.testing.assert_allclose(x.grad.asnumpy(), [[0.6, 0.8], [0.6, -0.8], [0.6, 0.8]], rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -205,8 +229,7 @@ def test_files_in_c_have_the_error_of_blocks(tmp_path):
     for name in ("one row", "columns", "ends"):
         shape, axis = SHAPES[name]
         x = numbers(shape, "float32", "equal")
-        (found,) = run_c(lambda F, x, axis=axis: F.sum(x, axis=axis), [x],
-                         tmp_path / name)
+        (found,) = run_c(lambda F, x, axis=axis: F.sum(x, axis=axis), [x], tmp_path / name)
         assert_close(found, exact(x, axis), exact(x, axis), "float32", name)
 
 
@@ -216,15 +239,19 @@ def test_short_sums_have_no_blocks(n, blocks):
     assert kernel.text("k").count("for b in") == blocks
 
 
-@pytest.mark.parametrize("shape, axis", [((3, 2000), 1), ((2000, 3), 0),
-                                         ((40, 3, 50), (0, 2)),
-                                         ((40, 2, 25, 2), (0, 2))])
+@pytest.mark.parametrize(
+    "shape, axis", [((3, 2000), 1), ((2000, 3), 0), ((40, 3, 50), (0, 2)), ((40, 2, 25, 2), (0, 2))]
+)
 def test_threads_with_many_numbers_add_up_in_blocks(shape, axis, monkeypatch):
     """As on a GPU with millions of them: here a block is of 2 numbers a thread."""
     monkeypatch.setattr(gpurows, "BLOCK", 2)
     x = np.random.default_rng(0).standard_normal(shape).astype("float32")
-    net = Program(lambda F, x: (F.sum(x, axis=axis), F.softmax(x, axis=axis)
-                                if isinstance(axis, int) else F.exp(x)))
+    net = Program(
+        lambda F, x: (
+            F.sum(x, axis=axis),
+            F.softmax(x, axis=axis) if isinstance(axis, int) else F.exp(x),
+        )
+    )
     net.hybridize(wait=True)
     found, _ = net(nd.array(x, ctx=simulated_gpu(6)))
     texts = [text for text, _ in device_of(simulated_gpu(6)).kernels]

@@ -29,6 +29,7 @@ def kernels(request):
     with contextlib.suppress(pytest.FixtureLookupError):
         request.getfixturevalue("private_cache")  # examples of docstrings have none
     from minihybrid.codegen import cache  # not before its lines are watched
+
     os.environ["MINIHYBRID_CACHE_DIR"] = request.config.getoption("--kernels")
     if makers := request.config.getoption("--makers"):
         cache._makers = lambda: bytes.fromhex(makers)

@@ -22,8 +22,13 @@ ROOMS = {  # room -> its modules
     "records": ["core/op.py", "ops/**/*.py"],
     "passes": ["core/passes/*.py", "passes/*.py"],
     "code generation": ["core/numpy.py", "codegen/**/*.py"],
-    "readers": ["core/files.py", "core/params.py", "files/legacy.py", "core/serial.py",
-                "onnx/load/*.py"],
+    "readers": [
+        "core/files.py",
+        "core/params.py",
+        "files/legacy.py",
+        "core/serial.py",
+        "onnx/load/*.py",
+    ],
 }
 
 CHANGES = """
@@ -42,9 +47,17 @@ def _operators():
             kind = word[:-1]
         else:
             yield get_operator(f"core/Replace{kind}Operator_{word}")()
-    for name in ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue",
-                 "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
-                 "ReplaceContinueWithBreak", "NumberReplacer", "ZeroIterationForLoop"):
+    for name in (
+        "AddNot",
+        "ReplaceTrueWithFalse",
+        "ReplaceFalseWithTrue",
+        "ReplaceAndWithOr",
+        "ReplaceOrWithAnd",
+        "ReplaceBreakWithContinue",
+        "ReplaceContinueWithBreak",
+        "NumberReplacer",
+        "ZeroIterationForLoop",
+    ):
         yield get_operator(f"core/{name}")()
     yield KernelText()
 
@@ -52,10 +65,24 @@ def _operators():
 class KernelText(Operator):
     """Another operator, or another number, in a text that becomes part of a kernel."""
 
-    SWAPS = {" + ": " - ", " - ": " + ", " * ": " + ", " / ": " * ", " // ": " * ",
-             " % ": " * ", " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ",
-             " == ": " != ", " and ": " or ", "T(0)": "T(1)", "T(1)": "T(0)",
-             "[0]": "[1]", "range(1,": "range("}
+    SWAPS = {
+        " + ": " - ",
+        " - ": " + ",
+        " * ": " + ",
+        " / ": " * ",
+        " // ": " * ",
+        " % ": " * ",
+        " < ": " <= ",
+        " <= ": " < ",
+        " > ": " >= ",
+        " >= ": " > ",
+        " == ": " != ",
+        " and ": " or ",
+        "T(0)": "T(1)",
+        "T(1)": "T(0)",
+        "[0]": "[1]",
+        "range(1,": "range(",
+    }
     FOUND = re.compile("|".join(map(re.escape, SWAPS)))
 
     def mutation_positions(self, node):
@@ -67,8 +94,7 @@ class KernelText(Operator):
     def mutate(self, node, index):
         """The text with one operator exchanged."""
         old = list(self.FOUND.finditer(node.value))[index]
-        node.value = node.value[:old.start()] + self.SWAPS[old.group()] + \
-            node.value[old.end():]
+        node.value = node.value[: old.start()] + self.SWAPS[old.group()] + node.value[old.end() :]
         return node
 
     @classmethod
@@ -99,13 +125,12 @@ def places(room):
             source = path.read_text("utf-8")
             silent, nodes = _silent(source), [*ast_nodes(get_ast(source))]
             for operator in _operators():
-                if isinstance(operator, KernelText) and room not in (
-                        "records", "code generation"):
+                if isinstance(operator, KernelText) and room not in ("records", "code generation"):
                     continue
-                lines = [start[0] for node in nodes
-                         for start, _ in operator.mutation_positions(node)]
-                found += [(path, operator, n) for n, line in enumerate(lines)
-                          if line not in silent]
+                lines = [
+                    start[0] for node in nodes for start, _ in operator.mutation_positions(node)
+                ]
+                found += [(path, operator, n) for n, line in enumerate(lines) if line not in silent]
     return found
 
 
@@ -138,15 +163,18 @@ def mutant(room, path, operator, n):
     source = path.read_text("utf-8")
     changed = mutate_code(source, operator, n)
     try:
-        same = changed is None or ast.dump(ast.parse(changed)) == ast.dump(
-            ast.parse(source))
+        same = changed is None or ast.dump(ast.parse(changed)) == ast.dump(ast.parse(source))
     except SyntaxError:
         same = True
     if same:
         return None
     old, new = source.splitlines(), changed.splitlines()
-    line = next(i for i, pair in enumerate(zip(old, new, strict=False))
-                if pair[0] != pair[1])
-    return Mutant(room, path.relative_to(PACKAGE).as_posix(), line + 1,
-                  old[line].strip(), new[line].strip(), changed)
-
+    line = next(i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1])
+    return Mutant(
+        room,
+        path.relative_to(PACKAGE).as_posix(),
+        line + 1,
+        old[line].strip(),
+        new[line].strip(),
+        changed,
+    )

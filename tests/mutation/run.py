@@ -35,21 +35,41 @@ from minihybrid.codegen.cache import _makers
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-BUDGET_S = 20     # of the tests of one mutant, as they take without it
-TIMEOUT_S = 300   # a mutant that takes longer hangs: that is seen, too
+BUDGET_S = 20  # of the tests of one mutant, as they take without it
+TIMEOUT_S = 300  # a mutant that takes longer hangs: that is seen, too
 NOT_RUN = "tests cannot be collected"  # with a mutant: it is seen
-NOT_ASKED = {     # tests that have no say, and why
-    "they compare texts of the package, which every mutant changes":
-        "layout lines matrix notebooks_static ptx_of_the_book readme sanitize show",
-    "they are about what stands beside the engine":
-        "api_names bench benchmarks datasets gpu_benchmark",
-    "they need other frameworks or compilers, or change the folder of kernels":
-        "beside cache gpu_compile torch_oracle",
+NOT_ASKED = {  # tests that have no say, and why
+    "they compare texts of the package, which every mutant changes": (
+        "layout lines matrix notebooks_static ptx_of_the_book readme sanitize show"
+    ),
+    "they are about what stands beside the engine": (
+        "api_names bench benchmarks datasets gpu_benchmark"
+    ),
+    "they need other frameworks or compilers, or change the folder of kernels": (
+        "beside cache gpu_compile torch_oracle"
+    ),
 }
-COMPILER = ("core/op.py", *(f"codegen/{name}.py" for name in (
-    "cache", "cpu/angle", "cpu/compiler", "cpu/driver", "cpu/flat", "cpu/objects",
-    "cpu/polynomial", "cpu/scalar", "cpu/team", "cpu/vector", "device", "numpy/special",
-    "program")))  # what machine code depends on
+COMPILER = (
+    "core/op.py",
+    *(
+        f"codegen/{name}.py"
+        for name in (
+            "cache",
+            "cpu/angle",
+            "cpu/compiler",
+            "cpu/driver",
+            "cpu/flat",
+            "cpu/objects",
+            "cpu/polynomial",
+            "cpu/scalar",
+            "cpu/team",
+            "cpu/vector",
+            "device",
+            "numpy/special",
+            "program",
+        )
+    ),
+)  # what machine code depends on
 JUDGES = ("exact_to_4_units", "compiled_draws", "formula_of_special_values")  # of it
 
 
@@ -59,8 +79,12 @@ def files():
     found = {path.stem: [path] for path in sorted((ROOT / "tests").glob("*/test_*.py"))}
     if strange := silent - found.keys():
         raise SystemExit(f"NOT_ASKED has files that are not there: {sorted(strange)}")
-    found["docstrings"] = [path for patterns in ROOMS.values() for pattern in patterns
-                           for path in sorted(PACKAGE.glob(pattern))]
+    found["docstrings"] = [
+        path
+        for patterns in ROOMS.values()
+        for pattern in patterns
+        for path in sorted(PACKAGE.glob(pattern))
+    ]
     return {name: paths for name, paths in found.items() if name not in silent}
 
 
@@ -72,8 +96,7 @@ def watched(path):
         if seen.get(name, {}).get("digest") != digest:
             new = path.with_suffix(".new")
             new.unlink(missing_ok=True)
-            failed(ROOT, ["-p", "mutation.watch", "--watch", new, *paths],
-                   kernels_of(path))
+            failed(ROOT, ["-p", "mutation.watch", "--watch", new, *paths], kernels_of(path))
             seen[name] = json.loads(new.read_text()) | {"digest": digest}
             path.write_text(json.dumps(seen))
     return merged(seen.values())
@@ -110,8 +133,7 @@ def tests_of(mutant, seen):
     def runs(module):
         return {test for tests in lines.get(module, {}).values() for test in tests}
 
-    found = set(lines.get(mutant.module, {}).get(str(mutant.line), [])) or \
-        runs(mutant.module)
+    found = set(lines.get(mutant.module, {}).get(str(mutant.line), [])) or runs(mutant.module)
     if not found or mutant.module in COMPILER:  # which runs in a process of its own
         named |= {test for test in times if any(word in test for word in JUDGES)}
         found |= runs("codegen/cpu/objects.py")
@@ -139,13 +161,16 @@ def names(mutant):
 
     `_clip_infer` is also of `clip`: the parts of an operator are called so.
     """
-    inside = [node.name.strip("_") for node in ast.walk(ast.parse(mutant.source))
-              if isinstance(node, ast.FunctionDef)
-              and node.lineno <= mutant.line <= node.end_lineno]
-    before = "\n".join(mutant.source.splitlines()[:mutant.line])
+    inside = [
+        node.name.strip("_")
+        for node in ast.walk(ast.parse(mutant.source))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= mutant.line <= node.end_lineno
+    ]
+    before = "\n".join(mutant.source.splitlines()[: mutant.line])
     record = re.findall(r'(?:register|unary|binary)\(\s*"_*(\w+)"', before)[-1:]
-    return [*inside, *(name.rpartition("_")[0] for name in inside if "_" in name)] or \
-        record or ["-"]
+    return (
+        [*inside, *(name.rpartition("_")[0] for name in inside if "_" in name)] or record or ["-"]
+    )
 
 
 def tried(mutant, tests, folder, kernels):
@@ -176,13 +201,28 @@ def failed(folder, args, kernels):
 def _pytest(folder, args, kernels):
     """The exit code of pytest. No plugins but ours: they take longer than the tests."""
     paths = [str(folder), str(folder / "tests")]
-    command = [sys.executable, "-m", "pytest", "-q", "--assert=plain", "-p",
-               "no:cacheprovider", "-p", "mutation.asked", "--kernels", kernels]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0",
-                        "PYTHONDONTWRITEBYTECODE": "1",
-                        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    run = subprocess.Popen([*command, *args], cwd=folder, env=env,
-                           stdout=subprocess.DEVNULL, start_new_session=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--assert=plain",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "mutation.asked",
+        "--kernels",
+        kernels,
+    ]
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+    run = subprocess.Popen(
+        [*command, *args], cwd=folder, env=env, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         return run.wait(TIMEOUT_S if "-x" in args else None)
     except subprocess.TimeoutExpired:
@@ -205,16 +245,23 @@ def main():
     parser.add_argument("--count", type=int, default=60, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--room", action="append", choices=[*ROOMS])
-    parser.add_argument("--watch", default="mutation-lines.json", type=Path,
-                        help="which test runs which line; made if it is not there")
+    parser.add_argument(
+        "--watch",
+        default="mutation-lines.json",
+        type=Path,
+        help="which test runs which line; made if it is not there",
+    )
     given = parser.parse_args()
     given.watch = given.watch.absolute()
     seen, same, scores = watched(given.watch), judged(), {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("minihybrid", "tests", "benchmarks", "book", "notebooks"):
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns(
-                "__pycache__", "envs", "results"))
+            shutil.copytree(
+                ROOT / part,
+                folder / part,
+                ignore=shutil.ignore_patterns("__pycache__", "envs", "results"),
+            )
         for file in filter(Path.is_file, ROOT.iterdir()):
             shutil.copy(file, folder)
         compileall.compile_dir(folder, quiet=2)  # pytest is told to write nothing
@@ -222,23 +269,29 @@ def main():
             score, killers = Counter(), set()
             for mutant in draw(room, given.count, given.seed):
                 known = (mutant.module, mutant.before, mutant.after) in same
-                killer = None if known else tried(
-                    mutant, tests_of(mutant, seen), folder, kernels_of(given.watch))
+                killer = (
+                    None
+                    if known
+                    else tried(mutant, tests_of(mutant, seen), folder, kernels_of(given.watch))
+                )
                 score["same" if known else "killed" if killer else "lives"] += 1
                 killers |= {killer} & seen["times"].keys()
                 if not known:
                     print(f"{killer or 'LIVES'}: {mutant}", flush=True)
                 print(f"{room}: {dict(score)}", file=sys.stderr, flush=True)
             scores[room] = score
-            if killers and (wrong := failed(folder, sorted(killers),
-                                            kernels_of(given.watch))):
+            if killers and (wrong := failed(folder, sorted(killers), kernels_of(given.watch))):
                 raise SystemExit(f"these fail without a mutant, too: {wrong}")
-    print(f"\nseed {given.seed}\n{'room':18}{'mutants':>8}{'same':>6}{'killed':>8}"
-          f"{'live':>6}{'score':>8}")
+    print(
+        f"\nseed {given.seed}\n{'room':18}{'mutants':>8}{'same':>6}{'killed':>8}"
+        f"{'live':>6}{'score':>8}"
+    )
     for room, score in [*scores.items(), ("all", sum(scores.values(), Counter()))]:
         tried_ = score["killed"] + score["lives"]
-        print(f"{room:18}{score.total():8}{score['same']:6}{score['killed']:8}"
-              f"{score['lives']:6}{score['killed'] / max(tried_, 1):8.0%}")
+        print(
+            f"{room:18}{score.total():8}{score['same']:6}{score['killed']:8}"
+            f"{score['lives']:6}{score['killed'] / max(tried_, 1):8.0%}"
+        )
 
 
 if __name__ == "__main__":

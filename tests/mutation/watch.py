@@ -16,8 +16,8 @@ import coverage
 import pytest
 from mutation.mutants import PACKAGE, ROOMS
 
-SHARE_S = 2.0   # for the cases of one test
-KINDS = 3       # so many cases of a test are kept with a line, the quickest
+SHARE_S = 2.0  # for the cases of one test
+KINDS = 3  # so many cases of a test are kept with a line, the quickest
 
 
 def pytest_addoption(parser):
@@ -39,8 +39,10 @@ class Watch:
     def __init__(self, path):
         self.path, self.times, self.spent, self.left = path, {}, Counter(), []
         self.coverage = coverage.Coverage(
-            data_file=None, config_file=False,
-            include=[str(PACKAGE / pattern) for p in ROOMS.values() for pattern in p])
+            data_file=None,
+            config_file=False,
+            include=[str(PACKAGE / pattern) for p in ROOMS.values() for pattern in p],
+        )
         self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
         self.coverage.start()
 
@@ -79,8 +81,9 @@ class Watch:
         data, lines = self.coverage.get_data(), {}
         for path in data.measured_files():
             module = path.removeprefix(f"{PACKAGE}/")
-            lines[module] = {line: self._quickest(tests)
-                             for line, tests in data.contexts_by_lineno(path).items()}
+            lines[module] = {
+                line: self._quickest(tests) for line, tests in data.contexts_by_lineno(path).items()
+            }
         with open(self.path, "w") as file:
             json.dump({"times": self.times, "lines": lines}, file)
 

@@ -14,16 +14,7 @@ from minihybrid.nd import NDArray
 
 from minihybrid import nd
 from minihybrid import np as mx_np
-from minihybrid.core.op import (
-    REQUIRED,
-    axes,
-    boolean,
-    choice,
-    dtype,
-    integer,
-    number,
-    optional,
-)
+from minihybrid.core.op import REQUIRED, axes, boolean, choice, dtype, integer, number, optional
 from programs.run import Input, Step, apply
 
 LENGTHS = (1, 1, 2, 2, 3, 3, 4, 5, 7)
@@ -33,6 +24,7 @@ WILD = (math.inf, -math.inf, math.nan, 1e30, -1e30, 1e-30, 16777217.0, 1e-45, 3e
 WHOLE = ("int32", "int32", "int64", "int8", "uint8")
 ARRAYS = {"nd": NDArray, "np": mx_np.ndarray}  # world -> its arrays, of NumPy's
 
+
 class Draft:
     """A program that is being drawn."""
 
@@ -40,9 +32,9 @@ class Draft:
         self.is_loose = is_loose  # whether a step adds up
         self.world = world
         self.rng = rng = random.Random(seed)
-        self.values = []   # NumPy arrays
-        self.inputs = {}   # number of a value -> Input
-        self.steps = []    # (Step, number of its first output)
+        self.values = []  # NumPy arrays
+        self.inputs = {}  # number of a value -> Input
+        self.steps = []  # (Step, number of its first output)
         self.exact, self.wild = rng.random() < 0.25, rng.random() < 0.15
         self.mood = rng.choice(("float32",) * 5 + ("float64",) * 2 + ("whole", "mixed"))
         self.lengths = rng.sample(LENGTHS, rng.choice((1, 2, 2, 3)))
@@ -60,8 +52,11 @@ class Draft:
         """The length of an axis; few different ones, so that values fit together."""
         if self.empty and self.flag(0.15):
             return 0
-        return self.rng.choice(self.lengths) if self.chain or self.flag(0.8) else \
-            self.rng.choice(LENGTHS)
+        return (
+            self.rng.choice(self.lengths)
+            if self.chain or self.flag(0.8)
+            else self.rng.choice(LENGTHS)
+        )
 
     def shape(self, ndim=None):
         """A shape of a few elements."""
@@ -78,8 +73,9 @@ class Draft:
         """The dtype of an input."""
         if self.mood == "whole" or self.mood == "mixed" and self.flag(0.4):
             return self.rng.choice(WHOLE)
-        return self.mood if self.mood.startswith("float") else \
-            self.rng.choice(("float32", "float64"))
+        return (
+            self.mood if self.mood.startswith("float") else self.rng.choice(("float32", "float64"))
+        )
 
     def axis(self, ndim):
         """One axis, from the front or from the back."""
@@ -121,24 +117,28 @@ class Draft:
             low, high = (0, 9) if dtype[0] == "u" else (-5, 5)
             some = [rng.randint(low, high) for _ in range(size)]
             info = np.iinfo(dtype)
-            return [rng.choice((info.min, info.max, 0, 100)) if self.wild and
-                    self.flag(0.2) else n for n in some]
+            return [
+                rng.choice((info.min, info.max, 0, 100)) if self.wild and self.flag(0.2) else n
+                for n in some
+            ]
         if kind == "positive":
             return [round(rng.uniform(0.3, 2.5), 3) for _ in range(size)]
         if kind == "any" and self.flag(0.3):  # ties, and sums without rounding
             some = [rng.randint(-4, 4) / 2 for _ in range(size)]
         else:
             some = [round(rng.gauss(0, 1.5), 3) for _ in range(size)]
-        return [rng.choice((*WILD, 0.0, -0.0)) if self.wild and self.flag(0.15) else n
-                for n in some]
+        return [
+            rng.choice((*WILD, 0.0, -0.0)) if self.wild and self.flag(0.15) else n for n in some
+        ]
 
     def new(self, shape, dtype=None, kind="any", role=None, values=None):
         """A new input."""
         dtype = dtype or self.dtype()
         if values is None:
             values = self.numbers(math.prod(shape), dtype, kind)
-        role = role or ("param" if self.flag(0.25) and dtype[0] == "f"
-                        and shape and 0 not in shape else "data")
+        role = role or (
+            "param" if self.flag(0.25) and dtype[0] == "f" and shape and 0 not in shape else "data"
+        )
         made = Input(tuple(shape), dtype, tuple(values), role)
         self.inputs[len(self.values)] = made
         self.values.append(made.array())
@@ -187,15 +187,15 @@ class Draft:
         other = self.any(lambda v: self.is_float(v) and self.values[v].size > 1)
         if other is None or self.flag(0.3):
             return self.float(lambda v: self.ndim(v) == ndim, shape=self.shape(ndim))
-        return self.step("reshape", [other], {"shape": self.cut(
-            self.values[other].size, ndim)})
+        return self.step("reshape", [other], {"shape": self.cut(self.values[other].size, ndim)})
 
     def cut(self, size, ndim):
         """A shape of so many elements and axes."""
         shape = []
         for _ in range(ndim - 1):
-            shape.append(self.rng.choice([n for n in (1, 2, 3, 5, 7) if size % n == 0]
-                                         if size else [1, 2]))
+            shape.append(
+                self.rng.choice([n for n in (1, 2, 3, 5, 7) if size % n == 0] if size else [1, 2])
+            )
             size //= shape[-1] if size else 1
         shape.append(size)
         self.rng.shuffle(shape)
@@ -204,22 +204,26 @@ class Draft:
     def shaped(self, shape, like=None, kind="any", dtype=None):
         """A value of a shape, of the dtype of another; or a new one."""
         dtype = dtype or (str(self.values[like].dtype) if like is not None else None)
-        found = self.any(lambda v: self.shape_of(v) == tuple(shape) and
-                         dtype in (None, str(self.values[v].dtype)), second=True)
+        found = self.any(
+            lambda v: (
+                self.shape_of(v) == tuple(shape) and dtype in (None, str(self.values[v].dtype))
+            ),
+            second=True,
+        )
         if found is not None and self.flag(0.75):
             return found
         return self.new(shape, dtype, kind)
 
     def beside(self, value):
-        """A value of the same dtype that stretches, or is stretched, to the same shape.
-        """
+        """A value of the same dtype that stretches, or is stretched, to the same shape."""
         shape, dtype = self.shape_of(value), self.values[value].dtype
-        found = self.any(lambda v: self.values[v].dtype == dtype and
-                         self.stretches(shape, self.shape_of(v)), second=True)
+        found = self.any(
+            lambda v: self.values[v].dtype == dtype and self.stretches(shape, self.shape_of(v)),
+            second=True,
+        )
         if found is not None and self.flag(0.7):
             return found
-        short = shape[self.rng.randint(0, max(len(shape) - 1, 0)):] \
-            if self.flag(0.3) else shape
+        short = shape[self.rng.randint(0, max(len(shape) - 1, 0)) :] if self.flag(0.3) else shape
         return self.new([1 if self.flag(0.3) else n for n in short], str(dtype))
 
     @staticmethod
@@ -231,27 +235,36 @@ class Draft:
 
     def index(self, shape, n, dtype=None):
         """A value of whole numbers below n."""
+
         def fits(v):
             array = self.values[v]
-            return array.shape == tuple(shape) and array.size and \
-                np.isfinite(array).all() and (array == np.floor(array)).all() and \
-                0 <= array.min() and array.max() < n
+            return (
+                array.shape == tuple(shape)
+                and array.size
+                and np.isfinite(array).all()
+                and (array == np.floor(array)).all()
+                and 0 <= array.min()
+                and array.max() < n
+            )
+
         found = self.any(fits)
         if found is not None and dtype is None and self.flag():
             return found
         dtype = dtype or self.rng.choice(("int32", "float32", "int64"))
-        return self.new(shape, dtype, role="data", values=[
-            self.rng.randrange(max(n, 1)) for _ in range(math.prod(shape))])
+        return self.new(
+            shape,
+            dtype,
+            role="data",
+            values=[self.rng.randrange(max(n, 1)) for _ in range(math.prod(shape))],
+        )
 
     def part(self, n, steps=True):
         """A slice of an axis: where it begins, where it ends, and its step."""
         low, high = sorted(self.rng.randint(0, n) for _ in range(2))
         if low == high:
             low, high = 0, n
-        begin = self.rng.choice([low, low - n if n else 0]) if low or self.flag() \
-            else None
-        end = self.rng.choice([high, high - n or None]) if high < n or self.flag() \
-            else None
+        begin = self.rng.choice([low, low - n if n else 0]) if low or self.flag() else None
+        end = self.rng.choice([high, high - n or None]) if high < n or self.flag() else None
         step = self.rng.choice((None, None, 1, 2, -1, -2)) if steps else None
         return (None, None, step) if step and step < 0 else (begin, end, step)
 
@@ -261,8 +274,11 @@ class Draft:
         if not np.isfinite(array).all():
             return ()
         low, high = array.min(initial=0), array.max(initial=0)
-        return tuple(name for name in ("int32", "int64", "int8", "uint8")
-                     if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
+        return tuple(
+            name
+            for name in ("int32", "int64", "int8", "uint8")
+            if np.iinfo(name).min <= low and high <= np.iinfo(name).max
+        )
 
     def positive_matrix(self):
         """A symmetric matrix far from singular, and its length: x x' + n."""
@@ -300,11 +316,15 @@ class Draft:
                 raise ValueError("too large")
             if out.dtype.kind != "f" or self.wild:
                 continue
-            if not np.isfinite(out).all() and not self.flag(0.1) and all(
-                    np.isfinite(self.values[i]).all() for i in inputs):
+            if (
+                not np.isfinite(out).all()
+                and not self.flag(0.1)
+                and all(np.isfinite(self.values[i]).all() for i in inputs)
+            ):
                 raise ValueError("not finite")
-            if np.abs(np.where(np.isfinite(out), out, 0)).max(initial=0) > 1e5 \
-                    and not self.flag(0.1):
+            if np.abs(np.where(np.isfinite(out), out, 0)).max(initial=0) > 1e5 and not self.flag(
+                0.1
+            ):
                 raise ValueError("too far")
         self.steps.append((step, len(self.values)))
         self.values += outs
@@ -344,16 +364,29 @@ class Draft:
         """
         drawn = {}
         for name, (kind, default) in op.attrs.items():
-            if (not names or name in names) and name not in UNINTERESTING and (
-                    default is REQUIRED or self.flag()):
+            if (
+                (not names or name in names)
+                and name not in UNINTERESTING
+                and (default is REQUIRED or self.flag())
+            ):
                 found = self.attribute(name, kind, value)
                 if found is not None:
                     drawn[name] = found
         return drawn
 
 
-UNINTERESTING = {"cudnn_off", "cudnn_tune", "workspace", "layout", "dtype", "out_dtype",
-                 "min_calib_range", "max_calib_range", "stream", "sparse_grad"}
+UNINTERESTING = {
+    "cudnn_off",
+    "cudnn_tune",
+    "workspace",
+    "layout",
+    "dtype",
+    "out_dtype",
+    "min_calib_range",
+    "max_calib_range",
+    "stream",
+    "sparse_grad",
+}
 
 
 def made_by(kind, maker):

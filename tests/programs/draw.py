@@ -77,12 +77,21 @@ def finished(d, seed):
     """The draft as a program; what nobody reads is an output."""
     made = [first + k for step, first in d.steps for k in range(step.n_outputs)]
     places = {old: new for new, old in enumerate([*d.inputs, *made])}
-    steps = [Step(s.op, tuple(places[i] for i in s.inputs), s.attrs, s.n_outputs)
-             for s, _ in d.steps]
+    steps = [
+        Step(s.op, tuple(places[i] for i in s.inputs), s.attrs, s.n_outputs) for s, _ in d.steps
+    ]
     read = {i for step, _ in d.steps for i in step.inputs}
     outs = [i for i in made if i not in read or d.flag(0.15)][-8:] or [0]
     train = d.flag(0.6)
-    return trimmed(Program(
-        tuple(d.inputs.values()), tuple(steps), tuple(places[i] for i in outs),
-        train, d.exact, seed, world=d.world,
-        second=train and d.flag(0.4) and not any(s.op == "Dropout" for s in steps)))
+    return trimmed(
+        Program(
+            tuple(d.inputs.values()),
+            tuple(steps),
+            tuple(places[i] for i in outs),
+            train,
+            d.exact,
+            seed,
+            world=d.world,
+            second=train and d.flag(0.4) and not any(s.op == "Dropout" for s in steps),
+        )
+    )

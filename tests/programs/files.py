@@ -4,6 +4,7 @@ Each of the `by_` functions takes a net with its numbers and its program, and gi
 outputs of a prediction. What a format says that it cannot do is `Refused`.
 """
 
+import math
 import re
 import shutil
 import subprocess
@@ -24,8 +25,11 @@ from programs.run import arrays_of
 from programs.shrink import values_of
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
-NOT_BACK = ("no output depends on an input", "its output .* is not supported",
-            "an array with numbers is needed")
+NOT_BACK = (
+    "no output depends on an input",
+    "its output .* is not supported",
+    "an array with numbers is needed",
+)
 
 
 class Refused(Exception):
@@ -34,8 +38,9 @@ class Refused(Exception):
 
 def data_of(program):
     """The arrays that a call is given."""
-    return [a for a, each in zip(arrays_of(program), program.inputs, strict=True)
-            if each.role == "data"]
+    return [
+        a for a, each in zip(arrays_of(program), program.inputs, strict=True) if each.role == "data"
+    ]
 
 
 def given(program):
@@ -80,11 +85,14 @@ def write_as_onnx(net, program, path):
     arrays = dict(zip(names, arrays, strict=True))
     with folder() as home:
         files = traced(net, program).export(str(home / "net"))
-        arrays = {n: arrays[n] for n in load_symbol(files[0]).list_inputs()
-                  if n in arrays}
+        arrays = {n: arrays[n] for n in load_symbol(files[0]).list_inputs() if n in arrays}
         try:
-            export_model(*files, [a.shape for a in arrays.values()],
-                         [a.dtype for a in arrays.values()], str(path))
+            export_model(
+                *files,
+                [a.shape for a in arrays.values()],
+                [a.dtype for a in arrays.values()],
+                str(path),
+            )
         except ExportError as error:
             raise Refused(f"export: {kind_of(error)}") from None
     return arrays
@@ -113,8 +121,20 @@ def has_whole_powers(program):
     """Whether a step gives powers of whole numbers, which may wrap around."""
     values = values_of(program)
     ends = len(program.inputs) + np.cumsum([s.n_outputs for s in program.steps])
-    return any(values[end - 1].dtype.kind in "iu" for step, end in zip(
-        program.steps, ends, strict=True) if "power" in step.op or step.op == "**")
+    return any(
+        values[end - 1].dtype.kind in "iu"
+        for step, end in zip(program.steps, ends, strict=True)
+        if "power" in step.op or step.op == "**"
+    )
+
+
+def has_norms_of_one_number(program):
+    """Whether the mean is taken off single numbers: what is left is the bias, exactly."""
+    values = values_of(program)
+    return any(
+        step.op == "InstanceNorm" and math.prod(values[step.inputs[0]].shape[2:]) == 1
+        for step in program.steps
+    )
 
 
 def by_runtime(net, program):
@@ -124,18 +144,23 @@ def by_runtime(net, program):
     over NaN in windows and orders: such programs are refused here.
     """
     import onnxruntime
+
     if not all(np.isfinite(v).all() for v in values_of(program) if v.dtype.kind == "f"):
         raise Refused("runtime: infinite or NaN")
-    if any(v.dtype.kind in "iu" and v.dtype != np.int32 and v.dtype != np.int64
-           for v in values_of(program)):
+    if any(
+        v.dtype.kind in "iu" and v.dtype != np.int32 and v.dtype != np.int64
+        for v in values_of(program)
+    ):
         raise Refused("runtime: small whole numbers")
-    if any(v.dtype.kind == "i" and (v == np.iinfo(v.dtype).min).any()
-           for v in values_of(program)):
+    if any(v.dtype.kind == "i" and (v == np.iinfo(v.dtype).min).any() for v in values_of(program)):
         raise Refused("runtime: the smallest whole number, which over -1 ends it")
+    if has_norms_of_one_number(program):
+        raise Refused("runtime: it multiplies before it takes the mean off, and rounds")
     if has_whole_powers(program):
         raise Refused("runtime: powers of whole numbers, which do not wrap around")
-    if any("argm" in step.op for step in program.steps) and \
-            not all(v.size for v in values_of(program)):
+    if any("argm" in step.op for step in program.steps) and not all(
+        v.size for v in values_of(program)
+    ):
         raise Refused("runtime: it leaves a place of none with one axis too many")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
@@ -143,8 +168,8 @@ def by_runtime(net, program):
         arrays = write_as_onnx(net, program, home / "net.onnx")
         try:
             session = onnxruntime.InferenceSession(
-                (home / "net.onnx").read_bytes(), options,
-                providers=["CPUExecutionProvider"])
+                (home / "net.onnx").read_bytes(), options, providers=["CPUExecutionProvider"]
+            )
         except Exception as error:
             if "NOT_IMPLEMENTED" not in str(error):
                 raise
@@ -153,11 +178,9 @@ def by_runtime(net, program):
         try:
             return session.run(None, {n: a for n, a in arrays.items() if n in read})
         except Exception as error:
-            if not re.search("Integer (division|modulo) by zero|at least 1, got 0",
-                             str(error)):
+            if not re.search("Integer (division|modulo) by zero|at least 1, got 0", str(error)):
                 raise
             raise Refused("runtime: a whole 0 below, or an axis of length 0") from None
-
 
 
 # -- files of code ---------------------------------------------------------------------
@@ -192,11 +215,19 @@ def by_c(net, program):
         called([CC, *flags, "-DNET_MAIN", "net.c", "-lm", "-o", "net"], home)
         for k, array in enumerate(data_of(program)):
             array.tofile(home / f"x{k}.bin")
-        called(["./net", "net.weights",
+        called(
+            [
+                "./net",
+                "net.weights",
                 *(f"x{k}.bin" for k in range(len(data_of(program)))),
-                *(f"y{k}.bin" for k in range(len(specs)))], home)
-        return [np.fromfile(home / f"y{k}.bin", dtype).reshape(shape)
-                for k, (shape, dtype) in enumerate(specs)]
+                *(f"y{k}.bin" for k in range(len(specs))),
+            ],
+            home,
+        )
+        return [
+            np.fromfile(home / f"y{k}.bin", dtype).reshape(shape)
+            for k, (shape, dtype) in enumerate(specs)
+        ]
 
 
 def in_list(out):
@@ -207,5 +238,6 @@ def called(words, home):
     """Run a program that must have nothing to say."""
     done = subprocess.run(words, cwd=home, capture_output=True, text=True)
     if done.returncode or done.stderr:
-        raise AssertionError(f"{words[0]} gives {done.returncode}: "
-                             f"{done.stderr[:300]}".replace("\n", " "))
+        raise AssertionError(
+            f"{words[0]} gives {done.returncode}: {done.stderr[:300]}".replace("\n", " ")
+        )

@@ -33,8 +33,7 @@ COARSE = dict.fromkeys(FLOOR, FLOOR["float32"])
 
 
 class Fault(NamedTuple):
-    """One wrong answer: who gives it, which of the answers it is, and how it differs.
-    """
+    """One wrong answer: who gives it, which of the answers it is, and how it differs."""
 
     mode: str
     answer: str
@@ -52,24 +51,33 @@ class Net(HybridBlock):
         self.program, self.hooks = program, (before, after)
         for i, each in enumerate(program.inputs):
             if each.role != "data":
-                setattr(self, f"p{i}", self.params.get(
-                    f"p{i}", shape=each.shape, dtype=each.dtype, init="zeros",
-                    differentiable=each.role == "param"))
+                setattr(
+                    self,
+                    f"p{i}",
+                    self.params.get(
+                        f"p{i}",
+                        shape=each.shape,
+                        dtype=each.dtype,
+                        init="zeros",
+                        differentiable=each.role == "param",
+                    ),
+                )
         self.initialize()
 
     def hybrid_forward(self, F, *xs, **params):
         """The answers, as a list."""
         xs = iter(xs)
-        values = [next(xs) if each.role == "data" else params[f"p{i}"]
-                  for i, each in enumerate(self.program.inputs)]
+        values = [
+            next(xs) if each.role == "data" else params[f"p{i}"]
+            for i, each in enumerate(self.program.inputs)
+        ]
         if self.program.world == "np":
             values = [value.as_np_ndarray() for value in values]
         return run(F, self.program, values, *self.hooks)
 
 
 def head_gradient(out):
-    """What `backward` begins with: numbers of all sizes around 1, the same each time.
-    """
+    """What `backward` begins with: numbers of all sizes around 1, the same each time."""
     some = np.cos(np.arange(out.size)).reshape(out.shape) + 0.25
     head = type(out)(np.asarray(some, out.dtype))
     return head.as_in_context(out.context)
@@ -113,10 +121,16 @@ def trained(block, program, xs):
     if ends:
         autograd.backward(ends, [head_gradient(o) for o in ends])
         found |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
-        found |= {f"gradient of p{n.rpartition('p')[2]}": p.grad()
-                  for n, p in params.items() if p.grad_req != "null"}
-    return found | {f"p{n.rpartition('p')[2]} afterwards": p.data()
-                    for n, p in params.items() if p.grad_req == "null"}
+        found |= {
+            f"gradient of p{n.rpartition('p')[2]}": p.grad()
+            for n, p in params.items()
+            if p.grad_req != "null"
+        }
+    return found | {
+        f"p{n.rpartition('p')[2]} afterwards": p.data()
+        for n, p in params.items()
+        if p.grad_req == "null"
+    }
 
 
 def twice_differentiated(block, program, xs):
@@ -131,14 +145,17 @@ def twice_differentiated(block, program, xs):
         outs = as_list(block(*xs))
         ends = [outs[k] for k in heads(program) if np.dtype(outs[k].dtype).kind == "f"]
         wanted = floats + [p.data() for p in params.values()]
-        slopes = autograd.grad(ends, wanted, [head_gradient(o) for o in ends],
-                               create_graph=True) if ends else []
+        slopes = (
+            autograd.grad(ends, wanted, [head_gradient(o) for o in ends], create_graph=True)
+            if ends
+            else []
+        )
     slopes = [s for s in slopes if s.node is not None]  # others are constant
     if slopes:
         autograd.backward(slopes, [head_gradient(s) for s in slopes])
     return {f"second gradient of input {k}": x.grad for k, x in enumerate(floats)} | {
-        f"second gradient of p{n.rpartition('p')[2]}": p.grad()
-        for n, p in params.items()}
+        f"second gradient of p{n.rpartition('p')[2]}": p.grad() for n, p in params.items()
+    }
 
 
 def unsafe_product(step, data, out):
@@ -149,8 +166,10 @@ def unsafe_product(step, data, out):
     sizes = np.abs(data.asnumpy())
     sizes[sizes == 0] = 1
     with np.errstate(all="ignore"):
-        small, large = (apply(nd, step, [type(data)(some)])[0].asnumpy()
-                        for some in (np.minimum(sizes, 1), np.maximum(sizes, 1)))
+        small, large = (
+            apply(nd, step, [type(data)(some)])[0].asnumpy()
+            for some in (np.minimum(sizes, 1), np.maximum(sizes, 1))
+        )
         lost = (small < np.finfo(kind).tiny) | (large == np.inf)
     return out * type(out)(np.where(lost, np.nan, 1).astype(kind))
 
@@ -238,12 +257,16 @@ def disturbed(program, seeds):
 def widened(program):
     """The same program in float64 throughout: what is infinite or NaN in a gradient
     only because a sum overflowed on its way, in some order, is finite there."""
+
     def wide(value):
         return "float64" if value == "float32" else value
+
     return program.but(
         inputs=tuple(replace(i, dtype=wide(i.dtype)) for i in program.inputs),
-        steps=tuple(replace(s, attrs={k: wide(v) for k, v in s.attrs.items()})
-                    for s in program.steps))
+        steps=tuple(
+            replace(s, attrs={k: wide(v) for k, v in s.attrs.items()}) for s in program.steps
+        ),
+    )
 
 
 def in_64_bits(program):
@@ -252,12 +275,16 @@ def in_64_bits(program):
     A gradient that a small dtype cannot hold is cut by each processor in its own way,
     and a sum by ONNX Runtime; here it is another one, so that nobody asks for it.
     """
+
     def wide(value):
         return "int64" if value in ("int8", "uint8", "int32") else value
+
     roomy = program.but(
         inputs=tuple(replace(i, dtype=wide(i.dtype)) for i in program.inputs),
-        steps=tuple(replace(s, attrs={k: wide(v) for k, v in s.attrs.items()})
-                    for s in program.steps))
+        steps=tuple(
+            replace(s, attrs={k: wide(v) for k, v in s.attrs.items()}) for s in program.steps
+        ),
+    )
     if roomy == program:
         return []
     try:
@@ -289,8 +316,10 @@ def difference(got, wanted, others, exact, floor=FLOOR, first=0.0):
         return None
     same, got, wanted = np.atleast_1d(same, got, wanted)
     i = tuple(int(k[0]) for k in np.nonzero(~same))
-    return (f"{got[i]!s} instead of {wanted[i]!s} at {list(i)}, and at "
-            f"{np.count_nonzero(~same)} of {same.size} places")
+    return (
+        f"{got[i]!s} instead of {wanted[i]!s} at {list(i)}, and at "
+        f"{np.count_nonzero(~same)} of {same.size} places"
+    )
 
 
 def near(got, wanted, others, floor, first):
@@ -302,8 +331,9 @@ def near(got, wanted, others, floor, first):
             ill |= np.isfinite(other) != finite
             ill |= ~finite & (np.isnan(other) != np.isnan(wanted))
             spread = np.fmax(spread, np.abs(other - wanted.astype(np.float64)))
-        scale = max(np.abs(some[np.isfinite(some)]).max(initial=0)
-                    for some in (wanted, np.asarray(first)))
+        scale = max(
+            np.abs(some[np.isfinite(some)]).max(initial=0) for some in (wanted, np.asarray(first))
+        )
         allowed = 10 * spread + floor[wanted.dtype.name] * (np.abs(wanted) + scale)
         apart = np.abs(got.astype(np.float64) - wanted)
         same = (got == wanted) | np.isnan(got) & np.isnan(wanted)
@@ -317,6 +347,7 @@ def by_plan(backend):
         net.hybridize(backend=backend)
         found = answers(net, program)
         return answers(net, program) if backend == "numpy" else found  # used memory
+
     return mode
 
 
@@ -342,19 +373,27 @@ def by_file(program):
 
 def by_predictions(outputs_of):
     """A mode that knows predictions only: outputs_of(net, program) -> their list."""
+
     def mode(program):
         net = Net(program)
         fill(net, program)
         return {f"output {k}": o for k, o in enumerate(outputs_of(net, program))}
+
     return mode
 
 
 REFUSALS = collections.Counter()  # (mode, words) -> how many programs it did not take
-MODES = {"numpy": by_plan("numpy"), "plain": by_plain, "cpu": by_plan("cpu"),
-         "gpu": on_gpu, "file": by_file, "onnx": by_predictions(files.by_onnx),
-         "runtime": by_predictions(files.by_runtime),
-         "c": by_predictions(files.by_c),
-         "alone": by_predictions(files.by_numpy)}
+MODES = {
+    "numpy": by_plan("numpy"),
+    "plain": by_plain,
+    "cpu": by_plan("cpu"),
+    "gpu": on_gpu,
+    "file": by_file,
+    "onnx": by_predictions(files.by_onnx),
+    "runtime": by_predictions(files.by_runtime),
+    "c": by_predictions(files.by_c),
+    "alone": by_predictions(files.by_numpy),
+}
 
 
 def eagerly(program):
@@ -373,8 +412,10 @@ def eagerly(program):
 def in_single(program):
     """Whether ONNX keeps numbers of the program in float32: attributes of layers."""
     numbers = {"eps", "slope", "alpha", "beta", "knorm"}
-    return any(numbers & {*step.attrs, *(BY_NAME[step.op].attrs if step.op in BY_NAME
-                                         else ())} for step in program.steps)
+    return any(
+        numbers & {*step.attrs, *(BY_NAME[step.op].attrs if step.op in BY_NAME else ())}
+        for step in program.steps
+    )
 
 
 def compared(program, wanted, found, noisy, mode):
@@ -388,10 +429,14 @@ def compared(program, wanted, found, noisy, mode):
         exact = program.exact and "gradient" not in name and mode != "runtime"
         for enough in (0, 3, 16):  # is it as ill-conditioned as that?
             noisy += disturbed(program, range(len(noisy), enough * (not exact)))
-            words = difference(found[name], want,
-                               [o[name] for o in noisy if name in o and not exact],
-                               exact, floor,
-                               wanted.get(name.removeprefix("second "), 0.0))
+            words = difference(
+                found[name],
+                want,
+                [o[name] for o in noisy if name in o and not exact],
+                exact,
+                floor,
+                wanted.get(name.removeprefix("second "), 0.0),
+            )
             if not words or exact:
                 break
             if not enough and (mode == "runtime" or "gradient" in name):
@@ -416,8 +461,7 @@ def check(program, modes=("numpy", "plain")):
                 except Refused as refused:
                     REFUSALS[mode, refused.args[0]] += 1
                     continue
-                whole = all(n.startswith("output") for n in found) or \
-                    set(found) == set(wanted)
+                whole = all(n.startswith("output") for n in found) or set(found) == set(wanted)
                 assert whole, f"{list(found)} instead of {list(wanted)}"
                 wrong = compared(program, wanted, found, noisy, mode)
                 if wrong:

@@ -18,12 +18,14 @@ EXACT = set(
     "squeeze expand_dims broadcast_to flip roll repeat tile diag diagonal tril triu "
     "pad concatenate stack vstack hstack dstack column_stack split array_split where "
     "clip take sort argsort meshgrid full_like zeros_like ones_like atleast_1d "
-    "atleast_2d atleast_3d copysign bitwise_and bitwise_or bitwise_xor".split())
+    "atleast_2d atleast_3d copysign bitwise_and bitwise_or bitwise_xor".split()
+)
 EXACT = {f"np.{name}" for name in EXACT} | {"npx.relu", "npx.one_hot", "npx.pick", "[]"}
 
 
 def rule(*names, loose=False):
     """Enter a rule for functions: (draft, name) -> values, attributes, outputs."""
+
     def enter(function):
         for name in names:
             path = name if name.startswith(("np", "[")) else f"np.{name}"
@@ -32,6 +34,7 @@ def rule(*names, loose=False):
             if loose:
                 LOOSE.add(path)
         return function
+
     return enter
 
 
@@ -45,11 +48,13 @@ def with_axes(d, value):
 
 
 # -- of one number, of two -------------------------------------------------------------
-@rule(*"""exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin cos tan arcsin
+@rule(
+    *"""exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin cos tan arcsin
       arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sign negative
       floor ceil trunc rint fix absolute logical_not isnan isinf isfinite isposinf
       isneginf zeros_like ones_like atleast_1d atleast_2d atleast_3d ravel nan_to_num
-      npx.relu npx.sigmoid npx.erf""".split())
+      npx.relu npx.sigmoid npx.erf""".split()
+)
 def of_one(d, name):
     return [d.value()], {}
 
@@ -59,9 +64,11 @@ def special(d, name):
     return [d.float(kind="positive")], {}
 
 
-@rule(*"""add subtract multiply true_divide mod power maximum minimum equal not_equal
+@rule(
+    *"""add subtract multiply true_divide mod power maximum minimum equal not_equal
       greater greater_equal less less_equal hypot arctan2 logical_and logical_or
-      logical_xor copysign""".split())
+      logical_xor copysign""".split()
+)
 def of_two(d, name):
     first = d.value()
     if d.flag(0.3):
@@ -127,8 +134,11 @@ def along(d, name):
 @rule("np.linalg.norm", loose=True)
 def norm(d, name):
     v = d.float()
-    some = {"axis": d.axis(d.ndim(v)), "ord": d.rng.choice((1, 2, None))} \
-        if d.ndim(v) and d.flag() else {}
+    some = (
+        {"axis": d.axis(d.ndim(v)), "ord": d.rng.choice((1, 2, None))}
+        if d.ndim(v) and d.flag()
+        else {}
+    )
     return [v], some | ({"keepdims": True} if d.flag(0.3) else {})
 
 
@@ -197,8 +207,7 @@ def expand_dims(d, name):
 def broadcast_to(d, name):
     v = d.value()
     more = [d.length() for _ in range(d.rng.randint(0, 1))]
-    return [v], {"shape": (*more, *(d.length() if n == 1 else n
-                                    for n in d.shape_of(v)))}
+    return [v], {"shape": (*more, *(d.length() if n == 1 else n for n in d.shape_of(v)))}
 
 
 @rule("flip")
@@ -222,8 +231,7 @@ def repeat(d, name):
 @rule("tile")
 def tile(d, name):
     v = d.value()
-    return [v], {"reps": tuple(d.rng.randint(1, 3)
-                               for _ in range(d.rng.randint(0, d.ndim(v) + 1)))}
+    return [v], {"reps": tuple(d.rng.randint(1, 3) for _ in range(d.rng.randint(0, d.ndim(v) + 1)))}
 
 
 @rule("diag", "tril", "triu")
@@ -287,8 +295,7 @@ def stack(d, name):
 @rule("vstack", "hstack", "dstack", "column_stack")
 def stacked(d, name):
     first = d.value()
-    return [first, *(d.shaped(d.shape_of(first), first)
-                     for _ in range(d.rng.randint(0, 2)))], {}
+    return [first, *(d.shaped(d.shape_of(first), first) for _ in range(d.rng.randint(0, 2)))], {}
 
 
 @rule("split")
@@ -313,8 +320,7 @@ def array_split(d, name):
 @rule("meshgrid")
 def meshgrid(d, name):
     n = d.rng.choice((2, 2, 3))
-    return [d.shaped((d.length(),)) for _ in range(n)], {
-        "indexing": d.rng.choice(("xy", "ij"))}, n
+    return [d.shaped((d.length(),)) for _ in range(n)], {"indexing": d.rng.choice(("xy", "ij"))}, n
 
 
 @rule("[]")
@@ -322,7 +328,7 @@ def part(d, name):
     """An index of slices, numbers, new axes and dots; written so that JSON has it."""
     v, key = d.value(), []
     shape = d.shape_of(v)
-    for n in shape[:d.rng.randint(0, len(shape))]:
+    for n in shape[: d.rng.randint(0, len(shape))]:
         if d.flag(0.15):
             key.append(("new",))
         if n and d.flag(0.3):
@@ -395,22 +401,34 @@ def vdot(d, name):
 def tensordot(d, name):
     a = with_axes(d, d.float())
     n = d.rng.randint(0, min(d.ndim(a), 2))
-    shape = d.shape_of(a)[d.ndim(a) - n:]
+    shape = d.shape_of(a)[d.ndim(a) - n :]
     more = tuple(d.length() for _ in range(d.rng.randint(0 if n else 1, 1)))
     return [a, d.shaped((*shape, *more), a)], {"axes": n}
 
 
-SUBSCRIPTS = ("ij,jk->ik", "ij,kj->ik", "ii", "ij->ji", "bij,bjk->bik", "i,i",
-              "i,j->ji", "ij->", "ij->i", "ijk->k", "bi,bij->bj", "ij,ij->j",
-              "iij->j", "ii->i")
+SUBSCRIPTS = (
+    "ij,jk->ik",
+    "ij,kj->ik",
+    "ii",
+    "ij->ji",
+    "bij,bjk->bik",
+    "i,i",
+    "i,j->ji",
+    "ij->",
+    "ij->i",
+    "ijk->k",
+    "bi,bij->bj",
+    "ij,ij->j",
+    "iij->j",
+    "ii->i",
+)
 
 
 @rule("einsum", loose=True)
 def einsum(d, name):
     text = d.rng.choice(SUBSCRIPTS)
     lengths = {letter: d.length() for letter in "ijkb"}
-    first, *rest = [tuple(lengths[c] for c in part)
-                    for part in text.split("->")[0].split(",")]
+    first, *rest = [tuple(lengths[c] for c in part) for part in text.split("->")[0].split(",")]
     a = d.float(lambda v: d.shape_of(v) == first, shape=first)
     return [a, *(d.shaped(shape, a) for shape in rest)], {"subscripts": text}
 

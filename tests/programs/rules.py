@@ -12,21 +12,25 @@ from programs import np_rules
 from programs.draft import made_by
 from programs.run import INFIX
 
-RULES = {}     # operator -> function of a Draft: (values, attributes)
-LEFT_OUT = {   # operator, or the beginning of its name -> why no program has it
+RULES = {}  # operator -> function of a Draft: (values, attributes)
+LEFT_OUT = {  # operator, or the beginning of its name -> why no program has it
     "_random_": "random numbers have laws of their own; Dropout stands for them here",
-    "_sample_": "as _random_", "_shuffle": "as _random_",
+    "_sample_": "as _random_",
+    "_shuffle": "as _random_",
     "_np": "a function of mx.np",
+    "RNN": "its packed parameters fit no other value; tests/gluon/test_rnn.py asks its cells",
 }
 
 
 def rule(*names):
     """Enter a rule for operators: (draft, operator) -> values, attributes, outputs."""
+
     def enter(function):
         for name in names:
             assert OPS[name].name not in RULES, name
             RULES[OPS[name].name] = function
         return function
+
     return enter
 
 
@@ -49,7 +53,8 @@ def by_kinds(d, op):
 def public_names(op):
     """What `F` calls an operator."""
     names = [n for n in dir(nd) if OPS.get(n) is op and n[0] != "_"] + [
-        n for n, other in OPS.items() if other is op and n[0] != "_" and hasattr(nd, n)]
+        n for n, other in OPS.items() if other is op and n[0] != "_" and hasattr(nd, n)
+    ]
     for folder in ("linalg", "contrib"):
         for name in dir(getattr(nd, folder)):
             if OPS.get(f"_{folder}_{name}") is op and name[0] != "_":
@@ -63,11 +68,14 @@ def rule_of(op):
         return RULES[op.name]
     if op.expr and not op.variadic and op.inputs and not callable(op.inputs):
         return elementwise
-    kinds = {name: kind for name, (kind, default) in op.attrs.items()
-             if default is REQUIRED}
-    plain = all(kind in (boolean, axes, number) or made_by(kind, choice)
-                or kind is integer and name in ("axis", "dim")
-                for name, kind in kinds.items())
+    kinds = {name: kind for name, (kind, default) in op.attrs.items() if default is REQUIRED}
+    plain = all(
+        kind in (boolean, axes, number)
+        or made_by(kind, choice)
+        or kind is integer
+        and name in ("axis", "dim")
+        for name, kind in kinds.items()
+    )
     return by_kinds if op.inputs == ("data",) and not op.variadic and plain else None
 
 
@@ -88,8 +96,6 @@ def infix(d, op):
     return [first, d.beside(first)], {}
 
 
-
-
 # -- shapes ----------------------------------------------------------------------------
 @rule("Reshape")
 def reshape(d, op):
@@ -98,8 +104,10 @@ def reshape(d, op):
     if d.flag(0.3) and 0 not in shape:
         shape[d.rng.randrange(len(shape))] = -1
     elif d.flag(0.2):
-        return [v], {"shape": d.rng.choice(((-1, 0), (0, -1), (-3, -2), (-2,), (-1,))),
-                     **({"reverse": True} if d.flag(0.2) else {})}
+        return [v], {
+            "shape": d.rng.choice(((-1, 0), (0, -1), (-3, -2), (-2,), (-1,))),
+            **({"reverse": True} if d.flag(0.2) else {}),
+        }
     return [v], {"shape": tuple(shape)}
 
 
@@ -110,8 +118,11 @@ for name in ("expand_dims", "squeeze", "transpose"):  # as np has them
 @rule("reverse")
 def reverse(d, op):
     v = d.value()
-    return [v], {"axis": d.rng.choice([d.axis(d.ndim(v)), tuple(d.rng.sample(
-        range(d.ndim(v)), d.rng.randint(1, d.ndim(v))))])}
+    return [v], {
+        "axis": d.rng.choice(
+            [d.axis(d.ndim(v)), tuple(d.rng.sample(range(d.ndim(v)), d.rng.randint(1, d.ndim(v))))]
+        )
+    }
 
 
 @rule("broadcast_to")
@@ -143,7 +154,7 @@ def reshape_like(d, op):
 @rule("slice")
 def slice_(d, op):
     v = d.value()
-    parts = [d.part(n) for n in d.shape_of(v)[:d.rng.randint(1, d.ndim(v))]]
+    parts = [d.part(n) for n in d.shape_of(v)[: d.rng.randint(1, d.ndim(v))]]
     begin, end, step = map(tuple, zip(*parts, strict=True))
     return [v], {"begin": begin, "end": end, **({"step": step} if any(step) else {})}
 
@@ -180,8 +191,7 @@ def concat(d, op):
 @rule("add_n")
 def add_n(d, op):
     first = d.value()
-    return [first, *(d.shaped(d.shape_of(first), first)
-                     for _ in range(d.rng.randint(0, 3)))], {}
+    return [first, *(d.shaped(d.shape_of(first), first) for _ in range(d.rng.randint(0, 3)))], {}
 
 
 @rule("SliceChannel")
@@ -191,18 +201,24 @@ def split(d, op):
     n = d.shape_of(v)[axis]
     parts = d.rng.choice([k for k in (1, 2, 3, 5, 7) if n % k == 0])
     squeezed = n == parts and d.ndim(v) > 1 and d.flag()
-    return [v], {"num_outputs": parts, "axis": axis,
-                 **({"squeeze_axis": True} if squeezed else {})}, parts
+    return (
+        [v],
+        {"num_outputs": parts, "axis": axis, **({"squeeze_axis": True} if squeezed else {})},
+        parts,
+    )
 
 
 @rule("tile", "repeat")
 def tile(d, op):
     v = d.value()
     if op.name == "tile":
-        return [v], {"reps": tuple(d.rng.randint(1, 3)
-                                   for _ in range(d.rng.randint(1, d.ndim(v) + 1)))}
-    return [v], {"repeats": d.rng.randint(1, 3),
-                 **({"axis": d.axis(d.ndim(v))} if d.flag(0.7) else {})}
+        return [v], {
+            "reps": tuple(d.rng.randint(1, 3) for _ in range(d.rng.randint(1, d.ndim(v) + 1)))
+        }
+    return [v], {
+        "repeats": d.rng.randint(1, 3),
+        **({"axis": d.axis(d.ndim(v))} if d.flag(0.7) else {}),
+    }
 
 
 @rule("Pad")
@@ -218,8 +234,11 @@ def pad(d, op):
 @rule("depth_to_space", "space_to_depth")
 def to_space(d, op):
     n, b = d.rng.randint(1, 2), 2
-    shape = (n, 4 * d.rng.randint(1, 2), 2, 3) if op.name == "depth_to_space" else \
-        (n, d.rng.randint(1, 3), 2 * d.rng.randint(1, 2), 4)
+    shape = (
+        (n, 4 * d.rng.randint(1, 2), 2, 3)
+        if op.name == "depth_to_space"
+        else (n, d.rng.randint(1, 3), 2 * d.rng.randint(1, 2), 4)
+    )
     return [d.shaped(shape)], {"block_size": b}
 
 
@@ -229,8 +248,7 @@ def diag(d, op):
     if d.ndim(v) == 1:
         return [v], {"k": d.rng.randint(-2, 2)}
     one, two = d.rng.sample(range(d.ndim(v)), 2)
-    return [v], {"k": d.rng.randint(-1, 1),
-                 **({"axis1": one, "axis2": two} if d.flag() else {})}
+    return [v], {"k": d.rng.randint(-1, 1), **({"axis1": one, "axis2": two} if d.flag() else {})}
 
 
 @rule("Crop")
@@ -254,8 +272,9 @@ def take(d, op):
     n, mode = d.shape_of(v)[axis], d.rng.choice(("clip", "wrap", None))
     more = 0 if mode is None or not n else 3
     return [v, d.index(d.shape(d.rng.choice((1, 1, 2))), n + more)], {
-        **({"axis": axis} if d.flag(0.7) or axis else {}), **({"mode": mode} if mode
-                                                             else {})}
+        **({"axis": axis} if d.flag(0.7) or axis else {}),
+        **({"mode": mode} if mode else {}),
+    }
 
 
 @rule("pick")
@@ -263,9 +282,8 @@ def pick(d, op):
     v = d.value()
     axis, shape = d.axis(d.ndim(v)), list(d.shape_of(v))
     n, keep = shape[axis], d.flag(0.3)
-    shape[axis:axis % len(shape) + 1] = [1] * keep
-    return [v, d.index(shape or [1], n)], {"axis": axis,
-                                           **({"keepdims": True} if keep else {})}
+    shape[axis : axis % len(shape) + 1] = [1] * keep
+    return [v, d.index(shape or [1], n)], {"axis": axis, **({"keepdims": True} if keep else {})}
 
 
 @rule("batch_take")
@@ -280,8 +298,7 @@ def gather_nd(d, op):
     v = d.value()
     m = d.rng.randint(1, d.ndim(v))
     places = d.length()
-    rows = [d.rng.randrange(max(n, 1)) for n in d.shape_of(v)[:m]
-            for _ in range(places)]
+    rows = [d.rng.randrange(max(n, 1)) for n in d.shape_of(v)[:m] for _ in range(places)]
     return [v, d.new((m, places), "int32", role="data", values=rows)], {}
 
 
@@ -308,8 +325,7 @@ def one_hot(d, op):
 def embedding(d, op):
     n, m = d.rng.randint(1, 5), d.rng.randint(1, 4)
     weight = d.shaped((n, m), dtype="float32")
-    return [d.index(d.shape(d.rng.choice((1, 2))), n), weight], {
-        "input_dim": n, "output_dim": m}
+    return [d.index(d.shape(d.rng.choice((1, 2))), n), weight], {"input_dim": n, "output_dim": m}
 
 
 @rule("_contrib_index_copy")
@@ -342,8 +358,7 @@ def ravel(d, op):
 def where(d, op):
     x = d.value()
     y = d.shaped(d.shape_of(x), x)
-    condition = d.shaped(d.shape_of(x)) if d.flag(0.8) else \
-        d.shaped(d.shape_of(x)[:1])
+    condition = d.shaped(d.shape_of(x)) if d.flag(0.8) else d.shaped(d.shape_of(x)[:1])
     return [condition, x, y], {}
 
 
@@ -360,17 +375,18 @@ def norm(d, op):
     axis = d.axes(d.ndim(v))
     if isinstance(axis, tuple) and len(axis) > 2:
         axis = axis[:2]
-    return [v], {"ord": d.rng.choice((1, 2)),
-                 **({} if axis is None else {"axis": axis}),
-                 **({"keepdims": True} if d.flag(0.4) else {})}
+    return [v], {
+        "ord": d.rng.choice((1, 2)),
+        **({} if axis is None else {"axis": axis}),
+        **({"keepdims": True} if d.flag(0.4) else {}),
+    }
 
 
 @rule("moments")
 def moments(d, op):
     v = d.float()
     axis = d.axes(d.ndim(v))
-    axis = tuple(range(d.ndim(v))) if axis is None else \
-        (axis,) if isinstance(axis, int) else axis
+    axis = tuple(range(d.ndim(v))) if axis is None else (axis,) if isinstance(axis, int) else axis
     return [v], {"axes": axis, "keepdims": d.flag()}, 2
 
 
@@ -379,8 +395,12 @@ def topk(d, op):
     v = d.value()
     axis = d.axis(d.ndim(v))
     kind = d.rng.choice(("value", "indices", "both", "mask"))
-    attrs = {"axis": axis, "k": d.rng.randint(1, max(d.shape_of(v)[axis], 1)),
-             "ret_typ": kind, "is_ascend": d.flag()}
+    attrs = {
+        "axis": axis,
+        "k": d.rng.randint(1, max(d.shape_of(v)[axis], 1)),
+        "ret_typ": kind,
+        "is_ascend": d.flag(),
+    }
     return [v], attrs, 2 if kind == "both" else 1
 
 
@@ -409,9 +429,9 @@ def with_classes(d, op):
     v = d.rank(2)
     n, classes = d.shape_of(v)
     label = d.index((n,), classes, str(d.values[v].dtype))
-    return [v, label], {} if op.name == "softmax_cross_entropy" else \
-        d.attributes(op, v, "grad_scale", "use_ignore", "normalization", "margin",
-                     "use_linear")
+    return [v, label], {} if op.name == "softmax_cross_entropy" else d.attributes(
+        op, v, "grad_scale", "use_ignore", "normalization", "margin", "use_linear"
+    )
 
 
 @rule("LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput")
@@ -452,8 +472,10 @@ def fully_connected(d, op):
     shape = d.shape_of(v)
     k = math.prod(shape[1:]) if flat else shape[-1]
     return [v, d.shaped((n, k), v), *([d.shaped((n,), v)] if bias else [])], {
-        "num_hidden": n, **({} if flat else {"flatten": False}),
-        **({} if bias else {"no_bias": True})}
+        "num_hidden": n,
+        **({} if flat else {"flatten": False}),
+        **({} if bias else {"no_bias": True}),
+    }
 
 
 @rule("_linalg_syrk", "_linalg_extractdiag", "_linalg_makediag")
@@ -472,8 +494,7 @@ def triangular(d, op):
     return [a, b], {"rightside": right, "transpose": d.flag(), "lower": d.flag()}
 
 
-@rule("_linalg_potrf", "_linalg_potri", "_linalg_inverse", "_linalg_det",
-      "_linalg_sumlogdiag")
+@rule("_linalg_potrf", "_linalg_potri", "_linalg_inverse", "_linalg_det", "_linalg_sumlogdiag")
 def square_matrix(d, op):
     return [d.positive_matrix()[0]], {}
 
@@ -494,9 +515,12 @@ def convolution(d, op):
     n, bias = group * d.rng.randint(1, 3), d.flag()
     weight = d.shaped((n, shape[1] // max(group, 1), *kernel), v)
     return [v, weight, *([d.shaped((n,), v)] if bias else [])], {
-        "kernel": kernel, "num_filter": n, **d.steps_of_window(rank),
+        "kernel": kernel,
+        "num_filter": n,
+        **d.steps_of_window(rank),
         **({"num_group": group} if group > 1 else {}),
-        **({} if bias else {"no_bias": True})}
+        **({} if bias else {"no_bias": True}),
+    }
 
 
 @rule("Deconvolution")
@@ -508,8 +532,12 @@ def deconvolution(d, op):
     weight = d.shaped((d.shape_of(v)[1], n, *kernel), v)
     stride = tuple(d.rng.randint(1, 2) for _ in range(rank))
     return [v, weight, *([d.shaped((n,), v)] if bias else [])], {
-        "kernel": kernel, "num_filter": n, "stride": stride, "no_bias": not bias,
-        **({"pad": (1,) * rank} if d.flag(0.3) and min(kernel) > 1 else {})}
+        "kernel": kernel,
+        "num_filter": n,
+        "stride": stride,
+        "no_bias": not bias,
+        **({"pad": (1,) * rank} if d.flag(0.3) and min(kernel) > 1 else {}),
+    }
 
 
 @rule("Pooling")
@@ -520,8 +548,11 @@ def pooling(d, op):
     if d.flag(0.2):
         return [v], {"kernel": (1,) * rank, "global_pool": True, "pool_type": kind}
     kernel = tuple(d.rng.randint(1, min(max(n, 1), 3)) for n in d.shape_of(v)[2:])
-    attrs = {"kernel": kernel, "pool_type": kind,
-             "stride": tuple(d.rng.randint(1, 2) for _ in range(rank))}
+    attrs = {
+        "kernel": kernel,
+        "pool_type": kind,
+        "stride": tuple(d.rng.randint(1, 2) for _ in range(rank)),
+    }
     if min(kernel) > 1 and d.flag(0.3):
         attrs["pad"] = (1,) * rank
     if d.flag(0.3):
@@ -547,8 +578,10 @@ def leaky(d, op):
     kind = d.rng.choice(("leaky", "elu", "selu", "gelu", "prelu"))
     if kind == "prelu" and d.ndim(v) > 1:
         return [v, d.shaped((d.shape_of(v)[1],), v)], {"act_type": "prelu"}
-    return [v], {"act_type": "leaky" if kind == "prelu" else kind,
-                 **({"slope": 0.1} if d.flag() else {})}
+    return [v], {
+        "act_type": "leaky" if kind == "prelu" else kind,
+        **({"slope": 0.1} if d.flag() else {}),
+    }
 
 
 @rule("Activation", "SoftmaxActivation", "L2Normalization")
@@ -563,7 +596,9 @@ def layer_norm(d, op):
     axis = d.axis(d.ndim(v))
     n = d.shape_of(v)[axis]
     return [v, d.shaped((n,), v), d.shaped((n,), v)], {
-        "axis": axis, **({"eps": 0.01} if d.flag() else {})}
+        "axis": axis,
+        **({"eps": 0.01} if d.flag() else {}),
+    }
 
 
 @rule("InstanceNorm", "GroupNorm")
@@ -585,16 +620,20 @@ def batch_norm(d, op):
     mean = d.new((n,), kind, role="state")
     var = d.new((n,), kind, "positive", role="state")
     return [v, d.shaped((n,), v), d.shaped((n,), v), mean, var], {
-        "eps": 0.01, **({"axis": axis} if axis != 1 else {}),
+        "eps": 0.01,
+        **({"axis": axis} if axis != 1 else {}),
         **d.attributes(op, v, "fix_gamma", "use_global_stats"),
-        **({"momentum": 0.5} if d.flag() else {})}
+        **({"momentum": 0.5} if d.flag() else {}),
+    }
 
 
 @rule("Dropout")
 def dropout(d, op):
     v = d.float()
-    return [v], {"p": d.rng.choice((0.0, 0.3, 0.5)),
-                 **({"axes": (d.rng.randrange(d.ndim(v)),)} if d.flag(0.3) else {})}
+    return [v], {
+        "p": d.rng.choice((0.0, 0.3, 0.5)),
+        **({"axes": (d.rng.randrange(d.ndim(v)),)} if d.flag(0.3) else {}),
+    }
 
 
 @rule("SequenceMask", "SequenceLast", "SequenceReverse")
@@ -605,8 +644,12 @@ def sequence(d, op):
     more = {"value": float(d.scalar())} if valued else {}
     if d.flag(0.2):
         return [v], more
-    length = d.new((batch,), "float32", role="data", values=[
-        d.rng.randint(1, max(steps, 1)) for _ in range(batch)])
+    length = d.new(
+        (batch,),
+        "float32",
+        role="data",
+        values=[d.rng.randint(1, max(steps, 1)) for _ in range(batch)],
+    )
     return [v, length], {"use_sequence_length": True, **more}
 
 
@@ -620,21 +663,23 @@ def filled(d, op):
 @rule("_arange")
 def arange(d, op):
     start, step = d.rng.randint(-3, 3), d.rng.choice((1.0, 0.5, 2.0))
-    return [], {"start": start, "stop": start + step * d.rng.randint(1, 5),
-                "step": step, "dtype": d.dtype()}
+    return [], {
+        "start": start,
+        "stop": start + step * d.rng.randint(1, 5),
+        "step": step,
+        "dtype": d.dtype(),
+    }
 
 
 @rule("_eye")
 def eye(d, op):
-    return [], {"N": d.rng.randint(1, 4), "M": d.rng.randint(0, 4),
-                "k": d.rng.randint(-1, 1)}
+    return [], {"N": d.rng.randint(1, 4), "M": d.rng.randint(0, 4), "k": d.rng.randint(-1, 1)}
 
 
 # -- which there are -------------------------------------------------------------------
 def is_drawn(op):
     """Whether programs have an operator: its arguments can be drawn."""
-    return bool(public_names(op)) and bool(rule_of(op)) and \
-        not op.name.startswith(tuple(LEFT_OUT))
+    return bool(public_names(op)) and bool(rule_of(op)) and not op.name.startswith(tuple(LEFT_OUT))
 
 
 OPERATORS = list({op.name: op for op in OPS.values()}.values())
@@ -642,33 +687,36 @@ BY_NAME = {name: op for op in OPERATORS if is_drawn(op) for name in public_names
 NAMES = sorted(BY_NAME)
 # What meets in one loop, so that it has to be drawn often: what goes over rows, and
 # what reads at other places.
-ROWS = sorted(set(NAMES) & set(
-    "softmax softmax log_softmax softmin LayerNorm InstanceNorm BatchNorm "
-    "L2Normalization norm sum sum mean mean max min prod argmax moments".split()))
+ROWS = sorted(
+    set(NAMES)
+    & set(
+        "softmax softmax log_softmax softmin LayerNorm InstanceNorm BatchNorm "
+        "L2Normalization norm sum sum mean mean max min prod argmax moments".split()
+    )
+)
 SAME_SHAPE = "softmax log_softmax softmin L2Normalization LayerNorm".split()
-MOVES = sorted(set(NAMES) & set(
-    "transpose reverse swapaxes slice slice_axis reshape tile broadcast_to".split()))
+MOVES = sorted(
+    set(NAMES)
+    & set("transpose reverse swapaxes slice slice_axis reshape tile broadcast_to".split())
+)
 
 
 # -- which of them round ---------------------------------------------------------------
 # Not max and min: which of 0 and -0 is the larger, NumPy leaves to its loops.
 EXACT = set(INFIX) - {"**", "%"} | set(
-    "abs sign negative floor ceil rint round trunc relu square reciprocal sqrt "
-    "logical_not _copy BlockGrad zeros_like ones_like "
-    "clip where transpose SwapAxis Reshape Flatten "
-    "expand_dims squeeze slice slice_axis slice_like Concat stack SliceChannel take "
-    "pick gather_nd one_hot sort argsort topk argmax argmin argmax_channel Cast "
-    "amp_cast "
-    "Embedding repeat tile reverse Pad broadcast_to broadcast_like broadcast_axis "
-    "batch_take diag SequenceMask SequenceLast SequenceReverse depth_to_space "
-    "space_to_depth reshape_like elemwise_add elemwise_sub elemwise_mul elemwise_div "
-    "broadcast_add broadcast_sub broadcast_mul broadcast_div broadcast_equal "
-    "broadcast_not_equal broadcast_greater "
-    "broadcast_greater_equal broadcast_lesser broadcast_lesser_equal "
-    "broadcast_logical_and broadcast_logical_or broadcast_logical_xor Crop _zeros "
-    "_ones _full _arange _eye shape_array size_array UpSampling _linalg_extractdiag "
-    "_linalg_makediag make_loss _unravel_index _ravel_multi_index "
-    "_contrib_index_copy fill_element_0index scatter_nd".split())
+    "abs sign negative floor ceil rint round trunc relu square reciprocal sqrt logical_not _copy "
+    "BlockGrad zeros_like ones_like clip where transpose SwapAxis Reshape Flatten expand_dims "
+    "squeeze slice slice_axis slice_like Concat stack SliceChannel take pick gather_nd one_hot "
+    "sort argsort topk argmax argmin argmax_channel Cast amp_cast Embedding repeat tile reverse "
+    "Pad broadcast_to broadcast_like broadcast_axis batch_take diag SequenceMask SequenceLast "
+    "SequenceReverse depth_to_space space_to_depth reshape_like elemwise_add elemwise_sub "
+    "elemwise_mul elemwise_div broadcast_add broadcast_sub broadcast_mul broadcast_div "
+    "broadcast_equal broadcast_not_equal broadcast_greater broadcast_greater_equal "
+    "broadcast_lesser broadcast_lesser_equal broadcast_logical_and broadcast_logical_or "
+    "broadcast_logical_xor Crop _zeros _ones _full _arange _eye shape_array size_array "
+    "UpSampling _linalg_extractdiag _linalg_makediag make_loss _unravel_index _ravel_multi_index "
+    "_contrib_index_copy fill_element_0index scatter_nd".split()
+)
 ROUND_WHOLE_NUMBERS = {"mean", "norm", "**"}
 
 
@@ -680,12 +728,14 @@ def is_exact(step, dtypes):
     name = BY_NAME[step.op].name if step.op in BY_NAME else step.op
     if name == "Pooling":
         return step.attrs["pool_type"] == "max"
-    return name in EXACT | np_rules.EXACT or \
-        name not in ROUND_WHOLE_NUMBERS and all(d.kind in "iub" for d in dtypes)
+    return (
+        name in EXACT | np_rules.EXACT
+        or name not in ROUND_WHOLE_NUMBERS
+        and all(d.kind in "iub" for d in dtypes)
+    )
 
 
 def is_loose(step):
     """Whether rounding inside a step can change its results by more than their last
     digits: it adds up, or applies functions in turn."""
-    return step.op in np_rules.LOOSE or \
-        step.op in BY_NAME and BY_NAME[step.op].expr is None
+    return step.op in np_rules.LOOSE or step.op in BY_NAME and BY_NAME[step.op].expr is None

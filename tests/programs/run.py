@@ -20,15 +20,37 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-INFIX = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-         "%": operator.mod, "**": operator.pow, "==": operator.eq, "!=": operator.ne,
-         "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+INFIX = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
-NO_GRADIENT = set("argmax argmin argmax_channel argsort one_hot shape_array size_array "
-                  "BlockGrad stop_gradient zeros_like ones_like "
-                  "multi_all_finite all_finite".split())
-LISTS = {f"np.{name}" for name in  # of functions that take their arrays as a list
-         ("concatenate", "stack", "vstack", "hstack", "dstack", "column_stack")}
+NO_GRADIENT = set(
+    "argmax argmin argmax_channel argsort one_hot shape_array size_array "
+    "BlockGrad stop_gradient zeros_like ones_like "
+    "multi_all_finite all_finite".split()
+)
+LISTS = {
+    f"np.{name}"
+    for name in (  # of functions that take their arrays as a list
+        "concatenate",
+        "stack",
+        "vstack",
+        "hstack",
+        "dstack",
+        "column_stack",
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -46,8 +68,11 @@ class Input:
 
     def array(self):
         """As NumPy has it."""
-        return np.array(self.values, np.float64 if self.dtype.startswith("f") else
-                        np.int64).astype(self.dtype).reshape(self.shape)
+        return (
+            np.array(self.values, np.float64 if self.dtype.startswith("f") else np.int64)
+            .astype(self.dtype)
+            .reshape(self.shape)
+        )
 
 
 @dataclass(frozen=True)
@@ -90,11 +115,17 @@ class Program:
         found = json.loads(text)
         found["inputs"] = tuple(
             Input(tuple(i["shape"]), i["dtype"], tuple(i["values"]), i["role"])
-            for i in found["inputs"])
+            for i in found["inputs"]
+        )
         found["steps"] = tuple(
-            Step(s["op"], tuple(s["inputs"]), {k: tupled(v) for k, v
-                                               in s["attrs"].items()}, s["n_outputs"])
-            for s in found["steps"])
+            Step(
+                s["op"],
+                tuple(s["inputs"]),
+                {k: tupled(v) for k, v in s["attrs"].items()},
+                s["n_outputs"],
+            )
+            for s in found["steps"]
+        )
         found["outputs"] = tuple(found["outputs"])
         return Program(**found)
 
@@ -130,14 +161,16 @@ def apply(F, step, given):
         out = INFIX[step.op](step.attrs["scalar"], given[0])
     else:
         out = INFIX[step.op](given[0], step.attrs["scalar"])
-    return [out[i] for i in range(step.n_outputs)] if step.n_outputs > 1 else \
-        [out[0] if isinstance(out, (list, tuple)) else out]
+    return (
+        [out[i] for i in range(step.n_outputs)]
+        if step.n_outputs > 1
+        else [out[0] if isinstance(out, (list, tuple)) else out]
+    )
 
 
 def index_of(key):
     """What stands between the brackets, from its words."""
-    kinds = {"int": lambda i: i, "slice": slice, "new": lambda: None,
-             "...": lambda: Ellipsis}
+    kinds = {"int": lambda i: i, "slice": slice, "new": lambda: None, "...": lambda: Ellipsis}
     return tuple(kinds[kind](*rest) for kind, *rest in key)
 
 
@@ -161,8 +194,9 @@ def heads(program):
 
     Their dtypes are for who runs the program to look at.
     """
-    from_floats = {i for i, each in enumerate(program.inputs) if each.dtype[0] == "f"
-                   and each.role != "state"}
+    from_floats = {
+        i for i, each in enumerate(program.inputs) if each.dtype[0] == "f" and each.role != "state"
+    }
     number = len(program.inputs)
     for step in program.steps:
         outs = range(number, number + step.n_outputs)
@@ -197,9 +231,12 @@ def trimmed(program):
             places[i] = len(places)
     return program.but(
         inputs=tuple(replace(program.inputs[i], role=roles[i]) for i in sorted(ins)),
-        steps=tuple(replace(s, inputs=tuple(places[i] for i in s.inputs))
-                    for s in (program.steps[k] for k in keep)),
-        outputs=tuple(places[i] for i in program.outputs))
+        steps=tuple(
+            replace(s, inputs=tuple(places[i] for i in s.inputs))
+            for s in (program.steps[k] for k in keep)
+        ),
+        outputs=tuple(places[i] for i in program.outputs),
+    )
 
 
 # -- printing --------------------------------------------------------------------------
@@ -237,12 +274,21 @@ def source(program):
         names += outs
     words = [f"# seed {program.seed}"] * (program.seed is not None)
     words += [f"# {program.title}"] * bool(program.title)
-    arrays = [f"    array({list(i.values)!r}, {i.dtype!r}).reshape({i.shape}),"
-              f"  # {i.role}" for i in program.inputs]
-    return "\n".join([
-        *words, "from numpy import array, inf, nan\n", "arrays = [",
-        *arrays, "]\n", f"def f(F, {', '.join(inputs)}):",
-        *(f"    {text}" for text in lines),
-        f"    return [{', '.join(names[i] for i in program.outputs)}]",
-        f"# train={program.train} exact={program.exact} world={program.world} "
-        f"second={program.second}"])
+    arrays = [
+        f"    array({list(i.values)!r}, {i.dtype!r}).reshape({i.shape}),  # {i.role}"
+        for i in program.inputs
+    ]
+    return "\n".join(
+        [
+            *words,
+            "from numpy import array, inf, nan\n",
+            "arrays = [",
+            *arrays,
+            "]\n",
+            f"def f(F, {', '.join(inputs)}):",
+            *(f"    {text}" for text in lines),
+            f"    return [{', '.join(names[i] for i in program.outputs)}]",
+            f"# train={program.train} exact={program.exact} world={program.world} "
+            f"second={program.second}",
+        ]
+    )

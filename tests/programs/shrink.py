@@ -57,7 +57,7 @@ def candidates(program):
     yield from bypassed(program)
     for k in range(len(program.outputs)):
         if len(program.outputs) > 1:
-            outs = program.outputs[:k] + program.outputs[k + 1:]
+            outs = program.outputs[:k] + program.outputs[k + 1 :]
             yield trimmed(program.but(outputs=outs))
     if program.second:
         yield program.but(second=False)
@@ -76,19 +76,24 @@ def with_values_given(program):
     n = len(program.inputs)
     for k in range(len(program.steps)):
         first, count = first_of(program, k), program.steps[k].n_outputs
-        made = tuple(Input(v.shape, v.dtype.name, tuple(v.ravel().tolist()))
-                     for v in values[first:first + count])
+        made = tuple(
+            Input(v.shape, v.dtype.name, tuple(v.ravel().tolist()))
+            for v in values[first : first + count]
+        )
 
         def place(i, first=first, count=count):
             if i < n:
                 return i
             return i + count if i < first else i - first + n if i < first + count else i
 
-        steps = program.steps[:k] + program.steps[k + 1:]
-        yield trimmed(program.but(
-            inputs=program.inputs + made,
-            steps=tuple(replace(s, inputs=tuple(map(place, s.inputs))) for s in steps),
-            outputs=tuple(map(place, program.outputs))))
+        steps = program.steps[:k] + program.steps[k + 1 :]
+        yield trimmed(
+            program.but(
+                inputs=program.inputs + made,
+                steps=tuple(replace(s, inputs=tuple(map(place, s.inputs))) for s in steps),
+                outputs=tuple(map(place, program.outputs)),
+            )
+        )
 
 
 def bypassed(program):
@@ -96,12 +101,17 @@ def bypassed(program):
     for k, step in enumerate(program.steps):
         first = first_of(program, k)
         for i in dict.fromkeys(step.inputs):
+
             def place(j, first=first, i=i):
                 return i if j == first else j
-            steps = [s if at <= k else replace(s, inputs=tuple(map(place, s.inputs)))
-                     for at, s in enumerate(program.steps)]
-            yield trimmed(program.but(steps=tuple(steps),
-                                      outputs=tuple(map(place, program.outputs))))
+
+            steps = [
+                s if at <= k else replace(s, inputs=tuple(map(place, s.inputs)))
+                for at, s in enumerate(program.steps)
+            ]
+            yield trimmed(
+                program.but(steps=tuple(steps), outputs=tuple(map(place, program.outputs)))
+            )
 
 
 def shorter(program):
@@ -110,20 +120,23 @@ def shorter(program):
         for m in {1, 2, n - 1} - {n}:
             inputs = []
             for each in program.inputs:
-                cut = each.array()[tuple(slice(m if k == n else None)
-                                         for k in each.shape)]
-                inputs.append(replace(each, shape=cut.shape,
-                                      values=tuple(cut.ravel().tolist())))
+                cut = each.array()[tuple(slice(m if k == n else None) for k in each.shape)]
+                inputs.append(replace(each, shape=cut.shape, values=tuple(cut.ravel().tolist())))
             yield program.but(inputs=tuple(inputs))
-            yield program.but(inputs=tuple(inputs), steps=tuple(
-                replace(s, attrs={a: swapped(v, n, m) for a, v in s.attrs.items()})
-                for s in program.steps))
+            yield program.but(
+                inputs=tuple(inputs),
+                steps=tuple(
+                    replace(s, attrs={a: swapped(v, n, m) for a, v in s.attrs.items()})
+                    for s in program.steps
+                ),
+            )
     for i, each in enumerate(program.inputs):
         for axis, n in enumerate(each.shape):
             if n > 1:
                 cut = np.take(each.array(), [0], axis)
-                yield with_input(program, i, replace(
-                    each, shape=cut.shape, values=tuple(cut.ravel().tolist())))
+                yield with_input(
+                    program, i, replace(each, shape=cut.shape, values=tuple(cut.ravel().tolist()))
+                )
 
 
 def swapped(value, n, m):
@@ -134,7 +147,7 @@ def swapped(value, n, m):
 
 
 def with_input(program, i, new):
-    return program.but(inputs=program.inputs[:i] + (new,) + program.inputs[i + 1:])
+    return program.but(inputs=program.inputs[:i] + (new,) + program.inputs[i + 1 :])
 
 
 def simpler(program):
@@ -149,10 +162,19 @@ def simpler(program):
         if each.role == "param":
             yield with_input(program, i, replace(each, role="data"))
         values = np.array(each.values, np.float64)
-        for new in (np.zeros_like(values), np.ones_like(values),
-                    np.arange(values.size) % 5 + 1.0, values.round()):
-            new = tuple(new.tolist() if each.dtype[0] == "f" else
-                        [int(v) for v in np.where(np.isfinite(new), new, 0)])
+        for new in (
+            np.zeros_like(values),
+            np.ones_like(values),
+            np.arange(values.size) % 5 + 1.0,
+            values.round(),
+        ):
+            new = tuple(
+                new.tolist()
+                if each.dtype[0] == "f"
+                else [int(v) for v in np.where(np.isfinite(new), new, 0)]
+            )
             if new != each.values and each.values not in (
-                    tuple(np.zeros_like(values)), tuple(np.ones_like(values))):
+                tuple(np.zeros_like(values)),
+                tuple(np.ones_like(values)),
+            ):
                 yield with_input(program, i, replace(each, values=new))

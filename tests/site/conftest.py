@@ -1,4 +1,5 @@
 """The built book, served from this machine to a headless Chromium."""
+
 import shutil
 import threading
 from contextlib import contextmanager
@@ -13,10 +14,16 @@ BUILD = Path(__file__).parents[2] / "_build"
 SITE = BUILD / "html"
 SCREENSHOTS = BUILD / "screenshots"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 DESKTOP = {"width": 1280, "height": 900}
+WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
@@ -47,11 +54,14 @@ def browser():
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(
-                executable_path=installed, headless=True, args=FLAGS)
+                executable_path=installed, headless=True, args=FLAGS
+            )
         except Error as error:
             pytest.exit(
                 f"no Chromium could be started; install it with your package manager, "
-                f"or with `python -m playwright install chromium` ({error})", 2)
+                f"or with `python -m playwright install chromium` ({error})",
+                2,
+            )
         yield browser
         browser.close()
 
@@ -61,9 +71,8 @@ class Visit:
 
     def __init__(self, browser, url, viewport=DESKTOP, color_scheme="light"):
         self.problems = []
-        self.home = url[:url.index("/", len("http://")) + 1]
-        self.context = browser.new_context(
-            viewport=viewport, color_scheme=color_scheme)
+        self.home = url[: url.index("/", len("http://")) + 1]
+        self.context = browser.new_context(viewport=viewport, color_scheme=color_scheme)
         self.page = self.context.new_page()
         self.page.on("console", self.on_console)
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))

@@ -1,14 +1,18 @@
 """Every built page, opened in a real browser: in order, offline, legible, reachable."""
-import re
 
+import re
+from io import BytesIO
+
+import matplotlib.pyplot as plt
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import BUILD, PHONE, SCREENSHOTS, SITE, Visit, serve
+from conftest import BUILD, PHONE, SCREENSHOTS, SITE, WIDE, Visit, serve
 
 TOC = (BUILD.parent / "_toc.yml").read_text(encoding="utf-8")
 CHAPTERS = [f"{name}.html" for name in re.findall(r"(?:root|file): (\S+)", TOC)]
-PAGES = sorted(p.relative_to(SITE).as_posix() for p in SITE.rglob("*.html")
-               if "_static" not in p.parts)
+PAGES = sorted(
+    p.relative_to(SITE).as_posix() for p in SITE.rglob("*.html") if "_static" not in p.parts
+)
 IMAGE_FILE = re.compile(r"\.(png|jpe?g|svg|gif)$")
 
 
@@ -18,7 +22,7 @@ def undescribed(page):
     wrong = []
     if not page.title().strip():
         wrong.append("no title")
-    headings = page.locator("article h1").count()   # the theme has one more, to print
+    headings = page.locator("article h1").count()  # the theme has one more, to print
     if headings != 1:
         wrong.append(f"{headings} headings of the first level")
     if not page.locator("html").get_attribute("lang"):
@@ -42,6 +46,33 @@ def too_wide(page):
     }""")
 
 
+def open_folds(page):
+    """Unfold everything, also what waits for a prediction."""
+    page.evaluate("""() => {
+        document.querySelectorAll("article details").forEach(e => e.open = true);
+        document.querySelectorAll("article [hidden]").forEach(e => e.hidden = false);
+    }""")
+
+
+def sideways(page, but=""):
+    """Name the blocks of a page that must be scrolled sideways, `but` those that match."""
+    open_folds(page)
+    page.wait_for_timeout(100)  # for the script that marks them
+    return page.evaluate(
+        """but => [...document.querySelectorAll("article *")].filter(e =>
+            ["auto", "scroll"].includes(getComputedStyle(e).overflowX) &&
+            e.scrollWidth > e.clientWidth + 1 && !(but && e.matches(but))
+        ).map(e => e.tagName + "." + e.className + ": " + e.textContent.trim().slice(0, 60))""",
+        but,
+    )
+
+
+def wrong_folds(page):
+    """Complain about folds of cells whose title says nothing of what is in them."""
+    titles = page.locator("article details.hide > summary").all_text_contents()
+    return [title for title in titles if "code cell" in title or not title.strip()]
+
+
 def brightness(page):
     """Return the brightness of the page's background, from 0 (black) to 255 (white)."""
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -49,11 +80,18 @@ def brightness(page):
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
-def barriers(page):
+COLOURS = ["color-contrast", "link-in-text-block"]  # all rules that the dark can break
+
+
+def barriers(page, **options):
     """Return what axe-core calls a serious or critical barrier to readers."""
-    violations = Axe().run(page).response["violations"]
-    return [f"{v['id']}: {v['help']}: {v['nodes'][0]['html']}" for v in violations
-            if v["impact"] in ("serious", "critical")]
+    options = {"resultTypes": ["violations"]} | options
+    violations = Axe().run(page, options=options).response["violations"]
+    return [
+        f"{v['id']}: {v['help']}: {v['nodes'][0]['html']}"
+        for v in violations
+        if v["impact"] in ("serious", "critical")
+    ]
 
 
 def undrawn_formulas(page):
@@ -61,8 +99,11 @@ def undrawn_formulas(page):
     if page.locator(".math").count():
         page.wait_for_function("window.MathJax?.startup?.promise")
         page.evaluate("MathJax.startup.promise")
-    return [formula.inner_text() for formula in page.locator(".math").all()
-            if formula.locator("mjx-container svg").count() == 0]
+    return [
+        formula.inner_text()
+        for formula in page.locator(".math").all()
+        if formula.locator("mjx-container svg").count() == 0
+    ]
 
 
 def tab_until(page, selector, limit=40):
@@ -90,8 +131,8 @@ def light(browser, address, request):
 
 @pytest.fixture(scope="module", params=CHAPTERS)
 def dark(browser, address, request):
-    with open_page(browser, address, request.param, "dark",
-                   color_scheme="dark") as opened:
+    look = {"color_scheme": "dark", "viewport": WIDE}
+    with open_page(browser, address, request.param, "dark", **look) as opened:
         yield opened.page
 
 
@@ -122,7 +163,8 @@ def test_page_has_no_barrier(light):
 
 
 def test_page_has_no_barrier_in_the_dark(dark):
-    assert barriers(dark) == []
+    """Nothing but colours differs from the page in the light."""
+    assert barriers(dark, runOnly=COLOURS) == []
 
 
 def test_page_follows_the_light_of_the_system(light):
@@ -135,6 +177,36 @@ def test_page_follows_the_dark_of_the_system(dark):
 
 def test_page_fits_a_phone(phone):
     assert too_wide(phone) == []
+
+
+def test_pictures_follow_the_dark(dark):
+    """Their paper is the page's, and what is drawn on it is light."""
+    open_folds(dark)
+    for picture in dark.locator("article :is(div.cell_output img, img[src$='.svg'])").all()[:2]:
+        picture.evaluate("e => e.scrollIntoView({block: 'center'})")  # not below the header
+        pixels = plt.imread(BytesIO(picture.screenshot()), format="png")[..., :3].mean(-1)
+        assert pixels[1, 1] < 0.25 and pixels.max() > 0.7
+
+
+def test_nothing_is_scrolled_sideways_on_a_wide_screen(dark):
+    assert sideways(dark) == []
+
+
+def test_what_must_be_scrolled_on_a_phone_says_so(phone):
+    assert sideways(phone, ".more > *, .mh-view *") == []
+
+
+def test_folds_say_what_is_in_them(dark):
+    assert wrong_folds(dark) == []
+
+
+def test_chapters_show_their_numbers(dark):
+    """In the title of the page, and in the sidebar."""
+    number = re.search(r"/notebooks/(\d\d)_", dark.url)
+    here = dark.locator(".bd-sidebar-primary .current.active > a").first
+    if number:
+        for title in (dark.title(), dark.locator("h1").first.inner_text(), here.inner_text()):
+            assert title.strip().startswith(f"{int(number[1])}. ")
 
 
 def test_keyboard_reaches_the_text(light):
@@ -165,9 +237,11 @@ BAD_PAGE = """<html><head><title></title></head>
 <body style="background: #777; color: #888"><main>
 <article><h1>One</h1><h1>Two</h1></article><span class="math">a^2</span>
 <img src="missing.png"><img src="x.png" alt="x.png"><div style="width: 900px">x</div>
+<article><details class="hide"><summary>Show code cell content</summary>
+<pre style="overflow: auto">{}</pre></details></article>
 <script>throw new Error("planted")</script>
 <script src="https://example.invalid/cdn.js"></script>
-</main></body></html>"""
+</main></body></html>""".replace("{}", "wide " * 99)
 
 
 @pytest.fixture
@@ -180,8 +254,12 @@ def bad_visit(browser, tmp_path):
 
 def test_planted_errors_and_requests_are_seen(bad_visit):
     problems = "\n".join(bad_visit.problems)
-    for expected in ("error: planted", "status 404", "console error",
-                     "left this machine: https://example.invalid/cdn.js"):
+    for expected in (
+        "error: planted",
+        "status 404",
+        "console error",
+        "left this machine: https://example.invalid/cdn.js",
+    ):
         assert expected in problems
 
 
@@ -192,8 +270,12 @@ def test_a_planted_bad_page_fails_every_check(bad_visit):
     assert "2 headings of the first level" in complaints
     assert sum(c.startswith("image") for c in complaints) == 2
     assert too_wide(page)
+    assert wrong_folds(page) == ["Show code cell content"]
+    assert len(sideways(page, ".more > *")) == 1
     assert 60 < brightness(page) < 200
     assert any(b.startswith("html-has-lang") for b in barriers(page))
+    colours = barriers(page, runOnly=COLOURS)
+    assert colours and all(b.startswith("color-contrast") for b in colours)
     assert not tab_until(page, "a", limit=5)
     page.evaluate("window.MathJax = {startup: {promise: Promise.resolve(true)}}")
     assert undrawn_formulas(page) == ["a^2"]

@@ -1,4 +1,5 @@
 """The hybrid view, the boxes and the walk, used by mouse, by finger and by keyboard."""
+
 import pytest
 from conftest import DESKTOP, PHONE, SCREENSHOTS, Visit, serve
 from test_site import barriers, too_wide
@@ -26,14 +27,13 @@ def made():
     """The HTML of one view of each kind, and one more of the first."""
     inputs = nd.ones((8, 4)), nd.ones((4, 6)), nd.ones((6, 3))
     view = mx.explain(mx.function(net), *inputs, timings=False)
-    boxes = mx.look.packing({"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 192),
-                             "d": (3, 4, 128)})
+    boxes = mx.look.packing({"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 192), "d": (3, 4, 128)})
     x = nd.array([3])
     x.attach_grad()
     with autograd.record():
         y = x * x * x
-    return [part._repr_html_() for part in (view, boxes, mx.look.walk_back(y, x=x),
-                                            view)]
+    walk, tabs = mx.look.walk_back(y, x=x), mx.look.elsewhere("branch")
+    return [part._repr_html_() for part in (view, boxes, walk, view, tabs, tabs)]
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +45,12 @@ def site(tmp_path_factory):
         yield address + "views.html"
 
 
-LOOKS = {"light": {"viewport": {**DESKTOP, "width": 1440}},
-         "dark": {"viewport": {**DESKTOP, "width": 1440}, "color_scheme": "dark"},
-         "phone": {"viewport": PHONE},
-         "phone-dark": {"viewport": PHONE, "color_scheme": "dark"}}
+LOOKS = {
+    "light": {"viewport": {**DESKTOP, "width": 1440}},
+    "dark": {"viewport": {**DESKTOP, "width": 1440}, "color_scheme": "dark"},
+    "phone": {"viewport": PHONE},
+    "phone-dark": {"viewport": PHONE, "color_scheme": "dark"},
+}
 
 
 @pytest.fixture
@@ -146,8 +148,7 @@ def test_the_slider_goes_through_the_passes(page):
         assert len(drawn) == 1
         seen.append(now.locator(".pass b").inner_text())
         assert slider.get_attribute("aria-valuetext").startswith(seen[-1])
-    assert seen == ["0. trace:", "1. expand:", "2. fold:", "3. cse:", "4. dce:",
-                    "5. fuse:"]
+    assert seen == ["0. trace:", "1. expand:", "2. fold:", "3. cse:", "4. dce:", "5. fuse:"]
     slider.fill("3")
     stage = view_of(page).locator(".stage.now")
     assert stage.locator("g.merged").count() == 1  # two sigmoids became one
@@ -220,9 +221,15 @@ def test_boxes_are_dragged_and_overlaps_are_said(page):
 
 def test_boxes_are_packed_by_keyboard_down_to_the_bound(page):
     page.locator(".mh-boxes .box").first.focus()
-    for key in (*["ArrowRight"] * 2, "Home",              # c, to the floor
-                "ArrowLeft", "Shift+ArrowUp",             # b, onto c
-                *["ArrowRight"] * 2, "Home", "Shift+ArrowUp"):  # d, onto c
+    for key in (
+        *["ArrowRight"] * 2,
+        "Home",  # c, to the floor
+        "ArrowLeft",
+        "Shift+ArrowUp",  # b, onto c
+        *["ArrowRight"] * 2,
+        "Home",
+        "Shift+ArrowUp",
+    ):  # d, onto c
         page.keyboard.press(key)
     assert said(page) == "Your pile: 320 bytes. No overlap, and no plan can be lower."
     page.keyboard.press("ArrowDown")  # a cache line, into c
@@ -240,8 +247,7 @@ def test_buttons_show_the_planners_answer_and_start_again(page):
 def gradients(page):
     """Name -> the gradient that is visible."""
     rows = page.locator(".mh-tape tbody tr")
-    return {row.get_attribute("data-name"): row.locator(".grad").inner_text()
-            for row in rows.all()}
+    return {row.get_attribute("data-name"): row.locator(".grad").inner_text() for row in rows.all()}
 
 
 def test_the_walk_is_gone_by_clicks_and_by_keys(page):
@@ -256,3 +262,39 @@ def test_the_walk_is_gone_by_clicks_and_by_keys(page):
     assert page.locator(".mh-tape .steps li").nth(2).is_visible()
     page.keyboard.press("Home")
     assert gradients(page) == {"x": "", "t0": "", "t1": "[1.]"}
+
+
+# -- tabs ------------------------------------------------------------------------------
+def shown_tabs(page):
+    """The libraries whose part is visible, one for each group of tabs."""
+    parts = page.locator(".mh-tabs section")
+    return [part.get_attribute("data-name") for part in parts.all() if part.is_visible()]
+
+
+def test_a_tab_shows_one_library_and_all_groups_follow(page):
+    assert shown_tabs(page) == ["mxnet", "mxnet"]
+    page.get_by_role("tab", name="JAX").last.click()
+    assert shown_tabs(page) == ["jax", "jax"]
+    panel = page.get_by_role("tabpanel", name="JAX").first
+    assert "NOT RUN HERE" in panel.inner_text()
+    assert "TracerBoolConversionError" in panel.inner_text()
+
+
+def test_tabs_by_keyboard(page):
+    tabs = page.locator(".mh-tabs").first.get_by_role("tab")
+    tabs.first.focus()
+    for key, library in (("ArrowRight", "torch"), ("End", "jax"), ("ArrowRight", "mxnet")):
+        page.keyboard.press(key)
+        assert shown_tabs(page)[0] == library
+    page.keyboard.press("ArrowLeft")
+    chosen = page.locator(".mh-tabs").first.locator("[aria-selected=true]")
+    assert chosen.inner_text() == "JAX" and chosen.evaluate("e => e.matches(':focus')")
+
+
+def test_without_scripts_all_libraries_stand_below_each_other(browser, site):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(site)
+    assert len(shown_tabs(page)) == 8
+    assert page.locator(".mh-tabs .head").first.is_visible()
+    context.close()

@@ -7,6 +7,7 @@ Run it in an environment that has MXNet (benchmarks/README.md says how to make o
     MXNET_MKLDNN_ENABLED=0 benchmarks/envs/mxnet/bin/python \
         tests/golden/convolution/make_golden.py
 """
+
 import json
 import os
 from pathlib import Path
@@ -28,38 +29,67 @@ def numbers(shape, start):
 
 
 CASES = [
-    ("Convolution", [(2, 3, 6, 5), (4, 3, 3, 2), (4,)],
-     dict(kernel=(3, 2), num_filter=4, stride=(2, 1), pad=(1, 1))),
-    ("Convolution", [(1, 4, 5, 6), (6, 2, 2, 3)],
-     dict(kernel=(2, 3), num_filter=6, num_group=2, dilate=(2, 1), no_bias=True)),
-    ("Convolution", [(2, 2, 7), (3, 2, 3), (3,)],
-     dict(kernel=(3,), num_filter=3, stride=(2,), pad=(1,))),
-    ("Convolution", [(1, 2, 3, 4, 3), (2, 2, 2, 2, 2), (2,)],
-     dict(kernel=(2, 2, 2), num_filter=2)),
-    ("Deconvolution", [(1, 2, 3, 4), (2, 3, 3, 2)],
-     dict(kernel=(3, 2), num_filter=3, stride=(2, 2), pad=(1, 0), adj=(1, 0))),
-    ("Deconvolution", [(1, 2, 3, 3), (2, 2, 4, 4)],
-     dict(kernel=(4, 4), num_filter=2, stride=(2, 2), target_shape=(6, 5))),
-    ("Deconvolution", [(1, 4, 3, 3), (4, 1, 2, 2), (2,)],
-     dict(kernel=(2, 2), num_filter=2, num_group=2, dilate=(2, 2), no_bias=False)),
+    (
+        "Convolution",
+        [(2, 3, 6, 5), (4, 3, 3, 2), (4,)],
+        dict(kernel=(3, 2), num_filter=4, stride=(2, 1), pad=(1, 1)),
+    ),
+    (
+        "Convolution",
+        [(1, 4, 5, 6), (6, 2, 2, 3)],
+        dict(kernel=(2, 3), num_filter=6, num_group=2, dilate=(2, 1), no_bias=True),
+    ),
+    (
+        "Convolution",
+        [(2, 2, 7), (3, 2, 3), (3,)],
+        dict(kernel=(3,), num_filter=3, stride=(2,), pad=(1,)),
+    ),
+    ("Convolution", [(1, 2, 3, 4, 3), (2, 2, 2, 2, 2), (2,)], dict(kernel=(2, 2, 2), num_filter=2)),
+    (
+        "Deconvolution",
+        [(1, 2, 3, 4), (2, 3, 3, 2)],
+        dict(kernel=(3, 2), num_filter=3, stride=(2, 2), pad=(1, 0), adj=(1, 0)),
+    ),
+    (
+        "Deconvolution",
+        [(1, 2, 3, 3), (2, 2, 4, 4)],
+        dict(kernel=(4, 4), num_filter=2, stride=(2, 2), target_shape=(6, 5)),
+    ),
+    (
+        "Deconvolution",
+        [(1, 4, 3, 3), (4, 1, 2, 2), (2,)],
+        dict(kernel=(2, 2), num_filter=2, num_group=2, dilate=(2, 2), no_bias=False),
+    ),
     ("Pooling", [(1, 2, 5, 6)], dict(kernel=(2, 3), stride=(2, 2))),
-    ("Pooling", [(1, 2, 5, 6)],
-     dict(kernel=(2, 2), stride=(2, 2), pad=(1, 1), pooling_convention="full",
-          pool_type="avg")),
-    ("Pooling", [(1, 2, 5, 6)],
-     dict(kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="avg",
-          count_include_pad=False)),
-    ("Pooling", [(1, 2, 5, 6)],
-     dict(kernel=(3, 3), stride=(2, 2), pad=(1, 1), pooling_convention="full",
-          pool_type="max")),
+    (
+        "Pooling",
+        [(1, 2, 5, 6)],
+        dict(kernel=(2, 2), stride=(2, 2), pad=(1, 1), pooling_convention="full", pool_type="avg"),
+    ),
+    (
+        "Pooling",
+        [(1, 2, 5, 6)],
+        dict(kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="avg", count_include_pad=False),
+    ),
+    (
+        "Pooling",
+        [(1, 2, 5, 6)],
+        dict(kernel=(3, 3), stride=(2, 2), pad=(1, 1), pooling_convention="full", pool_type="max"),
+    ),
     ("Pooling", [(1, 2, 5, 6)], dict(kernel=(2, 2), pool_type="lp", p_value=2)),
     ("Pooling", [(1, 2, 5, 6)], dict(kernel=(2, 2), pool_type="sum", global_pool=True)),
     ("Pooling", [(1, 2, 7)], dict(kernel=(3,), stride=(2,), pool_type="avg")),
     ("UpSampling", [(1, 2, 2, 3)], dict(scale=2, sample_type="nearest")),
-    ("UpSampling", [(1, 2, 3, 3), (2, 1, 4, 4)],
-     dict(scale=2, sample_type="bilinear", num_filter=2)),
-    ("UpSampling", [(1, 1, 3, 3), (1, 1, 5, 5)],
-     dict(scale=3, sample_type="bilinear", num_filter=1)),
+    (
+        "UpSampling",
+        [(1, 2, 3, 3), (2, 1, 4, 4)],
+        dict(scale=2, sample_type="bilinear", num_filter=2),
+    ),
+    (
+        "UpSampling",
+        [(1, 1, 3, 3), (1, 1, 5, 5)],
+        dict(scale=3, sample_type="bilinear", num_filter=1),
+    ),
 ]
 
 
@@ -75,8 +105,14 @@ def answer(op, shapes, attrs):
     with autograd.record():
         out = getattr(nd, op)(*values, **attrs)
     out.backward(nd.array(numbers(out.shape, 5)))
-    return {"op": op, "shapes": shapes, "attrs": attrs, "shape": out.shape,
-            "out": flat(out), "grads": [flat(v.grad) for v in values]}
+    return {
+        "op": op,
+        "shapes": shapes,
+        "attrs": attrs,
+        "shape": out.shape,
+        "out": flat(out),
+        "grads": [flat(v.grad) for v in values],
+    }
 
 
 if __name__ == "__main__":

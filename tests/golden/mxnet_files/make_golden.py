@@ -12,6 +12,7 @@ import json
 import shutil
 from pathlib import Path
 
+import golden_nets
 import mxnet as mx
 import numpy as np
 import old_files
@@ -36,33 +37,12 @@ def fill(net):
         param.set_data(mx.nd.array(values, dtype=param.dtype))
 
 
-def images():
-    """Convolution, BatchNorm, Pooling, Dropout, Dense."""
-    net = nn.HybridSequential(prefix="images_")
-    with net.name_scope():
-        net.add(nn.Conv2D(3, 3, padding=1, activation="relu"), nn.BatchNorm(),
-                nn.MaxPool2D(2), nn.Conv2D(2, 1, use_bias=False), nn.PReLU(),
-                nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dropout(0.5), nn.Dense(2))
-    return net, numbers(2, 2, 6, 6).astype("float32")
-
-
-def words():
-    """Embedding, LayerNorm, and whole numbers as the input."""
-    net = nn.HybridSequential(prefix="words_")
-    with net.name_scope():
-        net.add(nn.Embedding(5, 4), nn.LayerNorm(), nn.Dense(3, flatten=False),
-                nn.GELU())
-    return net, np.array([[0, 1, 4], [2, 2, 3]], dtype="float32")
-
-
-def halves():
-    """float16 throughout: layers that MXNet computes so on a processor."""
-    net = nn.HybridSequential(prefix="halves_")
-    with net.name_scope():
-        net.add(nn.Embedding(5, 4, dtype="float16"), nn.LayerNorm(), nn.PReLU(),
-                nn.Activation("tanh"))
-    net.cast("float16")
-    return net, np.array([[0, 1, 4], [2, 2, 3]], dtype="float16")
+def given(name):
+    """The input of a net of `golden_nets`."""
+    if name == "images":
+        return numbers(2, 2, 6, 6).astype("float32")
+    kind = "float16" if name == "halves" else "float32"
+    return np.array([[0, 1, 4], [2, 2, 3]], dtype=kind)
 
 
 def write(name, net, x):
@@ -83,12 +63,16 @@ def checkpoint():
     data, label = mx.sym.var("data"), mx.sym.var("label")
     with mx.AttrScope(ctx_group="one"):
         net = mx.sym.BatchNorm(data, name="norm", fix_gamma=False)
-    net = mx.sym.FullyConnected(net, num_hidden=3, name="fc",
-                                attr={"__lr_mult__": "0.1"})
+    net = mx.sym.FullyConnected(net, num_hidden=3, name="fc", attr={"__lr_mult__": "0.1"})
     net = mx.sym.SoftmaxOutput(net, label, name="out")
-    values = {"data": numbers(4, 5), "label": np.array([0, 1, 2, 1]),
-              "norm_gamma": numbers(5), "norm_beta": numbers(5),
-              "fc_weight": numbers(3, 5), "fc_bias": numbers(3)}
+    values = {
+        "data": numbers(4, 5),
+        "label": np.array([0, 1, 2, 1]),
+        "norm_gamma": numbers(5),
+        "norm_beta": numbers(5),
+        "fc_weight": numbers(3, 5),
+        "fc_bias": numbers(3),
+    }
     values = {key: nd.array(value) for key, value in values.items()}
     states = {"norm_moving_mean": nd.array(numbers(5)), "norm_moving_var": nd.ones(5)}
     out = net.bind(mx.cpu(), values, aux_states=states).forward()[0]
@@ -145,6 +129,7 @@ def np_functions():
     """Each function as a graph, and its answer: np arrays, so the third version."""
     x, graphs, answers = mx.np.array(numbers(2, 3), dtype="float32"), [], {}
     for number in range(len(functions(mx.np, npx))):
+
         class Net(gluon.HybridBlock):
             def hybrid_forward(self, F, x, number=number):
                 return functions(F.np, F.npx)[number](x)
@@ -165,8 +150,13 @@ def np_net():
     """Layers in the np world."""
     net = nn.HybridSequential(prefix="np_")
     with net.name_scope():
-        net.add(nn.Conv1D(3, 2, activation="relu"), nn.BatchNorm(), nn.Flatten(),
-                nn.Dense(4), nn.LayerNorm())
+        net.add(
+            nn.Conv1D(3, 2, activation="relu"),
+            nn.BatchNorm(),
+            nn.Flatten(),
+            nn.Dense(4),
+            nn.LayerNorm(),
+        )
     net.initialize()
     net.hybridize()
     x = mx.np.array(numbers(2, 2, 5), dtype="float32")
@@ -193,13 +183,19 @@ def names():
     found = {}
     for other in sorted(listed[i] for i in range(count.value)):
         op, name, text = ctypes.c_void_p(), ctypes.c_char_p(), ctypes.c_char_p()
-        some, lists = ctypes.c_uint(), [ctypes.POINTER(ctypes.c_char_p)()
-                                        for _ in range(3)]
+        some, lists = ctypes.c_uint(), [ctypes.POINTER(ctypes.c_char_p)() for _ in range(3)]
         check(lib.NNGetOpHandle(other, ctypes.byref(op)))
-        check(lib.MXSymbolGetAtomicSymbolInfo(
-            op, ctypes.byref(name), ctypes.byref(text), ctypes.byref(some),
-            *map(ctypes.byref, lists), ctypes.byref(ctypes.c_char_p()),
-            ctypes.byref(ctypes.c_char_p())))
+        check(
+            lib.MXSymbolGetAtomicSymbolInfo(
+                op,
+                ctypes.byref(name),
+                ctypes.byref(text),
+                ctypes.byref(some),
+                *map(ctypes.byref, lists),
+                ctypes.byref(ctypes.c_char_p()),
+                ctypes.byref(ctypes.c_char_p()),
+            )
+        )
         if name.value != other and b"backward" not in other:
             found[other.decode()] = name.value.decode()
     (HERE / "names.json").write_text(json.dumps(found, indent=0))
@@ -208,10 +204,15 @@ def names():
 def arrays():
     """Sparse arrays, and every dtype in each version of the format."""
     rows = nd.array([[0, 0], [1, 2], [0, 0], [3, 4]])
-    nd.save(str(HERE / "sparse.nd"), {
-        "rows": rows.tostype("row_sparse"), "csr": rows.tostype("csr"),
-        "none": nd.zeros((3, 2)).tostype("row_sparse"),
-        "empty": nd.zeros((3, 2)).tostype("csr")})
+    nd.save(
+        str(HERE / "sparse.nd"),
+        {
+            "rows": rows.tostype("row_sparse"),
+            "csr": rows.tostype("csr"),
+            "none": nd.zeros((3, 2)).tostype("row_sparse"),
+            "empty": nd.zeros((3, 2)).tostype("csr"),
+        },
+    )
     (HERE / "old").mkdir(exist_ok=True)
     for name, data in old_files.arrays().items():
         path = HERE / "old" / name
@@ -233,18 +234,26 @@ def old_graphs():
         states = {key: arrays.pop(key) for key in symbol.list_auxiliary_states()}
         with autograd.predict_mode():
             outs = symbol.bind(mx.cpu(), arrays, aux_states=states).forward()
-        (HERE / "old" / f"{name}-answers.json").write_text(json.dumps({
-            "arguments": symbol.list_arguments(), "outputs": symbol.list_outputs(),
-            "states": symbol.list_auxiliary_states(), "attributes": {
-                n: {k: v for k, v in a.items() if k.startswith("__")}
-                for n, a in symbol.attr_dict().items()},
-            "inputs": {k: np.asarray(v).tolist() for k, v in values.items()},
-            "answers": [out.asnumpy().tolist() for out in outs]}))
+        (HERE / "old" / f"{name}-answers.json").write_text(
+            json.dumps(
+                {
+                    "arguments": symbol.list_arguments(),
+                    "outputs": symbol.list_outputs(),
+                    "states": symbol.list_auxiliary_states(),
+                    "attributes": {
+                        n: {k: v for k, v in a.items() if k.startswith("__")}
+                        for n, a in symbol.attr_dict().items()
+                    },
+                    "inputs": {k: np.asarray(v).tolist() for k, v in values.items()},
+                    "answers": [out.asnumpy().tolist() for out in outs],
+                }
+            )
+        )
 
 
 if __name__ == "__main__":
-    for maker in (images, words, halves):
-        write(maker.__name__, *maker())
+    for name in ("images", "words", "halves"):
+        write(name, getattr(golden_nets, name)(nn), given(name))
     checkpoint()
     shutil.rmtree(HERE / "old", ignore_errors=True)
     arrays()

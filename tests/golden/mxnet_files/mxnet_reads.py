@@ -8,6 +8,7 @@ whether there is a file `NAME-0000.params`. Writes `NAME-answers.npz`, or what w
 wrong into `errors.json`.
 """
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -22,16 +23,16 @@ def answers(folder, case):
     file, make = str(folder / f"{name}-symbol.json"), mx.nd.array
     if case["params"]:
         make = mx.np.array if case["np"] else make
-        net = mx.gluon.SymbolBlock.imports(file, case["inputs"],
-                                           str(folder / f"{name}-0000.params"))
+        net = mx.gluon.SymbolBlock.imports(
+            file, case["inputs"], str(folder / f"{name}-0000.params")
+        )
         outs = net(*(make(arrays[n], dtype=arrays[n].dtype) for n in case["inputs"]))
     else:
         symbol = mx.sym.load(file)
         values = {n: make(arrays[n], dtype=arrays[n].dtype) for n in case["inputs"]}
         states = {n: values.pop(n) for n in symbol.list_auxiliary_states()}
         outs = symbol.bind(mx.cpu(), values, aux_states=states).forward()
-    return [out.asnumpy() for out in (outs if isinstance(outs, (list, tuple))
-                                      else [outs])]
+    return [out.asnumpy() for out in (outs if isinstance(outs, (list, tuple)) else [outs])]
 
 
 def main(folder):
@@ -43,6 +44,8 @@ def main(folder):
                 found = answers(folder, case)
         except Exception as error:
             errors[case["name"]] = str(error)[-500:]
+            with contextlib.suppress(mx.MXNetError):  # MXNet runs late, and may tell the next
+                mx.nd.waitall()
         else:
             np.savez(folder / f"{case['name']}-answers.npz", *found)
     (folder / "errors.json").write_text(json.dumps(errors))

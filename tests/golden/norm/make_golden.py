@@ -7,6 +7,7 @@ as MXNet exports it.
 Run it in an environment that has MXNet (benchmarks/README.md says how to make one):
     benchmarks/envs/mxnet/bin/python tests/golden/norm/make_golden.py
 """
+
 import json
 from pathlib import Path
 
@@ -48,25 +49,54 @@ def case(op, *inputs, training=True, n_states=0, **attrs):
     head = real(*outs[0].shape)
     outs[0].backward(nd.array(head), train_mode=training)
     n = len(arrays) - n_states
-    CASES.append({
-        "op": op, "attrs": attrs, "training": training,
-        "inputs": [x.tolist() for x in inputs], "head": head.tolist(),
-        "outputs": [o.asnumpy().tolist() for o in outs],
-        "grads": [x.grad.asnumpy().tolist() for x in arrays[:n]],
-        "states": [x.asnumpy().tolist() for x in arrays[n:]]})
+    CASES.append(
+        {
+            "op": op,
+            "attrs": attrs,
+            "training": training,
+            "inputs": [x.tolist() for x in inputs],
+            "head": head.tolist(),
+            "outputs": [o.asnumpy().tolist() for o in outs],
+            "grads": [x.grad.asnumpy().tolist() for x in arrays[:n]],
+            "states": [x.asnumpy().tolist() for x in arrays[n:]],
+        }
+    )
 
 
 def norms():
     for training in (True, False):
-        for attrs in ({}, {"fix_gamma": False}, {"use_global_stats": True},
-                      {"fix_gamma": False, "momentum": 0.4, "eps": 0.1},
-                      {"fix_gamma": False, "output_mean_var": True}):
-            case("BatchNorm", real(4, 3, 2), real(3), real(3), real(3), positive(3),
-                 n_states=2, training=training, **attrs)
-    case("BatchNorm", real(3, 2, 4), real(4), real(4), real(4), positive(4), n_states=2,
-         axis=-1, fix_gamma=False)
-    case("BatchNorm", real(5, 3), real(3), real(3), real(3), positive(3), n_states=2,
-         fix_gamma=False)
+        for attrs in (
+            {},
+            {"fix_gamma": False},
+            {"use_global_stats": True},
+            {"fix_gamma": False, "momentum": 0.4, "eps": 0.1},
+            {"fix_gamma": False, "output_mean_var": True},
+        ):
+            case(
+                "BatchNorm",
+                real(4, 3, 2),
+                real(3),
+                real(3),
+                real(3),
+                positive(3),
+                n_states=2,
+                training=training,
+                **attrs,
+            )
+    case(
+        "BatchNorm",
+        real(3, 2, 4),
+        real(4),
+        real(4),
+        real(4),
+        positive(4),
+        n_states=2,
+        axis=-1,
+        fix_gamma=False,
+    )
+    case(
+        "BatchNorm", real(5, 3), real(3), real(3), real(3), positive(3), n_states=2, fix_gamma=False
+    )
     for attrs in ({}, {"axis": 1, "eps": 0.1}, {"output_mean_var": True}):
         n = 3 if "axis" in attrs else 4
         case("LayerNorm", real(2, 3, 4), real(n), real(n), **attrs)
@@ -81,26 +111,50 @@ def norms():
 
 
 def outputs():
-    for attrs in ({}, {"grad_scale": 2.0}, {"normalization": "batch"},
-                  {"normalization": "valid"}, {"use_ignore": True, "ignore_label": 2.0},
-                  {"use_ignore": True, "ignore_label": 2.0, "normalization": "valid"},
-                  {"smooth_alpha": 0.1}, {"out_grad": True}):
+    for attrs in (
+        {},
+        {"grad_scale": 2.0},
+        {"normalization": "batch"},
+        {"normalization": "valid"},
+        {"use_ignore": True, "ignore_label": 2.0},
+        {"use_ignore": True, "ignore_label": 2.0, "normalization": "valid"},
+        {"smooth_alpha": 0.1},
+        {"out_grad": True},
+    ):
         case("SoftmaxOutput", real(6, 3), classes(6), **attrs)
     case("SoftmaxOutput", real(4, 3), np.float32(RNG.dirichlet(np.ones(3), 4)))
     for normalization in ("null", "batch", "valid"):
         for use_ignore in (False, True):
-            case("SoftmaxOutput", real(2, 3, 4), classes(2, 4), multi_output=True,
-                 normalization=normalization, use_ignore=use_ignore, ignore_label=1.0)
+            case(
+                "SoftmaxOutput",
+                real(2, 3, 4),
+                classes(2, 4),
+                multi_output=True,
+                normalization=normalization,
+                use_ignore=use_ignore,
+                ignore_label=1.0,
+            )
     case("SoftmaxOutput", real(2, 3, 2, 2), classes(2, 2, 2), multi_output=True)
     for normalization in ("null", "batch", "valid"):
-        case("SoftmaxOutput", real(2, 4, 3), classes(2, 4), preserve_shape=True,
-             normalization=normalization)
+        case(
+            "SoftmaxOutput",
+            real(2, 4, 3),
+            classes(2, 4),
+            preserve_shape=True,
+            normalization=normalization,
+        )
     for name in ("Linear", "Logistic", "MAE"):
         case(f"{name}RegressionOutput", real(3, 2), real(3, 2), grad_scale=1.5)
         case(f"{name}RegressionOutput", real(3, 1), real(3))
     for use_linear in (False, True):
-        case("SVMOutput", real(5, 3), classes(5), use_linear=use_linear, margin=0.5,
-             regularization_coefficient=2.0)
+        case(
+            "SVMOutput",
+            real(5, 3),
+            classes(5),
+            use_linear=use_linear,
+            margin=0.5,
+            regularization_coefficient=2.0,
+        )
     case("make_loss", real(3, 2))
     for normalization in ("null", "batch", "valid"):
         case("MakeLoss", real(3, 2), grad_scale=3.0, normalization=normalization)
@@ -111,10 +165,32 @@ def outputs():
 
 def functions():
     x = np.float32([-2.5, -1.5, -0.5, -0.2, 0.2, 0.5, 1.5, 2.5, 3.5])
-    for name in ("round", "rint", "fix", "trunc", "floor", "ceil", "sign", "erf",
-                 "gamma", "gammaln", "hard_sigmoid", "softsign", "reciprocal", "rcbrt",
-                 "cbrt", "degrees", "radians", "tan", "arctan", "sinh", "cosh",
-                 "arcsinh", "expm1", "logical_not"):
+    for name in (
+        "round",
+        "rint",
+        "fix",
+        "trunc",
+        "floor",
+        "ceil",
+        "sign",
+        "erf",
+        "gamma",
+        "gammaln",
+        "hard_sigmoid",
+        "softsign",
+        "reciprocal",
+        "rcbrt",
+        "cbrt",
+        "degrees",
+        "radians",
+        "tan",
+        "arctan",
+        "sinh",
+        "cosh",
+        "arcsinh",
+        "expm1",
+        "logical_not",
+    ):
         case(name, x)
     for name in ("erfinv", "arcsin", "arccos", "arctanh"):
         case(name, x[2:6])
@@ -133,17 +209,23 @@ def training():
     """Three steps of a net in which BatchNorm stands twice, and its export."""
     net = gluon.nn.HybridSequential(prefix="net_")
     with net.name_scope():
-        net.add(gluon.nn.Dense(4), gluon.nn.BatchNorm(momentum=0.8),
-                gluon.nn.Activation("relu"), gluon.nn.BatchNorm(scale=False),
-                gluon.nn.Dense(3), gluon.nn.LayerNorm())
+        net.add(
+            gluon.nn.Dense(4),
+            gluon.nn.BatchNorm(momentum=0.8),
+            gluon.nn.Activation("relu"),
+            gluon.nn.BatchNorm(scale=False),
+            gluon.nn.Dense(3),
+            gluon.nn.LayerNorm(),
+        )
     net.initialize()
     x, label = real(8, 5), classes(8)
     net.hybridize()
     net(nd.array(x))
     params = net.collect_params()
     for name, param in params.items():
-        param.set_data(nd.array(positive(*param.shape) if name.endswith("var")
-                                else real(*param.shape)))
+        param.set_data(
+            nd.array(positive(*param.shape) if name.endswith("var") else real(*param.shape))
+        )
     before = {n: p.data().asnumpy().tolist() for n, p in params.items()}
     trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.1})
     loss_of, losses = gluon.loss.SoftmaxCrossEntropyLoss(), []
@@ -153,10 +235,19 @@ def training():
         loss.backward()
         trainer.step(8)
         losses.append(loss.asnumpy().tolist())
-    write("training", [{
-        "x": x.tolist(), "label": label.tolist(), "losses": losses, "before": before,
-        "after": {n: p.data().asnumpy().tolist() for n, p in params.items()},
-        "prediction": net(nd.array(x)).asnumpy().tolist()}])
+    write(
+        "training",
+        [
+            {
+                "x": x.tolist(),
+                "label": label.tolist(),
+                "losses": losses,
+                "before": before,
+                "after": {n: p.data().asnumpy().tolist() for n, p in params.items()},
+                "prediction": net(nd.array(x)).asnumpy().tolist(),
+            }
+        ],
+    )
     net.export(str(HERE / "net"))
 
 

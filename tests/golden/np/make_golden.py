@@ -120,16 +120,18 @@ def described(value):
     text = {"text": repr(value), "type": type(value).__name__}
     if hasattr(value, "asnumpy"):
         data = value.asnumpy()
-        return {**text, "shape": list(value.shape),
-                "dtype": str(onp.dtype(value.dtype)),
-                "values": onp.asarray(data, "float64").tolist()}
+        return {
+            **text,
+            "shape": list(value.shape),
+            "dtype": str(onp.dtype(value.dtype)),
+            "values": onp.asarray(data, "float64").tolist(),
+        }
     return text
 
 
 def parts(text):
     """The expressions of a text: one a semicolon or line."""
-    return [e.strip() for line in text.splitlines() for e in line.split(";")
-            if e.strip()]
+    return [e.strip() for line in text.splitlines() for e in line.split(";") if e.strip()]
 
 
 def main():

@@ -45,43 +45,66 @@ def half_square(out):
 LAYERS = {
     "dense": ((4, 3), [lambda: nn.Linear(3, 2), nn.Tanh, lambda: nn.Linear(2, 3)]),
     "conv": ((2, 2, 5, 6), [lambda: nn.Conv2d(2, 3, 3, stride=2, padding=1)]),
-    "conv groups dilation": (
-        (2, 4, 5, 5), [lambda: nn.Conv2d(4, 6, 2, dilation=2, groups=2)]),
-    "conv depthwise": ((2, 3, 4, 4), [
-        lambda: nn.Conv2d(3, 3, 3, padding=1, groups=3, bias=False)]),
+    "conv groups dilation": ((2, 4, 5, 5), [lambda: nn.Conv2d(4, 6, 2, dilation=2, groups=2)]),
+    "conv depthwise": ((2, 3, 4, 4), [lambda: nn.Conv2d(3, 3, 3, padding=1, groups=3, bias=False)]),
     "conv 1d": ((2, 2, 7), [lambda: nn.Conv1d(2, 3, 3, stride=2, padding=2)]),
-    "conv 3d": ((1, 2, 3, 4, 3), [
-        lambda: nn.Conv3d(2, 2, (1, 2, 2), padding=(0, 1, 0))]),
-    "conv transposed": ((2, 2, 3, 4), [
-        lambda: nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1, output_padding=1)]),
-    "conv transposed groups": ((2, 4, 3, 3), [
-        lambda: nn.ConvTranspose2d(4, 2, 2, groups=2, bias=False)]),
-    "conv transposed 1d": ((2, 2, 4), [
-        lambda: nn.ConvTranspose1d(2, 3, 3, stride=2, dilation=2)]),
-    "max pool": ((2, 1, 6, 6), [lambda: nn.Conv2d(1, 2, 3, padding=1),
-                                lambda: nn.MaxPool2d(3, stride=2, padding=1)]),
-    "max pool full": ((2, 1, 6, 6), [lambda: nn.Conv2d(1, 2, 2),
-                                     lambda: nn.MaxPool2d(2, ceil_mode=True)]),
-    "average pool": ((2, 1, 6, 6), [lambda: nn.Conv2d(1, 2, 3, padding=1),
-                                    lambda: nn.AvgPool2d(3, stride=2, padding=1)]),
-    "average pool without padding": ((2, 1, 6, 6), [
-        lambda: nn.Conv2d(1, 2, 3, padding=1),
-        lambda: nn.AvgPool2d(3, stride=2, padding=1, count_include_pad=False)]),
-    "pool 1d": ((2, 2, 8), [lambda: nn.Conv1d(2, 2, 3), lambda: nn.MaxPool1d(2),
-                            lambda: nn.AvgPool1d(2, stride=1)]),
-    "global pools": ((2, 2, 4, 4), [
-        lambda: nn.Conv2d(2, 3, 2), lambda: nn.AdaptiveMaxPool2d(1), nn.Flatten,
-        lambda: nn.Linear(3, 2)]),
-    "global average": ((2, 2, 4, 4), [lambda: nn.Conv2d(2, 3, 2),
-                                      lambda: nn.AdaptiveAvgPool2d(1)]),
-    "batch norm": ((4, 3), [lambda: nn.Linear(3, 4), lambda: nn.BatchNorm1d(4),
-                            lambda: nn.Linear(4, 2)]),
-    "batch norm of images": ((3, 2, 4, 4), [
-        lambda: nn.Conv2d(2, 3, 3), lambda: nn.BatchNorm2d(3, momentum=0.3), nn.ReLU]),
+    "conv 3d": ((1, 2, 3, 4, 3), [lambda: nn.Conv3d(2, 2, (1, 2, 2), padding=(0, 1, 0))]),
+    "conv transposed": (
+        (2, 2, 3, 4),
+        [lambda: nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1, output_padding=1)],
+    ),
+    "conv transposed groups": (
+        (2, 4, 3, 3),
+        [lambda: nn.ConvTranspose2d(4, 2, 2, groups=2, bias=False)],
+    ),
+    "conv transposed 1d": ((2, 2, 4), [lambda: nn.ConvTranspose1d(2, 3, 3, stride=2, dilation=2)]),
+    "max pool": (
+        (2, 1, 6, 6),
+        [lambda: nn.Conv2d(1, 2, 3, padding=1), lambda: nn.MaxPool2d(3, stride=2, padding=1)],
+    ),
+    "max pool full": (
+        (2, 1, 6, 6),
+        [lambda: nn.Conv2d(1, 2, 2), lambda: nn.MaxPool2d(2, ceil_mode=True)],
+    ),
+    "average pool": (
+        (2, 1, 6, 6),
+        [lambda: nn.Conv2d(1, 2, 3, padding=1), lambda: nn.AvgPool2d(3, stride=2, padding=1)],
+    ),
+    "average pool without padding": (
+        (2, 1, 6, 6),
+        [
+            lambda: nn.Conv2d(1, 2, 3, padding=1),
+            lambda: nn.AvgPool2d(3, stride=2, padding=1, count_include_pad=False),
+        ],
+    ),
+    "pool 1d": (
+        (2, 2, 8),
+        [lambda: nn.Conv1d(2, 2, 3), lambda: nn.MaxPool1d(2), lambda: nn.AvgPool1d(2, stride=1)],
+    ),
+    "global pools": (
+        (2, 2, 4, 4),
+        [
+            lambda: nn.Conv2d(2, 3, 2),
+            lambda: nn.AdaptiveMaxPool2d(1),
+            nn.Flatten,
+            lambda: nn.Linear(3, 2),
+        ],
+    ),
+    "global average": ((2, 2, 4, 4), [lambda: nn.Conv2d(2, 3, 2), lambda: nn.AdaptiveAvgPool2d(1)]),
+    "batch norm": (
+        (4, 3),
+        [lambda: nn.Linear(3, 4), lambda: nn.BatchNorm1d(4), lambda: nn.Linear(4, 2)],
+    ),
+    "batch norm of images": (
+        (3, 2, 4, 4),
+        [lambda: nn.Conv2d(2, 3, 3), lambda: nn.BatchNorm2d(3, momentum=0.3), nn.ReLU],
+    ),
     "layer norm": ((4, 3), [lambda: nn.Linear(3, 5), lambda: nn.LayerNorm(5)]),
     "group norm": ((2, 2, 3, 3), [lambda: nn.Conv2d(2, 4, 2), PerGroup]),
-    "instance norm": ((2, 2, 4, 4), [lambda: nn.Conv2d(2, 3, 2), lambda:
-                                     nn.InstanceNorm2d(3, affine=True)]),
+    "instance norm": (
+        (2, 2, 4, 4),
+        [lambda: nn.Conv2d(2, 3, 2), lambda: nn.InstanceNorm2d(3, affine=True)],
+    ),
     "embedding": ((2, 4), [lambda: nn.Embedding(5, 3), lambda: nn.Linear(3, 2)]),
     "leaky": ((3, 4), [lambda: nn.Linear(4, 5), lambda: nn.LeakyReLU(0.1)]),
     "prelu": ((3, 4), [lambda: nn.Linear(4, 5), lambda: nn.PReLU(5)]),
@@ -93,7 +116,7 @@ LAYERS = {
 }
 
 CLASSES = torch.tensor([0, 2, 1, 1])
-SIGNS = torch.tensor([[1., -1, 1], [-1, -1, 1], [1, 1, -1], [-1, 1, 1]]).double()
+SIGNS = torch.tensor([[1.0, -1, 1], [-1, -1, 1], [1, 1, -1], [-1, 1, 1]]).double()
 BITS = (SIGNS + 1) / 2
 
 
@@ -106,15 +129,15 @@ def triplet(out):
     return F.relu(1 + ((out - near) ** 2 - (out - far) ** 2).sum(1)).mean()
 
 
-LOSSES = {   # of the outputs of a dense layer, (4, 3)
+LOSSES = {  # of the outputs of a dense layer, (4, 3)
     "L2Loss": half_square,
     "L1Loss": lambda out: F.l1_loss(out, tensor((4, 3), 9)),
     "HuberLoss": lambda out: F.smooth_l1_loss(out, tensor((4, 3), 9), beta=0.3),
     "SoftmaxCrossEntropyLoss": lambda out: F.cross_entropy(out, CLASSES),
-    "SigmoidBinaryCrossEntropyLoss":
-        lambda out: F.binary_cross_entropy_with_logits(out, BITS),
-    "KLDivLoss": lambda out: F.kl_div(F.log_softmax(out, 1), F.softmax(tensor(
-        (4, 3), 9), 1), reduction="batchmean"),
+    "SigmoidBinaryCrossEntropyLoss": lambda out: F.binary_cross_entropy_with_logits(out, BITS),
+    "KLDivLoss": lambda out: F.kl_div(
+        F.log_softmax(out, 1), F.softmax(tensor((4, 3), 9), 1), reduction="batchmean"
+    ),
     "HingeLoss": lambda out: F.relu(1 - out * SIGNS).mean(),
     "SquaredHingeLoss": lambda out: (F.relu(1 - out * SIGNS) ** 2).mean(),
     "LogisticLoss": lambda out: F.soft_margin_loss(out, SIGNS),
@@ -152,10 +175,10 @@ def train(shape, layers, loss=half_square, optimizer=OPTIMIZERS["sgd momentum"])
         value.backward()
         steps.step()
         losses.append(value.item())
-    states = [b.numpy().tolist() for name, b in net.named_buffers()
-              if name.endswith(("mean", "var"))]
-    return {"losses": losses, "outputs": net(x).detach().numpy().tolist(),
-            "states": states}
+    states = [
+        b.numpy().tolist() for name, b in net.named_buffers() if name.endswith(("mean", "var"))
+    ]
+    return {"losses": losses, "outputs": net(x).detach().numpy().tolist(), "states": states}
 
 
 def answers():
@@ -164,8 +187,8 @@ def answers():
     return {
         "layers": {name: train(*net) for name, net in LAYERS.items()},
         "losses": {name: train(*dense, loss=loss) for name, loss in LOSSES.items()},
-        "optimizers": {name: train(*dense, optimizer=make)
-                       for name, make in OPTIMIZERS.items()}}
+        "optimizers": {name: train(*dense, optimizer=make) for name, make in OPTIMIZERS.items()},
+    }
 
 
 def rounded(value):

@@ -4,6 +4,7 @@ Run it in an environment that has MXNet (benchmarks/README.md says how to make o
     MXNET_ENGINE_TYPE=NaiveEngine benchmarks/envs/mxnet/bin/python \
         tests/golden/symbolic/make_golden.py
 """
+
 import inspect
 import json
 import os

@@ -43,12 +43,14 @@ def facts(net, specs):
 
     specs:   full name -> shape.
     """
-    full = {name[len(net.prefix):]: specs[name] for name in net.collect_params().keys()}
-    structural = {name: specs[p.name]
-                  for name, p in net._collect_params_with_prefix().items()}
-    return {"parameters": len(full), "names": digest(full),
-            "structure": digest(structural),
-            "numbers": int(sum(np.prod(shape) for shape in full.values()))}
+    full = {name[len(net.prefix) :]: specs[name] for name in net.collect_params().keys()}
+    structural = {name: specs[p.name] for name, p in net._collect_params_with_prefix().items()}
+    return {
+        "parameters": len(full),
+        "names": digest(full),
+        "structure": digest(structural),
+        "numbers": int(sum(np.prod(shape) for shape in full.values())),
+    }
 
 
 def shapes_of(symbol, size):

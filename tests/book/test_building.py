@@ -1,0 +1,419 @@
+"""Part "Build one": both editions are of one source, each stage runs alone, checks answer."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from lines import count
+from make_blank import BLANK, CHAPTERS, cells_of_nano, made, read, removed, tagged, with_gaps
+from run_notebooks import ROOT
+
+from minihybrid.look import growing
+from minihybrid.look.building import NANO, check, code_lines, keep, outdated, stage, tried
+
+STEPS = range(1, 10)
+UPGRADES = [int(path.stem[5:]) for path in sorted(BLANK.glob("nano_*.py"))]
+
+
+def cells_of(step):
+    """The cells of a step, of its chapter."""
+    chapter = read(CHAPTERS[(step - 1) // 3])
+    return [c for c in chapter.cells if tagged(c, "nano") == step]
+
+
+def upgrade(step):
+    """The texts of an upgrade's cells."""
+    return [text for k, text in cells_of_nano() if k == step]
+
+
+def after(step, *texts):
+    """The names that nano's steps and more texts define."""
+    names = {}
+    for text in (stage(step), *texts):
+        exec(text, names)
+    return names
+
+
+# -- two editions of one source --------------------------------------------------------
+def test_what_is_made_of_the_chapters_is_fresh():
+    for path, text in made().items():
+        assert path.read_text(encoding="utf-8") == text, "run `make blank`"
+    assert len(made()) == 5 + len(UPGRADES)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_a_notebook_with_gaps_has_no_solution_and_no_output(chapter):
+    gaps = read(BLANK / chapter.name)
+    kept = {line.strip() for cell in gaps.cells for line in cell.source.splitlines()}
+    out, given, solutions = [], set(), 0
+    for cell in read(chapter).cells:
+        tags = cell.metadata.get("tags", [])
+        out += removed(cell.source) if "gap" in tags else []
+        if cell.source.startswith("#@title"):
+            out += cell.source.splitlines()
+            solutions += 1
+        given |= set(cell.source.splitlines()) if "starter" in tags else set()
+    assert len(out) > 20 and solutions > 1
+    common = {line.strip() for line in set(out) - given} & kept
+    assert {line for line in common if len(line) > 16} == set()
+    assert not any(cell.get("outputs") for cell in gaps.cells)
+    assert "<summary>Answer" not in "".join(cell.source for cell in gaps.cells)
+
+
+def test_the_tour_on_nano_is_the_tour():
+    tour = {cell.source for cell in read(ROOT / "notebooks/00_tour.ipynb").cells}
+    ours = [c.source for c in read(CHAPTERS[2]).cells if "tour" in c.metadata.get("tags", [])]
+    assert len(ours) == 16 and set(ours) <= tour
+
+
+# -- stages ----------------------------------------------------------------------------
+@pytest.mark.parametrize("step", STEPS)
+def test_a_stage_runs_alone_and_its_check_is_content(step):
+    verdict = tried(step, after(step))
+    assert verdict.right, verdict
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_a_step_lacks_is_said(step):
+    gaps = [with_gaps(c.source) if "gap" in c.metadata.tags else c.source for c in cells_of(step)]
+    verdict = tried(step, after(step - 1, *gaps))
+    assert not verdict.right
+    assert str(verdict).startswith("not yet: ") and "still missing" in str(verdict)
+
+
+def test_nano_has_at_most_200_lines_and_the_names_70():
+    text = stage(9)
+    parts = re.split(r"^# (step \d|names): .*\n", text, flags=re.M)
+    lines = {"step": 0, "names": 0}
+    for kind, part in zip(parts[1::2], parts[2::2], strict=True):
+        lines[kind.split()[0]] += count(part)
+    assert 150 < lines["step"] <= 200 and 30 < lines["names"] <= 70, lines
+    assert code_lines(text) == sum(lines.values())
+
+
+def test_nano_has_at_most_450_lines_after_its_last_upgrade():
+    text = NANO.read_text(encoding="utf-8")
+    assert text == stage(16) and 261 < count(text) <= 450
+    for step in UPGRADES:
+        assert (BLANK / f"nano_{step}.py").read_text(encoding="utf-8") == stage(step)
+
+
+@pytest.mark.parametrize("step", UPGRADES)
+def test_an_upgrade_runs_alone_and_its_check_is_content(step):
+    verdict = tried(step, after(step), growing.STEPS)
+    assert verdict.right, verdict
+
+
+@pytest.mark.parametrize("step", UPGRADES)
+def test_an_upgrade_that_is_not_there_is_missed(step):
+    verdict = tried(step, after(step - 1), growing.STEPS)
+    assert not verdict.right and f"not yet: step {step} defines " in str(verdict)
+
+
+def test_names_of_this_engine_are_not_taken_for_the_readers():
+    names = after(9) | {"law_of_shape": growing.check}
+    assert "there is no law_of_shape yet" in str(tried(10, names, growing.STEPS))
+
+
+def test_a_chain_is_compiled_once_and_hands_nan_on():
+    n = after(16)
+    graph = n["trace"](lambda x, y: n["relu"](x * y + 1) * 2, x=(5, 3), y=(5, 3))
+    x, y = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("f")
+    x[0, 0] = np.nan
+    program = n["with_gradient"](graph)
+    for _ in range(2):
+        found, back = n["compiled"](program)(x, y)
+        assert n["machine"].cache_info().misses == 2  # the value's chain, and the gradients'
+    assert found.dtype == "f" and np.isnan(found[0, 0])
+    wanted = np.maximum(x * y + 1, 0) * 2
+    assert np.allclose(found, wanted, equal_nan=True)
+    dx, dy = back(np.ones_like(x))
+    assert np.allclose(dx[1:], ((x * y > -1) * 2 * y)[1:], atol=1e-6)
+    assert np.allclose(dy[1:], ((x * y > -1) * 2 * x)[1:], atol=1e-6)
+
+
+ALONE = """
+import sys
+for name in ("numba", "llvmlite", "scipy", "matplotlib", "tqdm"):
+    sys.modules[name] = None
+from minihybrid.look.building import stage, tried
+from minihybrid.look.growing import STEPS
+for step in map(int, sys.argv[1:]):
+    names = {}
+    exec(stage(step), names)
+    print(tried(step, names, STEPS))
+"""
+
+
+@pytest.mark.slow
+def test_upgrades_run_on_numpy_alone_and_say_what_is_missing():
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, *map(str, UPGRADES)],
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    said = [line for line in lines if line.startswith("nano: Numba is missing")]
+    assert len(said) == sum(step >= 13 for step in UPGRADES)
+    right = [line for line in lines if " is right: " in line]
+    assert len(right) == len(UPGRADES) and len(lines) == len(right) + len(said), done.stdout
+
+
+# -- wrong answers ---------------------------------------------------------------------
+WRONG = {  # what is changed in a step's text -> what is said
+    (1, "lambda x: x.level", "lambda x: -x.level"): "the lower level was asked",
+    (1, "return add(self, other)", "return add(other, self)"): "`x + y` hands on",
+    (1, "self, inputs, attrs)", "self, inputs, {})"): "attributes are lost",
+    (1, "self, inputs, attrs)", "self, [*inputs], attrs)"): "was given a list of 1, not the tuple",
+    (1, "**attrs).shape", "**attrs)"): "Op.infer gives a ndarray, but tuple is needed",
+    (1, "else add_number(self, scalar=other)", "else add(self, other)"): "`x + 3` raises",
+    (2, "STATE.recording = False", "pass"): "STATE.recording is still set",
+    (2, "if STATE.recording and any(", "if any("): "outside of record(), x * 2 keeps",
+    (2, "x.op or x.grad is not None for", "True for"): "that no variable is behind",
+    (
+        2,
+        "NDArray(np.zeros(self.shape))",
+        "np.zeros(self.shape)",
+    ): "x.grad after attach_grad() gives",
+    (
+        2,
+        "        STATE.recording = False",
+        "        STATE.recording = False\n        return True",
+    ): "swallows an error",
+    (
+        2,
+        "        return self",
+        "        pass",
+    ): "NDArray.interpret gives None: lines, or a `return`, are",
+    (3, "grads[x] + g if x in grads else g", "g"): "the gradient of x + x, at x =",
+    (3, "key=lambda x: x.number", "key=lambda x: -x.number"): "before one that it is made of",
+    (3, "reversed([x for x in behind([head]) if x.op])", "[x for x in behind([head]) if x.op]"): (
+        "those made last come first"
+    ),
+    (3, "NDArray(np.ones(head.shape))", "1"): "gives 3, but NDArray is needed",
+    (3, "x.grad = g", "pass"): "is as before: lines are still missing",
+    (3, "NDArray.backward = backward", ""): "NDArray has no method backward",
+    (3, "todo += new", "todo += [*new, head]"): "a loop in behind does not end",
+    (4, "{len(STATE.trace)}", ""): "is called relu",
+    (4, "op.infer(*[x.shape for x in inputs], **attrs)", "inputs[0].shape"): "ask op.infer",
+    (4, "raise TypeError(f", "raise ValueError(f"): "a TypeError is needed: ValueError",
+    (4, "heads = [f(*", "heads, = [f(*"): "the Graph's heads gives a Symbol",
+    (4, "STATE.trace = []\n    heads", "heads"): "the trace of x * x * 3 + x is ['a', 'relu', ",
+    (5, "new[i] for i in x.inputs", "new[i] for i in x.inputs[::-1]"): None,
+    (5, "for h in graph.heads]", "for h in graph.nodes]"): "a list with one value for each head",
+    (5, 'return "\\n".join([*lines', "return ([*lines"): "show gives a list of 4, but str is",
+    (5, "new[i] for i in x.inputs", "i for i in x.inputs"): "should look up its inputs' values",
+    (
+        5,
+        "return [new[h] for h in graph.heads]",
+        "return new[graph.heads[0]]",
+    ): "run gives a NDArray",
+    (6, "inputs, repr(x.attrs))", "inputs)"): "after cse",
+    (6, "x in alive or not x.op", "x in alive or x.op"): "after dce",
+    (6, " if x.op else x\n        node", "\n        node"): "the variable y is gone: x + y",
+    (6, "x in alive or not x.op", "x in alive"): "after dce, the variable x is gone: y * 2",
+    (6, "Graph(seen.values()", "Graph(new.values()"): "stands in the graph twice",
+    (7, "{', '.join(grads)},", "{', '.join(grads)}"): "end it with a comma",
+    (7, "grads.get(x, x * 0)", "grads[x]"): "KeyError",
+    (7, "list(graph.nodes), graph.heads", "[], graph.heads"): "with all nodes of the graph?",
+    (7, 'names[x] = f"t{len(names)}" if x.op else', "names[x] = x.name if x.op else"): (
+        "a name that people chose"
+    ),
+    (7, '    return {y}, backward"]', '"]'): "its value and `backward`, gives None",
+    (8, "if x.shape not in self.plans", "if True"): "ran `forward` 3 times",
+    (8, "known[0] if known else ", ""): "a parameter used twice",
+    (8, "if self.array is None:", "if self.array is None and x.level == 0:"): "draw them there",
+    (8, "self.graph", "graph"): "`graph` of a block, which keeps its last trace",
+    (8, "self.plans is None or x.level > 0", "self.plans is None"): "has no attribute 'data'",
+    (8, 'return NDArray(y).made_by(plan_op, inputs, {"back": back})', "return y"): (
+        "a hybridized Block gives a ndarray"
+    ),
+    (9, "json.dumps(v)", "str(v)"): None,
+    (9, "k: json.dumps(v)", "k: v"): "their values must be texts",
+    (9, "[[place[i], 0, 0]", "[[i.name, 0, 0]"): "this engine cannot read the program",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: f"{w[0]}: {w[2]}")
+def test_a_wrong_answer_is_told_what_is_wrong(wrong):
+    step, before, now = wrong
+    texts = [c.source for c in cells_of(step)]
+    changed = [t.replace(before, now) for t in texts]
+    assert changed != texts, "nothing was changed"
+    if wrong == (3, "todo += new", "todo += [*new, head]"):
+        changed = [t.replace("found |= new", "head = heads[0]") for t in changed]
+    verdict = tried(step, after(step - 1, *changed))
+    if WRONG[wrong] is None:  # means the same
+        assert verdict.right
+    else:
+        assert not verdict.right and WRONG[wrong] in str(verdict), verdict
+
+
+WRONG_UPGRADES = {  # what is changed in an upgrade's text -> what is said
+    (10, "    OPS[name] = self\n", ""): "does not enter itself into OPS",
+    (10, "self.rule or (", "False or ("): "does not ask a record's own shape rule",
+    (10, "(up - down)", "(up + down)"): "broadcast_add: the gradient of input 0 is not the slope",
+    (10, "assert said == true, ", "assert True, "): "law_of_shape is content with a record",
+    (11, "where(c, g, g * 0), a", "where(c, g * 0, g), a"): "dx of where",
+    (11, "Symbol.__bool__ = Symbol.__float__", "Symbol.__float__"): "does not say where",
+    (11, "{asks.f_code.co_name}", "f"): "does not say branches",
+    (12, 'x.op is mul_number and x.attrs["scalar"] == 1', 'x.attrs == {"scalar": 1}'): "x + 1 has"
+    " the operators []",
+    (12, "x.op is transpose and", "x.op in (transpose, relu) and"): "relu(transpose(x)) has",
+    (12, "STATE.trace += [] if x.op else [x]", "pass"): "is gone",
+    (13, "readers.count(i) == 1", "True"): "the chains of",
+    (13, "float32(0) if {0} <= 0", "float32(0) if {0} > 0"): "the kernel's text is 0 at [0, 0], ",
+    (13, "PASSES = [fold, cse, dce, fuse, dce]", ""): "fuse is not among PASSES",
+    (14, "len(place) if stays else end", "end"): "a second backward, after another call",
+    (14, " | dict.fromkeys(graph.heads, len(place))", ""): "is an answer, and lies in memory",
+    (14, "place[x] <= last[y] and place[y] <= last[x]", "False"): "are needed at once",
+    (15, "*a.shape, 1, 0, 0", "*a.shape, 0, 0, 0"): "is the first other one",
+    (15, "(kind, magic, sparse, dtype) != (0x112,", "(0, magic, sparse, dtype) != (0,"): "any file",
+    (15, '"node_row_ptr": [*range(len(nodes) + 1)], ', ""): "in other bytes than MXNet's",
+    (16, "-(-n // block)", "n // block"): "the simulated GPU's answer",
+    (16, "if i < {n}:", "if i >= 0:"): "kernel",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_UPGRADES, ids=lambda w: f"{w[0]}: {w[2]}")
+def test_a_wrong_upgrade_is_told_what_is_wrong(wrong):
+    step, before, now = wrong
+    texts = upgrade(step)
+    changed = [t.replace(before, now) for t in texts]
+    assert changed != texts, "nothing was changed"
+    verdict = tried(step, after(step - 1, *changed), growing.STEPS)
+    assert not verdict.right and WRONG_UPGRADES[wrong] in str(verdict), verdict
+
+
+def test_a_step_waits_for_those_before_it():
+    names = after(2) | {"check": check}
+    assert str(eval("check(2)", names)) == "not yet: step 1 comes first; ask check(1)"
+    assert eval("check(1)", names).right and eval("check(2)", names).right
+    assert "there is no behind yet" in str(eval("check(3)", names))
+
+
+@pytest.mark.parametrize(
+    "step, again, said",
+    [
+        (1, "class Op:", "add was made with an older Op"),
+        (2, "class Value:", "NDArray was made with an older Value"),
+        (9, "class Block:", "SymbolBlock was made with an older Block"),
+        (3, "class NDArray(Value):", "NDArray has no method backward, or an older one"),
+    ],
+)
+def test_a_cell_that_was_run_again_asks_for_those_below_it(step, again, said):
+    names = after(step)
+    exec(next(text for _, text in cells_of_nano() if again in text), names)
+    verdict = tried(step, names)
+    assert not verdict.right and said in str(verdict), verdict
+
+
+def test_own_cells_are_kept_as_they_were_run_last(tmp_path):
+    cells = ["# step 1: one\nx = 1", "x", "# step 1: one\nx = 2", "# step 1: two\ny = x"]
+    assert keep(cells, tmp_path / "nano.py", "z = 0\n") == 3
+    text = (tmp_path / "nano.py").read_text()
+    assert text == "z = 0\n\n\n# step 1: one\nx = 2\n\n\n# step 1: two\ny = x\n"
+    keep(["# step 1: one\nx = 3", "# step 4: four\n"], tmp_path / "nano.py", text)
+    again = (tmp_path / "nano.py").read_text()
+    assert again == text.replace("x = 2", "x = 3").rstrip() + "\n\n\n# step 4: four\n"
+
+
+# -- nano and minihybrid ---------------------------------------------------------------
+def test_the_engine_opens_the_program_that_nano_wrote(tmp_path):
+    import minihybrid as mx
+
+    n = after(9)
+    net = n["HybridSequential"]()
+    net.add(n["Dense"](5, activation="relu"), n["Dense"](3))
+    net.initialize(n["Xavier"]())
+    net.hybridize()
+    x = np.random.default_rng(0).normal(size=(4, 2, 3)).astype("f")
+    answer = net(n["NDArray"](x)).data
+    program, numbers = net.export(str(tmp_path / "net"))
+    again = mx.gluon.SymbolBlock(mx.sym.load(program), [mx.sym.var("data")])
+    arrays = np.load(numbers)
+    for name, param in again.collect_params().items():
+        param.set_data(mx.nd.array(arrays[name]))
+    assert np.allclose(again(mx.nd.array(x)).asnumpy(), answer, atol=1e-6)
+    nodes = json.loads(mx.sym.load(program).tojson())["nodes"]
+    ours = json.loads((tmp_path / "net-symbol.json").read_text())["nodes"]
+
+    def lines(nodes):
+        return {(x["name"], x["op"], *(nodes[i]["name"] for i, _, _ in x["inputs"])) for x in nodes}
+
+    assert lines(nodes) == lines(ours) and len(ours) == 14
+
+
+RUN = """
+import json, sys
+for name in ("numba", "llvmlite", "scipy", "matplotlib", "tqdm"):
+    sys.modules[name] = None
+import nbformat
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+shell, seen = InteractiveShell.instance(), []
+for cell in nbformat.read(sys.argv[1], as_version=4).cells:
+    if cell.cell_type == "code":
+        with capture_output() as shown:
+            result = shell.run_cell(cell.source, store_history=True)
+        error = repr(result.error_in_exec or result.error_before_exec or "")
+        seen.append((cell.source, shown.stdout, error))
+print(json.dumps(seen))
+"""
+
+
+def run_alone(path, folder):
+    """(text, what was printed, error) of each cell, where there is NumPy alone."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, path],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_with_gaps_a_notebook_runs_to_its_end_on_numpy_alone(chapter, tmp_path):
+    seen = run_alone(BLANK / chapter.name, tmp_path)
+    checks = [text for source, text, _ in seen if source.startswith("check(")]
+    assert len(checks) == 3 and all("not yet: " in text for text in checks)
+    assert [error for _, _, error in seen if error != "''"] == []
+    assert any("waits for step" in text for _, text, _ in seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_with_the_solved_cells_its_checks_are_content(chapter, tmp_path):
+    notebook = read(BLANK / chapter.name)
+    solved = {
+        with_gaps(c.source): c.source
+        for c in read(chapter).cells
+        if "gap" in c.metadata.get("tags", [])
+    }
+    for cell in notebook.cells:
+        cell.source = solved.pop(cell.source, cell.source)
+    assert solved == {}
+    path = tmp_path / "filled.ipynb"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    seen = run_alone(path, tmp_path)
+    checks = [text for source, text, _ in seen if source.startswith("check(")]
+    assert len(checks) == 3 and all(" is right: " in text for text in checks)
+    assert [(source, error) for source, _, error in seen if error != "''"] == []
+    assert not any("waits for step" in text for _, text, _ in seen)
+
+
+def test_a_variable_with_the_name_of_a_type_is_no_newer_class():
+    """Chapter 15 has a variable `function`, which is what Python calls the type of `behind`."""
+    assert outdated({"behind": lambda: 0, "function": lambda x: x}) is None
+    old, new = (type("Op", (), {}) for _ in range(2))
+    assert "older Op" in outdated({"add": old(), "Op": new})

@@ -1,0 +1,81 @@
+"""How a notebook's cells are numbered, titled and coloured on its page."""
+
+import json
+
+import pytest
+from chapters import numbered, prepare, titled
+from docutils import nodes, utils
+from listings import Listing, colour, language_of
+
+
+def cell(source, *tags, kind="code"):
+    return {"cell_type": kind, "source": source, "metadata": {"tags": list(tags)}}
+
+
+def test_a_chapter_has_its_number_in_the_title_and_nowhere_else():
+    assert numbered("# Hybridize\n\n# No title", 3) == "# 3. Hybridize\n\n# No title"
+
+
+def test_folds_are_called_by_what_is_in_them():
+    cells = [
+        cell("#@title Solution 3.2\nx = 1", "hide-cell"),
+        cell("#@title Solution 3.2\nx", "hide-cell"),
+        cell("import a\n\nmx.show(a)", "hide-input"),
+        cell("print(1)"),
+    ]
+    titled(cells)
+    titles = [c["metadata"].get("mystnb", {}).get("code_prompt_show") for c in cells]
+    assert titles == ["Solution 3.2", "Solution 3.2, continued", "mx.show(a)", None]
+
+
+def test_a_page_is_prepared_and_other_pages_are_left_alone():
+    text = "# A\n\n[JAX](../book/references.md#ref-jax)"
+    source = [json.dumps({"cells": [cell(text, kind="markdown"), cell("import os")]})]
+    prepare(None, "notebooks/13_the_tracer", source)
+    first, second = json.loads(source[0])["cells"]
+    assert first["source"] == "# 13. A\n\n[JAX](#ref-jax)"
+    assert second["metadata"]["mystnb"]["code_prompt_show"] == "Setup"
+    other = ["# A page"]
+    prepare(None, "book/glossary", other)
+    assert other == ["# A page"]
+
+
+@pytest.mark.parametrize(
+    "text, language",
+    [
+        ("minihybrid/core/nd.py, lines 7-8\n   7  def f(x):\n   8      return x\n", "listing"),
+        ("@kernel(float32[::1])\ndef k0(a0, out):\n    out[0] = a0[0]\n", "python"),
+        ("import of the graph failed", None),
+        ("  x = variable\n- y = relu(x)\n+ z = relu(x)\n", "diff"),
+        ("  columns\n  only\n", None),
+        ("-7 is a number\n", None),
+    ],
+)
+def test_outputs_are_known_by_what_they_are(text, language):
+    assert language_of(text) == language
+
+
+def test_a_listing_keeps_its_text_and_reads_python_between_the_numbers():
+    text = 'a/b.py, lines 9-11\n   9  x = """two\n  10\n  11  lines"""\n'
+    tokens = list(Listing().get_tokens(text))
+    assert "".join(part for _, part in tokens) == text
+    assert any("String" in str(kind) and "lines" in part for kind, part in tokens)
+
+
+@pytest.mark.parametrize(
+    "text, classes, language, found",
+    [
+        ("an error says " * 20, ["told"], "text", {"prose"}),
+        ("a   b\nc   d", ["output"], "myst-ansi", {"columns"}),
+        ("a   b\n" * 9 + "x" * 99, ["output"], "myst-ansi", {"columns", "wide"}),
+        ("a   b\n" + "x" * 120, ["output"], "myst-ansi", {"prose"}),
+        ("x = 1", [], "python", {"columns"}),
+        ("Error  1", ["output", "traceback"], "ipythontb", {"prose"}),
+    ],
+)
+def test_lines_are_broken_where_nothing_is_lost_by_it(text, classes, language, found):
+    document = utils.new_document("a page")
+    block = nodes.literal_block(text, text, classes=[*classes], language=language)
+    document.append(block)
+    colour(None, document)
+    assert {*block["classes"]} == {*classes} | found and block["language"] == language

@@ -1,0 +1,143 @@
+"""What happens in Google's Colab: the setup cell changes nothing, and every cell runs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import alone
+import envs
+import make_setup
+import pytest
+from run_notebooks import ROOT
+
+NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb")) + sorted(ROOT.glob("notebooks/build/*.ipynb"))
+SETS = tomllib.loads((ROOT / "tests/matrix.toml").read_text(encoding="utf-8"))
+RUNTIMES = ["july", "august"]
+KERNEL = ["ipython==7.34.0", "ipykernel==6.17.1"]  # both runtimes have these
+
+pytestmark = pytest.mark.elsewhere
+
+
+def run(*command):
+    """What a command prints; neither the tests' own path nor a cache is used."""
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        command, env=variables, capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def environment(folder, version):
+    """A new environment of a Python, or a skip that says which one is not here."""
+    try:
+        base = envs.base_python(version)
+    except envs.NotAvailable as reason:
+        pytest.skip(f"no notebook was tried: {reason}")
+    run(base, "-m", "venv", folder)
+    return folder / "bin/python"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A folder with a wheel of ours and the archive of a repository."""
+    folder = tmp_path_factory.mktemp("sources")
+    inside = folder / "repository/minihybrid-HEAD"
+    shutil.copytree(
+        ROOT / "minihybrid", inside / "minihybrid", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, inside)
+    shutil.make_archive(folder / "HEAD", "zip", folder / "repository")
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, inside)
+    return folder
+
+
+@pytest.fixture(scope="module", params=RUNTIMES)
+def colab(request, sources, tmp_path_factory):
+    """Python with the packages of a runtime that minihybrid uses, and its wheel."""
+    versions = dict(SETS[f"colab-{request.param}"])
+    folder = tmp_path_factory.mktemp(request.param)
+    python = environment(folder / "env", versions.pop("python"))
+    pins = [f"{name}=={version}" for name, version in versions.items() if name != "pytest"]
+    run(python, "-m", "pip", "install", "-q", *KERNEL, *pins, *sources.glob("*.whl"))
+    return python
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_notebook_runs_alone(path, colab, tmp_path):
+    assert alone.asked(path, colab, tmp_path) == []
+
+
+# -- what pip would do -----------------------------------------------------------------
+def listed(runtime):
+    """name -> version, of all that a runtime has."""
+    text = (ROOT / f"tests/colab/{runtime}.txt").read_text(encoding="utf-8")
+    return dict(line.split("==") for line in text.splitlines() if not line.startswith("#"))
+
+
+@pytest.fixture(scope="module", params=RUNTIMES)
+def runtime(request, tmp_path_factory):
+    """(Python that takes all packages of a runtime for installed, their names)."""
+    folder = tmp_path_factory.mktemp(request.param)
+    python = environment(folder / "env", SETS[f"colab-{request.param}"]["python"])
+    (packages,) = folder.glob("env/lib/python*/site-packages")
+    found = listed(request.param)
+    assert len(found) > 600
+    for name, version in found.items():
+        if name != "pip":  # is there, and works
+            info = packages / f"{re.sub('[-.]', '_', name)}-{version}.dist-info"
+            info.mkdir()
+            text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            (info / "METADATA").write_text(text)
+    return python, {normal(name) for name in found}
+
+
+def normal(name):
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def changed(python, *wanted):
+    """name -> address, of what pip would install."""
+    report = run(
+        python, "-m", "pip", "install", "-q", "--dry-run", "--report", "-", *map(str, wanted)
+    )
+    return {
+        normal(entry["metadata"]["name"]): entry["download_info"]["url"]
+        for entry in json.loads(report)["install"]
+    }
+
+
+def test_the_archive_changes_nothing(runtime, sources):
+    python, names = runtime
+    found = changed(python, make_setup.wanted("03_hybridize").replace(*home(sources)))
+    assert list(found) == ["minihybrid"] and found["minihybrid"].endswith("HEAD.zip")
+
+
+def test_the_index_changes_nothing(runtime, sources):
+    python, names = runtime
+    index = sources / "simple/minihybrid"
+    index.mkdir(parents=True, exist_ok=True)
+    (wheel,) = sources.glob("*.whl")
+    (index / "index.html").write_text(f'<a href="{wheel.as_uri()}">{wheel.name}</a>')
+    wanted = make_setup.wanted("03_hybridize", on_index=True)
+    found = changed(python, "--isolated", "--index-url", index.parent.as_uri(), wanted)
+    assert found == {"minihybrid": wheel.as_uri()}
+
+
+def test_what_two_chapters_need_changes_nothing(runtime, sources):
+    python, names = runtime
+    wanted = make_setup.wanted("23_other_engines").replace(*home(sources)).strip('"')
+    found = changed(python, wanted)
+    assert {"minihybrid", "onnx", "onnxruntime"} <= set(found)
+    assert set(found) & names == set()
+
+
+def home(sources):
+    """The repository's address, and that of the archive here."""
+    return f"{make_setup.PROJECT['urls']['Repository']}/archive", Path(sources).as_uri()

@@ -1,0 +1,91 @@
+"""Plans of a course hold what their chapters and assignments need, and in this order."""
+
+import re
+
+import course
+import pytest
+from landing import chapters, minutes
+
+PLANS = pytest.mark.parametrize("n_weeks", [6, 12])
+NUMBER = {int(stem[:2]): slug for slug, (stem, *_) in chapters().items()}
+
+
+def out_of_order(weeks):
+    """What a plan lacks, as sentences: a chapter or an assignment before what it needs."""
+    wrong, read = [], []
+    for slugs, numbers in weeks:
+        for slug in slugs:
+            wrong += [f"{slug} before {s}" for s in course.needs(slug) if s not in read]
+            read.append(slug)
+        for n in numbers:
+            missing = [NUMBER[c] for c in sorted(course.needs_of(n)) if NUMBER[c] not in read]
+            wrong += [f"assignment {n} before {slug}" for slug in missing]
+    return wrong
+
+
+@PLANS
+def test_what_is_needed_comes_before(n_weeks):
+    weeks = course.plan(n_weeks)
+    assert len(weeks) == n_weeks and out_of_order(weeks) == []
+    slugs = [slug for slugs, _ in weeks for slug in slugs]
+    assert len(set(slugs)) == len(slugs) > 10
+    hours = [sum(map(minutes, slugs)) / 60 for slugs, _ in weeks]
+    assert max(hours) <= 4
+
+
+def test_an_order_that_is_wrong_is_found():
+    first, second, *rest = course.plan(12)
+    assert out_of_order([second, first, *rest]) == ["what_a_graph_knows before two_ways"]
+    assert out_of_order([([], [1])])[0] == "assignment 1 before values_and_a_tape"
+
+
+def test_every_assignment_is_handed_out_in_twelve_weeks():
+    assert [n for _, numbers in course.plan(12) for n in numbers] == sorted(course.assignments())
+
+
+def test_every_chapter_but_the_first_says_what_it_needs():
+    assert [slug for slug in chapters() if not course.needs(slug)] == ["tour"]
+
+
+def test_no_two_chapters_have_one_name():
+    names = [course.name_of(slug) for slug in chapters()]
+    assert len({name.partition(". ")[2] for name in names}) == len(names)
+    assert "3. Hybridize" in names
+
+
+def text_of(found):
+    return [" ".join(node.astext().split()) for node in found]
+
+
+@PLANS
+def test_a_plan_on_the_page(n_weeks):
+    (table,) = course.weeks(n_weeks)
+    rows = [[c.astext() for c in row.children] for row in table.findall(course.nodes.row)]
+    assert len(rows) == n_weeks + 1
+    slugs, numbers = course.plan(n_weeks)[4]
+    assert rows[5][1] == ", ".join(map(course.name_of, slugs))
+    assert rows[5][2] == f"{sum(map(minutes, slugs)) / 60:.1f}"
+    assert rows[5][3] == f"{numbers[0]}: {course.assignments()[numbers[0]][0]}"
+    assert rows[5][4].startswith("two to")
+
+
+def test_questions_have_answers():
+    asked = course.course()["discussion"]
+    assert len(asked) >= 12 and all(set(one) == {"chapter", "question", "answer"} for one in asked)
+    assert all("?" in one["question"] and len(one["answer"]) > 100 for one in asked)
+    found = text_of(course.discussion())
+    assert len(found) == 4 * len(asked) and found[0].endswith("(1. Two ways to run a program)")
+
+
+def test_wrong_solutions_stand_with_the_points_that_they_lose():
+    text = "\n".join(text_of(course.wrong()))
+    assert "Nothing is summed where an input was used several times. 3" in text
+    for n, (title, _, points) in course.assignments().items():
+        assert f"Assignment {n}: {title}" in text and sum(points.values()) > 10
+
+
+def test_wrong_answers_stand_with_what_was_overlooked():
+    assert len(course.answers()) > 200
+    assert all(re.fullmatch(r"\d+\.\d+", n) and why for n, _, why in course.answers())
+    text = "\n".join(text_of(course.exercises()))
+    assert "2.1 the number of bytes: 96 the inputs do not count" in text

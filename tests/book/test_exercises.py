@@ -1,0 +1,1172 @@
+"""Exercises answer back: each checker knows right, three wrong, nothing, noise, and loops."""
+
+import json
+import re
+import tempfile
+import time
+import warnings
+from collections import Counter
+from types import SimpleNamespace
+
+import answers_inside
+import answers_threads
+import make_hints
+import numpy as np
+import pytest
+
+import minihybrid as mx
+from minihybrid.core.graph import Graph, apply
+from minihybrid.core.op import OPS, HybridError, Node, Spec
+from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.core.sym import trace
+from minihybrid.gluon import nn
+from minihybrid.look import exercises as package
+from minihybrid.look.building import stage
+from minihybrid.look.exercises import TABLE, Exercises, judging
+from minihybrid.look.exercises.judging import Part, Parts, fingerprint
+from minihybrid.look.exercises.kernels import positive
+from minihybrid.simt import cuda, float32
+from minihybrid.simt.cuda import Kernel
+from minihybrid.simt.driver import SimulatedDriver
+
+
+# -- what readers hand in ----------------------------------------------------------------
+def image_of(*shape):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(64, activation="relu"), nn.Dense(10))
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 8, 8)))
+    return lambda: net(mx.nd.zeros(shape))
+
+
+def merge_lines(lines, form="({})", known_too=True):
+    known = {}
+    for line in lines:
+        name, expression = line.split(" = ")
+        words = (known.get(word, word) for word in expression.split())
+        known[name] = form.format(" ".join(words) if known_too else expression)
+    return known[name]
+
+
+def sorting(ops=("elemwise_mul",), fresh=True):
+    def sort_inputs(graph):
+        def rule(node, inputs, emit):
+            if node.op is None or node.op.name not in ops:
+                return None
+            inputs = inputs if fresh else node.inputs
+            inputs = tuple(sorted(inputs, key=lambda ref: ref[0].name))
+            return [(emit(Node(node.op, inputs, node.attrs, node.name, node.specs)), 0)]
+
+        return rewrite(graph, rule)
+
+    return sort_inputs
+
+
+def product_to_sum(graph):
+    def rule(node, inputs, emit):
+        if node.op is not OPS["elemwise_mul"]:
+            return None
+        return [(emit(apply(OPS["elemwise_add"], inputs, {}, node.name)), 0)]
+
+    return rewrite(graph, rule)
+
+
+def n_traces(block, *inputs, forget=True, clean=True):
+    inner, count = block.hybrid_forward, 0
+
+    def counted(*args, **kwargs):
+        nonlocal count
+        count += 1
+        return inner(*args, **kwargs)
+
+    block.hybrid_forward = counted
+    if forget:
+        block.hybridize()
+    for value in inputs:
+        block(value)
+    if clean:
+        del block.hybrid_forward
+    return count
+
+
+def n_inputs(block, *inputs):
+    n_traces(block, *inputs)
+    return len(inputs)
+
+
+def n_shapes(block, *inputs):
+    n_traces(block, *inputs)
+    return len({x.shape for x in inputs})
+
+
+def changes_class(block, *inputs):
+    inner = type(block).hybrid_forward
+    type(block).hybrid_forward = lambda self, F, x: inner(self, F, x)
+    return n_traces(block, *inputs)
+
+
+def trace_error():
+    return mx.sym.var("price") * mx.nd.ones(2)
+
+
+def checkpoint(f, x, once=False, tape=False, handed=True, copy=mx.nd.NDArray.detach):
+    def gradient(g):
+        again = copy(x)
+        again.attach_grad()
+        with mx.autograd.record():
+            y = f(again)
+        y.backward(*([g] if handed else []))
+        return again.grad
+
+    if once:
+        gradient(x)
+    if tape:
+        x.attach_grad()
+        with mx.autograd.record():
+            return f(x), gradient
+    return f(x), gradient
+
+
+def signs(graph, new=True, all_of_them=False):
+    minus = OPS["negative"]
+
+    def rule(node, inputs, emit):
+        old = inputs if new else node.inputs
+        if node.op is minus and all_of_them:
+            return [inputs[0]]
+        if node.op is minus and old[0][0].op is minus:
+            return [old[0][0].inputs[0]]
+        return None
+
+    return rewrite(graph, rule)
+
+
+def boxes_of(last):
+    """Five boxes that fit badly, if the last has 448 bytes."""
+    return {0: (0, 0, 192), 1: (2, 3, 128), 2: (3, 3, 256), 3: (3, 6, 64), 4: (4, 5, last)}
+
+
+def mean_costs(order, drift=1, divide=True, median=False):
+    costs = {}
+    for turn, name in enumerate(order):
+        costs.setdefault(name, []).append(100 + drift * turn)
+    if median:
+        return {name: float(np.median(c)) for name, c in costs.items()}
+    return {name: sum(c) / len(c) if divide else sum(c) for name, c in costs.items()}
+
+
+def pays_after(first_s, eager_s, hybrid_s, saved=True, inf=float("inf")):
+    saved_s = eager_s - hybrid_s if saved else eager_s
+    return first_s / saved_s if saved_s > 0 else inf
+
+
+def exported(*names, made=True):
+    def act():
+        net = nn.Dense(2, in_units=3, prefix="layer_")
+        net.initialize()
+        net.hybridize()
+        net(mx.nd.ones((1, 3)))
+        with tempfile.TemporaryDirectory() as folder:
+            graph, params = net.export(f"{folder}/one")
+            return mx.gluon.SymbolBlock.imports(graph if made else "x.json", [*names], params)
+
+    return act
+
+
+def read_text(*words):
+    def act():
+        text = mx.sym.relu(mx.sym.var("x")).tojson().replace(*words)
+        with warnings.catch_warnings(action="ignore"):  # of an unknown operator
+            return mx.sym.fromjson(text).eval(x=mx.nd.ones(2))
+
+    return act
+
+
+def count_operators(function, *shapes, variables=False, once=False, n=None):
+    specs = {f"x{i}": Spec(s, np.dtype("float32")) for i, s in enumerate(shapes[:n])}
+    graph, _ = trace(function, specs)
+    names = [node.op.name if node.op else None for node in graph.nodes if variables or node.op]
+    return Counter(set(names) if once else names)
+
+
+def residual(add=True, child=True, twice=False):
+    class Residual(mx.gluon.HybridBlock):
+        def __init__(self, block):
+            super().__init__()
+            self.block = block if child else SimpleNamespace(call=block)
+
+        def hybrid_forward(self, F, x):
+            found = (self.block if child else self.block.call)(x)
+            return found + found if twice else x + found if add else found
+
+    return Residual
+
+
+def reversing(graph, nodes=slice(None, None, -1)):
+    return Graph(graph.nodes[nodes], graph.heads)
+
+
+def net_of_five(*shape):
+    def act():
+        net = nn.Dense(2, in_units=5)
+        net.initialize()
+        return net(mx.nd.ones(shape))
+
+    return act
+
+
+# What is written with nano, by a reader of chapters 04 to 06.
+def with_nano(text, name):
+    """What a text defines under a name, on a nano of its own."""
+    exec(stage(9) + text, names := {})
+    return names[name]
+
+
+def subtracting(minus="self * -1", difference="self + other * -1"):
+    text = "\nas_value = lambda x: x if isinstance(x, Value) else NDArray(x)\n"
+    text += f"Value.__sub__ = lambda self, other: {difference}\n"
+    return with_nano(text + f"Value.__neg__ = lambda self: {minus}" * bool(minus), "NDArray")
+
+
+def exp_with(rule, eager="np.exp"):
+    return with_nano(f"exp = Op('exp', {eager}, lambda g, y, a: {rule})", "exp")
+
+
+TWICE = """
+def untwist(graph):
+    new = {}
+    for x in graph.nodes:
+        inputs = tuple(new[i] for i in x.inputs)
+        twisted = x.op is transpose and inputs[0].op is transpose
+        again = Symbol(x.shape, x.name, x.op, inputs, x.attrs) if x.op else x
+        new[x] = inputs[0].inputs[0] if twisted else again
+    return dce(Graph(new.values(), [new[h] for h in graph.heads]))
+"""
+
+PASS = """
+def improved(graph):
+    STATE.trace, new = list(graph.variables), {{}}
+    for node in graph.nodes:
+        inputs = [{new}[i] for i in node.inputs]
+        if node.op is {op} and inputs[0].op is {op}:
+            new[node] = {result}
+        else:
+            new[node] = node.op(*inputs, **node.attrs) if node.op else node
+    return {drop}(Graph(STATE.trace, [new[h] for h in graph.heads]))
+"""
+
+
+def nano_pass(op, result, new="new", drop="dce"):
+    return with_nano(PASS.format(op=op, result=result, new=new, drop=drop), "improved")
+
+
+def folded(scalar="node.attrs['scalar'] * inputs[0].attrs['scalar']", inner="", **how):
+    inner = inner or "inputs[0].inputs[0]"
+    return nano_pass("mul_number", f"mul_number({inner}, scalar={scalar})", **how)
+
+
+def untwisted(result="inputs[0].inputs[0]", **how):
+    return nano_pass("transpose", result, **how)
+
+
+def nano_error(expression):
+    return with_nano(f"act = lambda: {expression}", "act")
+
+
+NEVER_CALLED = "(lambda net: (net.hybridize(), net.export('never')))"
+
+
+# What is written with the engine.
+def stubborn(F, x):
+    x = x.reshape((x.shape[0], -1))
+    largest = x.asnumpy().max()
+    return x / float(largest) if largest > 2 else x
+
+
+def mended(always=False, axis=None, flat=True):
+    def function(F, x):
+        x = x.reshape((0, -1)) if flat else x
+        largest = x.max() if axis is None else x.max(axis=axis, keepdims=True)
+        return x / largest if always else F.where(largest > 2, x / largest, x)
+
+    return function
+
+
+def second_step(first=True, second=True, rows=(2,)):
+    def act():
+        net = nn.Dense(1, in_units=2)
+        net.initialize()
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        with mx.autograd.record():
+            loss = net(mx.nd.ones((2, 2)))
+        loss.backward()
+        if first:
+            trainer.step(2)
+        if second:
+            trainer.step(*rows)
+
+    return act
+
+
+def train_in_parts(add=True, zero=True, each=False, part=False):
+    def function(model, trainer, x, label, parts):
+        for param in model.collect_params().values():
+            if add and param.grad_req != "add":  # which would set the gradient to zero
+                param.grad_req = "add"
+        size = len(x) // parts
+        for i in range(0, len(x), size):
+            with mx.autograd.record():
+                loss = model(x[i : i + size], label[i : i + size])
+            loss.backward()
+            if each:
+                trainer.step(len(x))
+        if not each:
+            trainer.step(size if part else len(x))
+        if zero:
+            model.collect_params().zero_grad()
+
+    return function
+
+
+class Stopwatch:
+    def __enter__(self):
+        self.started_s = time.perf_counter()
+        return self
+
+    def __exit__(self, *error):
+        self.elapsed_s = time.perf_counter() - self.started_s
+
+
+def words(line="{description}: {time} s", stop=True, early=False, own=False):
+    class Words(Stopwatch):
+        def __init__(self, description):
+            self.description = description
+
+        def __exit__(self, *error):
+            if stop:
+                super().__exit__(*error)
+            if line:
+                time_s = getattr(self, "elapsed_s", 0)
+                print(line.format(description=self.description, time=time_s))
+
+    class Early(Words):
+        def __enter__(self):
+            print(self.description if early else "", end="")
+            return super().__enter__()
+
+    return Early if early or own else Words
+
+
+def same_answers(block, other, x, equal=np.array_equal):
+    return equal(block(x).asnumpy(), other(x).asnumpy())
+
+
+def same_weights(block, other, x):
+    return np.array_equal(block.weight.data().asnumpy(), other.weight.data().asnumpy())
+
+
+def halve(F, x, turns=8, alone=False, always=False):
+    for _ in range(turns):
+        x = x * 0.5 if always else F.where((x if alone else x.max()) > 1, x * 0.5, x)
+    return x
+
+
+def halve_while(F, x):
+    while x.max() > 1:
+        x = x * 0.5
+    return x
+
+
+def make_graph(function, *arrays, show=True, give=False):
+    names = [f"x{k}" for k, _ in enumerate(arrays)]
+    graph, _ = trace(function, {name: Spec((2, 3), np.dtype("float32")) for name in names})
+    if show:
+        print(graph.show())
+    return graph if give else None
+
+
+def prints_numbers(function, *arrays):
+    print(function(*arrays))
+
+
+# Kernels, each followed by wrong ones.
+@cuda.jit
+def any_positive(a, out):
+    i = cuda.grid(1)
+    if a[i] > 0:
+        cuda.atomic.max(out, 0, 1)
+
+
+@cuda.jit
+def any_with_a_race(a, out):
+    i = cuda.grid(1)
+    if a[i] > 0:
+        out[0] = 1
+
+
+@cuda.jit
+def counts_positive(a, out):
+    i = cuda.grid(1)
+    if a[i] > 0:
+        cuda.atomic.add(out, 0, 1)
+
+
+@cuda.jit
+def looks_at_one(a, out):
+    i = cuda.grid(1)
+    if i == 0 and a[i] > 0:
+        out[0] = 1
+
+
+@cuda.jit
+def never_ends(a, out):
+    i = cuda.grid(1)
+    while i >= 0:
+        out[0] = 1
+
+
+@cuda.jit
+def big_sum(a, out):
+    s = cuda.shared.array(32, float32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    s[t] = a[i] if i < a.size else float32(0)
+    cuda.syncthreads()
+    half = 16
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        cuda.atomic.add(out, 0, s[0])
+
+
+@cuda.jit
+def sum_of_atomics(a, out):
+    i = cuda.grid(1)
+    if i < a.size:
+        cuda.atomic.add(out, 0, a[i])
+
+
+@cuda.jit
+def sum_without_a_guard(a, out):
+    s = cuda.shared.array(32, float32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    s[t] = a[i]
+    cuda.syncthreads()
+    if t == 0:
+        total = float32(0)
+        for k in range(32):
+            total += s[k]
+        cuda.atomic.add(out, 0, total)
+
+
+@cuda.jit
+def sum_without_an_atomic(a, out):
+    s = cuda.shared.array(32, float32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    s[t] = a[i] if i < a.size else float32(0)
+    cuda.syncthreads()
+    if t == 0:
+        total = float32(0)
+        for k in range(32):
+            total += s[k]
+        out[0] += total
+
+
+@cuda.jit
+def one_tile(a, out):
+    s = cuda.shared.array(4, float32)
+    i = cuda.threadIdx.x
+    s[i] = a[i]
+    cuda.syncthreads()
+    out[i] = s[3 - i]
+    s[i] = out[i]
+
+
+def launched(kernel, n, threads):
+    return lambda: kernel[1, threads](np.ones(n, "float32"), np.zeros(n, "float32"))
+
+
+def freed(what):
+    def act():
+        driver = SimulatedDriver()
+        _, address = driver.cuMemAlloc(64)
+        if what:
+            driver.cuMemFree(address)
+        if what == "twice":
+            driver.cuMemFree(address)
+        return driver.heap.bytes(address, 64)
+
+    return act
+
+
+# exercise -> the right answer, and wrong ones with words of what is said about them
+ANSWERS = {
+    "0.1": (
+        (8970, 3),
+        [((4810, 3), "two layers"), ((8970, 2), "one of its own"), ((4160, 3), "new layer alone")],
+    ),
+    "0.2": (
+        image_of(1, 7, 7),
+        [
+            (image_of(1, 8, 8), "8 by 8 pixels are what it knows"),
+            (image_of(7, 7), "the batch's axis is missing"),
+            (lambda: nett(0), "run the cells above"),  # noqa: F821
+        ],
+    ),
+    "0.3": (
+        (0.9, 0.4),
+        [((0.9, 0.9), "twice"), ((0.4, 0.9), "wrong order"), ((90, 40), "number of images")],
+    ),
+    "1.1": ((3, 2), [((2, 3), "exchanged"), ((3, 3), "called once here"), ((4, 2), "no operator")]),
+    "1.2": (
+        trace_error,
+        [
+            (lambda: mx.nd.ones(2) * mx.nd.ones(2), "a NDArray came"),
+            (lambda: mx.sym.var("price") * mx.sym.var("b"), "a Symbol came"),
+            (lambda: pricee * 2, "run the cells above"),  # noqa: F821
+        ],
+    ),
+    "1.3": (
+        merge_lines,
+        [
+            (lambda lines: merge_lines(lines, "{}"), "in brackets"),
+            (lambda lines: merge_lines(lines, known_too=False), "s still stands"),
+            (lambda lines: lines[-1], "has no `=`"),
+            (list, "a list of 1"),
+        ],
+    ),
+    "1.4": (
+        (3, 1),
+        [((2, 1), "has a sign"), ((3, 3), "calls the program"), ((1, 1), "line by line")],
+    ),
+    "2.1": (48, [(24, "output was forgotten"), (72, "place of q"), (96, "inputs do not")]),
+    "2.2": (
+        lambda graph: Graph(graph.nodes[1:], graph.heads),
+        [
+            (lambda graph: graph, "still has its"),
+            (lambda graph: graph.nodes[1:], "but it gave a tuple"),
+            (lambda graph: Graph(graph.nodes[:-1], graph.heads), "still there"),
+            (lambda graph: Graph(graph.nodes[2:], graph.heads), "only the first"),
+        ],
+    ),
+    "2.3": (
+        sorting(),
+        [
+            (lambda graph: graph, "cse leaves 3 operators of `x * y + y * x`"),
+            (sorting(("elemwise_mul", "elemwise_sub")), "changes what `y - x` means"),
+            (product_to_sum, "changes what `x * y` means"),
+            (sorting(fresh=False), "does not come before"),
+            (lambda graph: graph.nodes, "a pass gives a Graph"),
+        ],
+    ),
+    "3.1": (
+        lambda F, x: x + F.random.uniform(shape=(1, 1)),
+        [
+            (lambda F, x: x + np.random.rand(), "drawn while the function was traced"),
+            (lambda F, x: x + 1, "nothing random"),
+            (lambda F, x: F.random.uniform(shape=(2, 2)), "does not grow with x"),
+            (lambda F, x: F.random.uniform(shape=(1, 1)), "has shape (2, 2), but"),
+        ],
+    ),
+    "3.2": (
+        lambda F, x: x.sum(axis=0),
+        [
+            (lambda F, x: sum(row for row in x), "hybridized, the block raises"),
+            (lambda F, x: x.sum(), "all was summed"),
+            (lambda F, x: x.sum(axis=1), "for each row"),
+            (lambda F, x: x.sum(axis=0, keepdims=True), "shape is (1, 3)"),
+        ],
+    ),
+    "3.3": (
+        n_traces,
+        [
+            (n_inputs, "with one input, three times it says 3"),
+            (n_shapes, "two types"),
+            (changes_class, "the class Scaled"),
+            (lambda block, *xs: n_traces(block, *xs, forget=False), "the code ran"),
+            (lambda block, *xs: n_traces(block, *xs, clean=False), "still counts afterwards"),
+        ],
+    ),
+    "3.5": (
+        mended(),
+        [
+            (stubborn, "hybridized, the block raises"),
+            (mended(always=True), "nothing is divided by it"),
+            (lambda F, x: x.reshape((0, -1)), "all are divided by it"),
+            (mended(axis=1), "for x = [[1.0, 8.0], [2.0, 4.0]] came"),
+            (mended(flat=False), "rows stay, all other axes join"),
+        ],
+    ),
+    "4.1": (
+        subtracting(),
+        [
+            (subtracting(minus=""), "bad operand type for unary -"),
+            (subtracting(difference="other + self * -1"), "`a - b` is [-4.0, -4.0]"),
+            (
+                subtracting(difference="NDArray(self.data - getattr(other, 'data', other))"),
+                "nothing is on the tape",
+            ),
+            (subtracting(difference="self + other.data * -1"), "AttributeError"),
+            (
+                subtracting(difference="Op('sub', np.subtract, None)(self, as_value(other))"),
+                "is a new operator, sub",
+            ),
+        ],
+    ),
+    "4.2": (
+        exp_with("(g * y,)"),
+        [
+            (exp_with("(y,)"), "forgets g"),
+            (exp_with("(g * a,)"), "how fast does exp grow"),
+            (exp_with("g * y"), "a comma behind"),
+            (exp_with("(g * y,)", "np.exp2"), "exp of [0, 1, 2] is [1.0, 2.0, 4.0]"),
+            (with_nano("exp = Op('exp', np.exp, ...)", "exp"), "the dots are still there"),
+            (np.exp, "an Op is needed, with its gradient rule, not the function exp"),
+        ],
+    ),
+    "4.3": (
+        (3, 12, 27),
+        [((6, 24, 54), "does not add"), ((0, 0, 0), "the tape away"), ((1, 4, 9), "a factor")],
+    ),
+    "4.4": (
+        (5, 4),
+        [((4, 3), "applies two operators"), ((5, 5), "nobody made x"), ((6, 5), "one value")],
+    ),
+    "4.5": (
+        (404000, 4000),
+        [
+            ((400000, 4000), "x itself is found"),
+            ((808000, 8000), "four bytes, not eight"),
+            ((404000, 404000), "keeps no inputs"),
+            ((404000, 0), "y itself lies"),
+        ],
+    ),
+    "5.1": ((4, 3), [((3, 3), "are two nodes"), ((4, 4), "are one"), ((4, 2), "one node twice")]),
+    "5.2": (
+        folded(),
+        [
+            (lambda graph: graph, "`x * 2 * 3` has 2 operators"),
+            (folded(scalar="node.attrs['scalar'] + inputs[0].attrs['scalar']"), "changes what"),
+            (folded(drop=""), "nobody reads it"),
+            (lambda graph: list(graph.nodes), "a pass gives a Graph"),
+            (folded(inner="node.inputs[0].inputs[0]"), "does not come before it"),
+        ],
+    ),
+    "5.3": (
+        nano_error("trace(lambda x: x * NDArray([1, 2, 3]), x=(3,))"),
+        [
+            (nano_error("trace(lambda x: x * 3, x=(3,))"), "it gave a Graph"),
+            (nano_error("trace(lambda x: x if x else x, x=(3,))"), "decides on a symbol"),
+            (nano_error("trace(lambda x: x)"), "a shape for each argument"),
+            (nano_error("tracee(lambda x: x)"), "run the cells above"),
+        ],
+    ),
+    "6.1": (3, [(4, "finds its plan"), (1, "knows its shapes"), (2, "three different")]),
+    "6.2": (
+        untwisted(),
+        [
+            (lambda graph: graph, "`transpose(transpose(x))` has 2 operators, but 0 will do"),
+            (untwisted("inputs[0]"), "changes what `transpose(transpose(x))` means"),
+            (untwisted(drop=""), "nobody reads it"),
+            (with_nano(TWICE, "untwist"), "x stands in the list twice"),
+            (lambda graph: graph.nodes, "a pass gives a Graph"),
+            (lambda graph: type(graph)(graph.nodes, graph.variables), "changes what `trans"),
+        ],
+    ),
+    "6.3": (
+        (5, 5),
+        [((1, 1), "could not move them"), ((4, 4), "an argument, too"), ((5, 4), "nobody asked")],
+    ),
+    "6.4": (
+        nano_error(f"{NEVER_CALLED}(Dense(3))"),
+        [
+            (lambda: ("a.json", "a.npz"), "the files were written"),
+            (nano_error("Dense(3).exported('never')"), "something else is missing"),
+            (lambda: nn.Dense(3).export("never"), "the engine's message"),
+            (nano_error("nett.export('never')"), "run the cells above"),
+        ],
+    ),
+    "7.1": (
+        (512, 24576),
+        [((128, 24576), "as it is"), ((512, 32768), "were there"), ((256, 384), "both twice")],
+    ),
+    "7.2": (
+        second_step(),
+        [
+            (second_step(second=False), "call it a second time"),
+            (second_step(first=False, rows=()), "a step must know"),
+            (lambda: trainerr.step(32), "run the cells above"),  # noqa: F821
+        ],
+    ),
+    "7.3": (
+        train_in_parts(),
+        [
+            (train_in_parts(add=False), "grad_req does not say"),
+            (train_in_parts(zero=False), "not for a second one"),
+            (train_in_parts(each=True), "called trainer.step 2 times"),
+            (train_in_parts(part=True), "2 times as far"),
+            (lambda *args: None, "called trainer.step 0 times"),
+        ],
+    ),
+    "8.1": (
+        mean_costs,
+        [
+            (lambda order: mean_costs(order, drift=0), "for 'AB', B costs 101 in the mean"),
+            (lambda order: mean_costs(order, divide=False), "for 'ABB', B costs 101.5"),
+            (lambda order: mean_costs(order, median=True), "for 'AABBBBA', A costs 102.333"),
+            (lambda order: list(mean_costs(order).values()), "a dictionary is needed"),
+            (lambda order: mean_costs(order[:1]), "the candidates are ['A', 'B']"),
+        ],
+    ),
+    "8.2": (
+        lambda: mx.bench.measure(mx.nd.ones(2)),
+        [
+            (lambda: mx.bench.measure(lambda: 1, repeats=1), "this timed something"),
+            (lambda: measure(3), "run the cells above"),  # noqa: F821
+            (lambda: mx.bench.measure(), "needs something to measure"),
+        ],
+    ),
+    "8.3": (
+        words(),
+        [
+            (words(stop=False), "the place of Timer's"),
+            (words(line=""), "no line is printed"),
+            (words(line="{time} s"), "does not say the description"),
+            (words(line="{description}"), "does not say the time"),
+            (words(early=True), "when the block begins"),
+            (words(own=True), "an __enter__ of its own"),
+        ],
+    ),
+    "8.4": (
+        pays_after,
+        [
+            (lambda *times: pays_after(*times, saved=False), "each later call saves 0.0002"),
+            (lambda first, eager, hybrid: first / (eager - hybrid), "ZeroDivisionError"),
+            (lambda *times: pays_after(*times, inf=0), "no number of calls is enough"),
+        ],
+    ),
+    "8.5": (
+        ("yes", "yes", "no"),
+        [
+            (("no", "yes", "no"), "nearly half"),
+            (("yes", "no", "no"), "steady in each half"),
+            (("yes", "yes", "yes"), "less than a quarter"),
+        ],
+    ),
+    "9.1": (
+        ((4, 2), (3, 1)),
+        [
+            (((1, 2), (3, 1)), "are nodes, too"),
+            (((4, 3), (3, 1)), "no numbers in the file"),
+            (((4, 2), (4, 2)), "that is with a bias"),
+        ],
+    ),
+    "9.2": (
+        exported("x"),
+        [
+            (exported("data"), "the import worked"),
+            (exported("y"), "not so"),
+            (exported("x", made=False), "export first"),
+        ],
+    ),
+    "9.3": (
+        same_answers,
+        [
+            (lambda *args: same_answers(*args, np.allclose), "differ in the last bit it says True"),
+            (same_weights, "differ where x is 0 it says False"),
+            (lambda *args: same_answers(*args, np.equal), "True or False is needed"),
+            (lambda block, other, x: block is other, "for two equal layers it says False"),
+        ],
+    ),
+    "10.1": (
+        (2, "Symbol"),
+        [
+            ((5, "Symbol"), "not the function"),
+            ((2, "NDArray"), "the plan"),
+            ((1, ""), "two traces"),
+        ],
+    ),
+    "10.2": (
+        halve,
+        [
+            (halve_while, "hybridized, the block raises"),
+            (lambda F, x: halve(F, x, alone=True), "judged by itself"),
+            (lambda F, x: halve(F, x, turns=1), "it is to be halved 2 times"),
+            (lambda F, x: halve(F, x, always=True), "it is to be halved 0 times"),
+        ],
+    ),
+    "10.3": (
+        make_graph,
+        [
+            (prints_numbers, "trace hands it symbols"),
+            (lambda *args: make_graph(*args, show=False, give=True), "a Graph came back"),
+            (lambda *args: make_graph(*args, show=False), "nothing is printed"),
+            (lambda *args: print(args[0]), "does not say the operators"),
+            (lambda f, x: make_graph(f, x), "for 2 arrays raises TypeError"),
+        ],
+    ),
+    "11.1": (
+        (3, 5, 7, 3),
+        [((2, 4, 6, 3), "slope of x * x alone"), ((3, 5, 7, 2), "twice"), ((15, 5, 7, 3), "sum")],
+    ),
+    "11.3": (
+        checkpoint,
+        [
+            (lambda f, x: checkpoint(f, x, tape=True), "a tape is kept"),
+            (lambda f, x: checkpoint(f, x, handed=False), "hand g to backward"),
+            (lambda f, x: checkpoint(f, x, once=True), "f ran 2 times before"),
+            (lambda f, x: f(x), "a pair is needed"),
+            (lambda f, x: checkpoint(f, x, copy=lambda x: x), "x.grad was written over"),
+        ],
+    ),
+    "12.1": (1, [(3, "rides along"), (2, "writes each number once"), (0, "somebody")]),
+    "12.2": (
+        read_text("relu", "squareminus"),
+        [
+            (read_text("a", "a"), "is squareminus really"),
+            (read_text("{", ""), "no text of a graph"),
+            (lambda: mx.sym.relu(mx.sym.var("x")), "nobody has run the graph yet"),
+            (lambda: sim.fromjson(""), "run the cells above"),  # noqa: F821
+        ],
+    ),
+    "13.1": (
+        (3, "_plus_scalar"),
+        [((2, "_plus_scalar"), "begins with 0"), ((3, "sum"), "a loop"), ((4, "x"), "a variable")],
+    ),
+    "13.2": (
+        lambda: mx.function(lambda x: 3)(mx.nd.ones(3)),
+        [
+            (lambda: mx.function(lambda x: x)(mx.nd.ones(3)), "a number of Python's"),
+            (lambda: mx.functionn(lambda x: 3), "another error"),
+            (lambda: functionn(lambda x: 3), "run the cells above"),  # noqa: F821
+        ],
+    ),
+    "13.3": (
+        count_operators,
+        [
+            (lambda *args: count_operators(*args, variables=True), "their `op` is None"),
+            (lambda *args: count_operators(*args, once=True), "for `x * x * x` it gives"),
+            (lambda *args: sum(count_operators(*args).values()), "no names and counts"),
+            (lambda *args: count_operators(*args, n=1), "with two shapes it raises"),
+        ],
+    ),
+    "14.1": (
+        ((4, 15), (2, 4), (4, 5), (2, 3, 4)),
+        [
+            (((15, 4), (2, 4), (4, 5), (2, 3, 4)), "outputs by inputs"),
+            (((4, 15), (2, 4), (4, 15), (2, 3, 4)), "only the last axis"),
+            (((4, 15), (2, 4), (4, 5), (2, 4)), "the other axes stay"),
+        ],
+    ),
+    "14.2": (
+        net_of_five(2, 6),
+        [
+            (net_of_five(2, 5), "5 columns it knows"),
+            (net_of_five(2, 7), "not because of 6 columns"),
+            (lambda: nett(0), "run the cells above"),  # noqa: F821
+        ],
+    ),
+    "14.3": (
+        residual(),
+        [
+            (residual(add=False), "the input is not added"),
+            (residual(child=False), "to an attribute, so that it is a child"),
+            (residual(twice=True), "but the input and what the inner block"),
+            (lambda block: block(mx.nd.ones((1, 3))), "DeferredInitializationError"),
+        ],
+    ),
+    "15.1": (
+        (3, 2, 1),
+        [((5, 2, 1), "change nothing"), ((3, 3, 1), "so they are equal"), ((3, 2, 2), "a loop")],
+    ),
+    "15.3": (
+        signs,
+        [
+            (lambda graph: graph, "`-(-x)` has 2 operators"),
+            (lambda graph: signs(graph, all_of_them=True), "changes what `-x` means"),
+            (lambda graph: signs(graph, new=False), "`-(-(-(-x)))` raises GraphError"),
+            (lambda graph: list(graph.nodes), "a pass gives a Graph"),
+        ],
+    ),
+    "16.1": (
+        (1, 3),
+        [((2, 4), "not true for all"), ((1, 2), "and not 0"), ((1, 4), "zero divided by zero")],
+    ),
+    "16.2": (
+        reversing,
+        [
+            (lambda graph: graph, "the nodes have the old order"),
+            (lambda graph: graph.nodes[::-1], "but it gave a tuple"),
+            (lambda graph: reversing(graph, slice(None, 0, -1)), "only their order may change"),
+            (lambda graph: Graph((*graph.nodes[1:], graph.nodes[0]), graph.heads), "the order is"),
+        ],
+    ),
+    "18.1": (
+        (4, 3),
+        [((3, 4), "17 registers"), ((5, 2), "loads more"), ((4, 4), "for the row of b")],
+    ),
+    "19.1": (
+        (3, 1),
+        [((1, 1), "contains the shape"), ((3, 3), "one loop"), ((3, 0), "has compiled")],
+    ),
+    "19.3": (12, [(3, "takes it 8 seconds"), (6, "5.28 are allowed"), (24, "half as many")]),
+    "20.1": (5, [(10, "nobody holds"), (6, "nothing more is made"), (1, "each its own")]),
+    "21.1": (
+        (1024, 1024),
+        [((2048, 1024), "may lie in the"), ((1024, 0), "needs memory"), ((256, 256), "4 bytes")],
+    ),
+    "21.2": (
+        boxes_of(448),
+        [
+            (boxes_of(64), "1.5 times is needed"),
+            (boxes_of(440), "by rounding"),
+            (dict(list(boxes_of(448).items())[:4]), "these are 4"),
+            ({**boxes_of(448), 4: (4, 3, 64)}, "before its birth"),
+            (dict(reversed(boxes_of(448).items())), "name them in this order"),
+        ],
+    ),
+    "22.1": (155, [(131, "24 for the head"), (163, "float16"), (139, "before its letters")]),
+    "23.1": (9728, [(9704, "at a multiple of 64"), (9664, "come first"), (9720, "four arrays")]),
+    "25.11": (
+        (6, 63),
+        [((5, 63), "before the first step"), ((6, 62), "loads it, too"), ((31, 63), "at once")],
+    ),
+    "25.12": (
+        any_positive,
+        [
+            (any_with_a_race, "race for out[0]"),
+            (counts_positive, "out[0] is 8, but must be 1"),
+            (looks_at_one, "for [0, -1, 0, 2, 0, 0, 0, -3]: out[0] is 0, but must be 1"),
+            (never_ends, "the loop made 10000 turns and did not end"),
+            (positive, "with @cuda.jit above it"),
+        ],
+    ),
+    "25.13": (
+        big_sum,
+        [
+            (sum_of_atomics, "32 atomic operations"),
+            (sum_without_a_guard, "for 40 numbers: kernel 'sum_without_a_guard'"),
+            (sum_without_an_atomic, "there are 0 atomic operations"),
+        ],
+    ),
+    "26.1": (
+        ((6, 4), (2, 1)),
+        [
+            (((5, 3), (2, 1)), "nobody sees"),
+            (((6, 4), (3, 1)), "loaded once"),
+            (((6, 4), (2, 2)), "is not stored"),
+        ],
+    ),
+    "27.1": (
+        (0.25, 2),
+        [((0.125, 2), "tile of 16"), ((2, 2), "without tiles"), ((0.25, 1), "of each tile")],
+    ),
+    "27.2": (
+        launched(one_tile, 4, 4),
+        [
+            (launched(one_tile, 4, 1), "s[3] is read, but no thread"),
+            (launched(big_sum, 32, 32), "without a race"),
+            (launched(any_with_a_race, 4, 4), "not in a tile"),
+        ],
+    ),
+    "28.1": (
+        (40, 1, 20),
+        [((20, 1, 20), "of its own"), ((40, 20, 20), "all at once"), ((40, 1, 40), "relu runs")],
+    ),
+    "28.2": (
+        freed("once"),
+        [
+            (freed(None), "the net answered"),
+            (freed("twice"), "freed already"),
+            (lambda: victimm(0), "run the cells above"),  # noqa: F821
+        ],
+    ),
+}
+ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS
+NO_FUNCTIONS = {"12.3", "17.3", "24.1"}  # an operator, a compiled kernel, a class
+SAMPLES = [(number, answer, words) for number in ANSWERS for answer, words in ANSWERS[number][1]]
+
+
+def raising(*args, **kwargs):
+    raise KeyError("oops")
+
+
+def endless(*args, **kwargs):
+    while True:
+        pass
+
+
+def swallowing(*args, **kwargs):
+    while True:
+        try:
+            len(args)
+        except Exception:
+            pass
+
+
+NOTEBOOKS = make_hints.ROOT / "notebooks"
+
+
+# -- what is said ------------------------------------------------------------------------
+@pytest.fixture(autouse=True)
+def own_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(package.exercises, "_done", set())
+
+
+def test_every_checker_is_tried():
+    assert ANSWERS.keys() == TABLE.keys()
+
+
+@pytest.mark.parametrize("number", ANSWERS)
+def test_the_right_answer_is_right(number):
+    verdict = mx.check(number, ANSWERS[number][0])
+    assert verdict.right and verdict.sentence.startswith("right: "), verdict
+    assert number in mx.exercises.done
+
+
+@pytest.mark.parametrize("number, answer, words", SAMPLES)
+def test_a_wrong_answer_has_its_own_explanation(number, answer, words):
+    verdict = mx.check(number, answer)
+    assert not verdict.right and words in verdict.sentence, verdict
+    assert number not in mx.exercises.done
+
+
+def exercises_of_the_chapters():
+    """Exercise -> its text in the chapter, in one line."""
+    texts = {}
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+        for part in re.split(r"^#+ Exercise ", text, flags=re.MULTILINE)[1:]:
+            texts[part.split()[0]] = " ".join(part.split())
+    return texts
+
+
+def test_the_chapters_say_what_to_hand_in():
+    texts = exercises_of_the_chapters()
+    for number, exercise in TABLE.items():
+        chapter, _, k = number.partition(".")
+        said = f'`mx.check("{int(chapter):02}.{k}", ...)` judges {exercise.asks}.'
+        assert said in texts[number], (number, said)
+    mentioned = [number for number, text in texts.items() if "`mx.check(" in text]
+    assert sorted(mentioned) == sorted(TABLE)
+
+
+def test_every_exercise_has_stars_and_a_hint():
+    for number, text in exercises_of_the_chapters().items():
+        assert re.match(r"\d+\.\d+ (★{1,3}) ", text), number
+        assert package.hints()[number], number
+
+
+@pytest.mark.parametrize("number", ANSWERS)
+def test_three_wrong_answers_are_told_apart(number):
+    said = {mx.check(number, answer).sentence for answer, _ in ANSWERS[number][1]}
+    assert len(said) == len(ANSWERS[number][1]) >= 3
+
+
+NOISE = {"nothing": None, "object": object(), "text": "spam"} | {
+    function.__name__: function for function in (raising, endless, swallowing)
+}
+
+
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+@pytest.mark.parametrize("number", ANSWERS)
+def test_nothing_noise_errors_and_loops_get_a_sentence(number, noise, monkeypatch):
+    monkeypatch.setattr(judging, "TURNS", 20_000)  # of 200 000, to be quick
+    verdict = mx.check(number, noise)
+    assert not verdict.right and verdict.sentence.startswith("not yet: "), verdict
+    assert not mx.check(number, ...).right
+    told = {None: "nothing is filled in", raising: "oops", endless: "does not end"}
+    told[swallowing] = told[endless]
+    takes = callable(ANSWERS[number][0]) and not isinstance(ANSWERS[number][0], Kernel)
+    takes = takes and number not in NO_FUNCTIONS
+    if noise is None or (takes and callable(noise)):
+        assert told[noise] in verdict.sentence
+    assert "Traceback" not in verdict.sentence and verdict.sentence != "not yet: "
+
+
+def test_an_error_itself_is_an_answer():
+    with pytest.raises(HybridError) as caught:
+        trace_error()
+    assert mx.check("01.2", caught.value).right
+
+
+def test_right_numbers_are_not_in_the_text():
+    for number, exercise in TABLE.items():
+        if isinstance(exercise.judge, Parts):
+            answer = ANSWERS[number][0]
+            values = answer if isinstance(answer, tuple) else (answer,)
+            for part, value in zip(exercise.judge.parts, values, strict=True):
+                assert part.right == fingerprint(number, value)
+                assert value not in part.wrong and str(value) not in part.advice
+
+
+def test_what_a_compiler_does_is_no_loop_of_the_readers(monkeypatch):
+    monkeypatch.setattr(judging, "TURNS", 20_000)
+    said = mx.check("17.2", answers_inside.compiled_here).sentence
+    assert "nothing was refused" in said and "machine code checks no index" in said
+
+
+def test_arrays_texts_and_booleans_are_compared_by_meaning():
+    parts = [Part(name, fingerprint("9.9", v), "think") for name, v in (("a", 1), ("b", "relu"))]
+    judge = Parts("9.9", "yes", *parts)
+    assert judge((1.0, " `ReLU`")) == judge([True, "relu"]) == "yes"
+    first = Parts("9.9", "yes", parts[0])
+    assert first(with_nano("", "NDArray")([1])) == "yes"  # nano's arrays, too
+    assert first(mx.nd.array([1])) == first(np.float32([1])) == "yes"
+
+
+# -- hints, numbers, and what is done ----------------------------------------------------
+def test_hints_are_those_of_the_chapters():
+    assert make_hints.FILE.read_text(encoding="utf-8") == make_hints.made(), "run `make blank`"
+    assert all(json.loads(make_hints.made()).values())
+
+
+def test_hints_come_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(package, "_shown", {})
+    hints = package.hints()["2.1"]
+    said = [mx.hint("02.1").sentence for _ in range(len(hints) + 1)]
+    assert said[: len(hints)] == [
+        f"hint {k} of {len(hints)}: {text}" for k, text in enumerate(hints, 1)
+    ]
+    assert said[-1] == said[0]
+
+
+@pytest.mark.parametrize("ask", [mx.check, mx.hint])
+def test_an_unknown_number_is_refused(ask):
+    with pytest.raises(HybridError, match=r'"02.9"\): .*chapter 02 has 2.1, 2.2'):
+        ask("02.9")
+    with pytest.raises(HybridError, match="no such chapter"):
+        ask("spam")
+
+
+def test_what_is_done_is_kept(tmp_path):
+    first = Exercises()
+    assert first.done == [] and f"0 of {len(TABLE)} are done" in repr(first)
+    first.note("2.1")
+    assert Exercises().done == ["2.1"]
+    assert "2.1 done" in repr(Exercises()) and "2.1 done" in Exercises()._repr_html_()
+    assert [path.name for path in tmp_path.iterdir()] == ["exercises.json"]
+
+
+@pytest.mark.parametrize("text", ["{", "5", '{"2.1": [', "[[1]]"])
+def test_a_damaged_file_is_no_obstacle(tmp_path, text):
+    (tmp_path / "exercises.json").write_text(text, encoding="utf-8")
+    done = Exercises()
+    assert done.done == []
+    done.note("1.1")
+    assert Exercises().done == ["1.1"]
+
+
+def test_without_a_place_to_write_it_is_kept_in_memory(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", "no/whole/path"):
+        monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
+        done = Exercises()
+        done.note("1.1")
+        assert done.done == ["1.1"]
+        assert Exercises().done == []

@@ -1,0 +1,43 @@
+"""The first page counts what it says, and every exercise has hints."""
+
+import landing
+import pytest
+from docutils import nodes
+
+
+def hrefs(found):
+    return [r["refuri"] for node in found for r in node.findall(nodes.reference)]
+
+
+def test_the_size_is_that_of_make_lines():
+    from lines import count
+    from modules import READING_ORDER, path_of
+
+    total = sum(count(path_of(m).read_text(encoding="utf-8")) for m in READING_ORDER)
+    (said,) = landing.size()
+    assert f"there are {total:,}." in said.astext()
+
+
+def test_routes_name_chapters_and_take_hours():
+    (table,) = landing.routes()
+    links = hrefs([table])
+    assert len(links) == sum(len(slugs.split()) for slugs in landing.ROUTES.values())
+    files = {f"../notebooks/{stem}.html" for stem, *_ in landing.chapters().values()}
+    assert set(links) <= files
+    assert len(table.astext().split("about ")) == len(landing.ROUTES) + 1
+
+
+def test_all_exercises_are_listed_once_by_level():
+    (table,) = landing.exercises()
+    links = hrefs([table])
+    assert len(links) == len(set(links)) > 90
+    assert all(link.partition("#exercise-")[2] for link in links)
+    assert {"★ one idea", "★★ several steps"} <= set(table.astext().split("\n\n"))
+
+
+@pytest.mark.parametrize(
+    "text, minutes", [("*Road · 60 minutes · needs nothing*", 60), ("word " * 300, 2 + 3)]
+)
+def test_a_chapter_takes_as_long_as_it_says_or_as_it_is(text, minutes, monkeypatch):
+    monkeypatch.setattr(landing, "chapters", lambda: {"one": ("00_one", "One", text, 6)})
+    assert landing.minutes("one") == minutes

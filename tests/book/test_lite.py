@@ -1,0 +1,61 @@
+"""A chapter's button, and the notebook that it opens: they belong to the same list."""
+
+import json
+
+import make_lite
+import pytest
+import run_here
+from run_notebooks import ROOT
+
+STEMS = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+
+
+def test_the_list_names_chapters_and_known_libraries():
+    assert set(run_here.CHAPTERS) < set(STEMS) and len(run_here.CHAPTERS) == 20
+    for chapter in run_here.CHAPTERS.values():
+        assert set(chapter["libraries"]) <= set(run_here.MORE)
+        assert set(chapter) <= {"libraries", "slow"}
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_notebook_brings_the_engine_and_is_else_the_same(stem):
+    text = (ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8")
+    old, new = (json.loads(t)["cells"] for t in (text, make_lite.in_page(text, stem)))
+    changed = [b for a, b in zip(old, new, strict=True) if a != b]
+    assert [cell["cell_type"] for cell in changed] == ["code"]
+    source = "".join(changed[0]["source"])
+    compile(source.replace("await ", ""), stem, "exec")
+    assert "%pip" not in source and 'piplite.install("minihybrid", deps=False)' in source
+    for library in run_here.CHAPTERS.get(stem, {}).get("libraries", []):
+        assert repr(library) in source
+
+
+class App:
+    """What the extension asks of Sphinx."""
+
+    class env:
+        @staticmethod
+        def doc2path(docname):
+            return f"{docname}.ipynb"
+
+
+def page(stem):
+    """The first cell of a chapter as the extension leaves it."""
+    source = [(ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8")]
+    run_here.add_button(App, f"notebooks/{stem}", source)
+    return "".join(json.loads(source[0])["cells"][0]["source"])
+
+
+def test_a_button_stands_where_the_chapter_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_here, "LITE", tmp_path)
+    with_button = [stem for stem in STEMS if 'class="in-page"' in page(stem)]
+    assert with_button == list(run_here.CHAPTERS)
+    title, button, *_ = page("07_training").split("\n\n")
+    assert title.startswith("# ") and "\n" not in button
+    assert "about 55 MB" in button and "some minutes" in button
+    assert 'data-address="../_static/lite/notebooks/index.html?path=07_training.ipynb"' in button
+
+
+def test_without_jupyterlite_there_is_no_button(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_here, "LITE", tmp_path / "nothing")
+    assert not any("in-page" in page(stem) for stem in STEMS)

@@ -1,0 +1,65 @@
+"""The page of results says what the files say, and marks what cannot be trusted."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+PATH = Path(__file__).parents[2] / "book/_ext/results.py"
+SPEC = importlib.util.spec_from_file_location("results_page", PATH)
+page = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(page)
+
+STEADY = [1.00, 1.01, 1.02, 1.01, 1.00]
+SLOWER = [t * 1.6 for t in STEADY]
+APART = [1.0, 1.0, 1.5, 2.0, 2.0]
+
+
+def workload(ours, theirs, before=STEADY, after=STEADY):
+    rows = [
+        {"rival": rival, "mode": "", "times_s": times}
+        for rival, times in ((page.OURS, ours), ("numpy", theirs))
+    ]
+    return {"rows": rows, "yardstick_s": [before, after]}
+
+
+@pytest.mark.parametrize(
+    "case, expected",
+    [
+        (workload(STEADY, SLOWER), "ahead"),
+        (workload(SLOWER, STEADY), "behind"),
+        (workload(STEADY, STEADY), "draw"),
+        (workload(STEADY, SLOWER, after=SLOWER), "ahead, busy"),  # steady, and moved
+        (workload(STEADY, SLOWER, before=APART, after=APART), "ahead, busy"),
+        (workload(APART, SLOWER), "draw, unsteady"),
+    ],
+)
+def test_a_row_says_who_is_ahead_and_what_speaks_against_it(case, expected):
+    assert page.verdict(case) == expected
+
+
+@pytest.mark.parametrize(
+    "two, expected", [(SLOWER, "slower"), (STEADY, "as before"), (APART, "slower, unsteady")]
+)
+def test_a_second_thread_that_brings_nothing_has_a_word(two, expected):
+    gain, word = page.gained(workload(STEADY, STEADY), workload(two, STEADY))
+    assert word == expected and (gain < 0.9) == word.startswith("slower")
+
+
+@pytest.mark.parametrize("name", page.TABLES)
+def test_every_table_has_rows_of_its_heads_length(name):
+    head, *rows = page.TABLES[name]()
+    assert (rows or name == "missed") and {len(row) for row in rows} <= {len(head)}
+
+
+def test_no_race_is_left_out():
+    """Where we are behind, too: who was timed beside us stands in the table."""
+    for threads in (1, 2):
+        workloads = page.read(threads)["workloads"].values()
+        raced = [w["title"] for w in workloads if any(r["rival"] == page.OURS for r in w["rows"])]
+        assert sorted(line[0] for line in page.ratios(threads)[1:]) == sorted(raced)
+
+
+def test_every_mode_stands_in_its_workloads_table():
+    for w in page.read()["workloads"].values():
+        assert len(page.modes(w)) == 1 + len(w["rows"])

@@ -1,0 +1,129 @@
+"""Every assignment: the reference has full marks, a blank none, a wrong one those it should."""
+
+import copy
+import tomllib
+
+import nbformat
+import pytest
+
+from classroom.judge import judged
+from classroom.sources import (
+    FOLDER,
+    chosen,
+    drawn,
+    id_of,
+    kind,
+    names,
+    only,
+    points,
+    source,
+    tags,
+    theirs,
+)
+
+WRONG = tomllib.loads((FOLDER / "wrong.toml").read_text(encoding="utf-8"))
+REFERENCE = "### BEGIN SOLUTION"
+
+
+def code(notebook):
+    return [copy.deepcopy(c) for c in notebook.cells if c.cell_type == "code"]
+
+
+def lost(found):
+    """Test -> points, of all that were lost."""
+    return {t["id"]: t["of"] - t["points"] for t in found["tests"] if t["points"] < t["of"]}
+
+
+def worth(notebook, ids):
+    return {id_of(c): points(c) for c in notebook.cells if id_of(c) in ids}
+
+
+def with_change(cells, wrong):
+    for cell in cells:
+        if id_of(cell) == wrong["cell"]:
+            assert cell.source.count(wrong["old"]) == 1, wrong
+            cell.source = cell.source.replace(wrong["old"], wrong["new"])
+    return cells
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_the_reference_has_full_marks_with_all_alternatives(name):
+    found = judged(source(name), code(source(name)))
+    assert lost(found) == {} and found["cells"] == [] and found["notes"] == []
+    assert len(found["tests"]) >= 6
+
+
+@pytest.mark.elsewhere
+@pytest.mark.parametrize("variant", [1, 2, 7])
+@pytest.mark.parametrize("name", names())
+def test_the_reference_solves_variants(name, variant):
+    notebook = chosen(source(name), variant)
+    assert lost(judged(notebook, code(notebook))) == {}
+
+
+@pytest.mark.elsewhere
+@pytest.mark.parametrize("name", names())
+def test_a_blank_has_nothing(name):
+    notebook = source(name)
+    cells = code(notebook)
+    for cell in cells:
+        if kind(cell) == "solution":
+            assert REFERENCE in cell.source
+            cell.source = cell.source.partition("\n" + REFERENCE)[0].partition(REFERENCE)[0]
+    found = judged(notebook, cells)
+    assert sum(t["points"] for t in found["tests"]) == 0
+    assert all(t["wrong"] for t in found["tests"])
+
+
+@pytest.mark.elsewhere
+@pytest.mark.parametrize("name", names())
+def test_wrong_solutions_lose_what_they_should(name):
+    """Those of different cells are tried together: no test asks two of a student's cells."""
+    notebook, todo = source(name), list(WRONG[name])
+    assert len(todo) >= 3
+    while todo:
+        now, cells = {}, code(notebook)
+        for wrong in todo:
+            now.setdefault(wrong["cell"], wrong)
+        todo = [w for w in todo if w not in now.values()]
+        for wrong in now.values():
+            cells = with_change(cells, wrong)
+        wanted = {id for wrong in now.values() for id in wrong["loses"]}
+        assert lost(judged(notebook, cells)) == worth(notebook, wanted)
+
+
+# -- what a source must be -------------------------------------------------------------
+@pytest.mark.parametrize("name", names())
+def test_variants_are_worth_the_same_and_share_nothing_with_the_next(name):
+    notebook = source(name)
+    sums = set()
+    for variant in range(27):
+        now, later = drawn(notebook, variant), drawn(notebook, variant + 1)
+        assert not now.items() & later.items()
+        cells = chosen(notebook, variant).cells
+        sums.add(sum(points(c) for c in cells if kind(c) == "tests"))
+        assert any("judge" in tags(c) and f"VARIANT = {variant}\n" in c.source for c in cells)
+    assert len(sums) == 1
+    options = {o for group in notebook.metadata.variant.values() for o in group}
+    assert {o for c in notebook.cells for o in only(c)} == options
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_two_cells_define_the_same(name):
+    """All alternatives live together when a source is run whole."""
+    seen = {}
+    for cell in code(source(name)):
+        alone = nbformat.v4.new_notebook(cells=[cell])
+        for defined in theirs(alone):
+            assert seen.setdefault(defined, id_of(cell)) == id_of(cell), defined
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_source_has_names_for_its_cells_and_no_outputs(name):
+    cells = code(source(name))
+    ids = [id_of(c) for c in cells]
+    assert None not in ids and len(set(ids)) == len(ids)
+    assert not any(c.outputs or c.execution_count for c in cells)
+    assert all(c.metadata.nbgrader.locked for c in cells if kind(c) != "solution")
+    assert any("BEGIN HIDDEN TESTS" in c.source for c in cells)

@@ -1,0 +1,73 @@
+"""The examples for GitHub Classroom and for a hub fit the grader and the repository."""
+
+import re
+import shlex
+
+import pytest
+import yaml
+
+from classroom.grade import main, options
+from classroom.sources import ROOT, names
+
+FOLDER = ROOT / "classroom/examples"
+ACTION = re.compile(r"uses: (\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def workflow():
+    return yaml.safe_load((FOLDER / "github-classroom.yml").read_text(encoding="utf-8"))
+
+
+def command(workflow):
+    """What the job's grading step asks the grader for."""
+    steps = {step.get("name"): step for step in workflow["jobs"]["grade"]["steps"]}
+    line = steps["Grade"]["run"].replace("\\\n", "").splitlines()[0]
+    for name, value in workflow["env"].items():
+        line = line.replace(f'"${name}"', value)
+    words = shlex.split(line)
+    assert words[:3] == ["python", "-m", "classroom.grade"]
+    return options().parse_args(words[3:])
+
+
+def test_the_workflow_may_read_only_and_uses_the_actions_that_ours_do(workflow):
+    text = (FOLDER / "github-classroom.yml").read_text(encoding="utf-8")
+    ours = {
+        a for p in (ROOT / ".github/workflows").glob("*.yml") for a in ACTION.findall(p.read_text())
+    }
+    used = ACTION.findall(text)
+    assert len(used) == text.count("uses: ") == 4 and set(used) <= ours
+    assert workflow["permissions"] == {}
+    assert workflow["jobs"]["grade"]["permissions"] == {"contents": "read"}
+
+
+def test_the_workflow_asks_the_grader_for_what_it_knows(workflow):
+    asked = command(workflow)
+    assert asked.assignment in {name.partition("_")[0] for name in names()}
+    assert str(asked.folder) == "../handed-in" and str(asked.out) == "../graded"
+
+
+@pytest.mark.slow
+def test_the_step_of_the_workflow_grades_a_repository(workflow, tmp_path, capsys):
+    """The folders are as the job lays them out; the notebook is the source itself."""
+    asked = command(workflow)
+    repository = tmp_path / "handed-in/submission"
+    (repository / ".github/workflows").mkdir(parents=True)
+    (repository / "README.md").touch()
+    source = next(n for n in names() if n.startswith(asked.assignment))
+    text = (ROOT / f"notebooks/assignments/{source}.ipynb").read_text("utf-8")
+    (repository / f"{source}.ipynb").write_text(text, "utf-8")
+    asked.folder, asked.out = tmp_path / "handed-in", tmp_path / "graded"
+    main(asked)
+    assert "1 submissions" in capsys.readouterr().out
+    row = (tmp_path / "graded/marks.csv").read_text("utf-8").splitlines()[1].split(",")
+    assert row[3] == "submission" and row[-2] == row[-1] != "0"
+    assert len(list((tmp_path / "graded/feedback").glob("*.html"))) == 1
+
+
+def test_the_hub_opens_what_there_is():
+    values = yaml.safe_load((FOLDER / "values.yaml").read_text(encoding="utf-8"))
+    page = values["singleuser"]["defaultUrl"].removeprefix("/lab/tree/")
+    assert (ROOT / page).is_file()
+    engine = "\n".join(p.read_text("utf-8") for p in (ROOT / "minihybrid").rglob("*.py"))
+    for name in values["singleuser"]["extraEnv"]:
+        assert name in engine or name.startswith("NUMBA_"), name

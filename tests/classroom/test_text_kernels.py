@@ -1,0 +1,82 @@
+"""Kernels that students hand in as text: the grader reads them, and nothing of them is executed."""
+
+import builtins
+
+import pytest
+
+from classroom.sources import source, tags
+
+HEAD = "def kernel(a0, out):\n    "
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """The class of assignment 4 that reads a text."""
+    names = {"__builtins__": builtins}
+    for cell in source("4_fusion").cells:
+        if "judge" in tags(cell):
+            exec(cell.source, names)
+    return names["Kernel"]
+
+
+def test_loads_and_stores_are_counted(kernel):
+    text = "for i in range(3):\n        out[0] = a0[i] + a0[i] if i > 0 and i < 9 else -a0[i]"
+    found = kernel(HEAD + text)
+    assert found.run([1, 2, 3], size=1) == [6]
+    assert found.loads == {"a0": 5, "out": 0} and found.stores == {"a0": 0, "out": 3}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os",
+        "out[0] = open('made')",
+        "out[0] = ().__class__",
+        "out[0] = a0.size",
+        "out[0] = [n for n in a0]",
+        "out[0] = (lambda: 1)()",
+        "out[0] = print(1)",
+        "out[0] = float32(x=1)",
+        "out[0] = max(*a0)",
+        "out[0] = 2 ** 9",
+        "out[0] = f'{1}'",
+        "while True:\n        pass",
+        "with a0:\n        pass",
+        "kernel.steps = -1",
+        "raise SystemExit",
+    ],
+)
+def test_what_is_no_kernel_is_refused(kernel, text):
+    with pytest.raises(AssertionError, match="nothing that a kernel may hold"):
+        kernel(HEAD + text).run([1.0], size=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("for i in range(10**18):\n        pass".replace("10**18", "1" + 18 * "0"), "more steps"),
+        ("x = 3\n    for i in range(99):\n        x = x * x", "too large"),
+        ("out[0] = a0[1]", "the index is 1"),
+        ("out[0] = a0[-1]", "the index is -1"),
+        ("out[0] = other[0]", "is not one of"),
+        ("out[0] = other", "has no value yet"),
+    ],
+)
+def test_what_runs_too_far_ends(kernel, text, why):
+    with pytest.raises(AssertionError, match=why):
+        kernel(HEAD + text).run([1.0], size=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "def", "x = 1", HEAD + "pass\n" + HEAD + "pass", "#" * 5000, None, b"1", ["1"]],
+)
+def test_what_is_not_one_function_is_refused(kernel, text):
+    with pytest.raises(AssertionError, match=r"not one function|a kernel is a text"):
+        kernel(text)
+
+
+@pytest.mark.parametrize("text", ["-" * 4000 + "1", "(" * 2000, "not " * 1000 + "1", "9" * 4900])
+def test_what_is_nested_too_deep_is_an_error_and_no_crash(kernel, text):
+    with pytest.raises((AssertionError, RecursionError, MemoryError)):
+        kernel(HEAD + "out[0] = " + text).run([1.0], size=1)

@@ -1,0 +1,54 @@
+"""Who has only NumPy gets an answer from the NumPy target, or one sentence with the remedy."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import numpy_alone
+import pytest
+
+from minihybrid.core.op import OPS
+from minihybrid.ops import functions
+
+# What cannot be had, and the words that say what to do.
+REFUSED = {
+    "export onnx": 'needs the library onnx, which is not installed; pip install "minihybrid[onnx]"',
+    "fast simulated_gpu": "needs Numba, which is not installed; use simulated_gpu(fast=False)",
+    "import_model": "No such file or directory",  # for nothing was exported
+}
+
+
+@pytest.mark.slow
+def test_every_call_gives_an_answer_or_one_sentence(tmp_path):
+    done = subprocess.run(
+        [sys.executable, numpy_alone.__file__, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = json.loads(done.stdout)
+    assert len(told) > 20
+    for name, text in told.items():
+        assert text.endswith(REFUSED[name]) if name in REFUSED else text == "", (name, text)
+
+
+def test_a_planted_bare_error_is_told_by_its_type():
+    def planted():
+        import no_such_library  # noqa: F401
+
+    assert numpy_alone.answer(planted).startswith("ModuleNotFoundError: ")
+
+
+@pytest.mark.parametrize("name", ["erf", "erfinv", "gamma", "gammaln", "_polygamma"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_special_functions_without_scipy_give_the_same(name, dtype, monkeypatch):
+    x = np.linspace(0.05, 0.95, 19).astype(dtype)
+    orders = [{"order": n} for n in range(4)] if name == "_polygamma" else [{}]
+    with_scipy = [OPS[name].eager(x, **order) for order in orders]
+    monkeypatch.setattr(functions, "_scipys", functions.WITHOUT_SCIPY.get)
+    for order, wanted in zip(orders, with_scipy, strict=True):
+        found = OPS[name].eager(x, **order)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype == "float32" else 1e-12)

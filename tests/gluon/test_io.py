@@ -1,0 +1,408 @@
+"""Iterators of batches, callbacks, downloads and MXNet's helpers for tests."""
+
+import hashlib
+import http.server
+import json
+import logging
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import minihybrid as mx
+from minihybrid import AttrError, ShapeError, callback, gluon, nd, sym, test_utils
+from minihybrid.core.files import FileError
+from minihybrid.gluon.utils import check_sha1, download
+from minihybrid.io import DataBatch, DataDesc, DataIter, MNISTIter, NDArrayIter, ResizeIter
+
+GOLDEN = Path(__file__).parents[1] / "golden/training"
+CASES = json.loads((GOLDEN / "iterators.json").read_text())
+
+
+@pytest.fixture
+def said():
+    """What is logged, as texts."""
+    texts, handler, logger = [], logging.Handler(), logging.getLogger()
+    handler.emit = lambda record: texts.append(record.getMessage())
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield texts
+    logger.setLevel(level)
+    logger.removeHandler(handler)
+
+
+@pytest.fixture
+def numpy_only(monkeypatch):
+    """Plans run as NumPy code, which takes no time to compile."""
+    monkeypatch.setattr("minihybrid.core.targets.best_target", lambda: "numpy")
+
+
+# -- iterators -------------------------------------------------------------------------
+@pytest.mark.parametrize("n, size, handle, described, rounds", CASES)
+def test_batches_are_those_of_mxnet(n, size, handle, described, rounds):
+    x, y = np.arange(2 * n).reshape(n, 2), -np.arange(n)
+    made = NDArrayIter(x, {"b": y, "a": 2 * y}, size, last_batch_handle=handle)
+    assert [repr(d) for d in made.provide_data + made.provide_label] == described
+    for i, wanted in enumerate(rounds):
+        found = [[*(a.asnumpy().tolist() for a in (*b.data, *b.label)), b.pad] for b in made]
+        assert found == wanted
+        (made.hard_reset if i == 2 else made.reset)()
+
+
+def test_shuffled_rounds_have_every_sample_with_its_label():
+    mx.random.seed(3)
+    x = nd.array(np.arange(8), dtype="int32")
+    made, orders = NDArrayIter([x, x * 10], x * 2, 4, shuffle=True), []
+    for _ in range(2):
+        batches = list(made)
+        assert all((b.data[1] == b.data[0] * 10).asnumpy().all() for b in batches)
+        assert all((b.label[0] == b.data[0] * 2).asnumpy().all() for b in batches)
+        orders.append(sum((b.data[0].asnumpy().tolist() for b in batches), []))
+        made.reset()
+    assert [sorted(order) for order in orders] == [list(range(8))] * 2 and orders[0] != orders[1]
+    assert batches[0].data[0].dtype == np.int32
+    assert [d.name for d in made.provide_data] == ["_0_data", "_1_data"]
+    mx.random.seed(3)
+    again = NDArrayIter(x, batch_size=8, shuffle=True)
+    assert again.next().data[0].asnumpy().tolist() == orders[0]
+
+
+def test_samples_may_lie_along_another_axis():
+    x = nd.array(np.arange(12).reshape(2, 6))
+    made = NDArrayIter({"x": x}, batch_size=4, layout="TN")
+    assert made.provide_data[0] == ("x", (2, 4)) and made.provide_data[0].layout == "TN"
+    assert [b.data[0].asnumpy()[1].tolist() for b in made] == [[6, 7, 8, 9], [10, 11, 6, 7]]
+    assert DataDesc.get_batch_axis(None) == 0 and DataDesc.get_batch_axis("TNC") == 1
+    (first,) = DataDesc.get_list([("x", (1,))], [("x", "int8")])
+    assert (first.name, first.shape, first.dtype) == ("x", (1,), "int8")
+
+
+def test_another_number_of_batches_a_round():
+    made = ResizeIter(NDArrayIter(nd.arange(4), batch_size=2), 3)
+    for _ in range(2):
+        assert [b.data[0].asnumpy().tolist() for b in made] == [[0, 1], [2, 3], [0, 1]]
+        made.reset()
+    assert made.provide_data[0].shape == (2,) and made.getpad() == 0
+
+
+with np.load(GOLDEN.parent / "vision/answers.npz") as stored:
+    DIGITS = {name.split()[1]: stored[name].tobytes() for name in stored if "file " in name}
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """A folder with five digits to train with, and the same to test."""
+    for name, data in DIGITS.items():
+        for part in ("train", "t10k"):
+            (tmp_path / name.replace("train", part)).write_bytes(data)
+    return tmp_path
+
+
+def test_digits_go_by_in_the_batches_of_mxnet(digits):
+    paths = [str(digits / f"train-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1")]
+    made = MNISTIter(*paths, 2, shuffle=False)
+    assert made.provide_data == [("data", (2, 1, 28, 28))]
+    assert made.provide_label == [("softmax_label", (2,))]
+    batches = [(b.label[0].asnumpy().tolist(), b.data[0].asnumpy().sum(), b.pad) for b in made]
+    assert batches == [([3, 6], 765.99609375, 0), ([5, 6], 770.46875, 0)]
+    (batch,) = MNISTIter(*paths, 2, False, True, num_parts=2, part_index=1)
+    assert batch.data[0].shape == (2, 784) and batch.label[0].asnumpy().tolist() == [5, 6]
+    orders = [MNISTIter(*paths, 5, seed=seed) for seed in (1, 1, 2)]
+    first, again, other = (made.next().label[0].asnumpy().tolist() for made in orders)
+    assert first == again != other and sorted(first) == sorted(other)
+    with pytest.raises(FileError, match="bytes in axes: 3"):
+        MNISTIter(*paths[::-1])
+
+
+def test_digits_as_arrays_of_numpy(digits):
+    found = test_utils.get_mnist(digits)
+    assert found["train_data"].shape == (5, 1, 28, 28) and found["train_data"].max() <= 1
+    np.testing.assert_array_equal(found["train_data"] * 255, found["test_data"] * 255)
+    assert found["train_label"].tolist() == found["test_label"].tolist() and len(found) == 4
+
+
+def test_a_net_learns_digits_as_the_tutorials_teach(digits, numpy_only):
+    """Only the import line and the folder are ours."""
+    mx.random.seed(0)
+    data = gluon.data.vision.MNIST(digits, train=True)
+    tensors = data.transform_first(gluon.data.vision.transforms.ToTensor())
+    loader = gluon.data.DataLoader(tensors, batch_size=5, shuffle=True)
+    net = gluon.nn.HybridSequential()
+    with net.name_scope():
+        net.add(gluon.nn.Dense(16, activation="relu"), gluon.nn.Dense(10))
+    net.initialize(mx.init.Xavier())
+    trainer = gluon.Trainer(net.collect_params(), "nadam", {"learning_rate": 0.01})
+    loss, metric = gluon.loss.SoftmaxCrossEntropyLoss(), mx.metric.Accuracy()
+    for _ in range(30):
+        metric.reset()
+        for x, y in loader:
+            with mx.autograd.record():
+                out = net(x)
+                error = loss(out, y)
+            error.backward()
+            trainer.step(len(x))
+            metric.update(y, out)
+    assert repr(metric) == "Accuracy(accuracy=1)"
+
+
+def test_a_batch_says_its_shapes_and_own_iterators_work():
+    batch = DataBatch([nd.ones((2, 3))], [nd.ones(2)], 0)
+    assert str(batch) == "DataBatch: data shapes: [(2, 3)] label shapes: [(2,)]"
+
+    class Count(DataIter):
+        n = 0
+
+        def next(self):
+            self.n += 1
+            if self.n > 2:
+                raise StopIteration
+            return DataBatch([nd.array([self.n])])
+
+    assert [b.data[0].asscalar() for b in Count(1)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: NDArrayIter("text"), AttrError, "data='text' .*an array, a list"),
+        (lambda: NDArrayIter({}), ShapeError, "found none"),
+        (lambda: NDArrayIter(nd.ones(3), nd.ones(2)), ShapeError, r"{'data': 3, 'softmax_label'"),
+        (lambda: NDArrayIter(nd.ones(3), batch_size=0), AttrError, "batch_size=0 does not fit"),
+        (
+            lambda: NDArrayIter(nd.ones(3), last_batch_handle="keep"),
+            AttrError,
+            "discard, roll_over",
+        ),
+        (
+            lambda: NDArrayIter(nd.ones(3), batch_size=4, last_batch_handle="roll_over"),
+            ShapeError,
+            "no batch is ever full",
+        ),
+        (lambda: DataBatch(nd.ones(3)), AttrError, "a list of arrays is needed"),
+    ],
+)
+def test_wrong_iterators_are_one_sentence(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_symbol_is_trained_with_iterator_and_callbacks(said, numpy_only):
+    """As programs before Gluon did it."""
+    rng = np.random.RandomState(0)
+    x = rng.randn(40, 3).astype("float32")
+    batches = NDArrayIter(x, (x.sum(1) > 0).astype("float32"), 10)
+    net = sym.SoftmaxOutput(sym.FullyConnected(sym.var("data"), num_hidden=2), name="softmax")
+    shapes = {d.name: d.shape for d in batches.provide_data + batches.provide_label}
+    made = net.simple_bind(mx.cpu(), **shapes)
+    update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.1))
+    told = [callback.Speedometer(10, 2), callback.log_train_metric(4), callback.ProgressBar(4, 8)]
+    for epoch in range(5):
+        batches.reset()
+        metric, whole = mx.metric.create("acc"), mx.metric.create("acc")
+        for nbatch, batch in enumerate(batches, 1):
+            made.forward(True, data=batch.data[0], softmax_label=batch.label[0])
+            made.backward()
+            for i, name in enumerate(net.list_arguments()):
+                if name not in shapes:
+                    update(i, made.grad_dict[name], made.arg_dict[name])
+            for each in (metric, whole):
+                each.update(batch.label, made.outputs)
+            param = callback.BatchEndParam(epoch, nbatch, metric, None)
+            for call in told:
+                call(param)
+    assert whole.get()[1] > 0.8 and np.isnan(metric.get()[1])  # it began again
+    callback.LogValidationMetricsCallback()(param._replace(eval_metric=whole))
+    assert len([m for m in said if "Speed" in m]) == 5 * 2
+    assert said[0] == "[==------] 25%\r" and "[========] 100%\r" in said
+    assert said[-1].startswith("Epoch[4] Validation-accuracy=")
+    assert any(m.startswith("Iter[3] Batch[4] Train-accuracy=") for m in said)
+
+
+def test_the_speed_is_that_of_the_last_batches(said, monkeypatch):
+    times = iter([100.0, 102.0, 102.0, 103.0, 103.0])
+    monkeypatch.setattr(callback, "time", SimpleNamespace(time=lambda: next(times)))
+    call = callback.Speedometer(10, frequent=2, auto_reset=False)
+    metric = mx.metric.Loss()
+    metric.update(None, [nd.array([3.0])])
+    for nbatch in range(4):
+        call(callback.BatchEndParam(1, nbatch, metric if nbatch < 3 else None, None))
+    call(callback.BatchEndParam(1, 4, None, None))
+    assert said == [
+        "Epoch[1] Batch [0-2]\tSpeed: 10.00 samples/sec\tloss=3.000000",
+        "Iter[1] Batch [4]\tSpeed: 20.00 samples/sec",
+    ]
+
+
+def test_checkpoints_after_some_rounds(tmp_path):
+    prefix, seen = str(tmp_path / "net"), []
+    save = callback.do_checkpoint(prefix, 2)
+    for i in range(4):
+        save(i, sym.var("x") * sym.var("w"), {"w": nd.ones(2) * i}, {})
+    assert sorted(p.name for p in tmp_path.glob("*.params")) == [
+        "net-0002.params",
+        "net-0004.params",
+    ]
+    assert mx.model.load_checkpoint(prefix, 4)[1]["w"].asnumpy().tolist() == [3, 3]
+
+    class Module:
+        def save_checkpoint(self, *args):
+            seen.append(args)
+
+    for i in range(2):
+        callback.module_checkpoint(Module(), "net", save_optimizer_states=True)(i)
+    assert seen == [("net", 1, True), ("net", 2, True)]
+    with pytest.raises(AttrError, match="frequent=0 does not fit"):
+        callback.Speedometer(1, 0)
+
+
+# -- downloads -------------------------------------------------------------------------
+DATA = b"some bytes"
+SHA1 = hashlib.sha1(DATA).hexdigest()
+
+
+@pytest.fixture
+def server():
+    """An address here that answers with DATA, and counts how often it was asked."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            server.asked += 1
+            self.send_response(200 if self.path.startswith("/data") else 404)
+            self.send_header("Content-Length", str(len(DATA)))
+            self.end_headers()
+            self.wfile.write(DATA)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Answers)
+    server.asked, server.url = 0, f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_file_is_fetched_once_and_checked(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert download(f"{server.url}/data.bin?a=1") == "data.bin"
+    path = download(f"{server.url}/data.bin", tmp_path / "new" / "x.bin", sha1_hash=SHA1.upper())
+    assert Path(path).read_bytes() == DATA and check_sha1(path, SHA1) and server.asked == 2
+    assert download(f"{server.url}/data.bin", path) == path and server.asked == 2
+    Path(path).write_bytes(b"other")
+    assert download(f"{server.url}/data.bin", path) == path and server.asked == 2
+    download(f"{server.url}/data.bin", path, sha1_hash=SHA1)
+    assert Path(path).read_bytes() == DATA and server.asked == 3
+    download(f"{server.url}/data.bin", str(tmp_path), overwrite=True)
+    assert server.asked == 4
+
+
+def test_a_wrong_checksum_writes_nothing(server, tmp_path):
+    with pytest.raises(FileError, match=f"10 bytes with the checksum {SHA1}, but 00ff is needed"):
+        download(f"{server.url}/data", tmp_path, sha1_hash="00ff")
+    with pytest.raises(FileError, match=r"cannot be fetched \(Not Found\)"):
+        download(f"{server.url}/other", tmp_path, retries=1)
+    assert server.asked == 3 and not list(tmp_path.iterdir())
+
+
+def test_without_a_network_one_sentence_says_what_to_do(tmp_path):
+    """Port 9 has nobody who answers."""
+    path = str(tmp_path / "x")
+    with pytest.raises(FileError) as caught:
+        download("http://127.0.0.1:9/x", path, retries=0)
+    assert f"or the file itself at '{path}'" in str(caught.value)
+    for url in ("file:///etc/hosts", 3, "x"):
+        with pytest.raises(AttrError, match="http:// or https:// is needed"):
+            download(url)
+    with pytest.raises(AttrError, match="ends with no file's name"):
+        download("http://127.0.0.1:9/", str(tmp_path))
+
+
+# -- helpers for tests -----------------------------------------------------------------
+def test_comparisons_and_their_words():
+    a, b = nd.array([1, 2]), np.float32([1, 2.5])
+    assert test_utils.same(a, [1, 2]) and not test_utils.same(a, b)
+    assert test_utils.almost_equal(a, [1, 2 + 1e-6]) and not test_utils.almost_equal(a, b)
+    test_utils.assert_almost_equal(a, b, atol=0.6)
+    test_utils.assert_almost_equal(a, np.float32([1.0005, 2]))  # by float32's tolerance
+    test_utils.assert_almost_equal(a, b, rtol={np.float32: 0.3, "float64": 0})
+    with pytest.raises(AssertionError, match=r"mismatch 50.*\(1,\), x=2.00000000, y=2.50000000"):
+        test_utils.assert_almost_equal(a, b, names=("x", "y"))
+    with pytest.raises(AssertionError, match="exceeds tolerance rtol=1.000000e-07"):
+        test_utils.assert_allclose(a, a + 1e-3)
+    nan = np.float32([1, np.nan])
+    test_utils.assert_almost_equal(nan, nan, equal_nan=True)
+    test_utils.assert_almost_equal_ignore_nan(a, nan)
+    with pytest.raises(AssertionError):
+        test_utils.assert_almost_equal(nan, nan)
+    with pytest.raises(AssertionError, match=r"shapes \(1,\) and \(2,\)"):
+        test_utils.almost_equal(np.ones(1), np.ones(2), use_broadcast=False)
+    assert [test_utils.get_rtol(), test_utils.get_atol(dtype="float16")] == [1e-5, 0.1]
+
+
+def test_random_arrays_are_of_the_shape():
+    assert test_utils.random_arrays((2, 3)).shape == (2, 3)
+    assert [a.shape for a in test_utils.random_arrays((), (2,))] == [(), (2,)]
+    made = test_utils.rand_ndarray((2, 3), dtype="float64")
+    assert made.shape == (2, 3) and made.dtype == np.float64
+    assert made.context == test_utils.default_context() == mx.cpu()
+    for ask, n in ((test_utils.rand_shape_2d, 2), (test_utils.rand_shape_3d, 3)):
+        assert len(ask()) == n and all(1 <= m <= 10 for m in ask())
+    assert len(test_utils.rand_shape_nd(5, 2)) == 5
+    with pytest.raises(AttrError, match="storage is 'default'"):
+        test_utils.rand_ndarray((2,), "csr")
+
+
+def test_errors_tries_and_the_environment():
+    test_utils.assert_exception(int, ValueError, "a")
+    with pytest.raises(AssertionError, match="raised no ValueError"):
+        test_utils.assert_exception(int, ValueError, "1")
+    tried = []
+
+    @test_utils.retry(3)
+    def fails_twice():
+        tried.append(1)
+        assert len(tried) > 2
+
+    fails_twice()
+    assert len(tried) == 3
+    with pytest.raises(AssertionError):
+        test_utils.retry(2)(lambda: test_utils.assert_almost_equal(1, 2))()
+    with test_utils.environment("MINIHYBRID_TRY", "1"):
+        assert os.environ["MINIHYBRID_TRY"] == "1"
+        with test_utils.environment({"MINIHYBRID_TRY": None}):
+            assert "MINIHYBRID_TRY" not in os.environ
+    assert "MINIHYBRID_TRY" not in os.environ
+
+
+def test_symbols_are_checked(numpy_only):
+    a, b = np.array([[1.0, 2], [3, 4]]), np.array([[5.0, 6], [7, 8]])
+    product = sym.dot(sym.var("a"), sym.var("b"))
+    assert (test_utils.simple_forward(product, a=a, b=b) == a @ b).all()
+    test_utils.check_symbolic_forward(product, [a, b], [a @ b])
+    with pytest.raises(AssertionError, match="EXPECTED_dot"):
+        test_utils.check_symbolic_forward(product, {"a": a, "b": b}, [a @ b + 1])
+    g = np.ones((2, 2))
+    for req in ("write", "add", "null"):
+        wanted = {"a": g @ b.T, "b": a.T @ g}
+        test_utils.check_symbolic_backward(product, [a, b], [g], wanted, grad_req=req)
+    with pytest.raises(AssertionError, match="BACKWARD_a"):
+        test_utils.check_symbolic_backward(product, [a, b], [g], [g, g])
+    test_utils.check_numeric_gradient(product, [a, b], rtol=0.01, atol=0.01)
+    test_utils.check_numeric_gradient(
+        sym.BatchNorm(sym.var("x"), fix_gamma=False, name="bn"),
+        {"x": np.random.RandomState(0).randn(3, 2), "bn_gamma": np.ones(2), "bn_beta": np.ones(2)},
+        {"bn_moving_mean": np.zeros(2), "bn_moving_var": np.ones(2)},
+        rtol=0.05,
+        atol=0.05,
+    )
+    with pytest.raises(AssertionError, match="NUMERICAL_x"):
+        test_utils.check_numeric_gradient(sym.BlockGrad(sym.var("x")), [a])
+    with pytest.raises(ValueError, match=r"no arguments \['c'\]; there are \['a', 'b'\]"):
+        test_utils.check_symbolic_forward(product, {"c": a}, [a])

@@ -1,0 +1,79 @@
+"""Plans for the processor that nothing compiles: the same steps, in the same memory."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from random_nets import check, few, nets
+from rings import numbers_drawn, try_law
+
+import minihybrid as mx
+from minihybrid import autograd, nd
+from minihybrid.core.targets import TARGETS
+from minihybrid.run import uncompiled
+
+COMPILED = TARGETS["cpu"]
+
+
+@pytest.fixture
+def page():
+    """The target "cpu" as it is in a page."""
+    there = {"load": uncompiled.load, "bound": uncompiled.bound, "tiers": uncompiled.InForce}
+    with mock.patch.dict(TARGETS, {"cpu": TARGETS["cpu"]._replace(**there)}):
+        yield
+
+
+@pytest.mark.slow
+@numbers_drawn(12, 120)
+def test_nets_agree_with_eager(page, n_drawn):
+    try_law(lambda net: check(net, "cpu"), nets(6), n_drawn, **few)
+
+
+CASES = {
+    "an output that is an input": lambda x: [x, x * 2],
+    "one output twice": lambda x: [y := nd.tanh(x), y],
+    "truth": lambda x: nd.broadcast_logical_and(x > 0, x < 1),
+    "nothing": lambda x: nd.slice_axis(x, axis=0, begin=0, end=0) + 1,
+    "several outputs": lambda x: list(nd.split(nd.exp(x), 2, axis=1)),
+    "views": lambda x: nd.softmax(x.reshape((4, 3)).T).reshape((-1,)),
+    "a cast": lambda x: nd.cast(x, "int32") + 1,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case(page, name):
+    x = nd.array(np.linspace(-2, 2, 12).reshape(2, 6))
+    compiled = mx.function(CASES[name])
+    for strided in (False, True):
+        given = x.T if strided and name != "views" and "outputs" not in name else x
+        wanted, got = CASES[name](given), compiled(given)
+        pairs = zip(wanted, got, strict=True) if isinstance(got, list) else [(wanted, got)]
+        for a, b in pairs:
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5)
+    assert {plan.target for plan in compiled.plans.values()} == {"cpu"}
+
+
+@pytest.mark.slow
+def test_dropped_numbers_are_those_of_the_compiled_plan(page):
+    drop, x = mx.gluon.nn.Dropout(0.5), nd.ones((4, 50))
+    drop.hybridize()
+    with autograd.train_mode():
+        mx.random.seed(1)
+        found = drop(x).asnumpy()
+    with mock.patch.dict(TARGETS, {"cpu": COMPILED}):
+        again = mx.gluon.nn.Dropout(0.5)
+        again.hybridize()
+        with autograd.train_mode():
+            mx.random.seed(1)
+            np.testing.assert_array_equal(found, again(x).asnumpy())
+    assert 0 < (found == 0).sum() < 200
+
+
+def test_a_call_stops_where_it_is_told(page):
+    """As time_steps asks it to, to time each step."""
+    net = mx.function(lambda x: nd.softmax(nd.dot(x, x)))
+    times = mx.explain(net, nd.ones((3, 3)), timings=False).plan
+    assert times.n_kernels == len(times.made.steps) >= 1
+    plan, arrays, bound = net.plan_for(nd.ones((3, 3)))
+    assert [name for name, _ in plan.time_steps(arrays, bound, 2)] == ["call", *plan.labels]

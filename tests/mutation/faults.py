@@ -1,0 +1,87 @@
+"""Does each ring of tests see a fault in each stage? `make faults` plants them and counts.
+
+    python -m mutation.faults [--ring quick] [--stage memory] [--named]
+
+`faults.toml` has the faults, by hand: one or more in each stage between an operator's
+record and a trained net. Each is planted in a copy of the package; then the ring's tests
+run until one fails, first those of the files that the table names. With `--named` they
+alone are asked, in a tenth of the time: what they find the whole ring finds, too.
+`mutation.run` draws small faults by chance instead, and asks all tests.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+RINGS = {"quick": ["--quick"], "test": ["-m", "not elsewhere"]}
+PARTS = "minihybrid tests benchmarks book notebooks".split()
+COMMAND = "-m pytest -q -x -n 2 --dist worksteal -p no:cacheprovider -p no:nbval".split()
+
+
+def first_failure(folder, args):
+    """The line that says which test failed first; `None` if all passed."""
+    run = subprocess.run(
+        [sys.executable, *COMMAND, *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+    )
+    if run.returncode == 0:
+        return None
+    said = run.stdout.splitlines()
+    failed = [line for line in said if line.startswith(("FAILED", "ERROR"))]
+    return (failed or said[-1:] or run.stderr.splitlines()[-1:] or ["no word"])[0]
+
+
+def found(fault, ring, folder, named):
+    """Which test of a ring sees a fault."""
+    target = folder / "minihybrid" / fault["module"]
+    good = target.read_text("utf-8")
+    if good.count(fault["before"]) != 1:
+        raise SystemExit(f"{fault['module']} has not one {fault['before']!r}: mend faults.toml")
+    target.write_text(good.replace(fault["before"], fault["after"]), "utf-8")
+    try:
+        files = [f"tests/{name}.py" for name in fault["tests"].split()]
+        seen = first_failure(folder, [*RINGS[ring], *files])
+        return seen or (None if named else first_failure(folder, RINGS[ring]))
+    finally:
+        target.write_text(good, "utf-8")
+
+
+def main():
+    """Plant each fault, and print who saw it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--ring", action="append", choices=[*RINGS])
+    parser.add_argument("--stage", action="append")
+    parser.add_argument("--named", action="store_true", help="ask the named files only")
+    given = parser.parse_args()
+    faults = tomllib.loads((HERE / "faults.toml").read_text("utf-8"))["fault"]
+    faults = [f for f in faults if not given.stage or f["stage"] in given.stage]
+    seen = dict.fromkeys(given.ring or RINGS, 0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in PARTS:
+            unused = shutil.ignore_patterns("__pycache__", "envs", "results")
+            shutil.copytree(ROOT / part, folder / part, ignore=unused)
+        for file in filter(Path.is_file, ROOT.iterdir()):
+            shutil.copy(file, folder)
+        for fault in faults:
+            for ring in seen:
+                test = found(fault, ring, folder, given.named)
+                seen[ring] += test is not None
+                what = f"{fault['stage']}, {fault['module']}: {fault['after'].splitlines()[0]}"
+                print(f"{ring:6}{test or 'NOT SEEN'}\n      {what}", flush=True)
+    for ring, number in seen.items():
+        print(f"make {ring}: {number} of {len(faults)} faults seen")
+
+
+if __name__ == "__main__":
+    main()
