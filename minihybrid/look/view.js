@@ -11,6 +11,8 @@ for (const host of document.querySelectorAll(".mh-look:not(.ready)")) {
   const keys = (element) => element.dataset.k.split(" ");
   const visible = (element) => element.getClientRects().length > 0;
   let held = null;  // what was clicked stays lit
+  // So does what the keyboard is at, when the page scrolls away under a resting mouse.
+  const kept = () => held || view.querySelector("[data-k]:focus-visible");
 
   function light(chosen) {
     const wanted = new Set(chosen ? keys(chosen) : []);
@@ -23,7 +25,7 @@ for (const host of document.querySelectorAll(".mh-look:not(.ready)")) {
 
   function point(event) {  // elsewhere a panel is scrolled only when it is pointed at
     const chosen = target(event);
-    light(chosen || held);
+    light(chosen || kept());
     if (chosen) panels.forEach((panel) => panel.contains(chosen) || reveal(panel));
   }
 
@@ -57,7 +59,7 @@ for (const host of document.querySelectorAll(".mh-look:not(.ready)")) {
 
   const target = (event) => event.target.closest?.("[data-k]");
   view.addEventListener("mouseover", point);
-  view.addEventListener("mouseleave", () => light(held));
+  view.addEventListener("mouseleave", () => light(kept()));
   view.addEventListener("focusin", point);
   view.addEventListener("focusout", () => light(held));
   view.addEventListener("click", (event) => {

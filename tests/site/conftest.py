@@ -80,6 +80,10 @@ class Visit:
         self.page.on("response", self.on_response)
         self.context.route("**/*", self.on_request)
         self.page.goto(url, wait_until="networkidle")
+        # A browser throws away keys and clicks until it has drawn the page once.
+        self.page.evaluate(
+            "() => new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)))"
+        )
 
     def on_console(self, message):
         if message.type in ("error", "warning"):
