@@ -6,6 +6,7 @@ A solution is folded under "Solution 3.2", a call under its own text, and the ce
 chapters begin with under "Setup".
 """
 
+import ast
 import json
 import re
 from html import escape
@@ -25,9 +26,13 @@ def numbered(source, number):
 
 
 def title_of(source):
-    """What a folded cell is called: a solution by its name, others by their last line."""
+    """What a folded cell is called: a solution by its name, others by their last statement."""
     solution = SOLUTION.match(source)
-    return solution[1] if solution else source.rstrip().rpartition("\n")[2]
+    if solution:
+        return solution[1]
+    last = ast.parse(source).body[-1]
+    line = source.splitlines()[last.lineno - 1]
+    return line if last.lineno == last.end_lineno else line + " ..."
 
 
 def titled(cells):

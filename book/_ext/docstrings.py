@@ -1,10 +1,14 @@
 """Sphinx extension: the package's docstrings as they are written.
 
 Docstrings are plain text with aligned columns (`Shapes:`, `Units:`, `Raises:`), made to
-be read in a terminal. Prose becomes prose; columns and examples stay as they are.
+be read in a terminal. Prose becomes prose, named columns a list; examples and other
+columns stay as they are.
 """
 
 import re
+
+NAMES = "Takes|Gives|Returns|Raises|Shapes|Units|Source|What is left out"
+ENTRY = re.compile(rf"({NAMES}|[a-z_]\w*(?:, [a-z_]\w*)*): +(?=\S)")
 
 
 def escape(line):
@@ -15,28 +19,59 @@ def escape(line):
     return "".join(parts)
 
 
-def is_prose(paragraph):
-    """Tell running text from examples and from lines whose columns carry meaning."""
-    in_columns = re.search(r"^ |\S  +\S", paragraph, re.MULTILINE)
-    return not (in_columns or paragraph.startswith(">>>"))
+def has_columns(text):
+    """Whether the places of words in a line carry meaning."""
+    return re.search(r"\S  +\S", text)
+
+
+def entries(paragraph):
+    """[(name, text)] of `name: text` and its indented lines; None of anything else.
+
+    Lines of prose before the first entry have the name None.
+    """
+    found = []
+    for line in paragraph.splitlines():
+        entry = ENTRY.match(line)
+        rest = line[entry.end() :] if entry else line.strip()
+        if has_columns(rest):
+            return None
+        in_prose = found and found[-1][0] is None
+        if entry and (entry[1] in NAMES or has_columns(line) or not in_prose):
+            found.append((entry[1], rest))
+        elif found and (found[-1][0] == "What is left out" or found[-1][0] and line[0] == " "):
+            found[-1] = found[-1][0], found[-1][1] + "\n" + rest
+        elif line[0] != " " and (in_prose or not found):
+            found.append((None, line))
+        else:
+            return None
+    return found
+
+
+def as_text(paragraph):
+    """A paragraph as lines of reStructuredText."""
+    found = None if paragraph.startswith(">>>") else entries(paragraph)
+    if found is None:
+        language = "pycon" if paragraph.startswith(">>>") else "text"
+        yield from (f".. code-block:: {language}", "   :class: docstring", "")
+        yield from ("   " + line for line in paragraph.splitlines())
+        yield ""
+        return
+    prose = [text for name, text in found if name is None]
+    named = found[len(prose) :]
+    if prose:
+        yield from (*map(escape, prose), "")
+    if named:
+        yield from (".. container:: docstring", "")
+        for name, text in named:
+            # Code may cross a line's end, so an entry is one line.
+            yield from ("   " + escape(name), "      " + escape(text.replace("\n", " ")))
+        yield ""
 
 
 def keep_columns(app, what, name, obj, options, lines):
-    """Turn the paragraphs of a docstring, in place, into prose or literal blocks."""
+    """Turn the paragraphs of a docstring, in place, into prose, lists or literal blocks."""
     paragraphs = re.split(r"\n\s*\n", "\n".join(lines).strip("\n"))
-    lines.clear()
-    for paragraph in paragraphs:
-        if is_prose(paragraph):
-            lines += [*map(escape, paragraph.splitlines()), ""]
-        else:
-            language = "pycon" if paragraph.startswith(">>>") else "text"
-            lines += [
-                f".. code-block:: {language}",
-                "   :class: docstring",
-                "",
-                *("   " + line for line in paragraph.splitlines()),
-                "",
-            ]
+    lines[:] = [line for paragraph in paragraphs for line in as_text(paragraph)]
 
 
 def setup(app):
