@@ -40,7 +40,8 @@ def pytest_collection_modifyitems(config, items):
             drawn = Random(name).sample(cases, len(cases))
             is_each = cases and cases[0].get_closest_marker("each")
             kept += one_of_each(drawn) if is_each else drawn[:CASES]
-        config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
+        chosen = set(kept)
+        config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
         items[:] = kept
 
 
