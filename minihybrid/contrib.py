@@ -1,8 +1,8 @@
 """Chapter 14. Control flow: loops and branches that arrays and symbols both read.
 
 Takes:   Python functions of arrays, or of symbols.
-Gives:   `foreach`, `while_loop`, `cond`, and `isnan`, `isinf`, `isfinite`, as
-         `nd.contrib`, `sym.contrib`, `F.contrib`.
+Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
+         `isfinite`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
 
 With arrays they are Python's own loop and branch, which the tape follows. A graph has
 no loops: with symbols, `foreach` and `while_loop` write each step down, one after the
@@ -17,9 +17,11 @@ from minihybrid import onnx as onnx  # where MXNet has it, too
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.graph import topological
 from minihybrid.core.hooks import FACES
+from minihybrid.core.nd import array
 from minihybrid.core.op import OPS, AttrError, HybridError
 from minihybrid.core.sym import Symbol
 from minihybrid.core.tracing import TraceError, is_tracing
+from minihybrid.ops.shapes import axis_of
 from minihybrid.ops.shown import own_names
 
 
@@ -180,6 +182,33 @@ def _same_variables(what, step, seen, *results):
     return variables
 
 
+def boolean_mask(data, index, axis=0):
+    """The parts of `data` along an axis at which `index`, one number a part, is not 0.
+
+    Raises:  TraceError for symbols, hybridized calls included: the result's shape depends
+             on values, and a graph is made before there are any.
+    Source:  MXNet's contrib.boolean_mask.
+
+    >>> from minihybrid.core import nd
+    >>> boolean_mask(nd.array([[1, 2], [3, 4], [5, 6]]), nd.array([0, 1, 1])).shape
+    (2, 2)
+    """
+    if isinstance(data, Symbol) or isinstance(index, Symbol):
+        raise TraceError(
+            "boolean_mask: the shape of its result depends on values, so it works on arrays "
+            "alone; leave the block that calls it without hybridize(), or keep the shape and "
+            "write zeros by F.where"
+        )
+    axis = axis_of("boolean_mask", axis, data.ndim)
+    if index.shape != (data.shape[axis],):
+        raise AttrError(
+            f"boolean_mask: index has shape {index.shape}, but axis {axis} of data "
+            f"{data.shape} needs {(data.shape[axis],)}"
+        )
+    (places,) = index.asnumpy().nonzero()
+    return OPS["take"](data, array(places, ctx=data.ctx, dtype="int64"), axis=axis)
+
+
 def isnan(data):
     """1 where it is not a number, else 0.
 
@@ -218,6 +247,7 @@ for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib
         isnan=isnan,
         isinf=isinf,
         isfinite=isfinite,
+        boolean_mask=boolean_mask,
     )
 
 

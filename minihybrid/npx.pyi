@@ -10,6 +10,20 @@ from minihybrid.np.array import ndarray
 def activation(data, act_type, *, name=None, out=None, ctx=None, attr=None) -> ndarray:
     """The activation function called act_type."""
 
+def arange_like(
+    data,
+    start: Any = 0.0,
+    step: Any = 1.0,
+    repeat: Any = 1,
+    axis=None,
+    *,
+    name=None,
+    out=None,
+    ctx=None,
+    attr=None,
+) -> ndarray:
+    """start, start + step, ... in the shape of the data, or one for each place of an axis; each number `repeat` times."""
+
 def batch_dot(
     lhs,
     rhs,

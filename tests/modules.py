@@ -23,7 +23,7 @@ READING_ORDER = """
     ops.gpu.pooling
     ops.pooling ops.random ops.norm ops.outputs ops.recurrent
     ops.gpu.linalg
-    ops.linalg
+    ops.linalg ops.regions
     ops.np.names ops.np.shapes
     ops.np ops.shown ops.infix ops.distributions
     ops

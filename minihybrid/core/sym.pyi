@@ -487,6 +487,19 @@ def RNN(
 ) -> Any:
     """Recurrent layers over whole sequences (T, N, C) -> (T, N, H), packed parameters."""
 
+def ROIPooling(
+    data,
+    rois=None,
+    pooled_size: Any = ...,
+    spatial_scale: Any = ...,
+    *,
+    name=None,
+    out=None,
+    ctx=None,
+    attr=None,
+) -> Symbol:
+    """The largest number of each cell of each region, (R, C, *pooled_size); Girshick, Fast R-CNN (2015). A cell without numbers, or of no image, gives 0."""
+
 def Reshape(
     data, shape, reverse: Any = False, *, name=None, out=None, ctx=None, attr=None
 ) -> Symbol:
@@ -826,6 +839,61 @@ def constant(values, name: Any = "constant") -> Symbol:
     """Numbers that are part of the graph, as a symbol."""
 
 class _contrib:
+    @staticmethod
+    def AdaptiveAvgPooling2D(
+        data, output_size: Any = (), *, name=None, out=None, ctx=None, attr=None
+    ) -> Symbol:
+        """Means of windows that share an image out, (N, C, H, W) -> (N, C, *output_size); one number stands for both lengths, none for 1."""
+    @staticmethod
+    def BilinearResize2D(
+        data,
+        like=None,
+        height: Any = 1,
+        width: Any = 1,
+        scale_height=None,
+        scale_width=None,
+        mode: Any = "size",
+        align_corners: Any = True,
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """Images of another height and width; a new number lies between four old ones."""
+    @staticmethod
+    def ROIAlign(
+        data,
+        rois=None,
+        pooled_size: Any = ...,
+        spatial_scale: Any = ...,
+        sample_ratio: Any = -1,
+        position_sensitive: Any = False,
+        aligned: Any = False,
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """Bilinear means of the cells of each region, (R, C, *pooled_size); He et al., Mask R-CNN (2017). With sample_ratio below 1 a cell averages as many numbers as it covers, 64 x 64 at most; a region of no image gives zeros."""
+    @staticmethod
+    def arange_like(
+        data,
+        start: Any = 0.0,
+        step: Any = 1.0,
+        repeat: Any = 1,
+        axis=None,
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """start, start + step, ... in the shape of the data, or one for each place of an axis; each number `repeat` times."""
+    @staticmethod
+    def boolean_mask(data, index, axis: Any = 0) -> Symbol:
+        """The parts of `data` along an axis at which `index`, one number a part, is not 0."""
     @staticmethod
     def cond(pred, then_func, else_func, name=None) -> Any:
         """What `then_func()` gives if `pred` is true, else what `else_func()` gives."""

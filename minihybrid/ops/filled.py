@@ -2,7 +2,7 @@
 
 Takes:   shapes, numbers and a dtype, as attributes.
 Gives:   the records `zeros`, `ones`, `full`, `arange`; `made`, which applies such a one
-         beside a value.
+         beside a value; `arange_like`, as long as the value's axis.
 
 What is left out: numbers at equal distances, and diagonals (`ordering`); random ones.
 """
@@ -25,7 +25,9 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import literal
+from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops, store
+from minihybrid.ops.shapes import as_codes, axis_of, forward
 
 CREATE = {"shape": (shape, REQUIRED), "dtype": (dtype, np.dtype("float32"))}
 
@@ -138,4 +140,39 @@ arange = register(
         "dtype": (dtype, np.dtype("float32")),
     },
     doc="start, start + step, ... below stop; each one `repeat` times.",
+)
+
+
+def _along(old, start, step, repeat, axis):
+    """The shape of arange_like's output."""
+    if repeat < 1 or not math.isfinite(start) or not math.isfinite(step) or step == 0:
+        raise AttrError(
+            f"arange_like: start={start}, step={step}, repeat={repeat}; needed: finite numbers, "
+            "a step that is not 0, and a repeat of at least 1"
+        )
+    return old if axis is None else (old[axis_of("arange_like", axis, len(old))],)
+
+
+def _arange_like_expand(specs, data, start, step, repeat, axis):
+    old, kind = specs[0]
+    new = _along(old, start, step, repeat, axis)
+    count, turns = math.prod(new), -(-math.prod(new) // repeat)
+    end = start + (turns - 0.5) * step if turns else start
+    every = made(data, arange, start=start, stop=end, step=step, repeat=repeat, dtype=kind)
+    return reshape(slice_axis(every, axis=0, begin=0, end=count), shape=as_codes(new))
+
+
+arange_like = register(
+    "_contrib_arange_like",
+    inputs=("data",),
+    attrs={
+        "start": (number, 0.0),
+        "step": (number, 1.0),
+        "repeat": (integer, 1),
+        "axis": (optional(integer), None),
+    },
+    infer=forward(_along),
+    expand=_arange_like_expand,
+    doc="start, start + step, ... in the shape of the data, or one for each place of an axis; "
+    "each number `repeat` times.",
 )

@@ -54,6 +54,10 @@ REFUSED = {
     "_linalg_potr[fi]": MISSING,
     "_linalg_inverse": MISSING,
     "_linalg_trsm": MISSING,
+    "_contrib_ROIAlign": MISSING,
+    "_unalign": MISSING,
+    "_best_places": MISSING,
+    "ROIPooling": MISSING,
 }
 
 every_op = pytest.mark.parametrize("op", UNIQUE, ids=lambda op: op.name)
@@ -229,6 +233,10 @@ LAYERS = {
     "layer norm 1": (nn.LayerNorm(1), IMAGE),
     "group norm": (nn.GroupNorm(2), IMAGE),
     "instance norm": (nn.InstanceNorm(), IMAGE),
+    "sync batch norm": (contrib.nn.SyncBatchNorm(), IMAGE),
+    "pixel shuffle 1D": (contrib.nn.PixelShuffle1D(2), (3, 4, 3)),
+    "pixel shuffle 2D": (contrib.nn.PixelShuffle2D((2, 1)), (3, 4, 2, 3)),
+    "pixel shuffle 3D": (contrib.nn.PixelShuffle3D((2, 1, 2)), (3, 4, 2, 3, 1)),
 }
 
 

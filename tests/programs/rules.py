@@ -337,6 +337,36 @@ def index_copy(d, op):
     return [v, places, d.shaped((k, *d.shape_of(v)[1:]), v)], {}
 
 
+@rule("_contrib_AdaptiveAvgPooling2D")
+def adaptive_avg_pooling(d, op):
+    return [d.rank(4)], {"output_size": (d.rng.randint(1, 4), d.rng.randint(1, 4))}
+
+
+@rule("_contrib_BilinearResize2D")
+def bilinear_resize(d, op):
+    size = {"height": d.rng.randint(1, 5), "width": d.rng.randint(1, 5)}
+    return [d.rank(4)], size | {"align_corners": d.flag()}
+
+
+@rule("_contrib_arange_like")
+def arange_like(d, op):
+    v = d.value()
+    axis = d.rng.randrange(len(d.shape_of(v))) if d.flag() else None
+    return [v], {"start": 1, "repeat": d.rng.randint(1, 2), "axis": axis}
+
+
+@rule("_contrib_ROIAlign", "ROIPooling")
+def regions(d, op):
+    v = d.rank(4)
+    n = d.rng.randint(1, 3)
+    rows = [
+        (d.rng.randrange(d.shape_of(v)[0]), *(d.rng.randint(-1, 9) / 2 for _ in range(4)))
+        for _ in range(n)
+    ]
+    rois = d.new((n, 5), "float32", role="data", values=[x for row in rows for x in row])
+    return [v, rois], {"pooled_size": (2, d.rng.randint(1, 2)), "spatial_scale": 0.5}
+
+
 @rule("fill_element_0index")
 def fill_element(d, op):
     v = d.rank(2)
@@ -715,7 +745,7 @@ EXACT = set(INFIX) - {"**", "%"} | set(
     "broadcast_lesser broadcast_lesser_equal broadcast_logical_and broadcast_logical_or "
     "broadcast_logical_xor Crop _zeros _ones _full _arange _eye shape_array size_array "
     "UpSampling _linalg_extractdiag _linalg_makediag make_loss _unravel_index _ravel_multi_index "
-    "_contrib_index_copy fill_element_0index scatter_nd".split()
+    "_contrib_index_copy fill_element_0index scatter_nd ROIPooling".split()
 )
 ROUND_WHOLE_NUMBERS = {"mean", "norm", "**"}
 

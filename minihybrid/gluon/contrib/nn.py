@@ -1,14 +1,19 @@
-"""Chapter 14. Layers for nets with branches.
+"""Chapter 14. Layers for nets with branches, and for larger images.
 
-Takes:   blocks that read the same input.
-Gives:   `Concurrent`, `HybridConcurrent`, `Identity`.
+Takes:   blocks that read the same input; images whose channels hold more pixels.
+Gives:   `Concurrent`, `HybridConcurrent`, `Identity`; `PixelShuffle1D` to `3D`;
+         `SyncBatchNorm`.
 
-What is left out: MXNet's experimental layers (sparse embeddings, pixel shuffling).
+What is left out: MXNet's sparse embedding; statistics over several devices.
 """
+
+from math import prod
 
 from minihybrid.core import nd
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.layers import HybridSequential, Sequential
+from minihybrid.core.op import AttrError, shape
+from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.ops.shown import own_names
 
 
@@ -47,6 +52,79 @@ class Identity(HybridBlock):
     def hybrid_forward(self, F, x):
         """Give the input."""
         return x
+
+
+class PixelShuffle1D(HybridBlock):
+    """Channels become pixels of one axis, (N, f C, W) -> (N, C, f W).
+
+    factor:  f, a whole number of at least 1; for more axes also one number for each.
+    Source:  Shi et al., Real-Time Single Image and Video Super-Resolution (2016), as in
+             MXNet's gluon.contrib.nn.
+
+    >>> PixelShuffle1D(2)(nd.zeros((1, 8, 3))).shape
+    (1, 4, 6)
+    """
+
+    _n_axes = 1
+
+    def __init__(self, factor):
+        super().__init__()
+        self._factors = shape(factor) * (self._n_axes if len(shape(factor)) == 1 else 1)
+        if len(self._factors) != self._n_axes or min(self._factors) < 1:
+            raise AttrError(
+                f"{type(self).__name__}: factor={factor}, but one whole number of at least 1, "
+                f"or {self._n_axes} of them, are needed"
+            )
+
+    def hybrid_forward(self, F, x):
+        """Split the channels into C and the factors, then join each factor to its axis."""
+        n = self._n_axes
+        x = F.reshape(x, shape=(0, -4, -1, prod(self._factors), -2))
+        for d, factor in enumerate(self._factors[:-1], 2):  # (N, C, f1, ..., fn, *size)
+            x = F.reshape(x, shape=(*(0,) * d, -4, factor, -1, -2))
+        pairs = [axis for d in range(2, n + 2) for axis in (d + n, d)]
+        x = F.transpose(x, axes=(0, 1, *pairs))
+        return F.reshape(x, shape=(0, 0, *(-3,) * n))
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self._factors})"
+
+
+class PixelShuffle2D(PixelShuffle1D):
+    """Channels become pixels of images, (N, f1 f2 C, H, W) -> (N, C, f1 H, f2 W).
+
+    >>> PixelShuffle2D((2, 3))(nd.zeros((1, 12, 3, 5))).shape
+    (1, 2, 6, 15)
+    """
+
+    _n_axes = 2
+
+
+class PixelShuffle3D(PixelShuffle1D):
+    """Channels become voxels, (N, f1 f2 f3 C, D, H, W) -> (N, C, f1 D, f2 H, f3 W).
+
+    >>> PixelShuffle3D((2, 3, 4))(nd.zeros((1, 48, 3, 5, 7))).shape
+    (1, 2, 6, 15, 28)
+    """
+
+    _n_axes = 3
+
+
+class SyncBatchNorm(BatchNorm):
+    """BatchNorm over axis 1, whose statistics MXNet takes over all devices.
+
+    Here a net computes on one device, so `num_devices` (and `key`) change nothing.
+
+    >>> net = SyncBatchNorm(in_channels=3, num_devices=4); net.initialize()
+    >>> net(nd.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+
+    def __init__(self, in_channels=0, num_devices=None, momentum=0.9, epsilon=1e-5, **kwargs):
+        kwargs.pop("key", None)
+        super().__init__(
+            axis=1, momentum=momentum, epsilon=epsilon, in_channels=in_channels, **kwargs
+        )
 
 
 def __dir__():
