@@ -387,7 +387,7 @@ def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
     aux = _named("aux_states", states, aux_states or {})
     ctx = check_context(ctx)
     for name, array in [*arrays.items(), *grads.items(), *aux.items()]:
-        if array is not None and array.context != ctx:
+        if array is not None and not ctx.meets(array.context):
             raise HybridError(
                 f"bind: the array of '{name}' is on {array.context}, but "
                 f"ctx={ctx} is given; move it by x.as_in_context({ctx})"

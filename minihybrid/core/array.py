@@ -216,7 +216,7 @@ class NDArray(Value):
 
     def wait_to_read(self):
         """Return when the numbers are there; on the processor they always are."""
-        if type(self.data) is not np.ndarray:
+        if not isinstance(self.data, np.ndarray):
             self.data.device.synchronize()
 
     # -- indexing
@@ -438,12 +438,13 @@ def _elsewhere(op, datas, attrs):
     """The device that runs an operator on these inputs; `None`: NumPy, or none is
     needed.
 
+    Of several numbers of the processor, which are one memory, it is the first input's.
     Raises:  HybridError if the inputs are on several.
     """
     if op.anywhere:
         return None
     context = context_of(datas[0]) if datas else check_context(None)
-    others = [i for i, data in enumerate(datas) if context_of(data) is not context]
+    others = [i for i, data in enumerate(datas) if not context.meets(context_of(data))]
     if others:
         names, other = op.input_names(attrs, len(datas)), context_of(datas[others[0]])
         to = other if context is CPU else context
@@ -451,7 +452,7 @@ def _elsewhere(op, datas, attrs):
             f"{op.name}: its input '{names[0]}' is on {context}, but '{names[others[0]]}' is on "
             f"{other}; bring both to one device, for example by x.as_in_context({to})"
         )
-    return None if context is CPU else context
+    return None if context is CPU and not datas else context
 
 
 def places(key):

@@ -6,12 +6,12 @@ Gives:   `Block`, `HybridBlock`, `SymbolBlock`.
 `hybrid_forward(self, F, x, ...)` is written once. With arrays, F is the nd namespace
 and the code computes; with symbols, F is the sym namespace and the code writes a graph
 down.
-What is left out: copies of a block on several devices.
+What is left out: parts of a block on several devices; each has a whole copy.
 """
 
 import threading
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from minihybrid.core import hooks, nd, sym
 from minihybrid.core import initial as initializers
@@ -300,7 +300,7 @@ class Block(metaclass=Signed):
             for name, param in params.items():
                 first.setdefault(param, name)
             params = {name: param for param, name in first.items()}
-        save(filename, {n: p.data() for n, p in params.items()})
+        save(filename, {n: p._reduce() for n, p in params.items()})
 
     def load_parameters(
         self,
@@ -521,7 +521,8 @@ class HybridBlock(Block):
             return self._call_hybrid(*args)
         if not symbols:
             self._finish_shapes(args)
-            return self.forward(*args)
+            with arrays[0].context if arrays else nullcontext():
+                return self.forward(*args)
         with direct(), self.name_scope():
             self._tell_shapes(args)
             return self.forward(*args)
@@ -540,7 +541,7 @@ class HybridBlock(Block):
 
     def _finish_shapes(self, args):
         """Make the arrays of parameters that wait for the shape of the first input."""
-        if all(p._array is not None for p in self._reg_params.values()):
+        if all(p._arrays for p in self._reg_params.values()):
             return
         self._tell_shapes(args)
         waiting = [p for p in self._reg_params.values() if p._waiting]
@@ -566,14 +567,15 @@ class HybridBlock(Block):
             )
         if self._active and not is_tracing():
             return self._call_hybrid(*args)
-        try:
-            params = {name: p.data() for name, p in self._reg_params.items()}
-        except DeferredInitializationError:
-            params = None
-        if params is None:  # not in the handler: an error there would show two
-            self.infer_shape(*args)
-            params = {name: p.data() for name, p in self._reg_params.items()}
-        return self.hybrid_forward(nd, *args, **params)
+        with arrays[0].context as here:
+            try:
+                params = {name: p.data(here) for name, p in self._reg_params.items()}
+            except DeferredInitializationError:
+                params = None
+            if params is None:  # not in the handler: an error there would show two
+                self.infer_shape(*args)
+                params = {name: p.data(here) for name, p in self._reg_params.items()}
+            return self.hybrid_forward(nd, *args, **params)
 
     def hybrid_forward(self, F, x, *args, **kwargs):
         """The computation, written with F's operators; subclasses write it."""
@@ -643,7 +645,7 @@ class SymbolBlock(HybridBlock):
                 continue
             given = None if params is None or name not in params else params[name]
             if isinstance(given, Parameter):
-                self._params._params[name] = given
+                self._params[name] = given
             else:
                 self._params.get(
                     name,

@@ -30,11 +30,11 @@ class CompiledOp(Op):
     itself: a net that is dropped is gone, with its weights, at once.
     """
 
-    name, inputs, variadic, anywhere, attrs = "_plan", ("data",), True, True, {}
+    name, inputs, variadic, attrs = "_plan", ("data",), True, {}
     __setattr__ = object.__setattr__  # unlike other records, it learns
 
     def __init__(self, job, keep=True, taped=None, wait=None):
-        self.job, self.wait = job, wait
+        self.job, self.wait, self.anywhere = job, wait, job.device is not None
         self.graph = graph = job.graph
         self.given, self.title = list(job.inputs), job.title
         self.doc = f"The compiled plan of {job.title}."

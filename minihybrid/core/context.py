@@ -5,6 +5,9 @@ Gives:   `Context`, `cpu`, `gpu`, `simulated_gpu`, `num_gpus`, `current_context`
          `check_context`, which every function with `ctx=` asks.
 
 A simulated GPU computes with the kernels of a real one, on any machine.
+Several numbers of the processor are one memory and one machine, but arrays remember
+theirs: so training on several devices can be learned without one
+(`minihybrid/device/numbered.py`).
 What is left out: memory of the processor that is pinned or shared: it is `cpu`, too.
 """
 
@@ -44,15 +47,21 @@ class Context:
             raise AttrError(
                 f"Context: device_id={device_id!r} does not fit; needed: a whole number from 0 on"
             )
-        self.device_type, self.device_id = KINDS[device_type], device_id
+        self.device_type = KINDS[device_type]
+        # The number of pinned memory is that of a GPU, which copies from it faster.
+        self.device_id = device_id * (self.device_type == device_type)
         self.fast = fast
-        self._key = self.device_type, device_id, fast
+        self._key = self.device_type, self.device_id, fast
 
     def __eq__(self, other):
         return isinstance(other, Context) and self._key == other._key
 
     def __hash__(self):
         return hash(self._key)
+
+    def meets(self, other):
+        """Whether an operator may read arrays of both."""
+        return self == other or self.device_type == other.device_type == "cpu"
 
     def __repr__(self):
         return f"{self.device_type}({self.device_id}{', fast=True' * self.fast})"
@@ -87,7 +96,7 @@ STACK = Stack()
 
 
 def cpu(device_id=0):
-    """The processor as a device; every number means the same memory."""
+    """The processor as a device; every number means the same memory and machine."""
     return Context("cpu", device_id)
 
 
@@ -141,7 +150,7 @@ def check_context(ctx):
             "mx.cpu(), mx.gpu(0) or mx.simulated_gpu()"
         )
     if ctx.device_type == "cpu":
-        return CPU
+        return ctx if ctx.device_id else CPU
     if ctx.device_type == "gpu" and ctx.device_id >= num_gpus():
         raise HybridError(
             f"{ctx} is not available: this engine sees {num_gpus()} "

@@ -8,6 +8,7 @@ What is left out: sharing between functions.
 
 from dataclasses import replace
 
+from minihybrid.core import hooks
 from minihybrid.core.arguments import SLOT, restore
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.passes import expand
@@ -53,14 +54,16 @@ class Entry:
              reads, by name;  numbers: scalars that the program reads as inputs.
     structure: the result with slots for arrays;  kind: the class of its arrays.
     again:   name -> Spec of the inputs to a graph, for other specs.
-    device:  of the inputs; the parameters must be there, too.
+    context: of the inputs; the parameters have copies there.
+    wrap:    what makes arrays of outputs: their class, if it is not a matter of the context.
     parts:   what the traced code was made of (`Hybrid`).
     """
 
-    def __init__(self, graph, names, structure, params, kind, again, device, program):
+    def __init__(self, graph, names, structure, params, kind, again, context, program):
         self.graph, self.names, self.structure = graph, names, structure
         self.params, self.kind, self.again = params, kind, again
-        self.device, self.program = device, program
+        self.context, self.program = context, program
+        self.wrap = hooks.wrapper(kind, context)
         self.numbers, self.parts = {}, None
         self.bound, self.version, self.states = None, -1, ()
 
@@ -69,10 +72,14 @@ class Entry:
         return dict(zip(self.names, arrays, strict=True)) | self.arrays
 
     @property
+    def copies(self):
+        """name -> ndarray, of the parameters there."""
+        return {name: p.data(self.context).data for name, p in self.params.items()}
+
+    @property
     def arrays(self):
         """name -> ndarray, of all that the program reads beside the inputs."""
-        params = {name: p.data().data for name, p in self.params.items()}
-        return params | {name: a.data for name, a in self.numbers.items()}
+        return self.copies | {name: a.data for name, a in self.numbers.items()}
 
     @property
     def tiers(self):
@@ -88,7 +95,7 @@ class Entry:
     def given(self, arrays):
         """name -> array, of the inputs and of all else that the program reads."""
         found = dict(zip(self.names, arrays, strict=True)) | self.numbers
-        return found | {name: param.data() for name, param in self.params.items()}
+        return found | {name: param.data(self.context) for name, param in self.params.items()}
 
     def recorded(self, arrays):
         """The outputs of a call on the tape."""
@@ -102,10 +109,9 @@ class Entry:
         return outs[0] if self.structure is SLOT else restore(self.structure, iter(outs))
 
     def fits(self):
-        """Whether every parameter still has the shape, dtype and device of the trace."""
+        """Whether every parameter still has the shape and dtype of the trace.
+
+        Raises:  HybridError if one has no copy on the inputs' context.
+        """
         specs = {n.name: n.specs[0] for n in self.graph.variables}
-        arrays = {name: p.data().data for name, p in self.params.items()}
-        return all(
-            specs[name] == (a.shape, a.dtype) and a.device == self.device
-            for name, a in arrays.items()
-        )
+        return all(specs[name] == (a.shape, a.dtype) for name, a in self.copies.items())

@@ -110,8 +110,8 @@ class Hybrid(Locked):
             if entry.states:
                 write_states(entry.states, outs, entry.places(arrays))
             if entry.structure is SLOT:
-                return entry.kind(outs[0])
-            return restore(entry.structure, map(entry.kind, outs))
+                return entry.wrap(outs[0])
+            return restore(entry.structure, map(entry.wrap, outs))
 
         return call
 
@@ -189,9 +189,7 @@ class Hybrid(Locked):
         kind = next((k for k in kinds if k.is_np), NDArray)
         target = target_of(arrays[0].data, self.target)
         program = Program(Job(graph, (), training, target, self.title), self.wait)
-        entry = Entry(
-            graph, names, slots(result), used, kind, again, arrays[0].data.device, program
-        )
+        entry = Entry(graph, names, slots(result), used, kind, again, arrays[0].context, program)
         entry.parts = self.parts()
         return entry
 
@@ -200,7 +198,7 @@ class Hybrid(Locked):
         unknown = []
         for node in graph.variables:
             param = params.get(node.name)
-            if param is None or param._array is not None:
+            if param is None or param._arrays:
                 continue
             if node.specs[0].known:
                 param.shape = node.specs[0].shape

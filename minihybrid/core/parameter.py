@@ -3,7 +3,7 @@
 Takes:   a name, what is known of the shape, an initialiser.
 Gives:   `Parameter`, `Constant`, `ParameterDict`.
 
-What is left out: copies on several devices; a parameter lives on one.
+What is left out: parts of one array on several devices; each has a whole copy.
 """
 
 import re
@@ -52,6 +52,12 @@ def lengths(name, shape):
     return found
 
 
+def contexts_of(ctx):
+    """The devices that are meant by a device, by a list of them, or by `None`."""
+    given = ctx if isinstance(ctx, (list, tuple)) and ctx else [ctx]
+    return list(dict.fromkeys(map(check_context, given)))
+
+
 class Version:
     """Counts how often a parameter got another array; plans hold addresses."""
 
@@ -91,10 +97,10 @@ class Parameter(metaclass=Signed):
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
         self._spec = Spec(lengths(name, shape), kind)
-        self._array, self._var = None, None  # its numbers; its symbol outside of traces
+        self._arrays, self._var = {}, None  # device -> its numbers; its symbol outside of traces
         self.placed = False  # whether a ParameterDict named it
         self._waiting = None  # the initialiser to use once the shape is known
-        self._context = None  # where it lives; the usual device, unless told
+        self._contexts = ()  # where it lives; the usual device, unless told
         self.grad_req = grad_req
 
     def __repr__(self):
@@ -133,16 +139,18 @@ class Parameter(metaclass=Signed):
                 f"Parameter '{self.name}': grad_req={req!r} is unknown; needed: write, add or null"
             )
         self._grad_req = req if self._differentiable else "null"
-        if self._array is not None:
-            self._attach()
+        self._attach()
 
     # -- the array
     def initialize(self, init=None, ctx=None, default_init: object = UNIFORM, force_reinit=False):
-        """Make the array, or remember to make it when the shape is known."""
-        context = check_context(ctx)
-        if self._array is not None and not force_reinit:
+        """Make the array, or remember to make it when the shape is known.
+
+        ctx:     the device on which it lives, or a list of them: each gets a copy.
+        """
+        contexts = contexts_of(ctx)
+        if self._arrays and not force_reinit:
             return
-        self._context = context
+        self._contexts = contexts
         chosen = initializers.create(init or self.init)
         self._waiting = (
             chosen or initializers.create(default_init),
@@ -165,24 +173,26 @@ class Parameter(metaclass=Signed):
         the processor draws them all.
         """
         init, chosen, key = self._waiting
-        self._context = self._context or check_context(None)
+        self._contexts = self._contexts or contexts_of(None)
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
         with modes(recording=False), STREAM.branch(key), CPU:
             init.init_array(self.name, array, chosen)
-        self._replace(array.as_in_context(self._context))
+        self._replace({c: array.as_in_context(c) for c in self._contexts})
         self._waiting = None  # last: at any moment, one of both is there
 
-    def _replace(self, array):
-        self._array = array
+    def _replace(self, arrays):
+        self._arrays = arrays
         VERSION.count += 1
         self._attach()
 
     def _attach(self):
-        self._array.attach_grad(self._grad_req)
+        for array in self._arrays.values():
+            array.attach_grad(self._grad_req)
 
     def data(self, ctx=None) -> nd.NDArray:
         """The array; an np.ndarray after `npx.set_np()`.
 
+        Of several copies, that on `ctx`, or on the usual device of now.
         While a `forward` without F is traced, the symbol that stands for it.
 
         Raises:  DeferredInitializationError before the shape is known, HybridError
@@ -190,10 +200,16 @@ class Parameter(metaclass=Signed):
         """
         if is_direct():
             return in_world(self.var())
-        if ctx is not None:
-            self._check_place(check_context(ctx))
-        if self._array is not None:
-            return in_world(self._array)
+        if len(self._arrays) == 1 and (ctx is None or ctx is self._contexts[0]):
+            return in_world(*self._arrays.values())
+        if self._arrays:
+            if (context := check_context(ctx)) in self._arrays:
+                return in_world(self._arrays[context])
+            here = ", ".join(map(str, self._arrays))
+            raise HybridError(
+                f"Parameter '{self.name}' lives on {here}, not on {context}; move the input by "
+                f"x.as_in_context({self._contexts[0]}) or the net by net.reset_ctx({context})"
+            )
         if self._waiting:
             raise DeferredInitializationError(
                 f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, "
@@ -204,74 +220,74 @@ class Parameter(metaclass=Signed):
             f"Parameter '{self.name}' has not been initialized; call net.initialize() first"
         )
 
-    def _check_place(self, context):
-        here = self.list_ctx()[0]
-        if here != context:
-            raise HybridError(
-                f"Parameter '{self.name}' lives on {here}, not on {context}; move the input by "
-                f"x.as_in_context({here}) or the net by net.reset_ctx({context})"
-            )
-
     def list_data(self) -> list[nd.NDArray]:
-        """The array, in a list: one device."""
-        return [self.data()]
+        """The copies of the array, one a device."""
+        return [self.data(context) for context in self.list_ctx()]
 
     def list_ctx(self):
         """The devices that hold the array."""
-        if self._array is None and not self._waiting:
+        if not self._arrays and not self._waiting:
             self.data()
-        return [self._context]
+        return list(self._arrays or self._contexts)
 
     def grad(self, ctx=None) -> nd.NDArray:
-        """The gradient's buffer.
+        """The gradient's buffer, on the device of `data(ctx)`.
 
         Raises:  HybridError if `grad_req` is null.
         """
-        if self.data(ctx).grad is None:
+        found = self.data(ctx).grad
+        if found is None:
             raise HybridError(
                 f"Parameter '{self.name}' has no gradient, because its grad_req is 'null'"
             )
-        return in_world(self._array.grad)
+        return in_world(found)
 
     def list_grad(self):
-        """The gradient's buffer, in a list."""
-        return [self.grad()]
+        """The gradient's buffers, one a device."""
+        return [self.grad(context) for context in self.list_ctx()]
 
     @property
     def _grad(self):
-        """The gradient's buffer in a list, or `None` where there is none."""
-        return None if self._array is None or self._grad_req == "null" else self.list_grad()
+        """The gradient's buffers, or `None` where there are none."""
+        return self.list_grad() if self._arrays and self._grad_req != "null" else None
 
     def zero_grad(self):
         """Set the gradient to 0."""
-        if self._array is not None and self._grad_req != "null":
-            self._array.grad[...] = 0
+        for grad in self._grad or ():
+            grad[...] = 0
+
+    def _reduce(self):
+        """One array, for a file: the copies' mean, since statistics of batches differ."""
+        copies = [array.as_in_context(CPU) for array in self.list_data()]
+        return copies[0] if len(copies) == 1 else sum(copies) / len(copies)
 
     def set_data(self, data):
         """Overwrite the numbers."""
         data = data if isinstance(data, NDArray) else nd.array(data, dtype=self.dtype)
         self.shape = data.shape
-        if self._array is None:
+        if not self._arrays:
             if self._waiting is None:
                 self._waiting = (UNIFORM, False, STREAM.take(1))
             self.finish()
         with modes(recording=False):
-            self._array[:] = data
+            for array in self._arrays.values():
+                array[:] = data
 
     def reset_ctx(self, ctx):
-        """Move to a device; the gradient is 0 there."""
-        self._context = check_context(ctx)
-        if self._array is not None and self._array.context != self._context:
-            self._replace(NDArray(placed(self._array.data, self._context)))
+        """Move to a device, or to a list of them; the gradient is 0 there."""
+        self._contexts = contexts_of(ctx)
+        if self._arrays and list(self._arrays) != self._contexts:
+            mean = self._reduce().data
+            self._replace({c: NDArray(placed(mean, c)) for c in self._contexts})
 
     def cast(self, dtype):
         """Change the dtype of the numbers and the gradient."""
-        kind, old = dtype_of(f"Parameter '{self.name}'", dtype), self._array
+        kind, arrays = dtype_of(f"Parameter '{self.name}'", dtype), {}
         self.dtype, self._spec = kind.type, Spec(self._spec.shape, kind)
-        if old is not None:
-            array = NDArray(new_array(old.shape, dtype, old.context))
-            array.data[...] = old.data
-            self._replace(array)
+        for context, old in self._arrays.items():
+            arrays[context] = NDArray(new_array(old.shape, dtype, context))
+            arrays[context].data[...] = old.data
+        self._replace(arrays)
 
     def var(self):
         """The symbol that stands for this parameter; one a trace, one outside."""
@@ -314,11 +330,12 @@ class Constant(Parameter):
         super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=Given())
 
 
-class ParameterDict:
+class ParameterDict(dict):
     """Parameters by name; names begin with the dict's prefix."""
 
     def __init__(self, prefix="", shared=None):
-        self._prefix, self._shared, self._params = prefix, shared, {}
+        super().__init__()
+        self._prefix, self._shared = prefix, shared
 
     def __repr__(self):
         lines = "\n".join(f"  {p}" for p in self.values())
@@ -326,45 +343,18 @@ class ParameterDict:
 
     prefix = property(lambda self: self._prefix, doc="What every name begins with.")
 
-    def __getitem__(self, key):
-        if key not in self._params:
-            raise KeyError(
-                legible(
-                    f"there is no parameter '{key}'; there are {', '.join(self._params) or 'none'}",
-                    2000,
-                )
-            )
-        return self._params[key]
-
-    def __iter__(self):
-        return iter(self._params)
-
-    def __len__(self):
-        return len(self._params)
-
-    def __contains__(self, key):
-        return key in self._params
-
-    def keys(self):
-        """The names."""
-        return self._params.keys()
-
-    def values(self):
-        """The parameters."""
-        return self._params.values()
-
-    def items(self):
-        """(name, parameter) pairs."""
-        return self._params.items()
+    def __missing__(self, key):
+        known = ", ".join(self) or "none"
+        raise KeyError(legible(f"there is no parameter '{key}'; there are {known}", 2000))
 
     def get(self, name, **kwargs):
         """The parameter `prefix + name`; made with these arguments if it is new."""
         name = self._prefix + name
-        found = self._params.get(name)
+        found = super().get(name)
         if found is None and self._shared is not None and name in self._shared:
-            found = self._params[name] = self._shared[name]
+            found = self[name] = self._shared[name]
         if found is None:
-            found = self._params[name] = Parameter(name, **kwargs)
+            found = self[name] = Parameter(name, **kwargs)
             found.placed = True
         elif kwargs.get("shape") is not None:
             shape = kwargs["shape"]
@@ -374,19 +364,18 @@ class ParameterDict:
     def get_constant(self, name, value=None):
         """The constant `prefix + name`; `value` is needed when it is new."""
         name = self._prefix + name
-        if name not in self._params:
+        if name not in self:
             if value is None:
                 raise AttrError(f"get_constant: '{name}' is new, so it needs a value")
-            self._params[name] = Constant(name, value)
-            self._params[name].placed = True
-        return self._params[name]
+            self[name] = Constant(name, value)
+            self[name].placed = True
+        return self[name]
 
     def update(self, other):
         """Take over another dict's parameters."""
         for name, param in other.items():
-            if self._params.get(name, param) is not param:
+            if self.setdefault(name, param) is not param:
                 raise AttrError(f"two different parameters are called '{name}'")
-            self._params[name] = param
 
     def place(self, name, param):
         """Take in a parameter that was made without a dict.
@@ -402,12 +391,13 @@ class ParameterDict:
 
     def drop(self, param):
         """Let go of a parameter that another one has replaced."""
-        self._params = {n: p for n, p in self.items() if p is not param}
+        for name in [n for n, p in self.items() if p is param]:
+            del self[name]
 
     def select(self, pattern):
         """The parameters whose names match a regular expression."""
         found = ParameterDict(self._prefix, self._shared)
-        found._params = {n: p for n, p in self.items() if re.match(pattern, n)}
+        found.update({n: p for n, p in self.items() if re.match(pattern, n)})
         return found
 
     def initialize(self, init: object = UNIFORM, ctx=None, verbose=False, force_reinit=False):
@@ -439,7 +429,7 @@ class ParameterDict:
         wrong = [n for n in self if not n.startswith(strip_prefix)]
         if wrong:
             raise AttrError(f"save: '{wrong[0]}' does not begin with '{strip_prefix}'")
-        save(filename, {n[len(strip_prefix) :]: p.data() for n, p in self.items()})
+        save(filename, {n[len(strip_prefix) :]: p._reduce() for n, p in self.items()})
 
     def load(
         self,

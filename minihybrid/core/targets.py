@@ -61,7 +61,7 @@ def target_of(array, target=None):
 
     target:  for arrays in the processor's memory; unless given, the best.
     """
-    return target or best_target() if array.device == "cpu" else array.device
+    return target or best_target() if isinstance(array.device, str) else array.device
 
 
 def in_order(arrays, constants):

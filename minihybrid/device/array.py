@@ -15,9 +15,10 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.op import HybridError
-from minihybrid.core.placing import Elsewhere, is_basic, placed
+from minihybrid.core.placing import Elsewhere, aligned, is_basic, placed
 from minihybrid.device.device import device_of
 from minihybrid.device.dlpack import Managed, Versioned, capsule_of, dlpack_device, strides_of
+from minihybrid.device.numbered import on
 
 
 class DeviceArray(Elsewhere):
@@ -195,5 +196,7 @@ class DeviceArray(Elsewhere):
 
 @hooks.new_on_device.brought
 def new_on_device(shape, dtype, context):
-    """Uninitialised memory of a device that is not the processor."""
+    """Uninitialised memory of a device that is not `cpu(0)`."""
+    if context.device_type == "cpu":
+        return on(aligned(shape, dtype), context)
     return DeviceArray(device_of(context), shape, dtype)

@@ -14,16 +14,9 @@ from minihybrid.core.op import HybridError
 def check_places(title, entry, arrays):
     """Raise an error if an input or a parameter is not where the first input is."""
     for name, other in zip(entry.names, arrays, strict=True):
-        if other.data.device != entry.device:
+        if other.context != entry.context:
             raise HybridError(
                 f"{title}: its input '{entry.names[0]}' is on {arrays[0].context}, but "
                 f"'{name}' is on {other.context}; bring both to one device, for "
                 "example by x.as_in_context(...)"
-            )
-    for name, param in entry.params.items():
-        if param.data().data.device != entry.device:
-            raise HybridError(
-                f"{title}: the input lives on {arrays[0].context}, but the parameter "
-                f"'{name}' on {param.data().context}; move the input by "
-                "x.as_in_context(...) or the net by net.reset_ctx(...)"
             )

@@ -4,9 +4,10 @@ Takes:   parameters, an optimiser or its name, and its settings.
 Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
 
 The optimiser's rule is traced over all parameters into one plan, which reads weights,
-gradients, states and rates by address: a step is one compiled call.
-What is left out: copies of one parameter on several devices, whose gradients would be
-added up.
+gradients, states and rates by address: a step is one compiled call a device.
+Where parameters have copies on several devices, each copy's gradient is of its part of
+the batch. A step adds them up, so that all copies stay the same.
+What is left out: adding up while later gradients are still computed.
 """
 
 import re
@@ -15,7 +16,6 @@ from dataclasses import replace
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.context import CPU
 from minihybrid.core.entry import FEW, KEPT
 from minihybrid.core.files import FileError
 from minihybrid.core.mistake import Signed, signed
@@ -75,7 +75,8 @@ class CompiledUpdate:
             tiers = in_force(job)
         else:
             graph, inside = lift(expand(graph))
-            key, context = same(graph), weights[0][0].context
+            context = weights[0][0].context
+            key = same(graph), context
             tiers = programs.met(key) or programs.enter(
                 key, in_force(replace(job, graph=graph, expanded=True))
             )
@@ -90,7 +91,7 @@ class CompiledUpdate:
         places = [(i, name) for i, own in enumerate(numbers) for name in own]
         self.host = np.zeros((len(places), WIDE), np.uint8)
         context = weights[0][0].context
-        self.rows = self.host if context is CPU else placed(self.host, context)
+        self.rows = self.host if context.device_type == "cpu" else placed(self.host, context)
         self.numbers = [{} for _ in numbers]  # what a step writes
         self.read = [{} for _ in numbers]  # what the plan reads: the same, or a copy
         for row, (i, name) in enumerate(places):
@@ -143,7 +144,10 @@ class Trainer(metaclass=Signed):
     params:            a ParameterDict, or a dict or list of parameters.
     optimizer:         a name such as "sgd", with `optimizer_params` as its settings, or
                        an `Optimizer`.
-    kvstore, compression_params, update_on_kvstore:  for several machines; not read.
+    update_on_kvstore: `False`: each copy of a parameter on several devices is updated
+                       by its own gradient, which `allreduce_grads` has summed up; else
+                       `step` updates the first, and the others become like it.
+    kvstore, compression_params:  for several machines; not read.
 
     >>> from minihybrid.gluon import nn
     >>> net = nn.Dense(1, in_units=2); net.initialize()
@@ -186,8 +190,10 @@ class Trainer(metaclass=Signed):
             self._optimizer = create(optimizer, **(optimizer_params or {}))
         self._optimizer.param_dict = dict(enumerate(self._params))
         self._scale = self._optimizer.rescale_grad
-        self._updater = Updater(self._optimizer)
-        self._compiled = Newest(KEPT)  # indices -> the newest CompiledUpdates
+        self._update_on_kvstore = update_on_kvstore
+        self._updaters = [Updater(self._optimizer)]  # one for each copy
+        self._counts = [self._optimizer._index_update_count]  # so for its updates
+        self._compiled = Newest(KEPT)  # copy and indices -> the newest CompiledUpdates
         self._programs = Newest(KEPT)  # of graphs whose settings are inputs
 
     def __getstate__(self):
@@ -215,49 +221,75 @@ class Trainer(metaclass=Signed):
         """
         self._optimizer.set_learning_rate(lr)
 
+    @property
+    def _updater(self):
+        """The optimiser's states for the first copies."""
+        return self._updaters[0]
+
     @signed
     def step(self, batch_size, ignore_stale_grad=False):
         """Update every parameter by its gradient divided by the batch size.
+
+        batch_size: of all devices together.
 
         Raises:  HybridError if backward has not written a gradient since the last step;
                  `ignore_stale_grad` leaves such parameters as they are.
         """
         self.allreduce_grads()
-        self.update(batch_size, ignore_stale_grad)
+        self._update(batch_size, ignore_stale_grad, self._update_on_kvstore is not False)
 
     def allreduce_grads(self):
-        """Add the gradients of several devices; with one, there is nothing to do."""
+        """Add up the gradients of all copies of a parameter, into each of them."""
+        for param in self._params:
+            grads = param._grad or ()
+            if len(grads) > 1:
+                total = sum(g.as_in_context(grads[0].context) for g in grads)
+                for grad in grads:
+                    grad[:] = total
 
     @signed
     def update(self, batch_size, ignore_stale_grad=False):
-        """The second half of `step`: what comes after `allreduce_grads`."""
+        """The second half of `step`, after `allreduce_grads`: each copy by its gradient."""
+        self._update(batch_size, ignore_stale_grad, False)
+
+    def _update(self, batch_size, ignore_stale_grad, together):
+        """Update all copies; or the first ones, which the others follow then."""
         batch_size = checked("Trainer.step", "batch_size", batch_size, positive)
         self._optimizer.rescale_grad = self._scale / batch_size
-        found = {}  # place in the list -> array
+        groups, fresh = {}, []  # (number of the copy, device) -> place in the list -> array
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
                 continue
-            array = param.data()
-            if array.node.info.fresh:
-                found[i] = array
-            elif not ignore_stale_grad:
-                raise HybridError(
-                    f"Trainer.step: backward has not written the gradient of "
-                    f"'{param.name}' since the last step; is the parameter part of the "
-                    "loss? step(..., ignore_stale_grad=True) leaves it as it is"
-                )
-        places = {i: array.data.device for i, array in found.items()}
-        for place in dict.fromkeys(places.values()):  # one compiled call a device
-            self._step({i: array for i, array in found.items() if places[i] == place})
-        for array in found.values():
+            copies = param.list_data()
+            for k, array in enumerate(copies):
+                if array.node.info.fresh:
+                    fresh.append(array)
+                    if not (together and k):
+                        groups.setdefault((k, array.data.device), {})[i] = array
+                elif not ignore_stale_grad:
+                    on = f" on {array.context}" * (len(copies) > 1)
+                    raise HybridError(
+                        f"Trainer.step: backward has not written the gradient of '{param.name}'"
+                        f"{on} since the last step; is the parameter part of the loss? "
+                        "step(..., ignore_stale_grad=True) leaves it as it is"
+                    )
+        for (k, _), found in groups.items():  # one compiled call a device
+            self._step(k, found)
+            for i in found if together else ():
+                first, *others = self._params[i].list_data()
+                for other in others:
+                    other.data[...] = first.data
+        for array in fresh:
             array.node.info.fresh = False
 
-    def _step(self, found):
-        """Update these parameters: by one compiled call, if the optimiser is a rule."""
+    def _step(self, k, found):
+        """Update copies number k: by one compiled call, if the optimiser is a rule."""
         opt, indices = self._optimizer, list(found)
+        self._grow(k)
+        opt._index_update_count = self._counts[k]
+        updater = self._updaters[k]
         weights = [
-            (array, self._params[i].grad(), states_in(self._updater.state(i, array)))
-            for i, array in found.items()
+            (array, array.grad, states_in(updater.state(i, array))) for i, array in found.items()
         ]
         own = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
         is_rule = (
@@ -266,14 +298,20 @@ class Trainer(metaclass=Signed):
         )
         if not is_rule:
             ws, gs, _ = zip(*weights, strict=True)
-            return self._updater(indices, gs, ws)
+            return updater(indices, gs, ws)
         opt._update_count(indices)
         numbers = [opt.numbers(i) for i in indices]
-        self._update_for(indices, weights, numbers)(numbers)
+        self._update_for((k, *indices), weights, numbers)(numbers)
 
-    def _update_for(self, indices, weights, numbers):
+    def _grow(self, k):
+        """Have states and counts for copies number k."""
+        while len(self._updaters) <= k:
+            self._updaters.append(Updater(self._optimizer))
+            self._counts.append({})
+
+    def _update_for(self, key, weights, numbers):
         """The compiled update for these weights and the settings of now."""
-        key, opt, now = tuple(indices), self._optimizer, memory(weights)
+        opt, now = self._optimizer, memory(weights)
         made = self._compiled.met(key)
         if made is None or made and not made[0].reads(now):
             made = self._compiled.enter(key, [])
@@ -295,7 +333,7 @@ class Trainer(metaclass=Signed):
         opt, found = self._optimizer, {}
         for i, state in self._updater.states.items():
             found |= {f"state:{i}:{k}": s for k, s in enumerate(states_in(state))}
-            count = opt._index_update_count.get(i, opt.begin_num_update)
+            count = self._counts[0].get(i, opt.begin_num_update)
             found[f"count:{i}"] = nd.array([count], dtype="int64")
         found["num_update"] = nd.array([opt.num_update], dtype="int64")
         found["learning_rate"] = nd.array([opt.lr], dtype="float64")
@@ -323,7 +361,7 @@ class Trainer(metaclass=Signed):
                     f"'{fname}' has states of parameter {i}, but there are "
                     f"{len(self._params)} parameters"
                 )
-            weight = self._params[i].data()
+            weight = self._params[i].list_data()[0]
             states[i] = opt.create_state_multi_precision(i, weight)
             arrays = states_in(states[i])
             given = [found[n] for n in sorted(found) if n.startswith(f"state:{i}:")]
@@ -335,7 +373,19 @@ class Trainer(metaclass=Signed):
                 )
             for array, value in zip(arrays, given, strict=True):
                 array[:] = value
-        self._updater.states, opt._index_update_count = states, counts
+        self._updater.states, self._counts = states, [counts]
+        for k in range(1, max((len(p.list_ctx()) for p in self._params), default=1)):
+            self._updaters[k:] = []
+            self._grow(k)
+            for i, state in states.items():
+                copies = self._params[i].list_data()
+                if k < len(copies):
+                    own = opt.create_state_multi_precision(i, copies[k])
+                    for array, value in zip(states_in(own), states_in(state), strict=True):
+                        array[:] = value
+                    self._updaters[k].states[i] = own
+            self._counts[k] = dict(counts)
+        opt._index_update_count = counts
         opt.num_update, opt.lr = num_update, learning_rate
 
 

@@ -20,6 +20,7 @@ from minihybrid.core.op import OPS, Node, Spec
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
+from minihybrid.device.numbered import run_here
 from minihybrid.ops.whole import scalar_like
 from minihybrid.run.launch import launch
 
@@ -29,7 +30,9 @@ NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
 
 @hooks.run_on_device.brought
 def run_on_device(context, op, datas, attrs, key):
-    """What `op.eager` gives on the processor: a DeviceArray, or a tuple of them."""
+    """What `op.eager` gives on `cpu(0)`: an array of the device, or a tuple of them."""
+    if context.device_type == "cpu":
+        return run_here(context, op, datas, attrs, key)
     device = device_of(context)
     if op.pair and math.isfinite(attrs["scalar"]):
         number = number_on(device, datas[0].dtype, attrs["scalar"])

@@ -306,7 +306,7 @@ def test_a_device_holds_inside_its_block():
     assert mx.current_context() == mx.cpu() == mx.context.Context("cpu", 0)
     with mx.cpu(1) as device:
         assert mx.current_context() is device and device.device_id == 1
-        assert nd.ones((1,)).context == mx.cpu()
+        assert nd.ones((1,)).context == device
     assert mx.current_context() == mx.cpu(0)
     with mx.gpu(9), pytest.raises(HybridError, match=r"gpu\(9\) is not available"):
         nd.ones((1,))

@@ -160,9 +160,17 @@ def test_a_seed_initialises_alike_on_every_device():
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def test_a_parameter_on_two_devices_is_refused():
-    with pytest.raises(HybridError, match=r"^\[simulated_gpu\(0\), cpu\(0\)\] is not"):
-        nn.Dense(2, in_units=1).initialize(ctx=[GPU, mx.cpu()])
+def test_a_device_and_the_processor_train_one_net():
+    net = nn.Dense(2, in_units=1)
+    net.initialize(mx.init.One(), ctx=[GPU, mx.cpu()])
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    with autograd.record():
+        losses = [net(nd.full((1, 1), k, ctx=c)).sum() for k, c in ((2, GPU), (3, mx.cpu()))]
+    for loss in losses:
+        loss.backward()
+    trainer.step(5)
+    assert [w.context for w in net.weight.list_data()] == [GPU, mx.cpu()]
+    assert all((w.asnumpy() == 0).all() for w in net.weight.list_data())
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
