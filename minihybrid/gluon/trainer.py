@@ -191,6 +191,7 @@ class Trainer(metaclass=Signed):
         self._optimizer.param_dict = dict(enumerate(self._params))
         self._scale = self._optimizer.rescale_grad
         self._update_on_kvstore = update_on_kvstore
+        self._apart = self._params  # whose copies were not made alike yet
         self._updaters = [Updater(self._optimizer)]  # one for each copy
         self._counts = [self._optimizer._index_update_count]  # so for its updates
         self._compiled = Newest(KEPT)  # copy and indices -> the newest CompiledUpdates
@@ -240,12 +241,20 @@ class Trainer(metaclass=Signed):
 
     def allreduce_grads(self):
         """Add up the gradients of all copies of a parameter, into each of them."""
+        self._bring_together()
         for param in self._params:
             grads = param._grad or ()
             if len(grads) > 1:
                 total = sum(g.as_in_context(grads[0].context) for g in grads)
                 for grad in grads:
                     grad[:] = total
+
+    def _bring_together(self):
+        """Make all copies like the first ones, once: as in MXNet, statistics, too."""
+        for param in self._apart:
+            for other in param.list_data()[1:] if param._arrays else ():
+                other[:] = param.list_data()[0]
+        self._apart = [param for param in self._apart if not param._arrays]
 
     @signed
     def update(self, batch_size, ignore_stale_grad=False):
@@ -254,6 +263,7 @@ class Trainer(metaclass=Signed):
 
     def _update(self, batch_size, ignore_stale_grad, together):
         """Update all copies; or the first ones, which the others follow then."""
+        self._bring_together()
         batch_size = checked("Trainer.step", "batch_size", batch_size, positive)
         self._optimizer.rescale_grad = self._scale / batch_size
         groups, fresh = {}, []  # (number of the copy, device) -> place in the list -> array
@@ -264,8 +274,10 @@ class Trainer(metaclass=Signed):
             for k, array in enumerate(copies):
                 if array.node.info.fresh:
                     fresh.append(array)
-                    if not (together and k):
-                        groups.setdefault((k, array.data.device), {})[i] = array
+                    if together and len(copies) > 1:
+                        k, array = 0, copies[0]
+                        self._apart.append(param)
+                    groups.setdefault((k, array.data.device), {})[i] = array
                 elif not ignore_stale_grad:
                     on = f" on {array.context}" * (len(copies) > 1)
                     raise HybridError(
@@ -275,10 +287,7 @@ class Trainer(metaclass=Signed):
                     )
         for (k, _), found in groups.items():  # one compiled call a device
             self._step(k, found)
-            for i in found if together else ():
-                first, *others = self._params[i].list_data()
-                for other in others:
-                    other.data[...] = first.data
+        self._bring_together()
         for array in fresh:
             array.node.info.fresh = False
 

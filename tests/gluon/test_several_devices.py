@@ -1,8 +1,13 @@
 """Chapter 07. Training on several devices, of which the processor has as many as asked."""
 
 import copy
+import json
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
+import envs
 import numpy as np
 import pytest
 
@@ -12,6 +17,7 @@ from minihybrid.core.op import HybridError
 from minihybrid.gluon import nn
 from minihybrid.gluon.utils import split_and_load
 
+PROGRAM = Path(__file__).parent / "elsewhere/two_contexts.py"
 TWO = [mx.cpu(0), mx.cpu(1)]
 
 
@@ -342,3 +348,28 @@ def test_executors_run_on_the_device_that_they_are_bound_to():
     assert run.outputs[0].context == run.grad_dict["x"].context == mx.cpu(1)
     assert run.outputs[0].asnumpy().tolist() == [2, 4]
     assert (x * 2).bind(mx.cpu(1), {"x": nd.ones(2)}).forward()[0].asnumpy().tolist() == [2, 2]
+
+
+@pytest.mark.elsewhere
+def test_a_program_finds_what_it_finds_in_mxnet(tmp_path):
+    """Only its import lines are changed."""
+    try:
+        python = envs.python_of("mxnet")
+    except envs.NotAvailable as reason:
+        pytest.skip(f"MXNet 1.9.1: {reason}")
+    ours = PROGRAM.read_text("utf-8").replace("mxnet as", "minihybrid as")
+    (tmp_path / "ours.py").write_text(ours.replace("from mxnet", "from minihybrid"), "utf-8")
+    said = [
+        subprocess.run([*run], text=True, capture_output=True, check=True).stdout.splitlines()[-1]
+        for run in ((python, PROGRAM), (sys.executable, tmp_path / "ours.py"))
+    ]
+    theirs, found = map(json.loads, said)
+    assert theirs.keys() == found.keys() and len(found) == 13
+    for name, value in theirs.items():
+        if "step" not in name and "update" not in name:
+            assert found[name] == value, name
+            continue
+        (numbers, contexts, metric), (own, own_contexts, own_metric) = value, found[name]
+        assert contexts == own_contexts and own_metric == pytest.approx(metric, rel=1e-5)
+        for a, b in zip(numbers, own, strict=True):
+            np.testing.assert_allclose(np.array(b), np.array(a), atol=1e-5, err_msg=name)
