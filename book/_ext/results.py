@@ -185,6 +185,18 @@ def first_calls():
     return lines
 
 
+def grading_kinds():
+    """What a submission of each kind took, and its points."""
+    found = json.loads((FOLDER / "grading.json").read_text())
+    lines = [("submission", "number", "half took at most", "longest", "points")]
+    for kind, row in found["kinds"].items():
+        times = (f"{row[key]:.1f} s" for key in ("median_s", "most_s"))
+        low, high = row["points"][0], row["points"][-1]
+        points = f"{low}" if low == high else f"{low} to {high}"
+        lines.append((kind, str(row["number"]), *times, f"{points} of {found['of']}"))
+    return lines
+
+
 def modes(workload):
     """All modes of one workload, fastest first; then those without a time, and why."""
     rows = sorted((r for r in workload["rows"] if r["times_s"]), key=median_s)
@@ -213,6 +225,7 @@ TABLES = {
     "missed": lambda: bars(missed_only=True),
     "bars": bars,
     "first-calls": first_calls,
+    "grading-kinds": grading_kinds,
 }
 
 
@@ -245,7 +258,21 @@ def promises():
     return f"{len(words)} bars: {words.count('passed')} passed, {words.count('missed')} missed."
 
 
-SENTENCES = {"machine": machine, "summary": summary, "promises": promises}
+def grading():
+    """What grading a class took."""
+    found = json.loads((FOLDER / "grading.json").read_text())
+    n, m, peak = found["number"], found["machine"], found["peak_bytes"]
+    each_s = (found["students_s"] + found["grader_s"]) / n
+    return (
+        f"{n} submissions of {found['assignment']} took {found['wall_s'] / 60:.1f} minutes with "
+        f"{found['jobs']} at a time ({m['cpu']}, {m['cores']} cores, {m['date']}; other programs "
+        f"were running). That is {found['wall_s'] / n:.1f} s and {each_s:.1f} processor seconds "
+        f"each. A student's process had at most {peak['student'] / 1e6:.0f} MB, the grader "
+        f"{peak['grader'] / 1e6:.0f} MB."
+    )
+
+
+SENTENCES = {"machine": machine, "summary": summary, "promises": promises, "grading": grading}
 
 
 # -- on the page -----------------------------------------------------------------------

@@ -1,8 +1,14 @@
 """The examples for GitHub Classroom and for a hub fit the grader and the repository."""
 
+import json
+import os
 import re
+import runpy
 import shlex
+import subprocess
+from types import SimpleNamespace
 
+import jsonschema
 import pytest
 import yaml
 
@@ -10,6 +16,7 @@ from classroom.grade import main, options
 from classroom.sources import ROOT, names
 
 FOLDER = ROOT / "classroom/examples"
+SCHEMA = ROOT / "tests/classroom/chart/values.schema.json"
 ACTION = re.compile(r"uses: (\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$", re.MULTILINE)
 
 
@@ -71,3 +78,61 @@ def test_the_hub_opens_what_there_is():
     engine = "\n".join(p.read_text("utf-8") for p in (ROOT / "minihybrid").rglob("*.py"))
     for name in values["singleuser"]["extraEnv"]:
         assert name in engine or name.startswith("NUMBA_"), name
+
+
+def test_the_hubs_values_fit_the_schema_of_the_chart():
+    values = yaml.safe_load((FOLDER / "values.yaml").read_text(encoding="utf-8"))
+    chart = jsonschema.Draft7Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    chart.validate(values)
+    for wrong in ({"memory": {"limits": "3G"}}, {"networkPolicy": {"enabled": "yes"}}):
+        bad = values | {"singleuser": values["singleuser"] | wrong}
+        assert len(list(chart.iter_errors(bad))) == 1
+
+
+def test_the_hub_of_one_machine_names_files_that_there_are():
+    def settings(name):
+        found = SimpleNamespace(
+            **{
+                k: SimpleNamespace()
+                for k in "Authenticator CourseDirectory Exchange Spawner".split()
+            }
+        )
+        runpy.run_path(str(FOLDER / name), {"get_config": lambda: found})
+        return found
+
+    hub, nbgrader = settings("jupyterhub_config.py"), settings("nbgrader_config.py")
+    assert os.path.isfile(hub.Spawner.cmd[-1])
+    assert os.path.isfile(hub.Spawner.environment["JUPYTER_CONFIG_PATH"] + "/nbgrader_config.py")
+    assert nbgrader.Exchange.root == hub.Spawner.environment["COURSE"] + "/exchange"
+    little = yaml.safe_load((FOLDER / "tljh.yaml").read_text(encoding="utf-8"))
+    assert set(little["users"]["admin"]) == hub.Authenticator.admin_users
+    text = (FOLDER / "tljh.yaml").read_text(encoding="utf-8")
+    assert "classroom/examples/jupyterhub_config.py" in text
+
+
+@pytest.mark.slow
+def test_a_student_starts_with_limits_and_copies_of_kernels(tmp_path):
+    """The server is a stand-in that tells its limits."""
+    name = "k" + 40 * "a" + ".o"
+    for folder in ("bin", "course, für alle/kernels", "home"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "course, für alle/kernels" / name).write_bytes(b"machine code")
+    (tmp_path / "course, für alle/kernels/notes.txt").touch()
+    server = tmp_path / "bin/jupyterhub-singleuser"
+    server.write_text('#!/bin/sh\nulimit -v; ulimit -c; echo "$MINIHYBRID_CACHE_DIR"; echo "$@"\n')
+    server.chmod(0o755)
+    env = {
+        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path / "home"),
+        "COURSE": str(tmp_path / "course, für alle"),
+        "MOST_KB": str(4 << 20),
+        "MOST_PROCESSES": "400",
+    }
+    for _ in range(2):
+        done = subprocess.run(
+            ["sh", FOLDER / "start_student.sh", "--port=1"], env=env, capture_output=True, text=True
+        )
+        own = tmp_path / "home/.cache/minihybrid"
+        assert done.stdout.splitlines() == [str(4 << 20), "0", str(own), "--port=1"], done.stderr
+        assert [p.name for p in own.iterdir()] == [name] and own.stat().st_mode & 0o777 == 0o700
+        assert not (own / name).stat().st_mode & 0o022
