@@ -141,10 +141,17 @@ def grade(folder, name, variant, out, place=None):
     return found
 
 
+def folder(text):
+    """A path; make says "" where its variable is missing, which would be the folder it is in."""
+    if not text:
+        raise argparse.ArgumentTypeError("name the folder of submissions (make: SUBMISSIONS=...)")
+    return Path(text)
+
+
 def options():
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=folder)
     parser.add_argument("--assignment", required=True, help="its number, such as 1")
     parser.add_argument("--variant", type=int, default=0)
     parser.add_argument("--out", type=Path)

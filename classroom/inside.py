@@ -45,6 +45,8 @@ def new_root(visible, megabytes):
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     root = os.getcwd()
     mount("none", root, "tmpfs", 0, "size=1m")
+    os.mkdir(f"{root}/tmp")  # first, as what is visible may lie there, too
+    mount("none", root + "/tmp", "tmpfs", 0, f"size={megabytes}m,nr_inodes=4096")
     for path in visible:
         os.makedirs(root + path, exist_ok=True)
         mount(path, root + path, None, MS_BIND | MS_REC)
@@ -54,13 +56,12 @@ def new_root(visible, megabytes):
     for path, target in (("/bin", "usr/bin"), ("/lib", "usr/lib"), ("/lib64", "usr/lib64")):
         if not os.path.lexists(root + path):
             os.symlink(target, root + path)
-    for path in ("/tmp", "/proc", "/dev", "/old"):
+    for path in ("/proc", "/dev", "/old"):
         os.mkdir(root + path)
     mount("proc", root + "/proc", "proc")
     for name in ("null", "zero", "urandom", "random"):
         open(f"{root}/dev/{name}", "w").close()
         mount(f"/dev/{name}", f"{root}/dev/{name}", None, MS_BIND)
-    mount("none", root + "/tmp", "tmpfs", 0, f"size={megabytes}m,nr_inodes=4096")
     pivot = ctypes.c_long(PIVOT_ROOT[os.uname().machine])
     must(libc.syscall(pivot, root.encode(), f"{root}/old".encode()), "pivot_root")
     os.chdir("/tmp")

@@ -154,6 +154,17 @@ for path in ("/usr/x", "/etc/x", "/x", {str(ROOT / "minihybrid/x")!r}):
 
 
 @alone
+def test_what_python_needs_may_lie_in_the_folder_for_temporary_files(tmp_path, monkeypatch):
+    (tmp_path / "für alle").touch()
+    (tmp_path.parent / "secret").touch()
+    seen = room.visible()
+    monkeypatch.setattr(room, "visible", lambda: [*seen, str(tmp_path)])
+    code = "import os\nout = [os.path.exists(p) for p in {}]"
+    places = [str(tmp_path / "für alle"), str(tmp_path.parent / "secret")]
+    assert asked(code.format(places)) == [True, False]
+
+
+@alone
 def test_no_network_and_no_way_back():
     code = """
 import ctypes, socket

@@ -112,3 +112,9 @@ def test_two_notebooks_of_one_student_are_not_guessed_between(tmp_path):
         (tmp_path / "anna" / name).write_text("{}")
     found = submission_of(tmp_path / "anna", "1_small")
     assert found.path is None and "1_small.ipynb" in found.why
+
+
+def test_a_missing_folder_is_not_the_folder_one_is_in(capsys):
+    with pytest.raises(SystemExit):
+        grading.main(grading.options().parse_args(["", "--assignment", "1"]))
+    assert "name the folder of submissions" in capsys.readouterr().err
