@@ -210,6 +210,24 @@ def names(module, usual, parts=()):
             yield f"{name}: Any\n"
 
 
+def offered(package):
+    """What a package imports when it is asked for, as if it did so at once."""
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if name in package.LATER:
+            module, _, own = package.LATER[name].partition(":")
+            module, own = (module, own) if own else (module.rpartition(".")[::2])
+            home = f"minihybrid.{module}".rstrip(".")
+        elif inspect.ismodule(thing):
+            home, _, own = thing.__name__.rpartition(".")
+        elif name.startswith("_"):
+            yield f"{name}: {type(thing).__name__}\n"
+            continue
+        else:
+            home, own = thing.__module__, thing.__name__
+        yield f"from {home} import {own} as {name}\n"
+
+
 PARTS = ("random", "linalg", "contrib")
 NDARRAY = "from minihybrid.core.array import NDArray as NDArray\n"
 
@@ -234,6 +252,9 @@ def stubs():
     yield "np/__init__.pyi", "".join(names(mx.np, "ndarray", PARTS))
     arrays = "from minihybrid.np.array import ndarray\n\n"
     yield "npx.pyi", arrays + "".join(names(mx.npx, "ndarray", PARTS))
+    for package in (mx, mx.gluon, mx.onnx):
+        path = "/".join([*package.__name__.split(".")[1:], "__init__.pyi"])
+        yield path, "".join(offered(package))
 
 
 def laid_out(path, text):

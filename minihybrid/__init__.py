@@ -11,38 +11,11 @@ graph, optimises, compiles and exports it.
 
 import sys
 
-from minihybrid import (
-    arrays,
-    autograd,
-    base,
-    callback,
-    contrib,
-    datasets,
-    executor,
-    files,
-    gluon,
-    image,
-    init,
-    io,
-    look,
-    lr_scheduler,
-    metric,
-    model,
-    np,
-    npx,
-    onnx,
-    optimizer,
-    runtime,
-    symbols,
-    test_utils,
-    util,
-    viz,
-)
+from minihybrid import later
 from minihybrid.base import MXNetError, __version__
-from minihybrid.core import attribute, block, context, name, nd, parameter, params, serial, sym
+from minihybrid.core import attribute, context, nd
 from minihybrid.core.attribute import AttrScope
 from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
-from minihybrid.core.nd import random
 from minihybrid.core.op import (
     AttrError,
     DTypeError,
@@ -51,58 +24,78 @@ from minihybrid.core.op import (
     PlaceError,
     ShapeError,
 )
-from minihybrid.core.tracing import TraceError
-from minihybrid.device import interop
-from minihybrid.gluon import function
-from minihybrid.look.exercises import check, exercises, hint
-from minihybrid.look.explain import explain
-from minihybrid.look.show import show
 from minihybrid.ops.shown import own_names
-from minihybrid.run import eager
 from minihybrid.util import np_shape, use_np_shape
 
-ndarray, symbol, initializer, visualization, img = nd, sym, init, viz, image
-# What programs import as modules of MXNet's are modules of ours, the very same:
-# `F is mx.sym` asks for them.
+ndarray = nd
+# Imported when they are first used, as all modules of the package are: name -> road.
+LATER = {
+    "TraceError": "core.tracing:TraceError",
+    "check": "look.exercises:check",
+    "eager": "run.eager",
+    "exercises": "look.exercises:exercises",
+    "explain": "look.explain:explain",
+    "function": "gluon.function:function",
+    "hint": "look.exercises:hint",
+    "img": "image",
+    "initializer": "init",
+    "interop": "device.interop",
+    "name": "core.name",
+    "numpy": "np",
+    "numpy_extension": "npx",
+    "params": "core.params",
+    "serial": "core.serial",
+    "random": "core.nd:random",
+    "show": "look.show:show",
+    "sym": "core.sym",
+    "symbol": "core.sym",
+    "visualization": "viz",
+}
+__getattr__ = later.face(globals(), LATER)
+
+# What programs import as modules of MXNet's are modules of ours: the very same,
 ALIASES = {
     "attribute": attribute,
     "context": context,
-    "gluon.block": block,
-    "gluon.nn.activations": gluon.nn,
-    "gluon.nn.basic_layers": gluon.nn,
-    "gluon.nn.conv_layers": gluon.nn,
-    "gluon.parameter": parameter,
-    "image.image": image,
-    "img": image,
-    "initializer": init,
-    "io.io": io,
-    "name": name,
     "nd": nd,
     "nd.contrib": nd.contrib,
     "nd.linalg": nd.linalg,
-    "nd.random": random,
+    "nd.random": nd.random,
     "ndarray": nd,
     "ndarray.contrib": nd.contrib,
     "ndarray.linalg": nd.linalg,
     "ndarray.ndarray": nd,
-    "ndarray.random": random,
-    "numpy": np,
-    "numpy.linalg": np.linalg,
-    "numpy.random": np.random,
-    "numpy_extension": npx,
-    "optimizer.optimizer": optimizer,
-    "random": random,
-    "sym": sym,
-    "sym.contrib": sym.contrib,
-    "sym.random": sym.random,
-    "symbol": sym,
-    "symbol.contrib": sym.contrib,
-    "symbol.random": sym.random,
-    "symbol.symbol": sym,
-    "visualization": viz,
+    "ndarray.random": nd.random,
+    "random": nd.random,
 }
+# or, where they are imported later, one that has the same names.
+ROADS = {
+    "gluon.block": "core.block",
+    "gluon.nn.activations": "gluon.nn",
+    "gluon.nn.basic_layers": "gluon.nn",
+    "gluon.nn.conv_layers": "gluon.nn",
+    "gluon.parameter": "core.parameter",
+    "image.image": "image",
+    "img": "image",
+    "initializer": "init",
+    "io.io": "io",
+    "name": "core.name",
+    "numpy": "np",
+    "numpy.linalg": "np:linalg",
+    "numpy.random": "np:random",
+    "numpy_extension": "npx",
+    "optimizer.optimizer": "optimizer",
+    "sym": "core.sym",
+    "sym.contrib": "core.sym:contrib",
+    "sym.random": "core.sym:random",
+    "symbol": "core.sym",
+    "symbol.contrib": "core.sym:contrib",
+    "symbol.random": "core.sym:random",
+    "symbol.symbol": "core.sym",
+    "visualization": "viz",
+}
+ALIASES |= {path: later.Alias(f"{__name__}.{path}", road) for path, road in ROADS.items()}
 sys.modules.update({f"{__name__}.{path}": module for path, module in ALIASES.items()})
-numpy, numpy_extension = np, npx
 
 __all__ = [
     "AttrError",

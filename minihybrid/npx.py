@@ -132,4 +132,5 @@ class _Symbols:
         return sorted(n for n, op in NAMES.items() if op in _OPS)
 
 
-_FACES["nd"]["npx"], _FACES["sym"]["npx"] = sys.modules[__name__], _Symbols()
+_SYMBOLS = _Symbols()
+_FACES["nd"]["npx"], _FACES["sym"]["npx"] = sys.modules[__name__], _SYMBOLS

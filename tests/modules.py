@@ -34,6 +34,7 @@ READING_ORDER = """
     core.passes core.targets core.pipeline core.plan core.numpy core.compiled
     core.initial core.parameter core.arguments core.entry core.hybrid
     core.formats core.block core.layers
+    later
     base runtime util arrays symbols init autograd
     codegen.cache codegen.device
     simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.watcher

@@ -32,6 +32,7 @@ from minihybrid.core.op import Spec
 from minihybrid.core.plan import InForce
 from minihybrid.ops.cpu import machine
 from minihybrid.passes.rows import scratch_of
+from minihybrid.run.uncompiled import CPU
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.numbers import math as c_math
 
@@ -492,7 +493,7 @@ def scratch_of_small(node):
         return scratch_of(node)
 
 
-TARGET = TARGETS["cpu"]._replace(
+TARGET = CPU._replace(
     scratch_of=scratch_of_small,
     generate=generate,
     load=load_plan,

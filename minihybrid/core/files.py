@@ -8,8 +8,6 @@ What is left out: files larger than memory.
 import contextlib
 import json
 import os
-import secrets
-import shutil
 import stat
 
 from minihybrid.core import hooks
@@ -67,14 +65,14 @@ def write_whole(fname, data):
             f"cannot write '{fname}': it is a folder, a device or a pipe; "
             "needed: the name of a regular file"
         )
-    temporary = os.path.join(os.path.dirname(target), f"{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(os.path.dirname(target), f"{os.urandom(8).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())  # before the new name: after a power cut, too
         with contextlib.suppress(FileNotFoundError):
-            shutil.copymode(target, temporary)
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(FileNotFoundError):

@@ -1,13 +1,14 @@
 """Chapter 22. What `net.export` writes: the name of a format and its writer.
 
 Takes:   a traced signature of a net: its graph, its inputs' names, its parameters.
-Gives:   `FORMATS`: name of a format -> function that writes it and returns the names
-         of its files. Here is MXNet's; others enter themselves (`minihybrid/files`,
+Gives:   MXNet's format in `hooks.FORMATS`: name of a format -> function that writes it
+         and returns the names of its files. Others enter themselves (`minihybrid/files`,
          `minihybrid/onnx`).
 
 What is left out: a graph with shapes; MXNet's has none, so a file serves all.
 """
 
+from minihybrid.core.hooks import FORMATS
 from minihybrid.core.nd import save
 from minihybrid.core.sym import Symbol
 
@@ -26,4 +27,4 @@ def write_mxnet(entry, path, epoch):
     return symbol_file, params_file
 
 
-FORMATS = {"mxnet": write_mxnet}
+FORMATS["mxnet"] = write_mxnet

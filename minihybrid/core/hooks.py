@@ -2,7 +2,7 @@
 
 Takes:   functions and names that modules bring which are read later.
 Gives:   `Hook`, a function that is still to come, and all there are; `FACES`, the names
-         that are still to come in `nd`, `sym` and their parts.
+         that are still to come in `nd`, `sym` and their parts; `FORMATS`, of files.
 
 Imports point one way, and no module assigns to another, or to another's class. An array
 can be bound, sent to a GPU or differentiated all the same: the method stands in its
@@ -26,6 +26,7 @@ class Hook:
 
     def __init__(self, name, meaning, usual=None):
         self.name, self.meaning, self.function = name, meaning, None
+        self.fetch = nothing  # what may import the module that brings it, and then gives it
         self.usual = usual  # what is called as long as nobody has brought another
 
     def brought(self, function):
@@ -43,7 +44,7 @@ class Hook:
 
     def __call__(self, *args, **kwargs):
         """What the function that was brought gives."""
-        function = self.function or self.usual
+        function = self.function or self.fetch() or self.usual
         if function is None:
             raise HybridError(
                 f"{self.name} ({self.meaning}): no module has brought it "
@@ -95,4 +96,5 @@ capsule = Hook("capsule", "array, stream, max_version, device, copy -> DLPack's"
 bind = Hook("bind", "symbol, and what Symbol.bind takes -> Executor")
 simple_bind = Hook("simple_bind", "symbol, and what simple_bind takes -> Executor")
 
+FORMATS = {}  # what `net.export` writes: name -> (traced signature, path, epoch) -> files
 FACES = {"nd": {}, "sym": {}, "nd.contrib": {}, "sym.contrib": {}}  # -> name -> value

@@ -178,4 +178,4 @@ def bound(arrays, constants, device):
     return arrays, arrays
 
 
-TARGETS["numpy"] = Target(generate, load, call, bound, InForce)
+TARGETS["numpy"] = NUMPY = Target(generate, load, call, bound, InForce)

@@ -18,7 +18,6 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import TracebackType
 from typing import NamedTuple
 
@@ -154,8 +153,8 @@ def _tuple_of(item):
 
 
 _ITEM = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
-_LITERAL = re.compile(rf"{_ITEM}|{_tuple_of(_ITEM)}")
-_ITEMS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+")  # of a text that fits
+_LITERAL = rf"{_ITEM}|{_tuple_of(_ITEM)}"  # re compiles it when a text is first read
+_ITEMS = r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+"  # of a text that fits
 _WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
 LONGEST = 2**16  # characters of an attribute's text
 MOST = 2**12  # outputs of one node
@@ -172,7 +171,7 @@ def parsed(value):
     if not isinstance(value, str):
         return value
     text = value.strip(" ")
-    if len(text) > LONGEST or not _LITERAL.fullmatch(text):
+    if len(text) > LONGEST or not re.fullmatch(_LITERAL, text):
         raise ValueError
     return _value(text)
 
@@ -187,7 +186,7 @@ def _meant(text):
 
 def _value(text):
     if text[0] in "([":
-        return tuple(map(_value, _ITEMS.findall(text[1:-1])))
+        return tuple(map(_value, re.findall(_ITEMS, text[1:-1])))
     if text in _WORDS:
         return _WORDS[text]
     if text[-1] not in "nf" and not set(text) & set(".eE"):
@@ -309,6 +308,8 @@ def unknown_argument(name, given, known):
     "Conv2D: no argument is called 'stride' (did you mean 'strides'?); it takes \
 channels, strides"
     """
+    from difflib import get_close_matches  # only who errs waits for it
+
     initials = {"".join(part[:1] for part in k.split("_")): k for k in known}
     near = [
         m

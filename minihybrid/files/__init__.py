@@ -4,6 +4,8 @@ Takes:   what the core reads and writes itself.
 Gives:   old graphs, sparse arrays, outlines of nets, programs in Python and in C.
 """
 
-from minihybrid.files import foreign, formats, legacy, outline, sparse
+from minihybrid import later
+
+__getattr__ = later.face(globals(), {})
 
 __all__ = ["foreign", "formats", "legacy", "outline", "sparse"]

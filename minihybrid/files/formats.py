@@ -17,8 +17,9 @@ from minihybrid.codegen.c.wasm import loader, program
 from minihybrid.codegen.js.module import missing, module
 from minihybrid.codegen.numpy.alone import alone
 from minihybrid.core.files import write_whole
-from minihybrid.core.formats import FORMATS, write_mxnet
+from minihybrid.core.formats import write_mxnet
 from minihybrid.core.graph import Graph
+from minihybrid.core.hooks import FORMATS
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan

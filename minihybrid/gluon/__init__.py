@@ -5,6 +5,7 @@ Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trai
          `data`, `utils`, `contrib`, `model_zoo`.
 """
 
+from minihybrid import later
 from minihybrid.core import block, parameter
 from minihybrid.core.block import Block, HybridBlock, SymbolBlock
 from minihybrid.core.parameter import (
@@ -13,10 +14,11 @@ from minihybrid.core.parameter import (
     Parameter,
     ParameterDict,
 )
-from minihybrid.gluon import contrib, data, loss, model_zoo, nn, rnn, utils
 from minihybrid.gluon.function import function
-from minihybrid.gluon.trainer import Trainer
 from minihybrid.ops.shown import own_names
+
+LATER = {"Trainer": "gluon.trainer:Trainer"}
+__getattr__ = later.face(globals(), LATER)
 
 __all__ = [
     "Block",

@@ -9,7 +9,6 @@ What is left out: comparison chains such as `a < b < c`, which Python decides by
 
 import math
 import operator
-from difflib import get_close_matches
 from functools import cache
 from numbers import Integral, Number
 
@@ -248,6 +247,22 @@ FUNCTIONS = {
 }
 
 
+class Unknown:
+    """The sentence that a namespace lacks a name, made when it is read: `hasattr` only asks."""
+
+    def __init__(self, name, module):
+        self.name, self.module = name, module
+
+    def __str__(self):
+        from difflib import get_close_matches  # only who errs waits for it
+
+        near = [f" (did you mean '{n}'?)" for n in get_close_matches(self.name, OPS, 1, 0.8)]
+        module = self.module
+        return f"{module} has no function '{self.name}'{''.join(near)}; dir({module}) lists all"
+
+    __repr__ = __str__
+
+
 def namespace(name, base, module):
     """What `nd.name` or `sym.name` is: the operator, read by `base`, with few others.
 
@@ -259,10 +274,7 @@ def namespace(name, base, module):
         return FACES[module][name]
     op = OPS.get(name)
     if op is None or name.startswith("__"):
-        near = [f" (did you mean '{n}'?)" for n in get_close_matches(name, OPS, 1, 0.8)]
-        raise AttributeError(
-            f"{module} has no function '{name}'{''.join(near)}; dir({module}) lists all"
-        )
+        raise AttributeError(Unknown(name, module))
     return reading(op, name, base)
 
 

@@ -11,6 +11,7 @@ cryptographically safe.
 """
 
 import math
+import os
 import threading
 from contextlib import contextmanager
 
@@ -54,7 +55,7 @@ class Stream(Locked):
     def __init__(self):
         super().__init__()
         self.own = threading.local()
-        self.seed(int(np.random.SeedSequence().entropy % 2**63))
+        self.seed(int.from_bytes(os.urandom(8), "big") % 2**63)
 
     def seed(self, seed):
         """Start the sequence that belongs to a whole number."""

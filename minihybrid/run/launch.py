@@ -192,7 +192,7 @@ def bound(arrays, constants, device):
     return [a.address for a in arrays], arrays
 
 
-TARGETS["gpu"] = Target(
+TARGETS["gpu"] = GPU = Target(
     target.generate,
     None,
     None,

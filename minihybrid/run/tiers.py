@@ -192,7 +192,7 @@ def waiting():
     return found == "1"
 
 
-TARGETS["cpu"] = Target(
+TARGETS["cpu"] = CPU = Target(
     target.generate,
     target.load,
     target.call,

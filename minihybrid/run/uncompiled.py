@@ -14,6 +14,7 @@ from minihybrid.codegen.program import ARENA, ARRAY
 from minihybrid.core.graph import evaluate_node
 from minihybrid.core.plan import InForce
 from minihybrid.core.targets import TARGETS, in_order
+from minihybrid.run.tiers import CPU as COMPILED
 
 
 def load(source):
@@ -58,7 +59,7 @@ def bound(arrays, constants, device):
     return arrays, arrays
 
 
+CPU = COMPILED
 if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
-    TARGETS["cpu"] = TARGETS["cpu"]._replace(
-        load=load, bound=bound, tiers=InForce, usable=lambda: True
-    )
+    CPU = CPU._replace(load=load, bound=bound, tiers=InForce, usable=lambda: True)
+TARGETS["cpu"] = CPU

@@ -12,6 +12,7 @@ import numpy as np
 from minihybrid.base import __version__
 from minihybrid.core import nd
 from minihybrid.core.files import write_whole
+from minihybrid.core.hooks import FORMATS
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, Spec
 from minihybrid.core.sym import Symbol
@@ -266,3 +267,23 @@ def free_first(name, shape):
             f"'{name}', but only the first axis may be of any length"
         )
     return any(free)
+
+
+def write_net(entry, path, _):
+    """`path.onnx`, for batches of any length: a format of `net.export`."""
+    specs = {n.name: n.specs[0] for n in entry.graph.variables}
+
+    def traced(specs):
+        return Symbol(entry.again({name: specs[name] for name in entry.names}).heads)
+
+    return (
+        write_onnx(
+            traced,
+            {name: p.data() for name, p in entry.params.items()},
+            {name: specs[name] for name in entry.names},
+            f"{path}.onnx",
+        ),
+    )
+
+
+FORMATS["onnx"] = write_net

@@ -34,12 +34,13 @@ from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import max_, min_, sum_
 from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, known
 
+KEPT = [f.name for f in fields(Op) if f.init and f.name != "name"]
 BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
 
 
 def renamed(name, op, *aliases, **changes):
     """Enter the same record under the name that np programs use."""
-    kept = {f.name: getattr(op, f.name) for f in fields(Op) if f.init and f.name != "name"}
+    kept = {field: getattr(op, field) for field in KEPT}
     return register(name, *aliases, **kept | changes)
 
 

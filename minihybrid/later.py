@@ -1,0 +1,191 @@
+"""Chapter 11. What is imported when it is first used: all but arrays and symbols.
+
+Takes:   names, and which module has them: the tables below, and those of packages.
+Gives:   `face`, by which a package imports a name when it is asked for; `Alias`, a module
+         under another name of MXNet's. And the core's hooks and tables know from here on
+         which module to import before they need what it brings.
+
+`import minihybrid` takes little more than `import numpy`: a program pays for the parts
+that it uses, when it uses them.
+"""
+
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+
+from minihybrid.core import hooks
+from minihybrid.core.hooks import FACES, FORMATS
+from minihybrid.core.initial import NAMES
+from minihybrid.core.targets import TARGETS, Target
+from minihybrid.ops.functions import WITHOUT_SCIPY
+
+# A module, and the hooks (core/hooks.py) that it brings.
+HOOKS = {
+    "arrays": "warn_of_mask",
+    "codegen.numpy.whole": "written",
+    "core.autograd": "backward",
+    "device.array": "new_on_device",
+    "device.beside": "check_places",
+    "device.device": "count_gpus",
+    "device.interop": "capsule",
+    "executor": "bind simple_bind",
+    "files.foreign": "lacking opened",
+    "files.legacy": "completed operator_of pinned upgraded",
+    "files.outline": "load_outline save_outline",
+    "files.sparse": "unpack_sparse",
+    "look.layers": "summary",
+    "look.misfit": "misfit refuse_inputs",
+    "look.places": "file_of lines_above",
+    "look.text": "text",
+    "np.array": "np_array np_symbol",
+    "run.eager": "run_on_device",
+    "run.reuse": "reuse",
+    "run.sharing": "many_numbers",
+    "run.timing": "time_steps",
+    "run.watched": "watched",
+    "symbols": "composed",
+}
+# What `nd` and `sym` have beside operators, and where: name -> road, as `found` reads it.
+ARRAYS = "CSRNDArray concatenate from_numpy histogram onehot_encode reset_arrays sparse"
+DLPACK = "from_dlpack to_dlpack_for_read to_dlpack_for_write"
+SYMBOLS = "arange eye full histogram linspace ones zeros"
+CONTRIB = "cond foreach isfinite isinf isnan while_loop"
+
+
+def roads(module, names):
+    """name -> road, of names that one module has."""
+    return {name: f"{module}:{name}" for name in names.split()}
+
+
+NAMESPACES = {
+    "nd": {
+        **roads("arrays", ARRAYS),
+        **roads("device.interop", DLPACK),
+        **roads("gluon.function", "CachedOp"),
+        "ndarray": "core.nd",
+        "np": "np",
+        "npx": "npx",
+    },
+    "sym": {
+        **roads("symbols", SYMBOLS),
+        "np": "np:_SYMBOLS",
+        "npx": "npx:_SYMBOLS",
+        "symbol": "core.sym",
+    },
+    "nd.contrib": roads("contrib", CONTRIB),
+    "sym.contrib": roads("contrib", CONTRIB),
+}
+# A target, and where its record is.
+RUN = {"numpy": "core.numpy:NUMPY", "cpu": "run.uncompiled:CPU", "gpu": "run.launch:GPU"}
+FIELDS = "generate load call bound tiers unsupported usable".split()
+# A format, and its writer.
+WRITERS = {
+    "mxnet": "core.formats:write_mxnet",
+    **{name: f"files.formats:write_{name}" for name in ("numpy", "c", "wasm", "js")},
+    "onnx": "onnx.export.model:write_net",
+}
+# Functions of SciPy's, for those who lack it.
+SPECIAL = roads("codegen.numpy.special", "digamma erf erfinv gamma gammaln zeta")
+# What a text such as init="xavier" stands for.
+INITIALIZERS = {
+    "normal": "init:Normal",
+    "gaussian": "init:Normal",
+    "xavier": "init:Xavier",
+    "msraprelu": "init:MSRAPrelu",
+    "orthogonal": "init:Orthogonal",
+    "bilinear": "init:Bilinear",
+    "lstmbias": "init:LSTMBias",
+}
+
+
+def found(road):
+    """What a road leads to: a module such as "np", or with a colon a name of one.
+
+    >>> found("init:Xavier").__name__, found("init").__name__
+    ('Xavier', 'minihybrid.init')
+    """
+    module, _, name = road.partition(":")
+    module = import_module(f"minihybrid.{module}")
+    return getattr(module, name) if name else module
+
+
+def call(road, *args, **kwargs):
+    """What the function at the end of a road gives."""
+    return found(road)(*args, **kwargs)
+
+
+def brought(hook, module):
+    """The function that a module brings for a hook, once it is read."""
+    found(module)
+    return hook.function
+
+
+def ask(target, field, *args):
+    """What a field of a target gives; from here on its own record stands in the table."""
+    TARGETS[target] = found(RUN[target])
+    return getattr(TARGETS[target], field)(*args)
+
+
+class Names(dict):
+    """name -> road of what `nd` or `sym` has beside operators; reading gives what is there."""
+
+    def __getitem__(self, name):
+        value = super().__getitem__(name)
+        return found(value) if isinstance(value, str) else value
+
+
+def face(names, table):
+    """The function `__getattr__` of a package, which imports what is asked for.
+
+    names:   the package's `globals()`;  table: name -> road, of those names that
+             are no modules of the package.
+    Raises:  AttributeError if there is no such name.
+    """
+    package = names["__name__"]
+
+    def __getattr__(name):
+        road = table.get(name) or f"{package}.{name}".partition(".")[2]
+        try:
+            if name.startswith("_"):
+                raise ModuleNotFoundError(name=f"minihybrid.{road}")
+            value = found(road)
+        except ModuleNotFoundError as error:
+            if error.name != f"minihybrid.{road}":
+                raise
+            raise AttributeError(f"{package} has no '{name}'; dir({package}) lists all") from None
+        names[name] = value  # from here on Python finds it without asking
+        return value
+
+    return __getattr__
+
+
+class Alias(ModuleType):
+    """A module under another name, which is imported when one of its names is asked for."""
+
+    def __init__(self, name, road):
+        super().__init__(name)
+        self._road = road
+
+    def __getattr__(self, name):
+        if name == "__all__":
+            return dir(self)
+        if name.startswith("__"):  # Python asks all modules for some, without using them
+            raise AttributeError(name)
+        return getattr(found(self._road), name)
+
+    def __dir__(self):
+        return dir(found(self._road))
+
+
+for _module, _names in HOOKS.items():
+    for _name in _names.split():
+        _hook = getattr(hooks, _name)
+        _hook.fetch = partial(brought, _hook, _module)
+for _name, _table in NAMESPACES.items():
+    FACES[_name] = Names(_table)
+for _name in RUN:
+    TARGETS[_name] = Target(**{field: partial(ask, _name, field) for field in FIELDS})
+TARGETS["gpu"] = TARGETS["gpu"]._replace(usable=lambda: False, here=False)  # need not be asked
+WITHOUT_SCIPY.update({name: partial(call, road) for name, road in SPECIAL.items()})
+FORMATS.update({name: partial(call, road) for name, road in WRITERS.items()})
+NAMES.update({name: partial(call, road) for name, road in INITIALIZERS.items()})

@@ -1,0 +1,114 @@
+"""What is imported when it is first used, and that nothing is lost by it."""
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+from modules import READING_ORDER
+
+import minihybrid as mx
+from minihybrid import later
+from minihybrid.core import hooks
+from minihybrid.core.formats import FORMATS
+from minihybrid.core.hooks import FACES, Hook
+from minihybrid.core.initial import NAMES
+from minihybrid.core.targets import TARGETS
+from minihybrid.ops.functions import WITHOUT_SCIPY
+
+# What a program reads by importing the package, then by an array, then by a net; each row:
+# the most modules of ours, and what must not be among those of Python.
+MOST = {
+    "import minihybrid": 75,
+    "from minihybrid import nd; nd.ones((2, 3)) + 1": 75,
+    "from minihybrid import gluon": 105,
+    "from minihybrid.gluon import nn; nn.Dense(2)": 110,
+}
+OURS = "codegen device files gluon io look metric np onnx optimizer passes run simt viz".split()
+OTHERS = "concurrent difflib email html llvmlite numba numpy.random onnx scipy subprocess".split()
+
+
+def read_by(code):
+    """The modules that a program reads; what only stands for one has no specification."""
+    code += "\nimport json, sys\nread = sys.modules.items()"
+    code += "\nprint(json.dumps([name for name, m in read if getattr(m, '__spec__', None)]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", MOST)
+def test_a_program_reads_what_it_uses(code):
+    """Counts, not times: those are in benchmarks/imports.py."""
+    read = read_by(code)
+    assert len([m for m in read if m.startswith("minihybrid.")]) <= MOST[code]
+    unused = {*OTHERS, *(f"minihybrid.{name}" for name in OURS if name not in code)}
+    assert unused.isdisjoint(read)
+
+
+@pytest.mark.slow
+def test_what_is_used_is_read():
+    """Planted: the list above would say nothing of names that nobody has."""
+    uses = "mx.nd.random.seed(1), mx.viz, mx.onnx.export_model, mx.look, mx.io, mx.metric, "
+    uses += "mx.np, mx.gluon.Trainer, mx.gluon.nn.Dense(2).hybridize(), mx.explain, mx.files"
+    read = read_by(f"import minihybrid as mx\n{uses}, mx.run.launch")
+    assert {f"minihybrid.{name}" for name in OURS} <= set(read)
+
+
+@pytest.fixture(scope="module")
+def everything():
+    """All modules are read."""
+    for module in READING_ORDER[:-1]:
+        importlib.import_module(f"minihybrid.{module}")
+
+
+def test_each_hook_has_the_module_that_brings_it(everything):
+    brought = {
+        name: hook.function.__module__.removeprefix("minihybrid.")
+        for name, hook in vars(hooks).items()
+        if isinstance(hook, Hook)
+    }
+    assert brought == {name: m for m, names in later.HOOKS.items() for name in names.split()}
+
+
+def test_the_tables_have_what_modules_enter(everything):
+    """Whoever enters a name into a table says in `later` which module does."""
+    assert {face: set(names) for face, names in FACES.items()} == {
+        face: set(names) for face, names in later.NAMESPACES.items()
+    }
+    assert list(TARGETS) == list(later.RUN) and list(FORMATS) == list(later.WRITERS)
+    assert set(WITHOUT_SCIPY) == set(later.SPECIAL)
+    simple = {"zeros", "zero", "ones", "one", "uniform", "constant"}
+    own = {name for name, kind in NAMES.items() if "minihybrid" in getattr(kind, "__module__", "")}
+    assert own <= simple | set(later.INITIALIZERS)
+    assert all(TARGETS[name] is later.found(road) for name, road in later.RUN.items())
+
+
+@pytest.mark.parametrize("package", [mx, mx.gluon, mx.onnx], ids=lambda p: p.__name__)
+def test_roads_lead_to_what_was_read_before(package):
+    order = READING_ORDER.index(package.__name__.partition(".")[2] or "__init__")
+    for name, road in package.LATER.items():
+        assert READING_ORDER.index(road.partition(":")[0]) < order, road
+        assert getattr(package, name) is later.found(road)
+    with pytest.raises(AttributeError, match=rf"{package.__name__} has no 'no_such'; dir\("):
+        _ = package.no_such
+
+
+def test_a_module_that_lacks_another_is_not_said_to_be_missing(monkeypatch):
+    """An error inside a module is its own, not that the package lacks a name."""
+    monkeypatch.delitem(sys.modules, "minihybrid.drawing", raising=False)
+    monkeypatch.delitem(sys.modules, "minihybrid.viz", raising=False)
+    monkeypatch.delattr(mx, "viz", raising=False)
+    monkeypatch.setitem(sys.modules, "minihybrid.drawing", None)
+    with pytest.raises(ModuleNotFoundError, match=r"minihybrid\.drawing"):
+        _ = mx.viz
+
+
+def test_asking_for_a_name_does_not_look_for_others(monkeypatch):
+    """`hasattr` takes no time for "did you mean"; who reads the error gets it."""
+    monkeypatch.setattr("difflib.get_close_matches", lambda *_: 1 / 0)
+    assert not hasattr(mx.nd, "softmx") and not hasattr(mx.sym.linalg, "gem")
+    monkeypatch.undo()
+    with pytest.raises(AttributeError, match=r"no function 'softmx' \(did you mean 'softmax'\?\)"):
+        _ = mx.nd.softmx
