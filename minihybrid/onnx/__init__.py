@@ -16,6 +16,7 @@ LATER = {
     "get_model_metadata": "onnx.load.model:get_model_metadata",
     "import_model": "onnx.load.model:import_model",
     "import_to_gluon": "onnx.load.model:import_to_gluon",
+    "write_onnx": "onnx.export.model:write_onnx",
 }
 __getattr__ = later.face(globals(), LATER)
 

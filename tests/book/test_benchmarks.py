@@ -8,6 +8,7 @@ import bars
 import child
 import envs
 import first_calls
+import imports
 import lenet
 import numpy as np
 import plots
@@ -338,6 +339,13 @@ def test_options_name_what_there_is():
     assert run.names_from(["a", "b"])("b,a") == ["b", "a"]
     with pytest.raises(run.argparse.ArgumentTypeError, match="no c; there are a, b"):
         run.names_from(["a", "b"])("a,c")
+
+
+# -- imports ---------------------------------------------------------------------------
+@pytest.mark.elsewhere
+def test_imports_are_timed():
+    lines = imports.table(imports.measure(1)).splitlines()
+    assert len(lines) == 4 and lines[0].endswith(" ms  1.00")
 
 
 # -- the first calls -------------------------------------------------------------------
