@@ -28,6 +28,7 @@ HOOKS = {
     "device.beside": "check_places",
     "device.device": "count_gpus",
     "device.interop": "capsule",
+    "device.numbered": "wrapper",
     "executor": "bind simple_bind",
     "files.foreign": "lacking opened",
     "files.legacy": "completed operator_of pinned upgraded",
@@ -49,7 +50,7 @@ HOOKS = {
 ARRAYS = "CSRNDArray concatenate from_numpy histogram onehot_encode reset_arrays sparse"
 DLPACK = "from_dlpack to_dlpack_for_read to_dlpack_for_write"
 SYMBOLS = "arange eye full histogram linspace ones zeros"
-CONTRIB = "cond foreach isfinite isinf isnan while_loop"
+CONTRIB = "boolean_mask cond foreach isfinite isinf isnan while_loop"
 
 
 def roads(module, names):
