@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -15,7 +17,10 @@ import numpy as np
 import poison
 import pytest
 
+from minihybrid.codegen import cache
+
 CASES, SHARE_S = 60, 0.5  # of one test, with --quick
+WEEK_S = 7 * 24 * 3600  # how long compiled kernels are kept
 
 
 def pytest_addoption(parser):
@@ -118,15 +123,29 @@ def watched(self, *args, start=subprocess.Popen.__init__, **more):
 
 @pytest.fixture(scope="session", autouse=True)
 def private_cache(tmp_path_factory):
-    """Compile from scratch: an old entry of the user's cache must not help a test."""
+    """Kernels of the tests alone: an entry of the user's cache must not help a test.
+
+    They are kept for the next run, for a kernel's name is a digest of all that makes it.
+    """
     base = tmp_path_factory.getbasetemp()
+    # One for all workers: else each compiles what the others have compiled.
+    fresh = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
     with pytest.MonkeyPatch.context() as patch:
-        # One for all workers: else each compiles what the others have compiled.
-        path = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
-        path.mkdir(mode=0o700, exist_ok=True)
+        path = Path(cache.cache_dir() or fresh) / "tests"
         patch.setenv("MINIHYBRID_CACHE_DIR", str(path))
         patch.setenv("MINIHYBRID_WAIT", "1")  # for kernels: NumPy might answer first
         patch.setenv("TQDM_DISABLE", "1")  # whether bars show depends on the time
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                cache._folder()
+        except OSError:  # others may write there, or nobody
+            path = fresh
+            path.mkdir(mode=0o700, exist_ok=True)
+            patch.setenv("MINIHYBRID_CACHE_DIR", str(path))
+        for old in map(Path, cache.kept()):
+            with suppress(OSError):  # another worker was faster
+                if time.time() - old.stat().st_mtime > WEEK_S:
+                    old.unlink()
         yield path
 
 
