@@ -76,6 +76,7 @@ ARGUMENTS = {
     "ReflectionPad2D": (1,),
     **dict.fromkeys(("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"), (2,)),
     "DropoutCell": (0.5,),
+    **{f"PixelShuffle{n}D": (2,) for n in (1, 2, 3)},
 }
 GLOBAL = ("Global", "Max", "Avg")
 PARENTS = {"Block", "HybridBlock", "SymbolBlock", "Loss", "RecurrentCell", "HybridRecurrentCell"}

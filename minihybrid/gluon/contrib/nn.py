@@ -113,7 +113,8 @@ class PixelShuffle3D(PixelShuffle1D):
 class SyncBatchNorm(BatchNorm):
     """BatchNorm over axis 1, whose statistics MXNet takes over all devices.
 
-    Here a net computes on one device, so `num_devices` (and `key`) change nothing.
+    Here each device takes those of its own part of the batch, as BatchNorm does;
+    `num_devices` and `key` change nothing.
 
     >>> net = SyncBatchNorm(in_channels=3, num_devices=4); net.initialize()
     >>> net(nd.ones((2, 3, 4, 4))).shape
