@@ -11,7 +11,7 @@ graph, optimises, compiles and exports it.
 
 import sys
 
-from minihybrid import later
+from minihybrid import faces, later  # noqa: F401  (it enters its tables)
 from minihybrid.base import MXNetError, __version__
 from minihybrid.core import attribute, context, nd
 from minihybrid.core.attribute import AttrScope
@@ -51,7 +51,7 @@ LATER = {
     "symbol": "core.sym",
     "visualization": "viz",
 }
-__getattr__ = later.face(globals(), LATER)
+__getattr__ = faces.face(globals(), LATER)
 
 # What programs import as modules of MXNet's are modules of ours: the very same,
 ALIASES = {
@@ -94,7 +94,7 @@ ROADS = {
     "symbol.symbol": "core.sym",
     "visualization": "viz",
 }
-ALIASES |= {path: later.Alias(f"{__name__}.{path}", road) for path, road in ROADS.items()}
+ALIASES |= {path: faces.Alias(f"{__name__}.{path}", road) for path, road in ROADS.items()}
 sys.modules.update({f"{__name__}.{path}": module for path, module in ALIASES.items()})
 
 __all__ = [

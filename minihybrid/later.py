@@ -1,22 +1,20 @@
 """Chapter 11. What is imported when it is first used: all but arrays and symbols.
 
 Takes:   names, and which module has them: the tables below, and those of packages.
-Gives:   `face`, by which a package imports a name when it is asked for; `Alias`, a module
-         under another name of MXNet's. And the core's hooks and tables know from here on
-         which module to import before they need what it brings.
+Gives:   nothing of its own. The core's hooks and tables know from here on which module
+         to import before they need what it brings.
 
 `import minihybrid` takes little more than `import numpy`: a program pays for the parts
 that it uses, when it uses them.
 """
 
 from functools import partial
-from importlib import import_module
-from types import ModuleType
 
 from minihybrid.core import hooks
 from minihybrid.core.hooks import FACES, FORMATS
 from minihybrid.core.initial import NAMES
 from minihybrid.core.targets import TARGETS, Target
+from minihybrid.faces import call, found
 from minihybrid.ops.functions import WITHOUT_SCIPY
 
 # A module, and the hooks (core/hooks.py) that it brings.
@@ -99,22 +97,6 @@ INITIALIZERS = {
 }
 
 
-def found(road):
-    """What a road leads to: a module such as "np", or with a colon a name of one.
-
-    >>> found("init:Xavier").__name__, found("init").__name__
-    ('Xavier', 'minihybrid.init')
-    """
-    module, _, name = road.partition(":")
-    module = import_module(f"minihybrid.{module}")
-    return getattr(module, name) if name else module
-
-
-def call(road, *args, **kwargs):
-    """What the function at the end of a road gives."""
-    return found(road)(*args, **kwargs)
-
-
 def brought(hook, module):
     """The function that a module brings for a hook, once it is read."""
     found(module)
@@ -133,49 +115,6 @@ class Names(dict):
     def __getitem__(self, name):
         value = super().__getitem__(name)
         return found(value) if isinstance(value, str) else value
-
-
-def face(names, table):
-    """The function `__getattr__` of a package, which imports what is asked for.
-
-    names:   the package's `globals()`;  table: name -> road, of those names that
-             are no modules of the package.
-    Raises:  AttributeError if there is no such name.
-    """
-    package = names["__name__"]
-
-    def __getattr__(name):
-        road = table.get(name) or f"{package}.{name}".partition(".")[2]
-        try:
-            if name.startswith("_"):
-                raise ModuleNotFoundError(name=f"minihybrid.{road}")
-            value = found(road)
-        except ModuleNotFoundError as error:
-            if error.name != f"minihybrid.{road}":
-                raise
-            raise AttributeError(f"{package} has no '{name}'; dir({package}) lists all") from None
-        names[name] = value  # from here on Python finds it without asking
-        return value
-
-    return __getattr__
-
-
-class Alias(ModuleType):
-    """A module under another name, which is imported when one of its names is asked for."""
-
-    def __init__(self, name, road):
-        super().__init__(name)
-        self._road = road
-
-    def __getattr__(self, name):
-        if name == "__all__":
-            return dir(self)
-        if name.startswith("__"):  # Python asks all modules for some, without using them
-            raise AttributeError(name)
-        return getattr(found(self._road), name)
-
-    def __dir__(self):
-        return dir(found(self._road))
 
 
 for _module, _names in HOOKS.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
+    faces
     core
     core.op core.hooks core.mistake core.given core.locked core.nested core.newest
     core.attribute core.context core.switches core.placing
@@ -23,7 +24,7 @@ READING_ORDER = """
     ops.gpu.pooling
     ops.pooling ops.random ops.norm ops.outputs ops.recurrent
     ops.gpu.linalg
-    ops.linalg ops.regions
+    ops.linalg ops.resizing
     ops.np.names ops.np.shapes
     ops.np ops.shown ops.infix ops.distributions
     ops

@@ -6,6 +6,9 @@ Gives:   `TARGETS`: name -> `Target`, with `generate` and `load`; those with com
          are entered by `minihybrid/run`.
 """
 
+from minihybrid import faces
 from minihybrid.core.targets import TARGETS
+
+__getattr__ = faces.face(globals(), {})
 
 __all__ = ["TARGETS"]

@@ -18,13 +18,8 @@ from numbers import Integral
 from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, HybridError
 
-KINDS = {
-    "cpu": "cpu",
-    "cpu_pinned": "cpu",
-    "cpu_shared": "cpu",
-    "gpu": "gpu",
-    "simulated_gpu": "simulated_gpu",
-}
+PINNED = {"cpu_pinned": "cpu", "cpu_shared": "cpu"}
+KINDS = {"cpu": "cpu", "gpu": "gpu", "simulated_gpu": "simulated_gpu", **PINNED}
 
 
 class Context:

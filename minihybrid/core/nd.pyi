@@ -367,11 +367,6 @@ def RNN(
 ) -> Any:
     """Recurrent layers over whole sequences (T, N, C) -> (T, N, H), packed parameters."""
 
-def ROIPooling(
-    data, rois, pooled_size, spatial_scale, *, name=None, out=None, ctx=None, attr=None
-) -> NDArray:
-    """The largest number of each cell of each region, (R, C, *pooled_size); Girshick, Fast R-CNN (2015). A cell without numbers, or of no image, gives 0."""
-
 def Reshape(
     data, shape, reverse: Any = False, *, name=None, out=None, ctx=None, attr=None
 ) -> NDArray:
@@ -721,22 +716,6 @@ class _contrib:
         attr=None,
     ) -> NDArray:
         """Images of another height and width; a new number lies between four old ones."""
-    @staticmethod
-    def ROIAlign(
-        data,
-        rois,
-        pooled_size,
-        spatial_scale,
-        sample_ratio: Any = -1,
-        position_sensitive: Any = False,
-        aligned: Any = False,
-        *,
-        name=None,
-        out=None,
-        ctx=None,
-        attr=None,
-    ) -> NDArray:
-        """Bilinear means of the cells of each region, (R, C, *pooled_size); He et al., Mask R-CNN (2017). With sample_ratio below 1 a cell averages as many numbers as it covers, 64 x 64 at most; a region of no image gives zeros."""
     @staticmethod
     def arange_like(
         data,

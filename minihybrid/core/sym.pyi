@@ -487,19 +487,6 @@ def RNN(
 ) -> Any:
     """Recurrent layers over whole sequences (T, N, C) -> (T, N, H), packed parameters."""
 
-def ROIPooling(
-    data,
-    rois=None,
-    pooled_size: Any = ...,
-    spatial_scale: Any = ...,
-    *,
-    name=None,
-    out=None,
-    ctx=None,
-    attr=None,
-) -> Symbol:
-    """The largest number of each cell of each region, (R, C, *pooled_size); Girshick, Fast R-CNN (2015). A cell without numbers, or of no image, gives 0."""
-
 def Reshape(
     data, shape, reverse: Any = False, *, name=None, out=None, ctx=None, attr=None
 ) -> Symbol:
@@ -861,22 +848,6 @@ class _contrib:
         attr=None,
     ) -> Symbol:
         """Images of another height and width; a new number lies between four old ones."""
-    @staticmethod
-    def ROIAlign(
-        data,
-        rois=None,
-        pooled_size: Any = ...,
-        spatial_scale: Any = ...,
-        sample_ratio: Any = -1,
-        position_sensitive: Any = False,
-        aligned: Any = False,
-        *,
-        name=None,
-        out=None,
-        ctx=None,
-        attr=None,
-    ) -> Symbol:
-        """Bilinear means of the cells of each region, (R, C, *pooled_size); He et al., Mask R-CNN (2017). With sample_ratio below 1 a cell averages as many numbers as it covers, 64 x 64 at most; a region of no image gives zeros."""
     @staticmethod
     def arange_like(
         data,

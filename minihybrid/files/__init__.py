@@ -4,8 +4,8 @@ Takes:   what the core reads and writes itself.
 Gives:   old graphs, sparse arrays, outlines of nets, programs in Python and in C.
 """
 
-from minihybrid import later
+from minihybrid import faces
 
-__getattr__ = later.face(globals(), {})
+__getattr__ = faces.face(globals(), {})
 
 __all__ = ["foreign", "formats", "legacy", "outline", "sparse"]

@@ -41,6 +41,7 @@ NAMES = dict(
     _npi_rnn_param_concat:_rnn_param_concat _npi_shuffle:_shuffle
     _npi_slice:slice _npi_slogdet:_linalg_slogdet _npi_sort:sort _npi_split:_split_v2
     _npi_swapaxes:SwapAxis _npi_take:take _npi_tile:tile _npx_activation:Activation
+    _npx_arange_like:_contrib_arange_like
     _npx_batch_dot:batch_dot _npx_batch_flatten:Flatten _npx_batch_norm:BatchNorm
     _npx_cast:Cast _npx_convolution:Convolution _npx_deconvolution:Deconvolution
     _npx_dropout:Dropout _npx_embedding:Embedding _npx_erf:erf _npx_erfinv:erfinv

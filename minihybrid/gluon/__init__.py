@@ -5,7 +5,7 @@ Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trai
          `data`, `utils`, `contrib`, `model_zoo`.
 """
 
-from minihybrid import later
+from minihybrid import faces
 from minihybrid.core import block, parameter
 from minihybrid.core.block import Block, HybridBlock, SymbolBlock
 from minihybrid.core.parameter import (
@@ -18,7 +18,7 @@ from minihybrid.gluon.function import function
 from minihybrid.ops.shown import own_names
 
 LATER = {"Trainer": "gluon.trainer:Trainer"}
-__getattr__ = later.face(globals(), LATER)
+__getattr__ = faces.face(globals(), LATER)
 
 __all__ = [
     "Block",

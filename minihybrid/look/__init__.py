@@ -8,6 +8,7 @@ import it. Texts of graphs and plans (`look.text`), of layers (`look.layers`) an
 calls (`look.misfit`) enter themselves into the core.
 """
 
+from minihybrid import faces
 from minihybrid.look import layers, misfit, places, text
 from minihybrid.look.boxes import packing
 from minihybrid.look.canvas import canvas
@@ -15,6 +16,8 @@ from minihybrid.look.elsewhere import elsewhere
 from minihybrid.look.tape import walk_back
 from minihybrid.look.view import passes
 from minihybrid.ops.shown import own_names
+
+__getattr__ = faces.face(globals(), {})
 
 __all__ = [
     "canvas",

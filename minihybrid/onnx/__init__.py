@@ -8,7 +8,7 @@ The library `onnx` is needed only when one of them is called:
 `pip install "minihybrid[onnx]"`.
 """
 
-from minihybrid import later
+from minihybrid import faces
 from minihybrid.ops.shown import own_names
 
 LATER = {
@@ -18,7 +18,7 @@ LATER = {
     "import_to_gluon": "onnx.load.model:import_to_gluon",
     "write_onnx": "onnx.export.model:write_onnx",
 }
-__getattr__ = later.face(globals(), LATER)
+__getattr__ = faces.face(globals(), LATER)
 
 __all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluon"]
 

@@ -342,6 +342,8 @@ def _histogram_infer(specs, bin_cnt, range):
             "one bin and range=(low, high) with low < high are needed"
         )
     count = specs[1].shape[0] - 1 if bin_cnt is None else bin_cnt
+    if count < 0:
+        raise ShapeError("histogram: bins has shape (0,), but at least one edge is needed")
     kind = floating(specs[0].dtype) if bin_cnt is not None else specs[1].dtype
     return specs, [Spec((count,), INT64), Spec((count + 1,), kind)]
 

@@ -4,10 +4,13 @@ Takes:   a traced graph.
 Gives:   all passes: those of the core, and those for targets that write loops.
 """
 
+from minihybrid import faces
 from minihybrid.core.passes import PASSES, cse, dce, expand, fold, memory, optimise
 from minihybrid.passes.fuse import fuse, merge
 from minihybrid.passes.lower import lower
 from minihybrid.passes.rows import scratch_of
+
+__getattr__ = faces.face(globals(), {})
 
 __all__ = [
     "PASSES",

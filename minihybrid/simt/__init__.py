@@ -6,6 +6,7 @@ Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `traffic`, what w
          and `driver.SimulatedDriver`.
 """
 
+from minihybrid import faces
 from minihybrid.simt import cuda
 from minihybrid.simt.counts import Counts, watch
 from minihybrid.simt.errors import (
@@ -38,6 +39,8 @@ uint16 = CONSTRUCTORS["uint16"]
 uint32 = CONSTRUCTORS["uint32"]
 uint64 = CONSTRUCTORS["uint64"]
 boolean = CONSTRUCTORS["boolean"]
+
+__getattr__ = faces.face(globals(), {})
 
 __all__ = [
     "AlignmentError",

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-LOG = Path(os.environ["DOCKER_LOG"])
+LOG = Path(os.environ.get("DOCKER_LOG", os.devnull))
 
 
 def run(words):

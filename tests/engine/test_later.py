@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 from modules import READING_ORDER
 
 import minihybrid as mx
-from minihybrid import later
+from minihybrid import faces, later
 from minihybrid.core import hooks
 from minihybrid.core.formats import FORMATS
 from minihybrid.core.hooks import FACES, Hook
@@ -82,7 +83,7 @@ def test_the_tables_have_what_modules_enter(everything):
     simple = {"zeros", "zero", "ones", "one", "uniform", "constant"}
     own = {name for name, kind in NAMES.items() if "minihybrid" in getattr(kind, "__module__", "")}
     assert own <= simple | set(later.INITIALIZERS)
-    assert all(TARGETS[name] is later.found(road) for name, road in later.RUN.items())
+    assert all(TARGETS[name] is faces.found(road) for name, road in later.RUN.items())
 
 
 @pytest.mark.parametrize("package", [mx, mx.gluon, mx.onnx], ids=lambda p: p.__name__)
@@ -90,7 +91,7 @@ def test_roads_lead_to_what_was_read_before(package):
     order = READING_ORDER.index(package.__name__.partition(".")[2] or "__init__")
     for name, road in package.LATER.items():
         assert READING_ORDER.index(road.partition(":")[0]) < order, road
-        assert getattr(package, name) is later.found(road)
+        assert getattr(package, name) is faces.found(road)
     with pytest.raises(AttributeError, match=rf"{package.__name__} has no 'no_such'; dir\("):
         _ = package.no_such
 
@@ -112,3 +113,40 @@ def test_asking_for_a_name_does_not_look_for_others(monkeypatch):
     monkeypatch.undo()
     with pytest.raises(AttributeError, match=r"no function 'softmx' \(did you mean 'softmax'\?\)"):
         _ = mx.nd.softmx
+
+
+# For each module a process in which nothing but the package's own import was done.
+FIRST = """
+import os, sys
+from importlib import import_module
+import minihybrid
+
+for name in sys.argv[1:]:
+    if os.fork():
+        _, status = os.wait()
+        if status:
+            print(name)
+        continue
+    try:
+        if name.startswith("import "):
+            import_module(name.removeprefix("import "))
+        else:
+            eval(name, {"minihybrid": minihybrid})
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+"""
+# `core.passes` reads what every target needs; the gradient is read with autograd.
+UNNAMED = (), ("core.passes.gradient",)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT CHECKED: this system has no fork")
+@pytest.mark.parametrize("way", ["import ", ""])
+def test_every_module_can_be_the_first(way):
+    """Imported, or named in an expression: no order of reading is needed."""
+    read = [m for m in READING_ORDER if m not in ("__main__", *UNNAMED[not way])]
+    names = [f"{way}minihybrid.{module}" for module in read]
+    asked = [*names, "import minihybrid.nothing", "minihybrid.core.nothing"]
+    done = subprocess.run([sys.executable, "-c", FIRST, *asked], capture_output=True, text=True)
+    assert done.stdout.split("\n") == [*asked[-2:], ""], done.stderr[-2000:]

@@ -54,10 +54,6 @@ REFUSED = {
     "_linalg_potr[fi]": MISSING,
     "_linalg_inverse": MISSING,
     "_linalg_trsm": MISSING,
-    "_contrib_ROIAlign": MISSING,
-    "_unalign": MISSING,
-    "_best_places": MISSING,
-    "ROIPooling": MISSING,
 }
 
 every_op = pytest.mark.parametrize("op", UNIQUE, ids=lambda op: op.name)

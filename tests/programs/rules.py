@@ -355,18 +355,6 @@ def arange_like(d, op):
     return [v], {"start": 1, "repeat": d.rng.randint(1, 2), "axis": axis}
 
 
-@rule("_contrib_ROIAlign", "ROIPooling")
-def regions(d, op):
-    v = d.rank(4)
-    n = d.rng.randint(1, 3)
-    rows = [
-        (d.rng.randrange(d.shape_of(v)[0]), *(d.rng.randint(-1, 9) / 2 for _ in range(4)))
-        for _ in range(n)
-    ]
-    rois = d.new((n, 5), "float32", role="data", values=[x for row in rows for x in row])
-    return [v, rois], {"pooled_size": (2, d.rng.randint(1, 2)), "spatial_scale": 0.5}
-
-
 @rule("fill_element_0index")
 def fill_element(d, op):
     v = d.rank(2)
@@ -745,7 +733,7 @@ EXACT = set(INFIX) - {"**", "%"} | set(
     "broadcast_lesser broadcast_lesser_equal broadcast_logical_and broadcast_logical_or "
     "broadcast_logical_xor Crop _zeros _ones _full _arange _eye shape_array size_array "
     "UpSampling _linalg_extractdiag _linalg_makediag make_loss _unravel_index _ravel_multi_index "
-    "_contrib_index_copy fill_element_0index scatter_nd ROIPooling".split()
+    "_contrib_index_copy fill_element_0index scatter_nd".split()
 )
 ROUND_WHOLE_NUMBERS = {"mean", "norm", "**"}
 

@@ -1,9 +1,6 @@
 """Samples of the operators of detection and segmentation."""
 
-from sampling import index, like, of
-
-ROIS = index(2, 5)
-CELLS = {"pooled_size": (2, 1), "spatial_scale": 1.0}
+from sampling import like, of
 
 SAMPLES = {
     "_contrib_arange_like": [
@@ -16,11 +13,4 @@ SAMPLES = {
         of((1, 2, 3, 2), height=2, width=5),
         of((1, 1, 3, 2), like(1, 1, 2, 4), mode="like", align_corners=False),
     ],
-    "_contrib_ROIAlign": [
-        of((3, 2, 3, 4), ROIS, sample_ratio=2, **CELLS),
-        of((3, 1, 3, 4), ROIS, aligned=True, **CELLS),
-    ],
-    "_unalign": [of((2, 1, 2, 1), ROIS, like(3, 1, 3, 4), sample_ratio=1, **CELLS)],
-    "_best_places": [of((3, 2, 3, 4), ROIS, **CELLS)],
-    "ROIPooling": [of((3, 2, 3, 4), ROIS, **CELLS), of((3, 1, 3, 4), index(0, 5), **CELLS)],
 }

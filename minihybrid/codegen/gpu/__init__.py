@@ -1,1 +1,5 @@
 """Chapter 26. The target "gpu": kernels in CUDA Python, for threads."""
+
+from minihybrid import faces
+
+__getattr__ = faces.face(globals(), {})

@@ -4,6 +4,9 @@ Takes:   a plan for NumPy.
 Gives:   its whole text.
 """
 
+from minihybrid import faces
 from minihybrid.codegen.numpy import whole
+
+__getattr__ = faces.face(globals(), {})
 
 __all__ = ["whole"]

@@ -8,8 +8,8 @@ What is left out: the ten puzzles, which stand in `threads`, and exercises that 
 import numpy as np
 
 from minihybrid.core.op import HybridError
+from minihybrid.look import puzzles
 from minihybrid.look.exercises.judging import Exercise, Part, Parts, Refusal, kind, need
-from minihybrid.look.puzzles import check
 from minihybrid.simt.cuda import Kernel
 from minihybrid.simt.errors import RaceError
 from minihybrid.simt.lockstep import turns
@@ -24,7 +24,7 @@ def checked(kernel, spec, inputs, grid, block, **most):
         f"a kernel is needed, with @cuda.jit above it, but {kind(kernel)} was handed in",
     )
     with turns(10_000):
-        return check(kernel, spec, inputs, grid, block, **most)
+        return puzzles.check(kernel, spec, inputs, grid, block, **most)
 
 
 def does(kernel, what, spec, inputs, grid, block, **most):

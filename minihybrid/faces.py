@@ -1,0 +1,68 @@
+"""Chapter 11. Names of a package that are imported when they are asked for.
+
+Takes:   a package's `globals()`, and where names are that are no modules of it.
+Gives:   `face`, its `__getattr__`; `Alias`, a module under another name of MXNet's;
+         `found`, what stands at the end of a road such as "init:Xavier".
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+
+def found(road):
+    """What a road leads to: a module such as "np", or with a colon a name of one.
+
+    >>> found("init:Xavier").__name__, found("init").__name__
+    ('Xavier', 'minihybrid.init')
+    """
+    module, _, name = road.partition(":")
+    module = import_module(f"minihybrid.{module}")
+    return getattr(module, name) if name else module
+
+
+def call(road, *args, **kwargs):
+    """What the function at the end of a road gives."""
+    return found(road)(*args, **kwargs)
+
+
+def face(names, table):
+    """The function `__getattr__` of a package, which imports what is asked for.
+
+    names:   the package's `globals()`;  table: name -> road, of those names that
+             are no modules of the package.
+    Raises:  AttributeError if there is no such name.
+    """
+    package = names["__name__"]
+
+    def __getattr__(name):
+        road = table.get(name) or f"{package}.{name}".partition(".")[2]
+        try:
+            if name.startswith("_"):
+                raise ModuleNotFoundError(name=f"minihybrid.{road}")
+            value = found(road)
+        except ModuleNotFoundError as error:
+            if error.name != f"minihybrid.{road}":
+                raise
+            raise AttributeError(f"{package} has no '{name}'; dir({package}) lists all") from None
+        names[name] = value  # from here on Python finds it without asking
+        return value
+
+    return __getattr__
+
+
+class Alias(ModuleType):
+    """A module under another name, which is imported when one of its names is asked for."""
+
+    def __init__(self, name, road):
+        super().__init__(name)
+        self._road = road
+
+    def __getattr__(self, name):
+        if name == "__all__":
+            return dir(self)
+        if name.startswith("__"):  # Python asks all modules for some, without using them
+            raise AttributeError(name)
+        return getattr(found(self._road), name)
+
+    def __dir__(self):
+        return dir(found(self._road))
