@@ -48,6 +48,7 @@ def public(module):
     """{record: its public names} of the operators that a module of `ops` enters."""
     found = {}
     for name, op in OPS.items():
+        name = name.replace("_contrib_", "contrib.")  # as programs write it, nd.contrib.X
         if not name.startswith("_") and Path(PLACES[op][0]).stem == module:
             found.setdefault(op, []).append(name)
     return found
