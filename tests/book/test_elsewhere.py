@@ -45,6 +45,11 @@ def test_records_have_nothing_of_this_machine():
     assert not re.search(r"/(home|root|Users|tmp|work|opt)/|0x[0-9a-f]{6}|\d\d:\d\d:\d\d", text)
 
 
+def settled(text):
+    """Without chance: AutoGraph writes the names of a set, in another order each time."""
+    return re.sub(r"(?<=nonlocal ).*", lambda m: ", ".join(sorted(m[0].split(", "))), text)
+
+
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_library_prints_what_was_recorded(library):
@@ -52,7 +57,7 @@ def test_the_library_prints_what_was_recorded(library):
     assert now["version"] == record["version"]
     for cell in script_cells(library):
         here, then = (
-            NUMBERS.sub("about N times", "\n".join(some["printed"][cell.key]))
+            settled(NUMBERS.sub("about N times", "\n".join(some["printed"][cell.key])))
             for some in (now, record)
         )
         assert here == then, f"{cell.topic} {cell.number}: {cell.source}"
