@@ -85,6 +85,8 @@ CLASSROOM = {
 TOOLS = {
     # A compiler for `net.export(..., format="wasm")`.
     "wasm": (None, ["ziglang==0.17.1"]),
+    # Several processes that train together (`kvstore="dist_sync"`), and what starts them.
+    "mpi": (None, ["mpi4py==4.1.2", "mpich==5.0.2", "numba==0.68.1", "numpy==2.4.6", *OURS]),
     # Editors' own programs, which are asked about our stubs; pyright brings its Node.js.
     "editors": (None, ["pyright[nodejs]==1.1.414", "jedi==0.20.1", "numpy==2.4.6"]),
 }

@@ -27,6 +27,7 @@ from minihybrid import gluon as gluon
 from minihybrid import image as image
 from minihybrid import init as init
 from minihybrid import io as io
+from minihybrid import kvstore as kvstore
 from minihybrid import look as look
 from minihybrid import lr_scheduler as lr_scheduler
 from minihybrid import metric as metric

@@ -6,11 +6,13 @@ Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
 The optimiser's rule is traced over all parameters into one plan, which reads weights,
 gradients, states and rates by address: a step is one compiled call a device.
 Where parameters have copies on several devices, each copy's gradient is of its part of
-the batch. A step adds them up, so that all copies stay the same.
+the batch. A step adds them up, so that all copies stay the same; with
+`kvstore="dist_sync"` it adds up those of several processes, too (`minihybrid/kvstore.py`).
 What is left out: adding up while later gradients are still computed.
 """
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +30,7 @@ from minihybrid.core.placing import placed
 from minihybrid.core.plan import in_force
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
+from minihybrid.kvstore import processes_of
 from minihybrid.ops.shown import own_names
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.passes import expand
@@ -133,6 +136,13 @@ class CompiledUpdate:
         return all(a is b for a, b in zip(self.given, arrays, strict=True))
 
 
+def _is_fresh(param):
+    """Whether backward has written a gradient of a parameter since the last step."""
+    return param.grad_req != "null" and any(
+        array.node.info.fresh for array in (param.list_data() if param._arrays else ())
+    )
+
+
 def memory(weights):
     """The ndarrays of [(weight, gradient, states)], in order."""
     return [a.data for weight, grad, states in weights for a in (weight, grad, *states)]
@@ -147,7 +157,12 @@ class Trainer(metaclass=Signed):
     update_on_kvstore: `False`: each copy of a parameter on several devices is updated
                        by its own gradient, which `allreduce_grads` has summed up; else
                        `step` updates the first, and the others become like it.
-    kvstore, compression_params:  for several machines; not read.
+    kvstore:           "dist_sync": every process that MPI started has the same net, and
+                       `step` takes the sum of the gradients of all of them.
+    compression_params: not read; gradients are sent whole.
+
+    With several processes all begin with the values of rank 0. Those that are not known
+    yet are spread at the first step, as in MXNet.
 
     >>> from minihybrid.gluon import nn
     >>> net = nn.Dense(1, in_units=2); net.initialize()
@@ -192,6 +207,10 @@ class Trainer(metaclass=Signed):
         self._scale = self._optimizer.rescale_grad
         self._update_on_kvstore = update_on_kvstore
         self._apart = self._params  # whose copies were not made alike yet
+        self._processes = processes_of(kvstore, compression_params)
+        self._unspread = self._params if self._processes.size > 1 else []
+        self._elsewhere = ()  # parameters whose gradients only other processes had
+        self._spread()
         self._updaters = [Updater(self._optimizer)]  # one for each copy
         self._counts = [self._optimizer._index_update_count]  # so for its updates
         self._compiled = Newest(KEPT)  # copy and indices -> the newest CompiledUpdates
@@ -231,7 +250,8 @@ class Trainer(metaclass=Signed):
     def step(self, batch_size, ignore_stale_grad=False):
         """Update every parameter by its gradient divided by the batch size.
 
-        batch_size: of all devices together.
+        batch_size: of all devices together; with "dist_sync", of all processes together:
+                    gradients are added up over them, and then divided by it.
 
         Raises:  HybridError if backward has not written a gradient since the last step;
                  `ignore_stale_grad` leaves such parameters as they are.
@@ -241,6 +261,7 @@ class Trainer(metaclass=Signed):
 
     def allreduce_grads(self):
         """Add up the gradients of all copies of a parameter, into each of them."""
+        self._spread(warn=True)
         self._bring_together()
         for param in self._params:
             grads = param._grad or ()
@@ -248,6 +269,49 @@ class Trainer(metaclass=Signed):
                 total = sum(g.as_in_context(grads[0].context) for g in grads)
                 for grad in grads:
                     grad[:] = total
+        if self._processes.size > 1:
+            self._add_up_processes()
+
+    def _add_up_processes(self):
+        """Add up the gradients of all processes; who has none of a parameter brings zeros."""
+        fresh = [_is_fresh(param) for param in self._params]
+        counts = self._processes.agree(fresh)
+        found = []  # the gradients of each parameter that some process has one of
+        for param, own, n in zip(self._params, fresh, counts, strict=True):
+            if n:
+                found.append(param.list_grad())
+                for grad in () if own else found[-1]:
+                    grad[:] = 0
+        self._processes.add_up([grads[0] for grads in found])
+        for first, *others in found:
+            for grad in others:
+                grad[:] = first
+        self._elsewhere = {
+            i for i, (own, n) in enumerate(zip(fresh, counts, strict=True)) if n and not own
+        }
+
+    def _spread(self, warn=False):
+        """Give all processes the values of rank 0, once they are known."""
+        known = [param for param in self._unspread if param._arrays]
+        if not known:
+            return
+        self._unspread = [param for param in self._unspread if not param._arrays]
+        before = [param.list_data()[0].asnumpy() for param in known]
+        self._processes.spread([param.list_data()[0] for param in known])
+        for param, old in zip(known, before, strict=True):
+            first, *others = param.list_data()
+            for other in others:
+                other[:] = first
+            if warn and not np.array_equal(first.asnumpy(), old, equal_nan=True):
+                warnings.warn(
+                    f"Trainer: '{param.name}' was initialized after the Trainer was made, and "
+                    f"differently on rank {self._processes.rank}, whose first gradient is of "
+                    "values of its own; give sizes such as in_units, call the net once before, "
+                    "or use one mx.random.seed on all ranks",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                warn = False
 
     def _bring_together(self):
         """Make all copies like the first ones, once: as in MXNet, statistics, too."""
@@ -272,7 +336,7 @@ class Trainer(metaclass=Signed):
                 continue
             copies = param.list_data()
             for k, array in enumerate(copies):
-                if array.node.info.fresh:
+                if array.node.info.fresh or ignore_stale_grad and i in self._elsewhere:
                     fresh.append(array)
                     if together and len(copies) > 1:
                         k, array = 0, copies[0]
