@@ -381,13 +381,16 @@ def test_processes_find_what_those_of_mxnet_find(work, tmp_path):
                     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
+ENDED = "rank 1 has ended, while rank [023] of 4 waits for its gradients"
+
+
 @pytest.mark.elsewhere
 @pytest.mark.parametrize(
     "end, said",
     [
-        ("1 / 0", "(?s)ZeroDivisionError.*rank 1 has ended, while rank [023] of 4 waits for its"),
-        ("sys.exit(0)", "rank 1 has ended, while rank [023] of 4 waits for its gradients"),
-        ("os.kill(os.getpid(), 9)", "(?i)killed"),
+        ("1 / 0", ["ZeroDivisionError", ENDED]),
+        ("sys.exit(0)", [ENDED]),
+        ("os.kill(os.getpid(), 9)", ["(?i)killed"]),
     ],
     ids=["an error", "too few steps", "killed"],
 )
@@ -400,4 +403,5 @@ def test_a_process_that_ends_ends_the_others(end, said, tmp_path):
     program.write_text(text.replace(step, step + ending), "utf-8")
     done = started(4, program, tmp_path, "sgd", *WORK["sgd"])
     assert done.returncode != 0
-    assert re.search(said, done.stdout + done.stderr)
+    for words in said:  # in any order: mpiexec hands on what each process writes as it comes
+        assert re.search(words, done.stdout + done.stderr)
