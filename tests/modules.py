@@ -22,7 +22,7 @@ READING_ORDER = """
     ops.gpu.images
     ops.convolution
     ops.gpu.pooling
-    ops.pooling ops.random ops.norm ops.outputs ops.recurrent
+    ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
     ops.gpu.linalg
     ops.linalg ops.resizing
     ops.np.names ops.np.shapes

@@ -434,8 +434,7 @@ class Op:
             names = ()
         else:
             names = self.inputs if isinstance(self.inputs, tuple) else self.inputs(None)
-            inputs = list(args[: len(names)])
-            inputs += [kwargs.pop(n, None) for n in names[len(inputs) :]]
+            inputs = [*args[: len(names)], *(kwargs.pop(n, None) for n in names[len(args) :])]
             rest = args[len(names) :]
         if len(rest) > len(self.attrs):
             raise AttrError(
@@ -443,8 +442,9 @@ class Op:
                 f"arguments at most, got {len(names) + len(rest)}"
             )
         attrs = self.normalize(dict(zip(self.attrs, rest, strict=False)) | kwargs)
-        if callable(self.inputs):
-            inputs = inputs[: len(self.inputs(attrs))]
+        if own := callable(self.inputs) and self.inputs(attrs):
+            both = zip(inputs, names, strict=True)
+            inputs = [v for v, n in both if n in own or v is not None][: len(own)]
         for i, value in enumerate(inputs):
             if value is not None and not hasattr(value, "level"):
                 raise AttrError(

@@ -7,6 +7,7 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 from minihybrid.core.op import OPS
 from minihybrid.ops import (
     convolution,
+    ctc,
     elementwise,
     filled,
     functions,
@@ -35,6 +36,7 @@ from minihybrid.ops import infix  # last: it makes methods of the records above
 __all__ = [
     "OPS",
     "convolution",
+    "ctc",
     "elementwise",
     "filled",
     "functions",

@@ -671,6 +671,26 @@ def sequence(d, op):
     return [v, length], {"use_sequence_length": True, **more}
 
 
+@rule("CTCLoss")
+def ctc_loss(d, op):
+    v = d.rank(3)
+    steps, batch, characters = d.shape_of(v)
+    length, last = d.rng.randint(1, max(steps, 1)), d.flag()
+    word = [d.rng.randrange(max(characters, 1)) for _ in range(batch * length)]
+    lengths = {
+        f"use_{name}_lengths": d.new(
+            (batch,), "float32", role="data", values=[d.rng.randint(1, n) for _ in range(batch)]
+        )
+        for name, n in (("data", max(steps, 1)), ("label", length))
+        if d.flag(0.3)
+    }
+    word = d.new((batch, length), "float32", role="data", values=word)
+    return [v, word, *lengths.values()], {
+        **dict.fromkeys(lengths, True),
+        **({"blank_label": "last"} if last else {}),
+    }
+
+
 # -- arrays out of nothing -------------------------------------------------------------
 @rule("_zeros", "_ones", "_full")
 def filled(d, op):

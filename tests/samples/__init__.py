@@ -9,9 +9,9 @@ from sampling import Case, In, index, like, of, pos, products, reductions
 
 from minihybrid.core.op import REQUIRED
 from minihybrid.ops import OPS
-from samples import convolution, detection, indexing, norm, np_samples
+from samples import convolution, ctc, detection, indexing, norm, np_samples
 
-FILES = (convolution, detection, indexing, norm, np_samples)
+FILES = (convolution, ctc, detection, indexing, norm, np_samples)
 
 NAMES = sorted({op.name for op in OPS.values()})
 BROADCAST = {
