@@ -59,6 +59,23 @@ def BlockGrad(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The same values; no gradient passes."""
 
 from minihybrid.arrays import CSRNDArray as CSRNDArray
+
+def CTCLoss(
+    data,
+    label,
+    data_lengths=None,
+    label_lengths=None,
+    use_data_lengths: Any = False,
+    use_label_lengths: Any = False,
+    blank_label: Any = "first",
+    *,
+    name=None,
+    out=None,
+    ctx=None,
+    attr=None,
+) -> NDArray:
+    """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
+
 from minihybrid.gluon.function import CachedOp as CachedOp
 
 def Cast(data, dtype, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
@@ -717,6 +734,22 @@ class _contrib:
     ) -> NDArray:
         """Images of another height and width; a new number lies between four old ones."""
     @staticmethod
+    def CTCLoss(
+        data,
+        label,
+        data_lengths=None,
+        label_lengths=None,
+        use_data_lengths: Any = False,
+        use_label_lengths: Any = False,
+        blank_label: Any = "first",
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> NDArray:
+        """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
+    @staticmethod
     def arange_like(
         data,
         start: Any = 0.0,
@@ -736,6 +769,22 @@ class _contrib:
     @staticmethod
     def cond(pred, then_func, else_func, name=None) -> Any:
         """What `then_func()` gives if `pred` is true, else what `else_func()` gives."""
+    @staticmethod
+    def ctc_loss(
+        data,
+        label,
+        data_lengths=None,
+        label_lengths=None,
+        use_data_lengths: Any = False,
+        use_label_lengths: Any = False,
+        blank_label: Any = "first",
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> NDArray:
+        """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
     @staticmethod
     def foreach(body, data, init_states, name=None) -> Any:
         """Run `body` over the first axis of `data` and stack what it gives."""
@@ -764,6 +813,22 @@ def cos(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
 
 def cosh(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The hyperbolic cosine."""
+
+def ctc_loss(
+    data,
+    label,
+    data_lengths=None,
+    label_lengths=None,
+    use_data_lengths: Any = False,
+    use_label_lengths: Any = False,
+    blank_label: Any = "first",
+    *,
+    name=None,
+    out=None,
+    ctx=None,
+    attr=None,
+) -> NDArray:
+    """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
 
 def cumsum(a, axis=None, dtype=None, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The sum of all numbers up to each one; without an axis, of the flattened array."""

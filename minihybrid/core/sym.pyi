@@ -178,6 +178,22 @@ def BatchNorm_v1(
 def BlockGrad(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The same values; no gradient passes."""
 
+def CTCLoss(
+    data,
+    label=None,
+    data_lengths=None,
+    label_lengths=None,
+    use_data_lengths: Any = False,
+    use_label_lengths: Any = False,
+    blank_label: Any = "first",
+    *,
+    name=None,
+    out=None,
+    ctx=None,
+    attr=None,
+) -> Symbol:
+    """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
+
 def Cast(data, dtype, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The same numbers in a dtype."""
 
@@ -849,6 +865,22 @@ class _contrib:
     ) -> Symbol:
         """Images of another height and width; a new number lies between four old ones."""
     @staticmethod
+    def CTCLoss(
+        data,
+        label=None,
+        data_lengths=None,
+        label_lengths=None,
+        use_data_lengths: Any = False,
+        use_label_lengths: Any = False,
+        blank_label: Any = "first",
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
+    @staticmethod
     def arange_like(
         data,
         start: Any = 0.0,
@@ -868,6 +900,22 @@ class _contrib:
     @staticmethod
     def cond(pred, then_func, else_func, name=None) -> Any:
         """What `then_func()` gives if `pred` is true, else what `else_func()` gives."""
+    @staticmethod
+    def ctc_loss(
+        data,
+        label=None,
+        data_lengths=None,
+        label_lengths=None,
+        use_data_lengths: Any = False,
+        use_label_lengths: Any = False,
+        blank_label: Any = "first",
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
     @staticmethod
     def foreach(body, data, init_states, name=None) -> Any:
         """Run `body` over the first axis of `data` and stack what it gives."""
@@ -896,6 +944,22 @@ def cos(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
 
 def cosh(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The hyperbolic cosine."""
+
+def ctc_loss(
+    data,
+    label=None,
+    data_lengths=None,
+    label_lengths=None,
+    use_data_lengths: Any = False,
+    use_label_lengths: Any = False,
+    blank_label: Any = "first",
+    *,
+    name=None,
+    out=None,
+    ctx=None,
+    attr=None,
+) -> Symbol:
+    """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
 
 def cumsum(a, axis=None, dtype=None, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The sum of all numbers up to each one; without an axis, of the flattened array."""

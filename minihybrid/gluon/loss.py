@@ -10,8 +10,9 @@ and differentiated like the net. Names, arguments and values are those of MXNet 
 weight:      a number that all losses are multiplied by, or None.
 batch_axis:  the axis of the samples; the loss is averaged over all others.
 
-and of all calls but TripletLoss: `sample_weight`, an array that broadcasts to the loss.
-What is left out: CTCLoss and SDMLLoss.
+and of all calls but those of TripletLoss and SDMLLoss: `sample_weight`, an array that
+broadcasts to the loss.
+What is left out: labels that are checked inside compiled code.
 """
 
 import math
@@ -20,7 +21,17 @@ import numpy as np
 
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, PlaceError, checked, finite, integer, optional, positive
+from minihybrid.core.op import (
+    AttrError,
+    PlaceError,
+    checked,
+    choice,
+    finite,
+    integer,
+    optional,
+    positive,
+    rate,
+)
 from minihybrid.ops.shown import own_names
 
 
@@ -157,17 +168,17 @@ class SoftmaxCrossEntropyLoss(Loss):
         return self.per_sample(F, loss, sample_weight)
 
 
-def check_classes(name, label, count):
+def check_classes(name, label, count, first=0):
     """Refuse labels that are no class numbers; on a device they are not looked at."""
     labels = label.data
     if (
         type(labels) is np.ndarray
         and labels.size
-        and not (labels.min() >= 0 and labels.max() < count)
+        and not (labels.min() >= first and labels.max() < count)
     ):
         raise PlaceError(
             f"{name}: the labels go from {labels.min()} to {labels.max()}, but there are {count} "
-            f"classes; needed: numbers from 0 to {count - 1}"
+            f"classes; needed: numbers from {first} to {count - 1}"
         )
 
 
@@ -309,6 +320,70 @@ class CosineEmbeddingLoss(Loss):
         squares = over_last(F.square(input1)) * over_last(F.square(input2))
         cos = over_last(input1 * input2) / F.sqrt(F.maximum(squares, 1e-24))
         loss = (1 - cos) * (label == 1) + F.relu((cos - self._margin) * (label == -1))
+        return self.weigh(F, loss, sample_weight)
+
+
+class SDMLLoss(Loss):
+    """Each vector of the first batch must be nearest to its twin of the second one.
+
+    (N, K), (N, K) -> (N,): the divergence of softmax(-squared distances) from labels with
+    1 - smoothing_parameter for the twin, and the rest for the N - 1 others in equal parts.
+
+    MXNet 1.9.1 ignores `weight`, and cannot hybridize it.
+    Source:  Bonadiman et al., Smoothed Deep Metric Learning (2019).
+    """
+
+    def __init__(self, smoothing_parameter=0.3, weight=1.0, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self.smoothing_parameter = self.setting("smoothing_parameter", smoothing_parameter, rate)
+
+    def hybrid_forward(self, F, x1, x2):
+        """The loss of each pair."""
+        apart = F.broadcast_sub(F.expand_dims(x1, axis=1), F.expand_dims(x2, axis=0))
+        logits = F.log_softmax(-F.sum(F.square(apart), axis=2), axis=1)
+        numbers = F.contrib.arange_like(logits, axis=0)
+        twin = F.broadcast_equal(F.expand_dims(numbers, axis=1), F.expand_dims(numbers, axis=0))
+        other = F.broadcast_div(1 - twin, F.sum(1 - twin, axis=1, keepdims=True))
+        labels = twin * (1 - self.smoothing_parameter) + other * self.smoothing_parameter
+        return self.weigh(F, F.sum(labels * (F.log(labels + 1e-12) - logits), axis=1))
+
+
+# -- sequences -------------------------------------------------------------------------
+class CTCLoss(Loss):
+    """-log of the probability of words, whose characters may come at any time.
+
+    layout:         of the scores: NTC, or TNC with time first; the last of the C characters
+                    is the blank.
+    label_layout:   of the words: NT or TN; characters 0 to C - 2, and -1 after their ends.
+    pred_lengths:   how many steps of each sequence count, (N,); else all.
+    label_lengths:  how many characters each word has, (N,); else up to the first -1.
+
+    A word that needs more steps than there are costs 0, as in MXNet.
+
+    Raises:  PlaceError for a character that there is not, if the loss is not hybridized and
+             no `label_lengths` are given.
+    """
+
+    def __init__(self, layout="NTC", label_layout="NT", weight=None, **kwargs):
+        self._layout = self.setting("layout", layout, choice("NTC", "TNC"))
+        self._label_layout = self.setting("label_layout", label_layout, choice("NT", "TN"))
+        super().__init__(weight, label_layout.find("N"), **kwargs)
+
+    def hybrid_forward(
+        self, F, pred, label, pred_lengths=None, label_lengths=None, sample_weight=None
+    ):
+        """The loss of each word."""
+        if label_lengths is None and isinstance(label, NDArray):
+            check_classes(self.name, label, pred.shape[2] - 1, first=-1)
+        loss = F.CTCLoss(
+            F.swapaxes(pred, dim1=0, dim2=1) if self._layout == "NTC" else pred,
+            F.swapaxes(label, dim1=0, dim2=1) if self._label_layout == "TN" else label,
+            pred_lengths,
+            label_lengths,
+            use_data_lengths=pred_lengths is not None,
+            use_label_lengths=label_lengths is not None,
+            blank_label="last",
+        )
         return self.weigh(F, loss, sample_weight)
 
 

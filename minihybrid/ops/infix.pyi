@@ -246,6 +246,61 @@ class Value:
         """a - log(sum(exp(a))) along an axis."""
     def softmax_cross_entropy(self: Same, label) -> Same:
         """The sum over the batch of -log(softmax(data)[label])."""
+    def repeat(self: Same, repeats, axis=None) -> Same:
+        """Each element `repeats` times; without an axis, of the flattened array."""
+    def tile(self: Same, reps) -> Same:
+        """The whole array `reps` times along each axis; axes line up from the right."""
+    def broadcast_axis(self: Same, axis: Any = (), size: Any = ()) -> Same:
+        """Repeat axes of length 1 up to sizes."""
+    def broadcast_axes(self: Same, axis: Any = (), size: Any = ()) -> Same:
+        """Repeat axes of length 1 up to sizes."""
+    def pad(self: Same, mode, pad_width, constant_value: Any = 0.0) -> Same:
+        """More at the ends of axes: one value, the edge's, or the inside mirrored."""
+    def slice_like(self: Same, shape_like, axes: Any = ()) -> Same:
+        """The first part of each axis, as long as in `shape_like`."""
+    def reverse(self: Same, axis) -> Same:
+        """Axes read from back to front."""
+    def flip(self: Same, axis) -> Same:
+        """Axes read from back to front."""
+    def moveaxis(self: Same, source, destination) -> Same:
+        """Axes moved to other places; the rest stay in order."""
+    def depth_to_space(self: Same, block_size) -> Same:
+        """(N, C b b, H, W) -> (N, C, H b, W b): channels become blocks of pixels."""
+    def space_to_depth(self: Same, block_size) -> Same:
+        """(N, C, H b, W b) -> (N, C b b, H, W): blocks of pixels become channels."""
+    def diag(self: Same, k: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Same:
+        """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
+    def shape_array(self: Same) -> Same:
+        """The length of each axis, as int64."""
+    def size_array(self: Same) -> Same:
+        """The number of elements, as int64."""
+    def sort(self: Same, axis: Any = -1, is_ascend: Any = True) -> Same:
+        """The numbers of each line in order; without an axis, of the flattened array."""
+    def argsort(self: Same, axis: Any = -1, is_ascend: Any = True, dtype: Any = "float32") -> Same:
+        """The places of the numbers of each line in order, as float32 unless told."""
+    def topk(
+        self: Same,
+        axis: Any = -1,
+        k: Any = 1,
+        ret_typ: Any = "indices",
+        is_ascend: Any = False,
+        dtype: Any = "float32",
+    ) -> Same:
+        """The k largest of each line (0 means all), or smallest: their places, their values, both, or ones where they stand."""
+    def argmax_channel(self: Same) -> Same:
+        """The place of the largest along axis 1, as float32."""
+    def cumsum(self: Same, axis=None, dtype=None) -> Same:
+        """The sum of all numbers up to each one; without an axis, of the flattened array."""
+    def ctc_loss(
+        self: Same,
+        label,
+        data_lengths=None,
+        label_lengths=None,
+        use_data_lengths: Any = False,
+        use_label_lengths: Any = False,
+        blank_label: Any = "first",
+    ) -> Same:
+        """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
     def tan(self: Same) -> Same:
         """The tangent."""
     def arcsin(self: Same) -> Same:
@@ -308,51 +363,6 @@ class Value:
         """A parabola (s a)^2 / 2 where |a| < 1 / s^2, else |a| - 1 / (2 s^2)."""
     def softmin(self: Same, axis: Any = -1, temperature=None, dtype=None) -> Same:
         """softmax of -a along an axis."""
-    def repeat(self: Same, repeats, axis=None) -> Same:
-        """Each element `repeats` times; without an axis, of the flattened array."""
-    def tile(self: Same, reps) -> Same:
-        """The whole array `reps` times along each axis; axes line up from the right."""
-    def broadcast_axis(self: Same, axis: Any = (), size: Any = ()) -> Same:
-        """Repeat axes of length 1 up to sizes."""
-    def broadcast_axes(self: Same, axis: Any = (), size: Any = ()) -> Same:
-        """Repeat axes of length 1 up to sizes."""
-    def pad(self: Same, mode, pad_width, constant_value: Any = 0.0) -> Same:
-        """More at the ends of axes: one value, the edge's, or the inside mirrored."""
-    def slice_like(self: Same, shape_like, axes: Any = ()) -> Same:
-        """The first part of each axis, as long as in `shape_like`."""
-    def reverse(self: Same, axis) -> Same:
-        """Axes read from back to front."""
-    def flip(self: Same, axis) -> Same:
-        """Axes read from back to front."""
-    def moveaxis(self: Same, source, destination) -> Same:
-        """Axes moved to other places; the rest stay in order."""
-    def depth_to_space(self: Same, block_size) -> Same:
-        """(N, C b b, H, W) -> (N, C, H b, W b): channels become blocks of pixels."""
-    def space_to_depth(self: Same, block_size) -> Same:
-        """(N, C, H b, W b) -> (N, C b b, H, W): blocks of pixels become channels."""
-    def diag(self: Same, k: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Same:
-        """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
-    def shape_array(self: Same) -> Same:
-        """The length of each axis, as int64."""
-    def size_array(self: Same) -> Same:
-        """The number of elements, as int64."""
-    def sort(self: Same, axis: Any = -1, is_ascend: Any = True) -> Same:
-        """The numbers of each line in order; without an axis, of the flattened array."""
-    def argsort(self: Same, axis: Any = -1, is_ascend: Any = True, dtype: Any = "float32") -> Same:
-        """The places of the numbers of each line in order, as float32 unless told."""
-    def topk(
-        self: Same,
-        axis: Any = -1,
-        k: Any = 1,
-        ret_typ: Any = "indices",
-        is_ascend: Any = False,
-        dtype: Any = "float32",
-    ) -> Same:
-        """The k largest of each line (0 means all), or smallest: their places, their values, both, or ones where they stand."""
-    def argmax_channel(self: Same) -> Same:
-        """The place of the largest along axis 1, as float32."""
-    def cumsum(self: Same, axis=None, dtype=None) -> Same:
-        """The sum of all numbers up to each one; without an axis, of the flattened array."""
     def linalg_gemm2(
         self: Same,
         B,

@@ -24,7 +24,7 @@ def block(case):
 
 
 def arrays(case, dtype="float32"):
-    return [nd.array(x, dtype=dtype) for x in case["inputs"]]
+    return [x if x is None else nd.array(x, dtype=dtype) for x in case["inputs"]]
 
 
 def value_and_gradient(loss, inputs):
@@ -42,7 +42,8 @@ def test_every_loss_has_a_case():
 @every_case
 def test_value_and_gradient_are_those_of_mxnet(case):
     value, gradient = value_and_gradient(block(case), arrays(case))
-    np.testing.assert_allclose(value, case["value"], rtol=1e-5, atol=1e-6)
+    near = 5e-6 if case["loss"] == "SDMLLoss" else 1e-6  # MXNet's is 4e-6 off the float64 answer
+    np.testing.assert_allclose(value, case["value"], rtol=1e-5, atol=near)
     assert np.shape(case["value"]) == value.shape
     if case["gradient"] is not None:
         np.testing.assert_allclose(gradient, case["gradient"], rtol=1e-4, atol=1e-6)

@@ -48,7 +48,7 @@ def losses():
     cases = []
 
     def case(name, settings, *inputs):
-        arrays = [nd.array(x) for x in inputs]
+        arrays = [None if x is None else nd.array(x) for x in inputs]
         arrays[0].attach_grad()
         loss, gradient = getattr(gluon.loss, name)(**settings), None
         out = loss(*arrays)
@@ -61,7 +61,7 @@ def losses():
             {
                 "loss": name,
                 "settings": settings,
-                "inputs": [x.tolist() for x in inputs],
+                "inputs": [None if x is None else np.asarray(x).tolist() for x in inputs],
                 "value": out.asnumpy().tolist(),
                 "gradient": gradient,
             }
@@ -130,7 +130,29 @@ def losses():
             numbers(4, k),
             np.float32([1, -1, -1, 1]),
         )
+    ctc_losses(case)
+    for settings in ({}, {"smoothing_parameter": 0.1}):
+        case("SDMLLoss", settings, own(4, 3), own(4, 3))
     write("losses", cases)
+
+
+OWN = np.random.RandomState(11)  # what came later leaves the numbers above as they were
+
+
+def own(*shape):
+    return np.float32(OWN.uniform(-2, 2, shape))
+
+
+def ctc_losses(case):
+    """Words that fit: of others, MXNet's gradient is what was in memory."""
+    scores, words = own(3, 6, 5), [[1, 0, -1], [3, 3, 2], [0, -1, -1]]
+    case("CTCLoss", {}, scores, words)
+    turned = {"layout": "TNC", "label_layout": "TN", "weight": 0.5}
+    case("CTCLoss", turned, own(6, 3, 5), np.transpose(words))
+    case("CTCLoss", {}, scores, words, [6, 5, 2])
+    words = [[1, 0, 1], [3, 3, 2], [0, 1, 1]]
+    case("CTCLoss", {}, scores, words, None, [1, 2, 3])
+    case("CTCLoss", {}, scores, words, [3, 5, 6], [1, 2, 3], [0.5, 2, 1])
 
 
 # -- optimisers ------------------------------------------------------------------------
