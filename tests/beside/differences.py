@@ -143,6 +143,17 @@ FUNCTIONS = (
 REGRESSIONS = ("LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput")
 
 
+CTC = ("ctc_loss", "CTCLoss", "contrib.ctc_loss", "contrib.CTCLoss")
+
+
+def teaches_nothing(d):
+    """All that differs are gradients of words which have none."""
+    if not gradient(d) or d.ours.ndim != 3:
+        return False
+    taught = np.where(np.isfinite(d.ours), d.ours, 0).any((0, 2))
+    return not d.apart[:, taught].any()
+
+
 def gamma_is_one(d):
     return d.name == "state 1" and (d.theirs == 1).all()
 
@@ -1033,6 +1044,24 @@ KNOWN = (
         lambda d: gradient(d) and len(d.program.inputs) == 1,
         "Without a label the gradient comes from memory that nobody wrote.",
         "A label that is not given is 0 here.",
+    ),
+    Known(
+        MEMORY,
+        CTC,
+        "value",
+        teaches_nothing,
+        "The gradient of a word that needs more steps than there are is memory that nobody "
+        "wrote; `ctc_loss` itself is 0 there.",
+        "It is 0 here.",
+    ),
+    Known(
+        MEMORY,
+        CTC,
+        "elsewhere",
+        lambda step, found: in_gradients(found),
+        "The gradient of a word that needs more steps than there are is memory that nobody "
+        "wrote; `ctc_loss` itself is 0 there.",
+        "It is 0 here.",
     ),
     Known(
         MEMORY,

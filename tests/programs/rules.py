@@ -675,17 +675,20 @@ def sequence(d, op):
 def ctc_loss(d, op):
     v = d.rank(3)
     steps, batch, characters = d.shape_of(v)
-    length, last = d.rng.randint(1, max(steps, 1)), d.flag()
-    word = [d.rng.randrange(max(characters, 1)) for _ in range(batch * length)]
+    if not steps or characters < 2:
+        raise ValueError("no step, or a blank alone")
+    n, last = d.rng.randint(1, steps), d.flag()
+    word = [d.rng.randrange(characters - 1) + (not last) for _ in range(batch * n)]
     lengths = {
-        f"use_{name}_lengths": d.new(
-            (batch,), "float32", role="data", values=[d.rng.randint(1, n) for _ in range(batch)]
-        )
-        for name, n in (("data", max(steps, 1)), ("label", length))
+        name: [d.rng.randint(1, most) for _ in range(batch)]
+        for name, most in (("use_data_lengths", steps), ("use_label_lengths", n))
         if d.flag(0.3)
     }
-    word = d.new((batch, length), "float32", role="data", values=word)
-    return [v, word, *lengths.values()], {
+    if "use_label_lengths" not in lengths:  # shorter words, then, are padded
+        ends = [d.rng.randint(1, n) for _ in range(batch)]
+        word = [c if i % n < ends[i // n] else -last for i, c in enumerate(word)]
+    given = [((batch, n), word), *(((batch,), some) for some in lengths.values())]
+    return [v, *(d.new(s, "float32", role="data", values=some) for s, some in given)], {
         **dict.fromkeys(lengths, True),
         **({"blank_label": "last"} if last else {}),
     }
