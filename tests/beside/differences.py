@@ -1059,9 +1059,8 @@ KNOWN = (
         CTC,
         "elsewhere",
         lambda step, found: in_gradients(found),
-        "The gradient of a word that needs more steps than there are is memory that nobody "
-        "wrote; `ctc_loss` itself is 0 there.",
-        "It is 0 here.",
+        "So is, then, the gradient of all that the scores were computed from.",
+        "It is right here.",
     ),
     Known(
         MEMORY,
