@@ -46,7 +46,7 @@ def test_value_and_gradient_are_those_of_mxnet(case):
     np.testing.assert_allclose(value, case["value"], rtol=1e-5, atol=near)
     assert np.shape(case["value"]) == value.shape
     if case["gradient"] is not None:
-        np.testing.assert_allclose(gradient, case["gradient"], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(gradient, case["gradient"], rtol=1e-4, atol=near)
 
 
 @every_case
