@@ -11,6 +11,8 @@ from minihybrid.gluon.utils import clip_global_norm, split_and_load, split_data
 
 GOLDEN = Path(__file__).parents[1] / "golden/training/metrics.json"
 CASES = json.loads(GOLDEN.read_text())
+# MXNet's correlation of all numbers outlives `reset_local`, and is 0 to `get_global`.
+BY_HAND = [c for c in CASES if c["metric"] == "pearsonr" and c["settings"]]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda c: str(c["metric"]))
 
 
@@ -27,6 +29,37 @@ def test_numbers_are_those_of_mxnet(case):
         names, values = zip(*found.get_name_value(), strict=True)
         assert names == tuple(name for name, _ in wanted)
         assert values == pytest.approx([v for _, v in wanted], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c not in BY_HAND], ids=lambda c: str(c["metric"])
+)
+def test_counts_outlive_a_local_reset(case):
+    """Several batches at once, too."""
+    found = metric.create(case["metric"], **case["settings"])
+    labels, preds = ([nd.array(x) for x in case[name]] for name in ("labels", "preds"))
+    for label, pred in zip(labels, preds, strict=True):
+        found.update([label], [pred])
+    found.reset_local()
+    assert np.isnan([value for _, value in found.get_name_value()]).all()
+    found.update(labels[:1] * 2, preds[:1] * 2)
+    for pairs, wanted in zip(
+        (found.get_name_value(), found.get_global_name_value()), case["again"], strict=True
+    ):
+        assert [name for name, _ in pairs] == [name for name, _ in wanted]
+        assert [v for _, v in pairs] == pytest.approx([v for _, v in wanted], rel=1e-5)
+
+
+def test_the_correlation_of_all_is_that_of_numpy():
+    found = metric.PearsonCorrelation(average="micro")
+    first, second, third = np.random.default_rng(0).normal(size=(3, 2, 4))
+    for batch in (first, second):
+        found.update(nd.array(batch[0]), nd.array(batch[1]))
+    found.reset_local()
+    found.update(nd.array(third[0]), nd.array(third[1]))
+    everything = np.concatenate([first, second, third], axis=1)
+    assert found.get()[1] == pytest.approx(np.corrcoef(third)[0, 1], rel=1e-5)
+    assert found.get_global()[1] == pytest.approx(np.corrcoef(everything)[0, 1], rel=1e-5)
 
 
 @every_case
@@ -61,6 +94,71 @@ def test_a_function_is_a_metric():
     assert str(worst) == "EvalMetric: {'worst': 2.0}"
 
 
+def test_a_named_function_is_a_metric_of_its_name():
+    def most(label, pred):
+        return np.abs(label - pred).max(), 2
+
+    found = metric.np(most, allow_extra_outputs=True)
+    found.update([nd.array([1, 2])], [nd.array([1, 5]), nd.ones(3)])
+    assert found.get() == found.get_global() == ("most", 1.5)
+    assert metric.np(lambda label, pred: 0).name == "custom(<lambda>)"
+
+
+def test_metrics_of_ones_own_as_mxnet_writes_them():
+    @metric.register
+    @metric.alias("errors")
+    class Wrong(metric.EvalMetric):
+        def __init__(self, name="wrong", output_names=None, label_names=None, **more):
+            super().__init__(name, output_names, label_names, **more)
+
+        def update(self, labels, preds):
+            labels, preds = metric.check_label_shapes(labels, preds, wrap=True)
+            for label, pred in zip(labels, preds, strict=True):
+                self.sum_metric += float((label != pred).sum().asscalar())
+                self.num_inst += label.size
+                self.global_sum_metric += 1
+                self.global_num_inst += 1
+
+    try:
+        for name, more, wanted in (("wrong", {}, 0.5), ("errors", {"has_global_stats": True}, 1)):
+            found = metric.create(name, **more)
+            found.update(nd.array([1, 2]), nd.array([1, 1]))
+            assert found.get() == ("wrong", 0.5) and found.get_global() == ("wrong", wanted)
+            assert "has_global_stats" not in found.get_config()
+    finally:
+        for name in ("wrong", "errors"):
+            del metric.REGISTRY[name]
+
+
+def test_composites_choose_by_name():
+    both = metric.CompositeEvalMetric(["acc", "loss"], label_names=["a"], output_names=["p"])
+    both.update_dict(
+        {"a": nd.array([1]), "b": nd.array([9])}, {"p": nd.array([1]), "q": nd.ones(3)}
+    )
+    assert both.get() == (["accuracy", "loss"], [1.0, 1.0])
+    assert both.get_name_value() == both.get_global_name_value() == [("accuracy", 1), ("loss", 1)]
+
+
+def test_ignored_labels_need_no_class():
+    found = metric.Perplexity(ignore_label=255)
+    found.update(nd.array([0, 255]), nd.array([[0.25, 0.75], [0.5, 0.5]]))
+    assert found.get() == ("perplexity", pytest.approx(4))
+
+
+def test_one_answer_to_all_is_not_correlated():
+    found = metric.MCC()
+    found.update(nd.array([0, 1]), nd.array([[1, 0], [1, 0]]))
+    assert found.get() == ("mcc", 0.0)
+
+
+def test_classes_that_appear_later_join_the_table():
+    found = metric.PCC()
+    found.update(nd.array([0, 0]), nd.array([0, 0]))
+    assert np.isnan(found.get()[1])  # one class has no correlation
+    found.update(nd.array([3, 1]), nd.array([3, 1]))
+    assert found.get() == ("pcc", 1.0) and found.table.shape == (4, 4)
+
+
 def test_f1_without_any_hit_is_0():
     f1 = metric.F1()
     f1.update(nd.array([1, 1]), nd.array([[1, 0], [1, 0]]))
@@ -91,6 +189,21 @@ def test_f1_without_any_hit_is_0():
             lambda: metric.PearsonCorrelation().update(nd.ones((2,)), nd.ones((3,))),
             ShapeError,
             "one shape is needed",
+        ),
+        (
+            lambda: metric.MCC().update(nd.array([0, 1, 2]), nd.ones((3, 3, 3))),
+            ShapeError,
+            "labels of 3 classes, but two",
+        ),
+        (
+            lambda: metric.PCC().update(nd.array([0, 1]), nd.ones((3, 2))),
+            ShapeError,
+            "pcc: 2 labels for 3 predictions",
+        ),
+        (
+            lambda: metric.check_label_shapes(nd.ones(2), nd.ones(3)),
+            ShapeError,
+            "labels have length 2, but predictions 3",
         ),
         (lambda: split_data(nd.ones((5, 2)), 2), ShapeError, "5 samples .* 2 equal parts"),
         (lambda: clip_global_norm([], 1), AttrError, "the list of arrays is empty"),

@@ -352,12 +352,26 @@ def metrics():
         ("pearsonr", {"average": "micro"}, reals),
         ("loss", {}, reals),
         (["acc", "ce"], {}, classes),
+        ("mcc", {}, bits),
+        ("mcc", {"average": "micro"}, bits),
+        ("pcc", {}, bits),
+        ("pcc", {}, classes),
+        ("pcc", {}, (classes[0], classes[0][::-1])),
+        ("torch", {}, reals),
+        ("caffe", {}, reals),
+        (["f1", "mcc", "pcc"], {}, bits),
     ]:
         metric = mx.metric.create(name, **settings)
         after = []
         for label, pred in zip(labels, preds, strict=True):
             metric.update([nd.array(label)], [nd.array(pred)])
             after.append([[n, float(v)] for n, v in metric.get_name_value()])
+        metric.reset_local()
+        metric.update(*([nd.array(both[0])] * 2 for both in (labels, preds)))
+        again = [
+            [[n, float(v)] for n, v in pairs]
+            for pairs in (metric.get_name_value(), metric.get_global_name_value())
+        ]
         cases.append(
             {
                 "metric": name,
@@ -365,6 +379,7 @@ def metrics():
                 "labels": [x.tolist() for x in labels],
                 "preds": [x.tolist() for x in preds],
                 "after": after,
+                "again": again,  # after reset_local, the first batch twice: these, and all
             }
         )
     write("metrics", cases)
