@@ -156,6 +156,7 @@ __all__ = [
     "optimizer",
     "params",
     "random",
+    "recordio",
     "runtime",
     "serial",
     "show",

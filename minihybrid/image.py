@@ -74,6 +74,18 @@ def import_pillow():
 def _decoded(data, source, flag, to_rgb):
     if checked("imdecode", "flag", flag, integer) not in (0, 1):
         raise AttrError(f"imdecode: flag={flag}, but 1 (colours) or 0 (grey) is needed")
+    found = pixels(data, source, flag)
+    return in_world(nd.array(found if to_rgb else found[:, :, ::-1], dtype="uint8"))
+
+
+def pixels(data, source, flag):
+    """The picture in the bytes of a file, as NumPy's uint8: (height, width, channels).
+
+    source:  what the bytes are, for errors.
+    flag:    1 for red, green and blue, 0 for grey, -1 as the file has it: grey, colours, or
+             these with how opaque they are.
+    Raises:  FileError for what is no picture, or one too large for so few bytes.
+    """
     pillow = import_pillow()
     try:
         with warnings.catch_warnings():
@@ -90,7 +102,9 @@ def _decoded(data, source, flag, to_rgb):
                 picture.draft("L", picture.size)  # a JPEG holds its grey
             if picture.mode.startswith("I;16"):  # the upper half of each number
                 picture = pillow.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
-            pixels = np.asarray(picture.convert("RGB" if flag else "L"))
+            kept = "L" if picture.mode in ("1", "L") else "RGB"
+            kept = "RGBA" if picture.has_transparency_data else kept
+            found = np.asarray(picture.convert({1: "RGB", 0: "L", -1: kept}[flag]))
     except FileError:
         raise
     except Exception as error:  # Pillow's readers raise many kinds
@@ -98,8 +112,7 @@ def _decoded(data, source, flag, to_rgb):
             f"{source} cannot be read as a picture ({', '.join(FORMATS)}): "
             f"{' '.join(str(error).split())[:100]}"
         ) from None
-    pixels = pixels.reshape(height, width, -1)
-    return in_world(nd.array(pixels if to_rgb else pixels[:, :, ::-1], dtype="uint8"))
+    return found.reshape(height, width, -1)
 
 
 # -- sizes -----------------------------------------------------------------------------

@@ -69,7 +69,7 @@ READING_ORDER = """
     np npx lr_scheduler optimizer kvstore
     gluon.function gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn
     gluon.rnn.steps gluon.rnn.rnn_cell gluon.rnn.rnn_layer gluon.rnn
-    gluon.loss gluon.trainer image
+    gluon.loss gluon.trainer image recordio
     gluon.data.sampler gluon.data.dataset gluon.data.dataloader
     gluon.data.vision.datasets gluon.data.vision.transforms gluon.data.vision
     gluon.data gluon.utils

@@ -126,6 +126,7 @@ PUBLIC = (
             mx.callback,
             mx.image,
             mx.io,
+            mx.recordio,
             gluon.loss,
             gluon.utils,
             gluon.trainer,

@@ -2,7 +2,7 @@
 
 from minihybrid.gluon.data import vision
 from minihybrid.gluon.data.dataloader import DataLoader, default_batchify_fn
-from minihybrid.gluon.data.dataset import ArrayDataset, Dataset, SimpleDataset
+from minihybrid.gluon.data.dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
 from minihybrid.gluon.data.sampler import (
     BatchSampler,
     FilterSampler,
@@ -19,6 +19,7 @@ __all__ = [
     "Dataset",
     "FilterSampler",
     "RandomSampler",
+    "RecordFileDataset",
     "Sampler",
     "SequentialSampler",
     "SimpleDataset",

@@ -2,16 +2,18 @@
 
 Takes:   anything with a length and an index.
 Gives:   `Dataset` and its children.
-
-What is left out: files of records (`recordio`).
 """
 
+import os
+
+from minihybrid.core.files import path_of
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, checked, described, integer, optional
 from minihybrid.core.op import length as lengths
 from minihybrid.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler, each, indexed
 from minihybrid.ops.shown import own_names
+from minihybrid.recordio import MXIndexedRecordIO
 
 
 class Dataset(metaclass=Signed):
@@ -103,6 +105,24 @@ class ArrayDataset(Dataset):
     def __getitem__(self, idx):
         parts = tuple(a[idx] for a in self._data)
         return parts if len(parts) > 1 else parts[0]
+
+
+class RecordFileDataset(Dataset):
+    """The records of a file `name.rec`, in the order of its index, `name.idx`: bytes.
+
+    Raises:  FileError for what are no such files.
+    """
+
+    def __init__(self, filename):
+        self.filename = os.fspath(path_of(filename))
+        self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __len__(self):
+        return len(self._record.keys)
+
+    def __getitem__(self, idx):
+        return self._record.read_idx(self._record.keys[idx])
 
 
 class _Transformed(Dataset):

@@ -7,10 +7,19 @@ from minihybrid.gluon.data.vision.datasets import (
     MNIST,
     FashionMNIST,
     ImageFolderDataset,
+    ImageRecordDataset,
 )
 from minihybrid.ops.shown import own_names
 
-__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset", "transforms"]
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "MNIST",
+    "FashionMNIST",
+    "ImageFolderDataset",
+    "ImageRecordDataset",
+    "transforms",
+]
 
 
 def __dir__():

@@ -2,11 +2,11 @@
 
 Takes:   a folder with the files, which somebody has put there.
 Gives:   `MNIST`, `FashionMNIST`, `CIFAR10`, `CIFAR100`; `ImageFolderDataset`, a folder of
-         folders of pictures.
+         folders of pictures; `ImageRecordDataset`, a file of records.
 
 Nothing is downloaded: where a file is missing, an error names it and the folder. What a
 file says of its size is compared with what it has before memory is taken.
-What is left out: files of records.
+What is left out: downloads.
 """
 
 import gzip
@@ -22,9 +22,10 @@ from minihybrid.core.files import FileError, path_of, read_whole
 from minihybrid.core.op import AttrError, boolean, checked, described
 from minihybrid.core.parameter import in_world
 from minihybrid.core.switches import is_np_array
-from minihybrid.gluon.data.dataset import Dataset
-from minihybrid.image import imread
+from minihybrid.gluon.data.dataset import Dataset, RecordFileDataset
+from minihybrid.image import imdecode, imread
 from minihybrid.ops.shown import own_names
+from minihybrid.recordio import unpack
 
 PACKED = 1032  # bytes that gzip can make of one
 MAX_MEMBER = 1 << 28  # bytes of a file in an archive; the largest of those published has 2^27
@@ -258,6 +259,24 @@ class ImageFolderDataset(Dataset):
     def __getitem__(self, idx):
         path, label = self.items[idx]
         sample = imread(path, self._flag), label
+        return sample if self._transform is None else self._transform(*sample)
+
+
+class ImageRecordDataset(RecordFileDataset):
+    """Pictures in a file of records, with its index beside it: samples (picture, label).
+
+    flag:     1 for three channels, 0 for one.
+    Raises:   FileError for a record that holds no picture.
+    """
+
+    def __init__(self, filename, flag=1, transform=None):
+        super().__init__(filename)
+        self._flag = int(checked("ImageRecordDataset", "flag", flag, boolean))
+        self._transform = checked_transform("ImageRecordDataset", transform)
+
+    def __getitem__(self, idx):
+        header, data = unpack(super().__getitem__(idx))
+        sample = imdecode(data, self._flag), header.label
         return sample if self._transform is None else self._transform(*sample)
 
 
