@@ -36,6 +36,7 @@ from minihybrid import np as np
 from minihybrid import npx as npx
 from minihybrid import onnx as onnx
 from minihybrid import optimizer as optimizer
+from minihybrid import recordio as recordio
 from minihybrid import runtime as runtime
 from minihybrid import symbols as symbols
 from minihybrid import test_utils as test_utils

@@ -38,6 +38,7 @@ from minihybrid.ops.shown import own_names
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 WHOLE, FIRST, BETWEEN, LAST = range(4)  # a part's flag: the upper 3 bits of its length
+BYTES = bytes, bytearray, memoryview
 MAX_PART = 1 << 29  # bytes, which the lower 29 bits cannot say
 
 
@@ -133,7 +134,7 @@ class MXRecordIO(metaclass=Signed):
         buf:     bytes, fewer than 2^29.
         """
         self._ready("write", True)
-        if not isinstance(buf, (bytes, bytearray, memoryview)):
+        if not isinstance(buf, BYTES):
             raise AttrError(f"MXRecordIO.write: buf={described(buf)}, but bytes are needed")
         self._file.write(_framed(bytes(buf)))
 
@@ -395,6 +396,8 @@ def unpack(s):
 
     Raises:  FileError if the record is too short.
     """
+    if not isinstance(s, BYTES):
+        raise AttrError(f"unpack: {described(s)} is given, but the bytes of a record are needed")
     if len(s) < HEADER.size:
         raise FileError(
             f"unpack: a record of {len(s)} bytes; needed: {HEADER.size} of a header, or more"
