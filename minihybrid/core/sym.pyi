@@ -895,8 +895,98 @@ class _contrib:
     ) -> Symbol:
         """start, start + step, ... in the shape of the data, or one for each place of an axis; each number `repeat` times."""
     @staticmethod
+    def bipartite_matching(
+        data,
+        threshold,
+        is_ascend: Any = False,
+        topk: Any = -1,
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """The column that each row of scores (..., N, M) gets, and the row that each column gets, or -1: pairs are made from the largest score on (is_ascend: the smallest) down to the threshold. With topk above 0, MXNet and we stop after topk + 1 pairs."""
+    @staticmethod
     def boolean_mask(data, index, axis: Any = 0) -> Symbol:
         """The parts of `data` along an axis at which `index`, one number a part, is not 0."""
+    @staticmethod
+    def box_decode(
+        data,
+        anchors=None,
+        std0: Any = 1.0,
+        std1: Any = 1.0,
+        std2: Any = 1.0,
+        std3: Any = 1.0,
+        clip: Any = -1.0,
+        format: Any = "center",
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """Corners of the boxes that box_encode gave, times std0 to std3, beside anchors (1, N, 4) of a format; clip above 0 is the most that the logarithm of a length may be. No gradient goes back, as in MXNet."""
+    @staticmethod
+    def box_encode(
+        samples,
+        matches=None,
+        anchors=None,
+        refs=None,
+        means=None,
+        stds=None,
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """Where matched boxes are beside anchors (B, N, 4), less means, divided by stds (four numbers each), and 1 where a sample is above 0.5, else 0, where the first is 0, too. matches (B, N) are places in refs (B, M, 4). No gradient goes back, as in MXNet."""
+    @staticmethod
+    def box_iou(
+        lhs, rhs=None, format: Any = "corner", *, name=None, out=None, ctx=None, attr=None
+    ) -> Symbol:
+        """Intersection over union of each box of lhs (..., 4) with each of rhs (..., 4); no gradient goes back, as in MXNet."""
+    @staticmethod
+    def box_nms(
+        data,
+        overlap_thresh: Any = 0.5,
+        valid_thresh: Any = 0.0,
+        topk: Any = -1,
+        coord_start: Any = 2,
+        score_index: Any = 1,
+        id_index: Any = -1,
+        background_id: Any = -1,
+        force_suppress: Any = False,
+        in_format: Any = "corner",
+        out_format: Any = "corner",
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """Boxes (..., N, W) in order of their scores, without those that overlap a better one (of the same class, unless force_suppress) by more than overlap_thresh; rows of -1 stand for those that are gone."""
+    @staticmethod
+    def box_non_maximum_suppression(
+        data,
+        overlap_thresh: Any = 0.5,
+        valid_thresh: Any = 0.0,
+        topk: Any = -1,
+        coord_start: Any = 2,
+        score_index: Any = 1,
+        id_index: Any = -1,
+        background_id: Any = -1,
+        force_suppress: Any = False,
+        in_format: Any = "corner",
+        out_format: Any = "corner",
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> Symbol:
+        """Boxes (..., N, W) in order of their scores, without those that overlap a better one (of the same class, unless force_suppress) by more than overlap_thresh; rows of -1 stand for those that are gone."""
     @staticmethod
     def cond(pred, then_func, else_func, name=None) -> Any:
         """What `then_func()` gives if `pred` is true, else what `else_func()` gives."""

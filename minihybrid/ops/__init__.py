@@ -6,6 +6,7 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 
 from minihybrid.core.op import OPS
 from minihybrid.ops import (
+    boxes,
     convolution,
     ctc,
     elementwise,
@@ -35,6 +36,7 @@ from minihybrid.ops import infix  # last: it makes methods of the records above
 
 __all__ = [
     "OPS",
+    "boxes",
     "convolution",
     "ctc",
     "elementwise",

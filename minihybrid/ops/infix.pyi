@@ -197,14 +197,6 @@ class Value:
         """1 if no number is infinite or NaN, else 0."""
     def multi_sum_sq(self: Same, /, *data, num_arrays: Any = 0) -> Same:
         """The sum of squares of each array, as float32."""
-    def concat(self: Same, /, *data, dim: Any = 1) -> Same:
-        """Join arrays along an existing axis."""
-    def stack(self: Same, /, *data, axis: Any = 0) -> Same:
-        """Join arrays along a new axis."""
-    def split(self, num_outputs, axis: Any = 1, squeeze_axis: Any = False) -> Any:
-        """Cut an axis into equal parts."""
-    def add_n(self: Same, /, *data) -> Same:
-        """The sum of arrays of one shape."""
     def take(self: Same, indices, axis: Any = 0, mode: Any = "clip") -> Same:
         """The parts of `a` at given places of one axis; mode clip, wrap or raise."""
     def pick(self: Same, index, axis: Any = -1, keepdims: Any = False, mode: Any = "clip") -> Same:
@@ -229,23 +221,14 @@ class Value:
         """A line of `depth` numbers for each index: on at the index, off elsewhere."""
     def fill_element_0index(self: Same, mhs, rhs) -> Same:
         """lhs, with mhs[i] at the place rhs[i] of row i."""
-    def dot(self: Same, rhs, transpose_a: Any = False, transpose_b: Any = False) -> Same:
-        """The product over the last axis of lhs and the first of rhs."""
-    def batch_dot(self: Same, rhs, transpose_a: Any = False, transpose_b: Any = False) -> Same:
-        """(..., M, K) times (..., K, N) -> (..., M, N), one product for each sample."""
-    def softmax(
-        self: Same,
-        length=None,
-        axis: Any = -1,
-        temperature=None,
-        dtype=None,
-        use_length: Any = False,
-    ) -> Same:
-        """exp(a) / sum(exp(a)) along an axis; with `use_length`, over as many numbers of each line as `length` says, and 0 behind them."""
-    def log_softmax(self: Same, axis: Any = -1, temperature=None, dtype=None) -> Same:
-        """a - log(sum(exp(a))) along an axis."""
-    def softmax_cross_entropy(self: Same, label) -> Same:
-        """The sum over the batch of -log(softmax(data)[label])."""
+    def concat(self: Same, /, *data, dim: Any = 1) -> Same:
+        """Join arrays along an existing axis."""
+    def stack(self: Same, /, *data, axis: Any = 0) -> Same:
+        """Join arrays along a new axis."""
+    def split(self, num_outputs, axis: Any = 1, squeeze_axis: Any = False) -> Any:
+        """Cut an axis into equal parts."""
+    def add_n(self: Same, /, *data) -> Same:
+        """The sum of arrays of one shape."""
     def repeat(self: Same, repeats, axis=None) -> Same:
         """Each element `repeats` times; without an axis, of the flattened array."""
     def tile(self: Same, reps) -> Same:
@@ -291,6 +274,23 @@ class Value:
         """The place of the largest along axis 1, as float32."""
     def cumsum(self: Same, axis=None, dtype=None) -> Same:
         """The sum of all numbers up to each one; without an axis, of the flattened array."""
+    def dot(self: Same, rhs, transpose_a: Any = False, transpose_b: Any = False) -> Same:
+        """The product over the last axis of lhs and the first of rhs."""
+    def batch_dot(self: Same, rhs, transpose_a: Any = False, transpose_b: Any = False) -> Same:
+        """(..., M, K) times (..., K, N) -> (..., M, N), one product for each sample."""
+    def softmax(
+        self: Same,
+        length=None,
+        axis: Any = -1,
+        temperature=None,
+        dtype=None,
+        use_length: Any = False,
+    ) -> Same:
+        """exp(a) / sum(exp(a)) along an axis; with `use_length`, over as many numbers of each line as `length` says, and 0 behind them."""
+    def log_softmax(self: Same, axis: Any = -1, temperature=None, dtype=None) -> Same:
+        """a - log(sum(exp(a))) along an axis."""
+    def softmax_cross_entropy(self: Same, label) -> Same:
+        """The sum over the batch of -log(softmax(data)[label])."""
     def ctc_loss(
         self: Same,
         label,

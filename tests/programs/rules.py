@@ -348,6 +348,45 @@ def bilinear_resize(d, op):
     return [d.rank(4)], size | {"align_corners": d.flag()}
 
 
+@rule("_contrib_box_iou")
+def box_iou(d, op):
+    first = d.shaped((d.rng.randint(1, 4), 4), dtype="float32")
+    return [first, d.shaped((d.rng.randint(1, 4), 4), dtype="float32")], d.attributes(op, first)
+
+
+@rule("_contrib_box_nms")
+def box_nms(d, op):
+    boxes = d.shaped((d.rng.randint(1, 4), 6), dtype="float32")
+    form = d.rng.choice(("corner", "center"))  # of two, MXNet's gradient forgets one
+    return [boxes], {
+        "id_index": d.rng.randint(-1, 0),
+        "topk": d.rng.randint(-1, 5),
+        "in_format": form,
+        "out_format": form,
+    }
+
+
+@rule("_contrib_bipartite_matching")
+def bipartite_matching(d, op):
+    scores = d.shaped((d.rng.randint(1, 4), d.rng.randint(1, 4)), dtype="float32")
+    return [scores], {"threshold": 0.5, "is_ascend": d.flag(), "topk": d.rng.randint(-1, 2)}, 2
+
+
+@rule("_contrib_box_encode")
+def box_encode(d, op):
+    b, n, m = d.rng.randint(1, 2), d.rng.randint(1, 4), d.rng.randint(1, 3)
+    places = [d.index((b, n), k, "float32") for k in (2, m)]
+    sizes = ((b, n, 4), (b, m, 4), (4,), (4,))
+    return [*places, *(d.shaped(size, dtype="float32") for size in sizes)], {}, 2
+
+
+@rule("_contrib_box_decode")
+def box_decode(d, op):
+    b, n = d.rng.randint(1, 2), d.rng.randint(1, 4)
+    boxes = [d.shaped(size, dtype="float32") for size in ((b, n, 4), (1, n, 4))]
+    return boxes, {"std0": 0.5, "format": d.rng.choice(("corner", "center"))}
+
+
 @rule("_contrib_arange_like")
 def arange_like(d, op):
     v = d.value()

@@ -1,6 +1,6 @@
 """Samples of the operators of detection and segmentation."""
 
-from sampling import like, of
+from sampling import bits, box, index, like, of, pos
 
 SAMPLES = {
     "_contrib_arange_like": [
@@ -12,5 +12,34 @@ SAMPLES = {
     "_contrib_BilinearResize2D": [
         of((1, 2, 3, 2), height=2, width=5),
         of((1, 1, 3, 2), like(1, 1, 2, 4), mode="like", align_corners=False),
+    ],
+    "_contrib_box_iou": [
+        of((2, 4), (3, 4), smooth=False),
+        of((2, 1, 4), (3, 4), smooth=False, format="center"),
+        of((0, 4), (3, 4)),
+    ],
+    "_suppressed": [
+        of((2, 5, 4), pos(2, 5), index(2, 5), bits(2, 5), thresh=0.1),
+        of((2, 3, 4), (2, 3), bits(2, 3), pos(2, 3), thresh=0.5, reached=True),
+        of((1, 0, 4), (1, 0), (1, 0), (1, 0)),
+    ],
+    "_contrib_box_nms": [
+        of((2, 4, 6), valid_thresh=-2.0, in_format="center", smooth=False),
+        of((5, 6), id_index=0, topk=3, smooth=False),
+    ],
+    "_matched": [
+        of((2, 3, 2), index(2, 6), threshold=0.1, smooth=False),
+        of((1, 2, 2), index(1, 4), threshold=0.9, is_ascend=True, topk=1, smooth=False),
+    ],
+    "_contrib_bipartite_matching": [
+        of((2, 3, 2), threshold=-0.5, smooth=False),
+        of((2, 2), threshold=9.0, is_ascend=True, smooth=False),
+    ],
+    "_contrib_box_encode": [
+        of(bits(2, 3), bits(2, 3), box(2, 3, 4), box(2, 2, 4), (4,), pos(4), smooth=False)
+    ],
+    "_contrib_box_decode": [
+        of((2, 3, 4), (1, 3, 4), smooth=False),
+        of((2, 3, 4), pos(1, 3, 4), format="corner", clip=0.5, std2=0.2, smooth=False),
     ],
 }
