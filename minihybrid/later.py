@@ -8,6 +8,7 @@ Gives:   nothing of its own. The core's hooks and tables know from here on which
 that it uses, when it uses them.
 """
 
+import sys
 from functools import partial
 
 from minihybrid.core import hooks
@@ -49,6 +50,12 @@ ARRAYS = "CSRNDArray concatenate from_numpy histogram onehot_encode reset_arrays
 DLPACK = "from_dlpack to_dlpack_for_read to_dlpack_for_write"
 SYMBOLS = "arange eye full histogram linspace ones zeros"
 CONTRIB = "boolean_mask cond foreach isfinite isinf isnan while_loop"
+
+# What a notebook shows of a class, and where that is written.
+SHOWN = {
+    ("core.block", "Block"): "look.notebook:net",
+    ("core.sym", "Symbol"): "look.notebook:symbol",
+}
 
 
 def roads(module, names):
@@ -109,6 +116,14 @@ def ask(target, field, *args):
     return getattr(TARGETS[target], field)(*args)
 
 
+def tell(ipython):
+    """Tell an IPython that runs, if one does, who writes HTML; it asks when it shows one."""
+    if shell := getattr(ipython, "get_ipython", lambda: None)():
+        html = shell.display_formatter.formatters["text/html"]
+        for (module, name), road in SHOWN.items():
+            html.for_type_by_name(f"minihybrid.{module}", name, partial(call, road))
+
+
 class Names(dict):
     """name -> road of what `nd` or `sym` has beside operators; reading gives what is there."""
 
@@ -129,3 +144,4 @@ TARGETS["gpu"] = TARGETS["gpu"]._replace(usable=lambda: False, here=False)  # ne
 WITHOUT_SCIPY.update({name: partial(call, road) for name, road in SPECIAL.items()})
 FORMATS.update({name: partial(call, road) for name, road in WRITERS.items()})
 NAMES.update({name: partial(call, road) for name, road in INITIALIZERS.items()})
+tell(sys.modules.get("IPython"))

@@ -91,7 +91,7 @@ READING_ORDER = """
     look.figures.calls look.figures.graphs look.figures.memory look.figures.plans
     look.figures.records
     look.figures.threads look.figures.tiles
-    look.figures
+    look.figures look.notebook
     look
     look.exercises.judging look.puzzles look.exercises.first look.exercises.graphs
     look.exercises.hybrids look.exercises.inside look.exercises.packing look.exercises.nano
