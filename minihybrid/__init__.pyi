@@ -32,6 +32,7 @@ from minihybrid import look as look
 from minihybrid import lr_scheduler as lr_scheduler
 from minihybrid import metric as metric
 from minihybrid import model as model
+from minihybrid import module as module
 from minihybrid import np as np
 from minihybrid import npx as npx
 from minihybrid import onnx as onnx

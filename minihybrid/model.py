@@ -4,7 +4,7 @@ Takes:   a prefix of file names, a number, a symbol, arrays by name.
 Gives:   `save_checkpoint`, `load_checkpoint`, `load_params`.
 
 Source:  MXNet's mxnet.model; `HybridBlock.export` writes the same two files.
-What is left out: the class FeedForward, which trained such models before Gluon.
+What is left out: the class FeedForward, which `mx.mod.Module` replaced in MXNet, too.
 """
 
 from minihybrid.core.files import FileError
@@ -62,6 +62,14 @@ def load_checkpoint(prefix, epoch):
     (['x', 'w'], ['w'], {})
     """
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
+
+
+def __getattr__(name):
+    if name == "FeedForward":
+        raise AttributeError(
+            "mx.model has no FeedForward: mx.mod.Module has fit, predict and score"
+        )
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():

@@ -126,6 +126,7 @@ PUBLIC = (
             mx.callback,
             mx.image,
             mx.io,
+            mx.module,
             mx.recordio,
             gluon.loss,
             gluon.utils,
