@@ -53,7 +53,7 @@ def test_no_line_of_a_table_is_passed_over(name):
     assert tables >= 2 and len(lines) - 2 * tables == len(PAGES[name])
 
 
-@pytest.mark.parametrize("name", ["profiler", "rnn"])
+@pytest.mark.parametrize("name", ["profiler"])
 def test_what_is_said_to_be_left_out_is(name):
     assert not hasattr(mx, name)
 
