@@ -55,26 +55,25 @@ NOT_HERE = {
 class Module(metaclass=Signed):
     """A symbol with its parameters, and with executors that train it.
 
-        symbol:       it ends with losses, such as `sym.SoftmaxOutput`, to be trained.
-        data_names, label_names:  those of its variables that are no parameters.
-        context:      a device, or a list: each computes a part of every batch.
-        fixed_param_names:  parameters that are not trained.
-        work_load_list:     must be the same for all devices.
+    symbol:       it ends with losses, such as `sym.SoftmaxOutput`, to be trained.
+    data_names, label_names:  those of its variables that are no parameters.
+    context:      a device, or a list: each computes a part of every batch.
+    fixed_param_names:  parameters that are not trained.
+    work_load_list:     must be the same for all devices.
 
-        Raises:  HybridError for what is called too early: `bind`, then `init_params`, then
-                 `init_optimizer`; `fit` calls them.
+    Raises:  HybridError for what is called too early: `bind`, then `init_params`, then
+             `init_optimizer`; `fit` calls them.
 
-        >>> from minihybrid.core import sym
-        >>> from minihybrid.core.sym import Symbol
-    from minihybrid.io import NDArrayIter
-        >>> x = nd.array([[0.0], [1.0], [2.0]])
-        >>> line = sym.FullyConnected(sym.var("data"), num_hidden=1, name="line")
-        >>> net = sym.LinearRegressionOutput(line, name="out")
-        >>> made = Module(net, label_names=["out_label"])
-        >>> made.fit(NDArrayIter(x, 2 * x + 1, 3, label_name="out_label"), num_epoch=200,
-        ...          eval_metric="mse", optimizer_params={"learning_rate": 0.3})
-        >>> made.predict(NDArrayIter(nd.array([[10.0]]))).asnumpy().round(2)
-        array([[21.]], dtype=float32)
+    >>> from minihybrid.core import sym
+    >>> from minihybrid.io import NDArrayIter
+    >>> x = nd.array([[0.0], [1.0], [2.0]])
+    >>> line = sym.FullyConnected(sym.var("data"), num_hidden=1, name="line")
+    >>> net = sym.LinearRegressionOutput(line, name="out")
+    >>> made = Module(net, label_names=["out_label"])
+    >>> made.fit(NDArrayIter(x, 2 * x + 1, 3, label_name="out_label"), num_epoch=200,
+    ...          eval_metric="mse", optimizer_params={"learning_rate": 0.3})
+    >>> made.predict(NDArrayIter(nd.array([[10.0]]))).asnumpy().round(2)
+    array([[21.]], dtype=float32)
     """
 
     def __init__(
