@@ -384,6 +384,11 @@ def RNN(
 ) -> Any:
     """Recurrent layers over whole sequences (T, N, C) -> (T, N, H), packed parameters."""
 
+def ROIPooling(
+    data, rois, pooled_size, spatial_scale, *, name=None, out=None, ctx=None, attr=None
+) -> NDArray:
+    """The largest number of each cell of each region, (R, C, *pooled_size); Girshick, Fast R-CNN (2015). A cell without pixels, or of no image, gives 0."""
+
 def Reshape(
     data, shape, reverse: Any = False, *, name=None, out=None, ctx=None, attr=None
 ) -> NDArray:
@@ -749,6 +754,22 @@ class _contrib:
         attr=None,
     ) -> NDArray:
         """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
+    @staticmethod
+    def ROIAlign(
+        data,
+        rois,
+        pooled_size,
+        spatial_scale,
+        sample_ratio: Any = -1,
+        position_sensitive: Any = False,
+        aligned: Any = False,
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> NDArray:
+        """Bilinear means of the cells of each region, (R, C, *pooled_size); He et al., Mask R-CNN (2017). With sample_ratio below 1 a cell averages as many numbers as it covers, 1024 x 1024 at most; a region of no image gives zeros; with position_sensitive each cell reads channels of its own."""
     @staticmethod
     def arange_like(
         data,

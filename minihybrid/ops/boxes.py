@@ -25,8 +25,7 @@ from minihybrid.core.op import (
 )
 from minihybrid.ops.elementwise import block_grad, cast, choose
 from minihybrid.ops.filled import arange, full, made
-from minihybrid.ops.indexing import place, take, take_along
-from minihybrid.ops.indexing import places as in_line
+from minihybrid.ops.indexing import place, places, take, take_along
 from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops
@@ -72,10 +71,10 @@ def in_floats(op, rule, n_outputs=1):
     return infer
 
 
-def flat_places(data, places, batch, n):
-    """Places in rows (batch, n) of a line each, as places in all lines, one after another."""
-    first = made(data, arange, start=0, stop=batch, dtype="int64") * n
-    return places.broadcast_add(reshape(first, shape=(-1, 1)))
+def flat_places(like, rows, batch, n):
+    """Places in lines of n, a line for each of `batch` rows, as places in all lines."""
+    first = made(like, arange, start=0, stop=batch, dtype="int64") * n
+    return rows.broadcast_add(reshape(first, shape=(-1, 1)))
 
 
 # -- overlap ---------------------------------------------------------------------------
@@ -196,11 +195,11 @@ def left_over(boxes, areas, ids, valid, scores, n, limit, kind, **attrs):
     Returns: (the places of the boxes in this order; 1 for each that is left, else 0).
     """
     lowest = made(scores, full, shape=(1, 1), value=-math.inf, dtype=kind)
-    places = order(choose(valid, scores, lowest), axis=1, is_ascend=False)
-    *sides, areas, ids, valid = (take_along(x, places, axis=1) for x in (*boxes, areas, ids, valid))
+    ranked = order(choose(valid, scores, lowest), axis=1, is_ascend=False)
+    *sides, areas, ids, valid = (take_along(x, ranked, axis=1) for x in (*boxes, areas, ids, valid))
     best = made(scores, arange, start=0, stop=n, dtype="int64") < limit
     valid = valid.broadcast_mul(cast(best, dtype=kind))
-    return places, suppressed(stack(*sides, axis=2), areas, ids, valid, **attrs)
+    return ranked, suppressed(stack(*sides, axis=2), areas, ids, valid, **attrs)
 
 
 NMS = {
@@ -258,12 +257,12 @@ def _nms_expand(
         groups = groups if force_suppress else parts[id_index].trunc()
     limit = n if topk < 0 else topk
     areas, boxes = area_of(boxes, in_format), corners_of(boxes, in_format)
-    places, kept = left_over(
+    ranked, kept = left_over(
         boxes, areas, groups, valid, scores, n, limit, kind, thresh=overlap_thresh
     )
     first = order(kept, axis=1, is_ascend=False)  # those that are kept, in the same order
-    places, kept = (take_along(x, first, axis=1) for x in (places, kept))
-    found = take(rows, reshape(flat_places(data, places, batch, n), shape=(-1,)))
+    ranked, kept = (take_along(x, first, axis=1) for x in (ranked, kept))
+    found = take(rows, reshape(flat_places(data, ranked, batch, n), shape=(-1,)))
     if in_format != out_format:
         found = _in_format(found, coord_start, width, out_format)
     gone = made(data, full, shape=(1, 1), value=-1.0, dtype=kind)
@@ -295,10 +294,10 @@ box_nms = register(
 
 
 # -- which belong together -------------------------------------------------------------
-def _matched_eager(data, places, *, threshold, is_ascend, topk):
+def _matched_eager(data, ranked, *, threshold, is_ascend, topk):
     (batch, n, m), kind = data.shape, floating(data.dtype)
     rows, cols = np.full((batch, n), -1, kind), np.full((batch, m), -1, kind)
-    for b, at in enumerate(in_line("_matched", places, n * m, "clip")):
+    for b, at in enumerate(places("_matched", ranked, n * m, "clip")):
         count = 0
         for r, c in zip(*np.divmod(at, max(m, 1)), strict=True):
             if rows[b, r] == -1 and cols[b, c] == -1:
@@ -311,8 +310,8 @@ def _matched_eager(data, places, *, threshold, is_ascend, topk):
     return rows, cols
 
 
-@loops(lambda data, places, rows, cols, **a: (*data.shape, *a.values()))
-def _matched_cpu(data, places, rows, cols, batch, n, m, threshold, is_ascend, topk):
+@loops(lambda data, ranked, rows, cols, **a: (*data.shape, *a.values()))
+def _matched_cpu(data, ranked, rows, cols, batch, n, m, threshold, is_ascend, topk):
     for b in each(batch):
         for r in range(n):
             rows[b * n + r] = T(-1)
@@ -321,7 +320,7 @@ def _matched_cpu(data, places, rows, cols, batch, n, m, threshold, is_ascend, to
         k = 0
         count = 0
         while k < n * m:
-            at = place(places[b * (n * m) + k], n * m, False)
+            at = place(ranked[b * (n * m) + k], n * m, False)
             r = at // m
             c = at % m
             k += 1
@@ -337,25 +336,25 @@ def _matched_cpu(data, places, rows, cols, batch, n, m, threshold, is_ascend, to
                     k = n * m
 
 
-def _matched_rule(op, data, places, **_):
+def _matched_rule(op, data, ranked, **_):
     if len(data) != 3:
         raise ShapeError(f"{op}: data has shape {data}, but (B, N, M) is needed")
-    merge(op, "places", places, (data[0], data[1] * data[2]))
+    merge(op, "ranked", ranked, (data[0], data[1] * data[2]))
     return [data[:2], (data[0], data[2])]
 
 
 MATCH = {"threshold": (finite, REQUIRED), "is_ascend": (boolean, False), "topk": (integer, -1)}
 matched = register(
     "_matched",
-    inputs=("data", "places"),
+    inputs=("data", "ranked"),
     attrs=MATCH,
     n_outputs=2,
     infer=in_floats("_matched", _matched_rule, 2),
     eager=_matched_eager,
     cpu=_matched_cpu,
-    grad=lambda g, out, data, places, **_: (None, None),
+    grad=lambda g, out, data, ranked, **_: (None, None),
     doc="The column that each row of (B, N, M) scores gets, and the row that each column gets, "
-    "or -1, if pairs are made of what is free in the order of `places`, best first.",
+    "or -1, if pairs are made of what is free in the order of `ranked`, best first.",
 )
 
 
@@ -369,10 +368,10 @@ def _matching_expand(specs, data, threshold, is_ascend, topk):
     *lead, n, m = specs[0].shape
     batch = math.prod(lead)
     data = block_grad(cast(data, dtype=floating(specs[0].dtype)))
-    places = order(reshape(data, shape=as_codes((batch, n * m))), axis=1, is_ascend=is_ascend)
+    ranked = order(reshape(data, shape=as_codes((batch, n * m))), axis=1, is_ascend=is_ascend)
     rows, cols = matched(
         reshape(data, shape=as_codes((batch, n, m))),
-        places,
+        ranked,
         threshold=threshold,
         is_ascend=is_ascend,
         topk=topk,
@@ -434,8 +433,8 @@ def _encode_infer(specs):
 def _encode_expand(specs, *inputs):
     (batch, n, _), m, kind = specs[2].shape, specs[3].shape[1], floating(specs[0].dtype)
     samples, matches, anchors, refs, means, stds = (block_grad(cast(x, dtype=kind)) for x in inputs)
-    places = flat_places(anchors, cast(matches, dtype="int64"), batch, m)
-    boxes = take(reshape(refs, shape=as_codes((batch * m, 4))), places)
+    ranked = flat_places(anchors, cast(matches, dtype="int64"), batch, m)
+    boxes = take(reshape(refs, shape=as_codes((batch * m, 4))), ranked)
     offsets = concat(*relative(columns(boxes), columns(anchors)), dim=2)
     offsets = offsets.broadcast_sub(means).broadcast_div(stds)
     positive = reshape(samples > 0.5, shape=as_codes((batch, n, 1)))

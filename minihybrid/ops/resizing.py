@@ -5,7 +5,7 @@ Gives:   `AdaptiveAvgPooling2D`, `BilinearResize2D`.
 
 Means and bilinear resizing mix rows, then columns, each by a matrix that depends on the
 lengths alone: two products, and their gradients with them.
-What is left out: resizing that skips the zeros of its matrices; regions of images.
+What is left out: resizing that skips the zeros of its matrices.
 """
 
 from minihybrid.core.op import (

@@ -103,7 +103,47 @@ def box_decode(rng):
     return [numbers(rng, b, n, 4, low=-1), corners(rng, 1, n)], attrs, 1
 
 
+def rois(rng, images, out_of_image=True):
+    n = int(rng.integers(1, 5))
+    index = rng.integers(-1 if out_of_image else 0, images, (n, 1))
+    first, last = (numbers(rng, n, 2, low=-4, high=12) for _ in range(2))
+    if flag(rng):
+        first, last = np.round(first), np.round(last)
+    return np.concatenate([index, np.minimum(first, last), np.maximum(first, last) + 0.125], 1)
+
+
+def image(rng, channels=3):
+    return rng.permutation(2 * channels * 35).reshape(2, channels, 7, 5) / 64 - 1
+
+
+def roi_pooling(rng):
+    regions = rois(rng, 3)
+    if flag(rng):  # turned around
+        regions = regions[:, [0, 3, 2, 1, 4]]
+    attrs = {
+        "pooled_size": tuple(map(int, rng.integers(1, 5, 2))),
+        "spatial_scale": float(rng.choice([1, 0.5, 0.1, 0.75])),
+    }
+    return [image(rng), regions], attrs, 1
+
+
+def roi_align(rng):
+    # Without an image MXNet writes one 0 into another region, and leaves the rest unwritten.
+    regions = rois(rng, 2, out_of_image=False)
+    attrs = {
+        "pooled_size": tuple(map(int, rng.integers(1, 5, 2))),
+        "spatial_scale": float(rng.choice([1, 0.5, 0.1, 0.75])),
+        "sample_ratio": int(rng.integers(-1, 4)),
+        "aligned": flag(rng),
+        "position_sensitive": flag(rng),
+    }
+    channels = 2 * int(np.prod(attrs["pooled_size"])) if attrs["position_sensitive"] else 3
+    return [image(rng, channels), regions], attrs, 1
+
+
 DRAWN = {
+    "ROIPooling": roi_pooling,
+    "contrib.ROIAlign": roi_align,
     "contrib.box_iou": box_iou,
     "contrib.box_nms": box_nms,
     "contrib.box_non_maximum_suppression": box_nms,

@@ -8,6 +8,7 @@ import pytest
 from beside.boxes import DRAWN, drawn
 from beside.child import answers
 from beside.compare import MXNet, differences
+from programs.run import apply
 
 import minihybrid as mx
 from minihybrid import autograd, nd
@@ -62,19 +63,12 @@ def test_values_and_gradients_are_mxnets(op, mxnet):
 def test_compiled_loops_give_the_same(op):
     """On cases as they are drawn beside MXNet, of one shape."""
     program = drawn(op, 3)
-    (step,) = program.steps
-    function = op.removeprefix("contrib.")
-    net = HybridLambda(lambda F, *args: getattr(F.contrib, function)(*args, **step.attrs))
+    net = HybridLambda(lambda F, *args: apply(F, program.steps[0], args))
     args = [nd.array(each.array()) for each in program.inputs]
     wanted = net(*args)
     net.hybridize()
-    pairs = zip(*map(listed, (net(*args), wanted)), strict=True)
-    for got, want in pairs:
+    for got, want in zip(net(*args), wanted, strict=True):
         np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
-
-
-def listed(outs):
-    return outs if isinstance(outs, (list, tuple)) else [outs]
 
 
 # -- stories ---------------------------------------------------------------------------
@@ -97,6 +91,33 @@ def test_other_classes_suppress_nothing():
 def test_no_boxes_stay_no_boxes():
     assert nd.contrib.box_nms(nd.zeros((2, 0, 6))).shape == (2, 0, 6)
     assert nd.contrib.box_iou(nd.zeros((0, 4)), nd.zeros((3, 4))).shape == (0, 3)
+
+
+def test_a_region_of_no_image_or_of_no_numbers_gives_zeros():
+    rois = nd.array([[-1, 0, 0, 2, 2], [2, 0, 0, 2, 2], [0, np.nan, np.nan, 2, np.nan]])
+    found = nd.contrib.ROIAlign(X + 1, rois, pooled_size=(2, 2), spatial_scale=1).asnumpy()
+    assert not found.any()
+    found = nd.ROIPooling(X + 1, rois, pooled_size=(2, 2), spatial_scale=1).asnumpy()
+    assert not found[:2].any()
+    far = nd.array([[0, 90, 90, 99, 99]])  # no pixel is there
+    for function in (nd.ROIPooling, nd.contrib.ROIAlign):
+        assert not function(X + 1, far, pooled_size=(2, 2), spatial_scale=1).asnumpy().any()
+
+
+def test_a_cell_has_the_largest_number_also_beside_one_that_is_none():
+    x = nd.array(np.float32([3, np.nan, -1, 5, np.nan, 4]).reshape(1, 1, 2, 3))
+    found = nd.ROIPooling(x, nd.array([[0, 0, 0, 2, 1]]), pooled_size=(2, 1), spatial_scale=1)
+    assert found.asnumpy().ravel().tolist() == [3, 5]
+
+
+def test_a_mean_between_pixels_is_that_of_a_plane():
+    """Bilinear numbers of a plane are its own, so a cell has what stands in its middle."""
+    y, x = np.mgrid[:6, :8]
+    rois = nd.array([[0, 1, 0.5, 6, 4.5]])
+    plane = nd.array((2 * y + x).reshape(1, 1, 6, 8))
+    found = nd.contrib.ROIAlign(plane, rois, (2, 5), 1).asnumpy()[0, 0]
+    wanted = 2 * np.array([[1.5], [3.5]]) + np.array([1.5, 2.5, 3.5, 4.5, 5.5])
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_what_is_encoded_is_decoded_again():
@@ -126,6 +147,14 @@ ERRORS = [
     (
         lambda: nd.contrib.box_encode(R, R, R, R, R.reshape(5)[:4], R.reshape(5)[:4]),
         r"\(B, N\), \(B, N\), \(B, N, 4\) and \(B, M, 4\) are needed",
+    ),
+    (
+        lambda: nd.ROIPooling(X, X, pooled_size=(2, 2), spatial_scale=1),
+        r"one row \(batch index, x1, y1, x2, y2\) a region are needed",
+    ),
+    (
+        lambda: nd.contrib.ROIAlign(X, R, (2, 2), 1, position_sensitive=True),
+        "3 channels .* cannot be shared out among 2 x 2 cells",
     ),
     (lambda: nd.contrib.box_decode(X, R), r"\(B, N, 4\) and \(1, N, 4\) are needed"),
 ]

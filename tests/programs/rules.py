@@ -348,6 +348,13 @@ def bilinear_resize(d, op):
     return [d.rank(4)], size | {"align_corners": d.flag()}
 
 
+@rule("_contrib_ROIAlign", "ROIPooling")
+def regions(d, op):
+    v = d.rank(4)
+    rois = d.index((d.rng.randint(1, 3), 5), 4, str(d.values[v].dtype))
+    return [v, rois], {"pooled_size": (2, d.rng.randint(1, 2)), "spatial_scale": 0.5}
+
+
 @rule("_contrib_box_iou")
 def box_iou(d, op):
     first = d.shaped((d.rng.randint(1, 4), 4), dtype="float32")

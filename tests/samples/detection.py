@@ -2,7 +2,21 @@
 
 from sampling import bits, box, index, like, of, pos
 
+ROIS = index(2, 5)
+CELLS = {"pooled_size": (2, 1), "spatial_scale": 1.0}
+
 SAMPLES = {
+    "_contrib_ROIAlign": [
+        of((3, 2, 3, 4), ROIS, sample_ratio=2, **CELLS),
+        of((3, 1, 3, 4), ROIS, aligned=True, **CELLS),
+        of((3, 4, 3, 4), ROIS, position_sensitive=True, **CELLS),
+    ],
+    "_unalign": [
+        of((2, 1, 2, 1), ROIS, like(3, 1, 3, 4), sample_ratio=1, **CELLS),
+        of((2, 1, 2, 1), ROIS, like(3, 2, 3, 4), position_sensitive=True, **CELLS),
+    ],
+    "_best_places": [of((3, 2, 3, 4), index(2), index(2, 2, 2), index(2, 2, 1))],
+    "ROIPooling": [of((3, 2, 3, 4), ROIS, **CELLS), of((3, 1, 3, 4), index(0, 5), **CELLS)],
     "_contrib_arange_like": [
         of((2, 3), smooth=False),
         of((2, 3), start=2, step=-0.5, repeat=2, axis=-1),
