@@ -448,7 +448,7 @@ class Op:
         for i, value in enumerate(inputs):
             if value is not None and not hasattr(value, "level"):
                 raise AttrError(
-                    f"{self.name}: input '{names[i]}' is {described(value)}, but an "
+                    f"{self.name}: input '{(own or names)[i]}' is {described(value)}, but an "
                     f"NDArray or a Symbol is needed; wrap it in nd.array(...)"
                 )
         return inputs, attrs

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from minihybrid import PlaceError, ShapeError, autograd, gluon, nd
+from minihybrid import AttrError, PlaceError, ShapeError, autograd, gluon, nd
 
 
 def spelt(way, blank):
@@ -104,6 +104,13 @@ def test_a_character_without_a_chance_is_no_way():
             ),
             ShapeError,
             r"data_lengths has shape \(1,\), but \(2,\) is needed",
+        ),
+        (
+            lambda: nd.ctc_loss(
+                nd.ones((2, 1, 3)), nd.ones((1, 1)), None, [1], use_label_lengths=True
+            ),
+            AttrError,
+            r"input 'label_lengths' is \[1\]",
         ),
         (
             lambda: gluon.loss.CTCLoss()(nd.ones((1, 2, 3)), nd.array([[2, -1]])),
