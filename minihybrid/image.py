@@ -7,7 +7,8 @@ Gives:   `imread`, `imdecode`; `imresize`, `resize_short`; `fixed_crop`, `center
 
 Files are read by Pillow, if it is installed; sizes are changed here, by the weights that
 OpenCV has in MXNet. What is drawn at random repeats after `mx.random.seed`.
-What is left out: `ImageIter`, the classes that change pictures for it, and rotations.
+`ImageIter`, and what changes pictures for it, are in modules of their own.
+What is left out: rotations.
 """
 
 import io
@@ -15,6 +16,7 @@ import warnings
 
 import numpy as np
 
+from minihybrid import faces
 from minihybrid.core import nd
 from minihybrid.core.files import FileError, read_whole
 from minihybrid.core.nd import NDArray
@@ -22,6 +24,14 @@ from minihybrid.core.op import AttrError, ShapeError, checked, count, described,
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.shown import own_names
+
+# Here under MXNet's names, and imported when they are asked for: they need what is read later.
+AUGMENTERS = """Augmenter BrightnessJitterAug CastAug CenterCropAug ColorJitterAug
+    ColorNormalizeAug ContrastJitterAug CreateAugmenter ForceResizeAug HorizontalFlipAug
+    HueJitterAug LightingAug RandomCropAug RandomGrayAug RandomOrderAug RandomSizedCropAug ResizeAug
+    SaturationJitterAug SequentialAug""".split()
+LATER = {"ImageIter": "imageiter:ImageIter"} | {name: f"augmenters:{name}" for name in AUGMENTERS}
+__getattr__ = faces.face(globals(), LATER)
 
 FORMATS = ("JPEG", "PNG", "BMP", "PPM", "TIFF", "WEBP")  # others may start other programs
 # Of one picture: a file of some bytes may say that it has any number. More than SMALL are
@@ -367,4 +377,4 @@ def color_normalize(src, mean, std=None):
 
 
 def __dir__():
-    return own_names(globals())
+    return own_names(globals(), *LATER)

@@ -5,6 +5,7 @@ Gives:   `NDArrayIter`, `MNISTIter`, `ResizeIter`; `DataBatch`, what they give; 
          name and a shape; `DataIter`, the parent.
 
 Shuffling draws from the package's random numbers, so `random.seed` repeats it.
+`ImageRecordIter`, over files of records, is in a module of its own.
 What is left out: iterators over other files, and those that work ahead (`gluon.data.DataLoader`
 does).
 """
@@ -13,6 +14,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from minihybrid import faces
 from minihybrid.core import nd
 from minihybrid.core.given import dtype_of
 from minihybrid.core.mistake import Signed
@@ -30,6 +32,9 @@ from minihybrid.core.op import (
 from minihybrid.gluon.data.vision.datasets import read_idx
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.shown import own_names
+
+LATER = {"ImageRecordIter": "imageiter:ImageRecordIter"}  # which needs this module
+__getattr__ = faces.face(globals(), LATER)
 
 
 # -- what is given ---------------------------------------------------------------------
@@ -377,4 +382,4 @@ class ResizeIter(DataIter):
 
 
 def __dir__():
-    return own_names(globals())
+    return own_names(globals(), *LATER)

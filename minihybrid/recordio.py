@@ -153,6 +153,7 @@ class MXRecordIO(metaclass=Signed):
 class MXIndexedRecordIO(MXRecordIO):
     """A file of records that are found by keys; a second file says where each begins.
 
+    idx_path:  None, to read, walks through the file; keys are then 0, 1, ...
     key_type:  makes a key of its text: int, or str.
     keys:      in the order of the index;  idx: key -> place.
     Raises:    FileError, also for an index that points outside the file.
@@ -167,7 +168,9 @@ class MXIndexedRecordIO(MXRecordIO):
     """
 
     def __init__(self, idx_path, uri, flag, key_type=int):
-        self.idx_path, self.key_type = os.fspath(path_of(idx_path)), key_type
+        walks = idx_path is None and flag == "r"
+        self.idx_path = None if walks else os.fspath(path_of(idx_path))
+        self.key_type = key_type
         super().__init__(uri, flag)
 
     def _args(self):
@@ -179,6 +182,9 @@ class MXIndexedRecordIO(MXRecordIO):
         try:
             if self.writable:
                 self._index = _Replaced(self.idx_path)
+            elif self.idx_path is None:
+                self.idx = dict(enumerate(_places(self._file, self.uri)))
+                self.keys = list(self.idx)
             else:
                 self._read_index()
         except BaseException:
@@ -224,7 +230,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self._ready("seek", False)
         if idx not in self.idx:
             raise AttrError(
-                f"MXIndexedRecordIO: there is no record {described(idx)} in '{self.idx_path}', but "
+                f"MXIndexedRecordIO: there is no record {described(idx)} in '{self.uri}', but "
                 f"{len(self.keys)} others, such as {str(self.keys[:3])[1:-1] or 'none'}"
             )
         with self._locked.lock:
@@ -282,12 +288,32 @@ def _framed(data):
 
 def _next_record(file, name):
     """The bytes of the record that begins here; None at the end."""
-    parts, size, wanted = [], _size_of(file), (WHOLE, FIRST)
+    parts, size = [], _size_of(file)
+    for n in _lengths(file, name, size):
+        parts.append(file.read(n))
+        file.seek(-n % 4, io.SEEK_CUR)
+    return MAGIC.join(parts) if parts else None
+
+
+def _places(file, name):
+    """Where each record begins; what is in them is not read."""
+    found, size = [], _size_of(file)
+    while (place := file.tell()) < size:
+        for n in _lengths(file, name, size):
+            file.seek(n + -n % 4, io.SEEK_CUR)
+        found.append(place)
+    file.seek(0)
+    return found
+
+
+def _lengths(file, name, size):
+    """The length of each part of the record that begins here, when the file stands at it."""
+    wanted = WHOLE, FIRST
     while True:
         place = file.tell()
         head = file.read(8)
-        if not head and not parts:
-            return None
+        if not head and FIRST in wanted:
+            return
         flag, n = divmod(struct.unpack("<I", head[4:])[0], MAX_PART) if len(head) == 8 else (9, 0)
         if head[:4] != MAGIC or flag not in wanted:
             raise FileError(
@@ -300,10 +326,9 @@ def _next_record(file, name):
                 f"'{name}': the record at byte {place} says that it has {n} bytes, but "
                 f"{size - place - 8} follow; was the file cut off?"
             )
-        parts.append(file.read(n))
-        file.seek(-n % 4, io.SEEK_CUR)
+        yield n
         if flag in (WHOLE, LAST):
-            return MAGIC.join(parts)
+            return
         wanted = BETWEEN, LAST
 
 

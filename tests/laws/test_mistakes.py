@@ -126,6 +126,8 @@ PUBLIC = (
             mx.callback,
             mx.image,
             mx.io,
+            mx.imageiter,
+            mx.augmenters,
             mx.module,
             mx.recordio,
             gluon.loss,
