@@ -66,6 +66,10 @@ class SequentialAug(Augmenter):
 
     def __init__(self, ts):
         super().__init__()
+        if not isinstance(ts, (list, tuple)):
+            raise AttrError(
+                f"{type(self).__name__}: {described(ts)} is given, but a list of augmenters is needed"
+            )
         self.ts = list(ts)
 
     def dumps(self):
@@ -255,14 +259,23 @@ class ColorNormalizeAug(Augmenter):
     """(picture - mean) / std, one of each for all channels or one for each channel."""
 
     def __init__(self, mean, std):
-        mean, std = (None if v is None else np.asarray(_plain(v), np.float32) for v in (mean, std))
-        super().__init__(mean=mean, std=std)
+        super().__init__(mean=_channels("mean", mean), std=_channels("std", std))
 
     def __call__(self, src):
         """The normalised picture."""
         values = src.asnumpy()
         values = values if self.mean is None else values - self.mean
         return like(src, values if self.std is None else values / self.std)
+
+
+def _channels(name, value):
+    """One number for each channel, or one for all; None stays."""
+    try:
+        return None if value is None else np.asarray(_plain(value), np.float32).reshape(-1)
+    except (TypeError, ValueError):
+        raise AttrError(
+            f"ColorNormalizeAug: {name}={described(value)}, but one number for each channel is needed"
+        ) from None
 
 
 class RandomGrayAug(Augmenter):

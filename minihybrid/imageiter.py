@@ -157,6 +157,7 @@ class ImageIter(DataIter):
     def next(self):
         """The next batch."""
         found, self._left = self._left, []
+        rolled = self.batch_size - len(found) if found else 0  # MXNet counts the new ones, too
         while len(found) < self.batch_size and self.cur < len(self.seq):
             found.append(self._sample())
         pad = self.batch_size - len(found)
@@ -174,7 +175,7 @@ class ImageIter(DataIter):
         return DataBatch(
             [_array(values, "float32")],
             [_array(np.reshape(labels, self.provide_label[0].shape), self.dtype)],
-            pad,
+            pad or rolled,
         )
 
 
