@@ -68,7 +68,7 @@ class SequentialAug(Augmenter):
         super().__init__()
         if not isinstance(ts, (list, tuple)):
             raise AttrError(
-                f"{type(self).__name__}: {described(ts)} is given, but a list of augmenters is needed"
+                f"{type(self).__name__}: ts={described(ts)}, but a list of augmenters is needed"
             )
         self.ts = list(ts)
 
@@ -274,7 +274,7 @@ def _channels(name, value):
         return None if value is None else np.asarray(_plain(value), np.float32).reshape(-1)
     except (TypeError, ValueError):
         raise AttrError(
-            f"ColorNormalizeAug: {name}={described(value)}, but one number for each channel is needed"
+            f"ColorNormalizeAug: {name}={described(value)}, but numbers are needed"
         ) from None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import envs
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minihybrid import nd, recordio
@@ -207,6 +207,37 @@ def test_damaged_files_are_refused(tmp_path, data, message):
     path.write_bytes(data)
     with pytest.raises(FileError, match=message):
         MXRecordIO(path, "r").read()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_changed_files_are_read_or_refused(tmp_path_factory, data):
+    """Nothing else, and never more than the file has."""
+    path = written(tmp_path_factory.mktemp("changed"), [b"abcd", RECORDS[5], b"x"])
+    for name in (path, path.with_suffix(".idx")):
+        content = bytearray(name.read_bytes())
+        for _ in range(data.draw(st.integers(0, 2))):
+            at = data.draw(st.integers(0, len(content) - 1))
+            content[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4))
+            content = content or bytearray(b"0")
+        name.write_bytes(content)
+    for read in (lambda: sum(map(len, all_of(path))), lambda: len(opened(path).read_idx(0))):
+        try:
+            assert read() <= path.stat().st_size
+        except HybridError:
+            pass
+    try:
+        walked = MXIndexedRecordIO(None, path, "r")
+        assert sum(len(walked.read_idx(k)) for k in walked.keys) <= path.stat().st_size
+    except FileError:
+        pass
+
+
+def test_without_an_index_the_file_is_walked_through(tmp_path):
+    file = MXIndexedRecordIO(None, written(tmp_path, RECORDS), "r")
+    assert [file.read_idx(k) for k in range(len(RECORDS))] == RECORDS
+    assert file.idx == opened(tmp_path / "some.rec").idx
+    assert copy.copy(file).read_idx(3) == RECORDS[3]
 
 
 @pytest.mark.parametrize(
