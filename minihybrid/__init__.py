@@ -12,7 +12,7 @@ graph, optimises, compiles and exports it.
 import sys
 
 from minihybrid import faces, later  # noqa: F401  (it enters its tables)
-from minihybrid.base import MXNetError, __version__
+from minihybrid.base import MXNetError, __version__, cpu_pinned, cpu_shared
 from minihybrid.core import attribute, context, nd
 from minihybrid.core.attribute import AttrScope
 from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
@@ -89,6 +89,7 @@ ROADS = {
     "numpy.linalg": "np:linalg",
     "numpy.random": "np:random",
     "numpy_extension": "npx",
+    "optimizer.contrib": "optimizer:contrib",
     "optimizer.optimizer": "optimizer",
     "sym": "core.sym",
     "sym.contrib": "core.sym:contrib",
@@ -123,6 +124,8 @@ __all__ = [
     "context",
     "contrib",
     "cpu",
+    "cpu_pinned",
+    "cpu_shared",
     "current_context",
     "datasets",
     "eager",

@@ -43,6 +43,8 @@ from minihybrid import symbols as symbols
 from minihybrid import test_utils as test_utils
 from minihybrid import util as util
 from minihybrid import viz as viz
+from minihybrid.base import cpu_pinned as cpu_pinned
+from minihybrid.base import cpu_shared as cpu_shared
 from minihybrid.core import attribute as attribute
 from minihybrid.core import context as context
 from minihybrid.core import name as name

@@ -2,12 +2,13 @@
 
 Takes:   nothing.
 Gives:   `MXNetError`, the parent of all errors here; `mx_real_t`, the usual type;
-         `numeric_types` and its like, for `isinstance`; `py_str`; `__version__`, for files
-         that say who wrote them.
+         `numeric_types` and its like, for `isinstance`; `py_str`; `cpu_pinned` and
+         `cpu_shared`; `__version__`, for files that say who wrote them.
 """
 
 import numpy as np
 
+from minihybrid.core.context import Context
 from minihybrid.core.op import HybridError
 from minihybrid.ops.shown import own_names
 
@@ -26,6 +27,24 @@ def py_str(text):
     'conv0'
     """
     return text.decode("utf-8")
+
+
+def cpu_pinned(device_id=0):
+    """The processor: memory that a GPU could copy faster is here like all other.
+
+    >>> cpu_pinned(1)
+    cpu(0)
+    """
+    return Context("cpu_pinned", device_id)
+
+
+def cpu_shared(device_id=0):
+    """The processor: memory that several processes could share is here like all other.
+
+    >>> cpu_shared()
+    cpu(0)
+    """
+    return Context("cpu_shared", device_id)
 
 
 def __dir__():

@@ -2,16 +2,17 @@
 
 Takes:   weights, gradients, and an optimiser's memory of earlier steps (its state).
 Gives:   `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`,
-         `Nadam`, `FTML`, `Ftrl`, `Signum`, `LAMB`, `LARS`, `DCASGD`, `SGLD`;
-         `create`, `register`, `Updater`.
+         `Nadam`, `FTML`, `Ftrl`, `Signum`, `LAMB`, `LARS`, `DCASGD`, `SGLD`,
+         `GroupAdaGrad`, `LBSGD`; `create`, `register`, `Updater`.
 
 An optimiser is one `rule`, written with operators: it computes on arrays, one weight
 after the other, and the Trainer traces it over all weights into one compiled call.
 Source:  the rules, names and defaults are those of MXNet 1.9.1, whose numbers they
-         give; here without sparse gradients, `LBSGD` and `GroupAdaGrad`.
+         give; here without sparse gradients.
 """
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from minihybrid.core.mistake import Settings
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
     AttrError,
+    ShapeError,
+    choice,
+    count,
     described,
     finite,
     length,
@@ -32,7 +36,7 @@ from minihybrid.core.op import (
 from minihybrid.ops.elementwise import abs_, clip, ones_like, sign, sqrt, square, where, zeros_like
 from minihybrid.ops.infix import FUNCTIONS
 from minihybrid.ops.layout import reshape
-from minihybrid.ops.reduce import sum_
+from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.shown import own_names
 
 maximum, minimum = FUNCTIONS["maximum"], FUNCTIONS["minimum"]
@@ -841,8 +845,113 @@ class SGLD(Optimizer):
 
 
 @register
+class GroupAdaGrad(AdaGrad):
+    """AdaGrad with one rate for each row of a weight, such as each word of an embedding.
+
+    h += mean(g^2) of the row;   w -= lr g / sqrt(h + eps)
+    Weights have two axes, and no decay.
+    Source:  MXNet's mxnet.optimizer.contrib.
+    """
+
+    def __init__(self, eps=1e-5, **kwargs):
+        super().__init__(eps, **kwargs)
+
+    def create_state(self, index, weight):
+        """The sum of each row."""
+        if weight.ndim != 2:
+            raise ShapeError(
+                f"GroupAdaGrad: a weight of shape {weight.shape}, but two axes are needed; other "
+                "weights need another optimiser, such as AdaGrad"
+            )
+        return nd.zeros((weight.shape[0], 1), weight.context, weight.dtype)
+
+    def rule(self, weight, grad, history, lr, wd):
+        """One step."""
+        history = history + mean(square(grad), axis=1, keepdims=True)
+        return weight - grad * lr / sqrt(history + self.float_stable_eps), history
+
+    def rates(self, index):
+        """The rate; a decay is refused."""
+        found = super().rates(index)
+        if found["wd"]:
+            raise AttrError(f"GroupAdaGrad: wd={found['wd']}, but it has no weight decay; give 0")
+        return found
+
+
+@register
+class LBSGD(SGD):
+    """SGD for large batches: gradients of some updates are one step, whose rate grows first.
+
+    batch_scale:   how many updates are one step; the others change nothing.
+    warmup_epochs, updates_per_epoch:  over how many updates the rate grows.
+    warmup_strategy:  "linear", "power2" or "sqrt": the rate grows to batch_scale times
+                   itself; "lars": it is times |w| / sqrt(|g|^2 + wd |w|^2), 0.01 to 100.
+    begin_epoch:   counts updates from there;  num_epochs: not read.
+    Source:  MXNet's mxnet.optimizer.LBSGD; You, Gitman and Ginsburg, arXiv:1708.03888.
+    """
+
+    KINDS = Optimizer.KINDS | {
+        "batch_scale": count,
+        "warmup_epochs": length,
+        "updates_per_epoch": count,
+        "warmup_strategy": choice("linear", "power2", "sqrt", "lars"),
+    }
+
+    def __init__(
+        self,
+        momentum=0.0,
+        multi_precision=False,
+        warmup_strategy="linear",
+        warmup_epochs=5,
+        batch_scale=1,
+        updates_per_epoch=32,
+        begin_epoch=0,
+        num_epochs=60,
+        **kwargs,
+    ):
+        super().__init__(momentum, multi_precision=multi_precision, **kwargs)
+        self.warmup_strategy, self.warmup_epochs = warmup_strategy, warmup_epochs
+        self.batch_scale, self.updates_per_epoch = batch_scale, updates_per_epoch
+        self.init_updates = begin_epoch * updates_per_epoch
+        self._gathered = {}  # index -> (number of updates, the sum since the last step)
+
+    def update(self, index, weight, grad, state):
+        """One update of one weight; it reads lengths, and so it is not compiled."""
+        lr, wd = self._get_lr(index), self._get_wd(index)
+        self._update_count(index)
+        n, total = self._gathered.get(index, (self.init_updates, 0))
+        n, total = n + 1, grad.detach() + total
+        self._gathered[index] = n, total
+        if n % self.batch_scale:
+            return
+        self._gathered[index] = n, 0
+        grad = total / self.batch_scale
+        numbers = {"rescale_grad": self.rescale_grad, "lr": lr * self._grown(n, weight, grad, wd)}
+        numbers = {k: nd.array([v], weight.context, weight.dtype) for k, v in numbers.items()}
+        states = states_in(state)
+        decay = nd.array([wd], weight.context, weight.dtype)
+        new = self.apply(weight.detach(), grad, states, numbers | {"wd": decay})
+        for array, value in reversed(list(zip((weight, *states), new, strict=True))):
+            array.data[...] = value.data
+
+    def _grown(self, n, weight, grad, wd):
+        """By what the rate is multiplied at update n."""
+        if self.warmup_strategy == "lars":
+            long, steep = ((a.detach() ** 2).sum().asscalar() for a in (weight, grad))
+            return min(max(math.sqrt(long / (steep + wd * long + 1e-18)), 0.01), 100)
+        last = self.warmup_epochs * self.updates_per_epoch
+        if n >= last or last <= 1:
+            return float(self.batch_scale) if n >= last else 1.0
+        power = {"linear": 1, "power2": 2, "sqrt": 0.5}[self.warmup_strategy]
+        return 1 + (self.batch_scale - 1) * (n / last) ** power
+
+
+@register
 class ccSGD(SGD):  # noqa: N801  (MXNet's name)
     """The same as `SGD`, under the name of old programs."""
+
+
+contrib = SimpleNamespace(GroupAdaGrad=GroupAdaGrad)  # where MXNet has it
 
 
 class Updater:

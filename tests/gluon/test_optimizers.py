@@ -10,6 +10,7 @@ import minihybrid as mx
 from minihybrid import (
     AttrError,
     HybridError,
+    ShapeError,
     autograd,
     gluon,
     lr_scheduler,
@@ -28,6 +29,7 @@ SCHEDULES = json.loads((GOLDEN / "schedules.json").read_text())
 # MXNet's Adam kernels form 1 - beta2 in float32, off by 1e-5 of it; ours do not.
 TOLERANCE = {"rtol": 1e-6, "atol": 1e-6}
 ADAM = {"rtol": 1e-5, "atol": 1e-5}
+WEIGHTS, GRADIENTS, *BY_HAND = json.loads((GOLDEN / "optimizers_by_hand.json").read_text())
 every_case = pytest.mark.parametrize(
     "case", CASES, ids=lambda c: " ".join([c["optimizer"], *c["settings"]])
 )
@@ -43,7 +45,40 @@ def made(case):
 
 def test_every_optimizer_has_golden_numbers():
     """But for the one that draws them."""
-    assert {c["optimizer"] for c in CASES} == set(Optimizer.opt_registry) - {"sgld"}
+    assert {c["optimizer"] for c in CASES + BY_HAND} == set(Optimizer.opt_registry) - {"sgld"}
+
+
+@pytest.mark.parametrize("case", BY_HAND, ids=lambda c: " ".join([c["optimizer"], *c["settings"]]))
+def test_rows_and_large_batches_take_the_steps_of_mxnet(case):
+    update = optimizer.Updater(optimizer.create(case["optimizer"], **case["settings"]))
+    weights = [nd.array(w) for w in WEIGHTS]
+    for gradients, after in zip(GRADIENTS, case["after"], strict=True):
+        update([0, 1], [nd.array(g) for g in gradients], weights)
+        for weight, wanted in zip(weights, after, strict=True):
+            np.testing.assert_allclose(weight.asnumpy(), wanted, **TOLERANCE)
+
+
+def test_gradients_that_are_written_again_are_added_up_as_they_were():
+    """MXNet keeps the first one itself, which the next backward overwrites."""
+    update = optimizer.Updater(optimizer.create("lbsgd", learning_rate=1.0, batch_scale=2))
+    weight, grad = nd.zeros((1, 1)), nd.ones((1, 1))
+    update(0, grad, weight)
+    grad[:] = 3
+    update(0, grad, weight)
+    rate = 1 + 2 / (5 * 32)
+    np.testing.assert_allclose(weight.asnumpy(), [[-2 * rate]], rtol=1e-6)
+
+
+def test_rows_need_two_axes_and_no_decay():
+    made = optimizer.create("groupadagrad")
+    assert type(made) is optimizer.contrib.GroupAdaGrad
+    with pytest.raises(ShapeError, match=r"shape \(3,\), but two axes are needed"):
+        optimizer.Updater(made)(0, nd.ones(3), nd.ones(3))
+    with pytest.raises(AttrError, match="wd=0.1, but it has no weight decay"):
+        decaying = optimizer.create("groupadagrad", wd=0.1)
+        optimizer.Updater(decaying)(0, nd.ones((1, 1)), nd.ones((1, 1)))
+    with pytest.raises(AttrError, match="LBSGD: warmup_strategy='x' does not fit"):
+        optimizer.LBSGD(warmup_strategy="x")
 
 
 @every_case

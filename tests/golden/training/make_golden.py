@@ -297,6 +297,31 @@ def optimizers():
     write("optimizers", [given, *cases])
 
 
+def by_hand():
+    """Optimisers that are no rule: with rows, or with gradients of several updates."""
+    rng, cases = np.random.RandomState(8), []
+    weights = [rng.normal(size=s).astype("float32") for s in ((2, 3), (4, 2))]
+    gradients = [[rng.normal(size=w.shape).astype("float32") for w in weights] for _ in range(7)]
+    for name, settings in (
+        ("groupadagrad", {"learning_rate": 0.1}),
+        ("groupadagrad", {"eps": 0.1, "clip_gradient": 0.4, "rescale_grad": 0.5}),
+        ("lbsgd", {"learning_rate": 0.1}),
+        ("lbsgd", {"momentum": 0.9, "batch_scale": 2, "updates_per_epoch": 1, **COMMON}),
+        ("lbsgd", {"batch_scale": 3, "warmup_strategy": "power2", "updates_per_epoch": 2}),
+        ("lbsgd", {"batch_scale": 2, "warmup_strategy": "sqrt", "begin_epoch": 1}),
+        ("lbsgd", {"momentum": 0.9, "warmup_strategy": "lars", "warmup_epochs": 0, **COMMON}),
+    ):
+        update = mx.optimizer.get_updater(mx.optimizer.create(name, **settings))
+        arrays, after = [nd.array(w) for w in weights], []
+        for step in gradients:
+            for i, (w, g) in enumerate(zip(arrays, step, strict=True)):
+                update(i, nd.array(g), w)
+            after.append([w.asnumpy().tolist() for w in arrays])
+        cases.append({"optimizer": name, "settings": settings, "after": after})
+    given = [w.tolist() for w in weights], [[g.tolist() for g in step] for step in gradients]
+    write("optimizers_by_hand", [*given, *cases])
+
+
 # -- schedules -------------------------------------------------------------------------
 def schedules():
     warm = {"warmup_steps": 4, "warmup_begin_lr": 0.1}
@@ -407,6 +432,7 @@ def iterators():
 if __name__ == "__main__":
     losses()
     optimizers()
+    by_hand()
     schedules()
     metrics()
     iterators()
