@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import autograd, gluon, kvstore, nd
+from minihybrid import autograd, gluon, kvstore, nd, sym
 from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.gluon import nn
 
@@ -213,6 +213,33 @@ def test_ranks_train_as_one_process_does(ctx):
         np.testing.assert_allclose(a, b, atol=1e-6)
     n_parameters = sum(a.size for a in alone)
     assert worlds[0].sizes == [4 * len(alone), 4 * n_parameters] * 4
+
+
+def trained_module(store):
+    x = sym.FullyConnected(sym.var("data"), num_hidden=4, name="first")
+    x = sym.FullyConnected(sym.tanh(x), num_hidden=2, name="second")
+    n = 4 // store.num_workers  # of each batch of 4
+    data = DATA.reshape(2, store.num_workers, n, 3)[:, store.rank].reshape(-1, 3)
+    batches = mx.io.NDArrayIter(data, (data.sum(1) > 0).astype("float32"), n)
+    made = mx.mod.Module(sym.SoftmaxOutput(x, name="softmax"))
+    made.bind(batches.provide_data, batches.provide_label)
+    made.init_params(mx.init.Constant(0.1 * store.rank + 0.2))
+    settings = {"learning_rate": 0.5, "momentum": 0.9}
+    made.fit(batches, kvstore=store, optimizer_params=settings, num_epoch=3, eval_metric="ce")
+    return {name: array.asnumpy() for name, array in made.get_params()[0].items()}
+
+
+def test_modules_of_two_ranks_train_as_one_does(monkeypatch):
+    """By the sum of both gradients, divided by the samples of both; rank 0's values hold."""
+    monkeypatch.setattr("minihybrid.executor.best_target", lambda: "numpy")
+    monkeypatch.setattr("minihybrid.executor.target_of", lambda array: "numpy")
+    alone = trained_module(mx.kv.create())
+    (first, second), worlds = as_ranks(trained_module)
+    for name in alone:
+        np.testing.assert_array_equal(first[name], second[name])
+        np.testing.assert_allclose(alone[name], first[name], atol=1e-6)
+    n_parameters = sum(a.size for a in alone.values())
+    assert worlds[0].sizes == [4 * n_parameters] * 6  # one message a step
 
 
 def test_each_dtype_is_added_up_in_one_message():
