@@ -24,7 +24,7 @@ READING_ORDER = """
     ops.gpu.pooling
     ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
     ops.gpu.linalg
-    ops.linalg ops.resizing ops.boxes ops.regions
+    ops.linalg ops.resizing ops.boxes ops.anchors ops.regions
     ops.np.names ops.np.shapes
     ops.np ops.shown ops.infix ops.distributions
     ops

@@ -17,7 +17,7 @@ class In(NamedTuple):
     shape: tuple
     # positive, inside (-1, 1), above 1, chance (0 to 1), matrix (symmetric, far from
     # singular), bits (0 and 1), index (0, 1, 2), like (only a shape), whole
-    # (int32 of at least 0, in place of any other dtype), box (corners, the far one last)
+    # (int32 of at least 0, in place of any other dtype), box (corners, the far one last, of five numbers behind a class)
     kind: str = "any"
 
     def array(self, dtype, rng):
@@ -38,7 +38,7 @@ class In(NamedTuple):
         elif self.kind == "matrix":
             values = (values + values.swapaxes(-1, -2)) / 2 + 6 * np.eye(self.shape[-1])
         elif self.kind == "box":
-            values = values + [0, 0, 3, 3]
+            values = values + np.array([0, 0, 3, 3] if self.shape[-1] == 4 else [0, 0, 0, 3, 3])
         elif self.kind not in ("positive", "above"):
             values = values * rng.choice([-1, 1], self.shape)
         values = {"inside": values * 0.7, "above": values + 1}.get(self.kind, values)

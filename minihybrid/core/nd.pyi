@@ -755,6 +755,58 @@ class _contrib:
     ) -> NDArray:
         """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
     @staticmethod
+    def MultiBoxDetection(
+        cls_prob,
+        loc_pred,
+        anchor,
+        clip: Any = True,
+        threshold: Any = 0.01,
+        background_id: Any = 0,
+        nms_threshold: Any = 0.5,
+        force_suppress: Any = False,
+        variances: Any = (0.1, 0.1, 0.2, 0.2),
+        nms_topk: Any = -1,
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> NDArray:
+        """Rows (B, A, 6) of class, score and corners, from the largest score on; class -1 where a box of the class (of any, if force_suppress) that it overlaps by nms_threshold is better, and rows of -1 for the background, which is class 0 whatever background_id says, as in MXNet."""
+    @staticmethod
+    def MultiBoxPrior(
+        data,
+        sizes: Any = (1.0,),
+        ratios: Any = (1.0,),
+        clip: Any = False,
+        steps: Any = (-1.0, -1.0),
+        offsets: Any = (0.5, 0.5),
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> NDArray:
+        """Anchors (1, n, 4) around each pixel of images (N, C, H, W): every size with the first ratio, then the first size with the others, as corners in shares of the image."""
+    @staticmethod
+    def MultiBoxTarget(
+        anchor,
+        label,
+        cls_pred,
+        overlap_threshold: Any = 0.5,
+        ignore_label: Any = -1.0,
+        negative_mining_ratio: Any = -1.0,
+        negative_mining_thresh: Any = 0.5,
+        minimum_negative_samples: Any = 0,
+        variances: Any = (0.1, 0.1, 0.2, 0.2),
+        *,
+        name=None,
+        out=None,
+        ctx=None,
+        attr=None,
+    ) -> NDArray:
+        """What anchors (1, A, 4) should see of labels (B, L, class and corners; rows of -1 at the end): offsets (B, 4 A) of the matched label's box, 1 or 0 for them, and classes (B, A): 0 is background. With negative_mining_ratio above 0 only so many negatives a positive are background, the others are ignore_label. minimum_negative_samples is not read, as in MXNet."""
+    @staticmethod
     def ROIAlign(
         data,
         rois,

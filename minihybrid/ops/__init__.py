@@ -6,6 +6,7 @@ Gives:   `OPS`, filled: importing the files below enters their records.
 
 from minihybrid.core.op import OPS
 from minihybrid.ops import (
+    anchors,
     boxes,
     convolution,
     ctc,
@@ -37,6 +38,7 @@ from minihybrid.ops import infix  # last: it makes methods of the records above
 
 __all__ = [
     "OPS",
+    "anchors",
     "boxes",
     "convolution",
     "ctc",

@@ -141,7 +141,61 @@ def roi_align(rng):
     return [image(rng, channels), regions], attrs, 1
 
 
+def prior(rng):
+    size = [int(n) for n in rng.integers(1, 5, 4)]
+    attrs = {
+        "sizes": tuple(map(float, numbers(rng, rng.integers(1, 4), low=0.1))),
+        "ratios": tuple(map(float, numbers(rng, rng.integers(1, 4), low=0.25, high=3))),
+        "clip": flag(rng),
+        "steps": [(-1.0, -1.0), (0.1, 0.2), (0.0, 0.3)][rng.integers(3)],
+        "offsets": tuple(map(float, numbers(rng, 2))),
+    }
+    return [rng.random(size)], attrs, 1
+
+
+def proper(rng, *shape):
+    """Boxes that are not turned around."""
+    start = numbers(rng, *shape, 2, high=0.75)
+    return np.concatenate([start, start + numbers(rng, *shape, 2, low=0.125, high=0.5)], -1)
+
+
+def target(rng):
+    b, n, m, classes = (int(k) for k in rng.integers(1, [4, 13, 5, 4]))
+    label = np.concatenate([rng.integers(0, classes, (b, m, 1)), proper(rng, b, m)], -1)
+    for rows in label:
+        rows[rng.integers(m + 1) :] = -1
+    attrs = {
+        "overlap_threshold": float(rng.choice([0.5, 0.3, 0.0])),
+        "ignore_label": float(rng.choice([-1, -2])),
+        "variances": [(0.1, 0.1, 0.2, 0.2), (1.0, 0.5, 0.25, 1.0)][rng.integers(2)],
+    }
+    if flag(rng):  # with 2 all anchors are candidates; MXNet refuses to have too few
+        attrs |= {
+            "negative_mining_ratio": float(rng.choice([1, 1.5])),
+            "negative_mining_thresh": 2.0,
+        }
+    chances = rng.permutation(b * (classes + 1) * n).reshape(b, classes + 1, n) / 16
+    return [proper(rng, 1, n), label, chances], attrs, 3
+
+
+def detection(rng):
+    b, classes, n = (int(k) for k in rng.integers(1, [3, 5, 13]))
+    attrs = {
+        "clip": flag(rng),
+        "threshold": float(rng.choice([0.01, 0.3, 2])),
+        "nms_threshold": float(rng.choice([0.5, 0.25, 0, 1, 2])),
+        "force_suppress": flag(rng),
+        "nms_topk": int(rng.choice([-1, 0, 1, 3, 40])),
+        "variances": [(0.1, 0.1, 0.2, 0.2), (1.0, 0.5, 0.25, 1.0)][rng.integers(2)],
+    }
+    offsets = numbers(rng, b, 4 * n, low=-1) * rng.choice([0, 1])
+    return [numbers(rng, b, classes, n), offsets, proper(rng, 1, n)], attrs, 1
+
+
 DRAWN = {
+    "contrib.MultiBoxPrior": prior,
+    "contrib.MultiBoxTarget": target,
+    "contrib.MultiBoxDetection": detection,
     "ROIPooling": roi_pooling,
     "contrib.ROIAlign": roi_align,
     "contrib.box_iou": box_iou,

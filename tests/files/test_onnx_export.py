@@ -61,6 +61,8 @@ REFUSED = {
     "_unalign": MISSING,
     "_best_places": MISSING,
     "ROIPooling": MISSING,
+    "_contrib_MultiBoxTarget": MISSING,
+    "_contrib_MultiBoxDetection": MISSING,
     "_suppressed": MISSING,
     "_contrib_box_nms": MISSING,
     "_matched": MISSING,

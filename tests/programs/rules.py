@@ -355,6 +355,25 @@ def regions(d, op):
     return [v, rois], {"pooled_size": (2, d.rng.randint(1, 2)), "spatial_scale": 0.5}
 
 
+@rule("_contrib_MultiBoxPrior")
+def multibox_prior(d, op):
+    return [d.rank(4)], {"sizes": (0.5, 0.25), "ratios": (1.0, 2.0), "clip": d.flag()}
+
+
+@rule("_contrib_MultiBoxTarget")
+def multibox_target(d, op):
+    b, n, m, classes = (d.rng.randint(1, 3) for _ in range(4))
+    sizes = (1, n, 4), (b, m, 5), (b, classes, n)
+    return [d.shaped(size, dtype="float32") for size in sizes], {}, 3
+
+
+@rule("_contrib_MultiBoxDetection")
+def multibox_detection(d, op):
+    b, n, classes = (d.rng.randint(1, 3) for _ in range(3))
+    sizes = (b, classes, n), (b, 4 * n), (1, n, 4)
+    return [d.shaped(size, dtype="float32") for size in sizes], {"nms_topk": d.rng.randint(-1, 2)}
+
+
 @rule("_contrib_box_iou")
 def box_iou(d, op):
     first = d.shaped((d.rng.randint(1, 4), 4), dtype="float32")

@@ -1,6 +1,6 @@
 """Samples of the operators of detection and segmentation."""
 
-from sampling import bits, box, index, like, of, pos
+from sampling import bits, box, chance, index, like, of, pos
 
 ROIS = index(2, 5)
 CELLS = {"pooled_size": (2, 1), "spatial_scale": 1.0}
@@ -26,6 +26,15 @@ SAMPLES = {
     "_contrib_BilinearResize2D": [
         of((1, 2, 3, 2), height=2, width=5),
         of((1, 1, 3, 2), like(1, 1, 2, 4), mode="like", align_corners=False),
+    ],
+    "_contrib_MultiBoxPrior": [of((1, 2, 2, 3), sizes=(0.5, 0.25), ratios=(1, 2), smooth=False)],
+    "_contrib_MultiBoxTarget": [
+        of(box(1, 4, 4), box(2, 3, 5), (2, 3, 4), smooth=False),
+        of(box(1, 4, 4), box(1, 1, 5), (1, 2, 4), negative_mining_ratio=1.0, smooth=False),
+    ],
+    "_contrib_MultiBoxDetection": [
+        of(chance(2, 3, 4), (2, 16), box(1, 4, 4), clip=False, smooth=False),
+        of(chance(1, 2, 3), (1, 12), box(1, 3, 4), nms_topk=2, smooth=False),
     ],
     "_contrib_box_iou": [
         of((2, 4), (3, 4), smooth=False),
