@@ -17,7 +17,7 @@ class In(NamedTuple):
     shape: tuple
     # positive, inside (-1, 1), above 1, chance (0 to 1), matrix (symmetric, far from
     # singular), bits (0 and 1), index (0, 1, 2), like (only a shape), whole
-    # (int32 of at least 0, in place of any other dtype), box (corners, the far one last, of five numbers behind a class)
+    # (int32 of at least 0, in place of any other dtype), box (corners)
     kind: str = "any"
 
     def array(self, dtype, rng):
