@@ -13,6 +13,7 @@ import itertools
 import json
 import linecache
 import os
+import re
 import sys
 import traceback
 
@@ -133,6 +134,7 @@ def value_of(found, names=None):
 
 # -- work ------------------------------------------------------------------------------
 CELL, numbers = "<cell", itertools.count()
+MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
 
 
 def python(text):
@@ -144,8 +146,7 @@ def python(text):
     try:
         code = compile(text, name, "exec")
     except SyntaxError:
-        lines = text.splitlines()
-        text = "\n".join("pass" if s.lstrip()[:1] in ("%", "!") else s for s in lines)
+        text = MAGIC.sub(r"\1pass", text)
         code = compile(text, name, "exec")
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
     return code

@@ -8,6 +8,7 @@ It needs nbgrader, which does the removing, in an environment of its own:
 """
 
 import argparse
+import re
 import shutil
 from pathlib import Path
 
@@ -28,6 +29,29 @@ STEPS = (CheckCellMetadata, LockCells, ClearSolutions, ClearOutput, ClearHiddenT
 STUB = Config({"ClearSolutions": {"code_stub": {"python": "...  # your lines"}}})
 LATER = "# What is asked here is tried when your work is graded."
 
+# The first cell, for Colab and other places where there is nothing of ours. How the engine is
+# installed the chapters say (book/make_setup.py).
+CHAPTER = ROOT / "notebooks/00_tour.ipynb"
+SETUP = """\
+import importlib.util
+import os
+
+if not importlib.util.find_spec("minihybrid"):
+{install}
+os.environ["MINIHYBRID_WAIT"] = "1"  # calls wait for their kernels, see chapter 20"""
+BESIDE = """
+if not os.path.exists("nano.py"):
+    print("nano.py is missing: put it beside this notebook (in Colab: Files, on the left)")"""
+
+
+def setup(notebook):
+    """The cell that installs the engine where it is missing, and looks for nano.py."""
+    text = "\n".join(c.source for c in nbformat.read(CHAPTER, as_version=4).cells)
+    install = re.search(r"^ +%pip install .*$", text, re.MULTILINE)[0]
+    needs_nano = any("from nano import" in c.source for c in notebook.cells)
+    text = SETUP.format(install=install) + BESIDE * needs_nano
+    return nbformat.v4.new_code_cell(text, id="setup")
+
 
 def released(name, variant):
     """The students' notebook of an assignment."""
@@ -38,6 +62,7 @@ def released(name, variant):
     for cell in notebook.cells:
         cell.metadata.pop("tags", None)  # which would name what was not drawn
         cell.source = cell.source.strip("\n") or LATER
+    notebook.cells.insert(1, setup(notebook))
     return ComputeChecksums().preprocess(notebook, resources)[0]
 
 
