@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import unicodedata
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,15 @@ class Submission:
         return digest(self.student.encode("utf-8", "surrogatepass"), self.number.encode())
 
 
+def hidden(path):
+    """Whether a path is not the student's own: checkpoints, and what macOS puts into a zip.
+
+    >>> hidden(Path("__MACOSX/anna/1.ipynb")), hidden(Path("anna/._1.ipynb")), hidden(Path("a/b"))
+    (True, True, False)
+    """
+    return any(part.startswith((".", "__MACOSX")) for part in path.parts)
+
+
 def submission_of(entry, name):
     """The submission that lies at a folder or file of the folder of submissions."""
     label = unicodedata.normalize("NFC", entry.stem if entry.suffix == ".ipynb" else entry.name)
@@ -52,7 +62,7 @@ def submission_of(entry, name):
     who = (found["name"], found["id"]) if found else (label, "")
     if entry.is_symlink() or entry.is_file():
         return Submission(*who, entry)
-    files = sorted(p for p in entry.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+    files = sorted(p for p in entry.rglob("*.ipynb") if not hidden(p.relative_to(entry)))
     right = [p for p in files if p.stem == name] or files
     if len(right) == 1:
         return Submission(*who, right[0])
@@ -65,13 +75,32 @@ def submissions(folder, name):
     entries = [
         e
         for e in sorted(folder.iterdir())
-        if not e.name.startswith(".") and (e.suffix == ".ipynb" or e.is_dir() or e.is_symlink())
+        if not hidden(Path(e.name)) and (e.suffix == ".ipynb" or e.is_dir() or e.is_symlink())
     ]
     if not entries:
         raise ClassroomError(
             f"{folder} has no submissions: a folder or a notebook for each student is needed"
         )
     return [submission_of(entry, name) for entry in entries]
+
+
+def variant_of(submission, folder):
+    """The variant that a submission's file names, or None: a student can change that, too."""
+    try:
+        return int(json.loads(read(submission.path, folder))["metadata"]["variant"])
+    except (Refused, OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def must_be_of(variant, todo, folder):
+    """Raise ClassroomError where most submissions are of another variant: a word forgotten."""
+    said = Counter(variant_of(s, folder) for s in todo if s.path)
+    most, number = said.most_common(1)[0] if said else (None, 0)
+    if most not in (None, variant) and number > len(todo) / 2:
+        raise ClassroomError(
+            f"{number} of {len(todo)} submissions are of variant {most}, and {variant} is asked "
+            f"for, whose tests they would not pass: say --variant {most} (make: VARIANT={most})"
+        )
 
 
 def write(path, text):
@@ -118,10 +147,11 @@ def grade(folder, name, variant, out, place=None):
     """
     notebook = chosen(source(name), variant)
     name = next(n for n in names() if name in (n, n.partition("_")[0]))
+    todo, version = submissions(folder, name), stamp(notebook)
+    must_be_of(variant, todo, folder)
     known, pages = out / "known", out / "feedback"
     for path in (known, pages):
         path.mkdir(parents=True, exist_ok=True)
-    todo, version = submissions(folder, name), stamp(notebook)
     with place or here(2) as (pool, walls):
         print("\n".join(walls))
         futures = [pool.submit(mark, s, folder, notebook, known, version) for s in todo]
@@ -148,11 +178,20 @@ def folder(text):
     return Path(text)
 
 
+def assignment(text):
+    """An assignment; make says "" where its variable is missing."""
+    if not text:
+        raise argparse.ArgumentTypeError(f"name one of {', '.join(names())} (make: ASSIGNMENT=1)")
+    return text
+
+
 def options():
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=folder)
-    parser.add_argument("--assignment", required=True, help="its number, such as 1")
+    parser.add_argument(
+        "--assignment", type=assignment, required=True, help="its number, such as 1"
+    )
     parser.add_argument("--variant", type=int, default=0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
@@ -168,6 +207,9 @@ def main(asked, place=None):
         sys.exit(f"{error}")
     spent = sum(f["elapsed_s"] for f in found if "elapsed_s" in f)
     print(f"{len(found)} submissions, {spent / len(found):.1f} s each; marks in {out}")
+    for one in found:
+        if "refused" in one:
+            print(f"{one['student']}: {one['notes'][0]}")
 
 
 if __name__ == "__main__":

@@ -186,7 +186,7 @@ def refused(source, why):
         for c in source.cells
         if kind(c) == "tests"
     ]
-    return summed(tests, [], [f"This was not graded: {why}."])
+    return summed(tests, [], [f"This was not graded: {why}."]) | {"refused": True}
 
 
 def graded(source, path, folder):

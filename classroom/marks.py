@@ -43,6 +43,7 @@ def tables(name, found):
             [name, "", "", student, "", "", "", points, 0, points, of]  # fmt: skip
         )
         comment = "lost in: " + ", ".join(lost) if lost else "all tests passed"
+        comment = one["notes"][0] if "refused" in one else comment
         participant = f"Participant {number}" if number else ""
         rows["moodle"].append([participant, student, points, of, comment])
         rows["canvas"].append([student, number, "" if number else student, "", points])

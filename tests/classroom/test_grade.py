@@ -3,6 +3,7 @@
 import csv
 import json
 
+import nbformat
 import pytest
 from small_assignment import WRONG, assignment, text
 
@@ -25,6 +26,8 @@ def folder(tmp_path, monkeypatch):
         "meier_12_99_1_small.ipynb": text(g=""),
         "=HYPERLINK(1)/1_small.ipynb": text(),
         "broken.ipynb": "{",
+        "__MACOSX/anna/._1_small.ipynb": "what macOS puts into a zip",
+        "anna/._1_small.ipynb": "the same",
     }.items():
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,6 +58,7 @@ def test_marks_and_pages(folder, tmp_path):
     moodle = {row[1]: row for row in table(out / "moodle.csv")}
     assert moodle["Łukasz Żółć"][0] == "Participant 4711"
     assert moodle["Łukasz Żółć"][2:] == ["3", "6", "lost in: f_hidden"]
+    assert moodle["nothing"][4].startswith("This was not graded: no notebook was handed in")
     canvas = {row[0]: row for row in table(out / "canvas.csv")}
     assert canvas["meier"][1] == "12" and canvas["    Points Possible"][-1] == "6"
     pages = {p.name.rpartition("-")[0]: p.read_text("utf-8") for p in out.glob("feedback/*.html")}
@@ -114,7 +118,27 @@ def test_two_notebooks_of_one_student_are_not_guessed_between(tmp_path):
     assert found.path is None and "1_small.ipynb" in found.why
 
 
-def test_a_missing_folder_is_not_the_folder_one_is_in(capsys):
-    with pytest.raises(SystemExit):
-        grading.main(grading.options().parse_args(["", "--assignment", "1"]))
-    assert "name the folder of submissions" in capsys.readouterr().err
+def test_a_variant_that_was_forgotten_is_asked_for(folder, tmp_path, monkeypatch, capsys):
+    """Who forgets VARIANT=7 would give nobody any marks."""
+    for path in folder.rglob("1_small.ipynb"):
+        notebook = nbformat.reads(text(), 4)
+        notebook.metadata.variant = 7
+        nbformat.write(notebook, path)
+    asked = grading.options().parse_args([str(folder), "--assignment", "1"])
+    with pytest.raises(SystemExit, match="4 of 7 submissions are of variant 7.*VARIANT=7"):
+        grading.main(asked)
+    assert not (tmp_path / f"{folder.name}-graded").exists()
+    asked.variant = 7
+    grading.main(asked)
+    said = capsys.readouterr().out
+    assert "7 submissions" in said and "\nbroken: This was not graded: the file is no" in said
+
+
+def test_words_that_make_leaves_out_are_asked_for(capsys):
+    for words, wanted in {
+        ("", "--assignment", "1"): "name the folder of submissions",
+        ("in", "--assignment", ""): "name one of 1_autograd, ",
+    }.items():
+        with pytest.raises(SystemExit):
+            grading.options().parse_args(words)
+        assert wanted in capsys.readouterr().err
