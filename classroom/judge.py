@@ -49,7 +49,9 @@ def read(path, folder):
 def cells_of(data):
     """The code cells of a submission; raises Refused."""
     try:
-        notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
+        # Not nbformat.reads, which also validates: it warns of missing names of cells, and then
+        # reads on. What must hold is asked here.
+        notebook = nbformat.convert(nbformat.reader.reads(data.decode("utf-8")), 4)
         cells = [c for c in notebook.cells if c.cell_type == "code"]
         if not all(isinstance(c.source, str) for c in cells):
             raise ValueError("a cell without text")

@@ -6,7 +6,8 @@
 A number: the plan of so many weeks, from `book/course.toml`; `needs`: what each chapter
 says that it needs; `discussion`: questions and answers of that file; `wrong`: what is wrong
 in assignments (`notebooks/assignments/wrong.toml`), and the points that it loses;
-`exercises`: wrong answers that the checkers of exercises know.
+`exercises`: wrong answers that the checkers of exercises know; `attacks`: what hostile
+students hand in (`tests/classroom/attacks.toml`), and what is left of their points.
 """
 
 import json
@@ -27,6 +28,7 @@ from minihybrid.look.exercises.judging import Parts
 
 FILE = Path(__file__).resolve().parents[1] / "course.toml"
 ASSIGNMENTS = ROOT / "notebooks/assignments"
+ATTACKS = ROOT / "tests/classroom/attacks.toml"
 CARD = re.compile(r"^\*[^*\n]*· \d+ minutes ·\s+needs(.*?)·\s+opens", re.MULTILINE | re.DOTALL)
 NEEDS = re.compile(r"\*\*Needs\*\* (.*?)[.;]", re.DOTALL)
 TIME = re.compile(r"\*\*Time\*\* (.*?)[.;]", re.DOTALL)
@@ -157,7 +159,21 @@ def exercises():
     return found
 
 
-PARTS = {"needs": needed, "discussion": discussion, "wrong": wrong, "exercises": exercises}
+def attacks():
+    """What was tried against the grader, and the points before and after."""
+    rows = [("what is handed in", "points before", "after")]
+    for one in tomllib.loads(ATTACKS.read_text(encoding="utf-8"))["attack"]:
+        rows.append((one["name"], "3 of 6", str(one["marks"])))
+    return [as_table(rows)]
+
+
+PARTS = {
+    "needs": needed,
+    "discussion": discussion,
+    "wrong": wrong,
+    "exercises": exercises,
+    "attacks": attacks,
+}
 
 
 class Course(SphinxDirective):
@@ -166,7 +182,12 @@ class Course(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        for path in [FILE, ASSIGNMENTS / "wrong.toml", *(ROOT / "notebooks").rglob("*.ipynb")]:
+        for path in [
+            FILE,
+            ATTACKS,
+            ASSIGNMENTS / "wrong.toml",
+            *(ROOT / "notebooks").rglob("*.ipynb"),
+        ]:
             self.env.note_dependency(str(path))
         part = self.arguments[0]
         return weeks(int(part)) if part.isdecimal() else PARTS[part]()

@@ -214,6 +214,15 @@ def test_links_to_elsewhere_are_not_followed(tmp_path):
         (b"\xff\xfe", "no notebook"),
         (b"[" * 100_000, "no notebook"),
         (b'{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "no notebook"),
+        (b'{"cells": [3], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "no notebook"),
+        (text().replace('"cell_type"', '"kind"').encode(), "no notebook"),
+        (
+            text().replace('"metadata": {\n    "nbgrader"', '"metadata": 3, "x": {\n"y"').encode(),
+            "no notebook",
+        ),
+        (text().replace('"nbformat": 4', '"nbformat": 99').encode(), "no notebook"),
+        (b"[]", "no notebook"),
+        (b"null", "no notebook"),
     ],
 )
 def test_a_file_that_is_no_notebook_is_refused(data, said):

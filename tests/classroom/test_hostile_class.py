@@ -1,0 +1,125 @@
+"""A class of attackers: each keeps what it had, or loses it, is told why, and harms nobody.
+
+All hand in together, are graded at once as `make grade` does, and sit beside honest students.
+"""
+
+import json
+import re
+import sys
+import tomllib
+from html import unescape
+
+import nbformat
+import pytest
+import small_assignment
+from small_assignment import WRONG, assignment, cell, handed_in, text
+
+from classroom import grade as grading
+from classroom import room
+from classroom.room import walls
+from classroom.sources import ROOT, id_of
+
+FILE = ROOT / "tests/classroom/attacks.toml"
+ATTACKS = tomllib.loads(FILE.read_text(encoding="utf-8"))["attack"]
+NAMES = [a["name"] for a in ATTACKS]
+OTHER = "a right one/1_small.ipynb"
+HONEST = {"a right one": {}, "one half right": WRONG, "zero right": {"f": "", "g": ""}}
+MARKS = {"a right one": 6, "one half right": 3, "zero right": 0}
+pytestmark = [
+    pytest.mark.elsewhere,
+    pytest.mark.skipif(
+        sys.platform != "linux" or walls() is None, reason="this system gives no user namespaces"
+    ),
+]
+
+
+# -- what is done to a notebook ----------------------------------------------------------
+def cells(notebook):
+    notebook.cells += [cell(f"more{k}", {}, "x = 1") for k in range(10_000)]
+
+
+def outputs(notebook):
+    text = "x" * (200 << 20)
+    out = nbformat.v4.new_output("stream", text=text)
+    notebook.cells[1].outputs = [out]
+
+
+def deleted(notebook):
+    for one in notebook.cells:
+        del one.metadata["nbgrader"]
+        one.pop("id", None)
+
+
+def doubled(notebook):
+    notebook.cells.append(notebook.cells[-2])
+
+
+def points(notebook):
+    for one in notebook.cells:
+        one.metadata.nbgrader.points = 100
+
+
+CHANGES = {f.__name__: f for f in (cells, outputs, deleted, doubled, points)}
+
+
+def hand_in(attack, folder):
+    """Write what one attacker hands in."""
+    texts = dict(WRONG)
+    if "head" in attack:
+        texts["f"] = f"{attack['head']}\n\n\n{WRONG['f']}"
+    if "body" in attack:
+        body = attack["body"].replace("{TESTS}", small_assignment.__file__)
+        body = body.replace("{OTHER}", str(folder / OTHER))
+        texts["f"] = f"def f(x):\n    {body}"
+    path = folder / attack.get("student", attack["name"]) / "1_small.ipynb"
+    path.parent.mkdir()
+    change = attack.get("file")
+    if change == "link":
+        path.symlink_to(folder / OTHER)
+    elif change == "broken":
+        path.write_text(text(**WRONG)[:-9], "utf-8")
+    else:
+        notebook = handed_in(**texts)
+        if change:
+            CHANGES[change](notebook)
+        path.write_text(json.dumps(notebook), "utf-8")  # nbformat would mend it
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """{student: (points, his page)}, of all together."""
+    home = tmp_path_factory.mktemp("class")
+    folder, out = home / "in", home / "out"
+    for student, texts in HONEST.items():
+        (folder / student).mkdir(parents=True)
+        (folder / student / "1_small.ipynb").write_text(text(**texts), "utf-8")
+    for attack in ATTACKS:
+        hand_in(attack, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grading, "source", lambda name: assignment())
+        patch.setattr(grading, "names", lambda: ["1_small"])
+        patch.setattr(room, "TEST_S", 3)
+        found = grading.grade(folder, "1", 0, out)
+    pages = {p.stem.rpartition("-")[0]: p for p in (out / "feedback").glob("*.html")}
+    known = {f["student"]: f["points"] for f in found}
+    assert len(pages) == len(known) == len(ATTACKS) + len(HONEST)
+    return {s: (known[s], unescape(pages[s].read_text("utf-8"))) for s in known}
+
+
+def test_before_the_attack_it_is_half(graded):
+    assert {s: graded[s][0] for s in HONEST} == MARKS
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
+def test_an_attack_gains_nothing_and_is_told_why(attack, graded):
+    marks, page = graded[attack.get("student", attack["name"])]
+    assert marks == attack["marks"] <= MARKS["one half right"]
+    assert f"{marks} of 6 points" in page
+    assert re.search(attack["says"], page), page[page.index("<body>") :][:2000]
+
+
+def test_all_that_is_named_is_tried():
+    assert len(set(NAMES)) == len(ATTACKS) == 25
+    assert {a["file"] for a in ATTACKS if "file" in a} == {*CHANGES, "link", "broken"}
+    ours = [id_of(c) for c in assignment().cells]
+    assert ours[1] == "f" and ours[-2] == "g"
