@@ -47,8 +47,12 @@ NAMES = dict(
     _npx_dropout:Dropout _npx_embedding:Embedding _npx_erf:erf _npx_erfinv:erfinv
     _npx_fully_connected:FullyConnected _npx_gamma:gamma _npx_gammaln:gammaln
     _npx_gather_nd:gather_nd _npx_layer_norm:LayerNorm _npx_leaky_relu:LeakyReLU
-    _npx_log_softmax:log_softmax _npx_one_hot:one_hot _npx_pick:pick
+    _npx_log_softmax:log_softmax
+    _npx_multibox_detection:_contrib_MultiBoxDetection
+    _npx_multibox_prior:_contrib_MultiBoxPrior
+    _npx_multibox_target:_contrib_MultiBoxTarget _npx_one_hot:one_hot _npx_pick:pick
     _npx_pooling:Pooling _npx_reshape_like:reshape_like _npx_rnn:RNN
+    _npx_roi_pooling:ROIPooling
     _npx_sequence_mask:SequenceMask _npx_shape_array:shape_array _npx_slice:slice
     _npx_smooth_l1:smooth_l1 _npx_softmax:softmax _npx_topk:topk
     """.split()

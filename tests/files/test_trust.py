@@ -121,6 +121,7 @@ WRITERS = {
     "codegen/cpu/compiler.py": "a pipe",
     "codegen/numpy/alone.py": "the text of a program that is exported: its answers",
     "files/formats.py": "np.savez into memory, for write_whole",
+    "recordio.py": "a file too long for memory: a temporary file, renamed when closed",
     "look/cells.py": "what a snippet printed, in a folder that is removed",
 }
 

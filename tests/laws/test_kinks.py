@@ -110,10 +110,10 @@ def test_a_step_without_a_gradient_or_with_equal_ones_is_a_number(name, size):
     """NaN, once there, stays for ever."""
     if name == "dcasgd":  # its steps grow by lr lamda g^2, which must stay below 1
         size = min(size, 1.0)
-    weight = gluon.Parameter("w", shape=(3,))
+    weight = gluon.Parameter("w", shape=(3, 1))  # GroupAdaGrad takes two axes only
     weight.initialize(mx.init.One())
     trainer = gluon.Trainer({"w": weight}, name)
-    grad = nd.array([0.0, size, -size])
+    grad = nd.array([[0.0], [size], [-size]])
     for _ in range(60):
         with autograd.record():
             loss = (weight.data() * grad).sum()
