@@ -161,7 +161,10 @@ class Kernel:
         """A counting loop; one that turns once is written without the loop."""
         if stop - start == step or stop - start == 1:
             self(f"{name} = {start}")
+            before = len(self.lines)
             yield
+            if len(self.lines) == before:  # as where a loop inside has no turns
+                self.lines.pop()
             return
         ends = (
             f"{start}, {stop}, {step}" if step != 1 else f"{start}, {stop}" if start else str(stop)
