@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 from minihybrid.nd import NDArray
+from minihybrid.sym import Symbol, trace
 from samples import CASES
 from traced import Program, batches, first_samples, together
 
@@ -387,6 +388,20 @@ def test_every_operator_in_c(dtype, cases, tmp_path):
 
 
 @pytest.mark.slow
+@needs_cc
+def test_loops_without_turns_leave_no_counter_in_c(tmp_path):
+    """No numbers are added to one line: the loop around has one turn, the inner none."""
+    shapes = {"data": (0, 3), "indices": (0,), "like": (4, 3)}
+    specs = {name: Spec(shape, np.dtype("int32")) for name, shape in shapes.items()}
+    add = OPS["_put_take"]
+    attrs = add.normalize({})
+    graph, _ = trace(lambda *x: Symbol.interpret(add, list(x), attrs), specs, training=True)
+    plan = Plan(graph, list(shapes))
+    text = c_file(plan, list(specs.values()), [Spec(*spec) for spec in plan.out_specs], [])
+    (tmp_path / "net.c").write_text(text)
+    build(tmp_path)
+
+
 @needs_cc
 def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
     """The generator splits large loops; a C file has no threads."""
