@@ -60,6 +60,7 @@ OTHER = {
     "amp_cast": "oneDNN rounds to the nearest whole number",
     "_npi_norm": "np.linalg.norm adds the flag that MXNet needs",
     "Dropout": "chance",
+    "CTCLoss": "where no word of a batch has a character, it gives what was in memory",
 }
 # Samples that end MXNet's process.
 DEADLY = {"UpSampling", "fill_element_0index"}
@@ -231,6 +232,7 @@ def writes_all(files, rng):
         if (
             not case.op.random
             and case.op.name not in DEADLY
+            and not case.attrs.get("aligned")  # of a region turned inside out MXNet dies
             and not case.op.name.startswith(("_sample_", "_shuffle"))
         ):
             files.operator(number, case, rng)
