@@ -5,6 +5,7 @@ one compilation instead of five hundred.
 """
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -138,18 +139,19 @@ def test_samples_are_of_operators():
 
 @pytest.mark.each
 @every_op
-@pytest.mark.parametrize("dtype", [*DTYPES, *NUMPY_ONLY])
-def test_shape_rule_agrees_with_eager(op, dtype):
-    for case in [c for c in cases_of(op) if fits(c, dtype)]:
+def test_shape_rule_agrees_with_eager(op):
+    for dtype, case in itertools.product((*DTYPES, *NUMPY_ONLY), cases_of(op)):
+        if not fits(case, dtype):
+            continue
         values = [NDArray(a) for a in case.arrays(dtype, np.random.default_rng(0))]
         specs = [Spec(v.shape, np.dtype(v.dtype)) for v in values]
         completed, outs = op.infer(specs, **op.normalize(dict(case.attrs)))
-        assert list(completed) == specs, case
+        assert list(completed) == specs, (case, dtype)
         with autograd.train_mode():
             found = [Spec(o.shape, np.dtype(o.dtype)) for o in apply(case, values)]
         assert [(s.shape, s.dtype.name) for s in outs] == [
             (s.shape, s.dtype.name) for s in found
-        ], case
+        ], (case, dtype)
 
 
 def emptied(case):
@@ -291,19 +293,18 @@ def backwards(values):
 
 
 @every_op
-@pytest.mark.parametrize("layout", (columns_first, with_gaps, backwards), ids=lambda f: f.__name__)
-def test_strided_inputs_are_read_as_contiguous_ones(op, layout):
+def test_strided_inputs_are_read_as_contiguous_ones(op):
     for case in cases_of(op):
-        values = case.arrays("float32", np.random.default_rng(0))
-        answers = []
-        for arrays in (values, map(layout, values)):
+        values, wanted = case.arrays("float32", np.random.default_rng(0)), None
+        for layout in (np.array, columns_first, with_gaps, backwards):
+            arrays = list(map(layout, values))
             nd.random.seed(7)
             with autograd.train_mode():
-                outs = apply(case, list(map(NDArray, arrays)))
-            answers.append([o.data for o in outs])
-        for got, wanted in zip(*answers, strict=True):
-            assert got.flags.c_contiguous, case
-            assert_close(got, wanted, case)
+                outs = [o.data for o in apply(case, list(map(NDArray, arrays)))]
+            for got, want in zip(outs, wanted or outs, strict=True):
+                assert got.flags.c_contiguous or any(got is a for a in arrays), (case, layout)
+                assert_close(got, want, f"{case}, {layout}")
+            wanted = wanted or outs
 
 
 @pytest.mark.parametrize("target", TARGETS)
