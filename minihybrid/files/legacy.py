@@ -75,6 +75,8 @@ INITIALIZERS = {
 @hooks.operator_of.brought
 def operator_of(kind):
     """The operator that had this name in some version; `None` if there is none here."""
+    if kind.startswith("_np") and kind not in OPS:
+        hooks.np_symbol.fetch()  # reads np: some of its functions are operators in files
     for name in (kind, kind.removeprefix("_sparse_")):
         op = OPS.get(NAMES.get(name, name))
         if op is not None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from modules import READING_ORDER
+from rings import elsewhere
 
 import minihybrid as mx
 from minihybrid import faces, later
@@ -15,6 +16,7 @@ from minihybrid.core import hooks
 from minihybrid.core.formats import FORMATS
 from minihybrid.core.hooks import FACES, Hook
 from minihybrid.core.initial import NAMES
+from minihybrid.core.op import OPS
 from minihybrid.core.targets import TARGETS
 from minihybrid.ops.functions import WITHOUT_SCIPY
 
@@ -86,6 +88,24 @@ def test_the_tables_have_what_modules_enter(everything):
     assert all(TARGETS[name] is faces.found(road) for name, road in later.RUN.items())
 
 
+ASKED = """
+import sys
+import minihybrid
+from minihybrid.core import hooks
+print([name for name in sys.argv[1:] if hooks.operator_of(name) is None])
+"""
+
+
+@pytest.mark.slow
+def test_a_file_finds_operators_of_modules_that_were_not_read(everything):
+    """Each name in its own process would be the same: only np's are read later."""
+    assert "_npi_diff" in OPS
+    for names in (sorted(OPS), ["_npi_diff", "_no_such"]):
+        run = [sys.executable, "-c", ASKED, *names]
+        done = subprocess.run(run, capture_output=True, check=True, text=True)
+        assert done.stdout == f"{[name for name in names if name not in OPS]}\n"
+
+
 @pytest.mark.parametrize("package", [mx, mx.gluon, mx.onnx], ids=lambda p: p.__name__)
 def test_roads_lead_to_what_was_read_before(package):
     order = READING_ORDER.index(package.__name__.partition(".")[2] or "__init__")
@@ -142,7 +162,7 @@ UNNAMED = (), ("core.passes.gradient",)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT CHECKED: this system has no fork")
-@pytest.mark.parametrize("way", ["import ", ""])
+@pytest.mark.parametrize("way", ["import ", *elsewhere("")])
 def test_every_module_can_be_the_first(way):
     """Imported, or named in an expression: no order of reading is needed."""
     read = [m for m in READING_ORDER if m not in ("__main__", *UNNAMED[not way])]

@@ -7,6 +7,7 @@ in the file of its subject.
 
 from sampling import Case, In, index, like, of, pos, products, reductions
 
+import minihybrid.np  # noqa: F401  its operators are read when asked for
 from minihybrid.core.op import REQUIRED
 from minihybrid.ops import OPS
 from samples import convolution, ctc, detection, indexing, norm, np_samples
