@@ -22,7 +22,7 @@ def recipes(makefile):
     for target, body in re.findall(r"^([\w$()-]+): .*\n((?:\t.*\n)+)", makefile, re.M):
         commands = [line.strip().lstrip("@") for line in body.splitlines()]
         found[target] = [c for c in commands if not c.startswith(("echo", "touch"))]
-    return found | {"book": found["$(BUILT)"] + found["book"]}
+    return found | {name: found["$(BUILT)"] + found[name] for name in ("book", "site-test")}
 
 
 def listed(readme):
