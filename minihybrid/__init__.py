@@ -10,6 +10,14 @@ graph, optimises, compiles and exports it.
 """
 
 import sys
+from importlib.util import find_spec
+
+if find_spec("numpy") is None:  # said before a module of ours asks for it
+    raise ModuleNotFoundError(
+        "minihybrid computes with NumPy, which is not installed here: say "
+        "`python -m pip install numpy`, or `%pip install numpy` in a notebook",
+        name="numpy",
+    )
 
 from minihybrid import faces, later  # noqa: F401  (it enters its tables)
 from minihybrid.base import MXNetError, __version__, cpu_pinned, cpu_shared

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import numpy_alone
@@ -32,6 +33,21 @@ def test_every_call_gives_an_answer_or_one_sentence(tmp_path):
     assert len(told) > 20
     for name, text in told.items():
         assert text.endswith(REFUSED[name]) if name in REFUSED else text == "", (name, text)
+
+
+@pytest.mark.slow
+def test_without_numpy_one_sentence_says_so():
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import minihybrid"],  # without what is installed
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: minihybrid computes with NumPy, which is not installed here: "
+        "say `python -m pip install numpy`, or `%pip install numpy` in a notebook"
+    )
 
 
 def test_a_planted_bare_error_is_told_by_its_type():
