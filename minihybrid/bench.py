@@ -20,6 +20,7 @@ from itertools import repeat
 import numpy as np
 
 from minihybrid.core.nd import waitall
+from minihybrid.ops.shown import own_names
 
 PROGRESS_BAR_FROM_S = 10.0  # nobody wonders before; a hiccup must not draw a bar
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -258,3 +259,7 @@ def _rounds(n_rounds, expected_s):
     except ModuleNotFoundError:
         return range(n_rounds)
     return tqdm(range(n_rounds), desc="timing", leave=False)
+
+
+def __dir__():
+    return own_names(globals())

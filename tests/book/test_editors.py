@@ -1,12 +1,17 @@
 """Editors know our names: stubs are those of the records, and pyright and jedi read them."""
 
+import inspect
 import json
+import operator
 import subprocess
+import sys
 from pathlib import Path
 
 import envs
 import make_stubs
 import pytest
+
+import minihybrid as mx
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests" / "twenty_names.py"
@@ -60,6 +65,36 @@ def test_stubs_have_the_names_that_there_are():
     assert "def softmax(data, " in STUBS["core/nd.pyi"]
     assert "def softmax(data, " in STUBS["core/sym.pyi"]
     assert STUBS["ops/infix.pyi"].count("    def ") > 150
+
+
+# What programs write a point behind; the rooms below `core` are not for programs.
+OFFERED = "nd sym np npx autograd gluon gluon.nn gluon.rnn gluon.data gluon.data.vision "
+OFFERED += "gluon.data.vision.transforms gluon.loss gluon.utils gluon.contrib image io mod init "
+OFFERED += "metric optimizer lr_scheduler kv recordio viz callback bench runtime onnx datasets "
+OFFERED += "test_utils contrib nd.linalg nd.contrib sym.linalg"
+AS_THEY_ARE = {"_operator", "numpy", "builtins"}  # nd.add, np.float32, np.bool
+
+
+def foreign(module):
+    """Names that `dir` shows and that are private, or another library's."""
+    for name in dir(module):
+        value = getattr(module, name)
+        home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+        ours = home is None or home.partition(".")[0] in {"minihybrid", *AS_THEY_ARE}
+        if not ours or (name.startswith("_") and name != "__version__"):
+            yield name
+
+
+@pytest.mark.parametrize("road", ["", *OFFERED.split()])
+def test_only_public_names_of_ours_are_offered(road):
+    module = operator.attrgetter(road)(mx) if road else mx
+    assert len(dir(module)) > 0 and list(foreign(module)) == []
+
+
+def test_a_module_without_a_list_shows_foreign_names():
+    """Planted: these tests themselves."""
+    shown = set(foreign(sys.modules[__name__]))
+    assert {"Path", "json", "pytest", "__doc__"} <= shown and "TWENTY" not in shown
 
 
 @pytest.fixture(scope="module")

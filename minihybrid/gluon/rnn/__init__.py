@@ -15,6 +15,7 @@ from minihybrid.gluon.rnn.rnn_cell import (
     ZoneoutCell,
 )
 from minihybrid.gluon.rnn.rnn_layer import GRU, LSTM, RNN
+from minihybrid.ops.shown import own_names
 
 __all__ = [
     "GRU",
@@ -33,3 +34,7 @@ __all__ = [
     "SequentialRNNCell",
     "ZoneoutCell",
 ]
+
+
+def __dir__():
+    return own_names(globals())
