@@ -8,6 +8,7 @@ in the end are statements: one is one, into however many lines the formatter bre
 import ast
 import sys
 import tempfile
+from importlib import import_module
 
 import numpy as np
 from modules import READING_ORDER, path_of
@@ -57,6 +58,9 @@ def calls():
 def walked():
     """[(stage, module -> numbers of the lines that it is the first to run)]."""
     modules = {str(path_of(m)): m for m in READING_ORDER}
+    for module in READING_ORDER:  # what a call reads for the first time is not its road
+        if module != "__main__":
+            import_module(f"minihybrid.{module}")
     seen, found = set(), []
 
     def trace(frame, event, _):

@@ -403,6 +403,7 @@ def test_loops_without_turns_leave_no_counter_in_c(tmp_path):
 
 
 @needs_cc
+@pytest.mark.slow
 def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
     """The generator splits large loops; a C file has no threads."""
     monkeypatch.setattr("minihybrid.codegen.cpu.target.threads", lambda: 4)
