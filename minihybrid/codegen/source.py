@@ -400,14 +400,12 @@ class Kernel:
 
     @contextmanager
     def loops(self, ranges):
-        """Nested loops; axes of length 1 need none."""
-        depth = self.depth
-        for name, n in ranges:
-            if n != 1:
-                self(f"for {name} in range({n}):")
-                self.depth += 1
-        yield
-        self.depth = depth
+        """Nested loops of (name, ends), the outermost first; of one turn, no loop."""
+        with ExitStack() as loops:
+            for name, ends in ranges:
+                if ends != 1:
+                    loops.enter_context(self.block(f"for {name} in range({ends}):"))
+            yield
 
 
 def joined_axes(shape, strides):

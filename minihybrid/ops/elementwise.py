@@ -10,6 +10,7 @@ What is left out: complex numbers.
 """
 
 import math
+import re
 
 import numpy as np
 
@@ -58,6 +59,15 @@ class Ufunc:
         return out if out.dtype == wanted else out.astype(wanted)
 
 
+def of_floats(expr):
+    """The same expression, of numbers that were made floats first.
+
+    >>> of_floats("{a} / T(3)")
+    'T({a}) / T(3)'
+    """
+    return re.sub(r"\{[ab]\}", r"T(\g<0>)", expr)
+
+
 def literal(value):
     """A number as it stands in generated source; only digits ever get there."""
     if value != value:
@@ -100,6 +110,7 @@ def binary(
     floats:  whether whole numbers become float32 first.
     rule:    what `fits` asks of dtypes and scalars.
     """
+    expr = of_floats(expr) if floats else expr
     whole_expr, function = whole or (expr, ufunc)
     eager = Ufunc(ufunc, floats, function)
 
@@ -424,7 +435,7 @@ def unary(
         *aliases,
         inputs=("data",),
         infer=infer,
-        expr=expr,
+        expr=of_floats(expr) if floats else expr,
         whole=whole_expr,
         file=file,
         eager=Ufunc(ufunc, floats, function),
@@ -462,27 +473,27 @@ def _softrelu_eager(data):
     return np.maximum(data, 0) + tail
 
 
-exp = unary("exp", np.exp, "exp(T({a}))", lambda g, y, a: g * y, "y = e to the power a.")
-log = unary("log", np.log, "log(T({a}))", lambda g, y, a: g / a, "The natural logarithm.")
+exp = unary("exp", np.exp, "exp({a})", lambda g, y, a: g * y, "y = e to the power a.")
+log = unary("log", np.log, "log({a})", lambda g, y, a: g / a, "The natural logarithm.")
 expm1 = unary(
     "expm1",
     np.expm1,
-    "expm1(T({a}))",
+    "expm1({a})",
     lambda g, y, a: g * (y + 1),
     "e to the power a, minus 1, exact for small a.",
 )
 log1p = unary(
     "log1p",
     np.log1p,
-    "log1p(T({a}))",
+    "log1p({a})",
     lambda g, y, a: g / (a + 1),
     "The logarithm of 1 + a, exact for small a.",
 )
-sqrt = unary("sqrt", np.sqrt, "sqrt(T({a}))", lambda g, y, a: g * 0.5 / y, "The square root.")
+sqrt = unary("sqrt", np.sqrt, "sqrt({a})", lambda g, y, a: g * 0.5 / y, "The square root.")
 rsqrt = unary(
     "rsqrt",
     lambda a: 1 / np.sqrt(a),
-    "T(1) / sqrt(T({a}))",
+    "T(1) / sqrt({a})",
     lambda g, y, a: g * -0.5 * y / a,
     "One over the square root.",
 )
@@ -492,20 +503,20 @@ square = unary(
 reciprocal = unary(
     "reciprocal",
     lambda a: 1 / a,
-    "T(1) / T({a})",
+    "T(1) / {a}",
     lambda g, y, a: -g * y * y,
     "y = 1 / a.",
     numpy="np.divide(1, {a}, out={out}, casting='unsafe')",
 )
-sin = unary("sin", np.sin, "sin(T({a}))", lambda g, y, a: g * cos(a), "The sine.")
-cos = unary("cos", np.cos, "cos(T({a}))", lambda g, y, a: -g * sin(a), "The cosine.")
+sin = unary("sin", np.sin, "sin({a})", lambda g, y, a: g * cos(a), "The sine.")
+cos = unary("cos", np.cos, "cos({a})", lambda g, y, a: -g * sin(a), "The cosine.")
 tanh = unary(
-    "tanh", np.tanh, "tanh(T({a}))", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent."
+    "tanh", np.tanh, "tanh({a})", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent."
 )
 sigmoid = unary(
     "sigmoid",
     _sigmoid_eager,
-    "sigmoid(T({a}))",
+    "sigmoid({a})",
     lambda g, y, a: g * y * (1.0 - y),
     "y = 1 / (1 + exp(-a)).",
 )
@@ -522,7 +533,7 @@ relu = unary(
 softrelu = unary(
     "softrelu",
     _softrelu_eager,
-    "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))",
+    "({a} if {a} > 0 else T(0)) + log1p(exp(-abs({a})))",
     lambda g, y, a: g * sigmoid(a),
     "y = log(1 + exp(a)), without overflow.",
     file=("Activation", {"act_type": "softrelu"}),
@@ -530,7 +541,7 @@ softrelu = unary(
 softsign = unary(
     "softsign",
     lambda a: a / (1 + np.abs(a)),
-    "T({a}) / (T(1) + abs(T({a})))",
+    "{a} / (T(1) + abs({a}))",
     lambda g, y, a: g / square(abs_(a) + 1.0),
     "y = a / (1 + |a|).",
 )

@@ -50,50 +50,46 @@ from minihybrid.ops.shapes import floating, same_shape
 from minihybrid.ops.whole import whole_function
 
 # -- trigonometry and its inverse ------------------------------------------------------
-tan = unary("tan", np.tan, "tan(T({a}))", lambda g, y, a: g * (y * y + 1.0), "The tangent.")
+tan = unary("tan", np.tan, "tan({a})", lambda g, y, a: g * (y * y + 1.0), "The tangent.")
 arcsin = unary(
     "arcsin",
     np.arcsin,
-    "asin(T({a}))",
+    "asin({a})",
     lambda g, y, a: g * rsqrt(1.0 - a * a),
     "The angle whose sine is a.",
 )
 arccos = unary(
     "arccos",
     np.arccos,
-    "acos(T({a}))",
+    "acos({a})",
     lambda g, y, a: -g * rsqrt(1.0 - a * a),
     "The angle whose cosine is a.",
 )
 arctan = unary(
     "arctan",
     np.arctan,
-    "atan(T({a}))",
+    "atan({a})",
     lambda g, y, a: g / (a * a + 1.0),
     "The angle whose tangent is a.",
 )
-sinh = unary("sinh", np.sinh, "sinh(T({a}))", lambda g, y, a: g * cosh(a), "The hyperbolic sine.")
-cosh = unary("cosh", np.cosh, "cosh(T({a}))", lambda g, y, a: g * sinh(a), "The hyperbolic cosine.")
+sinh = unary("sinh", np.sinh, "sinh({a})", lambda g, y, a: g * cosh(a), "The hyperbolic sine.")
+cosh = unary("cosh", np.cosh, "cosh({a})", lambda g, y, a: g * sinh(a), "The hyperbolic cosine.")
 arcsinh = unary(
     "arcsinh",
     np.arcsinh,
-    "asinh(T({a}))",
+    "asinh({a})",
     lambda g, y, a: g * rsqrt(a * a + 1.0),
     "The inverse of sinh.",
 )
 arccosh = unary(
     "arccosh",
     np.arccosh,
-    "acosh(T({a}))",
+    "acosh({a})",
     lambda g, y, a: g * rsqrt(a * a - 1.0),
     "The inverse of cosh.",
 )
 arctanh = unary(
-    "arctanh",
-    np.arctanh,
-    "atanh(T({a}))",
-    lambda g, y, a: g / (1.0 - a * a),
-    "The inverse of tanh.",
+    "arctanh", np.arctanh, "atanh({a})", lambda g, y, a: g / (1.0 - a * a), "The inverse of tanh."
 )
 degrees = unary(
     "degrees",
@@ -114,28 +110,24 @@ radians = unary(
 cbrt = unary(
     "cbrt",
     np.cbrt,
-    "cbrt(T({a}))",
+    "cbrt({a})",
     lambda g, y, a: g / (y * y * 3.0),
     "The cube root; of a negative number, too.",
 )
 rcbrt = unary(
     "rcbrt",
     lambda a: 1 / np.cbrt(a),
-    "T(1) / cbrt(T({a}))",
+    "T(1) / cbrt({a})",
     lambda g, y, a: -g * y / (a * 3.0),
     "One over the cube root.",
 )
 log2 = unary(
-    "log2",
-    np.log2,
-    "log2(T({a}))",
-    lambda g, y, a: g / (a * math.log(2)),
-    "The logarithm to base 2.",
+    "log2", np.log2, "log2({a})", lambda g, y, a: g / (a * math.log(2)), "The logarithm to base 2."
 )
 log10 = unary(
     "log10",
     np.log10,
-    "log10(T({a}))",
+    "log10({a})",
     lambda g, y, a: g / (a * math.log(10)),
     "The logarithm to base 10.",
 )
@@ -210,21 +202,21 @@ def _scipys(name):
 erf = unary(
     "erf",
     special("erf"),
-    "erf(T({a}))",
+    "erf({a})",
     lambda g, y, a: g * exp(-square(a)) * (2 / math.sqrt(math.pi)),
     "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a.",
 )
 erfinv = unary(
     "erfinv",
     special("erfinv"),
-    "T(erfinv(T({a})))",
+    "T(erfinv({a}))",
     lambda g, y, a: g * exp(square(y)) * (math.sqrt(math.pi) / 2),
     "The inverse of erf, for numbers between -1 and 1.",
 )
 gamma = unary(
     "gamma",
     special("gamma"),
-    "T(gamma(T({a})))",
+    "T(gamma({a}))",
     lambda g, y, a: g * y * polygamma(a),
     "The gamma function: (a - 1)! for whole numbers.",
 )
@@ -238,7 +230,7 @@ def _gammaln_eager(data):
 gammaln = unary(
     "gammaln",
     _gammaln_eager,
-    "lgamma(T({a}))",
+    "lgamma({a})",
     lambda g, y, a: g * polygamma(a),
     "The logarithm of |gamma(a)|.",
 )
@@ -290,7 +282,7 @@ binary(
 binary(
     "arctan2",
     np.arctan2,
-    "atan2(T({a}), T({b}))",
+    "atan2({a}, {b})",
     lambda g, y, a, b: g * b / (a * a + b * b),
     lambda g, y, a, b: -g * a / (a * a + b * b),
     "The angle of the point (b, a).",

@@ -229,7 +229,7 @@ class Windows:
 
     def taps(self, body):
         """Call `body(place)` for each number of the window."""
-        k, depth = self.k, self.k.depth
+        k, place = self.k, "n"
         if self.few:
             steps = row_major(self.size)
             for at in np.ndindex(*self.kernel):
@@ -243,14 +243,11 @@ class Windows:
                     place = f"({place}) * {self.size[d]} + at{d}_{j}"
                 body(place)
             return
-        place = "n"
         for d in self.axes:
-            k(f"for j{d} in range(low{d}, high{d}):")
-            k.depth += 1
             place = f"({place}) * {self.size[d]} + j{d}"
-        k(f"from_ = {place}")
-        body("from_")
-        k.depth = depth
+        with k.loops([(f"j{d}", f"low{d}, high{d}") for d in self.axes]):
+            k(f"from_ = {place}")
+            body("from_")
 
     def best(self, data):
         """Find the place `best` of the first maximum; -1 if there is none."""

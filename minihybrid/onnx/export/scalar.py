@@ -61,7 +61,7 @@ IDIOMS = {
     "T(0) if {a} <= 0 else {a}": "Relu",
     "T(1) / T({a})": "Reciprocal",
     "T(1) if {a} > 0 else (T(-1) if {a} < 0 else {a} + T(0))": "Sign",
-    "(T({a}) if {a} > 0 else T(0)) + log1p(exp(-abs(T({a}))))": "Softplus",
+    "(T({a}) if T({a}) > 0 else T(0)) + log1p(exp(-abs(T({a}))))": "Softplus",
     "{a} if {a} >= {b} or {a} != {a} else {b}": "Max",
     "{a} if {a} <= {b} or {a} != {a} else {b}": "Min",
 }

@@ -21,15 +21,13 @@ def over_windows(windows, body):
             at = f"({at}) * {windows.size[d]} + p{d}"
         k(f"at = {at}")
         k("total = T(0)")
-        depth = k.depth
+        reaches = []
         for d in windows.axes:
             reach, step = windows.pad[d], windows.stride[d]
-            k(
-                f"for i{d} in range(max((p{d} + {reach - windows.kernel[d]}) // {step} "
-                f"+ 1, 0), min((p{d} + {reach}) // {step} + 1, {windows.outs[d]})):"
-            )
-            k.depth += 1
-        windows.place()
-        body()
-        k.depth = depth
+            first = f"max((p{d} + {reach - windows.kernel[d]}) // {step} + 1, 0)"
+            end = f"min((p{d} + {reach}) // {step} + 1, {windows.outs[d]})"
+            reaches.append((f"i{d}", f"{first}, {end}"))
+        with k.loops(reaches):
+            windows.place()
+            body()
         k.store("at", "total")
