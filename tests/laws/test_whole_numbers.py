@@ -23,7 +23,7 @@ from sampling import Case
 from test_standalone import answers, build, needs_cc
 from traced import FORMULAS, SIBLINGS, apply, assert_close
 
-from minihybrid import HybridError, autograd, function, nd, simulated_gpu, sym
+from minihybrid import HybridError, autograd, cpu, function, nd, simulated_gpu, sym
 from minihybrid.codegen.c.file import c_file, weights_file
 from minihybrid.codegen.cpu.scalar import OPTIONS
 from minihybrid.codegen.cpu.target import IMPORTS, functions
@@ -32,6 +32,7 @@ from minihybrid.core.op import OPS, AttrError, DTypeError, Node, Spec
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
+from minihybrid.ops.elementwise import unary
 from minihybrid.ops.whole import limits
 from minihybrid.passes import expand
 from minihybrid.passes.fuse import FUSED, Fused
@@ -311,3 +312,21 @@ def test_a_float_function_of_whole_numbers_is_a_cast_and_the_function():
                 y = run(x)
             y.backward(nd.array([10, 10, 10]))
             assert x.grad.asnumpy().tolist() == [5, 2, 1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_function_of_floats_need_not_speak_of_whole_numbers(dtype, monkeypatch):
+    """Who enters one writes any Python function and an expression, for floats alone."""
+    monkeypatch.setattr("minihybrid.core.op.OPS", dict(OPS))
+    entered = unary(
+        "cut_at_three",
+        lambda x: np.clip(x, -3, 3),
+        "T(-3) if {a} < T(-3) else T(3) if {a} > T(3) else {a}",
+        lambda g, y, a: g * (abs(a) < 3),
+        "x, but at least -3 and at most 3.",
+    )
+    data = np.array([0, 1, 2, 9, 100]).astype(dtype)
+    for context in (cpu(), simulated_gpu()):
+        out = entered(nd.array(data, ctx=context, dtype=dtype))
+        assert out.dtype == np.float32
+        assert out.asnumpy().tolist() == np.clip(data.astype(np.float32), -3, 3).tolist()

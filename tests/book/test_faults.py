@@ -1,0 +1,33 @@
+"""The faults that `make faults` plants: each still fits the code that it is to change."""
+
+import tomllib
+
+from modules import PACKAGE
+
+TESTS = PACKAGE.parent / "tests"
+FAULTS = tomllib.loads((TESTS / "mutation" / "faults.toml").read_text(encoding="utf-8"))["fault"]
+
+
+def misfit(fault):
+    """Why a fault cannot be planted, or is none; "" if it can."""
+    found = (PACKAGE / fault["module"]).read_text(encoding="utf-8").count(fault["before"])
+    if found != 1:
+        return f"{fault['module']}: {fault['before']!r} stands there {found} times, not once"
+    if fault["before"] == fault["after"]:
+        return f"{fault['module']}: {fault['before']!r} changes nothing"
+    gone = [name for name in fault["tests"].split() if not (TESTS / f"{name}.py").exists()]
+    return f"there is no test {', '.join(gone)}" if gone else ""
+
+
+def test_every_fault_can_be_planted():
+    assert len(FAULTS) >= 30
+    assert [why for fault in FAULTS if (why := misfit(fault))] == []
+
+
+def test_a_fault_that_fits_no_more_is_found():
+    good = FAULTS[0]
+    assert not misfit(good)
+    assert "0 times" in misfit(good | {"before": "no such line"})
+    assert "times" in misfit(good | {"before": "a"})
+    assert "changes nothing" in misfit(good | {"after": good["before"]})
+    assert "laws/test_none" in misfit(good | {"tests": "laws/test_none"})
