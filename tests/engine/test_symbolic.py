@@ -8,6 +8,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import AttrError, HybridError, autograd, gluon, nd, sym
+from minihybrid.core.op import Spec
+from minihybrid.core.sym import trace
 
 
 @pytest.fixture(autouse=True)
@@ -310,3 +312,16 @@ def test_a_device_holds_inside_its_block():
     assert mx.current_context() == mx.cpu(0)
     with mx.gpu(9), pytest.raises(HybridError, match=r"gpu\(9\) is not available"):
         nd.ones((1,))
+
+
+def test_a_trace_inside_a_trace_leaves_the_outer_one_as_it_was():
+    """What nobody reads behind the inner trace is still in the outer graph."""
+    spec = Spec((2,), np.dtype("float32"))
+
+    def outer(x):
+        trace(sym.exp, {"y": spec})
+        sym.tanh(x)
+        return x * 2
+
+    graph, _ = trace(outer, {"x": spec})
+    assert [n.op.name for n in graph.nodes if n.op] == ["tanh", "_mul_scalar"]
