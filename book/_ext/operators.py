@@ -49,7 +49,7 @@ def public(module):
     found = {}
     for name, op in OPS.items():
         name = name.replace("_contrib_", "contrib.")  # as programs write it, nd.contrib.X
-        if not name.startswith("_") and Path(PLACES[op][0]).stem == module:
+        if not name.startswith("_") and Path(PLACES[op][0].co_filename).stem == module:
             found.setdefault(op, []).append(name)
     return found
 

@@ -542,7 +542,7 @@ class Op:
 
 
 OPS = {}  # every name, aliases included -> Op
-PLACES = {}  # Op -> file and line of the statement that entered it
+PLACES = {}  # Op -> code and instruction of the statement that entered it
 HERE = str(pathlib.Path(__file__).parent.parent)
 
 
@@ -559,7 +559,7 @@ def register(name, *aliases, **fields):
     """
     op = Op(name=name, **fields)
     for key in (name, *aliases):
-        if key in OPS and PLACES[OPS[key]][0].startswith(HERE):
+        if key in OPS and PLACES[OPS[key]][0].co_filename.startswith(HERE):
             raise HybridError(f"register: two operators are called {key}; choose another name")
     OPS.update(dict.fromkeys((name, *aliases), op))
     PLACES[op] = _statement()
@@ -567,11 +567,11 @@ def register(name, *aliases, **fields):
 
 
 def _statement():
-    """File and line of the module's own statement that is being run."""
+    """Code and instruction of the module's own statement that is being run."""
     frame = sys._getframe(1)
     while frame.f_code.co_name != "<module>" and frame.f_back:
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+    return frame.f_code, frame.f_lasti  # lines are counted when they are asked for
 
 
 class Node:

@@ -80,14 +80,15 @@ def _record(op):
 
     Some statements enter a family: `binary("add", ...)` makes `broadcast_add`, too.
     """
-    file, line = PLACES.get(op, ("", 0))
-    path = Path(file)
+    code, at = PLACES.get(op, (None, 0))
+    path = Path(code.co_filename if code else "")
     if not path.is_relative_to(PACKAGE):
         raise HybridError(
             f"show: the operator {op.name} is not registered in "
             "minihybrid.ops; if it is yours, you have its source"
         )
     text = path.read_text(encoding="utf-8")
+    line = next(line for begin, end, line in code.co_lines() if begin <= at < end)
     first, last = next(
         (s.lineno, s.end_lineno) for s in ast.parse(text).body if s.lineno <= line <= s.end_lineno
     )
