@@ -24,7 +24,7 @@ HOOKS = {
     "codegen.numpy.whole": "written",
     "core.autograd": "backward",
     "device.array": "new_on_device",
-    "device.beside": "check_places",
+    "device.checks": "check_places",
     "device.device": "count_gpus",
     "device.interop": "capsule",
     "device.numbered": "wrapper",

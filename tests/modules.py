@@ -44,7 +44,7 @@ READING_ORDER = """
     simt
     codegen.gpu
     codegen.gpu.cuda
-    device.device device.dlpack device.numbered device.array device.beside device.interop
+    device.device device.dlpack device.numbered device.array device.checks device.interop
     device
     passes.lower passes.rows passes.numbers passes.pool_early passes.fuse
     passes

@@ -30,18 +30,18 @@ class Step(NamedTuple):
     chunks: int = 1  # pieces of its outermost loop that threads may share
 
 
-def numbers_of(n_arrays, steps, addresses, beside=(0, 0)):
+def numbers_of(n_arrays, steps, addresses, scratch=(0, 0)):
     """The program of steps, an array of int64.
 
     addresses:  text of a kernel -> where its machine code begins.
-    beside:     where the scratch of helping threads begins, and bytes for each.
+    scratch:    where the scratch of helping threads begins, and bytes for each.
 
     >>> step = Step("...", "relu", [(ARRAY, 0), (ARRAY, 1), (NUMBER, 8)])
     >>> numbers_of(2, [step], {"...": 4096}).tolist()
     [2, 1, 3, 0, 0, 4096, 1, 3, 3, 0, 3, 1, 0, 8]
     """
     longest = max((len(step.words) for step in steps), default=0)
-    numbers = [n_arrays, len(steps), longest, *beside]
+    numbers = [n_arrays, len(steps), longest, *scratch]
     for step in steps:
         numbers += [addresses[step.kernel], step.chunks, len(step.words)]
         numbers += [number for word in step.words for number in word]

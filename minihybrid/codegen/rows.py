@@ -112,7 +112,7 @@ class RowWriter:
     @contextmanager
     def in_blocks(self, long):
         """Around the loop over blocks."""
-        self.lost = {node: self.beside(node, 0) for node in long}
+        self.lost = {node: self.place_of(node, 0) for node in long}
         with self.columns():
             self.zero(self.lost)
         yield
@@ -124,7 +124,7 @@ class RowWriter:
     def one_block(self, long):
         """Around the loop over the numbers of a block."""
         wholes = {node: self.accumulator(node) for node in long}
-        self.partial = {node: self.beside(node, 1) for node in long}
+        self.partial = {node: self.place_of(node, 1) for node in long}
         partial = self.partial
         with self.columns():
             self.zero(partial)
@@ -141,7 +141,7 @@ class RowWriter:
         for node, name in sums.items():
             self.k(f"{name} = {self.k.translate('T(0)', node.specs[0].dtype)}")
 
-    def beside(self, node, i):
+    def place_of(self, node, i):
         """Where what is lost of a sum is, or the sum of a block: i is 0 or 1."""
         if not self.across or self.in_registers:
             return self.k.name(("lost", "part")[i])

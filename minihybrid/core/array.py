@@ -28,7 +28,7 @@ from minihybrid.core.op import (
     Spec,
     described,
 )
-from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_beside
+from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 
@@ -59,7 +59,7 @@ class Leaf:
     def grad(self):
         """The buffer, of zeros at first; `None` if the gradient goes nowhere."""
         if self._grad is None and self.req != "null":
-            self._grad = NDArray(zeros_beside(self.like))
+            self._grad = NDArray(zeros_where(self.like))
         return self._grad
 
 

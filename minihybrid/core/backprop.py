@@ -10,7 +10,7 @@ What is left out: computing a value again instead of keeping it.
 
 from minihybrid.core.graph import topological
 from minihybrid.core.op import HybridError
-from minihybrid.ops.elementwise import beside
+from minihybrid.ops.elementwise import in_dtype_of
 
 
 def gradient(heads, head_grads, wanted, value, note=None):
@@ -40,7 +40,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
             needed.add(node)
     grads = {}
     for ref, g in zip(heads, head_grads, strict=True):
-        g = beside(value(ref), g)
+        g = in_dtype_of(value(ref), g)
         grads[ref] = grads[ref] + g if ref in grads else g
     for node in reversed(order):
         refs = [(node, i) for i in range(node.n_outputs)]
@@ -57,7 +57,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
         found = node.op.grad(g, out, *inputs, **node.attrs)
         for ref, v, g_in in zip(node.inputs, inputs, found, strict=True):
             if g_in is not None and ref[0] in needed:
-                g_in = beside(v, g_in)
+                g_in = in_dtype_of(v, g_in)
                 grads[ref] = grads[ref] + g_in if ref in grads else g_in
                 if note:
                     note(node, ref, g_in)

@@ -1,7 +1,7 @@
 """Chapter 11. Where numbers lie: in the processor's memory, or in a device's.
 
 Takes:   shapes, dtypes, NumPy arrays, devices.
-Gives:   `aligned`, `new_array`, `zeros_beside` and `placed`, which make memory of
+Gives:   `aligned`, `new_array`, `zeros_where` and `placed`, which make memory of
          either kind; `context_of`; `DEVICES`, all that were used.
 
 A NumPy array lies in the processor's memory. One of a device is `Elsewhere`: it says
@@ -56,7 +56,7 @@ def new_array(shape, dtype, context):
     return new_on_device(shape, dtype, context)
 
 
-def zeros_beside(array):
+def zeros_where(array):
     """Zeros of an array's shape and dtype, on its device."""
     if type(array) is np.ndarray:
         return np.zeros(array.shape, array.dtype)

@@ -4,6 +4,6 @@ Takes:   the drivers of GPUs, real or simulated.
 Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array.
 """
 
-from minihybrid.device import array, beside, interop
+from minihybrid.device import array, checks, interop
 
-__all__ = ["array", "beside", "interop"]
+__all__ = ["array", "checks", "interop"]

@@ -109,7 +109,7 @@ class Numpy:
             raise ShapeError(f"x[...]: {error}; the array has shape {shape}") from None
         if any(isinstance(k, (onp.ndarray, list, bool)) for k in plain):
             flat = onp.arange(onp.prod(shape, dtype=int)).reshape(shape)[plain]
-            flat = self.beside(flat.ravel())
+            flat = self.on_device(flat.ravel())
             return OPS["take"](self.reshape(-1), flat).reshape(wanted)
         basic = tuple(k for k in plain if k is not None)
         found = super().part(basic, shape) if basic else self
@@ -162,14 +162,14 @@ class ndarray(Numpy, NDArray):
         """NumPy numbers as an array beside this one."""
         return ndarray(onp.asarray(values, order="C"))
 
-    def beside(self, values):
+    def on_device(self, values):
         """NumPy numbers as an array on this one's device."""
         return ndarray(placed(values, self.context))
 
     def convert(self, other, op):
         """A NumPy array beside an np.ndarray becomes one."""
         if isinstance(other, onp.ndarray):
-            return self.beside(other)
+            return self.on_device(other)
         raise AttrError(
             f"np.{op}: an np.ndarray and a {type(other).__name__} do not "
             "combine; make an array of it with np.array(...)"

@@ -96,14 +96,14 @@ def pair(name):
         if not isinstance(other, Value):
             if is_number(other) and by:
                 return scalar(by, self, other)
-            other = _beside(self, other, name)
+            other = _as_value(self, other, name)
         return both(self, other)
 
     def apply_reversed(self, other):
         if not isinstance(other, Value):
             if is_number(other) and from_:
                 return scalar(from_, self, other)
-            other = _beside(self, other, name)
+            other = _as_value(self, other, name)
         return both(other, self)
 
     return apply, apply_reversed
@@ -112,8 +112,8 @@ def pair(name):
 MIRROR = {"greater", "greater_equal", "less", "less_equal"}
 
 
-def _beside(value, other, name):
-    """A number or a NumPy array as a value that stands beside another."""
+def _as_value(value, other, name):
+    """A number or a NumPy array as a value, where another is."""
     if is_number(other):
         return OPS["_npi_full_like"](value, fill_value=other)
     return value.convert(other, name)

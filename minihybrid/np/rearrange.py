@@ -9,7 +9,7 @@ What is left out: indices that are lists of symbols.
 import numpy as onp
 
 from minihybrid.core.op import OPS, ShapeError
-from minihybrid.np.functions import FUNCTIONS, _beside, lengths, public
+from minihybrid.np.functions import FUNCTIONS, _as_value, lengths, public
 from minihybrid.ops.infix import Value
 from minihybrid.ops.np.shapes import at_least
 
@@ -162,7 +162,7 @@ def where(condition, x, y):
     if like is None:
         return onp.where(condition, x, y)
     return OPS["_npi_where"](
-        *(v if isinstance(v, Value) else _beside(like, v, "where") for v in (condition, x, y))
+        *(v if isinstance(v, Value) else _as_value(like, v, "where") for v in (condition, x, y))
     )
 
 

@@ -115,7 +115,7 @@ def binary(
     eager = Ufunc(ufunc, floats, function)
 
     def given(out, v):
-        return beside(out, v) if floats and hasattr(v, "level") else v
+        return in_dtype_of(out, v) if floats and hasattr(v, "level") else v
 
     both = [
         lambda g, out, a, b, d=d: d and d(g, out, given(out, a), given(out, b)) for d in (da, db)
@@ -328,7 +328,7 @@ def _power_by_exponent(g, y, a, b):
     """y log(a); 0 where y is 0, also where the logarithm is infinite."""
     if hasattr(a, "level"):
         rate = log(a)
-        g, y = beside(rate, g), beside(rate, y)
+        g, y = in_dtype_of(rate, g), in_dtype_of(rate, y)
         return g * choose(y, y * rate, zeros_like(y))
     rate = math.log(a) if a > 0 else -math.inf if a == 0 else math.nan
     return g * choose(y, y * rate, zeros_like(y))
@@ -441,12 +441,12 @@ def unary(
         eager=Ufunc(ufunc, floats, function),
         rises=rises,
         numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')" if is_ufunc else numpy,
-        grad=lambda g, out, a: (grad(g, out, beside(out, a) if floats else a),),
+        grad=lambda g, out, a: (grad(g, out, in_dtype_of(out, a) if floats else a),),
         doc=doc,
     )
 
 
-def beside(out, a):
+def in_dtype_of(out, a):
     """An array in the dtype of another: a gradient has formulas of both."""
     kind = dtype_of(out)
     return a if kind == dtype_of(a) else a.astype(kind)

@@ -384,12 +384,16 @@ def _put_slice_eager(data, like, *, begin, end, step):
     return out
 
 
-def _put_slice_cpu(k, data, like, out, *, begin, end, step):
+def put_into(k, data, shape, out, places, value="T(0)"):
+    """Fill the result with one value, then put data of a shape at its (offset, strides)."""
     with k.each(("i", out.size)):
-        k(f"{out}[i] = T(0)")
+        k(f"{out}[i] = {value}")
     k.then()
-    offset, steps = _slice_strides(out.shape, begin, end, step)
-    k.copy(data, data.shape, (0, row_major(data.shape)), out, (offset, steps))
+    k.copy(data, shape, (0, row_major(shape)), out, places)
+
+
+def _put_slice_cpu(k, data, like, out, *, begin, end, step):
+    put_into(k, data, data.shape, out, _slice_strides(out.shape, begin, end, step))
 
 
 put_slice = register(

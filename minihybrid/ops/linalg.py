@@ -11,7 +11,7 @@ What is left out: eigenvalues and the LQ factorisation.
 import numpy as np
 
 from minihybrid.core.op import HybridError, ShapeError, Spec, boolean, integer, number, register
-from minihybrid.ops.elementwise import beside, exp, log, where
+from minihybrid.ops.elementwise import exp, in_dtype_of, log, where
 from minihybrid.ops.filled import arange, made
 from minihybrid.ops.gpu.linalg import inverse_gpu, slogdet_gpu
 from minihybrid.ops.layout import expand_dims, reshape, swapaxes
@@ -242,7 +242,7 @@ def _entry(batch, r, c, n, transpose):
 
 
 def _solve_grad(g, out, a, b, lower, transpose):
-    a = beside(out, a)
+    a = in_dtype_of(out, a)
     db = solve(a, g, lower=lower, transpose=not transpose)
     da = product(out, db, transpose_b=True) if transpose else product(db, out, transpose_b=True)
     return -triangle(da, lower=lower), db

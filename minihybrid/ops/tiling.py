@@ -28,6 +28,7 @@ from minihybrid.ops.filled import arange, made, zeros
 from minihybrid.ops.indexing import take
 from minihybrid.ops.layout import (
     broadcast_to,
+    put_into,
     reshape,
     slice_,
     slice_axis,
@@ -165,12 +166,9 @@ def _frame_eager(data, *, pad_width, value):
 
 
 def _frame_cpu(k, data, out, *, pad_width, value):
-    with k.each(("i", out.size)):
-        k(f"{out}[i] = {literal(value)}")
-    k.then()
     steps = row_major(out.shape)
     first = sum(a * s for (a, _), s in zip(_widths(data.shape, pad_width), steps, strict=True))
-    k.copy(data, data.shape, (0, row_major(data.shape)), out, (first, steps))
+    put_into(k, data, data.shape, out, (first, steps), literal(value))
 
 
 def _frame_grad(g, out, data, pad_width, value):
@@ -526,11 +524,8 @@ def _put_diagonal_eager(data, like, **d):
 
 
 def _put_diagonal_cpu(k, data, like, out, **d):
-    with k.each(("i", out.size)):
-        k(f"{out}[i] = T(0)")
-    k.then()
-    shape, first, steps = _diagonal(out.shape, **d)
-    k.copy(data, shape, (0, row_major(shape)), out, (first, steps))
+    shape, *places = _diagonal(out.shape, **d)
+    put_into(k, data, shape, out, places)
 
 
 put_diagonal = register(

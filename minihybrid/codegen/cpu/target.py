@@ -140,13 +140,13 @@ class Source(NamedTuple):
     table: Table
     steps: list = ()  # for the driver, and how many arrays a call passes
     n_arrays: int = 0
-    beside: tuple = (0, 0)  # where in the arena helpers have scratch, and bytes of each
+    scratch: tuple = (0, 0)  # where in the arena helpers have scratch, and bytes of each
     calls: list = ()  # a `Call` for each of the text's last lines
 
     @property
     def nbytes_helpers(self):
         """Bytes of the arena for the scratch of helping threads."""
-        start, nbytes = self.beside
+        start, nbytes = self.scratch
         return nbytes * (threads() - 1) + ALIGN if nbytes else 0
 
 
@@ -158,7 +158,7 @@ def generate(graph, memory, inputs):
     table = Table(graph, inputs)
     names, words, lines = _places(graph, memory, table)
     root, kernels, calls, steps, written = places(graph), {}, [], [], []
-    beside = 0
+    scratch = 0
     for node in graph.nodes:
         if node.op is None or node.op.view or not any(s.size for s in node.specs):
             continue
@@ -170,7 +170,7 @@ def generate(graph, memory, inputs):
             offset = memory.offsets[memory.scratch[node]]
             given.append(f"arena[{offset}:].view(np.{_numpy_name(body.dtype)})")
             passed.append((WORK, offset))
-            beside = max(beside, body.scratch)
+            scratch = max(scratch, body.scratch)
         name = _step(body, label(node), given, passed, kernels, calls, steps)
         written.append(Call(node, name, body.made))
     for ref, k in memory.copies:
@@ -186,7 +186,7 @@ def generate(graph, memory, inputs):
         )
         written.append(Call(ref[0], name))
     if all(step.chunks == 1 for step in steps):  # then no helpers are called
-        beside = 0
+        scratch = 0
     args = [
         *(f"x{i}" for i in range(len(table.inputs))),
         *(f"y{k}" for k in range(len(graph.heads))),
@@ -209,7 +209,7 @@ def generate(graph, memory, inputs):
         table,
         steps,
         len(table.inputs) + len(graph.heads),
-        (_whole_lines(memory.nbytes), _whole_lines(beside)),
+        (_whole_lines(memory.nbytes), _whole_lines(scratch)),
         written,
     )
 
@@ -297,7 +297,7 @@ def load(source):
     addresses = load_kernels(
         {step.kernel: step.label for step in source.steps} | {"": "the driver"}
     )
-    program = numbers_of(source.n_arrays, source.steps, addresses, source.beside)
+    program = numbers_of(source.n_arrays, source.steps, addresses, source.scratch)
     return make_runner(addresses[""], program)
 
 
