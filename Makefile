@@ -50,9 +50,11 @@ $(READY): pyproject.toml requirements.txt
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --upgrade pip || { $(NO_NETWORK); exit 1; }
 	@# setuptools warns of every editable installation, which looks like a fault.
-	PYTHONWARNINGS="ignore:Editable installation" \
-	    $(BIN)/python -m pip install --quiet -r requirements.txt -e . \
-	    || { $(NO_NETWORK); exit 1; }
+	@# A dot for each package; a pipe's status is awk's, so pip's is kept in a file.
+	@{ PYTHONWARNINGS="ignore:Editable installation" \
+	    $(BIN)/python -m pip install --progress-bar off -r requirements.txt -e . \
+	    || touch .venv/failed; } | awk '/^ *Collecting/ { printf "."; fflush() } END { print "" }'
+	@if test -e .venv/failed; then rm .venv/failed; $(NO_NETWORK); exit 1; fi
 	@touch $@
 
 # Built again when a file of the book or of the engine is newer.

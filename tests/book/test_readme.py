@@ -1,8 +1,10 @@
 """README.md: its first program prints what stands below; its commands are the Makefile's."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,41 @@ def test_the_book_is_built_again_only_after_a_change(tmp_path):
     assert "jupyter-book build" not in would_run()
     (tmp_path / "book" / "page.md").touch()
     assert "jupyter-book build" in would_run()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(
+    "python, told",
+    [
+        ("import sys; sys.version_info = (3, 10); exec(sys.argv[-1])", "needs Python 3.11 or"),
+        ("import sys; sys.exit('ensurepip' in sys.argv[-1])", "its module venv is not installed"),
+    ],
+    ids=["old", "no venv"],
+)
+def test_what_an_environment_lacks_is_said(python, told, tmp_path):
+    """A program in place of Python, which fails where such a one would."""
+    stand_in = tmp_path / "python"
+    stand_in.write_text(f"#!{sys.executable}\n{python}\n")
+    stand_in.chmod(0o755)
+    done = ready(tmp_path, PYTHON=stand_in)
+    assert done.returncode and told in done.stdout + done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_without_a_network_the_remedy_is_said(tmp_path):
+    done = ready(tmp_path, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
+    assert done.returncode and not (tmp_path / ".venv/ready").exists()
+    assert "name a folder of wheels in PIP_FIND_LINKS" in done.stdout
+
+
+def ready(folder, PYTHON=sys.executable, **variables):
+    """What `make .venv/ready` says in a folder that asks for a package that nobody has."""
+    (folder / "pyproject.toml").touch()
+    (folder / "requirements.txt").write_text("no-such-package-of-ours\n")
+    command = ["make", "-f", ROOT / "Makefile", f"PYTHON={PYTHON}", ".venv/ready"]
+    return subprocess.run(
+        command, cwd=folder, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
