@@ -16,7 +16,7 @@ import nbformat
 import numpy as np
 
 from classroom.room import ALL_S, CELL_S, Failed, Gone, Remote, Room, walls
-from classroom.sources import id_of, kind, points, tags, theirs
+from classroom.sources import defined, id_of, kind, points, tags, theirs
 
 MOST_BYTES, MOST_CELLS = 20 << 20, 500
 FRESH = 4  # how many times a room that ended is opened again
@@ -156,7 +156,10 @@ def judged(source, cells):
     """Marks for a submission's cells, as `summed` puts them together."""
     steps, notes = program(source, cells)
     bench, tests = Bench(steps), []
+    ours = [c for c in source.cells if "apart" in tags(c)]
+    apart = Bench([(id_of(c), c.source) for c in ours])  # opened by the first call, if there is one
     names = {"__builtins__": builtins} | {name: Remote(bench, name) for name in theirs(source)}
+    names |= {name: Remote(apart, name) for c in ours for name in defined(c)}
     for cell in source.cells:
         if "judge" in tags(cell):
             exec(compile(cell.source, "judge", "exec"), names)
@@ -172,6 +175,7 @@ def judged(source, cells):
                 tests.append(mark | {"points": 0 if wrong is not None else points(cell)})
     finally:
         bench.close()
+        apart.close()
     return summed(tests, bench.said(), notes)
 
 

@@ -205,14 +205,17 @@ class Room:
         end = min(time.monotonic() + seconds, self.deadline)
         try:
             self._send(json.dumps(request).encode() + b"\n", end)
-            found = json.loads(self._line(end, seconds))
-            if "error" in found:
-                raise Failed(str(found["error"])[:1100])
-            return value_of(found["done"])
+            line = self._line(end, seconds)
         except BrokenPipeError:
             raise Gone("the process ended itself, or memory was used up") from None
-        except (ValueError, KeyError, TypeError, RecursionError):
+        try:
+            found = json.loads(line)
+            done = str(found["error"])[:1100] if "error" in found else value_of(found["done"])
+        except Exception:  # whatever a line that the student's code has written can raise
             raise Gone("what came back is no answer") from None
+        if "error" in found:
+            raise Failed(done)
+        return done
 
     def _send(self, data, end):
         """Write a request; a process that does not read it is no more."""

@@ -7,6 +7,8 @@ draws `cumsum`. Its numbers are drawn from the line `VARIANT = 0` of the cell ta
 What cells are is written in nbgrader's metadata:
 
 - given:    locked, and worth nothing; run for everybody as the source has it;
+- given, tagged `apart`: what it defines is called in a process of its own, without the
+            student's code;
 - solution: what the student wrote is run;
 - tests:    locked, and worth points. The lines between `### BEGIN HIDDEN TESTS` and
             `### END HIDDEN TESTS` are not in what students get.
@@ -101,17 +103,21 @@ def points(cell):
     return cell.metadata.nbgrader.points
 
 
+def defined(cell):
+    """The names that a cell of code defines."""
+    found = set()
+    for node in ast.parse(cell.source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found.update(t.id for t in targets if isinstance(t, ast.Name))
+            case ast.ImportFrom(names=imported) | ast.Import(names=imported):
+                found.update(name.asname or name.name for name in imported)
+    return found
+
+
 def theirs(notebook):
     """The names that given cells and solutions define; they live in the student's process."""
-    found = set()
-    for cell in notebook.cells:
-        if kind(cell) in ("given", "solution") and "judge" not in tags(cell):
-            for node in ast.parse(cell.source).body:
-                match node:
-                    case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                        found.add(name)
-                    case ast.Assign(targets=targets):
-                        found.update(t.id for t in targets if isinstance(t, ast.Name))
-                    case ast.ImportFrom(names=imported) | ast.Import(names=imported):
-                        found.update(name.asname or name.name for name in imported)
-    return found
+    cells = [c for c in notebook.cells if kind(c) in ("given", "solution")]
+    return set().union(*(defined(c) for c in cells if "judge" not in tags(c)))

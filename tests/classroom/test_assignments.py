@@ -1,6 +1,8 @@
 """Every assignment: the reference has full marks, a blank none, a wrong one those it should."""
 
+import ast
 import copy
+import re
 import tomllib
 
 import nbformat
@@ -23,6 +25,8 @@ from classroom.sources import (
 
 WRONG = tomllib.loads((FOLDER / "wrong.toml").read_text(encoding="utf-8"))
 REFERENCE = "### BEGIN SOLUTION"
+RUBRIC = re.compile(r"^\| \d [^|]*\|([^|]*)\| (\d+) \|$", re.MULTILINE)
+SECRET = re.compile(r"### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS", re.DOTALL)
 
 
 def code(notebook):
@@ -93,6 +97,20 @@ def test_wrong_solutions_lose_what_they_should(name):
         assert lost(judged(notebook, cells)) == worth(notebook, wanted)
 
 
+@pytest.mark.elsewhere
+@pytest.mark.parametrize("variant", [1, 7])
+@pytest.mark.parametrize("name", names())
+def test_last_years_solutions_do_not_fit(name, variant):
+    """All points are lost of what is drawn anew: of every part, if it is the next variant."""
+    before, now = chosen(source(name), 0), chosen(source(name), variant)
+    kept = set(drawn(source(name), 0).values())
+    found = judged(now, code(before))
+    anew = {id_of(c) for c in now.cells if kind(c) == "tests" and set(only(c)) - kept}
+    assert anew and anew <= set(lost(found))
+    assert any("is missing" in note for note in found["notes"])
+    assert variant != 1 or not kept & set(drawn(source(name), 1).values())
+
+
 # -- what a source must be -------------------------------------------------------------
 @pytest.mark.parametrize("name", names())
 def test_variants_are_worth_the_same_and_share_nothing_with_the_next(name):
@@ -107,6 +125,61 @@ def test_variants_are_worth_the_same_and_share_nothing_with_the_next(name):
     assert len(sums) == 1
     options = {o for group in notebook.metadata.variant.values() for o in group}
     assert {o for c in notebook.cells for o in only(c)} == options
+
+
+def missing(notebook):
+    """What an assignment must have, and this one has not."""
+    first, rows = notebook.cells[0].source, RUBRIC.findall(notebook.cells[0].source)
+    variant = chosen(notebook, 0)
+    tests = [c for c in variant.cells if kind(c) == "tests"]
+    shown = [SECRET.sub("", c.source).strip() for c in tests]
+    total = sum(points(c) for c in tests)
+    explained = sum("explanation" in tags(c) for c in variant.cells)
+    has = {
+        "learning goals": "**You will be able to**" in first,
+        "a time": re.search(r"\*\*Time\*\* \w+( to \w+)? hours", first),
+        "what it needs": "**Needs** chapter" in first,
+        "a rubric of each part": len(rows) >= 3 and sum(int(of) for _, of in rows) == total,
+        "partial points": all(partial(row) in (int(of), None) for row, of in rows),
+        "tests that are seen": sum(map(bool, shown)) >= 6,
+        "tests that are hidden": sum("BEGIN HIDDEN" in c.source for c in tests) >= 6,
+        "tests that say what is wrong": all(map(teaches, tests)),
+        "a solution": any(REFERENCE in c.source for c in variant.cells),
+        "an explanation of each solution": explained >= len(rows),
+        "three variants": all(len(v) >= 3 for v in notebook.metadata.variant.values()),
+    }
+    return [what for what, there in has.items() if not there]
+
+
+def partial(row):
+    """The sum of what a row of the rubric gives for its parts; None if it gives each the same."""
+    numbers = [part.split()[-1] for part in row.split(",")]
+    return None if numbers[-1] == "each" else sum(map(int, numbers))
+
+
+def teaches(cell):
+    """Whether each assertion of a cell has a message."""
+    asserted = [n for n in ast.walk(ast.parse(cell.source)) if isinstance(n, ast.Assert)]
+    return all(n.msg for n in asserted)
+
+
+@pytest.mark.parametrize("name", names())
+def test_an_assignment_has_all_that_is_needed(name):
+    assert missing(source(name)) == []
+    assert all(len(w["why"]) > 20 and w["loses"] for w in WRONG[name])
+    points_of = {id_of(c): points(c) for c in source(name).cells if kind(c) == "tests"}
+    for wrong in WRONG[name]:  # and each has marks of its own
+        assert 0 < sum(points_of[i] for i in wrong["loses"]) < sum(points_of.values())
+
+
+def test_what_is_missing_is_named():
+    notebook = source(names()[0])
+    notebook.cells[0].source = "# Assignment"
+    notebook.cells = [c for c in notebook.cells if kind(c) != "tests"]
+    notebook.metadata.variant["reduction"].pop()
+    assert {"learning goals", "a time", "three variants", "tests that are hidden"} <= set(
+        missing(notebook)
+    )
 
 
 @pytest.mark.parametrize("name", names())

@@ -1,4 +1,4 @@
-"""Kernels that students hand in as text: the grader reads them, and nothing of them is executed."""
+"""Kernels that students hand in as text: read by the grader, compiled only if there is no more."""
 
 import builtins
 
@@ -7,6 +7,7 @@ import pytest
 from classroom.sources import source, tags
 
 HEAD = "def kernel(a0, out):\n    "
+NEVER = "if False:\n        "
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,11 @@ def test_loads_and_stores_are_counted(kernel):
         "raise SystemExit",
     ],
 )
-def test_what_is_no_kernel_is_refused(kernel, text):
+@pytest.mark.parametrize("before", ["", NEVER])
+def test_what_is_no_kernel_is_refused(kernel, before, text):
+    """Also where no number gets: what was read to here is compiled when times are compared."""
     with pytest.raises(AssertionError, match="nothing that a kernel may hold"):
-        kernel(HEAD + text).run([1.0], size=1)
+        kernel(HEAD + before + text.replace("\n", "\n    "))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,22 @@ def test_what_is_no_kernel_is_refused(kernel, text):
 def test_what_runs_too_far_ends(kernel, text, why):
     with pytest.raises(AssertionError, match=why):
         kernel(HEAD + text).run([1.0], size=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@print\n" + HEAD + "pass",
+        "def kernel(a0, out=print()):\n    pass",
+        "def kernel(a0, out: print()):\n    pass",
+        "async " + HEAD + "pass",
+        HEAD.replace("kernel", "other") + "pass",
+        "class kernel:\n    pass",
+    ],
+)
+def test_what_would_run_before_the_kernel_is_refused(kernel, text):
+    with pytest.raises(AssertionError, match=r"may hold|called `kernel`|not one function"):
+        kernel(text)
 
 
 @pytest.mark.parametrize(
