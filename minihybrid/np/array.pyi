@@ -132,7 +132,7 @@ class ndarray(Numpy, NDArray):
     @staticmethod
     def constant(values: Same) -> Same:
         """NumPy numbers as an array beside this one."""
-    def beside(self: Same, values) -> Same:
+    def on_device(self: Same, values) -> Same:
         """NumPy numbers as an array on this one's device."""
     def convert(self: Same, other, op) -> Same:
         """A NumPy array beside an np.ndarray becomes one."""
