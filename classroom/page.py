@@ -4,8 +4,9 @@ from html import escape
 
 STYLE = """
 :root { color-scheme: light dark; }
+body { overflow-wrap: anywhere; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-li { margin: .6rem 0; } code, pre { overflow-wrap: anywhere; white-space: pre-wrap; }
+li { margin: .6rem 0; } code, pre { white-space: pre-wrap; }
 .lost { border-left: 4px solid #D55E00; padding-left: .6rem; }
 .won { border-left: 4px solid #009E73; padding-left: .6rem; }
 """
