@@ -14,6 +14,7 @@ import numpy as np
 from modules import READING_ORDER, path_of
 
 from minihybrid import autograd, nd
+from minihybrid.core.op import OPS
 from minihybrid.gluon import nn
 
 STAGES = (
@@ -56,7 +57,15 @@ def calls():
 
 
 def walked():
-    """[(stage, module -> numbers of the lines that it is the first to run)]."""
+    """[(stage, module -> numbers of the lines that it is the first to run)].
+
+    The road is walked once before, so that every module is read; then what operators remember
+    of calls is forgotten, so that it does not matter who walked here earlier.
+    """
+    for stage in calls():
+        stage()
+    for op in OPS.values():
+        op.checked.clear()
     modules = {str(path_of(m)): m for m in READING_ORDER}
     for module in READING_ORDER:  # what a call reads for the first time is not its road
         if module != "__main__":

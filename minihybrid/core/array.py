@@ -10,6 +10,9 @@ What is left out: sparse storage; asynchronous execution on the processor.
 """
 
 import threading
+from contextvars import copy_context
+from functools import partial
+from operator import attrgetter, methodcaller
 
 import numpy as np
 
@@ -27,10 +30,12 @@ from minihybrid.core.op import (
     ShapeError,
     Spec,
     described,
+    ndarray,
 )
 from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
+from minihybrid.ops.single import only_step
 
 
 class State(threading.local):
@@ -63,6 +68,45 @@ class Leaf:
         return self._grad
 
 
+NODE = attrgetter("node")
+with np.errstate(all="ignore"):  # NaN and infinity are answers, too
+    QUIET = copy_context()
+
+
+def path_of(kind, op, attrs, run):
+    """What computes an operator once its arguments were found to fit.
+
+    run:     what gives its outputs' numbers, of the inputs' numbers.
+
+    A closure finds names faster than an object.
+    """
+
+    def path(inputs, datas):
+        try:
+            out = QUIET.copy().run(run, *datas)
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise op.sentence(HybridError, specs_of(datas), attrs, error) from None
+        many = type(out) is tuple
+        if many:
+            out = tuple(map(_own, out))
+        elif type(out) is not ndarray or out.base is not None or not out.flags.c_contiguous:
+            out = _own(out)
+        node, inputs = None, inputs[: len(datas)]  # a call may have more arguments
+        if STATE.recording and op.grad and any(map(NODE, inputs)):
+            refs = tuple(map(NDArray.ref, inputs))  # what was applied to what is kept
+            node = Node(op, refs, attrs, "", None, out if many else (out,))
+        return tuple([kind(o, node, i) for i, o in enumerate(out)]) if many else kind(out, node)
+
+    return path
+
+
+def specs_of(datas):
+    """What a shape rule has to know of arrays."""
+    return tuple([Spec(d.shape, d.dtype) for d in datas])
+
+
 class NDArray(Value):
     """An array whose operators compute at once.
 
@@ -76,48 +120,54 @@ class NDArray(Value):
     def __init__(self, data, node=None, index=0):
         self.data, self.node, self.index = data, node, index
 
-    @staticmethod
-    def interpret(op, inputs, attrs, name=None):
+    @classmethod
+    def interpret(cls, op, inputs, attrs, name=None):
         """Compute; when recording, also keep what was applied to what."""
         try:
             datas = [v.data for v in inputs]
         except AttributeError:
             raise _missing(op, inputs, attrs) from None
-        specs = tuple([Spec(d.shape, d.dtype) for d in datas])
+        specs = specs_of(datas)
         signature = (specs, *attrs.values())
         if signature not in op.checked:  # the shape rule has the better error messages
             op.specs_of(specs, attrs)
-            op.checked.add(signature)
-        context = None
-        if {*map(type, datas)} != HERE:  # some are elsewhere, or there are none
-            context = _elsewhere(op, datas, attrs)
-        key = {"key": STREAM.take(1)} if op.random else {}
+            op.checked.enter(signature)
+        if op.eager is None:
+            return cls.composed(op, specs, inputs, attrs)
+        run, key = op.eager, {"key": STREAM.take(1)} if op.random else {}
+        if {*map(type, datas)} != HERE and (context := _elsewhere(op, datas, attrs)):
+            run = partial(hooks.run_on_device, context, op)  # or there are none, but a context
+        return path_of(cls.kind, op, attrs, partial(run, **attrs, **key))(inputs, datas)
+
+    @classmethod
+    def composed(cls, op, specs, inputs, attrs):
+        """Apply the simpler operators that this one is made of."""
         try:
-            if op.eager is None:
-                mode = {"training": STATE.training} if op.modal else {}
-                out = op.expand(specs, *inputs, **attrs, **mode)
-                return _write_states(op, inputs, attrs, out) if op.aux else out
-            if context is None:
-                with np.errstate(all="ignore"):
-                    out = op.eager(*datas, **attrs, **key)
+            out = op.expanded(specs, inputs, attrs, STATE.training)
         except HybridError:
             raise
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs, attrs, error) from None
-        if context is not None:
-            out = hooks.run_on_device(context, op, datas, attrs, key)
-        outs = tuple(map(_own, out if isinstance(out, tuple) else (out,)))
-        node = None
-        if STATE.recording and op.grad and any(v.node is not None for v in inputs):
-            node = Node(op, tuple(v.ref() for v in inputs), attrs, values=outs)
-        if not isinstance(out, tuple):
-            return NDArray(outs[0], node)
-        return tuple([NDArray(o, node, i) for i, o in enumerate(outs)])
+        return _write_states(op, inputs, attrs, out) if op.aux else out
+
+    @classmethod
+    def path(cls, op, datas, attrs):
+        """What calls like this one, which fits, run from now on; `None`: they are checked, too."""
+        specs = specs_of(datas)
+        op, attrs = only_step(op, specs, attrs)
+        if op.eager is None or op.random:
+            return None
+        run = partial(op.eager, **attrs) if attrs else op.eager
+        if op.view:
+            run = methodcaller("reshape", op.specs_of(specs, attrs)[1][0].shape)
+        elif op.settled:
+            run = QUIET.copy().run(partial(op.settled, *specs, **attrs)) or run
+        return path_of(cls.kind, op, attrs, run)
 
     def ref(self):
         """Its place on the tape; what has none is a constant there."""
         if self.node is None:  # also one of several outputs: its index says nothing
-            return Node(None, values=(self.data,)), 0
+            return Node(None, (), None, "", None, (self.data,)), 0
         return self.node, self.index
 
     def lines_up(self, other):

@@ -7,25 +7,18 @@ Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`,
 What is left out: gradients through in-place writes.
 """
 
-from contextlib import contextmanager
-
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, Leaf, NDArray, arrays
 from minihybrid.core.backprop import gradient
 from minihybrid.core.graph import topological
 from minihybrid.core.op import AttrError, HybridError, ShapeError
+from minihybrid.core.switches import scoped
 from minihybrid.ops.elementwise import ones_like, zeros_like
 
 
-@contextmanager
 def modes(**flags):
     """Flags of `STATE` inside this `with` block."""
-    before = {name: getattr(STATE, name) for name in flags}
-    vars(STATE).update(flags)
-    try:
-        yield
-    finally:
-        vars(STATE).update(before)
+    return scoped(STATE, **flags)
 
 
 def record(train_mode=True):

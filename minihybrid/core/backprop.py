@@ -10,7 +10,7 @@ What is left out: computing a value again instead of keeping it.
 
 from minihybrid.core.graph import topological
 from minihybrid.core.op import HybridError
-from minihybrid.ops.elementwise import in_dtype_of
+from minihybrid.ops.elementwise import dtype_of, in_dtype_of
 
 
 def gradient(heads, head_grads, wanted, value, note=None):
@@ -49,7 +49,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
         if node.op.grad is None:
             continue
         outs = [value(r) for r in refs]
-        if all(map(_is_bool, outs)):  # no small change of an input changes them
+        if all(d is not None and d.kind == "b" for d in map(dtype_of, outs)):  # it does not slope
             continue
         gs = [grads.get(r) for r in refs]
         g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
@@ -62,8 +62,3 @@ def gradient(heads, head_grads, wanted, value, note=None):
                 if note:
                     note(node, ref, g_in)
     return grads
-
-
-def _is_bool(value):
-    kind = value.spec.dtype if value.level else value.data.dtype
-    return kind is not None and kind.kind == "b"

@@ -16,10 +16,11 @@ from contextlib import contextmanager, nullcontext
 from minihybrid.core import hooks, nd, sym
 from minihybrid.core import initial as initializers
 from minihybrid.core.arguments import arrays_in
+from minihybrid.core.context import STACK
 from minihybrid.core.formats import FORMATS
 from minihybrid.core.given import dtype_of
 from minihybrid.core.graph import topological
-from minihybrid.core.hybrid import Hybrid, Plans
+from minihybrid.core.hybrid import Hybrid, Plans, alike
 from minihybrid.core.mistake import Signed
 from minihybrid.core.name import Prefix
 from minihybrid.core.nd import save
@@ -34,6 +35,8 @@ from minihybrid.core.parameter import (
     _some,
     fill,
 )
+from minihybrid.core.placing import context_of
+from minihybrid.core.switches import scoped
 from minihybrid.core.sym import Group, Symbol, replay
 from minihybrid.core.tracing import direct, is_tracing
 
@@ -76,8 +79,7 @@ def _prefix_and_params(prefix, params, hint):
     full = prefix if parent is None else parent.prefix + prefix
     if params is not None:
         return full, ParameterDict(params.prefix, params)
-    shared = None if parent is None else parent._params._shared
-    return full, ParameterDict(full, shared)
+    return full, ParameterDict(full, None if parent is None else parent._params._shared)
 
 
 class HookHandle:
@@ -95,26 +97,21 @@ class HookHandle:
             self._block._choose_call()
 
 
+def _told(name):
+    """A method of `dict`, after which what is traced already hears of a change."""
+
+    def method(self, *args):
+        VERSION.count += 1
+        return getattr(super(Children, self), name)(*args)
+
+    return method
+
+
 class Children(dict):
     """A block's children by name. What is traced already must hear of another one."""
 
-    def __setitem__(self, name, block):
-        super().__setitem__(name, block)
-        VERSION.count += 1
-
-    def __delitem__(self, name):
-        super().__delitem__(name)
-        VERSION.count += 1
-
-    def pop(self, *args):
-        """Take a child away."""
-        VERSION.count += 1
-        return super().pop(*args)
-
-    def clear(self):
-        """Take all children away."""
-        super().clear()
-        VERSION.count += 1
+    __setitem__, __delitem__ = _told("__setitem__"), _told("__delitem__")
+    pop, clear = _told("pop"), _told("clear")
 
 
 # Attributes that are about plans; all others may be read by the code that is traced.
@@ -134,8 +131,8 @@ class Block(metaclass=Signed):
 
     def __init__(self, prefix=None, params=None):
         _check_names(type(self).__name__, prefix, params)
-        vars(self).update(_children=Children(), _reg_params={}, _counts={}, _op_hook=None)
-        vars(self).update(_forward_hooks=[], _forward_pre_hooks=[])
+        own = {"_children": Children(), "_reg_params": {}, "_counts": {}, "_op_hook": None}
+        vars(self).update(own, _forward_hooks=[], _forward_pre_hooks=[])
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
         self._name, self._unnamed = self._prefix.removesuffix("_"), prefix == ""
 
@@ -177,20 +174,13 @@ class Block(metaclass=Signed):
         body = "\n".join(lines)
         return f"{type(self).__name__}(\n{body}\n)"
 
-    @property
-    def prefix(self):
-        """What the names of this block's parameters begin with."""
-        return self._prefix
-
-    @property
-    def name(self):
-        """The prefix without its last underscore."""
-        return self._name
-
-    @property
-    def params(self):
-        """This block's own parameters, without its children's."""
-        return self._params
+    prefix = property(
+        lambda self: self._prefix, doc="What the names of this block's parameters begin with."
+    )
+    name = property(lambda self: self._name, doc="The prefix without its last underscore.")
+    params = property(
+        lambda self: self._params, doc="This block's own parameters, without its children's."
+    )
 
     @contextmanager
     def name_scope(self):
@@ -198,12 +188,8 @@ class Block(metaclass=Signed):
         if self._unnamed:  # its children are named and counted by whoever holds it
             yield self
             return
-        before, SCOPE.block = SCOPE.block, self
-        try:
-            with Prefix(self._prefix):
-                yield self
-        finally:
-            SCOPE.block = before
+        with scoped(SCOPE, block=self), Prefix(self._prefix):
+            yield self
 
     def register_child(self, block, name=None):
         """Add a child, under a name or its number."""
@@ -264,12 +250,11 @@ class Block(metaclass=Signed):
 
     def _state(self):
         """What traced code has seen: equal as long as no block has changed."""
-        found = []
-        for block in self._walk():
+        blocks = self._walk()
+        for block in blocks:
             if block._seen is None:
                 block._seen = VERSION.count
-            found.append((weakref.ref(block), block._seen))
-        return found
+        return [(weakref.ref(block), block._seen) for block in blocks]
 
     def _collect_params_with_prefix(self, prefix=""):
         """Parameters under their structural names: `0.weight`, `output.bias`."""
@@ -364,17 +349,19 @@ class Block(metaclass=Signed):
 
     # -- calling
     def __call__(self, *args, **kwargs) -> nd.NDArray:
-        """Call `forward`, and the hooks before and after it."""
+        """Call `forward`, or the plan that it became, and the hooks before and after it."""
         if kwargs:
             names = ", ".join(kwargs)
             raise AttrError(
                 f"{self.name}: the inputs {names} are given by name, but a "
                 f"block takes them by their places; write net({names})"
             )
+        # What is compiled belongs to a HybridBlock that is hybridized and has no hooks.
+        run = self._compiled or (self._run if self._direct else self.forward)
         for hook in self._forward_pre_hooks:
             hook(self, args)
         try:
-            out = self._run(*args) if self._direct else self.forward(*args)
+            out = run(*args)
         except (TypeError, AttributeError) as error:
             hooks.refuse_inputs(self, error, args)
             raise
@@ -499,16 +486,6 @@ class HybridBlock(Block):
         """(plan, input arrays, bound parameters) for these arguments."""
         return self.hybrid.plan_for(*args)
 
-    def __call__(self, *args, **kwargs) -> nd.NDArray:
-        """Run the plan if the block is hybridized; else as every Block."""
-        if self._compiled is None or kwargs:
-            return super().__call__(*args, **kwargs)
-        try:
-            return self._compiled(*args)
-        except (TypeError, AttributeError) as error:
-            hooks.refuse_inputs(self, error, args)
-            raise
-
     def _run(self, *args):
         """Call a subclass's own `forward` with what it may rely on.
 
@@ -554,11 +531,11 @@ class HybridBlock(Block):
     def forward(self, *args):
         """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
         arrays = arrays_in(args)
-        first = next((v for v in arrays if isinstance(v, Symbol)), None)
-        if first is not None:
-            with direct(False), self.name_scope():
-                params = {name: _beside(p.var(), first) for name, p in self._reg_params.items()}
-                return self.hybrid_forward(sym, *args, **params)
+        for value in arrays:
+            if value.level:
+                with direct(False), self.name_scope():
+                    params = {n: alike(p.var(), value) for n, p in self._reg_params.items()}
+                    return self.hybrid_forward(sym, *args, **params)
         if not arrays:
             given = ", ".join(map(described, args))
             raise AttrError(
@@ -567,15 +544,18 @@ class HybridBlock(Block):
             )
         if self._active and not is_tracing():
             return self._call_hybrid(*args)
-        with arrays[0].context as here:
-            try:
-                params = {name: p.data(here) for name, p in self._reg_params.items()}
-            except DeferredInitializationError:
-                params = None
-            if params is None:  # not in the handler: an error there would show two
-                self.infer_shape(*args)
-                params = {name: p.data(here) for name, p in self._reg_params.items()}
-            return self.hybrid_forward(nd, *args, **params)
+        here = context_of(arrays[0].data)
+        if here is not STACK.contexts[-1]:
+            with here:
+                return self.forward(*args)
+        try:
+            params = {name: p.data(here) for name, p in self._reg_params.items()}
+        except DeferredInitializationError:
+            params = None
+        if params is None:  # not in the handler: an error there would show two
+            self.infer_shape(*args)
+            params = {name: p.data(here) for name, p in self._reg_params.items()}
+        return self.hybrid_forward(nd, *args, **params)
 
     def hybrid_forward(self, F, x, *args, **kwargs):
         """The computation, written with F's operators; subclasses write it."""
@@ -608,11 +588,6 @@ class HybridBlock(Block):
                 "export: there is no graph yet; call hybridize() and then the net once with data"
             )
         return FORMATS[format](entries[-1], path, epoch)
-
-
-def _beside(parameter, value):
-    """The symbol of a parameter in the world of the symbol that it meets."""
-    return parameter.as_np_ndarray() if value.is_np else parameter
 
 
 class SymbolBlock(HybridBlock):

@@ -136,5 +136,4 @@ class CompiledOp(Op):
     def apply(self, given):
         """The operator on named arrays; the graph's own outputs as a list."""
         out = NDArray.interpret(self, [given[name] for name in self.names], {})
-        outs = list(out) if isinstance(out, tuple) else [out]
-        return outs[: self.n_heads]
+        return list(out)[: self.n_heads] if isinstance(out, tuple) else [out]

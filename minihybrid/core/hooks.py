@@ -65,7 +65,7 @@ def first(value, *_):
 count_gpus = Hook("count_gpus", "() -> how many real GPUs there are", lambda: 0)
 new_on_device = Hook("new_on_device", "shape, dtype, context -> DeviceArray")
 wrapper = Hook("wrapper", "class of arrays, context -> what makes one of an output", first)
-run_on_device = Hook("run_on_device", "context, op, DeviceArrays, attrs, key -> outputs")
+run_on_device = Hook("run_on_device", "context, op, *DeviceArrays, **attrs -> outputs")
 backward = Hook("backward", "array, head gradient, retain_graph, train_mode -> None")
 misfit = Hook("misfit", "what wrong arguments are told, or None: Python says it", nothing)
 refuse_inputs = Hook("refuse_inputs", "block, error, inputs -> None, or an error", nothing)

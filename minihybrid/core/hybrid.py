@@ -10,13 +10,13 @@ code.
 What is left out: signatures with unknown lengths; each new shape is a new plan.
 """
 
-from contextlib import contextmanager
 from itertools import repeat
 from typing import NamedTuple
 
 from minihybrid.core import hooks
 from minihybrid.core.arguments import SLOT, arrays_in, restore, seen, slots, static
 from minihybrid.core.array import STATE, NDArray
+from minihybrid.core.autograd import modes
 from minihybrid.core.entry import KEPT, Entry, Program
 from minihybrid.core.locked import Locked
 from minihybrid.core.newest import Newest
@@ -50,18 +50,8 @@ class Plans(dict):
 
 
 def alike(symbol, kind):
-    """The symbol that stands for an array of a class, in that class's world."""
+    """The symbol in the world of a class of arrays, or of another symbol."""
     return symbol.as_np_ndarray() if kind.is_np else symbol
-
-
-@contextmanager
-def off_the_tape():
-    """Nothing is recorded in this block; the mode stays what it is."""
-    recording, STATE.recording = STATE.recording, False
-    try:
-        yield
-    finally:
-        STATE.recording = recording
 
 
 class Hybrid(Locked):
@@ -168,15 +158,15 @@ class Hybrid(Locked):
         places = restore(args, repeat(SLOT))  # keeps no array alive
         find, training = self.find, STATE.training
 
-        def run(*symbols):
-            return find()(*restore(places, map(alike, symbols, kinds)))
+        def arranged(symbols):
+            return restore(places, map(alike, symbols, kinds))
 
         def again(specs):
-            with off_the_tape():
-                return trace(run, specs, training)[0]
+            with modes(recording=False):
+                return trace(find(), specs, training, arranged)[0]
 
-        with off_the_tape():  # not by `again`: errors show few frames of ours
-            graph, result = trace(run, specs, training)
+        with modes(recording=False):  # not by `again`: errors show few frames of ours
+            graph, result = trace(find(), specs, training, arranged)
         params, used = self.params(), {}
         for name in [n.name for n in graph.variables if n.name not in specs]:
             if name not in params:

@@ -99,8 +99,8 @@ class Dense(HybridBlock):
 
     def hybrid_forward(self, F, x, weight, bias=None):
         """Apply the layer."""
-        attrs = {"no_bias": bias is None, "num_hidden": self._units, "flatten": self._flatten}
-        out = F.FullyConnected(x, weight, bias, name="fwd", **attrs)
+        attrs = self._units, bias is None, self._flatten  # num_hidden, no_bias, flatten
+        out = F.FullyConnected(x, weight, bias, *attrs, name="fwd")
         return out if self.act is None else self.act(out)
 
     def __repr__(self):
@@ -126,7 +126,7 @@ class Activation(HybridBlock):
 
     def hybrid_forward(self, F, x):
         """Apply the function."""
-        return F.Activation(x, act_type=self._act_type, name="fwd")
+        return F.Activation(x, self._act_type, name="fwd")
 
     def __repr__(self):
         return f"Activation({self._act_type})"

@@ -19,7 +19,7 @@ from minihybrid.core.params import read_arrays, unpack_arrays, write_arrays
 from minihybrid.core.placing import DEVICES, new_array, placed
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
-from minihybrid.ops.infix import Part, namespace, public_names, put
+from minihybrid.ops.infix import Part, face, public_names, put
 
 FLOAT = onp.dtype("float32")
 
@@ -158,8 +158,7 @@ contrib = Part("_contrib_", NDArray, "nd.contrib")
 _internal = Part("", NDArray, "nd._internal")
 
 
-def __getattr__(name):
-    return namespace(name, NDArray, "nd")
+__getattr__ = face(globals(), NDArray, "nd")
 
 
 def __dir__():

@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import TracebackType
 from typing import NamedTuple
 
@@ -328,14 +329,38 @@ channels, strides"
 
 
 # -- the record ------------------------------------------------------------------------
-class Checked(set):
-    """Calls whose shapes were found to fit; starts anew when it has grown large."""
+class Checked(dict):
+    """Signatures of calls that were found to fit; starts anew when it has grown large."""
 
-    def add(self, signature):
-        """Remember a call: its specs and attributes."""
+    def enter(self, signature, path=None):
+        """Remember a call, and what calls like it may run at once, without a check."""
         if len(self) >= 1_000:
             self.clear()
-        super().add(signature)
+        self[signature] = path
+
+
+ndarray = np.ndarray  # found faster so
+PLAIN = frozenset((bool, int, float, str, type(None), type))  # `==` tells those of a type apart
+ITEMS = frozenset((int, str, type(None)))  # of a tuple, in which it has to tell their types, too
+
+
+def looked_at(args, kwargs):
+    """(signature, numbers of the arrays): calls of equal signatures need one check.
+
+    Each array counts by its class, shape and dtype, and all else by type and value. The
+    signature is `None` if an argument cannot be told so quickly, as a symbol or a list.
+    """
+    found, datas = [*kwargs], []
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(value)
+        if kind in PLAIN or kind is tuple and ITEMS.issuperset(map(type, value)):
+            found += kind, value or (kind, repr(value))  # 0.0 is not -0.0
+        elif type(data := getattr(value, "data", None)) is ndarray:
+            found += kind, data.shape, data.dtype
+            datas.append(data)
+        else:
+            return None, ()
+    return tuple(found), datas
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -352,6 +377,8 @@ class Op:
     infer: Callable  # (specs, **attrs) -> completed specs, output specs
     doc: str
     eager: Callable | None = None  # NumPy arrays -> NumPy array(s)
+    settled: Callable | None = None  # (*input specs, **attrs) -> what `eager` comes to
+    # for these, with its choices made; or `None`
     grad: Callable | None = None  # (g, out, *inputs, **attrs) -> input grads
     attrs: dict = field(default_factory=dict)  # name -> (kind, default)
     expr: str | Callable | None = None  # elementwise: one scalar of the output
@@ -402,15 +429,29 @@ class Op:
         return f"<Op {self.name}>"
 
     def __call__(self, *args, name=None, **kwargs):
-        """Apply the operator: the highest level among the inputs interprets it."""
+        """Apply the operator to inputs and attributes."""
+        return self.applied(args, kwargs, name)
+
+    def applied(self, args, kwargs, name=None, base=None):
+        """Apply the operator: the highest level among the inputs interprets it.
+
+        base:    who does where there is no input.
+        """
+        signature, datas = looked_at(args, kwargs)
+        if path := self.checked.get(signature):  # a call like this one was met before
+            return path(args, datas)
         inputs, attrs = self.bind(args, kwargs)
-        reader = highest(inputs)
+        given = (v for v in inputs if v is not None)
+        reader = max(given, key=attrgetter("level"), default=base)  # of equal ones the first
         if reader is None:
             raise AttrError(
                 f"{self.name}: no input was given; call it as nd.{self.name} or sym.{self.name}, "
                 "which know what to make"
             )
-        return reader.interpret(self, inputs, attrs, name)
+        result = reader.interpret(self, inputs, attrs, name)
+        if datas and [*map(id, inputs)] == [*map(id, args[: len(datas)])]:
+            self.checked.enter(signature, reader.path(self, datas, attrs))
+        return result
 
     def behind(self, index, inputs):
         """Those of a node's inputs from which its output `index` is computed: all."""
@@ -418,13 +459,6 @@ class Op:
 
     def bind(self, args, kwargs):
         """Sort a call's arguments into inputs (in order) and complete attributes."""
-        if (
-            not (kwargs or self.attrs)
-            and type(self.inputs) is tuple
-            and len(args) == len(self.inputs)
-            and all([hasattr(v, "level") for v in args])
-        ):
-            return list(args), {}  # as below, in the usual case
         if self.variadic:
             if len(args) == 1 and isinstance(args[0], (list, tuple)):
                 args = tuple(args[0])
@@ -443,8 +477,8 @@ class Op:
             )
         attrs = self.normalize(dict(zip(self.attrs, rest, strict=False)) | kwargs)
         if own := callable(self.inputs) and self.inputs(attrs):
-            both = zip(inputs, names, strict=True)
-            inputs = [v for v, n in both if n in own or v is not None][: len(own)]
+            inputs = [v for v, n in zip(inputs, names, strict=True) if n in own or v is not None]
+            inputs = inputs[: len(own)]
         for i, value in enumerate(inputs):
             if value is not None and not hasattr(value, "level"):
                 raise AttrError(
@@ -493,6 +527,11 @@ class Op:
             raise
         except UNEXPECTED as error:
             raise self.sentence(ShapeError, ins, attrs, error) from error
+
+    def expanded(self, specs, inputs, attrs, training):
+        """What the simpler operators give that this one is made of."""
+        mode = {"training": training} if self.modal else {}
+        return self.expand(specs, *inputs, **attrs, **mode)
 
     def sentence(self, kind, ins, attrs, error):
         """What Python or NumPy said of inputs and attributes, as an error of `kind`."""
@@ -551,6 +590,11 @@ def called(name):
     return OPS[name]
 
 
+def is_own(name):
+    """Whether an operator of the engine, which stays, has this name."""
+    return name in OPS and PLACES[OPS[name]][0].co_filename.startswith(HERE)
+
+
 def register(name, *aliases, **fields):
     """Make an operator's record and enter it under its name and its aliases.
 
@@ -559,7 +603,7 @@ def register(name, *aliases, **fields):
     """
     op = Op(name=name, **fields)
     for key in (name, *aliases):
-        if key in OPS and PLACES[OPS[key]][0].co_filename.startswith(HERE):
+        if is_own(key):
             raise HybridError(f"register: two operators are called {key}; choose another name")
     OPS.update(dict.fromkeys((name, *aliases), op))
     PLACES[op] = _statement()
@@ -597,19 +641,14 @@ class Node:
         """How many values this node gives."""
         return 1 if self.op is None else self.op.count_outputs(self.attrs)
 
+    def reading(self, inputs):
+        """This node, if it reads these inputs; else another one like it that does."""
+        if inputs == self.inputs:
+            return self
+        return Node(self.op, inputs, self.attrs, self.name, self.specs)
+
     def __repr__(self):
         return f"<Node {self.name or '-'}: {self.op.name if self.op else 'variable'}>"
-
-
-def _level(value):
-    return value.level
-
-
-def highest(inputs, default=None):
-    """The input that interprets an operator; of equal levels the first."""
-    if len(inputs) == 1 and inputs[0] is not None:
-        return inputs[0]
-    return max([v for v in inputs if v is not None], key=_level, default=default)
 
 
 def checked(owner, name, value, kind):

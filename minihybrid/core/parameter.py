@@ -7,6 +7,7 @@ What is left out: parts of one array on several devices; each has a whole copy.
 """
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray, load, save
 from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described, items, legible
 from minihybrid.core.placing import aligned, new_array, placed
-from minihybrid.core.switches import is_np_array, is_np_shape
-from minihybrid.core.tracing import is_direct, is_tracing
+from minihybrid.core.switches import SWITCHES, is_np_array, is_np_shape
+from minihybrid.core.tracing import CURRENT, is_tracing
 from minihybrid.ops.random import STREAM
 
 UNIFORM = initializers.Uniform()
@@ -54,18 +55,11 @@ def lengths(name, shape):
 
 def contexts_of(ctx):
     """The devices that are meant by a device, by a list of them, or by `None`."""
-    given = ctx if isinstance(ctx, (list, tuple)) and ctx else [ctx]
-    return list(dict.fromkeys(map(check_context, given)))
+    several = isinstance(ctx, (list, tuple)) and ctx
+    return list(dict.fromkeys(map(check_context, ctx if several else [ctx])))
 
 
-class Version:
-    """Counts how often a parameter got another array; plans hold addresses."""
-
-    def __init__(self):
-        self.count = 0
-
-
-VERSION = Version()
+VERSION = SimpleNamespace(count=0)  # how often a parameter got another array; plans hold addresses
 
 
 class Parameter(metaclass=Signed):
@@ -198,10 +192,11 @@ class Parameter(metaclass=Signed):
         Raises:  DeferredInitializationError before the shape is known, HybridError
                  before `initialize`, and for a `ctx` on which it does not live.
         """
-        if is_direct():
+        if CURRENT.direct:
             return in_world(self.var())
         if len(self._arrays) == 1 and (ctx is None or ctx is self._contexts[0]):
-            return in_world(*self._arrays.values())
+            (array,) = self._arrays.values()
+            return array.as_np_ndarray() if SWITCHES.array else array
         if self._arrays:
             if (context := check_context(ctx)) in self._arrays:
                 return in_world(self._arrays[context])

@@ -2,12 +2,13 @@
 
 Takes:   what `set_np` and its scopes (`minihybrid/util.py`) have said.
 Gives:   `is_np_array()`, `is_np_shape()`; `told_shape` and `shown_shape`, shapes from
-         users and for them.
+         users and for them; `scoped`, for all that holds for a thread.
 
 What is left out: default dtypes other than float32.
 """
 
 import threading
+from contextlib import contextmanager
 
 
 class Switches(threading.local):
@@ -18,6 +19,17 @@ class Switches(threading.local):
 
 
 SWITCHES = Switches()
+
+
+@contextmanager
+def scoped(state, **values):
+    """Attributes of what holds for a thread, inside this `with` block."""
+    before = {name: getattr(state, name) for name in values}
+    vars(state).update(values)
+    try:
+        yield
+    finally:
+        vars(state).update(before)
 
 
 def set_for_all(**wanted):

@@ -21,18 +21,19 @@ from minihybrid.core.serial import refs_of_json, tojson
 from minihybrid.core.switches import is_np_shape, shown_shape, told_shape
 from minihybrid.core.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 from minihybrid.ops.distributions import Random
-from minihybrid.ops.infix import Part, Value, namespace, public_names
+from minihybrid.ops.infix import Part, Value, face, public_names
 
 
-def trace(function, inputs, training=False):
+def trace(function, inputs, training=False, arranged=iter):
     """Run a function once on placeholders and keep the graph of what it did.
 
     inputs:  name -> Spec, the placeholders that `function` is called with, in order.
+    arranged: placeholders -> the arguments, if the call has others beside.
     Returns: (graph, the function's result with symbols in it).
     Raises:  TraceError or ShapeError, from the line of the user's code at fault.
     """
     with tracing(Trace(training=training)) as current, NameManager():
-        result = opened(function(*(var(n, spec=spec) for n, spec in inputs.items())))
+        result = opened(function(*arranged([var(n, spec=s) for n, s in inputs.items()])))
         heads = [ref for s in symbols_in(result) for ref in s.refs]
     if not heads:
         raise _no_symbols(result)
@@ -141,8 +142,7 @@ class Symbol(Value):
                 )
         if current and current.lower and op.eager is None:
             specs = [v.spec for v in inputs]
-            mode = {"training": current.training} if op.modal else {}
-            return as_symbol(op.expand(specs, *inputs, **attrs, **mode))
+            return as_symbol(op.expanded(specs, inputs, attrs, current.training))
         name = NameManager.current().get(name, hint(op))
         if any(v is None for v in inputs):
             names = op.input_names(attrs)
@@ -294,11 +294,8 @@ class Symbol(Value):
     def _variables(self):
         """(arguments, states) as nodes, in the order in which they are first needed."""
         nodes = topological(self.refs)
-        states, found = auxiliary(nodes), ([], [])
-        for node in nodes:
-            if node.op is None:
-                found[node in states].append(node)
-        return found
+        states, variables = auxiliary(nodes), [n for n in nodes if n.op is None]
+        return [n for n in variables if n not in states], [n for n in variables if n in states]
 
     def list_inputs(self):
         """The names of all inputs."""
@@ -614,8 +611,7 @@ contrib = Part("_contrib_", Symbol, "sym.contrib")
 _internal = Part("", Symbol, "sym._internal")
 
 
-def __getattr__(name):
-    return namespace(name, Symbol, "sym")
+__getattr__ = face(globals(), Symbol, "sym")
 
 
 def __dir__():

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from minihybrid.core import hooks
 from minihybrid.core.graph import refine
 from minihybrid.core.op import UNKNOWN, HybridError
+from minihybrid.core.switches import scoped
+
+PACKAGE = __name__.partition(".")[0]
 
 
 class TraceError(HybridError, TypeError):
@@ -64,25 +67,17 @@ CURRENT = Current()
 @contextmanager
 def tracing(trace):
     """Append what symbols do inside this `with` block to the trace."""
-    before, CURRENT.trace = CURRENT.trace, trace
-    try:
+    with scoped(CURRENT, trace=trace):
         yield trace
-    finally:
-        CURRENT.trace = before
 
 
-@contextmanager
 def direct(active=True):
     """Inside this `with` block, a `forward` without F runs on symbols.
 
     The plan is for one signature, so symbols tell the shapes that are known, and
     parameters and new arrays are symbols.
     """
-    before, CURRENT.direct = CURRENT.direct, active
-    try:
-        yield
-    finally:
-        CURRENT.direct = before
+    return scoped(CURRENT, direct=active)
 
 
 def is_direct():
@@ -105,5 +100,4 @@ def user_line():
 
 def is_ours(frame):
     """Whether a frame runs code of this package."""
-    package = __name__.partition(".")[0]
-    return frame.f_globals.get("__name__", "").partition(".")[0] == package
+    return frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE

@@ -18,7 +18,6 @@ import numpy as np
 from minihybrid.core import hooks
 from minihybrid.core.array import _own
 from minihybrid.core.compiled import CompiledOp
-from minihybrid.core.op import UNEXPECTED, HybridError, Spec
 from minihybrid.core.placing import Elsewhere
 
 
@@ -50,19 +49,11 @@ def on(array, context):
     return array.view(kind_of(context)) if context.device_id else array
 
 
-def run_here(context, op, datas, attrs, key):
+def run_here(context, op, datas, attrs):
     """One operator; its outputs belong to a context, wherever the inputs were."""
     if isinstance(op, CompiledOp):  # it knows its parameters by identity
         return _each(partial(on, context=context), op.eager(*datas))
-    datas = [np.asarray(data) for data in datas]
-    try:
-        with np.errstate(all="ignore"):
-            out = op.eager(*datas, **attrs, **key)
-    except HybridError:
-        raise
-    except UNEXPECTED as error:
-        specs = tuple([Spec(d.shape, d.dtype) for d in datas])
-        raise op.sentence(HybridError, specs, attrs, error) from None
+    out = op.eager(*map(np.asarray, datas), **attrs)
     return _each(lambda each: on(_own(each), context), out)
 
 

@@ -140,11 +140,10 @@ class ndarray(Numpy, NDArray):
 
     __slots__ = ()
 
-    @staticmethod
-    def interpret(op, inputs, attrs, name=None):
-        """Compute as NDArray does; the results are np's arrays."""
-        plain = [None if v is None else v.as_nd_ndarray() for v in inputs]
-        out = NDArray.interpret(op, plain, attrs)
+    @classmethod
+    def composed(cls, op, specs, inputs, attrs):
+        """The simpler operators compute in the legacy world; the results are np's arrays."""
+        out = super().composed(op, specs, [v.as_nd_ndarray() for v in inputs], attrs)
         if isinstance(out, tuple):
             return tuple(v.as_np_ndarray() for v in out)
         return out.as_np_ndarray()

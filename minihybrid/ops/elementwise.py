@@ -11,6 +11,7 @@ What is left out: complex numbers.
 
 import math
 import re
+from functools import partial
 
 import numpy as np
 
@@ -66,6 +67,22 @@ def of_floats(expr):
     'T({a}) / T(3)'
     """
     return re.sub(r"\{[ab]\}", r"T(\g<0>)", expr)
+
+
+def settled(function, first, *others, scalar=None, reverse=False):
+    """NumPy's function alone, where `Ufunc` would add nothing; else `None`.
+
+    first, others: specs of the inputs;  scalar: stands behind the only one, or before it.
+    """
+    if first.dtype.kind != "f":
+        return None
+    run = function
+    if scalar is not None:
+        if isinstance(function, np.ufunc):
+            scalar = np.asarray(scalar, first.dtype)  # now, not in every call
+        run = partial(function, scalar) if reverse else lambda data: function(data, scalar)
+    found = run(*[np.ones(1, s.dtype) for s in (first, *others)])
+    return run if found.dtype == first.dtype else None
 
 
 def literal(value):
@@ -173,6 +190,7 @@ def binary(
         "rises": rises,
         "whole": whole and whole_expr,
         "file": file,
+        "settled": partial(settled, ufunc),
     }
     register(
         elemwise,
@@ -210,6 +228,7 @@ def binary(
         **one,
         file=by_scalar,
         eager=scalar_eager,
+        settled=partial(settled, ufunc),
         pair=None if floats else (f"broadcast_{name}", False),
         infer=infer_scalar(scalar, **rule),
         numpy=call.replace("{b}", "{scalar}"),
@@ -225,6 +244,7 @@ def binary(
             **one,
             file=from_scalar,
             eager=rscalar_eager,
+            settled=partial(settled, ufunc, reverse=True),
             pair=None if floats else (f"broadcast_{name}", True),
             infer=infer_scalar(rscalar, **pair_rule),
             numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
@@ -414,6 +434,7 @@ def unary(
     bools=True,
     rises=False,
     file=None,
+    alone=None,
 ):
     """Enter a function of one number; `floats` turn whole numbers to float32.
 
@@ -421,6 +442,7 @@ def unary(
              brought into their dtype.
     whole:   (expression, NumPy's function) of whole numbers, if these are others.
     bools:   whether it knows them.
+    alone:   what `settled` makes of it, if `ufunc` is no function of NumPy's.
     """
 
     def infer(specs):
@@ -439,6 +461,7 @@ def unary(
         whole=whole_expr,
         file=file,
         eager=Ufunc(ufunc, floats, function),
+        settled=alone or partial(settled, ufunc),
         rises=rises,
         numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')" if is_ufunc else numpy,
         grad=lambda g, out, a: (grad(g, out, in_dtype_of(out, a) if floats else a),),
@@ -529,6 +552,7 @@ relu = unary(
     floats=False,
     numpy="np.maximum({a}, 0, out={out}, casting='unsafe')",
     rises=True,
+    alone=partial(settled, np.maximum, scalar=0),
 )
 softrelu = unary(
     "softrelu",

@@ -7,6 +7,7 @@ Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the 
 What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
 """
 
+import builtins
 import math
 import operator
 from functools import cache
@@ -15,9 +16,12 @@ from numbers import Integral, Number
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES
-from minihybrid.core.op import OPS, AttrError, PlaceError, ShapeError, described, highest
+from minihybrid.core.op import OPS, AttrError, PlaceError, ShapeError, described, is_own
 from minihybrid.ops.shown import Called, own_names
 from minihybrid.ops.tiling import split_v2
+
+NOTHING = {}  # the attributes of what has none
+USUAL = {float, int}  # numbers that are known at once
 
 
 def _infix(name, elemwise, scalar, rscalar=None):
@@ -28,13 +32,13 @@ def _infix(name, elemwise, scalar, rscalar=None):
     def apply(self, other):
         if not isinstance(other, Value):
             if is_number(other):
-                return by_scalar(self, scalar=other)
+                return by_scalar.applied((self,), {"scalar": other})
             other = self.convert(other, name)
-        return (same if self.lines_up(other) else stretch)(self, other)
+        return (same if self.lines_up(other) else stretch).applied((self, other), NOTHING)
 
     def apply_reversed(self, other):
         if is_number(other):
-            return from_scalar(self, scalar=other)
+            return from_scalar.applied((self,), {"scalar": other})
         return apply(self.convert(other, name), self)
 
     return apply, apply_reversed
@@ -42,7 +46,7 @@ def _infix(name, elemwise, scalar, rscalar=None):
 
 def is_number(value):
     """Whether a Python or NumPy scalar stands beside an array."""
-    return isinstance(value, Number) or getattr(value, "shape", None) == ()
+    return type(value) in USUAL or isinstance(value, Number) or getattr(value, "shape", None) == ()
 
 
 class Value:
@@ -194,7 +198,7 @@ for _names, _sign, _cure in (
 
 def _method(name, op):
     def method(self, *args, **kwargs):
-        return op(self, *args, **kwargs)
+        return op.applied((self, *args), kwargs)
 
     method.__name__ = name
     method.__doc__ = op.doc
@@ -278,6 +282,18 @@ def namespace(name, base, module):
     return reading(op, name, base)
 
 
+def face(names, base, module):
+    """The `__getattr__` of `nd` or `sym`, whose `globals()` are `names`."""
+
+    def __getattr__(name):
+        found = namespace(name, base, module)
+        if is_own(name) and not hasattr(builtins, name):  # the module needs its own `slice`
+            names[name] = found  # from here on Python finds it without asking
+        return found
+
+    return __getattr__
+
+
 def public_names(names, *more):
     """What `dir()` of a namespace shows: its own names, and all operators of one."""
     operators = (name for name in (*OPS, *more, *FUNCTIONS) if not name.startswith("_"))
@@ -306,16 +322,14 @@ def reading(op, name, base):
     """The operator as a function, which `base` reads where no input does."""
 
     def call(*args, name=None, out=None, ctx=None, attr=None, **kwargs):
-        if attr or not KNOWN.isdisjoint(kwargs):
+        if attr or kwargs and not KNOWN.isdisjoint(kwargs):
             own = {k: kwargs.pop(k) for k in KNOWN & kwargs.keys()} | (attr or {})
             with AttrScope(**{k: str(v) for k, v in own.items()}):
                 return call(*args, name=name, out=out, ctx=ctx, **kwargs)
         if ctx is not None:
             with check_context(ctx):
                 return call(*args, name=name, out=out, **kwargs)
-        inputs, attrs = op.bind(args, kwargs)
-        reader = highest(inputs, base)
-        result = reader.interpret(op, inputs, attrs, name)
+        result = op.applied(args, kwargs, name, base)
         return result if out is None else put(op.name, result, out)
 
     call.__name__ = call.__qualname__ = name

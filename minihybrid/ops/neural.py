@@ -78,6 +78,11 @@ def _matmul_eager(lhs, rhs, *, transpose_a, transpose_b):
     return product(lhs.T if transpose_a else lhs, rhs.T if transpose_b else rhs)
 
 
+def _matmul_settled(lhs, rhs, *, transpose_a, transpose_b):
+    plain = not (transpose_a or transpose_b)
+    return getattr(np, _product_of(rhs.shape[0])) if plain else None
+
+
 def _matmul_numpy(specs, a, b, out, transpose_a, transpose_b):
     dot = _product_of(specs[1].shape[int(transpose_b)])
     return f"np.{dot}({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"
@@ -112,6 +117,7 @@ matmul = register(
     attrs=TRANSPOSES,
     infer=forward(_matmul_rule, "dot"),
     eager=_matmul_eager,
+    settled=_matmul_settled,
     grad=_matmul_grad,
     cpu=product_loops,
     scratch=_scratch,
@@ -249,13 +255,20 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
     return [Spec(s, kind) for s in shapes], [Spec((*rows, num_hidden), kind)]
 
 
-def _fc_eager(data, weight, bias=None, *, num_hidden, no_bias, flatten):
-    if flatten and data.ndim != 2:
-        data = data.reshape(data.shape[0], weight.shape[1])
-    out = product(data, weight.T)
-    if not no_bias:
-        out += bias
-    return out
+def _fc_settled(data, weight, *bias, num_hidden, no_bias, flatten):
+    n, k, product = data.shape[0], weight.shape[1], getattr(np, _product_of(weight.shape[1]))
+
+    def run(data, weight, bias=None):
+        out = product(data.reshape(n, k) if flatten else data, weight.T)
+        if not no_bias:
+            out += bias
+        return out
+
+    return run
+
+
+def _fc_eager(data, weight, *bias, **attrs):
+    return _fc_settled(data, weight, **attrs)(data, weight, *bias)
 
 
 def _fc_grad(g, out, data, weight, *bias, num_hidden, no_bias, flatten):
@@ -297,6 +310,7 @@ fully_connected = register(
     inputs=_fc_inputs,
     infer=_fc_infer,
     eager=_fc_eager,
+    settled=_fc_settled,
     grad=_fc_grad,
     cpu=partial(_fc_loops, product_loops),
     scratch=_fc_scratch,

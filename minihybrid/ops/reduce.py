@@ -81,10 +81,17 @@ def reduction(name, function, reduce, grad, doc, aliases=()):
             refuse_empty(name, shape, axes_of(name, axis, len(shape), exclude))
         return reduced_shape(name, shape, axis, keepdims, exclude)
 
-    def eager(data, *, axis, keepdims, exclude):
-        gone = axes_of(name, axis, data.ndim, exclude)
-        out = function(data, axis=gone, keepdims=keepdims)
-        return np.asarray(out, data.dtype).reshape(np.shape(out) or (1,))
+    def settled(data, *, axis, keepdims, exclude):
+        gone = axes_of(name, axis, len(data.shape), exclude)
+
+        def run(data):
+            out = np.asarray(function(data, axis=gone, keepdims=keepdims), data.dtype)
+            return out if out.ndim else out.reshape(1)
+
+        return run
+
+    def eager(data, **over):
+        return settled(data, **over)(data)
 
     return register(
         name,
@@ -93,6 +100,7 @@ def reduction(name, function, reduce, grad, doc, aliases=()):
         attrs=AXES,
         infer=forward(infer),
         eager=eager,
+        settled=settled,
         reduce=reduce,
         grad=grad,
         doc=doc,

@@ -257,12 +257,7 @@ def _collapse(graph, group_of, heads):
     mapped, new_nodes, origins = {}, [], {}
     for node in graph.nodes:
         if node not in inside:
-            inputs = tuple(mapped[r] for r in node.inputs)
-            now = (
-                node
-                if inputs == node.inputs
-                else Node(node.op, inputs, node.attrs, node.name, node.specs)
-            )
+            now = node.reading(tuple(mapped[r] for r in node.inputs))
             new_nodes.append(now)
             origins[now] = graph.origin(node)
             mapped.update(((node, i), (now, i)) for i in range(node.n_outputs))

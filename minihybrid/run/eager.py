@@ -29,10 +29,11 @@ NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
 
 
 @hooks.run_on_device.brought
-def run_on_device(context, op, datas, attrs, key):
+def run_on_device(context, op, /, *datas, **attrs):
     """What `op.eager` gives on `cpu(0)`: an array of the device, or a tuple of them."""
     if context.device_type == "cpu":
-        return run_here(context, op, datas, attrs, key)
+        return run_here(context, op, datas, attrs)
+    key = attrs.pop("key", 0) if op.random else 0
     device = device_of(context)
     if op.pair and math.isfinite(attrs["scalar"]):
         number = number_on(device, datas[0].dtype, attrs["scalar"])
@@ -49,7 +50,7 @@ def run_on_device(context, op, datas, attrs, key):
         plan.load()
         found = PLANS.enter(signature, (plan, plan.bind([])))
     plan, bound = found
-    outs = launch(plan, datas, bound, key.get("key", 0))
+    outs = launch(plan, datas, bound, key)
     return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
 
 

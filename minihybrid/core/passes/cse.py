@@ -7,7 +7,6 @@ Two random nodes differ in their `stream`, so they stay two.
 What is left out: seeing that a + b is b + a; merging equal groups of fused nodes.
 """
 
-from minihybrid.core.op import Node
 from minihybrid.core.passes.rewrite import rewrite
 
 
@@ -24,11 +23,7 @@ def cse(graph):
         else:
             key = (node.op, repr(node.attrs), inputs)  # 0.0 == -0.0, but not in text
         if key not in first:
-            first[key] = emit(
-                node
-                if inputs == node.inputs
-                else Node(node.op, inputs, node.attrs, node.name, node.specs)
-            )
+            first[key] = emit(node.reading(inputs))
         return [(first[key], i) for i in range(node.n_outputs)]
 
     return rewrite(graph, rule)

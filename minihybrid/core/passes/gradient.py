@@ -82,12 +82,7 @@ def gradient_of(graph, wanted, present, kept):
     again = [*given.values()]
     mapped = {ref: (node, 0) for ref, node in given.items()}
     for node in nodes:
-        inputs = tuple(mapped.get(ref, ref) for ref in node.inputs)
-        now = (
-            node
-            if inputs == node.inputs
-            else Node(node.op, inputs, node.attrs, node.name, node.specs)
-        )
+        now = node.reading(tuple(mapped.get(ref, ref) for ref in node.inputs))
         again.append(now)
         for i in range(node.n_outputs if now is not node else 0):
             mapped.setdefault((node, i), (now, i))
@@ -147,12 +142,7 @@ def split(graph, joint):
     for node in joint.nodes:
         if node not in needed or node in forward_nodes and node.op is not None:
             continue
-        inputs = tuple(source(ref) for ref in node.inputs)
-        now = (
-            node
-            if inputs == node.inputs
-            else Node(node.op, inputs, node.attrs, node.name, node.specs)
-        )
+        now = node.reading(tuple(source(ref) for ref in node.inputs))
         backward.append(now)
         if now is not node:
             inside.update(((node, i), (now, i)) for i in range(node.n_outputs))

@@ -33,12 +33,8 @@ def rewrite(graph, rule):
         inputs, first = tuple(mapped[ref] for ref in node.inputs), len(nodes)
         refs = rule(node, inputs, emit)
         if refs is None:
-            if inputs != node.inputs:
-                node_now = Node(node.op, inputs, node.attrs, node.name, node.specs)
-            else:
-                node_now = node
-            emit(node_now)
-            refs = [(node_now, i) for i in range(node.n_outputs)]
+            now = emit(node.reading(inputs))
+            refs = [(now, i) for i in range(node.n_outputs)]
         else:
             check_places(node, refs, emitted)
         for new in (*nodes[first:], *(n for n, _ in refs)):

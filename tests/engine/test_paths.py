@@ -1,0 +1,192 @@
+"""Eager calls that are alike: checked once, then run with few Python calls, and as before."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import minihybrid as mx
+from minihybrid import autograd, nd
+from minihybrid import np as mnp
+from minihybrid.core.op import OPS, register
+from minihybrid.gluon import nn
+from minihybrid.ops.single import only_step
+
+A, B = np.float32(np.arange(16).reshape(4, 4)) / 8, np.ones((4, 4), np.float32)
+SMALL = {  # what is applied to (a, b) -> the most Python functions of a later call
+    "a + b": (lambda a, b: a + b, 7),
+    "a + 1": (lambda a, b: a + 1, 8),
+    "2.5 * a": (lambda a, b: 2.5 * a, 8),
+    "relu(a)": (lambda a, b: nd.relu(a), 7),
+    "a.exp()": (lambda a, b: a.exp(), 6),
+    "dot(a, b)": (nd.dot, 8),
+    "a.sum(axis=1)": (lambda a, b: a.sum(axis=1), 11),
+    "a.reshape((2, 8))": (lambda a, b: a.reshape((2, 8)), 8),
+    "Activation(a)": (lambda a, b: nd.Activation(a, act_type="relu"), 7),
+    "concat(a, b)": (lambda a, b: nd.concat(a, b, dim=0), 8),
+}
+TAPED = 5  # more on the tape: the node, those of two inputs, and where these are
+
+
+def n_calls(function, *args):
+    """How many Python functions a call runs beside itself, after two that were like it."""
+    function(*args), function(*args)
+    count = [0]
+
+    def note(frame, event, _):
+        count[0] += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(before)
+    return count[0] - 1
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_later_call_runs_few_python_functions(name):
+    function, most = SMALL[name]
+    a, b = nd.array(A), nd.array(B)
+    assert n_calls(function, a, b) <= most
+    a.attach_grad()
+    with autograd.record():
+        assert n_calls(function, a, b) <= most + TAPED
+    assert n_calls(function, mnp.array(A), mnp.array(B)) <= most + 3
+
+
+def test_a_net_calls_few_python_functions():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(8, activation="relu"), nn.Dense(8, activation="relu"), nn.Dense(2))
+    net.initialize()
+    x = nd.array(A)
+    assert n_calls(net, x) <= 85
+    with autograd.record():
+        assert n_calls(net, x) <= 105
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_later_call_gives_the_bits_and_the_gradient_of_the_first(name):
+    function, _ = SMALL[name]
+    answers = []
+    for op in OPS.values():
+        op.checked.clear()
+    for _ in range(3):
+        a, b = nd.array(A), nd.array(B)
+        a.attach_grad()
+        with autograd.record():
+            y = function(a, b)
+        y.backward()
+        own = np.shares_memory(y.data, a.data) or np.shares_memory(y.data, b.data)
+        assert not own and y.data.flags.c_contiguous and type(y) is nd.NDArray
+        answers.append((y.asnumpy().tobytes(), y.shape, a.grad.asnumpy().tobytes()))
+    assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize(
+    "good, bad, error",
+    [
+        (lambda a: a.reshape((1, 16)), lambda a: a.reshape((True, 16)), mx.AttrError),
+        (lambda a: a.sum(axis=1), lambda a: a.sum(axis=True), mx.AttrError),
+        (lambda a: a.sum(axis=1), lambda a: a.sum("axis", 1), mx.HybridError),
+        (lambda a: nd.clip(a, 0, 1), lambda a: nd.clip(a, 0, "one"), mx.AttrError),
+        (lambda a: nd.relu(a), lambda a: nd.relu(a, 1), mx.AttrError),
+        (lambda a: nd.dot(a, a), lambda a: nd.dot(a, a[:3]), mx.ShapeError),
+        (lambda a: a + a, lambda a: a + nd.ones((3, 4)), mx.ShapeError),
+    ],
+)
+def test_a_mistake_is_told_also_after_a_call_that_looks_alike(good, bad, error):
+    a = nd.array(A)
+    for _ in range(2):
+        good(a)
+        with pytest.raises(error):
+            bad(a)
+
+
+def test_signs_of_zero_and_kinds_of_numbers_are_told_apart():
+    x = nd.zeros((2,))
+    for _ in range(2):
+        assert not np.signbit((x * 0.0).asnumpy()).any()
+        assert np.signbit((x * -0.0).asnumpy()).all()
+    k = nd.array([3, 4], dtype="int32")
+    for _ in range(2):
+        assert (k + 2).dtype is np.int32 and (k + 2.0).asnumpy().tolist() == [5, 6]
+
+
+def test_each_world_gives_its_own_arrays():
+    for _ in range(2):
+        assert type(nd.relu(nd.array(A))) is nd.NDArray
+        assert type(OPS["relu"](mnp.array(A))) is mnp.ndarray
+        assert mnp.add(mnp.array(1.0), mnp.array(2.0)).shape == ()
+
+
+def test_other_devices_and_symbols_go_their_own_way():
+    for _ in range(2):
+        assert (nd.ones((4, 4)) + 1).context == mx.cpu(0)
+        assert (nd.ones((4, 4), ctx=mx.cpu(1)) + 1).context == mx.cpu(1)
+        assert (nd.ones((4, 4), ctx=mx.simulated_gpu()) + 1).context == mx.simulated_gpu()
+        assert nd.relu(nd.ones((2,))).asnumpy().tolist() == [1, 1]
+        assert mx.sym.relu(mx.sym.var("x")).list_arguments() == ["x"]
+
+
+def test_numpy_does_not_warn_and_its_errors_name_the_operator():
+    x = nd.array([0.0, -1.0])
+    for _ in range(2):
+        with np.errstate(all="raise"):
+            assert np.isnan(x.log().asnumpy()[1])
+    register("_path_fails", inputs=("data",), infer=lambda s: (s, s), eager=_fails, doc="Fails.")
+    for n in (2, 2, 3, 3):
+        with pytest.raises(mx.HybridError, match="_path_fails: .* do not go together"):
+            OPS["_path_fails"](nd.ones((n,)))
+
+
+def _fails(data):
+    raise ValueError("nothing")
+
+
+def test_threads_at_the_same_time():
+    """Each call has a context of its own: none is entered twice."""
+    found, a = [], nd.array(A)
+
+    def work(k):
+        for _ in range(500):
+            y = a * k + k
+        found.append(bool((y.asnumpy() == A * k + k).all()))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 4
+
+
+def test_an_operator_inside_of_another_ones_function():
+    register(
+        "_path_inside",
+        inputs=("data",),
+        infer=lambda s: (s, s),
+        eager=lambda data: (nd.array(data) + 1).asnumpy(),
+        doc="Calls another operator.",
+    )
+    for _ in range(3):
+        assert OPS["_path_inside"](nd.ones((2,))).asnumpy().tolist() == [2, 2]
+
+
+def test_what_is_remembered_is_limited():
+    op = OPS["_plus_scalar"]
+    for k in range(1100):
+        nd.ones((1,)) + float(k)
+    assert 0 < len(op.checked) <= 1000
+
+
+def test_only_what_is_one_step_is_replaced_by_it():
+    spec = mx.core.op.Spec((2, 3), np.dtype("float32"))
+    assert only_step(OPS["Activation"], [spec], {"act_type": "tanh"}) == (OPS["tanh"], {})
+    assert only_step(OPS["_npi_add"], [spec, spec], {})[0] is OPS["broadcast_add"]
+    half = mx.core.op.Spec((2, 3), np.dtype("float16"))
+    assert only_step(OPS["_npi_add"], [spec, half], {})[0] is OPS["_npi_add"]  # casts first
+    for name in ("relu", "BatchNorm", "Dropout"):
+        assert only_step(OPS[name], [spec], {})[0] is OPS[name]
