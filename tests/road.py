@@ -59,17 +59,15 @@ def calls():
 def walked():
     """[(stage, module -> numbers of the lines that it is the first to run)].
 
-    The road is walked once before, so that every module is read; then what operators remember
-    of calls is forgotten, so that it does not matter who walked here earlier.
+    What operators remember of calls is forgotten, so that it does not matter who walked here
+    earlier.
     """
-    for stage in calls():
-        stage()
-    for op in OPS.values():
-        op.checked.clear()
     modules = {str(path_of(m)): m for m in READING_ORDER}
     for module in READING_ORDER:  # what a call reads for the first time is not its road
         if module != "__main__":
             import_module(f"minihybrid.{module}")
+    for op in OPS.values():
+        op.checked.clear()
     seen, found = set(), []
 
     def trace(frame, event, _):

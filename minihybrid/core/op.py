@@ -438,7 +438,7 @@ class Op:
         base:    who does where there is no input.
         """
         signature, datas = looked_at(args, kwargs)
-        if path := self.checked.get(signature):  # a call like this one was met before
+        if path := self.checked.get(signature):  # calls like this one were met before
             return path(args, datas)
         inputs, attrs = self.bind(args, kwargs)
         given = (v for v in inputs if v is not None)
@@ -450,7 +450,8 @@ class Op:
             )
         result = reader.interpret(self, inputs, attrs, name)
         if datas and [*map(id, inputs)] == [*map(id, args[: len(datas)])]:
-            self.checked.enter(signature, reader.path(self, datas, attrs))
+            met = signature in self.checked  # for who comes but once no path is made
+            self.checked.enter(signature, met and reader.path(self, datas, attrs))
         return result
 
     def behind(self, index, inputs):
