@@ -19,6 +19,7 @@ READING_ORDER = """
     ops.gpu.tiles ops.gpu.products
     ops.neural ops.functions
     ops.cpu.flatshift ops.cpu.imagelanes ops.cpu.imagecolumns
+    ops.cpu.imagepoints ops.cpu.imageslides
     ops.gpu.images
     ops.convolution
     ops.gpu.pooling

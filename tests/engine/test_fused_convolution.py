@@ -11,6 +11,8 @@ from minihybrid.gluon.model_zoo import vision
 from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
 from minihybrid.ops.cpu.imagecolumns import columns_fit
 from minihybrid.ops.cpu.imagelanes import lanes_fit
+from minihybrid.ops.cpu.imagepoints import points_fit
+from minihybrid.ops.cpu.imageslides import slides_fit
 from minihybrid.ops.cpu.machine import width
 
 LANES = width(4)  # a vector of images
@@ -92,17 +94,68 @@ def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
     assert_exact(conv, [data, weight], attrs)
 
 
+@pytest.mark.parametrize(
+    "n, channels, filters, attrs",
+    [
+        (1, 5, 9, geometry((7, 7), (1, 1))),
+        (2, 2 * LANES + 3, 30, geometry((14, 14), (1, 1), num_group=1)),
+        (3, 6, 4, geometry((9, 11), (1, 1), num_group=2)),
+        (1, 7, 100, geometry((2, 1), (1, 1))),
+        (2, 3, 70, geometry((4 * LANES + 5,), (1,))),
+        (1, 2, 3, geometry((3, 4, 5), (1, 1, 1))),
+    ],
+    ids=["one-more", "four-more", "groups", "few-places", "1d", "3d"],
+)
+def test_points_give_the_answers_of_numpy(n, channels, filters, attrs):
+    data, weight, _ = conv_arrays(n, channels, filters, attrs)
+    s = Shapes(n, channels, filters, **attrs)
+    assert points_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert_exact(conv, [data, weight], attrs)
+
+
+@pytest.mark.parametrize(
+    "n, channels, filters, attrs",
+    [
+        (2, 3, 3, geometry((7, 7), (3, 3), pad=1, num_group=3)),
+        (1, 4, 4, geometry((15, 2 * LANES + 3), (3, 3), stride=2, pad=1, num_group=4)),
+        (1, 2, 6, geometry((11, 9), (3, 2), stride=3, pad=2, num_group=2)),
+        (3, 2, 2, geometry((9, 20), (3, 5), pad=4, dilate=2, num_group=2)),
+        (1, 2, 2, geometry((9, 9), (2, 3), stride=3, dilate=2, pad=3, num_group=2)),
+    ],
+    ids=["plain", "stride", "several-filters", "dilated", "stride-and-dilated"],
+)
+def test_windows_that_slide_give_the_answers_of_numpy(n, channels, filters, attrs):
+    data, weight, _ = conv_arrays(n, channels, filters, attrs)
+    s = Shapes(n, channels, filters, **attrs)
+    assert slides_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert_exact(conv, [data, weight], attrs)
+
+
+def test_nothing_is_written_over_what_is_read_by_loops_that_need_scratch():
+    """The compiler is told so: `work` among the arguments of a kernel says it."""
+    for build in (vision.mobilenet_v2_0_25, vision.squeezenet1_1):
+        net = build()
+        net.initialize()
+        net.hybridize(backend="numpy")
+        net(nd.zeros((1, 3, 224, 224)))
+        (plan,) = net.plans.values()
+        memory = Plan(plan.stages[0][1], plan.inputs, target="cpu").memory
+        assert memory.scratch
+        assert not {node for (node, _), _ in memory.in_place} & set(memory.scratch)
+
+
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_padding_times_an_infinite_weight_is_not_passed_over(value):
-    attrs = geometry((4, 4), (3, 3), pad=1)
-    data, weight, grad = conv_arrays(LANES, 2, 2, attrs)
-    weight[0, 0, 0, 0] = value
-    for op, arrays in (conv, [data, weight]), (conv_data, [grad, weight]):
-        with np.errstate(invalid="ignore"):
-            wanted = op.eager(*arrays, **attrs)
-        assert np.isnan(wanted).any()
-        got = compiled(op, arrays, attrs)
-        np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+    for n, groups in (LANES, 1), (1, 2):
+        attrs = geometry((4, 4), (3, 3), pad=1, num_group=groups)
+        data, weight, grad = conv_arrays(n, 2, 2, attrs)
+        weight[0, 0, 0, 0] = value
+        for op, arrays in (conv, [data, weight]), (conv_data, [grad, weight]):
+            with np.errstate(invalid="ignore"):
+                wanted = op.eager(*arrays, **attrs)
+            assert np.isnan(wanted).any()
+            got = compiled(op, arrays, attrs)
+            np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize(

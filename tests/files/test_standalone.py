@@ -128,6 +128,18 @@ def lenet():
     )
 
 
+def mobile():
+    """Points and windows, as MobileNet has them: of strides 1 and 2, and one place more."""
+    return chain(
+        nn.Conv2D(20, 1, activation="relu"),
+        nn.Conv2D(20, 3, 1, 1, groups=20, activation="relu"),
+        nn.Conv2D(40, 3, 2, 1, groups=20),
+        nn.Conv2D(300, 1, activation="relu"),
+        nn.GlobalAvgPool2D(),
+        nn.Dense(10),
+    )
+
+
 RNG = np.random.default_rng(3)
 NETS = {
     "mlp": (mlp, [RNG.normal(size=(4, 30)).astype("f4")]),
@@ -135,6 +147,7 @@ NETS = {
     "mlp in float64": (mlp, [RNG.normal(size=(1, 30))]),
     "lenet": (lenet, [RNG.normal(size=(2, 1, 28, 28)).astype("f4")]),
     "resnet": (resnet, [RNG.normal(size=(1, 3, 32, 32)).astype("f4")]),
+    "mobile": (mobile, [RNG.normal(size=(1, 3, 14, 14)).astype("f4")]),
     "words": (Words, [RNG.integers(0, 11, (2, 7)).astype("i4")]),
     "two": (
         Two,

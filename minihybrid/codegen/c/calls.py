@@ -64,6 +64,7 @@ VECTORS = {
         k, v := Vector(array.type.dtype), "load", array, at, gives=v
     ),
     "store": lambda k, array, at, value: _named(k, value.type, "store", array, at, value),
+    "fetch": lambda k, array, at: _named(k, Vector(array.type.dtype), "fetch", array, at),
     "splat": lambda k, value: _named(k, v := Vector(value.type), "splat", value, gives=v),
     "fma": lambda k, a, b, c: _named(k, c.type, "fma", a, b, c, gives=c.type),
     "total": lambda k, a: _named(k, a.type, "total", a, gives=a.type.dtype),
@@ -77,7 +78,7 @@ VECTORS = {
         name: lambda k, tile, *rest, name=name: _named(
             k, tile.type, name, tile, *rest, gives=tile.type
         )
-        for name in ("inner", "outer", "get")
+        for name in ("inner", "outer", "slide", "get")
     },
     **{
         name: lambda k, tile, *rest, name=name: _named(k, tile.type, name, tile, *rest)

@@ -37,6 +37,17 @@ VECTOR_FUNCTIONS = {  # name -> the others that it calls, and its text
     memcpy(a + at, &x, sizeof x);
 }}""",
     ),
+    "fetch": (
+        [],
+        """INLINE void {v}_fetch(const {t} *a, int64_t at)
+{{
+#ifdef __GNUC__
+    __builtin_prefetch((const char *) a + at * (int64_t) sizeof *a);
+#else
+    (void) a, (void) at;
+#endif
+}}""",
+    ),
     "splat": (
         [],
         """INLINE {v} {v}_splat({t} a)
@@ -157,6 +168,13 @@ TILE_FUNCTIONS = {  # name -> what it calls, its result, its arguments
         "{c}",
         "{c} sums, const {t} *a, int64_t at, int64_t step,\n    const {t} *b, int64_t place",
     ),
+    "slide": (
+        ["splat", "load", "fma"],
+        "{c}",
+        "{c} sums, const {t} *a, int64_t plane, int64_t high,\n"
+        "    int64_t wide, int64_t top, int64_t left, const {t} *w, int64_t place, int64_t rows,\n"
+        "    int64_t columns, int64_t down, int64_t right, int64_t deep, int64_t far",
+    ),
     "get": (["some"], "{c}", "{c} sums, const {t} *a, int64_t at, int64_t step,\n    int64_t last"),
     "put": (
         ["put"],
@@ -169,6 +187,22 @@ TILE_FUNCTIONS = {  # name -> what it calls, its result, its arguments
         "{c} sums, {t} *a, int64_t at, int64_t step,\n    int64_t top, int64_t first, bool more",
     ),
 }
+
+
+SLIDE = """for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) {{
+        const {v} by = {v}_splat(w[place + i * columns + j]);
+        for (int r = 0; r < {rows}; r++)
+            for (int c = 0; c < {columns}; c++) {{
+                const int64_t y = top + r * down + i * deep;
+                const int64_t first = left + c * {n} * right + j * far;
+                {t} x[{n}] = {{0}};
+                for (int lane = 0; lane < {n} && 0 <= y && y < high; lane++)
+                    if (0 <= first + lane * right && first + lane * right < wide)
+                        x[lane] = a[plane + y * wide + first + lane * right];
+                sums.v[r * {columns} + c] = {v}_fma(by, {v}_load(x, 0), sums.v[r * {columns} + c]);
+            }}
+    }}"""
 
 
 def tile(kind, name):
@@ -195,6 +229,9 @@ def tile_lines(kind, name, v):
     rows = [f"at + {r} * step" for r in range(kind.rows)]
     if name == "tile":
         return [f"sums.v[{i}] = {v}_splat(a);" for i, _, _ in places]
+    if name == "slide":
+        fields = {"v": v, "t": c_type(kind.vector.dtype), "n": n}
+        return SLIDE.format(**fields, **kind._asdict()).split("\n")
     if name == "get":
         return [
             f"sums.v[{i}] = {v}_some(a, {rows[r]} + {j * n}, last - {j * n});" for i, r, j in places

@@ -62,11 +62,15 @@ def compile_function(function, arguments, symbol, finish):
     arguments:  Numba types.
     finish:     (module, function, arguments, context, symbol) writes the function that
                 has the symbol, around the compiled one.
+
+    Loops that need `work` write over nothing that they read: only maps may
+    (`core/passes/memory.py`). Told so, LLVM keeps what goes through `work` in registers.
     """
     context = registry.cpu_target.target_context
     flags = compiler.Flags()
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = OPTIONS["error_model"]
+    flags.noalias = "work" in function.__code__.co_varnames[: len(arguments)]
     library = context.codegen().create_library(symbol)
     library.enable_object_caching()
     made = compiler.compile_extra(

@@ -62,7 +62,7 @@ IMPORTS = {  # module -> what generated text may use of it
         "whole_power"
     ),
     "minihybrid.codegen.cpu.vector": (
-        "fma get inner load outer put put_totals splat store tile total transpose"
+        "fetch fma get inner load outer put put_totals slide splat store tile total transpose"
     ),
 }
 

@@ -1,9 +1,9 @@
 """Chapter 18. Several numbers in one register, for the loops that decide the speed.
 
 Takes:   flat arrays and places in them.
-Gives:   Numba functions over vectors: `load`, `store`, `splat`, `fma`, `total`,
+Gives:   Numba functions over vectors: `load`, `store`, `fetch`, `splat`, `fma`, `total`,
          `transpose`; and over tiles of vectors: `tile`, `get`, `put`, `put_totals`,
-         `outer`, `inner`.
+         `outer`, `inner`, `slide`.
 
 The compiler turns a simple loop into vector instructions by itself. A product of
 matrices wants more: some twenty sums that stay in registers while one loop feeds them
@@ -11,6 +11,8 @@ all. Written with these functions, the text says which. A tile is all those sums
 name: the compiler's front end takes its time for each statement.
 What is left out: tiles whose height is known only when they run.
 """
+
+import itertools
 
 from llvmlite import ir
 from numba import types
@@ -80,6 +82,21 @@ def store(typing, array, index, vector):
         return context.get_dummy_value()
 
     return types.void(array, types.intp, vector), codegen
+
+
+@intrinsic
+def fetch(typing, array, index):
+    """Ask the memory for the numbers around an index, which need not exist, ahead of use."""
+
+    def codegen(context, builder, signature, args):
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = _place(context, builder, array, *args, ir.IntType(8))
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
 
 
 @intrinsic
@@ -199,9 +216,13 @@ class _Rows:
         self.align = array_type.dtype.bitwidth // 8
 
     def place(self, row, column, kind):
-        """The address of a vector; or of a number, by its own kind."""
+        """The address of a vector; or of a number, by its own kind.
+
+        column:  a number, or one that is known when it runs.
+        """
         builder, number = self.builder, self.at.type
-        index = builder.add(builder.mul(self.step, number(row)), number(column))
+        column = number(column) if isinstance(column, int) else column
+        index = builder.add(builder.mul(self.step, number(row)), column)
         return _place(*self.array, builder.add(self.at, index), kind)
 
     def load(self, row, column, kind):
@@ -320,6 +341,82 @@ def inner(typing, tile, a, at_a, b, at_b, step, count):
 
     index = types.intp
     return tile(tile, a, index, b, index, index, index), codegen
+
+
+@intrinsic(prefer_literal=True)
+def slide(
+    typing,
+    tile,
+    data,
+    plane,
+    high,
+    wide,
+    top,
+    left,
+    weight,
+    place,
+    rows,
+    columns,
+    down,
+    right,
+    deep,
+    far,
+):
+    """Add what a window of weights sees of a plane, in whose surroundings are zeros.
+
+    plane:      where the plane begins, which is `high` and `wide`.
+    top, left:  the place that the tile's first number sees first; it may lie outside.
+    rows, ...:  the window's size, strides and dilations, written as numbers.
+
+    A row of the plane is read once for all rows of the tile that see it.
+    """
+    window = rows, columns, down, right, deep, far
+    rows, columns, down, right, deep, far = (number.literal_value for number in window)
+
+    def codegen(context, builder, signature, args):
+        sums, data_, plane, high, wide, top, left, weight_, place = args[:9]
+        word, kind = left.type, sums.type.element
+        weights = _Rows(context, builder, weight, weight_, place, word(columns))
+        by = [
+            [_splat(builder, weights.load(i, j, kind.element), kind) for j in range(columns)]
+            for i in range(rows)
+        ]
+        for step in sorted({r * down + i * deep for r in range(tile.rows) for i in range(rows)}):
+            row = builder.add(top, word(step))  # below zero it is a large number
+            end = builder.select(builder.icmp_unsigned("<", row, high), wide, word(0))
+            at = builder.add(plane, builder.mul(row, wide))
+            source = _Rows(context, builder, data, data_, at, word(0))
+            taps = [divmod(step - r * down, deep) for r in range(tile.rows)]
+            for c, j in itertools.product(range(tile.columns), range(columns)):
+                first = builder.add(left, word(c * tile.lanes * right + j * far))
+                value = _apart(builder, source, first, end, right, kind)
+                for r, (tap, rest) in enumerate(taps):
+                    if not rest and 0 <= tap < rows:
+                        i = r * tile.columns + c
+                        old = builder.extract_value(sums, i)
+                        new = _fma(builder, tile.dtype, by[tap][j], value, old)
+                        sums = builder.insert_value(sums, new, i)
+        return sums
+
+    index = types.intp
+    return tile(tile, data, *[index] * 5, weight, index, *window), codegen
+
+
+def _apart(builder, source, first, end, step, kind):
+    """The numbers of a row from a place on, `step` apart; zeros from `end` on, and before 0."""
+    lanes, found = kind.count, ir.Constant(kind, ir.Undefined)
+    short = ir.VectorType(ir.IntType(32), lanes)
+    last = _splat(builder, builder.trunc(end, short.element), short)
+    for part in range(step):
+        at = builder.add(first, first.type(part * lanes))
+        place = _splat(builder, builder.trunc(at, short.element), short)
+        place = builder.add(place, ir.Constant(short, [*range(lanes)]))
+        mask = builder.icmp_unsigned("<", place, last)  # below zero it is a large number
+        piece = source.load_some(0, at, kind, mask)
+        takes = [lanes + i * step - part * lanes for i in range(lanes)]
+        take = [n if lanes <= n < 2 * lanes else i for i, n in enumerate(takes)]
+        found = builder.shuffle_vector(found, piece, _lanes(take))
+    return found
 
 
 @intrinsic

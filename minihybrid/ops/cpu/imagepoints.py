@@ -1,0 +1,122 @@
+"""Chapter 18. The loops of convolutions of single points: filters times channels.
+
+Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
+Gives:   the product of data and weights where a kernel is one point: 1 x 1, stride 1.
+
+An image's channels already are the rows of a matrix, and its places the columns. So the
+output is a product of matrices, and a tile of some filters and some vectors of places
+stays in registers through all channels; what follows the sums is computed before the
+next tile. The few places beyond whole vectors, as the one of 7 x 7, are dot products.
+
+In loops:   for tiles of p: for tiles of o: for c: tile[o, p] += w[o, c] * data[c, p]
+
+What is left out: a copy of the weights in the order in which they are read.
+"""
+
+from functools import cache
+from math import prod
+
+from minihybrid.ops.cpu.flatshift import zero
+from minihybrid.ops.cpu.machine import registers, width
+
+FEW = 4  # places beyond whole vectors that are dot products
+WIDE = 7  # vectors of a tile
+REPEATS = 8  # tiles above each other that repay a copy of the channels' strip
+
+
+def points_fit(s):
+    """Whether each output sees one place, the next one the next."""
+    return set(s.kernel) == {1} and set(s.stride) == {1} and not any(s.pad) and prod(s.out) > 0
+
+
+def _room():
+    """How many registers hold sums."""
+    return 24 if registers()[1] > 16 else 12
+
+
+@cache
+def _tile(rows, places, lanes):
+    """(filters, vectors of places, places that are left to dot products).
+
+    Of all tiles that fit the registers, that whose sums and loads are the fewest.
+    """
+    rest = places % lanes if places >= lanes and places % lanes <= FEW else 0
+    count, room = -(-(places - rest) // lanes), _room()
+    tiles = (
+        (high, wide)
+        for high in range(1, min(rows, room) + 1)
+        for wide in range(1, min(WIDE, count) + 1)
+        if high * wide <= room
+    )
+    return *min(
+        tiles, key=lambda t: -(-rows // t[0]) * -(-count // t[1]) * (2 * t[0] * t[1] + sum(t))
+    ), rest
+
+
+def points_scratch(s, itemsize):
+    """Numbers beside the arrays: the sums of a tile, a strip of channels, columns."""
+    high, vectors, rest = _tile(s.o // s.g, prod(s.out), width(itemsize))
+    return (high + s.c // s.g) * vectors * width(itemsize) + rest * (s.c // s.g)
+
+
+def points_loops(k, data, weight, out, s):
+    """out[n, o, p] = sum over c of weight[o, c] * data[n, c, p]."""
+    rows, depth, places = s.o // s.g, s.c // s.g, prod(s.out)
+    lanes = width(k.dtype.itemsize)
+    high, vectors, rest = _tile(rows, places, lanes)
+    wide, strip, work = vectors * lanes, high * vectors * lanes, s.n * s.o * depth * places
+    whole = places - rest
+    new = min(wide, whole)
+    packed = new < wide or rows > REPEATS * high
+    if new < wide:  # what is beyond the places is computed, and not read
+        zero(k, "work", strip + depth * wide)
+    with k.share("n", s.n, work=work), k.share("g", s.g, work=work):
+        k(f"image = (n * {s.g} + g) * {depth * places}")
+        with k.share("turn", -(-whole // wide), work=work):
+            k(f"p = min(turn * {wide}, {whole - new})")  # the last ones twice
+            if packed:
+                with k.loop("c", depth), k.loop("j", new):
+                    k(f"work[{strip} + c * {wide} + j] = {data}[image + p + c * {places} + j]")
+            if new < whole:  # the next strip is on its way meanwhile
+                with k.loop("c", depth), k.loop("j", wide, 0, lanes):
+                    k(f"fetch({data}, image + p + {wide} + c * {places} + j)")
+            with k.loop("block", -(-rows // high)):
+                k(f"first = g * {rows} + min(block * {high}, {rows - high})")
+                k(f"s = tile(T(0), {high}, {vectors})")
+                row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
+                with k.block(f"for c in range({depth}):"):
+                    if not packed:
+                        k(f"at = image + p + c * {places}")
+                    k(f"s = outer(s, {weight}, first * {depth} + c, {depth}, {row})")
+                k(f"put(s, work, 0, {wide}, 0, 0, {wide})")
+                _give(k, s, high, new, wide, "p")
+        if rest:
+            _dots(k, data, weight, s, strip + depth * wide, min(rows, _room() // rest), rest)
+
+
+def _give(k, s, high, count, step, start):
+    """The sums of a tile, rows of `count` numbers, go to their places of the output."""
+    with k.loop("r", high):
+        k("channel = first + r")
+        k(f"to = (n * {s.o} + channel) * {prod(s.out)} + {start}")
+        with k.loop("j", count):
+            k.store("to + j", f"work[r * {step} + j]", {1: "channel"})
+
+
+def _dots(k, data, weight, s, columns, high, rest):
+    """The last places: rows of weights times columns of channels, which are copied."""
+    rows, depth, places = s.o // s.g, s.c // s.g, prod(s.out)
+    lanes, last = width(k.dtype.itemsize), places - rest
+    with k.loop("c", depth), k.loop("j", rest):
+        k(f"work[{columns} + j * {depth} + c] = {data}[image + {last} + c * {places} + j]")
+    with k.share("block", -(-rows // high), work=s.n * s.o * depth * rest):
+        k(f"first = g * {rows} + min(block * {high}, {rows - high})")
+        k(f"dots = tile(T(0), {high}, {rest})")
+        with k.block(f"for c in range(0, {depth}, {lanes}):"):
+            count = f"min({lanes}, {depth} - c)" if depth % lanes else lanes
+            k(
+                f"dots = inner(dots, {weight}, first * {depth} + c, work, {columns} + c, "
+                f"{depth}, {count})"
+            )
+        k(f"put_totals(dots, work, 0, {rest}, 0, 0, False)")
+        _give(k, s, high, rest, rest, last)
