@@ -156,7 +156,7 @@ def grade(folder, name, variant, out, place=None):
         print("\n".join(walls))
         futures = [pool.submit(mark, s, folder, notebook, known, version) for s in todo]
         try:
-            for _ in tqdm(as_completed(futures), total=len(todo), unit="submission"):
+            for _ in tqdm(as_completed(futures), total=len(todo), unit="submission", disable=None):
                 pass
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
