@@ -2139,7 +2139,7 @@ def topk(
 ) -> Symbol:
     """The k largest of each line (0 means all), or smallest: their places, their values, both, or ones where they stand."""
 
-def trace(function, inputs, training: Any = False) -> Any:
+def trace(function, inputs, training: Any = False, arranged: Any = ...) -> Any:
     """Run a function once on placeholders and keep the graph of what it did."""
 
 def transpose(data, axes: Any = (), *, name=None, out=None, ctx=None, attr=None) -> Symbol:

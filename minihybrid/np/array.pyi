@@ -122,9 +122,8 @@ class Numpy:
 
 class ndarray(Numpy, NDArray):
     """An array with np's rules; `mx.np.array` makes it."""
-    @staticmethod
-    def interpret(op, inputs, attrs, name=None) -> Any:
-        """Compute as NDArray does; the results are np's arrays."""
+
+    composed: Any
     def as_np_ndarray(self: Same) -> Same:
         """This array."""
     def as_nd_ndarray(self: Same) -> Same:
