@@ -9,6 +9,17 @@ NBGRADER = (
     "late_submission_penalty score max_score"
 ).split()
 
+# Moodle's offline grading worksheet; its importer refuses a file without a time of grading.
+MOODLE = [
+    "Identifier",
+    "Full name",
+    "Grade",
+    "Maximum Grade",
+    "Last modified (grade)",
+    "Feedback comments",
+]
+NEVER = "-"  # so a grade that Moodle has already is kept, unless the teacher says otherwise
+
 
 def safe(text):
     """A text that no spreadsheet takes for a formula.
@@ -30,7 +41,7 @@ def tables(name, found):
     of = found[0]["of"]
     rows = {
         "marks": [NBGRADER],
-        "moodle": [["Identifier", "Full name", "Grade", "Maximum Grade", "Feedback comments"]],
+        "moodle": [MOODLE],
         "canvas": [
             ["Student", "ID", "SIS Login ID", "Section", name],
             ["    Points Possible", "", "", "", of],
@@ -45,7 +56,7 @@ def tables(name, found):
         comment = "lost in: " + ", ".join(lost) if lost else "all tests passed"
         comment = one["notes"][0] if "refused" in one else comment
         participant = f"Participant {number}" if number else ""
-        rows["moodle"].append([participant, student, points, of, comment])
+        rows["moodle"].append([participant, student, points, of, NEVER, comment])
         rows["canvas"].append([student, number, "" if number else student, "", points])
     return {kind: _text(lines) for kind, lines in rows.items()}
 

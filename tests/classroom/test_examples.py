@@ -17,6 +17,7 @@ from classroom.sources import ROOT, names
 
 FOLDER = ROOT / "classroom/examples"
 SCHEMA = ROOT / "tests/classroom/chart/values.schema.json"
+LITTLE = ROOT / "tests/classroom/tljh/config.schema.json"  # tljh/config_schema.py, April 2026
 ACTION = re.compile(r"uses: (\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$", re.MULTILINE)
 
 
@@ -87,6 +88,24 @@ def test_the_hubs_values_fit_the_schema_of_the_chart():
     for wrong in ({"memory": {"limits": "3G"}}, {"networkPolicy": {"enabled": "yes"}}):
         bad = values | {"singleuser": values["singleuser"] | wrong}
         assert len(list(chart.iter_errors(bad))) == 1
+
+
+def test_the_little_hubs_settings_fit_its_schema():
+    """The schema leaves out `auth` and refuses no section, so both are looked at here."""
+    schema = json.loads(LITTLE.read_text(encoding="utf-8"))
+    schema |= {"additionalProperties": False}
+    schema["properties"] |= {"auth": {"type": "object", "required": ["type"]}}
+    little = jsonschema.Draft7Validator(schema)
+    config = yaml.safe_load((FOLDER / "tljh.yaml").read_text(encoding="utf-8"))
+    little.validate(config)
+    for wrong in (
+        {"limit": config["limits"]},
+        {"limits": config["limits"] | {"mem": "3G"}},
+        {"services": {"cull": config["services"]["cull"] | {"timeout": "an hour"}}},
+        {"auth": {"kind": config["auth"]["type"]}},
+        {"user_environment": {"default_app": "lab"}},
+    ):
+        assert len(list(little.iter_errors(config | wrong))) == 1, wrong
 
 
 def test_the_hub_of_one_machine_names_files_that_there_are():

@@ -57,8 +57,9 @@ def test_marks_and_pages(folder, tmp_path):
     }
     moodle = {row[1]: row for row in table(out / "moodle.csv")}
     assert moodle["Łukasz Żółć"][0] == "Participant 4711"
-    assert moodle["Łukasz Żółć"][2:] == ["3", "6", "lost in: f_hidden"]
-    assert moodle["nothing"][4].startswith("This was not graded: no notebook was handed in")
+    assert moodle["Łukasz Żółć"][2:] == ["3", "6", "-", "lost in: f_hidden"]
+    assert {"Identifier", "Grade", "Last modified (grade)"} <= set(moodle["Full name"])
+    assert moodle["nothing"][5].startswith("This was not graded: no notebook was handed in")
     canvas = {row[0]: row for row in table(out / "canvas.csv")}
     assert canvas["meier"][1] == "12" and canvas["    Points Possible"][-1] == "6"
     pages = {p.name.rpartition("-")[0]: p.read_text("utf-8") for p in out.glob("feedback/*.html")}
