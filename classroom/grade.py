@@ -70,13 +70,16 @@ def submission_of(entry, name):
     return Submission(*who, None, f"{what}; one file, {name}.ipynb, is needed")
 
 
+def entries_of(folder):
+    """(what is a submission, what is another kind of file), in order; without hidden files."""
+    entries = [e for e in sorted(folder.iterdir()) if not hidden(Path(e.name))]
+    right = [e for e in entries if e.suffix == ".ipynb" or e.is_dir() or e.is_symlink()]
+    return right, [e for e in entries if e not in right]
+
+
 def submissions(folder, name):
-    """All submissions of a folder, in order; hidden files and other kinds are left out."""
-    entries = [
-        e
-        for e in sorted(folder.iterdir())
-        if not hidden(Path(e.name)) and (e.suffix == ".ipynb" or e.is_dir() or e.is_symlink())
-    ]
+    """All submissions of a folder, in order."""
+    entries, _ = entries_of(folder)
     if not entries:
         raise ClassroomError(
             f"{folder} has no submissions: a folder or a notebook for each student is needed"
@@ -210,6 +213,8 @@ def main(asked, place=None):
     for one in found:
         if "refused" in one:
             print(f"{one['student']}: {one['notes'][0]}")
+    if others := entries_of(folder)[1]:
+        print(f"Left out, as neither folder nor notebook: {', '.join(e.name for e in others)}")
 
 
 if __name__ == "__main__":

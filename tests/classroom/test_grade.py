@@ -130,9 +130,11 @@ def test_a_variant_that_was_forgotten_is_asked_for(folder, tmp_path, monkeypatch
         grading.main(asked)
     assert not (tmp_path / f"{folder.name}-graded").exists()
     asked.variant = 7
+    (folder / "Łukasz.zip").touch()
     grading.main(asked)
     said = capsys.readouterr().out
-    assert "7 submissions" in said and "\nbroken: This was not graded: the file is no" in said
+    assert "7 submissions" in said and "neither folder nor notebook: Łukasz.zip\n" in said
+    assert "\nbroken: This was not graded: the file is no" in said
 
 
 def test_words_that_make_leaves_out_are_asked_for(capsys):
