@@ -91,7 +91,7 @@ def test_a_notebook_shows_the_readers_lines_and_no_others(monkeypatch, mode):
     text, message = in_a_notebook(monkeypatch, lambda: one_line_net(product_that_fails), mode)
     assert message in text.replace("\n", " ")
     assert ("F.dot(x, x)" in text) == (mode != "Minimal")
-    assert "minihybrid/" not in text
+    assert "minihybrid/" not in text.replace("minihybrid/tests/", "")  # a clone's folder
     assert len(text.splitlines()) < 60
 
 

@@ -9,7 +9,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, nd
 from minihybrid import np as mnp
-from minihybrid.core.op import OPS, register
+from minihybrid.core.op import OPS, Op
 from minihybrid.gluon import nn
 from minihybrid.ops.single import only_step
 
@@ -136,10 +136,10 @@ def test_numpy_does_not_warn_and_its_errors_name_the_operator():
     for _ in range(2):
         with np.errstate(all="raise"):
             assert np.isnan(x.log().asnumpy()[1])
-    register("_path_fails", inputs=("data",), infer=lambda s: (s, s), eager=_fails, doc="Fails.")
+    fails = Op("_path_fails", inputs=("data",), infer=lambda s: (s, s), eager=_fails, doc="Fails.")
     for n in (2, 2, 3, 3):
         with pytest.raises(mx.HybridError, match="_path_fails: .* do not go together"):
-            OPS["_path_fails"](nd.ones((n,)))
+            fails(nd.ones((n,)))
 
 
 def _fails(data):
@@ -164,7 +164,7 @@ def test_threads_at_the_same_time():
 
 
 def test_an_operator_inside_of_another_ones_function():
-    register(
+    inside = Op(
         "_path_inside",
         inputs=("data",),
         infer=lambda s: (s, s),
@@ -172,7 +172,7 @@ def test_an_operator_inside_of_another_ones_function():
         doc="Calls another operator.",
     )
     for _ in range(3):
-        assert OPS["_path_inside"](nd.ones((2,))).asnumpy().tolist() == [2, 2]
+        assert inside(nd.ones((2,))).asnumpy().tolist() == [2, 2]
 
 
 def test_what_is_remembered_is_limited():

@@ -13,6 +13,7 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import plain
@@ -214,16 +215,16 @@ def noisy_operators(seed):
 
     What is exact for one order of a gradient's products and sums is not for another.
     """
-    rng, interpret = np.random.default_rng(seed), nd.NDArray.interpret
+    rng, interpret = np.random.default_rng(seed), vars(nd.NDArray)["interpret"]
 
     def shake(data):
         data *= 1 + NOISE[data.dtype.name] * rng.uniform(-1, 1, data.shape)
 
-    def shaken(op, inputs, attrs, name=None):
+    def shaken(cls, op, inputs, attrs, name=None):
         if op.name == "_polygamma":  # near its poles, SciPy's has few digits
             inputs = [x.copy() for x in inputs]
             shake(inputs[0].data)
-        outs = interpret(op, inputs, attrs, name)
+        outs = interpret.__func__(cls, op, inputs, attrs, name)
         if op.expr or op.name not in EXACT:  # not what moves numbers
             for out in as_list(outs):
                 data = out.data
@@ -231,11 +232,12 @@ def noisy_operators(seed):
                     shake(data)
         return outs
 
-    nd.NDArray.interpret = staticmethod(shaken)
+    nd.NDArray.interpret = classmethod(shaken)
     try:
-        yield
+        with mock.patch("minihybrid.core.op.looked_at", lambda *_: (None, ())):  # no short way
+            yield
     finally:
-        nd.NDArray.interpret = staticmethod(interpret)
+        nd.NDArray.interpret = interpret
 
 
 def disturbed(program, seeds):
