@@ -120,7 +120,7 @@ def _resize_infer(specs, mode, **attrs):
 def _resize_expand(specs, data, *like, align_corners, **attrs):
     def weights(to, at, n, m):
         """What two neighbours give to a number that lies between them: 1 - distance."""
-        if align_corners:
+        if n == 1 or align_corners:  # a single number is the first, as in MXNet
             place = to * ((m - 1) / max(n - 1, 1))
         else:
             place = ((to + 0.5) * (m / n) - 0.5).clip(0, m - 1)
