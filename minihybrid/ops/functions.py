@@ -199,9 +199,25 @@ def _scipys(name):
         return WITHOUT_SCIPY[name]
 
 
+# erf(a) = 1 - e**(2 y) for y = a * (this polynomial - 1/2), a >= 0, as kernels have it.
+ERF = (-1.991759e-05, 0.00018775949, -0.00061933935, -0.000110304514, 0.009665052, -0.05140829,
+       -0.31830814, -0.064189605)  # fmt: skip
+
+
+def _erf_eager(data):
+    if data.dtype != np.float32 or data.size < 4096:
+        return special("erf")(data)
+    size = np.minimum(np.abs(data), np.float32(4.4))  # whose erf rounds to 1
+    y = size * np.float32(ERF[0])
+    for coefficient in ERF[1:]:
+        np.multiply(np.add(y, np.float32(coefficient), out=y), size, out=y)
+    half = np.tanh(np.subtract(y, size / 2, out=y), out=y)  # NumPy's expm1 may be slow
+    return np.copysign(2 * half / (half - 1), data)
+
+
 erf = unary(
     "erf",
-    special("erf"),
+    _erf_eager,
     "erf({a})",
     lambda g, y, a: g * exp(-square(a)) * (2 / math.sqrt(math.pi)),
     "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a.",
