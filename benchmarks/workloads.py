@@ -11,10 +11,13 @@ answer written once.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import lenet
+import lstm
 import numpy as np
-import resnet
+import steps
+import walks
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,34 @@ def square(n):
     )
 
 
+def walk(title, net, bars):
+    """A net of `walks.py`, forwards."""
+    return Workload(
+        f"{title}, float32",
+        net,
+        lambda rng: walks.arrays(rng, net),
+        partial(walks.answer, net),
+        flops=walks.shapes_of(net)[1],
+        nbytes=walks.nbytes(net),
+        bars=bars,
+        tolerance=1e-3,
+    )
+
+
+def step(title, name):
+    """A training step of `steps.py`: it multiplies three times, as LeNet's does."""
+    net, optimizer, _ = steps.STEPS[name]
+    return Workload(
+        f"{title}, training step ({optimizer}), float32",
+        name,
+        lambda rng: steps.arrays(rng, name),
+        partial(steps.step_answer, name),
+        flops=3 * walks.shapes_of(net)[1],
+        nbytes=steps.nbytes(name),
+        bars=Bars(1.0),
+    )
+
+
 WORKLOADS = {
     "mlp": mlp(1, Bars(0.8, eager=0.2, first_s=(1.0, 0.25))),
     "mlp-8": mlp(8, Bars(1.0)),
@@ -191,15 +222,21 @@ WORKLOADS = {
         nbytes=4 * 2 * (4096 * 1024 + 1024),
         bars=Bars(1.0),
     ),
-    "resnet18": Workload(
-        "ResNet-18, 1x3x64x64, float32, batch 1",
-        "resnet18",
-        resnet.arrays,
-        resnet.answer,
-        flops=resnet.flops(),
-        nbytes=resnet.nbytes(),
-        bars=Bars(1.3, first_s=(20.0, 2.0)),
-        tolerance=1e-3,
+    "resnet18": walk("ResNet-18, 1x3x64x64", "resnet18", Bars(1.3, first_s=(20.0, 2.0))),
+    "resnet50": walk("ResNet-50, 1x3x224x224", "resnet50", Bars(1.0)),
+    "mobilenet-v2": walk("MobileNet v2, 1x3x224x224", "mobilenet_v2", Bars(1.0)),
+    "densenet-169": walk("DenseNet-169, 1x3x224x224", "densenet169", Bars(1.0)),
+    "transformer": walk("transformer block of 512, 4 x 64 words", "transformer", Bars(1.0)),
+    "transformer-train": step("transformer block of 512, 4 x 64 words", "train_transformer"),
+    "convnet-train": step("small convolutional net, BatchNorm, 16x3x32x32", "train_convnet"),
+    "lstm": Workload(
+        "LSTM of 256 states, 32 steps, float32, batch 8",
+        "lstm",
+        lstm.arrays,
+        lstm.answer,
+        flops=lstm.flops(),
+        nbytes=lstm.nbytes(),
+        bars=Bars(1.0),
     ),
 }
 

@@ -1,5 +1,66 @@
 """The Gluon program that minihybrid and MXNet run alike; `mx` is either of them."""
 
+import math
+from functools import partial
+
+import steps
+import walks
+
+
+class Ops(walks.Named):
+    """The operators of a walk, by MXNet's names; weights are pairs (value, shape)."""
+
+    def __init__(self, F, arrays):
+        super().__init__(arrays)
+        self.F = F
+        self.relu, self.add = F.relu, F.broadcast_add
+
+    def conv(self, x, w, stride, groups):
+        weight, (n_out, _, *size) = w
+        more = {"stride": (stride,) * 2, "pad": (size[0] // 2,) * 2, "num_group": groups}
+        return self.F.Convolution(x, weight, no_bias=True, kernel=size, num_filter=n_out, **more)
+
+    def norm(self, x, *weights):
+        given = (value for value, _ in weights)
+        return self.F.BatchNorm(x, *given, eps=walks.EPSILON, fix_gamma=False)
+
+    def layer_norm(self, x, gamma, beta):
+        return self.F.LayerNorm(x, gamma[0], beta[0], axis=-1, eps=walks.EPSILON)
+
+    def relu6(self, x):
+        return self.F.clip(x, 0, 6)
+
+    def gelu(self, x):
+        return self.F.LeakyReLU(x, act_type="gelu")
+
+    def concat(self, xs):
+        return self.F.concat(*xs, dim=1)
+
+    def max_pool(self, x):
+        return self.F.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max")
+
+    def halve(self, x):
+        return self.F.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="avg")
+
+    def mean(self, x):
+        F = self.F
+        return F.flatten(F.Pooling(x, kernel=(1, 1), global_pool=True, pool_type="avg"))
+
+    def dense(self, x, w, bias):
+        return self.F.FullyConnected(x, w[0], bias[0], num_hidden=w[1][0], flatten=False)
+
+    def heads(self, x, n):
+        return self.F.transpose(self.F.reshape(x, (0, 0, n, -1)), axes=(0, 2, 1, 3))
+
+    def merge(self, x):
+        return self.F.reshape(self.F.transpose(x, axes=(0, 2, 1, 3)), (0, 0, -1))
+
+    def attend(self, q, k, v, c):
+        F, n = self.F, walks.N_HEADS
+        q, k, v = (F.reshape(x, (-3, 0, 0)) for x in (q, k, v))
+        scores = F.batch_dot(q, k, transpose_b=True) / math.sqrt(c)
+        return F.reshape(F.batch_dot(F.softmax(scores, axis=-1), v), (-4, -1, n, 0, 0))
+
 
 def build(mx):
     nn = mx.gluon.nn
@@ -48,7 +109,10 @@ def build(mx):
 
     def train_lenet(a):
         net, (x,) = lenet(a)
-        return net, (x, mx.nd.array(a["label"]))
+        return (net, (net[0].weight, net[6].weight), ("sgd", {"learning_rate": 0.1})), (
+            x,
+            mx.nd.array(a["label"]),
+        )
 
     def layer_norm(a):
         net = nn.LayerNorm(in_channels=len(a["gamma"]))
@@ -57,19 +121,40 @@ def build(mx):
         net.beta.set_data(mx.nd.array(a["beta"]))
         return net, arrays(a, ["data"])
 
-    def resnet18(a):
-        net = mx.gluon.model_zoo.vision.resnet18_v1()
+    class Walk(nn.HybridBlock):
+        """The walk over a net is shared; its weights are parameters."""
+
+        def __init__(self, net, a):
+            super().__init__()
+            self.net, self.shapes = net, walks.shapes_of(net)[0]
+            for name, shape in self.shapes.items():
+                change = "null" if name.startswith(steps.CONSTANT) else "write"
+                setattr(self, name, self.params.get(name, shape=shape, grad_req=change))
+            self.initialize()
+            for name in self.shapes:
+                getattr(self, name).set_data(mx.nd.array(a[name]))
+
+        def hybrid_forward(self, F, x, **weights):
+            shapes = self.shapes.items()
+            named = {name: (weights[name], shape) for name, shape in shapes}
+            return Ops(F, named).walk(self.net, x)
+
+    def walk(net, a):
+        return Walk(net, a), arrays(a, ["data"])
+
+    def train_walk(name, a):
+        net, optimizer, rate = steps.STEPS[name]
+        block, (first, *_, last) = Walk(net, a), steps.trained(a)
+        ends = getattr(block, first), getattr(block, last)
+        return (block, ends, (optimizer, {"learning_rate": rate})), arrays(a, ["data", "label"])
+
+    def lstm(a):
+        net = mx.gluon.rnn.LSTM(a["from_h"].shape[1])
         net.initialize()
         net(mx.nd.array(a["data"]))
-        kinds = {"conv": ["weight"], "batchnorm": ["gamma", "beta", "running_mean", "running_var"]}
-        for kind, names in kinds.items():
-            layers = [block for block in walk(net) if block.name.split("_")[-1].startswith(kind)]
-            for i, layer in enumerate(layers):
-                for name in names:
-                    number = a[name.replace("running_", "") + str(i)]
-                    getattr(layer, name).set_data(mx.nd.array(number))
-        net.output.weight.set_data(mx.nd.array(a["weight"]))
-        net.output.bias.set_data(mx.nd.array(a["bias"]))
+        names = ("l0_i2h_weight", "l0_h2h_weight", "l0_i2h_bias", "l0_h2h_bias")
+        for name, ours in zip(names, ("from_x", "from_h", "bias_x", "bias_h"), strict=True):
+            getattr(net, name).set_data(mx.nd.array(a[ours]))
         return net, arrays(a, ["data"])
 
     return {
@@ -80,35 +165,31 @@ def build(mx):
         "elementwise": function(lambda F, a, b, c: F.tanh(a * b + c) * a - F.exp(-c * c), "abc"),
         "softmax": function(lambda F, x: F.softmax(x, axis=-1), ["data"]),
         "layer_norm": layer_norm,
-        "resnet18": resnet18,
+        "lstm": lstm,
+        **{net: partial(walk, net) for net in walks.WALKS},
+        **{name: partial(train_walk, name) for name in steps.STEPS},
     }
 
 
-def walk(block):
-    """The block and all that it consists of, in the order in which they were made."""
-    yield block
-    for child in block._children.values():
-        yield from walk(child)
-
-
 def trained(mx, **options):
-    """A mode of training: a step of SGD a call; hybridized if there are options."""
+    """A mode of training: a step of an optimizer a call; hybridized if there are options."""
 
     def prepare(net, data):
-        x, label = data
-        loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        (net, (first, last), optimizer), (x, label) = net, data
+        loss = mx.gluon.loss
+        losses_of = loss.SoftmaxCrossEntropyLoss() if label.ndim == 1 else loss.L2Loss()
+        trainer = mx.gluon.Trainer(net.collect_params(), *optimizer)
         if options:
             net.hybridize(**options)
-            loss.hybridize(**options)
+            losses_of.hybridize(**options)
 
         def call():
             with mx.autograd.record():
-                losses = loss(net(x), label)
+                losses = losses_of(net(x), label)
             losses.backward()
             trainer.step(len(x))
             mx.nd.waitall()
-            return losses, net[0].weight.data(), net[6].weight.data()
+            return losses, first.data(), last.data()
 
         return call
 

@@ -1,9 +1,13 @@
 """JAX on the CPU."""
 
+import math
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-import resnet
+import steps
+import walks
 from jax import lax
 
 VERSION = jax.__version__
@@ -57,38 +61,131 @@ def train_lenet(a):
 
 
 def layer_norm(a):
-    def net(params, x):
-        gamma, beta = params
-        x = x - x.mean(axis=1, keepdims=True)
-        variance = (x * x).mean(axis=1, keepdims=True)
-        return x * lax.rsqrt(variance + 1e-5) * gamma + beta
-
-    return (net, arrays(a, "gamma", "beta")), arrays(a, "data")
+    return ((lambda params, x: normalised(x, *params)), arrays(a, "gamma", "beta")), arrays(
+        a, "data"
+    )
 
 
-class ResNetOps:
-    def __init__(self, a):
-        self.a = a
+def normalised(x, gamma, beta):
+    x = x - x.mean(axis=-1, keepdims=True)
+    variance = (x * x).mean(axis=-1, keepdims=True)
+    return x * lax.rsqrt(variance + 1e-5) * gamma + beta
 
-    def conv(self, x, i, stride, pad):
-        y = lax.conv(x, self.a[f"weight{i}"], (stride, stride), [(pad, pad)] * 2)
-        scale = self.a[f"gamma{i}"] * lax.rsqrt(self.a[f"var{i}"] + resnet.EPSILON)
-        shift = self.a[f"beta{i}"] - scale * self.a[f"mean{i}"]
-        return scale[:, None, None] * y + shift[:, None, None]
 
-    relu = staticmethod(jax.nn.relu)
-    add = staticmethod(jnp.add)
+class Ops(walks.Named):
+    """The operators of a walk; in training, normalisation is by the batch's statistics."""
 
-    def pool(self, x):
+    def __init__(self, arrays, training=False):
+        super().__init__(arrays)
+        self.training = training
+
+    def conv(self, x, w, stride, groups):
+        pads = [(w.shape[2] // 2,) * 2] * 2
+        return lax.conv_general_dilated(x, w, (stride, stride), pads, feature_group_count=groups)
+
+    def norm(self, x, gamma, beta, mean, var):
+        if self.training:
+            mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+        scale = gamma * lax.rsqrt(var + walks.EPSILON)
+        return scale[:, None, None] * x + (beta - scale * mean)[:, None, None]
+
+    def layer_norm(self, x, gamma, beta):
+        return normalised(x, gamma, beta)
+
+    relu, relu6, add = map(staticmethod, (jax.nn.relu, jax.nn.relu6, jnp.add))
+    gelu = staticmethod(partial(jax.nn.gelu, approximate=False))
+
+    def concat(self, xs):
+        return jnp.concatenate(xs, 1)
+
+    def max_pool(self, x):
         return pool(x, 3, (1, 1))
 
-    def head(self, x):
-        return x.mean(axis=(2, 3)) @ self.a["weight"].T + self.a["bias"]
+    def halve(self, x):
+        return lax.reduce_window(x, 0.0, lax.add, (1, 1, 2, 2), (1, 1, 2, 2), "VALID") / 4
+
+    def mean(self, x):
+        return x.mean(axis=(2, 3))
+
+    def dense(self, x, w, bias):
+        return x @ w.T + bias
+
+    def heads(self, x, n):
+        return x.reshape(*x.shape[:2], n, -1).swapaxes(1, 2)
+
+    def merge(self, x):
+        x = x.swapaxes(1, 2)
+        return x.reshape(*x.shape[:2], -1)
+
+    def attend(self, q, k, v, c):
+        return jax.nn.softmax(q @ k.swapaxes(2, 3) / math.sqrt(c)) @ v
 
 
-def resnet18(a):
-    params = {name: jnp.asarray(v) for name, v in a.items() if name != "data"}
-    return ((lambda params, x: resnet.forward(ResNetOps(params), x)), params), arrays(a, "data")
+def weights(a):
+    return {name: jnp.asarray(v) for name, v in a.items() if name not in ("data", "label")}
+
+
+def walk(net, a):
+    params = weights(a)
+    names = [*params]  # jit sorts them
+
+    def run(params, x):
+        return Ops({name: params[name] for name in names}).walk(net, x)
+
+    return (run, params), arrays(a, "data")
+
+
+def train_walk(name, a):
+    net, optimizer, rate = steps.STEPS[name]
+
+    def losses(params, rest, x, label):
+        y = Ops({key: (params | rest)[key] for key in names}, training=True).walk(net, x)
+        if optimizer == "sgd":
+            each = ((y - label) ** 2 / 2).reshape(len(y), -1).mean(1)
+        else:
+            each = -jax.nn.log_softmax(y)[jnp.arange(len(label)), label.astype(int)]
+        return each.mean(), each
+
+    names = [name for name in a if name not in ("data", "label")]
+    params = {key: jnp.asarray(a[key]) for key in steps.trained(a)}
+    rest = {key: jnp.asarray(a[key]) for key in names if key not in params}
+    change = sgd(rate) if optimizer == "sgd" else adam(rate)
+    ends = [*params][0], [*params][-1]
+    return (losses, change, params, rest, ends), arrays(a, "data", "label")
+
+
+def sgd(rate):
+    return lambda p, g, state, t: (p - rate * g, state)
+
+
+def adam(rate):
+    def change(p, g, state, t):
+        m, v = (
+            steps.BETA1 * state[0] + (1 - steps.BETA1) * g,
+            (steps.BETA2 * state[1] + (1 - steps.BETA2) * g * g),
+        )
+        now = rate * jnp.sqrt(1 - steps.BETA2**t) / (1 - steps.BETA1**t)
+        return p - now * m / (jnp.sqrt(v) + steps.TINY), (m, v)
+
+    return change
+
+
+def lstm(a):
+    def net(params, x):
+        from_x, from_h, bias_x, bias_h = params
+        given = x @ from_x.T + (bias_x + bias_h)
+
+        def step(state, now):
+            h, c = state
+            i, f, g, o = jnp.split(now + h @ from_h.T, 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        zero = jnp.zeros((x.shape[1], from_h.shape[1]))
+        return lax.scan(step, (zero, zero), given)[1]
+
+    return (net, arrays(a, "from_x", "from_h", "bias_x", "bias_h")), arrays(a, "data")
 
 
 def function(f, *names):
@@ -108,6 +205,29 @@ def jit_frozen(net, data):
 
 
 def trained_jit(net, data):
+    return stepped(net, data) if callable(net[1]) else sgd_of_lenet(net, data)
+
+
+def stepped(net, data):
+    losses, change, params, rest, (first, last) = net
+    state, t = {key: (jnp.zeros_like(p),) * 2 for key, p in params.items()}, jnp.float32(0)
+
+    @jax.jit
+    def step(params, state, t):
+        (_, each), grads = jax.value_and_grad(losses, has_aux=True)(params, rest, *data)
+        new = {key: change(params[key], grads[key], state[key], t + 1) for key in params}
+        return each, *({key: pair[k] for key, pair in new.items()} for k in (0, 1)), t + 1
+
+    def call():
+        nonlocal params, state, t
+        each, params, state, t = step(params, state, t)
+        jax.block_until_ready(params)
+        return each, params[first], params[last]
+
+    return call
+
+
+def sgd_of_lenet(net, data):
     f, params = net
     x, label = data
 
@@ -138,7 +258,9 @@ BUILD = {
     "elementwise": function(lambda a, b, c: jnp.tanh(a * b + c) * a - jnp.exp(-c * c), *"abc"),
     "softmax": function(jax.nn.softmax, "data"),
     "layer_norm": layer_norm,
-    "resnet18": resnet18,
+    "lstm": lstm,
+    **{net: partial(walk, net) for net in walks.WALKS},
+    **{name: partial(train_walk, name) for name in steps.STEPS},
 }
 MODES = {"jit": jit, "jit, weights constant": jit_frozen}
 TRAIN = {"jit": trained_jit}

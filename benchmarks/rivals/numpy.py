@@ -1,8 +1,12 @@
 """NumPy, written as one writes it by hand."""
 
+from functools import partial
+
 import lenet
+import lstm
 import numpy as np
-import resnet
+import steps
+import walks
 
 VERSION = np.__version__
 
@@ -48,9 +52,21 @@ def layer_norm(a):
     return net, (a["data"],)
 
 
-def resnet18(a):
-    ops = resnet.NumpyOps(a)
-    return (lambda x: resnet.forward(ops, x)), (a["data"],)
+def walk(net, a):
+    return partial(walks.NumpyOps(a).walk, net), (a["data"],)
+
+
+def train_walk(name, a):
+    def step(a):
+        losses, new = steps.step(name, a)
+        first, *_, last = steps.trained(a)
+        return losses, new[first], new[last]  # the second step would need Adam's means
+
+    return step, (a,)
+
+
+def lstm_forward(a):
+    return (lambda x: lstm.answer({**a, "data": x})), (a["data"],)
 
 
 def copy(a):
@@ -75,7 +91,9 @@ BUILD = {
     "elementwise": function(lambda a, b, c: np.tanh(a * b + c) * a - np.exp(-c * c), *"abc"),
     "softmax": function(softmax, "data"),
     "layer_norm": layer_norm,
-    "resnet18": resnet18,
+    "lstm": lstm_forward,
+    **{net: partial(walk, net) for net in walks.WALKS},
+    **{name: partial(train_walk, name) for name in steps.STEPS},
     "matmul": function(lambda x: x @ x, "data"),
     "copy": copy,
 }

@@ -1,10 +1,12 @@
 """ONNX Runtime: a finished graph, run without any framework around it."""
 
+import math
 import os
+from functools import partial
 
 import numpy as np
 import onnxruntime
-import resnet
+import walks
 from onnx import TensorProto, helper, numpy_helper
 
 VERSION = onnxruntime.__version__
@@ -42,31 +44,75 @@ class Graph:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         return model.SerializeToString(), {name: self.a[name] for name in self.inputs}
 
-    # what the walk over ResNet-18 asks for
-    def conv(self, x, i, stride, pad):
-        y = self.op("Conv", x, f"weight{i}", pads=[pad] * 4, strides=[stride] * 2)
-        return self.op(
-            "BatchNormalization",
-            y,
-            f"gamma{i}",
-            f"beta{i}",
-            f"mean{i}",
-            f"var{i}",
-            epsilon=resnet.EPSILON,
-        )
-
     def relu(self, x):
         return self.op("Relu", x)
-
-    def pool(self, x, size=3, pad=1):
-        return self.op("MaxPool", x, kernel_shape=[size] * 2, strides=[2, 2], pads=[pad] * 4)
 
     def add(self, x, y):
         return self.op("Add", x, y)
 
-    def head(self, x):
-        x = self.op("Flatten", self.op("GlobalAveragePool", x))
-        return self.dense(x, "weight", "bias")
+    def pool(self, x, size=3, pad=1):
+        return self.op("MaxPool", x, kernel_shape=[size] * 2, strides=[2, 2], pads=[pad] * 4)
+
+    def constant(self, array):
+        """The name of an array that is no weight."""
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+
+class Ops(walks.Named):
+    """The operators of a walk; values and weights are names."""
+
+    def __init__(self, graph):
+        super().__init__({name: name for name in graph.a})
+        self.graph, self.op = graph, graph.op
+        self.relu, self.add, self.max_pool = graph.relu, graph.add, graph.pool
+
+    def conv(self, x, w, stride, groups):
+        pads = [self.graph.a[w].shape[2] // 2] * 4
+        return self.op("Conv", x, w, pads=pads, strides=[stride] * 2, group=groups)
+
+    def norm(self, x, *weights):
+        return self.op("BatchNormalization", x, *weights, epsilon=walks.EPSILON)
+
+    def layer_norm(self, x, *weights):
+        return self.op("LayerNormalization", x, *weights, epsilon=walks.EPSILON)
+
+    def relu6(self, x):
+        return self.op("Clip", x, *(self.graph.constant(np.float32(limit)) for limit in (0, 6)))
+
+    def gelu(self, x):
+        half, one, root = (self.graph.constant(np.float32(v)) for v in (0.5, 1, math.sqrt(2)))
+        y = self.add(self.op("Erf", self.op("Div", x, root)), one)
+        return self.op("Mul", self.op("Mul", x, y), half)
+
+    def concat(self, xs):
+        return self.op("Concat", *xs, axis=1)
+
+    def halve(self, x):
+        return self.op("AveragePool", x, kernel_shape=[2, 2], strides=[2, 2])
+
+    def mean(self, x):
+        return self.op("Flatten", self.op("GlobalAveragePool", x))
+
+    def dense(self, x, w, bias):
+        if x.startswith("Flatten"):
+            return self.graph.dense(x, w, bias)
+        turned = self.graph.constant(np.ascontiguousarray(self.graph.a[w].T))
+        return self.add(self.op("MatMul", x, turned), bias)
+
+    def heads(self, x, n):
+        parts = self.op("Reshape", x, self.graph.constant(np.int64([0, 0, n, -1])))
+        return self.op("Transpose", parts, perm=[0, 2, 1, 3])
+
+    def merge(self, x):
+        parts = self.op("Transpose", x, perm=[0, 2, 1, 3])
+        return self.op("Reshape", parts, self.graph.constant(np.int64([0, 0, -1])))
+
+    def attend(self, q, k, v, c):
+        scores = self.op("MatMul", q, self.op("Transpose", k, perm=[0, 1, 3, 2]))
+        root = self.graph.constant(np.float32(math.sqrt(c)))
+        return self.op("MatMul", self.op("Softmax", self.op("Div", scores, root), axis=-1), v)
 
 
 def mlp(a):
@@ -111,9 +157,23 @@ def one(kind, *weights, **attributes):
     return build
 
 
-def resnet18(a):
+def walk(net, a):
     graph = Graph(a)
-    return graph.finish(resnet.forward(graph, "data"))
+    return graph.finish(Ops(graph).walk(net, "data"))
+
+
+def lstm(a):
+    def gates(name):  # in, out, forget, new
+        i, f, g, o = np.split(a[name], 4)
+        return np.concatenate([i, o, f, g])
+
+    graph = Graph({"data": a["data"]})
+    n = a["from_h"].shape[1]
+    weights = [gates(name)[None] for name in ("from_x", "from_h")]
+    weights.append(np.concatenate([gates("bias_x"), gates("bias_h")])[None])
+    names = map(graph.constant, weights)
+    y = graph.op("LSTM", "data", *names, hidden_size=n)  # (steps, directions, batch, states)
+    return graph.finish(graph.op("Squeeze", y, graph.constant(np.int64([1]))))
 
 
 def session(model, feeds):
@@ -130,7 +190,8 @@ BUILD = {
     "elementwise": elementwise,
     "softmax": one("Softmax", axis=-1),
     "layer_norm": one("LayerNormalization", "gamma", "beta", axis=-1, epsilon=1e-5),
-    "resnet18": resnet18,
+    "lstm": lstm,
+    **{net: partial(walk, net) for net in walks.WALKS},
     "matmul": one("MatMul", "data"),
 }
 MODES = {"session": session}

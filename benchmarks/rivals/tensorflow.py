@@ -1,8 +1,10 @@
 """TensorFlow, CPU build. Its convolutions take (batch, height, width, channels)."""
 
+from functools import partial
+
 import numpy as np
-import resnet
 import tensorflow as tf
+import walks
 
 VERSION = tf.__version__
 TO_HWIO = (2, 3, 1, 0)  # of a convolution's weights
@@ -76,42 +78,40 @@ def layer_norm(a):
     return net, constants(a, "data")
 
 
-class ResNetOps:
-    def __init__(self, a):
-        self.a = {
-            name: tf.constant(v.transpose(TO_HWIO) if v.ndim == 4 else v)
-            for name, v in a.items()
-            if name != "data"
-        }
+class Ops(walks.Named):
+    """The operators of ResNet-18; channels are the last axis."""
 
-    def conv(self, x, i, stride, pad):
-        pads = [[0, 0], [pad, pad], [pad, pad], [0, 0]]
-        y = tf.nn.conv2d(x, self.a[f"weight{i}"], stride, pads)
-        return tf.compat.v1.nn.fused_batch_norm(
-            y,
-            self.a[f"gamma{i}"],
-            self.a[f"beta{i}"],
-            self.a[f"mean{i}"],
-            self.a[f"var{i}"],
-            resnet.EPSILON,
-            is_training=False,
-        )[0]
+    def conv(self, x, w, stride, groups):
+        pad = [w.shape[0] // 2] * 2
+        return tf.nn.conv2d(x, w, stride, [[0, 0], pad, pad, [0, 0]])
+
+    def norm(self, x, *weights):
+        norm = tf.compat.v1.nn.fused_batch_norm
+        return norm(x, *weights, walks.EPSILON, is_training=False)[0]
 
     relu = staticmethod(tf.nn.relu)
     add = staticmethod(tf.add)
 
-    def pool(self, x):  # XLA's cannot pad; zeros will do, the numbers come from relu
+    def max_pool(self, x):  # XLA's cannot pad; zeros will do, the numbers come from relu
         x = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])
         return tf.nn.max_pool2d(x, 3, 2, "VALID")
 
-    def head(self, x):
-        x = tf.reduce_mean(x, axis=(1, 2))
-        return tf.linalg.matmul(x, self.a["weight"], transpose_b=True) + self.a["bias"]
+    def mean(self, x):
+        return tf.reduce_mean(x, axis=(1, 2))
+
+    def dense(self, x, w, bias):
+        return tf.linalg.matmul(x, w, transpose_b=True) + bias
 
 
-def resnet18(a):
-    ops = ResNetOps(a)
-    return (lambda x: resnet.forward(ops, x)), (pictures(a),)
+def walk(net, a):
+    ops = Ops(
+        {
+            name: tf.constant(v.transpose(TO_HWIO) if v.ndim == 4 else v)
+            for name, v in a.items()
+            if name != "data"
+        }
+    )
+    return partial(ops.walk, net), (pictures(a),)
 
 
 def function(f, *names):
@@ -159,7 +159,7 @@ BUILD = {
     "elementwise": function(lambda a, b, c: tf.tanh(a * b + c) * a - tf.exp(-c * c), *"abc"),
     "softmax": function(tf.nn.softmax, "data"),
     "layer_norm": layer_norm,
-    "resnet18": resnet18,
+    "resnet18": partial(walk, "resnet18"),
 }
 MODES = {"function": mode(), "function, XLA": mode(jit_compile=True)}
 TRAIN = {"function": trained(), "function, XLA": trained(jit_compile=True)}

@@ -2,10 +2,11 @@
 
 import os
 import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-import resnet
+import walks
 import ziglang
 from tinygrad import Context, Device, Tensor, TinyJit
 from tinygrad.nn.optim import SGD
@@ -66,32 +67,34 @@ def layer_norm(a):
     return (lambda x: x.layernorm(eps=1e-5) * gamma + beta), tensors(a, "data")
 
 
-class ResNetOps:
-    def __init__(self, a):
-        self.a = {name: Tensor(v).realize() for name, v in a.items() if name != "data"}
+class Ops(walks.Named):
+    """The operators of ResNet-18."""
 
-    def conv(self, x, i, stride, pad):
-        a = self.a
-        y = x.conv2d(a[f"weight{i}"], stride=stride, padding=pad)
-        invstd = (a[f"var{i}"] + resnet.EPSILON).rsqrt()
-        return y.batchnorm(a[f"gamma{i}"], a[f"beta{i}"], a[f"mean{i}"], invstd)
+    def conv(self, x, w, stride, groups):
+        return x.conv2d(w, groups=groups, stride=stride, padding=w.shape[2] // 2)
+
+    def norm(self, x, gamma, beta, mean, var):
+        return x.batchnorm(gamma, beta, mean, (var + walks.EPSILON).rsqrt())
 
     def relu(self, x):
         return x.relu()
 
-    def pool(self, x):
+    def max_pool(self, x):
         return x.max_pool2d(3, 2, padding=1)
 
     def add(self, x, y):
         return x + y
 
-    def head(self, x):
-        return x.mean(axis=(2, 3)).linear(self.a["weight"].T, self.a["bias"])
+    def mean(self, x):
+        return x.mean(axis=(2, 3))
+
+    def dense(self, x, w, bias):
+        return x.linear(w.T, bias)
 
 
-def resnet18(a):
-    ops = ResNetOps(a)
-    return (lambda x: resnet.forward(ops, x)), tensors(a, "data")
+def walk(net, a):
+    ops = Ops({name: Tensor(v).realize() for name, v in a.items() if name != "data"})
+    return partial(ops.walk, net), tensors(a, "data")
 
 
 def function(f, *names):
@@ -138,7 +141,7 @@ BUILD = {
     "elementwise": function(lambda a, b, c: (a * b + c).tanh() * a - (-c * c).exp(), *"abc"),
     "softmax": function(lambda x: x.softmax(), "data"),
     "layer_norm": layer_norm,
-    "resnet18": resnet18,
+    "resnet18": partial(walk, "resnet18"),
 }
 MODES = {"TinyJit": jit}
 TRAIN = {"TinyJit": trained_jit}

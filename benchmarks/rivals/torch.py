@@ -1,9 +1,12 @@
 """PyTorch, CPU build."""
 
+import math
 import warnings
+from functools import partial
 
-import resnet
+import steps
 import torch
+import walks
 from torch import nn
 from torch.nn import functional as F
 
@@ -61,46 +64,85 @@ def layer_norm(a):
     return net, tensors(a, "data")
 
 
-class ResNet(nn.Module):
-    """The walk over the net is shared; the layers are PyTorch's."""
+class Ops(walks.Named):
+    """The operators of a walk; in training, normalisation is by the batch's statistics."""
 
-    def __init__(self, a):
-        super().__init__()
-        self.convs = nn.ModuleList(
-            nn.Conv2d(n_in, n_out, size, stride, pad, bias=False)
-            for n_out, n_in, size, stride, pad in resnet.convolutions()
-        )
-        self.norms = nn.ModuleList(nn.BatchNorm2d(conv.out_channels) for conv in self.convs)
-        self.dense = nn.Linear(resnet.CHANNELS[-1], resnet.CLASSES)
-        state = {"dense.weight": a["weight"], "dense.bias": a["bias"]}
-        for i in range(len(self.convs)):
-            state[f"convs.{i}.weight"] = a[f"weight{i}"]
-            for name, ours in (
-                ("weight", "gamma"),
-                ("bias", "beta"),
-                ("running_mean", "mean"),
-                ("running_var", "var"),
-            ):
-                state[f"norms.{i}.{name}"] = a[f"{ours}{i}"]
-        self.load_state_dict({name: torch.from_numpy(v) for name, v in state.items()}, strict=False)
+    training = False
 
-    def forward(self, x):
-        return resnet.forward(self, x)
+    def conv(self, x, w, stride, groups):
+        return F.conv2d(x, w, None, stride, w.shape[2] // 2, groups=groups)
 
-    def conv(self, x, i, stride, pad):
-        return self.norms[i](self.convs[i](x))
+    def norm(self, x, gamma, beta, mean, var):
+        return F.batch_norm(x, mean, var, gamma, beta, self.training)
 
-    def relu(self, x):
-        return F.relu(x)
+    def layer_norm(self, x, gamma, beta):
+        return F.layer_norm(x, gamma.shape, gamma, beta)
 
-    def pool(self, x):
+    relu, relu6, gelu, add = map(staticmethod, (F.relu, F.relu6, F.gelu, torch.add))
+
+    def concat(self, xs):
+        return torch.cat(xs, 1)
+
+    def max_pool(self, x):
         return F.max_pool2d(x, 3, 2, 1)
 
-    def add(self, x, y):
-        return x + y
+    def halve(self, x):
+        return F.avg_pool2d(x, 2)
 
-    def head(self, x):
-        return self.dense(x.mean(dim=(2, 3)))
+    def mean(self, x):
+        return x.mean(dim=(2, 3))
+
+    def dense(self, x, w, bias):
+        return F.linear(x, w, bias)
+
+    def heads(self, x, n):
+        return x.reshape(x.shape[0], x.shape[1], n, -1).transpose(1, 2)
+
+    def merge(self, x):
+        return x.transpose(1, 2).flatten(2)
+
+    def attend(self, q, k, v, c):
+        return F.scaled_dot_product_attention(q, k, v, scale=1 / math.sqrt(c))
+
+
+class Walk(nn.Module):
+    """The walk over a net is shared; its weights are parameters."""
+
+    def __init__(self, net, a, training=False):
+        super().__init__()
+        self.net, self.names = net, [name for name in a if name not in ("data", "label")]
+        for name in self.names:
+            tensor = torch.from_numpy(a[name].copy())
+            if name.startswith(steps.CONSTANT):
+                self.register_buffer(name, tensor)
+            else:
+                self.register_parameter(name, nn.Parameter(tensor))
+        self.train(training)
+
+    def forward(self, x):
+        ops = Ops({name: getattr(self, name) for name in self.names})
+        ops.training = self.training
+        return ops.walk(self.net, x)
+
+
+def walk(net, a):
+    return Walk(net, a), tensors(a, "data")
+
+
+def train_walk(name, a):
+    net, optimizer, _ = steps.STEPS[name]
+    label = torch.from_numpy(a["label"])
+    data = (*tensors(a, "data"), label.long() if optimizer == "adam" else label)
+    return (Walk(net, a, training=True), *steps.STEPS[name][1:]), data
+
+
+def lstm(a):
+    n = a["from_h"].shape[1]
+    net = nn.LSTM(a["from_x"].shape[1], n)
+    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+    given = tensors(a, "from_x", "from_h", "bias_x", "bias_h")
+    net.load_state_dict(dict(zip(names, given, strict=True)))
+    return Function(lambda x: net(x)[0]), tensors(a, "data")
 
 
 class Function(nn.Module):
@@ -137,20 +179,30 @@ def mode(wrap):
     return prepare
 
 
+def mean_square(y, label, reduction):
+    return ((y - label) ** 2 / 2).flatten(1).mean(1)
+
+
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+
+
 def trained(wrap):
-    """A mode of training: a step of SGD a call."""
+    """A mode of training: a step of an optimizer a call."""
 
     def prepare(net, data):
+        net, kind, rate = net if isinstance(net, tuple) else (net, "sgd", 0.1)
         x, label = data
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        weights = [p for p in net.parameters() if p.ndim > 1 or isinstance(net, Walk)]
+        optimizer = OPTIMIZERS[kind](net.parameters(), lr=rate)
+        loss = mean_square if label.is_floating_point() else F.cross_entropy
         fast = wrap(net)
 
         def call():
             optimizer.zero_grad()
-            losses = F.cross_entropy(fast(x), label, reduction="none")
+            losses = loss(fast(x), label, reduction="none")
             losses.mean().backward()
             optimizer.step()
-            return losses, net[0].weight, net[11].weight
+            return losses, weights[0], weights[-1]
 
         return call
 
@@ -165,7 +217,9 @@ BUILD = {
     "elementwise": function(lambda a, b, c: torch.tanh(a * b + c) * a - torch.exp(-c * c), *"abc"),
     "softmax": function(lambda x: torch.softmax(x, dim=-1), "data"),
     "layer_norm": layer_norm,
-    "resnet18": lambda a: (ResNet(a).eval(), tensors(a, "data")),
+    "lstm": lstm,
+    **{net: partial(walk, net) for net in walks.WALKS},
+    **{name: partial(train_walk, name) for name in steps.STEPS},
     "matmul": function(lambda x: x @ x, "data"),
     "copy": copy,
 }

@@ -1,6 +1,7 @@
 """The machinery beside the rivals, tried on those two that are always here."""
 
 import ast
+import math
 import pathlib
 from dataclasses import replace
 
@@ -15,10 +16,13 @@ import plots
 import pytest
 import report
 import run
+import steps
+import walks
 import workloads
 from bars import Verdict, verdicts
 from child import Child
 from report import Roofs
+from rings import elsewhere, slow
 from rivals import minihybrid as ours
 from rivals import numpy as numpy_rival
 from session import Row, Session
@@ -109,14 +113,21 @@ def test_peak_of_memory_is_what_one_call_needs_beyond_a_tiny_one(session):
 
 
 # -- the workloads ---------------------------------------------------------------------
-@pytest.mark.parametrize("name", WORKLOADS)
+LARGE = ("resnet50", "mobilenet-v2", "densenet-169")  # seconds in NumPy
+STEPS = ("transformer-train", "convnet-train")
+QUICK = [name for name in WORKLOADS if name not in (*LARGE, *STEPS)]
+MLPS = [name for name in WORKLOADS if name.startswith("mlp-")]
+NAMES = [*QUICK, *slow(*STEPS), *elsewhere(*LARGE)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_work_counts_each_number_once(name):
     """Bytes by formula are those of the arrays and of the answer."""
     workload = WORKLOADS[name]
     arrays = workload.arrays(np.random.default_rng(0))
     nbytes = 4 * sum(np.size(a) for a in arrays.values())
-    if name == "lenet-train":
-        trained = [a for key, a in arrays.items() if key not in ("data", "label")]
+    if name.endswith("-train"):
+        trained = [a for key, a in arrays.items() if not key.startswith(steps.CONSTANT)]
         nbytes += 4 * (len(arrays["label"]) + sum(np.size(a) for a in trained))
     else:
         nbytes += 4 * workload.reference(arrays).size
@@ -133,6 +144,47 @@ def test_operations_of_nets_are_counted():
     assert WORKLOADS["resnet18"].flops == 297_115_648
 
 
+def test_nets_have_the_size_that_their_papers_tell():
+    """Millions of products and of weights, of 1000 classes: He, Sandler, Huang et al."""
+    for name, products, n_weights in (
+        ("resnet50", 3.8e9, 25.6e6),
+        ("mobilenet-v2", 0.3e9, 3.4e6),
+        ("densenet-169", 3.4e9, 14.1e6),
+    ):
+        workload = WORKLOADS[name]
+        weights = walks.shapes_of(workload.net)[0]
+        learnt = sum(math.prod(s) for w, s in weights.items() if not w.startswith(steps.CONSTANT))
+        assert workload.flops / 2 == pytest.approx(products, rel=0.05)
+        assert learnt == pytest.approx(n_weights, rel=0.04)
+
+
+@pytest.mark.parametrize("name", slow(*steps.STEPS))
+def test_gradients_of_the_steps_are_slopes(name):
+    """Along a random direction of each weight, by central differences."""
+    rng = np.random.default_rng(2)
+    net, optimizer, _ = steps.STEPS[name]
+    a = steps.arrays(rng, name)
+    if optimizer == "sgd":  # fewer words
+        a["data"], a["label"] = a["data"][:2, :5], a["label"][:2, :5]
+
+    def run(weights):
+        tape = steps.Tape(weights)
+        out = tape.walk(net, [a["data"], 0.0])
+        losses, out[1] = steps.losses_and_gradient(out[0], a["label"], optimizer)
+        return tape, losses.mean()
+
+    weights = {key: array for key, array in a.items() if key not in ("data", "label")}
+    tape, _ = run(weights)
+    for back in reversed(tape.back):
+        back()
+    first, *others, last = steps.trained(a)
+    for key in (first, *others[:4], last):
+        along = rng.standard_normal(a[key].shape) * 1e-7
+        up, down = (run(weights | {key: a[key] + sign * along})[1] for sign in (1, -1))
+        slope = (tape.arrays[key][1] * along).sum()
+        assert (up - down) / 2 == pytest.approx(slope, rel=2e-3)
+
+
 def small(name, rng):
     """Arrays of a workload's kind, few enough for a quick test."""
     if name == "mlp":
@@ -143,13 +195,13 @@ def small(name, rng):
         return workloads.layer_norm_arrays(rng, 5, 7)
     if name == "softmax":
         return {"data": rng.standard_normal((5, 7))}
-    if name == "resnet18":
-        return WORKLOADS[name].arrays(rng)
-    return {key: rng.standard_normal(9) for key in "abc"}
+    if name in ("plain", "elementwise"):
+        return {key: rng.standard_normal(9) for key in "abc"}
+    return WORKLOADS[name].arrays(rng)
 
 
 @pytest.mark.parametrize("rival", [numpy_rival, ours])
-@pytest.mark.parametrize("name", [n for n in WORKLOADS if not n.startswith("mlp-")])
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in MLPS])
 def test_eager_modes_give_the_right_answer(name, rival):
     workload = WORKLOADS[name]
     arrays = {key: np.float32(a) for key, a in small(name, np.random.default_rng(1)).items()}
