@@ -406,7 +406,7 @@ def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec,
     """An Executor of a symbol on new arrays, as `Symbol.simple_bind` says."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     known = {name: shape for name, shape in given.items() if name in names + states}
-    arguments, _, aux = symbol._infer_shape((), known)
+    arguments, _, aux = hooks.inferred(symbol, "infer_shape", (), known)
     shapes = {name: spec.shape for name, spec in zip(names + states, arguments + aux, strict=True)}
     unknown = [name for name, shape in shapes.items() if shape is None or -1 in shape]
     if unknown:

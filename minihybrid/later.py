@@ -14,6 +14,7 @@ from functools import partial
 from minihybrid.core import hooks
 from minihybrid.core.hooks import FACES, FORMATS
 from minihybrid.core.initial import NAMES
+from minihybrid.core.op import JUDGES
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.faces import call, found
 from minihybrid.ops.functions import WITHOUT_SCIPY
@@ -43,7 +44,7 @@ HOOKS = {
     "run.sharing": "many_numbers",
     "run.timing": "time_steps",
     "run.watched": "watched",
-    "symbols": "composed",
+    "symbols": "composed inferred",
 }
 # What `nd` and `sym` have beside operators, and where: name -> road, as `found` reads it.
 ARRAYS = "CSRNDArray concatenate from_numpy histogram onehot_encode reset_arrays sparse"
@@ -116,6 +117,12 @@ def ask(target, field, *args):
     return getattr(TARGETS[target], field)(*args)
 
 
+def judge(name, aliases, fields):
+    """Refuse a user's record that cannot be one; those of the engine are tested."""
+    if not sys._getframe(2).f_globals.get("__name__", "").startswith("minihybrid."):
+        call("look.record:judge", name, aliases, fields)
+
+
 def tell(ipython):
     """Tell an IPython that runs, if one does, who writes HTML; it asks when it shows one."""
     if shell := getattr(ipython, "get_ipython", lambda: None)():
@@ -142,6 +149,7 @@ for _name in RUN:
     TARGETS[_name] = Target(**{field: partial(ask, _name, field) for field in FIELDS})
 TARGETS["gpu"] = TARGETS["gpu"]._replace(usable=lambda: False, here=False)  # need not be asked
 WITHOUT_SCIPY.update({name: partial(call, road) for name, road in SPECIAL.items()})
+JUDGES.append(judge)
 FORMATS.update({name: partial(call, road) for name, road in WRITERS.items()})
 NAMES.update({name: partial(call, road) for name, road in INITIALIZERS.items()})
 tell(sys.modules.get("IPython"))

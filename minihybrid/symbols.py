@@ -1,17 +1,20 @@
 """Chapter 13. What MXNet's `sym` has beside operators, and the core does without.
 
 Takes:   shapes, and the numbers to fill them with.
-Gives:   `sym.zeros`, `sym.arange`, ..., `sym.histogram`, by `hooks.FACES`; and
-         `composed`, what a call of a symbol is.
+Gives:   `sym.zeros`, `sym.arange`, ..., `sym.histogram`, by `hooks.FACES`;
+         `composed`, what a call of a symbol is; and `inferred`, which shapes follow.
 
 What is left out: sparse storage.
 """
 
 from minihybrid.core import hooks, sym
+from minihybrid.core.given import dtype_of
+from minihybrid.core.graph import Graph, infer
 from minihybrid.core.hooks import FACES
 from minihybrid.core.mistake import signed
 from minihybrid.core.name import NameManager
-from minihybrid.core.op import OPS, AttrError, described
+from minihybrid.core.op import OPS, AttrError, Spec, described, unknown_argument
+from minihybrid.core.switches import is_np_shape, told_shape
 from minihybrid.core.sym import Group, Symbol, replay
 from minihybrid.ops.shown import own_names
 
@@ -109,6 +112,43 @@ def composed(symbol, args, name, kwargs):
     if name and made.name and made.refs[0][0].op:
         made.refs[0][0].name = NameManager.current().get(name, None)
     return made
+
+
+@hooks.inferred.brought
+def inferred(symbol, who, args, kwargs):
+    """The specs of (arguments, outputs, states), as far as they follow.
+
+    who:     what each argument is given as: a shape to "infer_shape", a dtype to "infer_type".
+    Raises:  AttrError for an argument that there is not, or given too often.
+    """
+    told = {"infer_shape": _of_shape, "infer_type": _of_dtype}[who]
+    arguments, states = symbol._variables()
+    names = [n.name for n in arguments]
+    if len(args) > len(names):
+        raise AttrError(
+            f"{who}: {len(args)} values are given, but there are {len(names)} arguments: "
+            f"{', '.join(names)}"
+        )
+    known, inputs = dict(zip(names, args, strict=False)) | kwargs, symbol.list_inputs()
+    if unknown := sorted(known.keys() - set(inputs)):
+        raise AttrError(unknown_argument(who, unknown, inputs))
+    specs = infer(Graph.of(symbol), {k: told(v) for k, v in known.items() if v is not None})
+    return (
+        [specs[n][0] for n in arguments],
+        [specs[n][i] for n, i in symbol.refs],
+        [specs[n][0] for n in states],
+    )
+
+
+def _of_shape(shape):
+    if not isinstance(shape, (tuple, list)):
+        raise AttrError(f"infer_shape: a shape is {described(shape)}, but a tuple is needed")
+    known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
+    return Spec(told_shape(shape) if known else None, None)
+
+
+def _of_dtype(dtype):
+    return Spec(None, dtype_of("infer_type", dtype))
 
 
 def __dir__():

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from minihybrid.codegen.rows import RowLoops
-from minihybrid.core.op import HybridError
+from minihybrid.core.op import HybridError, legible
 from minihybrid.ops.shapes import row_major
 from minihybrid.ops.whole import limits
 from minihybrid.passes.rows import rows_of, scratch_of, steps_of
@@ -211,6 +211,11 @@ class Kernel:
         ranges:  (name, stop) of each loop.
         work:    as in `share`.
         """
+        if not ranges or not all(isinstance(r, tuple) and len(r) == 2 for r in ranges):
+            raise HybridError(
+                f"k.each: {legible(', '.join(map(repr, ranges)))} was given, but a pair for each "
+                'loop is needed, as in k.each(("i", data.size))'
+            )
         first, *others = ranges
         with ExitStack() as loops:
             loops.enter_context(self.share(*first, work=work))

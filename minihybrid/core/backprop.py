@@ -9,7 +9,7 @@ What is left out: computing a value again instead of keeping it.
 """
 
 from minihybrid.core.graph import topological
-from minihybrid.core.op import HybridError
+from minihybrid.core.op import HybridError, described
 from minihybrid.ops.elementwise import dtype_of, in_dtype_of
 
 
@@ -55,6 +55,13 @@ def gradient(heads, head_grads, wanted, value, note=None):
         g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
         inputs = [value(r) for r in node.inputs]
         found = node.op.grad(g, out, *inputs, **node.attrs)
+        if not isinstance(found, (tuple, list)) or [
+            g is None or hasattr(g, "level") for g in found
+        ] != [True] * len(inputs):
+            raise HybridError(
+                f"{node.op.name}: its grad gave {described(found)}, but a tuple is needed that has "
+                f"an array or a symbol, or None, for each of its inputs, which are {len(inputs)}"
+            )
         for ref, v, g_in in zip(node.inputs, inputs, found, strict=True):
             if g_in is not None and ref[0] in needed:
                 g_in = in_dtype_of(v, g_in)

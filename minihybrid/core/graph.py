@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from minihybrid.core import hooks
-from minihybrid.core.op import UNEXPECTED, UNKNOWN, HybridError, Node, ShapeError, Spec, legible
+from minihybrid.core.op import UNEXPECTED, UNKNOWN, HybridError, Node, Op, ShapeError, Spec, legible
 from minihybrid.ops.shapes import agree
 
 
@@ -47,29 +47,40 @@ def auxiliary(nodes):
 
 
 def are_places(refs):
-    """Whether each is an output of a node: (node, output index)."""
-    return all(isinstance(r, tuple) and [*map(type, r)] == [Node, int] for r in refs)
+    """Whether these are outputs of nodes: (node, output index) for each."""
+    return isinstance(refs, (list, tuple)) and all(
+        isinstance(r, tuple) and [*map(type, r)] == [Node, int] and r[1] in range(r[0].n_outputs)
+        for r in refs
+    )
 
 
 def apply(op, inputs, attrs, name=""):
     """A node whose specs are known because its inputs' are; defaults are filled in.
 
     inputs:  (node, output index) for each.
-    Raises:  the operator's ShapeError; GraphError for other inputs than it takes, or if a
-             shape stays unknown.
+    Raises:  the operator's ShapeError; GraphError for what is no operator, for other inputs
+             than it takes, or if a shape stays unknown.
     """
+    if not isinstance(op, Op) or not isinstance(attrs, dict):
+        raise GraphError(
+            f"apply: {legible(repr(op))} and {legible(repr(attrs))} were given, but an operator's "
+            "record and a dict of attributes are needed, as in apply(OPS['relu'], inputs, {})"
+        )
     if attrs.keys() != op.attrs.keys():
         attrs = op.normalize(dict(attrs))
-    names = op.input_names(attrs, len(inputs))
-    if not are_places(inputs) or len(names) != len(inputs):
+    fits = are_places(inputs)
+    names = op.input_names(attrs, len(inputs) if fits else 1)
+    if not fits or len(names) != len(inputs):
         raise GraphError(
-            f"apply: {op.name} takes a (node, output index) for each of {', '.join(names)}, but "
-            f"{legible(repr(inputs))} was given"
+            f"apply: {op.name} takes a (node, output index) for each of {', '.join(names)}, in a "
+            f"list, but {legible(repr(inputs))} was given"
         )
-    specs = [n.specs[i] for n, i in inputs]
+    specs = [n.specs[i] if n.specs else UNKNOWN for n, i in inputs]
     _, outs = op.specs_of(specs, attrs)
     if not all(s.known for s in outs):
-        raise GraphError(f"{op.name} '{name}': its shape is still unknown")
+        raise GraphError(
+            f"{op.name} '{name}': its shape is still unknown; variables need their specs first"
+        )
     return Node(op, tuple(inputs), attrs, name, tuple(outs))
 
 
@@ -209,6 +220,15 @@ class Graph:
             arrays = [computed[n][i] for n, i in node.inputs]
             computed[node] = evaluate_node(node, arrays, key)
         return [computed[n][i] for n, i in self.heads]
+
+
+def the_graph(owner, found):
+    """What was given as a graph, if it is one."""
+    if not isinstance(found, Graph):
+        raise GraphError(
+            f"{owner}: {legible(repr(found))} is no graph; Graph.of(symbol) makes one of a symbol"
+        )
+    return found
 
 
 def evaluate_node(node, arrays, key=0):

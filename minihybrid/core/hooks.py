@@ -93,6 +93,7 @@ lines_above = Hook("lines_above", "code to stop at -> ((code, line), ...)", lamb
 warn_of_mask = Hook("warn_of_mask", "array, key -> None; a key may look like a mask", nothing)
 composed = Hook("composed", "symbol, args, name, kwargs -> symbol of other inputs")
 capsule = Hook("capsule", "array, stream, max_version, device, copy -> DLPack's")
+inferred = Hook("inferred", "symbol, infer_..., args, kwargs -> specs of arguments, ...")
 bind = Hook("bind", "symbol, and what Symbol.bind takes -> Executor")
 simple_bind = Hook("simple_bind", "symbol, and what simple_bind takes -> Executor")
 

@@ -526,7 +526,7 @@ class Op:
             return list(ins), [s.possible(self.name) for s in outs]
         except HybridError:
             raise
-        except UNEXPECTED as error:
+        except (*UNEXPECTED, AttributeError) as error:
             raise self.sentence(ShapeError, ins, attrs, error) from error
 
     def expanded(self, specs, inputs, attrs, training):
@@ -582,6 +582,7 @@ class Op:
 
 
 OPS = {}  # every name, aliases included -> Op
+JUDGES = []  # what may refuse a record: (name, aliases, fields) -> None, or an error
 PLACES = {}  # Op -> code and instruction of the statement that entered it
 HERE = str(pathlib.Path(__file__).parent.parent)
 
@@ -602,6 +603,8 @@ def register(name, *aliases, **fields):
     A user's own operator takes the place of an earlier one of its name, so that a
     notebook's cell can be run again; the engine's own stay.
     """
+    for judge in JUDGES:
+        judge(name, aliases, fields)
     op = Op(name=name, **fields)
     for key in (name, *aliases):
         if is_own(key):
@@ -649,7 +652,7 @@ class Node:
         return Node(self.op, inputs, self.attrs, self.name, self.specs)
 
     def __repr__(self):
-        return f"<Node {self.name or '-'}: {self.op.name if self.op else 'variable'}>"
+        return f"<Node {self.name or '-'}: {getattr(self.op, 'name', self.op) or 'variable'}>"
 
 
 def checked(owner, name, value, kind):

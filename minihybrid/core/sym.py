@@ -13,12 +13,12 @@ import numpy as onp  # `sym.np` is our own
 from minihybrid.core import hooks
 from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, shown, written
 from minihybrid.core.files import read_whole, write_whole
-from minihybrid.core.graph import Graph, auxiliary, infer, shown_attrs, topological
+from minihybrid.core.graph import Graph, auxiliary, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
 from minihybrid.core.nested import parts_of, rebuilt
 from minihybrid.core.op import UNKNOWN, AttrError, Node, PlaceError, Spec, described, legible
 from minihybrid.core.serial import refs_of_json, tojson
-from minihybrid.core.switches import is_np_shape, shown_shape, told_shape
+from minihybrid.core.switches import shown_shape, told_shape
 from minihybrid.core.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
 from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import Part, Value, face, public_names
@@ -342,49 +342,12 @@ class Symbol(Value):
         return hooks.composed(self, args, name, kwargs)
 
     # -- shapes and dtypes
-    def _infer(self, args, kwargs, spec_of):
-        """The specs of (arguments, outputs, states), given one fact an argument."""
-        if len(args) > len(names := self.list_arguments()):
-            raise AttrError(
-                f"infer: {len(args)} values are given, but there are "
-                f"{len(names)} arguments: {', '.join(names)}"
-            )
-        given = dict(zip(names, args, strict=False)) | kwargs
-        unknown = given.keys() - set(self.list_inputs())
-        if unknown:
-            raise AttrError(
-                f"infer: there is no argument {', '.join(sorted(unknown))};"
-                f" there are {', '.join(self.list_inputs())}"
-            )
-        specs = infer(
-            Graph.of(self),
-            {name: spec_of(value) for name, value in given.items() if value is not None},
-        )
-        arguments, states = self._variables()
-        return (
-            [specs[n][0] for n in arguments],
-            [specs[n][i] for n, i in self.refs],
-            [specs[n][0] for n in states],
-        )
-
-    def _infer_shape(self, args, kwargs):
-        def spec_of(shape):
-            if not isinstance(shape, (tuple, list)):
-                raise AttrError(
-                    f"infer_shape: a shape is {described(shape)}, but a tuple is needed"
-                )
-            known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
-            return Spec(told_shape(shape) if known else None, None)
-
-        return self._infer(args, kwargs, spec_of)
-
     def infer_shape_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
         under `np_shape` -1 and `None`.
         """
-        return tuple(
-            [shown_shape(spec.shape) for spec in group] for group in self._infer_shape(args, kwargs)
-        )
+        found = hooks.inferred(self, "infer_shape", args, kwargs)
+        return tuple([shown_shape(spec.shape) for spec in group] for group in found)
 
     def infer_shape(self, *args, **kwargs):
         """(argument, output, auxiliary) shapes; three `None` if they do not all follow.
@@ -392,7 +355,7 @@ class Symbol(Value):
         >>> (var("a") + var("b")).infer_shape(a=(2, 3))
         ([(2, 3), (2, 3)], [(2, 3)], [])
         """
-        found = self._infer_shape(args, kwargs)
+        found = hooks.inferred(self, "infer_shape", args, kwargs)
         if any(s.shape is None or -1 in s.shape for group in found for s in group):
             hooks.lacking(topological(self.refs), None)
             return None, None, None
@@ -400,7 +363,7 @@ class Symbol(Value):
 
     def infer_type_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
-        found = self._infer(args, kwargs, lambda dtype: Spec(None, onp.dtype(dtype)))
+        found = hooks.inferred(self, "infer_type", args, kwargs)
         return tuple([spec.dtype and spec.dtype.type for spec in group] for group in found)
 
     def infer_type(self, *args, **kwargs):

@@ -16,10 +16,13 @@ import functools
 import inspect
 import itertools
 import math
+import numbers
 import operator
 import textwrap
 
-from minihybrid.core.op import HybridError
+import numpy as np
+
+from minihybrid.core.op import HybridError, described, legible
 
 CALLED = {"min": min, "max": max}
 SIGNS = {
@@ -48,6 +51,11 @@ def each(*stops):
     >>> list(each(2))
     [0, 1]
     """
+    if not all(isinstance(stop, numbers.Integral) for stop in stops):
+        raise HybridError(
+            f"each: {legible(', '.join(map(repr, stops)))} was given, but whole numbers are "
+            "needed; loops of a record stand below @loops(lengths), which says what these are"
+        )
     if len(stops) == 1:
         return range(*stops)
     return itertools.product(*map(range, stops))
@@ -95,7 +103,16 @@ def loops(lengths):
     >>> out.tolist()
     [2.0, 3.0, 1.0]
     """
-    return functools.partial(Loops, lengths)
+
+    def of(function, *others):
+        if others or not inspect.isfunction(function):
+            raise HybridError(
+                "loops: @loops(lengths) stands above a function of flat arrays, and lengths is a "
+                f"function, too; found: {described(function)}"
+            )
+        return Loops(lengths, function)
+
+    return of
 
 
 class Loops:
@@ -110,10 +127,32 @@ class Loops:
 
         Raises:  ValueError for an array whose numbers do not lie side by side.
         """
+        if not all(isinstance(a, np.ndarray) for a in arrays):
+            raise HybridError(
+                f"{self.__name__}: run takes NumPy arrays, those of the results last, since it "
+                f"writes into them; found: {', '.join(map(described, arrays))}"
+            )
         flat = [a.reshape(-1, copy=False) for a in arrays]
         if "work" in inspect.signature(self.function).parameters:
             flat.append(work)
-        self.function(*flat, *self.lengths(*arrays, **attrs))
+        self.function(*flat, *self.lengths_of(arrays, attrs))
+
+    def lengths_of(self, arrays, attrs):
+        """The values of the parameters behind the arrays."""
+        try:
+            found = self.lengths(*arrays, **attrs)
+        except (AttributeError, TypeError) as error:
+            raise HybridError(
+                f"{self.__name__}: lengths is called with {len(arrays)} arrays, the results last, "
+                "of which shapes and dtypes are known, and with "
+                f"{', '.join(attrs) or 'no attribute'}; it failed: {error}"
+            ) from error
+        if not isinstance(found, tuple):
+            raise HybridError(
+                f"{self.__name__}: its lengths are {described(found)}, but a tuple is needed, "
+                "as in @loops(lambda data, out: (data.size,))"
+            )
+        return found
 
     def __call__(self, k, *arrays, **attrs):
         """Write the loops into a kernel."""
@@ -121,7 +160,7 @@ class Loops:
         names, body = definition(self.function)
         if "work" in names:
             values.append("work")
-        values += self.lengths(*arrays, **attrs)
+        values += self.lengths_of(arrays, attrs)
         if len(names) != len(values):
             raise HybridError(
                 f"{self.__name__}: its parameters are {', '.join(names)}, but "
@@ -273,12 +312,7 @@ class Writer:
             match node:
                 case ast.For(target, ast.Call(ast.Name("each"), stops), inner):
                     names = target.elts if isinstance(target, ast.Tuple) else [target]
-                    with self.k.each(
-                        *(
-                            (n.id, self.filled(stop).value)
-                            for n, stop in zip(names, stops, strict=True)
-                        )
-                    ):
+                    with self.k.each(*self.turns(names, stops)):
                         self.write(inner)
                 case ast.For(counter, ast.Call(ast.Name("range"), ends), inner):
                     self.count(self.text(counter), map(self.filled, ends), inner)
@@ -309,6 +343,18 @@ class Writer:
                         f"`{ast.unparse(node).splitlines()[0]}`; needed: for, while, "
                         "if, assignments, store and then"
                     )
+
+    def turns(self, names, stops):
+        """(name, number of turns) of each loop of an `each`."""
+        found = [getattr(self.filled(stop), "value", None) for stop in stops]
+        if len(names) != len(stops) or not all(isinstance(n, numbers.Integral) for n in found):
+            raise HybridError(
+                f"{self.function.__qualname__}: for {', '.join(map(ast.unparse, names))} in "
+                f"each({', '.join(map(ast.unparse, stops))}): needed is a name for each length, "
+                "and lengths that are whole numbers when the kernel is written: parameters that "
+                "@loops(lengths) gives"
+            )
+        return zip([n.id for n in names], found, strict=True)
 
     def count(self, name, ends, inner):
         """A loop over `range`; its ends may be known."""

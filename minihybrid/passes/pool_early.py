@@ -15,14 +15,14 @@ What is left out: an infinite bias. Against a sum that is infinite the other way
 gives NaN, which a larger number in the window now hides.
 """
 
-from minihybrid.core.graph import apply
+from minihybrid.core.graph import apply, the_graph
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
 
 
 def pool_early(graph):
     """Move maxima over windows to the convolutions whose outputs only they read."""
-    if not any(node.op and node.op.peak for node in graph.nodes):
+    if not any(node.op and node.op.peak for node in the_graph("fuse", graph).nodes):
         return graph
     uses, heads = graph.uses(), set(graph.heads)
 

@@ -145,6 +145,7 @@ def later():
 # The tables that others enter themselves into; only these grow after they were read.
 REGISTRIES = {
     "core.op.OPS": "records, by name",
+    "core.op.JUDGES": "what looks at a record that a user registers",
     "core.op.PLACES": "where a record stands, for `show`",
     "ops.functions.WITHOUT_SCIPY": "special functions for those who lack SciPy",
     "core.targets.TARGETS": "what makes functions of graphs",

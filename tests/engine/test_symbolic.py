@@ -71,7 +71,7 @@ def test_attributes_survive_files_composition_and_export(tmp_path):
         (lambda: sym.relu(sym.var("x"), mood="1"), "relu: no argument is called 'mood'"),
         (lambda: sym.var("x").infer_shape(x=3), "a shape is 3 (an int)"),
         (lambda: sym.var("x").infer_shape((2,), (3,)), "2 values are given"),
-        (lambda: sym.var("x").infer_type(y="int32"), "no argument y; there are x"),
+        (lambda: sym.var("x").infer_type(y="int32"), "no argument is called 'y'; it takes x"),
         (lambda: mx.viz.print_summary(3), "found 3 (an int), but a Symbol is needed"),
         (
             lambda: mx.viz.print_summary(sym.var("x") + 1, {"x": (0, 3)}),

@@ -9,6 +9,7 @@ import inspect
 import re
 import traceback
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,14 @@ from minihybrid import autograd, gluon, init, lr_scheduler, metric, nd, optimize
 from minihybrid.core import autograd as tape
 from minihybrid.core import initial
 from minihybrid.core.graph import Graph, apply
-from minihybrid.core.op import OPS, PLACES, Node, Spec, register
+from minihybrid.core.op import OPS, PLACES, Node, Spec, number, register
+from minihybrid.core.passes import PASSES, dce, expand, optimise
 from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.passes import plan_memory
+from minihybrid.look import record
+from minihybrid.ops.loops import each, loops, store
+from minihybrid.passes import fuse, plan_memory
 
 PACKAGE = str(Path(mx.__file__).parent)
 X = nd.ones((2, 3))
@@ -539,7 +544,7 @@ def test_apply_fills_in_defaults_and_memory_has_a_text():
 @pytest.mark.parametrize("places", [lambda x: [x], lambda x: (x, 0), lambda x: [(x, 0)] * 2])
 def test_apply_to_other_inputs_than_an_operator_takes_is_told(places):
     x = Node(None, name="x", specs=(Spec((2, 3), np.dtype("f4")),))
-    with pytest.raises(mx.HybridError, match="apply: relu takes a .*index. for each of data, but"):
+    with pytest.raises(mx.HybridError, match="apply: relu takes a .*index. for each of data, in a"):
         apply(OPS["relu"], places(x), {})
 
 
@@ -558,4 +563,174 @@ def test_a_cell_that_registers_an_operator_can_be_run_again():
             last = op
     del OPS["_of_a_cell"], PLACES[last]
     with pytest.raises(mx.HybridError, match="two operators are called relu"):
-        register("relu", inputs=("data",), doc="", infer=None)
+        register("relu", **RECORD)
+
+
+# -- records, passes and loops, as exercises write them --------------------------------
+RECORD = {
+    "inputs": ("data",),
+    "infer": lambda specs: (specs, specs),
+    "eager": lambda data: data * 2,
+    "doc": "Twice.",
+}
+WITH_K = {"attrs": {"k": (number, 1.0)}, "infer": lambda specs, k: (specs, specs)}
+WRONG_RECORDS = {  # fields -> what is said
+    "no text as inputs": ({"inputs": "data"}, "inputs='data' (a str) does not fit; needed: tuple"),
+    "no list of attrs": ({"attrs": ["k"]}, "needed: dict"),
+    "a default alone": ({"attrs": {"k": 1.0}}, "as in {'k': (number, 1.0)}"),
+    "a misspelt field": ({"infr": None}, "did you mean 'infer'?"),
+    "a rule of no specs": ({"infer": lambda: None}, "its infer is called as infer(specs): too"),
+    "a rule without k": ({"attrs": {"k": (number, 1.0)}}, "infer(specs, k=...)"),
+    "no k where it computes": (WITH_K, "its eager is called as eager(data, k=...)"),
+    "two arrays for one": ({"eager": lambda a, b: a}, "called as eager(data): missing"),
+    "no way to compute": ({"eager": None}, "add eager"),
+    "a gradient of two": ({"grad": lambda g, a: (g,)}, "called as grad(g, out, data)"),
+    "a scalar of another letter": ({"expr": "{x} * 2"}, "reads {x}, but the inputs are {a}"),
+    "a scalar half open": ({"expr": "{a * 2"}, "has no pairs of braces"),
+    "a scalar of an array": ({"expr": lambda a: a}, "its expr is called as expr()"),
+    "half an output": ({"n_outputs": 0.5}, "n_outputs=0.5 (a float) does not fit; needed: int"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_RECORDS)
+def test_a_record_that_cannot_be_one_is_refused_when_it_is_registered(name):
+    fields, said = WRONG_RECORDS[name]
+    with pytest.raises(mx.HybridError) as caught:
+        register("_no_record", **RECORD | fields)
+    judge(caught.value, ["_no_record"])
+    assert said in str(caught.value)
+    assert "_no_record" not in OPS
+
+
+def test_a_record_needs_names_and_its_first_fields():
+    for wrong in (3, "my-op"):
+        with pytest.raises(mx.HybridError, match="is no name of an operator"):
+            register(wrong, **RECORD)
+    with pytest.raises(mx.HybridError, match="register _no_record: the field 'doc' is missing"):
+        register("_no_record", **{k: v for k, v in RECORD.items() if k != "doc"})
+
+
+def test_every_record_of_the_engine_would_be_registered():
+    for op in UNIQUE:
+        record.judge(op.name, (), {key: getattr(op, key) for key in record.FIELDS})
+
+
+@contextmanager
+def registered(**fields):
+    """An operator for a while."""
+    op = register("_for_a_while", **RECORD | fields)
+    try:
+        yield op
+    finally:
+        del OPS["_for_a_while"], PLACES[op]
+
+
+@pytest.mark.parametrize("found", [None, 2.0, [], "g", np.ones((2, 3)), [np.ones((2, 3))], [X, X]])
+def test_a_gradient_rule_that_gives_no_gradients_is_told(found):
+    x = nd.ones((2, 3))
+    x.attach_grad()
+    with registered(grad=lambda g, out, data: found) as op:
+        with autograd.record():
+            y = op(x)
+        with pytest.raises(mx.HybridError) as caught:
+            y.backward()
+    judge(caught.value, ["_for_a_while: its grad gave"])
+
+
+def test_a_shape_rule_that_gives_no_specs_is_told():
+    for found in (None, 3, lambda specs: specs, ([], [(2, 3)])):
+        with registered(infer=lambda specs, found=found: found) as op:
+            assert refused(lambda op=op: op(X), "_for_a_while")
+
+
+NOT_GRAPHS = [sym.relu(sym.var("x")), None, len]
+
+
+@pytest.mark.parametrize("call", [*PASSES, expand, fuse, plan_memory], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("given", NOT_GRAPHS, ids=["symbol", "None", "function"])
+def test_a_pass_over_what_is_no_graph_is_told(call, given):
+    with pytest.raises(mx.HybridError, match="is no graph; Graph.of.symbol. makes one") as caught:
+        call(given)
+    judge(caught.value)
+
+
+def test_passes_that_are_none_are_told():
+    graph = Graph.of(sym.relu(sym.var("x", shape=(2,))))
+    for passes in (dce, "dce", ("dce",), None):
+        with pytest.raises(mx.HybridError, match="passes in a tuple are needed"):
+            optimise(graph, passes)
+    for found in (None, graph.nodes, graph.heads):
+        with pytest.raises(mx.HybridError, match="<lambda>: .* is no graph"):
+            optimise(graph, (lambda _, found=found: found,))
+
+
+@pytest.mark.parametrize("op", ["relu", None, nd.relu, sym.relu])
+def test_apply_of_what_is_no_operator_is_told(op):
+    x = Node(None, name="x", specs=(Spec((2, 3), np.dtype("f4")),))
+    with pytest.raises(mx.HybridError, match="as in apply.OPS.'relu'., inputs"):
+        apply(op, [(x, 0)], {})
+    with pytest.raises(mx.HybridError, match="and a dict of attributes are needed"):
+        apply(OPS["relu"], [(x, 0)], None)
+    with pytest.raises(mx.HybridError, match="its shape is still unknown"):
+        apply(OPS["relu"], [(Node(None, name="x"), 0)], {})
+
+
+def twice(data, out, n):
+    """Loops of a record."""
+    for i in each(n):
+        store(out, i, data[i] * 2)
+
+
+def of_data(data, out, n):
+    """Loops over an array."""
+    for i in each(data):
+        store(out, i, data[i] * 2)
+
+
+def of_two(data, out, n):
+    """Loops with a name too many."""
+    for i, _ in each(n):
+        store(out, i, data[i] * 2)
+
+
+def by_hand(k, data, out):
+    """Loops written line by line, without pairs."""
+    with k.each("i", data.size):
+        k.store("i", f"{data}[i] * 2")
+
+
+def length(data, out):
+    """The lengths of `twice`."""
+    return (data.size,)
+
+
+WRONG_LOOPS = {  # what a record has as `cpu` -> what is said
+    "an array for a length": (lambda: loops(length)(of_data), "each(data): needed is a name"),
+    "a name too many": (lambda: loops(length)(of_two), "for i, _ in each(n): needed"),
+    "no decorator": (lambda: twice, "stand below @loops(lengths)"),
+    "no lengths": (lambda: loops(twice), "loops: @loops(lengths) stands above"),
+    "no tuple": (lambda: loops(lambda data, out: data.size)(twice), "but a tuple is needed"),
+    "half a length": (lambda: loops(lambda data, out: (2.5,))(twice), "are whole numbers"),
+    "lengths of one": (lambda: loops(lambda data: (data.size,))(twice), "called with 2 arrays"),
+    "lengths of numbers": (lambda: loops(lambda data, out: (data.sum(),))(twice), "it failed"),
+    "no pairs": (lambda: by_hand, 'as in k.each(("i", data.size))'),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_LOOPS)
+def test_loops_that_cannot_be_written_are_told(name):
+    make, said = WRONG_LOOPS[name]
+    with registered(cpu=make()):
+        graph = Graph.of(OPS["_for_a_while"](sym.var("x", shape=(2, 3), dtype="float32")))
+        with pytest.raises(mx.HybridError) as caught:
+            Plan(graph, ["x"], target="cpu")
+    judge(caught.value)
+    assert said in str(caught.value)
+
+
+def test_loops_run_on_arrays_of_numpy():
+    out = np.zeros(3)
+    loops(length)(twice).run(np.arange(3.0), out)
+    assert out.tolist() == [0, 2, 4]
+    with pytest.raises(mx.HybridError, match="run takes NumPy arrays"):
+        loops(length)(twice).run([1.0], [0.0])

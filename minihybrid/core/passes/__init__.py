@@ -5,8 +5,8 @@ Gives:   `optimise`, which runs passes in order, checks the graph after each, an
          every stage to be looked at; `PASSES`: fold, cse, dce.
 """
 
-from minihybrid.core.graph import GraphError
-from minihybrid.core.op import ShapeError
+from minihybrid.core.graph import GraphError, the_graph
+from minihybrid.core.op import ShapeError, described
 from minihybrid.core.passes.cse import cse
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.expand import expand
@@ -23,10 +23,14 @@ def optimise(graph, passes=PASSES):
 
     Raises:  GraphError naming the pass that broke the graph.
     """
+    if not isinstance(passes, (list, tuple)) or not all(map(callable, passes)):
+        raise GraphError(
+            f"optimise: {described(passes)} was given, but passes in a tuple are needed, (cse, dce)"
+        )
     stages = []
     for run in passes:
         try:
-            graph = run(graph).check(run.__name__)
+            graph = the_graph(run.__name__, run(graph)).check(run.__name__)
         except (KeyError, IndexError, AttributeError, ShapeError) as error:
             raise GraphError(
                 f"the pass {run.__name__} failed: {type(error).__name__}: {error}"

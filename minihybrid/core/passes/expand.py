@@ -6,7 +6,7 @@ Gives:   a graph of primitives; Dropout is gone in prediction and a mask in trai
 What is left out: choosing between several expansions by their speed.
 """
 
-from minihybrid.core.graph import Graph
+from minihybrid.core.graph import Graph, the_graph
 from minihybrid.core.name import Prefix
 from minihybrid.core.sym import Symbol
 from minihybrid.core.tracing import Trace, tracing
@@ -21,7 +21,7 @@ def expand(graph, training=False):
     """
     mapped, states, origins = {}, {}, {}
     with tracing(Trace(lower=True, training=training)) as trace:
-        for node in graph.nodes:
+        for node in the_graph("expand", graph).nodes:
             if node.op is None:
                 trace.add(node)
                 origins[node] = graph.origin(node)

@@ -15,6 +15,7 @@ import random
 from itertools import accumulate
 
 from minihybrid.core import hooks
+from minihybrid.core.graph import the_graph
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
 TRIES = 100  # orders that are tried at most,
@@ -25,7 +26,7 @@ IDLE = 8  # outputs that are looked at for one value
 def places(graph):
     """(node, i) -> the reference whose memory it shares; views own no memory."""
     root = {}
-    for node in graph.nodes:
+    for node in the_graph("plan_memory", graph).nodes:
         for i in range(node.n_outputs):
             is_view = node.op is not None and node.op.view
             root[node, i] = root[node.inputs[0]] if is_view else (node, i)

@@ -4,8 +4,8 @@ Takes:   a graph and a rule for one node.
 Gives:   the new graph; the old one is untouched, and unchanged nodes are shared.
 """
 
-from minihybrid.core.graph import GraphError, are_places
-from minihybrid.core.op import Node, described
+from minihybrid.core.graph import GraphError, are_places, the_graph
+from minihybrid.core.op import Node, Op, described
 
 
 def rewrite(graph, rule):
@@ -19,9 +19,9 @@ def rewrite(graph, rule):
     mapped, nodes, emitted, origins = {}, [], set(), {}
 
     def emit(node, *replaced):
-        if not isinstance(node, Node):
+        if not isinstance(node, Node) or not isinstance(node.op, (Op, type(None))):
             raise GraphError(
-                f"rewrite: emit({described(node)}) is no node; make one "
+                f"rewrite: emit({described(node)}) is no node of an operator; make one "
                 "with apply(op, inputs, attrs)"
             )
         nodes.append(node)
@@ -29,7 +29,7 @@ def rewrite(graph, rule):
         origins[node] = set().union(*map(graph.origin, replaced))
         return node
 
-    for node in graph.nodes:
+    for node in the_graph("rewrite", graph).nodes:
         inputs, first = tuple(mapped[ref] for ref in node.inputs), len(nodes)
         refs = rule(node, inputs, emit)
         if refs is None:
@@ -47,8 +47,8 @@ def rewrite(graph, rule):
 def check_places(node, refs, emitted):
     """Refuse what cannot take the place of a node's outputs."""
     n = node.n_outputs
-    fits = isinstance(refs, (list, tuple)) and len(refs) == n and are_places(refs)
-    if not fits or not all(m in emitted and i in range(m.n_outputs) for m, i in refs):
+    fits = are_places(refs) and len(refs) == n
+    if not fits or not all(m in emitted for m, _ in refs):
         raise GraphError(
             f"rewrite: in place of {node!r} the rule gave {described(refs)}, but a list of {n} "
             "(node, output index) of nodes that were emitted is needed, one for each output; "

@@ -1,0 +1,103 @@
+"""Chapter 12. A record that cannot be one is refused when it is registered.
+
+Takes:   what `register` was given.
+Gives:   `judge`, which asks of each field whether it is of its kind, and of each function
+         whether it can be called as it will be.
+
+What is left out: whether the functions are right; the laws try that.
+"""
+
+import inspect
+from dataclasses import MISSING
+from dataclasses import fields as fields_of
+from string import Formatter
+
+from minihybrid.core.op import AttrError, Op, described, unknown_argument
+
+FIELDS = {f.name: f for f in fields_of(Op) if f.init and f.name != "name"}
+LETTERS = "abcdefgh"  # what the inputs are called in a scalar expression
+
+
+def judge(name, aliases, given):
+    """Refuse a record of which a field cannot be what it is to be.
+
+    Raises:  AttrError naming the operator and the field.
+    """
+    owner = f"register {name}"
+    for word in (name, *aliases):
+        if not isinstance(word, str) or not word.isidentifier():
+            raise AttrError(
+                f"register: {described(word)} is no name of an operator; needed: letters, digits "
+                "and _, such as softstep"
+            )
+    if unknown := [key for key in given if key not in FIELDS]:
+        raise AttrError(unknown_argument(owner, unknown, [*FIELDS]))
+    for key, field in FIELDS.items():
+        if key not in given:
+            if field.default is field.default_factory is MISSING:
+                raise AttrError(f"{owner}: the field '{key}' is missing; every record has it")
+        elif not isinstance(given[key], field.type):
+            raise AttrError(
+                f"{owner}: {key}={described(given[key])} does not fit; needed: {kinds(field.type)}"
+            )
+    if not any(given.get(key) for key in ("eager", "expand")):
+        raise AttrError(f"{owner}: nothing says what it computes; add eager, a function of arrays")
+    for key, pair in given.get("attrs", {}).items():
+        if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[0]):
+            raise AttrError(
+                f"{owner}: attrs[{key!r}] is {described(pair)}, but a kind and a default are "
+                f"needed, as in {{{key!r}: (number, 1.0)}}"
+            )
+    judge_calls(owner, given)
+    if isinstance(given.get("expr"), str):
+        judge_text(owner, given)
+
+
+def kinds(found):
+    """The kinds of a field in words: a tuple or a function.
+
+    >>> kinds(FIELDS["inputs"].type)
+    'tuple or function'
+    """
+    names = [kind.__name__ for kind in getattr(found, "__args__", [found])]
+    return " or ".join(names).replace("Callable", "function")
+
+
+def judge_calls(owner, given):
+    """Refuse functions that cannot be called with their arguments."""
+    attrs, inputs = [*given.get("attrs", {})], given["inputs"]
+    calls = {"infer": ["specs"], "expr": []}
+    if isinstance(inputs, tuple) and not given.get("variadic"):
+        key = ["key"] * given.get("random", False)
+        calls |= {"eager": [*inputs], "grad": ["g", "out", *inputs]}
+        attrs = {field: attrs + key * (field == "eager") for field in calls}
+    else:
+        attrs = dict.fromkeys(calls, attrs)
+    for field, args in calls.items():
+        function = given.get(field)
+        try:
+            if callable(function):
+                inspect.signature(function).bind(*args, **dict.fromkeys(attrs[field]))
+        except ValueError:
+            pass  # NumPy does not say what its own functions take
+        except TypeError as error:
+            call = ", ".join([*args, *(f"{key}=..." for key in attrs[field])])
+            raise AttrError(f"{owner}: its {field} is called as {field}({call}): {error}") from None
+
+
+def judge_text(owner, given):
+    """Refuse a scalar expression of other things than the inputs."""
+    inputs = given["inputs"]
+    known = LETTERS[: len(inputs)] if isinstance(inputs, tuple) else LETTERS
+    try:
+        found = [name for _, name, _, _ in Formatter().parse(given["expr"]) if name is not None]
+    except ValueError as error:
+        raise AttrError(
+            f"{owner}: expr={given['expr']!r} has no pairs of braces: {error}"
+        ) from None
+    if unknown := [name for name in found if name not in (*known, "i")]:
+        raise AttrError(
+            f"{owner}: expr={given['expr']!r} reads {{{unknown[0]}}}, but the inputs are "
+            f"{', '.join(f'{{{letter}}}' for letter in known)}; one that has attributes is a "
+            "function of them"
+        )
