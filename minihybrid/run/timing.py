@@ -14,13 +14,16 @@ import numpy as np
 from minihybrid.core import hooks
 from minihybrid.core.op import HybridError
 
+SHORT_S = 1e-3  # a call so short is timed ten at a time
+FEWEST, ENOUGH_S = 3, 2.0  # repeats, and seconds after which no more of them begin
+
 
 @hooks.time_steps.brought
 def time_steps(plan, arrays, bound, repeats):
-    """Seconds of each kernel, medians of repeats.
+    """Seconds of each kernel, medians of repeats: fewer of a large net, but three.
 
     The driver is told to stop after each step, and a step's time is the difference of
-    two stops.
+    two stops: a net of n steps is run n times a repeat.
     """
     if plan.target != "cpu":
         raise HybridError(
@@ -30,12 +33,19 @@ def time_steps(plan, arrays, bound, repeats):
     outs = [np.empty(shape, dtype) for shape, dtype in plan.out_specs]
     args, n = (*arrays, *outs, plan._new_arena(), bound[0], 0), plan.n_kernels
     samples = [[] for _ in range(n + 1)]
-    for _ in range(repeats):
+
+    def run(stop, n_calls):
+        start = time.perf_counter()
+        for _ in range(n_calls):
+            plan.function(*args, stop, 0, 0)
+        return (time.perf_counter() - start) / n_calls
+
+    n_calls, begun = 10 if run(n, 1) < SHORT_S else 1, time.perf_counter()
+    for repeat in range(repeats):
+        if repeat >= FEWEST and time.perf_counter() - begun > ENOUGH_S:
+            break
         for stop in range(n + 1):
-            start = time.perf_counter()
-            for _ in range(10):
-                plan.function(*args, stop, 0, 0)
-            samples[stop].append((time.perf_counter() - start) / 10)
+            samples[stop].append(run(stop, n_calls))
     medians = [statistics.median(s) for s in samples]
     times = [max(b - a, 0.0) for a, b in zip(medians, medians[1:], strict=False)]
     return [("call", medians[0]), *zip(plan.labels, times, strict=True)]

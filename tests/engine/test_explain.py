@@ -10,9 +10,10 @@ import pytest
 from minihybrid import nd, simulated_gpu, sym
 from minihybrid.core.op import AttrError, Spec
 from minihybrid.core.plan import Plan, nbytes_moved
-from minihybrid.gluon import function, nn
+from minihybrid.gluon import function, nn, rnn
 from minihybrid.look.explain import LINES, Explanation, explain
 from minihybrid.look.text import diff
+from minihybrid.run import timing
 
 FLOAT = np.dtype("float32")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(ns|µs|μs|us|ms|s)\b")
@@ -233,3 +234,27 @@ def test_a_simulated_gpu_counts_what_its_kernels_read_and_write():
     assert [s.title.partition(":")[0] for s in explain(net, x, x, timings=False).sections()][
         -1
     ] == "accesses"
+
+
+@pytest.mark.parametrize("layout", ["TNC", "NTC"])
+def test_a_recurrent_layer_is_explained_as_it_is_called(layout):
+    lstm = rnn.LSTM(3, layout=layout)
+    lstm.initialize()
+    x = nd.ones((2, 4, 5))
+    assert explain(lstm, x, timings=False).plan.out_specs == [Spec((2, 4, 3), np.dtype("f4"))]
+    states = lstm.begin_state(x.shape[layout.index("N")])
+    assert len(explain(lstm, x, states, timings=False).plan.out_specs) == 3
+
+
+def test_a_large_net_is_timed_a_few_times(compiled, monkeypatch):
+    """All its steps so far, once for each of them: two hundred times would take minutes."""
+    plan, arrays, bound = compiled.plan_for(*SPECS.values())
+    plan(arrays, bound)
+    stops, run = [], plan.function
+    monkeypatch.setattr(plan, "function", lambda *args: stops.append(args[-3]) or run(*args))
+    monkeypatch.setattr(timing, "ENOUGH_S", 0)
+    monkeypatch.setattr(timing, "SHORT_S", 0)
+    timing.time_steps(plan, arrays, bound, repeats=200)
+    once = list(range(plan.n_kernels + 1))
+    assert stops[-len(once) * timing.FEWEST :] == once * timing.FEWEST
+    assert len(stops) <= 2 + len(once) * timing.FEWEST

@@ -142,8 +142,16 @@ class _Layer(HybridBlock):
 
         sequence_length: (N,), for use_sequence_length=True.
         """
+        return super().__call__(*self._arranged(inputs, states, sequence_length))
+
+    def plan_for(self, inputs, states=None, sequence_length=None):
+        """(plan, input arrays, bound parameters) for what a call takes."""
+        return super().plan_for(*self._arranged(inputs, states, sequence_length))
+
+    def _arranged(self, inputs, states=None, sequence_length=None):
+        """(inputs, states, whether nobody gave these), as `hybrid_forward` has them."""
         if not is_whole(inputs):
-            return super().__call__(inputs)
+            return (inputs,)
         self._tell_inputs(inputs)
         alone = states is None
         states = self._begun(inputs) if alone else [states] if is_whole(states) else list(states)
@@ -155,7 +163,7 @@ class _Layer(HybridBlock):
             )
         if sequence_length is not None:
             states.append(sequence_length)
-        return super().__call__(inputs, states, alone)
+        return inputs, states, alone
 
     def _tell_inputs(self, inputs):
         """The first layer's weights know their shape once there is data."""
