@@ -298,7 +298,7 @@ class MNISTIter(NDArrayIter):
     flat:    pictures are rows of numbers from 0 to 1, else of shape (1, height, width).
     shuffle: all rounds have one order, which `seed` decides.
     num_parts, part_index:  only one of several parts of the files.
-    silent, input_shape:    not read.
+    silent, input_shape, data_shape:    not read.
     """
 
     def __init__(
@@ -313,6 +313,7 @@ class MNISTIter(NDArrayIter):
         num_parts=1,
         part_index=0,
         input_shape=None,
+        data_shape=None,
     ):
         data, labels = read_idx(image, 3), read_idx(label, 1)
         if len(data) != len(labels):

@@ -137,6 +137,7 @@ class Module(metaclass=Signed):
         for_training=True,
         inputs_need_grad=False,
         force_rebind=False,
+        shared_module=None,
         grad_req="write",
     ):
         """Take memory for batches of these shapes: one executor a device.
@@ -144,6 +145,7 @@ class Module(metaclass=Signed):
         data_shapes, label_shapes:  [(name, shape)], as `provide_data` of an iterator.
         inputs_need_grad:  for `get_input_grads`.
         force_rebind:      begin anew; else a second call does nothing.
+        shared_module:     a Module whose parameters, where they have the same names, are used.
         grad_req:          "add" adds up the gradients of several `backward`.
         """
         if self.binded and not force_rebind:
@@ -153,6 +155,8 @@ class Module(metaclass=Signed):
             raise AttrError("Module.bind: inputs_need_grad=True needs for_training=True")
         if self.binded and self._is_stale:
             self.get_params()
+        if shared_module is not None:
+            shared_module._need("bind(shared_module=...)", "binded", "params_initialized")
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         # What the labels of a batch are called, in their order; also those not in the symbol.
         self._labels = _descs(label_shapes) or [DataDesc(name, ()) for name in self.label_names]
@@ -162,14 +166,26 @@ class Module(metaclass=Signed):
         requests |= dict.fromkeys(trained, grad_req)
         requests |= dict.fromkeys(self.data_names if inputs_need_grad else (), grad_req)
         types = {d.name: d.dtype for d in self.data_shapes + self.label_shapes}
+        inputs = {*self.data_names, *self.label_names}
+        others = [None] * len(self._contexts) if shared_module is None else shared_module._first
         self._first = self._execs = [
-            self.symbol.simple_bind(context, requests, types, **self._shapes_of(part))
-            for context, part in zip(self._contexts, self._slices, strict=True)
+            self.symbol.simple_bind(
+                context,
+                requests,
+                types,
+                shared_arg_names=other and {*other.arg_dict, *other.aux_dict} - inputs,
+                shared_exec=other,
+                **self._shapes_of(part),
+            )
+            for context, part, other in zip(self._contexts, self._slices, others, strict=True)
         ]
         self._known = {self._key(): self._execs}  # shapes -> executors on the same parameters
         self._trained = [n for n in trained if requests[n] != "null"]
         self.binded = True
-        if self.params_initialized:
+        if shared_module is not None:
+            self._arg_params, self._aux_params = shared_module.get_params()
+            self.params_initialized = True
+        elif self.params_initialized:
             self._to_executors(self._arg_params, self._aux_params)
         else:
             first = self._execs[0]

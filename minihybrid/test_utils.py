@@ -3,7 +3,7 @@
 Takes:   arrays of any kind; symbols and the arrays of their arguments.
 Gives:   `same`, `almost_equal`, `assert_almost_equal`, ...; `rand_ndarray` and its like;
          `get_mnist`; `simple_forward`, `check_symbolic_forward`, `check_symbolic_backward`,
-         `numeric_grad`, `check_numeric_gradient`; `default_context`.
+         `numeric_grad`, `check_numeric_gradient`; `default_context`, `list_gpus`.
 
 Tolerances are MXNet 1.9.1's, by dtype. Random numbers are NumPy's usual ones, as there.
 What is left out: sparse arrays, other data from the web, statistics of random draws.
@@ -17,7 +17,7 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.core import sym as symbols
-from minihybrid.core.context import current_context
+from minihybrid.core.context import current_context, num_gpus
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, described
 from minihybrid.gluon.data.vision.datasets import MNIST
@@ -31,6 +31,15 @@ EPS = {"float16": 2**-6, "float32": 2**-9, "float64": 2**-14}
 def default_context():
     """The usual device."""
     return current_context()
+
+
+def list_gpus():
+    """The numbers of the GPUs that are here.
+
+    >>> list_gpus() == list(range(num_gpus()))
+    True
+    """
+    return list(range(num_gpus()))
 
 
 def default_dtype():

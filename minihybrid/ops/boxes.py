@@ -96,7 +96,7 @@ def _iou_expand(specs, lhs, rhs, format):
     a, b = (area_of(side, format) for side in sides)
     union = a.broadcast_add(b) - both
     # Boxes that do not meet share nothing, also where both are empty.
-    share = both / choose(union > 0, union, union.ones_like())
+    share = both / choose(union <= 0, union.ones_like(), union)
     return reshape(share, shape=as_codes((*specs[0].shape[:-1], *specs[1].shape[:-1])))
 
 

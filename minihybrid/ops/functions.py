@@ -420,6 +420,8 @@ def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, uppe
         gamma = cast(gamma, dtype=floating(kind)) if specs[1].dtype != floating(kind) else gamma
         axis = 1 if len(shape) > 1 else 0
         slope = gamma.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+        # What is infinite above 0 has no share in the gradient of gamma.
+        return where(data > 0, data, OPS["_minimum_scalar"](data, scalar=0) * slope)
     elif act_type == "rrelu" and training:
         draw = OPS["_random_uniform"]
         slope = data.interpret(

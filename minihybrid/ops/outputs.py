@@ -141,7 +141,7 @@ def _softmax_parts(shape, multi_output, preserve_shape):
 def _softmax_labels(shape, multi_output, preserve_shape, **_):
     if multi_output:
         rest = shape[2:]
-        return ((shape[0], *rest), (shape[0], int(np.prod(rest))), (shape[0], 1, *rest), shape)
+        return ((shape[0], int(np.prod(rest))), (shape[0], *rest), (shape[0], 1, *rest), shape)
     return (shape[:-1] if preserve_shape else shape[:1], shape)
 
 

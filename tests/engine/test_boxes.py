@@ -182,3 +182,11 @@ ERRORS = [
 def test_error_says_what_is_needed(run, words):
     with pytest.raises(ShapeError, match=words):
         run()
+
+
+def test_the_share_of_an_endless_box_is_unknown():
+    """Infinity less infinity is no number; MXNet says so, too."""
+    box = nd.array([[0, 1, np.inf, 2]])
+    assert np.isnan(nd.contrib.box_iou(box, box, format="center").asnumpy()).all()
+    empty = nd.zeros((1, 4))
+    assert nd.contrib.box_iou(empty, empty).asnumpy() == 0

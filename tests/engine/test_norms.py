@@ -373,3 +373,21 @@ def test_an_output_that_is_kept_serves_the_second_derivative():
         dx.backward()
         answers.append([x.grad.asnumpy(), w.grad.asnumpy()])
     np.testing.assert_allclose(*answers, 1e-5)
+
+
+def test_what_is_infinite_above_0_teaches_prelu_nothing():
+    """Infinity times a slope of 0 was no number."""
+    x, gamma = nd.array([[np.inf, -2.0], [-3.0, 1.0]]), nd.array([0.5, 0.25])
+    x.attach_grad()
+    gamma.attach_grad()
+    with autograd.record():
+        y = nd.LeakyReLU(x, gamma, act_type="prelu")
+    y.backward()
+    np.testing.assert_array_equal(gamma.grad.asnumpy(), [-3, -2])
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[1, 0.25], [0.5, 1]])
+
+
+@pytest.mark.parametrize("data, label", [((2, 3), (2, 1)), ((2, 3, 4, 5), (2, 20))])
+def test_labels_of_several_places_are_flat_as_in_mxnet(data, label):
+    net = sym.SoftmaxOutput(sym.var("data"), multi_output=True, name="softmax")
+    assert net.infer_shape(data=data)[0] == [data, label]

@@ -109,13 +109,18 @@ def test_digits_go_by_in_the_batches_of_mxnet(digits):
     assert made.provide_label == [("softmax_label", (2,))]
     batches = [(b.label[0].asnumpy().tolist(), b.data[0].asnumpy().sum(), b.pad) for b in made]
     assert batches == [([3, 6], 765.99609375, 0), ([5, 6], 770.46875, 0)]
-    (batch,) = MNISTIter(*paths, 2, False, True, num_parts=2, part_index=1)
+    (batch,) = MNISTIter(*paths, 2, False, True, num_parts=2, part_index=1, data_shape=(784,))
     assert batch.data[0].shape == (2, 784) and batch.label[0].asnumpy().tolist() == [5, 6]
     orders = [MNISTIter(*paths, 5, seed=seed) for seed in (1, 1, 2)]
     first, again, other = (made.next().label[0].asnumpy().tolist() for made in orders)
     assert first == again != other and sorted(first) == sorted(other)
     with pytest.raises(FileError, match="bytes in axes: 3"):
         MNISTIter(*paths[::-1])
+
+
+def test_the_gpus_that_programs_ask_for_are_those_that_are_here(monkeypatch):
+    monkeypatch.setattr(test_utils, "num_gpus", lambda: 2)
+    assert test_utils.list_gpus() == [0, 1]
 
 
 def test_digits_as_arrays_of_numpy(digits):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import AttrError, HybridError, ShapeError, nd, sym
+from minihybrid import AttrError, HybridError, ShapeError, init, nd, sym
 from minihybrid.core.files import FileError
 from minihybrid.io import DataBatch, NDArrayIter
 from minihybrid.module import Module
@@ -330,3 +330,32 @@ def test_other_modules_name_what_does_as_much():
         mx.mod.x  # noqa: B018
     assert mx.mod.Module is mx.module.Module is Module and "Module" in dir(mx.mod)
     assert sys.modules["minihybrid.mod"].Module is Module
+
+
+def test_modules_share_their_parameters():
+    """MXNet's tutorials train one module, and test by another that is bound to it."""
+    data = sym.var("data")
+    net = sym.SoftmaxOutput(sym.FullyConnected(sym.BatchNorm(data), num_hidden=3), name="softmax")
+    trained, tested = Module(net), Module(net)
+    with pytest.raises(HybridError, match="shared_module"):
+        tested.bind([("data", (1, 2))], for_training=False, shared_module=trained)
+    x = nd.array([[1, 2], [3, 5], [-1, 0.5], [2, 2]])
+    batches = NDArrayIter(x, nd.array([0, 1, 2, 0]), batch_size=2)
+    trained.fit(batches, num_epoch=1, initializer=init.Uniform(0.5))
+    tested.bind([("data", (1, 2))], for_training=False, shared_module=trained)
+
+    def answer(module):
+        module.forward(DataBatch([x[:1]]), is_train=False)
+        return module.get_outputs()[0].asnumpy()
+
+    for rounds in range(2):
+        theirs = trained.get_params()
+        for here, there in zip(tested.get_params(), theirs, strict=True):
+            assert here.keys() == there.keys() and here
+            for name in here:
+                np.testing.assert_array_equal(here[name].asnumpy(), there[name].asnumpy())
+        np.testing.assert_allclose(answer(tested), answer(trained), rtol=1e-6)
+        before = answer(tested)
+        if not rounds:  # what one learns later, the other knows
+            trained.fit(batches, num_epoch=2, optimizer_params={"learning_rate": 0.5})
+            assert not np.allclose(answer(tested), before)

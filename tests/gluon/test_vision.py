@@ -12,6 +12,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import AttrError, ShapeError, image, nd
 from minihybrid.core.files import FileError
+from minihybrid.gluon import nn
 from minihybrid.gluon.data import DataLoader, vision
 from minihybrid.gluon.data.vision import transforms
 
@@ -359,3 +360,16 @@ def test_folders_are_classes(tmp_path):
     assert [Path(t.filename).name for t in told] == ["test_vision.py"] * 2
     with pytest.raises(FileError, match="cannot read the folder '.*nowhere'"):
         vision.ImageFolderDataset(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("more, names", [([], 0), ([transforms.Normalize(0.5, 0.5)], 1)])
+def test_transforms_in_a_row_take_a_name_as_in_mxnet(more, names):
+    """So the net behind them has the names that are in MXNet's files."""
+
+    def number():
+        return int(nn.HybridSequential().prefix.removeprefix("hybridsequential").rstrip("_"))
+
+    before = number()
+    made = transforms.Compose([transforms.Resize(2), transforms.ToTensor(), *more])
+    assert number() == before + names + 1
+    assert len(made) == 2 and made(nd.ones((4, 6, 3), dtype="uint8")).shape == (3, 2, 2)

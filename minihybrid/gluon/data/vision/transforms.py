@@ -11,11 +11,13 @@ Source:  names and numbers are those of MXNet 1.9.1; its `RandomSaturation` take
 What is left out: rotations.
 """
 
+import itertools
+
 import numpy as np
 
 from minihybrid.core.block import Block, HybridBlock
 from minihybrid.core.given import dtype_of
-from minihybrid.core.layers import Sequential
+from minihybrid.core.layers import HybridSequential, Sequential
 from minihybrid.core.op import (
     AttrError,
     boolean,
@@ -51,7 +53,8 @@ LIGHTING = np.float32(
 
 
 class Compose(Sequential):
-    """Transforms one after the other.
+    """Transforms one after the other; several in a row that can be hybridized are one block,
+    as in MXNet, where each block takes a name.
 
     >>> from minihybrid import nd
     >>> Compose([Resize(2), ToTensor()])(nd.ones((4, 6, 3), dtype="uint8")).shape
@@ -64,7 +67,13 @@ class Compose(Sequential):
             raise AttrError(
                 f"Compose: {described(transforms)} is given, but a list of transforms is needed"
             )
-        self.add(*transforms)
+        for hybrid, some in itertools.groupby(transforms, lambda t: isinstance(t, HybridBlock)):
+            row = list(some)
+            if hybrid and len(row) > 1:
+                block = HybridSequential()
+                block.add(*row)
+                row = [block]
+            self.add(*row)
 
 
 class RandomApply(Block):
