@@ -160,8 +160,7 @@ def weights_after(use, options):
 
 
 def left(use, options):
-    gc.collect()
-    gc.disable()
+    gc.disable()  # what a cycle keeps is not gone
     try:
         return sum(ref() is not None for ref in weights_after(use, options))
     finally:

@@ -289,6 +289,13 @@ def test_what_follows_loops_is_computed(op, together, target):
     assert any("_flipped" in group for group in found) == together
 
 
+def test_what_follows_loops_reads_a_vector_along_any_axis():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    for axis, n in enumerate(x.shape):
+        vector = np.arange(1.0, 1 + n).reshape([-1, *[1] * (2 - axis)])
+        assert_same(lambda F, x, v: F.broadcast_mul(OPS["_running_sum"](x, axis=1), v), x, vector)
+
+
 @pytest.mark.parametrize("target", ["plain", "gpu"])
 def test_loops_that_say_they_store_and_do_not_are_refused(target):
     op = flipped(flipped_loops, stores=True)
