@@ -184,6 +184,18 @@ def test_a_graph_survives_our_writing(name):
     assert again.list_outputs() == symbol.list_outputs()
 
 
+def test_how_many_arrays_there_are_has_the_name_that_mxnet_gives_it():
+    a, b = sym.var("a"), sym.var("b")
+    for made, key in (
+        (sym.concat(a, b), "num_args"),
+        (sym.multi_sum_sq(a, b), "num_arrays"),
+        (sym.multi_all_finite(a, b), "num_arrays"),
+    ):
+        *_, node = json.loads(made.tojson())["nodes"]
+        assert node["attrs"][key] == "2"
+        assert node["attrs"].keys() & {"num_args", "num_arrays"} == {key}
+
+
 def test_what_a_variable_says_of_itself_is_kept(tmp_path):
     x = sym.var("x", shape=(0, 3), dtype="float64", lr_mult=2)
     x.save(str(tmp_path / "x.json"))
