@@ -292,6 +292,15 @@ def parts_of(net, shape):
 
 @pytest.mark.parametrize("name", [*LAYERS, *NETS])
 def test_a_net_gives_our_answer_for_every_batch(name, tmp_path):
+    for_every_batch(name, tmp_path)
+
+
+def test_a_dense_layer_reads_a_picture_as_a_row(tmp_path):
+    """One of the above that `make quick` tries, too."""
+    for_every_batch("dense", tmp_path)
+
+
+def for_every_batch(name, tmp_path):
     net, shape = (LAYERS | NETS)[name]
     running = exported(tmp_path, *parts_of(net, shape))
     assert running.get_inputs()[0].shape == ["batch", *shape[1:]]

@@ -365,6 +365,16 @@ def test_a_node_means_in_each_opset_what_onnx_runtime_says(case, tmp_path):
     assert asked
 
 
+def test_the_factors_of_a_gemm(tmp_path):
+    rng = np.random.default_rng(0)
+    x, w, c = (rng.normal(size=shape).astype("float32") for shape in ((2, 3), (3, 4), (2, 4)))
+    for alpha, beta in ((1.0, 1.0), (0.5, 1.0), (1.0, 2.0), (0.5, 2.0)):
+        made = node("Gemm", "x,w,c", alpha=alpha, beta=beta)
+        model = model_of([made], {"x": (2, 3)}, weights={"w": w, "c": c})
+        (found,) = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
+        np.testing.assert_allclose(found, alpha * (x @ w) + beta * c, rtol=1e-5, atol=1e-6)
+
+
 def test_an_old_softmax_is_over_all_axes_from_its_own(tmp_path):
     model = model_of([node("Softmax", "x", axis=1)], {"x": (3, 2, 2)}, opset=11)
     x = np.arange(12, dtype="float32").reshape(3, 2, 2)
