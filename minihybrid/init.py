@@ -184,7 +184,7 @@ class Mixed(Initializer):
         """Fill an array by the initialiser that its name calls for."""
         for pattern, init in self.map:
             if pattern.match(name):
-                return init.init_array(name, array, chosen)
+                return init.init_array(name, array, chosen=chosen)
         raise AttrError(f"Mixed: no pattern fits '{name}'; add '.*' as the last one")
 
 
@@ -210,7 +210,7 @@ class Load(Initializer):
         if name not in self.param:
             if self.default_init is None:
                 raise AttrError(f"Load: there is no array '{name}', and no default_init")
-            return self.default_init.init_array(name, array, chosen)
+            return self.default_init.init_array(name, array, chosen=chosen)
         if self.param[name].shape != array.shape:
             raise ShapeError(
                 f"Load: '{name}' has shape {array.shape}, but the array "

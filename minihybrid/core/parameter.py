@@ -145,12 +145,7 @@ class Parameter(metaclass=Signed):
         if self._arrays and not force_reinit:
             return
         self._contexts = contexts
-        chosen = initializers.create(init or self.init)
-        self._waiting = (
-            chosen or initializers.create(default_init),
-            chosen is not None,
-            STREAM.take(1),
-        )
+        self._waiting = initializers.create(init or self.init or default_init), STREAM.take(1)
         if self.known:
             self.finish()
         elif not self.allow_deferred_init:
@@ -166,11 +161,11 @@ class Parameter(metaclass=Signed):
         on the order in which the shapes of a net become known; nor on the device, since
         the processor draws them all.
         """
-        init, chosen, key = self._waiting
+        init, key = self._waiting
         self._contexts = self._contexts or contexts_of(None)
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
         with modes(recording=False), STREAM.branch(key), CPU:
-            init.init_array(self.name, array, chosen)
+            init.init_array(self.name, array, chosen=True)  # whatever its name, as in MXNet
         self._replace({c: array.as_in_context(c) for c in self._contexts})
         self._waiting = None  # last: at any moment, one of both is there
 
@@ -262,7 +257,7 @@ class Parameter(metaclass=Signed):
         self.shape = data.shape
         if not self._arrays:
             if self._waiting is None:
-                self._waiting = (UNIFORM, False, STREAM.take(1))
+                self._waiting = UNIFORM, STREAM.take(1)
             self.finish()
         with modes(recording=False):
             for array in self._arrays.values():

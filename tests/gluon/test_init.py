@@ -112,3 +112,17 @@ def test_load_takes_arrays_from_a_file(tmp_path):
         filled(loaded, (3,))
     with pytest.raises(AttrError, match="no array 'bias', and no default_init"):
         init.Load({})("bias", nd.zeros((1,)))
+
+
+@pytest.mark.parametrize("name", ["bias", "gamma", "running_var", "noise"])
+def test_a_parameter_without_an_initialiser_gets_that_of_its_net(name):
+    """Whatever it is called, as in MXNet's Gluon; layers give their biases one of their own."""
+    net = gluon.nn.Dense(2, in_units=3)
+    added = net.params.get(name + "_of_ours", shape=(2, 2))
+    own = net.params.get("own_" + name, shape=(2, 2), init="ones")
+    net.initialize(mx.init.Constant(7))
+    assert (added.data().asnumpy() == 7).all() and (own.data().asnumpy() == 1).all()
+    assert (net.bias.data().asnumpy() == 0).all() and (net.weight.data().asnumpy() == 7).all()
+    same = gluon.Parameter("x_" + name, shape=(2, 2))
+    same.initialize(default_init=mx.init.Constant(7))
+    assert (same.data().asnumpy() == 7).all()
