@@ -71,6 +71,14 @@ def test_orthogonal_rows_or_columns_have_one_length(shape, kind):
     np.testing.assert_allclose(matrix @ matrix.T, 4 * np.eye(len(matrix)), atol=1e-5)
 
 
+@pytest.mark.parametrize("factor, fan", [("in", 60), ("out", 40), ("avg", 50)])
+def test_xavier_fills_up_to_the_bound_of_glorot(factor, fan):
+    """Of a convolution: 20 and 30 channels, seen through two places."""
+    bound = (3 / fan) ** 0.5
+    largest = np.abs(filled(init.Xavier(factor_type=factor), (20, 30, 2))).max()
+    assert 0.98 * bound < largest < bound * (1 + 1e-6)
+
+
 def test_msraprelu_has_the_variance_of_he():
     weight = filled(init.MSRAPrelu("in", slope=0.5), (400, 300))
     assert weight.std() == pytest.approx((2 / 1.25 / 300) ** 0.5, rel=0.02)

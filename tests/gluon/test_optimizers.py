@@ -344,6 +344,19 @@ def test_the_schedule_and_the_parameters_own_factors_decide_the_rate(numpy_only)
         trainer.set_learning_rate(1)
 
 
+def test_a_step_goes_down_by_the_mean_of_a_batch(numpy_only):
+    net = gluon.nn.Dense(1, in_units=3)
+    net.initialize()
+    weight, before = net.weight, net.weight.data().asnumpy()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    with autograd.record():
+        total = net(nd.ones((4, 3))).sum()
+    total.backward()
+    trainer.step(4)
+    moved = before - weight.data().asnumpy()
+    np.testing.assert_allclose(moved, np.full((1, 3), 0.5), rtol=1e-5)
+
+
 def test_a_gradient_that_backward_did_not_write_is_an_error_or_left_out(numpy_only):
     used, unused = parameter("used"), parameter("unused")
     trainer = gluon.Trainer({"a": used, "b": unused}, "sgd", {"learning_rate": 0.5})
