@@ -1,6 +1,6 @@
 # Everything starts here; README.md lists the same commands without make.
 #   make book        build the book and serve it
-#   make quick       lint, and some of the tests, in about four minutes
+#   make quick       lint, and some of the tests, in about three minutes
 #   make test        lint, tests, every notebook re-run and compared, strict book build
 #   make test-all    the same, more cases of it, and what needs more than
 #                    requirements.txt: two CUDA toolchains, MXNet, PyTorch, TensorFlow

@@ -681,7 +681,7 @@ def test_a_forgotten_forward():
         ),
         (lambda: sym.var(3), "the name is 3, but a string is needed"),
         (lambda: sym.Group([]), "a list of symbols is needed"),
-        (lambda: (sym.var("a") + 1).infer_shape(b=(1,)), "there is no argument b; there are a"),
+        (lambda: (sym.var("a") + 1).infer_shape(b=(1,)), "no argument is called 'b'; it takes a"),
         (lambda: (sym.var("a") + 1)["x"], "there are _plusscalar"),
         (lambda: mx.init.Xavier(rnd_type="odd"), "rnd_type='odd'"),
         (lambda: mx.init.Xavier().init_array("w", nd.ones((3,))), "at least two axes are needed"),
