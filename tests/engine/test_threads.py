@@ -118,6 +118,8 @@ print([sum(step.chunks > 1 for step in plan.made.steps)
        for plan in [*deep.plans.values(), *few.plans.values()]])
 np.save({path!r}, np.concatenate([out.asnumpy().ravel() for out in outs]))
 print([[step.chunks > 1 for step in plan.made.steps] for plan in plans])
+print([step.chunks for plan in deep.plans.values()
+       for label, step in zip(plan.labels, plan.made.steps) if "conv_weight" in label])
 """
 
 
@@ -142,11 +144,13 @@ def test_the_number_of_threads_does_not_change_the_answers(numbers, batches, nor
             text=True,
             env={**os.environ, "MINIHYBRID_NUM_THREADS": n},
         )
-        deep, wide = done.stdout.strip().split("\n")
+        deep, wide, weights = done.stdout.strip().split("\n")
         counts = ast.literal_eval(deep)  # of each plan, in prediction and in training
         assert len(counts) == 3 * len(batches) + 1
         assert all((count > 0) == (n != "1") for count in counts)
         assert wide == str([[n != "1"], [n != "1"] * 2])
+        # Of 8 and of 16 filters: as many equal parts as there are threads, or fewer.
+        assert weights == str([1 if n == "1" else 2] * 2 * len(batches))
         answers.append(np.load(path))
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer, answers[0])

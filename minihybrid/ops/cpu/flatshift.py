@@ -18,6 +18,7 @@ What is left out: Winograd's and Fourier's forms.
 """
 
 import itertools
+from contextlib import contextmanager
 from math import prod
 
 from minihybrid.ops.cpu.machine import registers, width
@@ -353,28 +354,75 @@ def weight_loops(k, data, grad, out, s):
     grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones, [[0]] * len(ones), batch)
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
-    with k.block("for turn in range(2):"):
-        zero(k, out, out.size)
+    filters = Filters(k, s)
+    with filters.shared(), k.block("for turn in range(2):"):
+        with filters.weights() as i:
+            k(f"{out}[{i}] = T(0)")
         with k.loop("n", s.n // batch):
             planes.fill(k, k.part(data, "n", (batch, s.c, *s.size)), "work")
             grads.fill(k, k.part(grad, "n", (batch, s.o, *s.out)), "rows")
             with k.loop("g", s.g):
                 with k.block("if turn == 0:"):
-                    _flat_sums(k, planes, s, out)
+                    _flat_sums(k, planes, s, out, filters)
                 with k.block("else:"):
-                    _exact_sums(k, planes, s, out)
+                    _exact_sums(k, planes, s, out, filters)
         k("bad = 0")
-        with k.loop("i", out.size):
-            k(f"bad += not abs({out}[i]) < INF")
+        with filters.weights() as i:
+            k(f"bad += not abs({out}[{i}]) < INF")
         with k.block("if bad == 0:"):
             k("break")
 
 
-def _flat_sums(k, planes, s, out):
+class Filters:
+    """The filters of a gradient of weights, of which each thread takes a part.
+
+    Each part lays out all samples for itself, so there are no more parts than threads.
+    """
+
+    def __init__(self, k, s):
+        of_group = s.o // s.g
+        self.k, self.groups, self.all = k, s.g, of_group
+        self.size = s.c // s.g * prod(s.kernel)  # weights of a filter
+        self.work = s.n * s.o * self.size * prod(s.out)
+        self.parts = k.equal_parts(of_group, self.work)
+        self.rows = of_group // self.parts
+
+    @contextmanager
+    def shared(self):
+        """The outermost loop: part after part, or by several threads."""
+        if self.parts == 1:
+            yield
+            return
+        with self.k.share("piece", self.parts, work=self.work):
+            self.k(f"low = piece * {self.rows}")
+            yield
+
+    @contextmanager
+    def loop(self, stop, start=0, step=1):
+        """The filters `o` of a part, from one to another, counted from its first."""
+        if self.parts == 1:
+            with self.k.loop("o", stop, start, step):
+                yield
+            return
+        with self.k.block(f"for o in range(low + {start}, low + {stop}, {step}):"):
+            yield
+
+    @contextmanager
+    def weights(self):
+        """A loop over the weights of a part; gives the place of each."""
+        if self.parts == 1:
+            with self.k.loop("i", self.groups * self.all * self.size):
+                yield "i"
+            return
+        with self.k.loop("g", self.groups), self.k.loop("i", self.rows * self.size):
+            yield f"(g * {self.all} + low) * {self.size} + i"
+
+
+def _flat_sums(k, planes, s, out, filters):
     """Blocks of filters, each with some taps of a channel at once."""
     n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
-    for start, stop, high in blocks(n_rows, 4):
-        with k.loop("o", stop, start, high), k.loop("c", n_channels):
+    for start, stop, high in blocks(filters.rows, 4):
+        with filters.loop(stop, start, high), k.loop("c", n_channels):
             k(f"row = {planes.numbers} + (g * {n_rows} + o) * {planes.phase}")
             k(f"plane = (g * {n_channels} + c) * {planes.channel}")
             k(f"wat = ((g * {n_rows} + o) * {n_channels} + c) * {n_taps}")
@@ -405,11 +453,11 @@ def _dots(k, planes, s, high, taps):
                 k(f"s{r}_{e} = fma(v, y{r}, s{r}_{e})")
 
 
-def _exact_sums(k, planes, s, out):
+def _exact_sums(k, planes, s, out, filters):
     """The same, number by number."""
     n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
     shifts = [planes.shift(places) for _, places in s.taps()]
-    with k.loop("o", n_rows), k.loop("c", n_channels), k.loop("t", n_taps):
+    with filters.loop(filters.rows), k.loop("c", n_channels), k.loop("t", n_taps):
         k(f"x = (g * {n_channels} + c) * {planes.channel} + {_table(shifts)}")
         k(f"row = (g * {n_rows} + o) * {planes.phase}")
         k("sum_ = T(0)")

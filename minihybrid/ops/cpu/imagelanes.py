@@ -17,7 +17,7 @@ What is left out: images that do not fill whole vectors; `flatshift` computes th
 
 from math import prod
 
-from minihybrid.ops.cpu.flatshift import most_vectors, zero
+from minihybrid.ops.cpu.flatshift import Filters, most_vectors, zero
 from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.shapes import blocks, row_major
 
@@ -307,28 +307,31 @@ def lanes_weight_loops(k, data, grad, out, s):
     grads = Images(s.o, s.out, [0] * len(s.out), s.out)
     rows = images.numbers(lanes)
     sums = rows + grads.numbers(lanes)
-    rows_g, channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+    channels, n_taps = s.c // s.g, prod(s.kernel)
     if images.rough:
         zero(k, "work", images.numbers(lanes))
     with k.loop("i", lanes * out.size):
         k(f"work[{sums} + i] = T(0)")
-    with k.loop("block", s.n // lanes):
-        k(f"image = block * {lanes}")
-        images.fill(k, data, 0)
-        grads.fill(k, grad, rows)
-        last = s.kernel[-1]
-        for t0, t1, taps in blocks(last, ROWS):
-            for start, stop, high in blocks(rows_g, most_vectors(taps)):
-                with (
-                    k.loop("g", s.g),
-                    k.loop("o", stop, start, high),
-                    k.loop("c", channels),
-                    k.loop("first", n_taps // last),
-                    k.loop("t", t1, t0, taps),
-                ):
-                    _dots(k, s, images, lanes, rows, sums, high, taps)
-    with k.loop("i", out.size):
-        k(f"{out}[i] = total(load(work, {sums} + i * {lanes}))")
+    filters = Filters(k, s)
+    with filters.shared():
+        with k.loop("block", s.n // lanes):
+            k(f"image = block * {lanes}")
+            images.fill(k, data, 0)
+            grads.fill(k, grad, rows)
+            last = s.kernel[-1]
+            for t0, t1, taps in blocks(last, ROWS):
+                for start, stop, high in blocks(filters.rows, most_vectors(taps)):
+                    with (
+                        k.loop("g", s.g),
+                        filters.loop(stop, start, high),
+                        k.loop("c", channels),
+                        k.loop("first", n_taps // last),
+                        k.loop("t", t1, t0, taps),
+                    ):
+                        _dots(k, s, images, lanes, rows, sums, high, taps)
+        with filters.weights() as i:
+            k(f"at = {i}")
+            k(f"{out}[at] = total(load(work, {sums} + at * {lanes}))")
 
 
 def _dots(k, s, images, lanes, rows, sums, high, taps):
