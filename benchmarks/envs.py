@@ -85,6 +85,18 @@ CLASSROOM = {
 TOOLS = {
     # A compiler for `net.export(..., format="wasm")`.
     "wasm": (None, ["ziglang==0.17.1"]),
+    # MXNet with what other people's programs import beside it (tests/beside/ports.py).
+    "ports": (
+        "3.11",
+        [
+            "mxnet==1.9.1",
+            "numpy==1.23.5",
+            "matplotlib==3.7.5",
+            "tqdm==4.67.1",
+            "pillow==10.4.0",
+            "scipy==1.10.1",
+        ],
+    ),
     # Several processes that train together (`kvstore="dist_sync"`), and what starts them.
     "mpi": (None, ["mpi4py==4.1.2", "mpich==5.0.2", "numba==0.68.1", "numpy==2.4.6", *OURS]),
     # Editors' own programs, which are asked about our stubs; pyright brings its Node.js.

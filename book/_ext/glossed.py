@@ -13,7 +13,13 @@ from docutils import nodes
 from sphinx import addnodes
 
 GLOSSARY = "book/glossary"
-UNLINKED = (GLOSSARY, "book/api", "book/references", "book/mxnet_differences")  # lists
+UNLINKED = (
+    GLOSSARY,
+    "book/api",
+    "book/references",
+    "book/mxnet_differences",
+    "book/mxnet_ports",
+)  # lists
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = re.compile(r"^(?P<term>\S.*)\n  (?P<first>\S(?:.|\n  )*?[.!?])(?=\s|$)", re.MULTILINE)
 
