@@ -6,7 +6,6 @@ What is left out: files larger than memory.
 """
 
 import contextlib
-import json
 import os
 import stat
 
@@ -87,6 +86,7 @@ def parsed_json(text, source):
 
     Raises:  FileError, also for a text that is too long or too deeply nested.
     """
+    import json  # only who reads a graph waits for it
 
     def once(pairs):
         found = dict(pairs)

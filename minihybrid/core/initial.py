@@ -7,8 +7,6 @@ Gives:   `Initializer`, the parent; `Zero`, `One`, `Constant`, `Uniform`; `NAMES
 What is left out: all others (`minihybrid/init.py`).
 """
 
-import json
-
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.given import fitted
@@ -38,6 +36,8 @@ class Initializer(Settings):
 
     def dumps(self):
         """The name and the arguments as JSON text, as symbol files have them."""
+        import json  # only who writes a graph waits for it
+
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_as_json)
 
     def __call__(self, desc, arr):

@@ -363,7 +363,7 @@ def looked_at(args, kwargs):
     return tuple(found), datas
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Op:
     """All that is known of one operator; each field has its readers.
 
@@ -424,6 +424,12 @@ class Op:
     anywhere: bool = False  # `eager` takes arrays of any device: a plan, a copy
     checked: Checked = field(default_factory=Checked, init=False)  # here, not in one
     # table of all: what knows a net must go with it
+
+    def __init__(self, name, inputs, infer, doc, **more):
+        if more.keys() - (known := self.__dataclass_fields__.keys()):
+            raise AttrError(unknown_argument(name, more.keys() - known, known))
+        vars(self).update(name=name, inputs=inputs, infer=infer, doc=doc, checked=Checked())
+        vars(self).update({"attrs": {}} | more)  # what is not given stays the class's
 
     def __repr__(self):
         return f"<Op {self.name}>"
@@ -606,9 +612,8 @@ def register(name, *aliases, **fields):
     for judge in JUDGES:
         judge(name, aliases, fields)
     op = Op(name=name, **fields)
-    for key in (name, *aliases):
-        if is_own(key):
-            raise HybridError(f"register: two operators are called {key}; choose another name")
+    for taken in filter(is_own, (name, *aliases)):
+        raise HybridError(f"register: two operators are called {taken}; choose another name")
     OPS.update(dict.fromkeys((name, *aliases), op))
     PLACES[op] = _statement()
     return op

@@ -51,9 +51,7 @@ def is_basic(key):
 
 def new_array(shape, dtype, context):
     """Uninitialised memory on a device: a NumPy array or a DeviceArray."""
-    if context is CPU:
-        return aligned(shape, dtype)
-    return new_on_device(shape, dtype, context)
+    return aligned(shape, dtype) if context is CPU else new_on_device(shape, dtype, context)
 
 
 def zeros_where(array):

@@ -9,7 +9,6 @@ refuses to run, so that the rest of the file can be looked at, used and written 
 Source:  MXNet 1.9's nnvm JSON; of older files, `legacy` says what differs.
 """
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -38,9 +37,12 @@ def tojson(symbol):
     """A symbol's graph as JSON text in MXNet's form.
 
     >>> from minihybrid.core import sym
+    >>> import json
     >>> json.loads(tojson(sym.relu(sym.var("x"), name="y")))["arg_nodes"]
     [0]
     """
+    import json  # only who writes a graph waits for it
+
     graph = Graph.of(symbol)
     names = graph.names()
     number = {node: i for i, node in enumerate(graph.nodes)}

@@ -56,6 +56,4 @@ def told_shape(shape):
 
 def shown_shape(shape):
     """The shape as programs see it: in the legacy world, 0 and () are unknown."""
-    if is_np_shape():
-        return shape
-    return tuple(max(n, 0) for n in shape or ())
+    return shape if is_np_shape() else tuple(max(n, 0) for n in shape or ())
