@@ -28,37 +28,44 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+READER := .venv/reader
 READY := .venv/ready
 BUILT := _build/built
 IN_BOOK := _config.yml _toc.yml book minihybrid notebooks tests benchmarks/results
 NO_NETWORK := echo "The packages could not be installed (above pip says why): without a" \
     "network, name a folder of wheels in PIP_FIND_LINKS and set PIP_NO_INDEX=1"
+# setuptools warns of every editable installation, which looks like a fault. A dot stands
+# for each package; a pipe's status is awk's, so pip's is kept in a file.
+INSTALL = { PYTHONWARNINGS="ignore:Editable installation" \
+    $(BIN)/python -m pip install --progress-bar off $(1) || touch .venv/failed; } \
+    | awk '/^ *Collecting/ { printf "."; fflush() } END { print "" }'; \
+    if test -e .venv/failed; then rm .venv/failed; $(NO_NETWORK); exit 1; fi; touch $@
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
 .PHONY: book lite quick test test-all site-test lab notebooks lines elsewhere bench cubins fuzz soak matrix mutants faults clean
 
-# Reinstalled when the list of packages changes.
-$(READY): pyproject.toml requirements.txt
+# What a reader needs, book/requirements.txt, is part of what the tests need,
+# requirements.txt: either may come first. Installed again when such a list changes.
+$(READER): pyproject.toml book/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 	    "minihybrid needs Python 3.11 or newer, and $(PYTHON) is older: " \
 	    "run make again with PYTHON=python3.12 (or the one you have)")'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "$(PYTHON) cannot make environments, for its module venv is not installed:" \
 	    "on Debian and Ubuntu, apt-get install python3-venv"; exit 1; }
-	@echo "Installing what the book and the tests need into .venv, once: about 310 MB to" \
-	    "download, 1.1 GB on the disk, one or two minutes."
+	@echo "Installing what the book needs into .venv, once: about 170 MB to download," \
+	    "700 MB on the disk, about a minute."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --upgrade pip || { $(NO_NETWORK); exit 1; }
-	@# setuptools warns of every editable installation, which looks like a fault.
-	@# A dot for each package; a pipe's status is awk's, so pip's is kept in a file.
-	@{ PYTHONWARNINGS="ignore:Editable installation" \
-	    $(BIN)/python -m pip install --progress-bar off -r requirements.txt -e . \
-	    || touch .venv/failed; } | awk '/^ *Collecting/ { printf "."; fflush() } END { print "" }'
-	@if test -e .venv/failed; then rm .venv/failed; $(NO_NETWORK); exit 1; fi
-	@touch $@
+	@$(call INSTALL,-r book/requirements.txt -e .)
+
+$(READY): $(READER) requirements.txt
+	@echo "Installing what the tests need beside, once: about 140 MB to download," \
+	    "400 MB on the disk, less than a minute."
+	@$(call INSTALL,-r requirements.txt)
 
 # Built again when a file of the book or of the engine is newer.
-$(BUILT): $(READY) $(shell find $(IN_BOOK) -type f -not -name "*.py[co]" -not -path "*/.*")
+$(BUILT): $(READER) $(shell find $(IN_BOOK) -type f -not -name "*.py[co]" -not -path "*/.*")
 	@echo "Building the book: some minutes the first time."
 	$(BUILD_BOOK)
 	@touch $@
@@ -68,7 +75,7 @@ book: $(BUILT)
 	@$(BIN)/python -u -m http.server --bind 127.0.0.1 --directory _build/html 0
 
 # JupyterLite, in the site; PYODIDE=folder puts Pyodide's distribution there, too.
-lite: $(READY)
+lite: $(READER)
 	$(BIN)/python -m pip install --quiet -e ".[lite]"
 	$(BIN)/python book/make_lite.py $(PYODIDE)
 	$(BUILD_BOOK)
@@ -92,7 +99,7 @@ test: $(READY)
 test-all: test
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m elsewhere
 
-site-test: $(BUILT)
+site-test: $(READY) $(BUILT)
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal tests/site
 
 lab: $(READY)

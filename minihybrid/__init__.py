@@ -50,11 +50,8 @@ LATER = {
     "interop": "device.interop",
     "kv": "kvstore",
     "mod": "module",
-    "name": "core.name",
     "numpy": "np",
     "numpy_extension": "npx",
-    "params": "core.params",
-    "serial": "core.serial",
     "random": "core.nd:random",
     "show": "look.show:show",
     "sym": "core.sym",
@@ -78,7 +75,7 @@ ALIASES = {
     "ndarray.random": nd.random,
     "random": nd.random,
 }
-# or, where they are imported later, one that has the same names.
+# or one that has the same names, and shows those that programs use.
 ROADS = {
     "gluon.block": "core.block",
     "gluon.nn.activations": "gluon.nn",
@@ -99,6 +96,8 @@ ROADS = {
     "numpy_extension": "npx",
     "optimizer.contrib": "optimizer:contrib",
     "optimizer.optimizer": "optimizer",
+    "params": "core.params",
+    "serial": "core.serial",
     "sym": "core.sym",
     "sym.contrib": "core.sym:contrib",
     "sym.random": "core.sym:random",

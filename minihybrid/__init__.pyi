@@ -16,9 +16,11 @@ from minihybrid.core.tracing import TraceError as TraceError
 
 __version__: str
 from minihybrid import arrays as arrays
+from minihybrid import attribute as attribute
 from minihybrid import autograd as autograd
 from minihybrid import base as base
 from minihybrid import callback as callback
+from minihybrid import context as context
 from minihybrid import contrib as contrib
 from minihybrid import datasets as datasets
 from minihybrid import executor as executor
@@ -33,24 +35,22 @@ from minihybrid import lr_scheduler as lr_scheduler
 from minihybrid import metric as metric
 from minihybrid import model as model
 from minihybrid import module as module
+from minihybrid import name as name
 from minihybrid import np as np
 from minihybrid import npx as npx
 from minihybrid import onnx as onnx
 from minihybrid import optimizer as optimizer
+from minihybrid import params as params
 from minihybrid import recordio as recordio
 from minihybrid import runtime as runtime
+from minihybrid import serial as serial
 from minihybrid import symbols as symbols
 from minihybrid import test_utils as test_utils
 from minihybrid import util as util
 from minihybrid import viz as viz
 from minihybrid.base import cpu_pinned as cpu_pinned
 from minihybrid.base import cpu_shared as cpu_shared
-from minihybrid.core import attribute as attribute
-from minihybrid.core import context as context
-from minihybrid.core import name as name
 from minihybrid.core import nd as nd
-from minihybrid.core import params as params
-from minihybrid.core import serial as serial
 from minihybrid.core import sym as sym
 from minihybrid.core.context import cpu as cpu
 from minihybrid.core.context import current_context as current_context

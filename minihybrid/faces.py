@@ -51,7 +51,10 @@ def face(names, table):
 
 
 class Alias(ModuleType):
-    """A module under another name, which is imported when one of its names is asked for."""
+    """A module under another name, which is imported when one of its names is asked for.
+
+    It has all of the module's names, and shows those that are public.
+    """
 
     def __init__(self, name, road):
         super().__init__(name)
@@ -65,4 +68,7 @@ class Alias(ModuleType):
         return getattr(found(self._road), name)
 
     def __dir__(self):
-        return dir(found(self._road))
+        thing = found(self._road)
+        if "__dir__" in vars(thing) or not isinstance(thing, ModuleType):
+            return dir(thing)
+        return found("ops.shown:own_names")(vars(thing))

@@ -72,3 +72,7 @@ def shown(attrs):
     """The attributes, the known ones also without their underscores."""
     short = {key.strip("_"): value for key, value in attrs.items() if key.strip("_") in KNOWN}
     return {**attrs, **short}
+
+
+def __dir__():
+    return "AttrScope shown written".split()

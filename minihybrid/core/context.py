@@ -152,3 +152,7 @@ def check_context(ctx):
             "GPUs; use mx.simulated_gpu() or mx.cpu()"
         )
     return ctx
+
+
+def __dir__():
+    return "CPU Context check_context cpu current_context gpu num_gpus simulated_gpu".split()

@@ -108,9 +108,7 @@ class Parameter(metaclass=Signed):
     def shape(self):
         """The lengths of the axes; an unknown one is 0, or -1 under np's rules."""
         shape = self._spec.shape
-        if shape is None or is_np_shape():
-            return shape
-        return tuple(max(n, 0) for n in shape)
+        return shape if shape is None or is_np_shape() else tuple(max(n, 0) for n in shape)
 
     @shape.setter
     def shape(self, shape):

@@ -210,9 +210,7 @@ class Symbol(Value):
 
     def _told(self, what):
         """The spec, where a `forward` without F may ask for it."""
-        if is_direct() and self.spec.known:
-            return self.spec
-        return _no_shape(f"x.{what}")(self)
+        return self.spec if is_direct() and self.spec.known else _no_shape(f"x.{what}")(self)
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
         "x += y", "a graph has no memory to overwrite", "write x = x + y"

@@ -5,7 +5,12 @@ Gives:   old graphs, sparse arrays, outlines of nets, programs in Python and in 
 """
 
 from minihybrid import faces
+from minihybrid.ops.shown import own_names
 
 __getattr__ = faces.face(globals(), {})
 
 __all__ = ["foreign", "formats", "legacy", "outline", "sparse"]
+
+
+def __dir__():
+    return own_names(globals())

@@ -14,6 +14,7 @@ from minihybrid.core import hooks
 from minihybrid.core.files import FileError
 from minihybrid.core.op import legible
 from minihybrid.core.serial import Missing
+from minihybrid.ops.shown import own_names
 
 LFS = b"version https://git-lfs.github.com/spec/"
 
@@ -54,3 +55,7 @@ def lacking(nodes, source):
             UserWarning,
             stacklevel=5,  # where the file was asked for
         )
+
+
+def __dir__():
+    return own_names(globals())

@@ -25,6 +25,7 @@ from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan
 from minihybrid.core.serial import tojson
 from minihybrid.core.sym import Symbol
+from minihybrid.ops.shown import own_names
 
 
 def write_numpy(entry, path, _):
@@ -125,3 +126,7 @@ def spec_of(array):
 
 
 FORMATS.update(numpy=write_numpy, c=write_c, wasm=write_wasm, js=write_js)
+
+
+def __dir__():
+    return own_names(globals())

@@ -12,6 +12,7 @@ What is left out: files of versions before 0.8.
 from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, written
 from minihybrid.core.op import OPS, UNKNOWN, AttrError, Node
+from minihybrid.ops.shown import own_names
 
 # Other names that operators had in files; `_sparse_` before a name is dropped, too.
 NAMES = dict(
@@ -145,3 +146,7 @@ def completed(inputs, op, name, names, info, version):
             if init and node.op is None:
                 node.info = {"__init__": init, **(node.info or {})}
     return inputs
+
+
+def __dir__():
+    return own_names(globals())

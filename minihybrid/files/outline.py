@@ -11,6 +11,7 @@ import json
 
 from minihybrid.core import hooks
 from minihybrid.core.files import FileError, parsed_json, read_whole, write_whole
+from minihybrid.ops.shown import own_names
 
 
 def outline(block):
@@ -72,3 +73,7 @@ def _match(block, found, fname, matched):
         else:
             yield from below
     matched.append((block, found))
+
+
+def __dir__():
+    return own_names(globals())

@@ -12,6 +12,7 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.params import ROW_SPARSE
+from minihybrid.ops.shown import own_names
 
 
 @hooks.unpack_sparse.brought
@@ -58,3 +59,7 @@ def unpack_sparse(reader, kind, stored, shape, flag):
         )
     dense[place] = values
     return dense
+
+
+def __dir__():
+    return own_names(globals())

@@ -6,7 +6,6 @@ Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trai
 """
 
 from minihybrid import faces
-from minihybrid.core import block, parameter
 from minihybrid.core.block import Block, HybridBlock, SymbolBlock
 from minihybrid.core.parameter import (
     Constant,

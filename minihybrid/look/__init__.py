@@ -5,11 +5,10 @@
 one to draw a digit on, which an exported net reads; `look.elsewhere` shows the same idea
 in other libraries. `look.figures` draws what stands still; only the chapters that use it
 import it. Texts of graphs and plans (`look.text`), of layers (`look.layers`) and of wrong
-calls (`look.misfit`) enter themselves into the core.
+calls (`look.misfit`) are brought when the core asks for them.
 """
 
 from minihybrid import faces
-from minihybrid.look import layers, misfit, places, text
 from minihybrid.look.boxes import packing
 from minihybrid.look.canvas import canvas
 from minihybrid.look.elsewhere import elsewhere
@@ -19,17 +18,7 @@ from minihybrid.ops.shown import own_names
 
 __getattr__ = faces.face(globals(), {})
 
-__all__ = [
-    "canvas",
-    "elsewhere",
-    "layers",
-    "misfit",
-    "packing",
-    "passes",
-    "places",
-    "text",
-    "walk_back",
-]
+__all__ = ["canvas", "elsewhere", "packing", "passes", "walk_back"]
 
 
 def __dir__():

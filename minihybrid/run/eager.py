@@ -21,6 +21,7 @@ from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
 from minihybrid.device.numbered import run_here
+from minihybrid.ops.shown import own_names
 from minihybrid.ops.whole import scalar_like
 from minihybrid.run.launch import launch
 
@@ -74,3 +75,7 @@ def plan_of(device, op, specs, attrs):
     )
     graph = Graph([*nodes, node], [(node, i) for i in range(node.n_outputs)])
     return Plan(graph, names, target=device, title=op.name, expanded=True)
+
+
+def __dir__():
+    return own_names(globals())

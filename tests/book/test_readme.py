@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+LISTS = ("requirements.txt", "book/requirements.txt")
 
 
 def recipes(makefile):
@@ -58,24 +59,55 @@ def test_the_first_program_prints_what_stands_below_it(capsys):
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_the_book_is_built_again_only_after_a_change(tmp_path):
     """The Makefile of a small copy, whose environment and book seem to be there."""
-    for name in ("pyproject.toml", "requirements.txt", "_config.yml", "_toc.yml"):
+    lists(tmp_path)
+    for name in (".venv/reader", "_build/built"):
+        (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
-    for name in ("book", "minihybrid", "notebooks", "tests", "benchmarks/results"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "ready").touch()
-    (tmp_path / "_build").mkdir()
-    (tmp_path / "_build" / "built").touch()
-    command = ["make", "-n", "-f", ROOT / "Makefile", "book"]
-
-    def would_run():
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert "http.server" in done.stdout
-        return done.stdout
-
-    assert "jupyter-book build" not in would_run()
+    assert "http.server" in would_run("book", tmp_path)
+    assert "jupyter-book build" not in would_run("book", tmp_path)
     (tmp_path / "book" / "page.md").touch()
-    assert "jupyter-book build" in would_run()
+    assert "jupyter-book build" in would_run("book", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_a_reader_installs_nothing_of_the_tests(tmp_path):
+    """And whoever has read the book first gets what the tests need beside."""
+    lists(tmp_path)
+    installed = re.compile(r"-r (\S+)")
+    assert installed.findall(would_run("book", tmp_path)) == ["book/requirements.txt"]
+    both = ["book/requirements.txt", "requirements.txt"]
+    assert installed.findall(would_run("quick", tmp_path)) == both
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/reader").touch()
+    assert installed.findall(would_run("quick", tmp_path)) == both[1:]
+    (tmp_path / ".venv/ready").touch()
+    assert installed.findall(would_run("quick", tmp_path)) == []
+    assert installed.findall(would_run("book", tmp_path)) == []
+
+
+def test_what_the_tests_need_contains_what_the_book_needs():
+    whole, book = ROOT / "requirements.txt", ROOT / "book/requirements.txt"
+    assert "-r book/requirements.txt" in whole.read_text(encoding="utf-8").splitlines()
+    pinned = [
+        re.findall(r"^([\w-]+)==", p.read_text(encoding="utf-8"), re.M) for p in (whole, book)
+    ]
+    assert set(pinned[0]).isdisjoint(pinned[1]) and min(map(len, pinned)) > 10
+    assert {"jupyterlab", "pytest", "playwright", "onnxruntime"} <= set(pinned[0])
+
+
+def lists(folder):
+    """What the Makefile looks at, empty."""
+    for name in ("book", "minihybrid", "notebooks", "tests", "benchmarks/results"):
+        (folder / name).mkdir(parents=True)
+    for name in ("pyproject.toml", "_config.yml", "_toc.yml", *LISTS):
+        (folder / name).touch()
+
+
+def would_run(target, folder):
+    """The commands that `make` would run in a folder."""
+    command = ["make", "-n", "-f", ROOT / "Makefile", target]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.slow
@@ -102,14 +134,16 @@ def test_what_an_environment_lacks_is_said(python, told, tmp_path):
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_without_a_network_the_remedy_is_said(tmp_path):
     done = ready(tmp_path, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
-    assert done.returncode and not (tmp_path / ".venv/ready").exists()
+    assert done.returncode and not (tmp_path / ".venv/reader").exists()
     assert "name a folder of wheels in PIP_FIND_LINKS" in done.stdout
 
 
 def ready(folder, PYTHON=sys.executable, **variables):
     """What `make .venv/ready` says in a folder that asks for a package that nobody has."""
+    (folder / "book").mkdir()
     (folder / "pyproject.toml").touch()
-    (folder / "requirements.txt").write_text("no-such-package-of-ours\n")
+    for name in LISTS:
+        (folder / name).write_text("no-such-package-of-ours\n")
     command = ["make", "-f", ROOT / "Makefile", f"PYTHON={PYTHON}", ".venv/ready"]
     return subprocess.run(
         command, cwd=folder, env=os.environ | variables, capture_output=True, text=True, check=False

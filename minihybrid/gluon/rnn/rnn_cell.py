@@ -26,6 +26,7 @@ from minihybrid.gluon.rnn.steps import (
     started,
     world,
 )
+from minihybrid.ops.shown import own_names
 
 
 class RecurrentCell(Block):
@@ -548,3 +549,7 @@ class BidirectionalCell(HybridRecurrentCell):
         if valid_length is not None:
             out = outputs_as(masked(out, valid_length, layout), length, layout, merge)
         return out, first + last
+
+
+def __dir__():
+    return own_names(globals())

@@ -24,6 +24,7 @@ from minihybrid.gluon.rnn.rnn_cell import (
 )
 from minihybrid.gluon.rnn.steps import is_whole, made_states
 from minihybrid.ops.recurrent import CELLS, packed
+from minihybrid.ops.shown import own_names
 
 
 class _Layer(HybridBlock):
@@ -342,3 +343,7 @@ class GRU(_Layer):
             dtype=dtype,
             **kwargs,
         )
+
+
+def __dir__():
+    return own_names(globals())
