@@ -16,11 +16,9 @@ from minihybrid.core.tracing import TraceError as TraceError
 
 __version__: str
 from minihybrid import arrays as arrays
-from minihybrid import attribute as attribute
 from minihybrid import autograd as autograd
 from minihybrid import base as base
 from minihybrid import callback as callback
-from minihybrid import context as context
 from minihybrid import contrib as contrib
 from minihybrid import datasets as datasets
 from minihybrid import executor as executor
@@ -50,6 +48,8 @@ from minihybrid import util as util
 from minihybrid import viz as viz
 from minihybrid.base import cpu_pinned as cpu_pinned
 from minihybrid.base import cpu_shared as cpu_shared
+from minihybrid.core import attribute as attribute
+from minihybrid.core import context as context
 from minihybrid.core import nd as nd
 from minihybrid.core import sym as sym
 from minihybrid.core.context import cpu as cpu
