@@ -61,7 +61,7 @@ $(READER): pyproject.toml book/requirements.txt
 
 $(READY): $(READER) requirements.txt
 	@echo "Installing what the tests need beside, once: about 140 MB to download," \
-	    "400 MB on the disk, less than a minute."
+	    "570 MB on the disk, less than a minute."
 	@$(call INSTALL,-r requirements.txt)
 
 # Built again when a file of the book or of the engine is newer.
