@@ -189,6 +189,33 @@ def quotients_cancel(d):
     return np.isfinite(terms).all() and (abs(d.ours - d.theirs) <= 4 * unit * terms.max()).all()
 
 
+def power_gradient(d):
+    """x to a number, whose gradient is that of the number in float32."""
+    exponent = np.float32(d.step.attrs["scalar"])
+    x = arrays(d)[0].astype("float64")
+    return seed(x.shape) * exponent * x ** np.float64(exponent - np.float32(1))
+
+
+def sums_cancel(d):
+    """What differs is rounding of the numbers that are added."""
+    return (abs(d.ours - d.theirs) <= 1e-6 * abs(arrays(d)[0]).max(initial=0)).all()
+
+
+def no_such_image(d):
+    return missing_images(d).any()
+
+
+def missing_images(d):
+    """Which regions are of an image that does not exist."""
+    data, regions = arrays(d)
+    return (regions[:, 0] < 0) | (regions[:, 0] >= len(data))
+
+
+def of_missing_images(d):
+    """All that differs is of these regions, or what they send back."""
+    return gradient(d) or not d.apart[~missing_images(d)].any()
+
+
 def softmax_activation_gradient(d):
     """Forward along the last axis, backward along axis 1."""
     data = arrays(d)[0].astype("float64")
@@ -271,6 +298,14 @@ KNOWN = (
         mxnet_says("could not execute a primitive"),
         "oneDNN's kernels refuse to run.",
         "MXNet hands some shapes to them that they do not take.",
+    ),
+    Known(
+        FEWER,
+        ("contrib.MultiBoxTarget",),
+        "error",
+        mxnet_says("p_label + i * label_width"),
+        "A label of class -1 with other coordinates than -1 is refused.",
+        "The class alone says here that a row is padding; its coordinates count for nothing.",
     ),
     Known(
         NO_GRADIENT,
@@ -490,6 +525,27 @@ KNOWN = (
     ),
     Known(
         ROUNDS,
+        ("**",),
+        "value",
+        both(
+            gradient,
+            lambda d: "scalar" in d.step.attrs and not d.step.attrs.get("reversed"),
+            by(power_gradient),
+        ),
+        "An exponent is rounded to float32 before 1 is taken from it for the gradient: that of "
+        "`x ** 16777217.0` has another sign.",
+        "1 is taken from Python's number here.",
+    ),
+    Known(
+        ROUNDS,
+        ("mean", "sum"),
+        "value",
+        both(lambda d: not gradient(d), sums_cancel),
+        "Sums of numbers that cancel have other last digits.",
+        "They are added in another order; both are rounding of the largest number.",
+    ),
+    Known(
+        ROUNDS,
         SCALAR_SIGNS,
         "value",
         lambda d: any(0 < abs(v) < 1.2e-38 for v in scalars(d)),
@@ -533,7 +589,9 @@ KNOWN = (
         ROUNDS,
         ("L2Normalization",),
         "value",
-        both(gradient, lambda d: (abs(d.ours - d.theirs) <= 1e-6 / abs(arrays(d)[0])).all()),
+        both(
+            gradient, lambda d: (abs(d.ours - d.theirs) <= 1e-6 / abs(arrays(d)[0]))[d.apart].all()
+        ),
         "The gradient of a vector that is almost one number loses digits.",
         "It loses other digits here: 1 minus a number that rounds to 1.",
     ),
@@ -943,6 +1001,32 @@ KNOWN = (
     ),
     Known(
         NANS,
+        ("LeakyReLU",),
+        "value",
+        both(gradient, lambda d: attribute(d, "act_type") == "leaky", only_where(np.isnan)),
+        "The gradient of a leaky relu at NaN is that of a number above 0.",
+        "It is that of the others here: NaN > 0 is false.",
+    ),
+    Known(
+        NANS,
+        ("contrib.box_iou",),
+        "value",
+        both(not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
+        "Boxes with NaN share nothing: 0.",
+        "What they share is unknown here: NaN.",
+    ),
+    Known(
+        NANS,
+        ("contrib.box_decode",),
+        "value",
+        both(
+            not_finite, lambda d: not (np.isfinite(d.ours) | np.isfinite(d.theirs))[d.apart].any()
+        ),
+        "An anchor with an infinite corner has a centre that is NaN.",
+        "It is the mean of the corners here, infinity; MXNet adds half of the height.",
+    ),
+    Known(
+        NANS,
         ("SVMOutput",),
         "value",
         both(gradient, lambda d: not np.isfinite(d.ours[d.apart]).any()),
@@ -957,6 +1041,22 @@ KNOWN = (
         "`backward` ends the process (a segmentation fault) where only functions "
         "without a gradient read a function of a result: `exp(LayerNorm(x)) > 0`.",
         "The gradient is 0 here.",
+    ),
+    Known(
+        MEMORY,
+        ("contrib.ROIAlign",),
+        "error",
+        both(no_such_image, mxnet_says(*DIED, "died with -11")),
+        "A region of an image that does not exist ends the process.",
+        "Such a region is 0 here, and sends nothing back.",
+    ),
+    Known(
+        MEMORY,
+        ("contrib.ROIAlign",),
+        "value",
+        both(no_such_image, of_missing_images),
+        "A region of an image that does not exist has the numbers that lie there in memory.",
+        "Such a region is 0 here, and sends nothing back.",
     ),
     Known(
         MEMORY,
