@@ -204,12 +204,6 @@ class Kernel:
         ):
             yield
 
-    def equal_parts(self, length, work):
-        """How many equal parts of a length threads may share: one each, or 1 for little work."""
-        if work < WORTH_SHARING:
-            return 1
-        return max(n for n in range(1, self.n_threads + 1) if length % n == 0)
-
     @contextmanager
     def each(self, *ranges, work=0):
         """Turns that are independent of each other: here loops, one in another.
@@ -228,6 +222,12 @@ class Kernel:
             for name, stop in others:
                 loops.enter_context(self.loop(name, stop))
             yield
+
+    def equal_parts(self, length, work):
+        """How many equal parts of a length threads may share: one each, or 1 for little work."""
+        if work < WORTH_SHARING:
+            return 1
+        return max(n for n in range(1, self.n_threads + 1) if length % n == 0)
 
     def then(self):
         """What follows reads what came before, of all turns: here it does anyway."""
