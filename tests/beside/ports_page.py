@@ -14,8 +14,9 @@ HEAD = """\
 # Programs and models of others
 
 Programs and graphs that others published for MXNet ran here and in MXNet 1.9.1, in processes
-of their own: the same texts but for the import and the edits that are named below, the same
-random numbers, the same data. {programs}
+of their own: the same texts but for the import and the edits that are named below (those of
+a single program stand in `tests/beside/ports.toml`), the same random numbers, the same
+data. {programs}
 
 {graphs}
 
@@ -65,12 +66,16 @@ def page():
     parts = [HEAD.format(programs=sentence("program"), graphs=sentence("graph"), agrees=AGREES)]
     for kind, title in (("program", "Programs"), ("graph", "Graphs")):
         given = "edited" if kind == "program" else "parameters"
-        parts += [
-            f"\n## {title}\n",
-            f"| {kind} | of | licence | {given} | outcome | numbers | largest difference |",
-            "|---|---|---|---|---|--:|--:|",
-        ]
-        parts += [row(p, results[p.name], shared) for p in ports if p.kind == kind]
+        parts += [f"\n## {title}\n"]
+        chosen = [p for p in ports if p.kind == kind]
+        for source in dict.fromkeys((p.repository, p.licence) for p in chosen):
+            parts += [
+                "\n### {} ({})\n".format(*source),
+                f"| {kind} | {given} | outcome |",
+                "|---|---|---|",
+            ]
+            here = [p for p in chosen if (p.repository, p.licence) == source]
+            parts += [row(p, results[p.name], shared) for p in here]
         why = [p for p in ports if p.kind == kind and (p.reason or p.note)]
         parts += [f"\n### What is to be said of some {title.lower()}\n"]
         parts += [f"- {p.name}: {' '.join(filter(None, (p.reason, p.note)))}" for p in why]
@@ -80,31 +85,24 @@ def page():
 def row(port, found, shared):
     """A line of the table."""
     address = f"https://github.com/{port.repository}/blob/{port.commit}/{quote(port.path)}"
-    known = found["difference"] is not None
+    outcome = OUTCOMES[found["outcome"]]
+    if found["difference"] is not None:
+        outcome += f": {found['compared']:,} numbers, to {found['difference']:.1e}"
     cells = [
         f"[{port.name}]({address})",
-        port.repository,
-        port.licence,
         edits_of(port, shared) if port.kind == "program" else parameters_of(port),
-        OUTCOMES[found["outcome"]],
-        f"{found['compared']:,}",
-        f"{found['difference']:.1e}" if known else "",
+        outcome,
     ]
     return f"| {' | '.join(cells)} |"
 
 
 def edits_of(port, shared):
-    """What was edited, in words: shared edits by their reasons, others by their texts."""
-    words = [
-        shared[edit]["why"] if isinstance(edit, str) else f"`{code(edit[0])}` → `{code(edit[1])}`"
-        for edit in port.edits
-    ]
+    """What was edited, in words; edits of a program alone are counted."""
+    words = [shared[edit]["why"] for edit in port.edits if isinstance(edit, str)]
+    own = len(port.edits) - len(words)
+    words += [f"{own} of its own"] if own else []
     words += ["small data"] if port.data else []
     return "; ".join(words) or "the import only"
-
-
-def code(text):
-    return text.replace("|", "\\|") or " "
 
 
 def parameters_of(port):
