@@ -15,9 +15,9 @@ from pathlib import Path
 import minihybrid as mx
 from minihybrid import util
 from minihybrid.core import context, nd, switches, sym
-from minihybrid.core.op import OPS, REQUIRED
+from minihybrid.core.op import REQUIRED
 from minihybrid.np.array import Numpy, _Symbol, ndarray
-from minihybrid.ops import distributions, infix
+from minihybrid.ops import OPS, distributions, infix
 
 ROOT = Path(__file__).parents[1]
 HEAD = '''"""Made by book/make_stubs.py of the operators' records; for editors, never run."""

@@ -21,9 +21,10 @@ if find_spec("numpy") is None:  # said before a module of ours asks for it
 
 from minihybrid import faces, later  # noqa: F401  (it enters its tables)
 from minihybrid.base import MXNetError, __version__, cpu_pinned, cpu_shared
-from minihybrid.core import attribute, context, nd
+from minihybrid.core import attribute, context
 from minihybrid.core.attribute import AttrScope
 from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import (
     AttrError,
     DTypeError,
@@ -32,10 +33,8 @@ from minihybrid.core.op import (
     PlaceError,
     ShapeError,
 )
-from minihybrid.ops.shown import own_names
 from minihybrid.util import np_shape, use_np_shape
 
-ndarray = nd
 # Imported when they are first used, as all modules of the package are: name -> road.
 LATER = {
     "TraceError": "core.tracing:TraceError",
@@ -50,6 +49,8 @@ LATER = {
     "interop": "device.interop",
     "kv": "kvstore",
     "mod": "module",
+    "nd": "core.nd",
+    "ndarray": "core.nd",
     "numpy": "np",
     "numpy_extension": "npx",
     "random": "core.nd:random",
@@ -61,20 +62,7 @@ LATER = {
 __getattr__ = faces.face(globals(), LATER)
 
 # What programs import as modules of MXNet's are modules of ours: the very same,
-ALIASES = {
-    "attribute": attribute,
-    "context": context,
-    "nd": nd,
-    "nd.contrib": nd.contrib,
-    "nd.linalg": nd.linalg,
-    "nd.random": nd.random,
-    "ndarray": nd,
-    "ndarray.contrib": nd.contrib,
-    "ndarray.linalg": nd.linalg,
-    "ndarray.ndarray": nd,
-    "ndarray.random": nd.random,
-    "random": nd.random,
-}
+ALIASES = {"attribute": attribute, "context": context}
 # or one that has the same names, and shows those that programs use.
 ROADS = {
     "gluon.block": "core.block",
@@ -90,6 +78,15 @@ ROADS = {
     "mod": "module",
     "module.module": "module",
     "name": "core.name",
+    "nd": "core.nd",
+    "nd.contrib": "core.nd:contrib",
+    "nd.linalg": "core.nd:linalg",
+    "nd.random": "core.nd:random",
+    "ndarray": "core.nd",
+    "ndarray.contrib": "core.nd:contrib",
+    "ndarray.linalg": "core.nd:linalg",
+    "ndarray.ndarray": "core.nd",
+    "ndarray.random": "core.nd:random",
     "numpy": "np",
     "numpy.linalg": "np:linalg",
     "numpy.random": "np:random",
@@ -97,6 +94,7 @@ ROADS = {
     "optimizer.contrib": "optimizer:contrib",
     "optimizer.optimizer": "optimizer",
     "params": "core.params",
+    "random": "core.nd:random",
     "serial": "core.serial",
     "sym": "core.sym",
     "sym.contrib": "core.sym:contrib",

@@ -14,9 +14,9 @@ import numpy as np
 from minihybrid.core import hooks, nd
 from minihybrid.core.array import NDArray, dense
 from minihybrid.core.array import arrays as given_arrays
-from minihybrid.core.hooks import FACES
-from minihybrid.core.op import OPS, AttrError, described
-from minihybrid.ops.shown import own_names
+from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.op import AttrError, described
+from minihybrid.ops import OPS
 
 
 class CSRNDArray(NDArray):

@@ -15,6 +15,7 @@ import json
 import numpy as np
 
 from minihybrid.core.given import dtype_of
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, boolean, checked, described, length, not_negative, share
@@ -29,7 +30,6 @@ from minihybrid.image import (
     random_size_crop,
     resize_short,
 )
-from minihybrid.ops.shown import own_names
 
 MEAN, STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)  # of ImageNet's pictures
 YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])

@@ -21,11 +21,12 @@ from minihybrid.core.autograd import (
 )
 from minihybrid.core.backprop import gradient
 from minihybrid.core.graph import topological
+from minihybrid.core.hooks import own_names
 from minihybrid.core.name import Prefix
-from minihybrid.core.op import OPS, AttrError, HybridError, Node, Op, boolean, checked
+from minihybrid.core.op import AttrError, HybridError, Node, Op, boolean, checked
 from minihybrid.core.sym import Symbol, as_symbol, var
+from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import zeros_like
-from minihybrid.ops.shown import own_names
 
 __all__ = [
     "Function",

@@ -9,8 +9,8 @@ Gives:   `MXNetError`, the parent of all errors here; `mx_real_t`, the usual typ
 import numpy as np
 
 from minihybrid.core.context import Context
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import HybridError
-from minihybrid.ops.shown import own_names
 
 MXNetError = HybridError
 mx_real_t = np.float32

@@ -19,8 +19,8 @@ from itertools import repeat
 
 import numpy as np
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import waitall
-from minihybrid.ops.shown import own_names
 
 PROGRESS_BAR_FROM_S = 10.0  # nobody wonders before; a hiccup must not draw a bar
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -14,10 +14,10 @@ import math
 import time
 from collections import namedtuple
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed, signed
 from minihybrid.core.op import checked, count
 from minihybrid.model import save_checkpoint
-from minihybrid.ops.shown import own_names
 
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 

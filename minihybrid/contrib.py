@@ -16,13 +16,13 @@ reaches the gradient.
 from minihybrid import onnx as onnx  # where MXNet has it, too
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.graph import topological
-from minihybrid.core.hooks import FACES
+from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.nd import array
-from minihybrid.core.op import OPS, AttrError, HybridError
+from minihybrid.core.op import AttrError, HybridError
 from minihybrid.core.sym import Symbol
 from minihybrid.core.tracing import TraceError, is_tracing
+from minihybrid.ops import OPS
 from minihybrid.ops.shapes import axis_of
-from minihybrid.ops.shown import own_names
 
 
 def foreach(body, data, init_states, name=None):

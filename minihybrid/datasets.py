@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import array
-from minihybrid.ops.shown import own_names
 
 FOLDER = Path(__file__).parent / "data"
 DIGITS = FOLDER / "digits.npz"

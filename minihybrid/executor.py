@@ -16,13 +16,13 @@ from minihybrid.core import autograd, hooks, nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.context import check_context
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described
 from minihybrid.core.passes.gradient import seed_names
 from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import in_force, write_states
 from minihybrid.core.sym import Symbol, replay, trace
 from minihybrid.core.targets import best_target, target_of
-from minihybrid.ops.shown import own_names
 from minihybrid.passes import expand
 
 

@@ -71,4 +71,4 @@ class Alias(ModuleType):
         thing = found(self._road)
         if "__dir__" in vars(thing) or not isinstance(thing, ModuleType):
             return dir(thing)
-        return found("ops.shown:own_names")(vars(thing))
+        return found("core.hooks:own_names")(vars(thing))

@@ -19,11 +19,11 @@ import numpy as np
 from minihybrid import faces
 from minihybrid.core import nd
 from minihybrid.core.files import FileError, read_whole
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, ShapeError, checked, count, described, integer, items
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.random import STREAM
-from minihybrid.ops.shown import own_names
 
 # Here under MXNet's names, and imported when they are asked for: they need what is read later.
 AUGMENTERS = """Augmenter BrightnessJitterAug CastAug CenterCropAug ColorJitterAug

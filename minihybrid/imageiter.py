@@ -17,6 +17,7 @@ import numpy as np
 from minihybrid.augmenters import CreateAugmenter, picture_shape
 from minihybrid.core import nd
 from minihybrid.core.files import FileError, path_of, read_whole
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import (
     AttrError,
     HybridError,
@@ -32,7 +33,6 @@ from minihybrid.core.parameter import in_world
 from minihybrid.image import draws, imdecode, pixels, resized
 from minihybrid.io import DataBatch, DataDesc, DataIter
 from minihybrid.ops.random import STREAM
-from minihybrid.ops.shown import own_names
 from minihybrid.recordio import MXIndexedRecordIO, unpack
 
 

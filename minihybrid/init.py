@@ -13,19 +13,10 @@ import re
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.initial import (
-    NAMES,
-    Constant,
-    Initializer,
-    One,
-    Uniform,
-    Zero,
-    create,
-    register,
-)
+from minihybrid.core.hooks import INITIALIZERS, own_names
+from minihybrid.core.initial import Constant, Initializer, One, Uniform, Zero, create, register
 from minihybrid.core.nd import load
 from minihybrid.core.op import AttrError, ShapeError, checked, choice, described, finite
-from minihybrid.ops.shown import own_names
 
 __all__ = [
     "Bilinear",
@@ -219,7 +210,7 @@ class Load(Initializer):
         array[:] = self.param[name]
 
 
-NAMES.update(
+INITIALIZERS.update(
     normal=Normal,
     gaussian=Normal,
     xavier=Xavier,

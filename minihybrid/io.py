@@ -17,6 +17,7 @@ import numpy as np
 from minihybrid import faces
 from minihybrid.core import nd
 from minihybrid.core.given import dtype_of
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
@@ -31,7 +32,6 @@ from minihybrid.core.op import (
 )
 from minihybrid.gluon.data.vision.datasets import read_idx
 from minihybrid.ops.random import STREAM
-from minihybrid.ops.shown import own_names
 
 LATER = {"ImageRecordIter": "imageiter:ImageRecordIter"}  # which needs this module
 __getattr__ = faces.face(globals(), LATER)

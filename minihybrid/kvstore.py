@@ -22,10 +22,10 @@ from functools import cache
 
 import numpy as np
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed, signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, ShapeError, described
-from minihybrid.ops.shown import own_names
 from minihybrid.optimizer import Optimizer, get_updater
 
 # Of one machine: they add up in other places, and give the same numbers.

@@ -1,4 +1,4 @@
-"""Chapter 11. What is imported when it is first used: all but arrays and symbols.
+"""Chapter 11. What is imported when it is first used: all that is named here.
 
 Takes:   names, and which module has them: the tables below, and those of packages.
 Gives:   nothing of its own. The core's hooks and tables know from here on which module
@@ -12,12 +12,9 @@ import sys
 from functools import partial
 
 from minihybrid.core import hooks
-from minihybrid.core.hooks import FACES, FORMATS
-from minihybrid.core.initial import NAMES
-from minihybrid.core.op import JUDGES
+from minihybrid.core.hooks import FACES, FORMATS, INITIALIZERS, WITHOUT_SCIPY
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.faces import call, found
-from minihybrid.ops.functions import WITHOUT_SCIPY
 
 # A module, and the hooks (core/hooks.py) that it brings.
 HOOKS = {
@@ -36,6 +33,7 @@ HOOKS = {
     "files.sparse": "unpack_sparse",
     "look.layers": "summary",
     "look.misfit": "misfit refuse_inputs",
+    "look.record": "judge",
     "look.places": "file_of lines_above",
     "look.text": "text",
     "np.array": "np_array np_symbol",
@@ -93,8 +91,8 @@ WRITERS = {
 }
 # Functions of SciPy's, for those who lack it.
 SPECIAL = roads("codegen.numpy.special", "digamma erf erfinv gamma gammaln zeta")
-# What a text such as init="xavier" stands for.
-INITIALIZERS = {
+# Initialisers that are not in the core.
+INITIAL = {
     "normal": "init:Normal",
     "gaussian": "init:Normal",
     "xavier": "init:Xavier",
@@ -115,12 +113,6 @@ def ask(target, field, *args):
     """What a field of a target gives; from here on its own record stands in the table."""
     TARGETS[target] = found(RUN[target])
     return getattr(TARGETS[target], field)(*args)
-
-
-def judge(name, aliases, fields):
-    """Refuse a user's record that cannot be one; those of the engine are tested."""
-    if not sys._getframe(2).f_globals.get("__name__", "").startswith("minihybrid."):
-        call("look.record:judge", name, aliases, fields)
 
 
 def tell(ipython):
@@ -149,7 +141,6 @@ for _name in RUN:
     TARGETS[_name] = Target(**{field: partial(ask, _name, field) for field in FIELDS})
 TARGETS["gpu"] = TARGETS["gpu"]._replace(usable=lambda: False, here=False)  # need not be asked
 WITHOUT_SCIPY.update({name: partial(call, road) for name, road in SPECIAL.items()})
-JUDGES.append(judge)
 FORMATS.update({name: partial(call, road) for name, road in WRITERS.items()})
-NAMES.update({name: partial(call, road) for name, road in INITIALIZERS.items()})
+INITIALIZERS.update({name: partial(call, road) for name, road in INITIAL.items()})
 tell(sys.modules.get("IPython"))

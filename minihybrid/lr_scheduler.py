@@ -11,9 +11,9 @@ What is left out: messages when the rate changes.
 import math
 from numbers import Integral
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Settings
 from minihybrid.core.op import AttrError, checked, finite, integer
-from minihybrid.ops.shown import own_names
 
 
 class LRScheduler(Settings):

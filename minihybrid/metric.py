@@ -12,6 +12,7 @@ import math
 
 import numpy
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
@@ -23,7 +24,6 @@ from minihybrid.core.op import (
     described,
     integer,
 )
-from minihybrid.ops.shown import own_names
 
 REGISTRY = {}  # name in lower case -> class
 

@@ -8,9 +8,9 @@ What is left out: the class FeedForward, which `mx.mod.Module` replaced in MXNet
 """
 
 from minihybrid.core.files import FileError
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import load, save
 from minihybrid.core.sym import load as load_symbol
-from minihybrid.ops.shown import own_names
 
 KINDS = ("arg", "aux")
 

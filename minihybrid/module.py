@@ -25,6 +25,7 @@ from minihybrid.callback import BatchEndParam
 from minihybrid.core import initial, nd
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.files import FileError, parsed_json
+from minihybrid.core.hooks import INITIALIZERS, own_names
 from minihybrid.core.initial import Uniform
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
@@ -36,7 +37,6 @@ from minihybrid.kvstore import create as create_kvstore
 from minihybrid.metric import EvalMetric
 from minihybrid.metric import create as create_metric
 from minihybrid.model import load_checkpoint, save_checkpoint
-from minihybrid.ops.shown import own_names
 from minihybrid.optimizer import Optimizer, get_updater, states_in
 from minihybrid.optimizer import create as create_optimizer
 
@@ -745,9 +745,9 @@ def _own(text):
     if not text.startswith("["):
         return initial.create(text)
     kind, settings = parsed_json(text, "an initialiser")
-    if kind not in initial.NAMES or not isinstance(settings, dict):
-        raise AttrError(f"initialiser {text:.80} is unknown; there are {', '.join(initial.NAMES)}")
-    return initial.NAMES[kind](**settings)
+    if kind not in INITIALIZERS or not isinstance(settings, dict):
+        raise AttrError(f"initialiser {text:.80} is unknown; there are {', '.join(INITIALIZERS)}")
+    return INITIALIZERS[kind](**settings)
 
 
 def _metric(metric):

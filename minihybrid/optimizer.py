@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from minihybrid.core import nd
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Settings
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
@@ -37,7 +38,6 @@ from minihybrid.ops.elementwise import abs_, clip, ones_like, sign, sqrt, square
 from minihybrid.ops.infix import FUNCTIONS
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import mean, sum_
-from minihybrid.ops.shown import own_names
 
 maximum, minimum = FUNCTIONS["maximum"], FUNCTIONS["minimum"]
 

@@ -29,12 +29,12 @@ from collections import namedtuple
 import numpy as np
 
 from minihybrid.core.files import FileError, path_of, read_whole
+from minihybrid.core.hooks import own_names
 from minihybrid.core.locked import Locked
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, checked, described, integer
 from minihybrid.image import import_pillow, pixels
-from minihybrid.ops.shown import own_names
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 WHOLE, FIRST, BETWEEN, LAST = range(4)  # a part's flag: the upper 3 bits of its length

@@ -9,7 +9,7 @@ What is left out: features of MXNet's build that have no meaning here; the answe
 from dataclasses import dataclass
 
 from minihybrid.core.context import num_gpus
-from minihybrid.ops.shown import own_names
+from minihybrid.core.hooks import own_names
 
 NAMES = (
     "CUDA CUDNN NCCL TENSORRT CPU_SSE CPU_AVX CPU_AVX2 OPENMP F16C BLAS_OPEN LAPACK "

@@ -10,13 +10,13 @@ What is left out: sparse storage.
 from minihybrid.core import hooks, sym
 from minihybrid.core.given import dtype_of
 from minihybrid.core.graph import Graph, infer
-from minihybrid.core.hooks import FACES
+from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.mistake import signed
 from minihybrid.core.name import NameManager
-from minihybrid.core.op import OPS, AttrError, Spec, described, unknown_argument
+from minihybrid.core.op import AttrError, Spec, described, unknown_argument
 from minihybrid.core.switches import is_np_shape, told_shape
 from minihybrid.core.sym import Group, Symbol, replay
-from minihybrid.ops.shown import own_names
+from minihybrid.ops import OPS
 
 
 def _created(name, /, **attrs):

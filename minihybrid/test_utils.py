@@ -18,10 +18,10 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core import sym as symbols
 from minihybrid.core.context import current_context, num_gpus
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, described
 from minihybrid.gluon.data.vision.datasets import MNIST
-from minihybrid.ops.shown import own_names
 
 RTOL = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-5}  # 0 for other dtypes
 ATOL = {"float16": 1e-1, "float32": 1e-3, "float64": 1e-20}

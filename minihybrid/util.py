@@ -11,11 +11,11 @@ import functools
 import inspect
 from contextlib import ContextDecorator
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError
 from minihybrid.core.switches import SWITCHES, set_for_all
 from minihybrid.core.switches import is_np_array as is_np_array
 from minihybrid.core.switches import is_np_shape as is_np_shape
-from minihybrid.ops.shown import own_names
 
 
 def set_np(shape=True, array=True, dtype=False):

@@ -15,11 +15,11 @@ import numpy as np
 
 from minihybrid.core.files import write_whole
 from minihybrid.core.graph import Graph, infer
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import signed
 from minihybrid.core.op import UNKNOWN, AttrError, HybridError, ShapeError, Spec, described
 from minihybrid.core.sym import Symbol, trace
 from minihybrid.drawing import KINDS, LETTER, LINE, PAD, boxes_of, layout, short, what
-from minihybrid.ops.shown import own_names
 from minihybrid.summary import print_summary
 
 __all__ = ["KINDS", "LIMIT", "Drawing", "draw", "memory_map", "plot_network", "print_summary"]

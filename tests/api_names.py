@@ -17,7 +17,7 @@ from pathlib import Path
 from minihybrid.attribute import KNOWN
 
 import minihybrid as mx
-from minihybrid.core.op import OPS
+from minihybrid.ops import OPS
 from minihybrid.ops.shown import Called
 
 HERE = Path(__file__).parent

@@ -10,6 +10,7 @@ READING_ORDER = """
     core
     core.op core.hooks core.mistake core.given core.locked core.nested core.newest
     core.attribute core.context core.switches core.placing
+    ops.registry
     ops.cpu
     ops.cpu.machine
     ops.gpu ops.shapes ops.whole ops.loops ops.elementwise

@@ -14,8 +14,8 @@ import numpy as np
 from modules import READING_ORDER, path_of
 
 from minihybrid import autograd, nd
-from minihybrid.core.op import OPS
 from minihybrid.gluon import nn
+from minihybrid.ops import OPS
 
 STAGES = (
     "make a net",

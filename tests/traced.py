@@ -9,8 +9,9 @@ from sampling import Case
 
 from minihybrid import autograd, nd
 from minihybrid.core import tracing
-from minihybrid.core.op import OPS, Spec
+from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
+from minihybrid.ops import OPS
 
 DTYPES = ("float32", "float64", "int32", "int64")
 NUMPY_ONLY = ("float16", "int8", "uint8")  # too many kernels to compile for "cpu"

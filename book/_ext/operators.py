@@ -18,7 +18,8 @@ from sphinx.util.docutils import SphinxDirective
 
 import minihybrid as mx
 from minihybrid import autograd, nd
-from minihybrid.core.op import OPS, PLACES, REQUIRED, described_kind
+from minihybrid.core.op import REQUIRED, described_kind
+from minihybrid.ops.registry import OPS, PLACES
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 SHOWN = 12  # numbers of an array that are printed; of larger ones, the shape is

@@ -20,7 +20,6 @@ from minihybrid.core import hooks, params
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.given import fits, fitted
 from minihybrid.core.op import (
-    OPS,
     UNEXPECTED,
     AttrError,
     HybridError,
@@ -35,6 +34,7 @@ from minihybrid.core.op import (
 from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
+from minihybrid.ops.registry import OPS
 from minihybrid.ops.single import only_step
 
 

@@ -2,7 +2,8 @@
 
 Takes:   functions and names that modules bring which are read later.
 Gives:   `Hook`, a function that is still to come, and all there are; `FACES`, the names
-         that are still to come in `nd`, `sym` and their parts; `FORMATS`, of files.
+         that are still to come in `nd`, `sym` and their parts; `FORMATS`, of files;
+         `INITIALIZERS`; `WITHOUT_SCIPY`; `own_names`, what `dir()` of a module shows.
 
 Imports point one way, and no module assigns to another, or to another's class. An array
 can be bound, sent to a GPU or differentiated all the same: the method stands in its
@@ -10,7 +11,7 @@ class and calls a hook, and the module that explains how does it enters itself h
 What is left out: two answers to one hook.
 """
 
-from minihybrid.core.op import OPS, HybridError
+from minihybrid.core.op import HybridError
 
 
 class Hook:
@@ -62,6 +63,11 @@ def first(value, *_):
     return value
 
 
+def entry(name, table):
+    """What is usual where the core alone looks a name up."""
+    return table.get(name)
+
+
 count_gpus = Hook("count_gpus", "() -> how many real GPUs there are", lambda: 0)
 new_on_device = Hook("new_on_device", "shape, dtype, context -> DeviceArray")
 wrapper = Hook("wrapper", "class of arrays, context -> what makes one of an output", first)
@@ -77,7 +83,10 @@ time_steps = Hook("time_steps", "plan, arrays, bound, repeats -> [(kernel, secon
 written = Hook("written", "text of a NumPy plan, its functions -> whole text, outside")
 opened = Hook("opened", "bytes of a file, its name -> the bytes, or an error", first)
 lacking = Hook("lacking", "nodes, their file or None -> None; a warning, or an error", nothing)
-operator_of = Hook("operator_of", "name in a file -> operator, or None", OPS.get)
+operator_of = Hook(
+    "operator_of", "name in a file, OPS -> operator, or None", lambda n, ops: ops.get(n)
+)
+judge = Hook("judge", "name, aliases and fields of a record -> None, or an error", nothing)
 upgraded = Hook("upgraded", "attributes in a file, op, version -> today's", first)
 pinned = Hook("pinned", "user attributes in an old file -> those of today")
 completed = Hook("completed", "inputs, op, name, names, info, version -> all", first)
@@ -98,4 +107,19 @@ bind = Hook("bind", "symbol, and what Symbol.bind takes -> Executor")
 simple_bind = Hook("simple_bind", "symbol, and what simple_bind takes -> Executor")
 
 FORMATS = {}  # what `net.export` writes: name -> (traced signature, path, epoch) -> files
+INITIALIZERS = {}  # what a text such as init="xavier" stands for -> its class
+WITHOUT_SCIPY = {}  # name of a function of SciPy's -> another, slower
 FACES = {"nd": {}, "sym": {}, "nd.contrib": {}, "sym.contrib": {}}  # -> name -> value
+
+
+def own_names(names, *more):
+    """The public names of a module: those of `__all__`, else of what it defines.
+
+    names:   its `globals()`;  more: names of what it has from others, to be seen, too.
+    """
+    listed = names.get("__all__") or (
+        name
+        for name, value in names.items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == names["__name__"]
+    )
+    return sorted({*listed, *more})

@@ -1,8 +1,8 @@
 """Chapter 14. Initialisers: what all have in common, and the simplest.
 
 Takes:   a parameter's name and its array.
-Gives:   `Initializer`, the parent; `Zero`, `One`, `Constant`, `Uniform`; `NAMES`, into
-         which others enter themselves, and `create`, which finds them there.
+Gives:   `Initializer`, the parent; `Zero`, `One`, `Constant`, `Uniform`; `create`, which
+         finds them and others by names.
 
 What is left out: all others (`minihybrid/init.py`).
 """
@@ -10,6 +10,7 @@ What is left out: all others (`minihybrid/init.py`).
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.given import fitted
+from minihybrid.core.hooks import INITIALIZERS
 from minihybrid.core.mistake import Settings
 from minihybrid.core.op import AttrError, described, finite, not_negative, positive
 
@@ -101,7 +102,7 @@ class Uniform(Initializer):
         nd.random.uniform(-self.scale, self.scale, dtype=array.dtype, out=array)
 
 
-NAMES = dict(zeros=Zero, zero=Zero, ones=One, one=One, uniform=Uniform, constant=Constant)
+INITIALIZERS.update(zeros=Zero, zero=Zero, ones=One, one=One, uniform=Uniform, constant=Constant)
 
 
 def register(klass):
@@ -116,7 +117,7 @@ def register(klass):
     """
     if not isinstance(klass, type):
         raise AttrError(f"init.register: {described(klass)} is no class")
-    NAMES[klass.__name__.lower()] = klass
+    INITIALIZERS[klass.__name__.lower()] = klass
     return klass
 
 
@@ -124,11 +125,11 @@ def create(init):
     """The initialiser that a name, an object or `None` means."""
     if init is None or isinstance(init, Initializer):
         return init
-    if isinstance(init, str) and init.lower() in NAMES:
-        return NAMES[init.lower()]()
+    if isinstance(init, str) and init.lower() in INITIALIZERS:
+        return INITIALIZERS[init.lower()]()
     if isinstance(init, type) and issubclass(init, Initializer):
         return init()
     raise AttrError(
         f"initialiser {init!r} is unknown; needed: an object of mx.init or "
-        f"one of {', '.join(NAMES)}"
+        f"one of {', '.join(INITIALIZERS)}"
     )

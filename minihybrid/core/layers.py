@@ -8,7 +8,8 @@ What is left out: all other layers (`minihybrid/gluon`).
 
 from minihybrid.core import sym
 from minihybrid.core.block import Block, HybridBlock
-from minihybrid.core.op import OPS, boolean, checked, count, length, optional
+from minihybrid.core.op import boolean, checked, count, length, optional
+from minihybrid.ops.registry import OPS
 
 
 class _Stack:

@@ -14,12 +14,13 @@ from minihybrid.core.context import check_context
 from minihybrid.core.given import fitted
 from minihybrid.core.hooks import FACES
 from minihybrid.core.mistake import signed
-from minihybrid.core.op import OPS, AttrError, described
+from minihybrid.core.op import AttrError, described
 from minihybrid.core.params import read_arrays, unpack_arrays, write_arrays
 from minihybrid.core.placing import DEVICES, new_array, placed
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import Part, face, public_names, put
+from minihybrid.ops.registry import OPS
 
 FLOAT = onp.dtype("float32")
 

@@ -1,8 +1,8 @@
 """Chapter 12. One record per operator, and the node that says it was applied.
 
 Takes:   nothing; this is the first module.
-Gives:   `Op` (all that is known of one operator), `OPS` (all of them, by name), `Node`
-         (one application of an operator), `Spec` (shape and dtype), the errors.
+Gives:   `Op` (all that is known of one operator), `Node` (one application of an
+         operator), `Spec` (shape and dtype), the errors.
 
 An operator knows no value type. Applying it asks the arguments who reads it: an array
 computes, a symbol writes the application down.
@@ -13,7 +13,6 @@ What is left out: sparse storage.
 """
 
 import math
-import pathlib
 import re
 import sys
 from collections.abc import Callable
@@ -550,10 +549,6 @@ class Op:
             f"({type(error).__name__}: {_short(str(error))})"
         )
 
-    def __reduce__(self):
-        """Pickles have an operator's name, as files do; a copy is the operator itself."""
-        return (called, (self.name,)) if OPS.get(self.name) is self else super().__reduce__()
-
     def input_names(self, attrs, count=None):
         """The argument names under these attributes, in order."""
         if self.variadic:
@@ -585,46 +580,6 @@ class Op:
     def is_apart(self, dtype):
         """Whether numbers of a dtype are computed in another way than floats."""
         return self.whole is not None and dtype is not None and dtype.kind != "f"
-
-
-OPS = {}  # every name, aliases included -> Op
-JUDGES = []  # what may refuse a record: (name, aliases, fields) -> None, or an error
-PLACES = {}  # Op -> code and instruction of the statement that entered it
-HERE = str(pathlib.Path(__file__).parent.parent)
-
-
-def called(name):
-    """The operator of a name."""
-    return OPS[name]
-
-
-def is_own(name):
-    """Whether an operator of the engine, which stays, has this name."""
-    return name in OPS and PLACES[OPS[name]][0].co_filename.startswith(HERE)
-
-
-def register(name, *aliases, **fields):
-    """Make an operator's record and enter it under its name and its aliases.
-
-    A user's own operator takes the place of an earlier one of its name, so that a
-    notebook's cell can be run again; the engine's own stay.
-    """
-    for judge in JUDGES:
-        judge(name, aliases, fields)
-    op = Op(name=name, **fields)
-    for taken in filter(is_own, (name, *aliases)):
-        raise HybridError(f"register: two operators are called {taken}; choose another name")
-    OPS.update(dict.fromkeys((name, *aliases), op))
-    PLACES[op] = _statement()
-    return op
-
-
-def _statement():
-    """Code and instruction of the module's own statement that is being run."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_name != "<module>" and frame.f_back:
-        frame = frame.f_back
-    return frame.f_code, frame.f_lasti  # lines are counted when they are asked for
 
 
 class Node:

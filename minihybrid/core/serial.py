@@ -19,8 +19,9 @@ from minihybrid.core import hooks
 from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.core.files import FileError, parsed_json
 from minihybrid.core.graph import Graph, shown_attrs, topological
-from minihybrid.core.op import OPS, UNKNOWN, AttrError, HybridError, Node, Op, Spec
+from minihybrid.core.op import UNKNOWN, AttrError, HybridError, Node, Op, Spec
 from minihybrid.core.switches import told_shape
+from minihybrid.ops.registry import OPS
 
 # Attributes that MXNet wants to be told, though they have defaults here.
 NEEDED = {
@@ -242,7 +243,7 @@ def _node(entry, inputs, version, n_outputs, where):
         return Node(None, name=name, info=info or None, specs=(_spec(attrs, where),))
     if not isinstance(kind, str):
         raise FileError(f"{where}: an operator's name is needed, found {kind!r:.60}")
-    op = hooks.operator_of(kind)
+    op = hooks.operator_of(kind, OPS)
     if op is None:
         more = {k: entry[k] for k in ("control_deps", "subgraphs") if k in entry}
         op = missing(kind, name, len(inputs), n_outputs, more)

@@ -16,12 +16,11 @@ import numpy as np
 from minihybrid.core import hooks
 from minihybrid.core.array import NDArray, arrays
 from minihybrid.core.context import Context
-from minihybrid.core.hooks import FACES
+from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.device.array import DeviceArray
 from minihybrid.device.device import device_of
 from minihybrid.device.dlpack import CUDA, KINDS, Given, opened, strides_of, taken
-from minihybrid.ops.shown import own_names
 
 
 class Borrowed:

@@ -5,7 +5,7 @@ Gives:   old graphs, sparse arrays, outlines of nets, programs in Python and in 
 """
 
 from minihybrid import faces
-from minihybrid.ops.shown import own_names
+from minihybrid.core.hooks import own_names
 
 __getattr__ = faces.face(globals(), {})
 

@@ -12,9 +12,9 @@ from collections import Counter
 
 from minihybrid.core import hooks
 from minihybrid.core.files import FileError
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import legible
 from minihybrid.core.serial import Missing
-from minihybrid.ops.shown import own_names
 
 LFS = b"version https://git-lfs.github.com/spec/"
 

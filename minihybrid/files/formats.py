@@ -19,13 +19,12 @@ from minihybrid.codegen.numpy.alone import alone
 from minihybrid.core.files import write_whole
 from minihybrid.core.formats import write_mxnet
 from minihybrid.core.graph import Graph
-from minihybrid.core.hooks import FORMATS
+from minihybrid.core.hooks import FORMATS, own_names
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan
 from minihybrid.core.serial import tojson
 from minihybrid.core.sym import Symbol
-from minihybrid.ops.shown import own_names
 
 
 def write_numpy(entry, path, _):

@@ -11,8 +11,8 @@ What is left out: files of versions before 0.8.
 
 from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, written
-from minihybrid.core.op import OPS, UNKNOWN, AttrError, Node
-from minihybrid.ops.shown import own_names
+from minihybrid.core.hooks import own_names
+from minihybrid.core.op import UNKNOWN, AttrError, Node
 
 # Other names that operators had in files; `_sparse_` before a name is dropped, too.
 NAMES = dict(
@@ -74,12 +74,12 @@ INITIALIZERS = {
 
 
 @hooks.operator_of.brought
-def operator_of(kind):
+def operator_of(kind, ops):
     """The operator that had this name in some version; `None` if there is none here."""
-    if kind.startswith("_np") and kind not in OPS:
+    if kind.startswith("_np") and kind not in ops:
         hooks.np_symbol.fetch()  # reads np: some of its functions are operators in files
     for name in (kind, kind.removeprefix("_sparse_")):
-        op = OPS.get(NAMES.get(name, name))
+        op = ops.get(NAMES.get(name, name))
         if op is not None:
             return op
     return None

@@ -11,7 +11,7 @@ import json
 
 from minihybrid.core import hooks
 from minihybrid.core.files import FileError, parsed_json, read_whole, write_whole
-from minihybrid.ops.shown import own_names
+from minihybrid.core.hooks import own_names
 
 
 def outline(block):

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from minihybrid.core import hooks
+from minihybrid.core.hooks import own_names
 from minihybrid.core.params import ROW_SPARSE
-from minihybrid.ops.shown import own_names
 
 
 @hooks.unpack_sparse.brought

@@ -7,6 +7,7 @@ Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trai
 
 from minihybrid import faces
 from minihybrid.core.block import Block, HybridBlock, SymbolBlock
+from minihybrid.core.hooks import own_names
 from minihybrid.core.parameter import (
     Constant,
     DeferredInitializationError,
@@ -14,7 +15,6 @@ from minihybrid.core.parameter import (
     ParameterDict,
 )
 from minihybrid.gluon.function import function
-from minihybrid.ops.shown import own_names
 
 LATER = {"Trainer": "gluon.trainer:Trainer"}
 __getattr__ = faces.face(globals(), LATER)

@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from minihybrid.core.block import HybridBlock
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
     AttrError,
@@ -32,7 +33,6 @@ from minihybrid.core.op import (
     positive,
     rate,
 )
-from minihybrid.ops.shown import own_names
 
 
 class Loss(HybridBlock):

@@ -9,6 +9,7 @@ What is left out: recurrent layers, which are in `gluon.rnn`.
 
 from minihybrid.core import hooks, nd, sym
 from minihybrid.core.block import Block, HybridBlock, SymbolBlock
+from minihybrid.core.hooks import own_names
 from minihybrid.core.layers import Activation, Dense, HybridSequential, Sequential
 from minihybrid.core.op import AttrError, checked, count, shape
 from minihybrid.core.op import rate as probability
@@ -41,7 +42,6 @@ from minihybrid.gluon.norm_layers import (
     InstanceNorm,
     LayerNorm,
 )
-from minihybrid.ops.shown import own_names
 
 __all__ = [
     "ELU",

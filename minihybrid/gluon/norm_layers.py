@@ -10,7 +10,8 @@ import numpy as np
 
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.given import dtype_of
-from minihybrid.core.op import OPS, boolean, checked, integer, length
+from minihybrid.core.op import boolean, checked, integer, length
+from minihybrid.ops import OPS
 
 
 class _Norm(HybridBlock):

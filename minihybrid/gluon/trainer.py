@@ -20,6 +20,7 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core.entry import FEW, KEPT
 from minihybrid.core.files import FileError
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed, signed
 from minihybrid.core.nd import load, save
 from minihybrid.core.newest import Newest
@@ -31,7 +32,6 @@ from minihybrid.core.plan import in_force
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
 from minihybrid.kvstore import processes_of
-from minihybrid.ops.shown import own_names
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.passes import expand
 from minihybrid.passes.numbers import lift, same

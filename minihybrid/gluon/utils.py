@@ -17,6 +17,7 @@ from minihybrid.core import nd
 from minihybrid.core.array import arrays
 from minihybrid.core.block import HookHandle as HookHandle
 from minihybrid.core.files import FileError, path_of, read_whole, write_whole
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
     AttrError,
@@ -30,7 +31,6 @@ from minihybrid.core.op import (
 )
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.shapes import axis_of
-from minihybrid.ops.shown import own_names
 
 
 def split_data(data, num_slice, batch_axis=0, even_split=True):

@@ -9,12 +9,12 @@ calls (`look.misfit`) are brought when the core asks for them.
 """
 
 from minihybrid import faces
+from minihybrid.core.hooks import own_names
 from minihybrid.look.boxes import packing
 from minihybrid.look.canvas import canvas
 from minihybrid.look.elsewhere import elsewhere
 from minihybrid.look.tape import walk_back
 from minihybrid.look.view import passes
-from minihybrid.ops.shown import own_names
 
 __getattr__ = faces.face(globals(), {})
 

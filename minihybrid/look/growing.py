@@ -23,11 +23,12 @@ from minihybrid import gluon
 from minihybrid.autograd import record
 from minihybrid.core import nd, sym
 from minihybrid.core.files import write_whole
-from minihybrid.core.op import OPS, Spec
+from minihybrid.core.op import Spec
 from minihybrid.look.building import stage, tried
 from minihybrid.look.exercises.judging import need
 from minihybrid.look.show import show
 from minihybrid.look.steps import equal, random_program, there
+from minihybrid.ops import OPS
 
 
 def beside(yours, *ours, step=9):

@@ -12,7 +12,8 @@ import ast
 import inspect
 from pathlib import Path
 
-from minihybrid.core.op import PLACES, HybridError, Op, described
+from minihybrid.core.op import HybridError, Op, described
+from minihybrid.ops.registry import PLACES
 
 PACKAGE = Path(__file__).parent.parent
 

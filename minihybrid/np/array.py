@@ -15,11 +15,12 @@ import numpy as onp
 
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray, look_up, places
-from minihybrid.core.op import OPS, AttrError, ShapeError
+from minihybrid.core.op import AttrError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
 from minihybrid.np.rearrange import FUNCTIONS
+from minihybrid.ops import OPS
 
 INFIX = {
     "add": "add",

@@ -18,11 +18,11 @@ from minihybrid.core.op import (
     integer,
     number,
     optional,
-    register,
     shape,
 )
 from minihybrid.core.sym import trace
 from minihybrid.np.functions import FUNCTIONS, public
+from minihybrid.ops import register
 from minihybrid.ops.shapes import known
 
 

@@ -13,10 +13,11 @@ import numpy as onp
 from minihybrid.core.array import NDArray
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.given import fitted
-from minihybrid.core.op import OPS, HybridError, ShapeError
+from minihybrid.core.op import HybridError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
+from minihybrid.ops import OPS
 from minihybrid.ops.random import seed
 
 FLOAT = onp.dtype("float32")

@@ -12,7 +12,8 @@ import functools
 
 import numpy as onp
 
-from minihybrid.core.op import OPS, AttrError, ShapeError
+from minihybrid.core.op import AttrError, ShapeError
+from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number
 
 FUNCTIONS = {}  # name -> function, of all that `mx.np` offers for values

@@ -8,8 +8,9 @@ What is left out: indices that are lists of symbols.
 
 import numpy as onp
 
-from minihybrid.core.op import OPS, ShapeError
+from minihybrid.core.op import ShapeError
 from minihybrid.np.functions import FUNCTIONS, _as_value, lengths, public
+from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value
 from minihybrid.ops.np.shapes import at_least
 

@@ -9,7 +9,7 @@ The library `onnx` is needed only when one of them is called:
 """
 
 from minihybrid import faces
-from minihybrid.ops.shown import own_names
+from minihybrid.core.hooks import own_names
 
 LATER = {
     "export_model": "onnx.export.model:export_model",

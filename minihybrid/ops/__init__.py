@@ -1,10 +1,9 @@
 """Chapter 12. Every operator, once.
 
 Takes:   the record type of `minihybrid.core.op`.
-Gives:   `OPS`, filled: importing the files below enters their records.
+Gives:   `OPS`, filled: importing the files below enters their records; `register`, for more.
 """
 
-from minihybrid.core.op import OPS
 from minihybrid.ops import (
     anchors,
     boxes,
@@ -30,18 +29,22 @@ from minihybrid.ops import (
     resizing,
     sequence,
     shapes,
+    single,
     tiling,
 )
 
 # isort: split
-from minihybrid.ops import infix  # last: it makes methods of the records above
+from minihybrid.ops import distributions, infix  # last: methods of the records above
+from minihybrid.ops.registry import OPS, register
 
 __all__ = [
     "OPS",
+    "register",
     "anchors",
     "boxes",
     "convolution",
     "ctc",
+    "distributions",
     "elementwise",
     "filled",
     "functions",
@@ -63,5 +66,6 @@ __all__ = [
     "resizing",
     "sequence",
     "shapes",
+    "single",
     "tiling",
 ]

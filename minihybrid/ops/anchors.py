@@ -11,7 +11,7 @@ What is left out: anchors that differ from image to image.
 
 import math
 
-from minihybrid.core.op import AttrError, ShapeError, boolean, finite, integer, items, register
+from minihybrid.core.op import AttrError, ShapeError, boolean, finite, integer, items
 from minihybrid.ops.boxes import (
     centers_of,
     columns,
@@ -28,6 +28,7 @@ from minihybrid.ops.indexing import take
 from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import broadcast_to, reshape, slice_axis
 from minihybrid.ops.ordering import order, running_sum
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import floating
 
 

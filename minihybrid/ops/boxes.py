@@ -13,16 +13,7 @@ import math
 
 import numpy as np
 
-from minihybrid.core.op import (
-    REQUIRED,
-    ShapeError,
-    Spec,
-    boolean,
-    choice,
-    finite,
-    integer,
-    register,
-)
+from minihybrid.core.op import REQUIRED, ShapeError, Spec, boolean, choice, finite, integer
 from minihybrid.ops.elementwise import block_grad, cast, choose
 from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.indexing import place, places, take, take_along
@@ -30,6 +21,7 @@ from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops
 from minihybrid.ops.ordering import order
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, floating, known, merge
 
 FORMAT = choice("corner", "center")

@@ -23,7 +23,6 @@ from minihybrid.core.op import (
     choice,
     integer,
     optional,
-    register,
     shape,
 )
 from minihybrid.ops.cpu.flatshift import (
@@ -58,6 +57,7 @@ from minihybrid.ops.gpu.images import (
 )
 from minihybrid.ops.gpu.products import product_work
 from minihybrid.ops.joining import add_n, concat
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
 
 

@@ -20,7 +20,7 @@ What is left out: the likeliest word (beam search).
 
 import numpy as np
 
-from minihybrid.core.op import REQUIRED, ShapeError, Spec, boolean, choice, register
+from minihybrid.core.op import REQUIRED, ShapeError, Spec, boolean, choice
 from minihybrid.ops.elementwise import block_grad, cast, exp, log, where, zeros_like
 from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.indexing import pick, take_along
@@ -30,6 +30,7 @@ from minihybrid.ops.loops import T, each, loops
 from minihybrid.ops.neural import log_softmax, softmax
 from minihybrid.ops.ordering import running_sum
 from minihybrid.ops.reduce import sum_
+from minihybrid.ops.registry import register
 from minihybrid.ops.sequence import sequence_last
 from minihybrid.ops.shapes import floating, known, merge
 from minihybrid.ops.tiling import broadcast_axis, frame

@@ -7,9 +7,10 @@ What is left out: streams of one's own; all draw from one.
 """
 
 from minihybrid.core.context import check_context
-from minihybrid.core.op import OPS, AttrError, checked, positive
+from minihybrid.core.op import AttrError, checked, positive
 from minihybrid.ops.infix import put, writable
 from minihybrid.ops.random import seed
+from minihybrid.ops.registry import OPS
 
 
 class Random:

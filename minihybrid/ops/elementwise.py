@@ -15,7 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from minihybrid.core.op import OPS, REQUIRED, AttrError, Spec, dtype, number, register
+from minihybrid.core.op import REQUIRED, AttrError, Spec, dtype, number
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import (
     as_codes,
     broadcast,

@@ -21,12 +21,12 @@ from minihybrid.core.op import (
     integer,
     number,
     optional,
-    register,
     shape,
 )
 from minihybrid.ops.elementwise import literal
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops, store
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, axis_of, forward
 
 CREATE = {"shape": (shape, REQUIRED), "dtype": (dtype, np.dtype("float32"))}

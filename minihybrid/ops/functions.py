@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
+from minihybrid.core.hooks import WITHOUT_SCIPY
 from minihybrid.core.op import (
-    OPS,
     AttrError,
     ShapeError,
     Spec,
@@ -27,7 +27,6 @@ from minihybrid.core.op import (
     number,
     optional,
     positive,
-    register,
 )
 from minihybrid.ops.elementwise import (
     ITSELF,
@@ -46,6 +45,7 @@ from minihybrid.ops.elementwise import (
     zeros_like,
 )
 from minihybrid.ops.neural import softmax
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import floating, same_shape
 from minihybrid.ops.whole import whole_function
 
@@ -181,9 +181,6 @@ trunc = rounding(
 
 
 # -- special functions -----------------------------------------------------------------
-WITHOUT_SCIPY = {}  # name of a function of SciPy's -> another, slower; codegen.numpy has them
-
-
 def special(name):
     """A function of `scipy.special`, which is loaded when it is first needed."""
 

@@ -21,7 +21,6 @@ from minihybrid.core.op import (
     dtype,
     integer,
     number,
-    register,
     shape,
 )
 from minihybrid.ops.elementwise import cast, choose, ones_like, where
@@ -29,6 +28,7 @@ from minihybrid.ops.filled import arange, full, made, zeros
 from minihybrid.ops.layout import expand_dims, reshape, reshape_like, slice_axis, squeeze
 from minihybrid.ops.loops import T, atomic_add, each, loops, store, then
 from minihybrid.ops.reduce import split_at, sum_
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, merge, row_major
 
 

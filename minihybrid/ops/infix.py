@@ -15,9 +15,10 @@ from numbers import Integral, Number
 
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
-from minihybrid.core.hooks import FACES
-from minihybrid.core.op import OPS, AttrError, PlaceError, ShapeError, described, is_own
-from minihybrid.ops.shown import Called, own_names
+from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.op import AttrError, PlaceError, ShapeError, described
+from minihybrid.ops.registry import OPS, is_own
+from minihybrid.ops.shown import Called
 from minihybrid.ops.tiling import split_v2
 
 NOTHING = {}  # the attributes of what has none

@@ -8,9 +8,10 @@ What is left out: joining in place; each result is an array of its own.
 
 import numpy as np
 
-from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, boolean, integer, register
+from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, boolean, integer
 from minihybrid.ops.layout import expand_dims, slice_axis, squeeze
 from minihybrid.ops.reduce import split_at
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import agree, axis_of, common_dtype, known, merge, same_shape
 
 

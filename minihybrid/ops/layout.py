@@ -21,10 +21,10 @@ from minihybrid.core.op import (
     bounds,
     integer,
     optional,
-    register,
     shape,
 )
 from minihybrid.ops.elementwise import unbroadcast
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, row_major
 
 

@@ -10,7 +10,7 @@ What is left out: eigenvalues and the LQ factorisation.
 
 import numpy as np
 
-from minihybrid.core.op import HybridError, ShapeError, Spec, boolean, integer, number, register
+from minihybrid.core.op import HybridError, ShapeError, Spec, boolean, integer, number
 from minihybrid.ops.elementwise import exp, in_dtype_of, log, where
 from minihybrid.ops.filled import arange, made
 from minihybrid.ops.gpu.linalg import inverse_gpu, slogdet_gpu
@@ -19,6 +19,7 @@ from minihybrid.ops.loops import T, add_up, each, loops, store
 from minihybrid.ops.neural import batch_dot, matmul
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.reduce import sum_
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, axis_of, common_dtype, floating, forward, known, merge
 from minihybrid.ops.tiling import diagonal, moveaxis, put_diagonal, square_of
 

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from minihybrid.core.op import (
-    OPS,
     REQUIRED,
     ShapeError,
     Spec,
@@ -22,7 +21,6 @@ from minihybrid.core.op import (
     integer,
     optional,
     positive,
-    register,
 )
 from minihybrid.ops.cpu.products import product_loops, product_scratch
 from minihybrid.ops.elementwise import (
@@ -44,6 +42,7 @@ from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import flatten as flatten_rows
 from minihybrid.ops.layout import reshape, reshape_like
 from minihybrid.ops.reduce import max_, sum_
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import axis_of, common_dtype, floating, forward, merge, same_shape
 
 

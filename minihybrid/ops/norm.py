@@ -24,7 +24,6 @@ from minihybrid.core.op import (
     not_negative,
     number,
     optional,
-    register,
     share,
 )
 from minihybrid.ops.elementwise import (
@@ -40,6 +39,7 @@ from minihybrid.ops.elementwise import (
 from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.reduce import mean as mean_of
 from minihybrid.ops.reduce import reduced_shape, split_at, sum_
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import (
     as_codes,
     axes_of,

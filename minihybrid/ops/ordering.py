@@ -22,7 +22,6 @@ from minihybrid.core.op import (
     integer,
     number,
     optional,
-    register,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
 from minihybrid.ops.filled import created, made, zeros
@@ -31,6 +30,7 @@ from minihybrid.ops.indexing import put_along, put_take, take_along
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.reduce import split_at, sum_
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, known
 from minihybrid.ops.tiling import reverse
 from minihybrid.ops.whole import limits

@@ -12,20 +12,11 @@ import math
 
 import numpy as np
 
-from minihybrid.core.op import (
-    OPS,
-    REQUIRED,
-    Spec,
-    boolean,
-    choice,
-    integer,
-    number,
-    optional,
-    register,
-)
+from minihybrid.core.op import REQUIRED, Spec, boolean, choice, integer, number, optional
 from minihybrid.ops.elementwise import cast, ones_like, relu
 from minihybrid.ops.neural import softmax
 from minihybrid.ops.reduce import sum_
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import floating, merge
 
 NORMALIZATION = (choice("null", "batch", "valid"), "null")

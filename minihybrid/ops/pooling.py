@@ -22,7 +22,6 @@ from minihybrid.core.op import (
     choice,
     integer,
     optional,
-    register,
     shape,
 )
 from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, inside, padded, taps, window
@@ -32,6 +31,7 @@ from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.elementwise import sqrt, square
 from minihybrid.ops.gpu.pooling import over_windows
 from minihybrid.ops.reduce import mean, sum_
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import floating, forward, known, row_major
 from minihybrid.ops.tiling import pad
 

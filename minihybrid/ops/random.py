@@ -19,7 +19,6 @@ import numpy as np
 
 from minihybrid.core.locked import Locked
 from minihybrid.core.op import (
-    OPS,
     REQUIRED,
     AttrError,
     Spec,
@@ -32,7 +31,6 @@ from minihybrid.core.op import (
     not_negative,
     positive,
     rate,
-    register,
     shape,
 )
 from minihybrid.ops.elementwise import cast, log
@@ -40,6 +38,7 @@ from minihybrid.ops.filled import created, made, zeros
 from minihybrid.ops.functions import special
 from minihybrid.ops.indexing import take, take_along
 from minihybrid.ops.ordering import order, running_sum
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
 from minihybrid.ops.whole import held
 

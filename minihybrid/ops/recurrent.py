@@ -13,7 +13,6 @@ What is left out: loops; a graph has as many nodes as a sequence has steps.
 """
 
 from minihybrid.core.op import (
-    OPS,
     REQUIRED,
     AttrError,
     ShapeError,
@@ -25,7 +24,6 @@ from minihybrid.core.op import (
     integer,
     optional,
     rate,
-    register,
 )
 from minihybrid.ops.elementwise import cast, clip, relu, sigmoid, tanh, where, zeros_like
 from minihybrid.ops.filled import full, made
@@ -33,6 +31,7 @@ from minihybrid.ops.joining import concat, split, stack
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.neural import fully_connected
 from minihybrid.ops.random import dropout
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import common_dtype, floating, merge
 
 

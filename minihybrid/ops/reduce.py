@@ -14,17 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.core.op import (
-    AttrError,
-    ShapeError,
-    Spec,
-    axes,
-    boolean,
-    dtype,
-    integer,
-    optional,
-    register,
-)
+from minihybrid.core.op import AttrError, ShapeError, Spec, axes, boolean, dtype, integer, optional
 from minihybrid.ops.elementwise import (
     abs_,
     cast,
@@ -39,6 +29,7 @@ from minihybrid.ops.elementwise import (
 )
 from minihybrid.ops.gpu.order import best_place, is_long
 from minihybrid.ops.loops import T, each, loops, store
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, floating, forward, known
 
 AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean, False)}

@@ -11,23 +11,14 @@ What is left out: cells that are moved by offsets.
 
 import numpy as np
 
-from minihybrid.core.op import (
-    REQUIRED,
-    AttrError,
-    ShapeError,
-    Spec,
-    boolean,
-    integer,
-    register,
-    shape,
-    share,
-)
+from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, boolean, integer, shape, share
 from minihybrid.ops.elementwise import block_grad, cast, choose
 from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.indexing import take
 from minihybrid.ops.joining import stack
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops, store
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import adds_back, floating, forward
 
 FARTHEST = 1e6  # pixels from an image at which a region ends, if it does not end before

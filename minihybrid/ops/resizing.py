@@ -17,13 +17,13 @@ from minihybrid.core.op import (
     length,
     optional,
     positive,
-    register,
     shape,
 )
 from minihybrid.ops.elementwise import cast
 from minihybrid.ops.filled import arange, made
 from minihybrid.ops.layout import reshape, swapaxes
 from minihybrid.ops.neural import fully_connected
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import floating, known
 
 

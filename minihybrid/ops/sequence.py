@@ -8,11 +8,12 @@ All three compare the places along time with the lengths; none needs a kernel.
 What is left out: packing without gaps.
 """
 
-from minihybrid.core.op import ShapeError, Spec, boolean, integer, number, register
+from minihybrid.core.op import ShapeError, Spec, boolean, integer, number
 from minihybrid.ops.elementwise import cast, where
 from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.indexing import take
 from minihybrid.ops.layout import reshape, slice_axis, swapaxes
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, known
 from minihybrid.ops.tiling import reverse
 

@@ -1,8 +1,7 @@
-"""Chapter 12. What editors and `help` show: how an operator is called, a module's names.
+"""Chapter 12. What editors and `help` show: how an operator is called.
 
-Takes:   records, and the names of a module.
-Gives:   `signature`; `Called`, which a function made of a record wears; `own_names`, of which
-         `dir()` of a public module is made.
+Takes:   records.
+Gives:   `signature`; `Called`, which a function made of a record wears.
 
 What is left out: what an argument may be; that is said when it is not.
 """
@@ -72,16 +71,3 @@ class Called:
     @property
     def __signature__(self):
         return signature(self.op, **self.how)
-
-
-def own_names(names, *more):
-    """The public names of a module: those of `__all__`, else of what it defines.
-
-    names:   its `globals()`;  more: names of what it has from others, to be seen, too.
-    """
-    listed = names.get("__all__") or (
-        name
-        for name, value in names.items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == names["__name__"]
-    )
-    return sorted({*listed, *more})

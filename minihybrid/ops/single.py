@@ -26,7 +26,8 @@ class Probe:
 def only_step(op, specs, attrs):
     """(operator, attributes) of the one step that an operator is made of, or its own.
 
-    >>> from minihybrid.core.op import OPS, Spec
+    >>> from minihybrid.core.op import Spec
+    >>> from minihybrid.ops import OPS
     >>> matrix, attrs = Spec((2, 2), None), {"transpose_a": False, "transpose_b": False}
     >>> only_step(OPS["dot"], [matrix, matrix], attrs)[0]
     <Op _matmul>

@@ -20,7 +20,6 @@ from minihybrid.core.op import (
     integer,
     number,
     optional,
-    register,
     shape,
 )
 from minihybrid.ops.elementwise import abs_, clip, literal
@@ -36,6 +35,7 @@ from minihybrid.ops.layout import (
     strided,
     transpose,
 )
+from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import adds_back, as_codes, axes_of, axis_of, forward, known, row_major
 
 

@@ -15,8 +15,9 @@ import math
 import numpy as np
 
 from minihybrid.core.graph import apply
-from minihybrid.core.op import OPS, Node, Spec
+from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import scalar_like
 
 

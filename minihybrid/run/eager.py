@@ -15,13 +15,14 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.graph import Graph
+from minihybrid.core.hooks import own_names
 from minihybrid.core.newest import Newest
-from minihybrid.core.op import OPS, Node, Spec
+from minihybrid.core.op import Node, Spec
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
 from minihybrid.device.numbered import run_here
-from minihybrid.ops.shown import own_names
+from minihybrid.ops import OPS
 from minihybrid.ops.whole import scalar_like
 from minihybrid.run.launch import launch
 

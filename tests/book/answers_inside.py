@@ -19,10 +19,11 @@ from minihybrid import autograd, nd
 from minihybrid.codegen.cpu.flat import kernel
 from minihybrid.codegen.cpu.objects import load_kernels
 from minihybrid.core.graph import apply
-from minihybrid.core.op import OPS, Op, number
+from minihybrid.core.op import Op, number
 from minihybrid.core.passes import optimise
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.look.exercises.graphs import graph_of
+from minihybrid.ops import OPS
 from minihybrid.ops.shapes import same_shape
 from minihybrid.simt import Program, cuda, float32
 

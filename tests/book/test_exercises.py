@@ -16,7 +16,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid.core.graph import Graph, apply
-from minihybrid.core.op import OPS, HybridError, Node, Spec
+from minihybrid.core.op import HybridError, Node, Spec
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.sym import trace
 from minihybrid.gluon import nn
@@ -25,6 +25,7 @@ from minihybrid.look.building import stage
 from minihybrid.look.exercises import TABLE, Exercises, judging
 from minihybrid.look.exercises.judging import Part, Parts, fingerprint
 from minihybrid.look.exercises.kernels import positive
+from minihybrid.ops import OPS
 from minihybrid.simt import cuda, float32
 from minihybrid.simt.cuda import Kernel
 from minihybrid.simt.driver import SimulatedDriver

@@ -144,12 +144,11 @@ def later():
 # -- no other road upwards: a module changes no module, class or object but its own ----
 # The tables that others enter themselves into; only these grow after they were read.
 REGISTRIES = {
-    "core.op.OPS": "records, by name",
-    "core.op.JUDGES": "what looks at a record that a user registers",
-    "core.op.PLACES": "where a record stands, for `show`",
-    "ops.functions.WITHOUT_SCIPY": "special functions for those who lack SciPy",
+    "ops.registry.OPS": "records, by name",
+    "ops.registry.PLACES": "where a record stands, for `show`",
+    "core.hooks.WITHOUT_SCIPY": "special functions for those who lack SciPy",
     "core.targets.TARGETS": "what makes functions of graphs",
-    "core.initial.NAMES": "initialisers, by name",
+    "core.hooks.INITIALIZERS": "initialisers, by name",
     "np.functions.FUNCTIONS": "the functions of `mx.np`",
     "core.hooks.FACES": "names of later modules in `nd` and `sym`",
     "core.hooks.FORMATS": "what `net.export` writes",

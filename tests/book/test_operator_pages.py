@@ -8,7 +8,7 @@ import operators
 import pytest
 
 from minihybrid import nd
-from minihybrid.core.op import OPS
+from minihybrid.ops import OPS
 
 ROOT = Path(__file__).parents[2]
 MODULES = [

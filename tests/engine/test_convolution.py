@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, gluon, nd, sym
-from minihybrid.core.op import OPS, AttrError, ShapeError
+from minihybrid.core.op import AttrError, ShapeError
 from minihybrid.gluon import nn
+from minihybrid.ops import OPS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "convolution" / "answers.json"
 CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))

@@ -158,7 +158,7 @@ def others():
         mx.optimizer.create("adam", learning_rate=0.5),
         nn.Dense(2).weight,
         mx.lr_scheduler.FactorScheduler(10),
-        mx.core.op.OPS["relu"],
+        mx.ops.OPS["relu"],
         made().collect_params(),
         mx.base.MXNetError("a sentence"),
     ]
@@ -175,7 +175,7 @@ def test_what_else_programs_keep_can_be_kept(way):
     for call in (found[2], found[5]):
         assert call(nd.array([3, -3])).asnumpy().tolist() == [4, 1]
     assert found[4].get() == ("accuracy", 1.0) and found[6] is doubled
-    assert found[17] is mx.core.op.OPS["relu"] and way(mx.cpu()) is nd.ones(1).context
+    assert found[17] is mx.ops.OPS["relu"] and way(mx.cpu()) is nd.ones(1).context
     inner = mx.function(np.sqrt) if way is copy.deepcopy else mx.function(arrays)
     assert way(inner).hybrid.find() is inner.hybrid.find()
 

@@ -12,7 +12,7 @@ from traced import Program
 
 from minihybrid import autograd, nd, sym
 from minihybrid.codegen.cpu import target as cpu
-from minihybrid.core.op import OPS, Node, Spec
+from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.memory import (
     arrange,
     first_fit,
@@ -24,6 +24,7 @@ from minihybrid.core.passes.memory import (
 )
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
+from minihybrid.ops import OPS
 from minihybrid.passes import PASSES, expand, fuse, optimise, plan_memory
 
 F32 = np.dtype("float32")

@@ -9,8 +9,8 @@ import numpy as np
 import numpy_alone
 import pytest
 
-from minihybrid.core.op import OPS
-from minihybrid.ops import functions
+from minihybrid.core.hooks import WITHOUT_SCIPY
+from minihybrid.ops import OPS, functions
 
 # What cannot be had, and the words that say what to do.
 REFUSED = {
@@ -63,7 +63,7 @@ def test_special_functions_without_scipy_give_the_same(name, dtype, monkeypatch)
     x = np.linspace(0.05, 0.95, 19).astype(dtype)
     orders = [{"order": n} for n in range(4)] if name == "_polygamma" else [{}]
     with_scipy = [OPS[name].eager(x, **order) for order in orders]
-    monkeypatch.setattr(functions, "_scipys", functions.WITHOUT_SCIPY.get)
+    monkeypatch.setattr(functions, "_scipys", WITHOUT_SCIPY.get)
     for order, wanted in zip(orders, with_scipy, strict=True):
         found = OPS[name].eager(x, **order)
         assert found.dtype == wanted.dtype

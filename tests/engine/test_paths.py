@@ -9,8 +9,9 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, nd
 from minihybrid import np as mnp
-from minihybrid.core.op import OPS, Op
+from minihybrid.core.op import Op
 from minihybrid.gluon import nn
+from minihybrid.ops import OPS
 from minihybrid.ops.single import only_step
 
 A, B = np.float32(np.arange(16).reshape(4, 4)) / 8, np.ones((4, 4), np.float32)

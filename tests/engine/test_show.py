@@ -7,10 +7,11 @@ import pytest
 
 import minihybrid
 from minihybrid import HybridError, nd, sym
-from minihybrid.core.op import OPS, Op
+from minihybrid.core.op import Op
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
 from minihybrid.look.show import PACKAGE, show
+from minihybrid.ops import OPS
 from minihybrid.passes import dce, optimise
 
 
@@ -59,8 +60,8 @@ def test_record_is_the_statement_that_enters_it(op, capsys, monkeypatch):
     name, _, _, source = shown(capsys, op)
     module = name.removesuffix(".py").replace("/", ".")
     entered = {}
-    monkeypatch.setattr("minihybrid.core.op.OPS", entered)
-    monkeypatch.setattr("minihybrid.core.op.PLACES", {})
+    monkeypatch.setattr("minihybrid.ops.registry.OPS", entered)
+    monkeypatch.setattr("minihybrid.ops.registry.PLACES", {})
     exec(source, dict(vars(__import__(module, fromlist=["OPS"]))))
     assert op.name in entered
 

@@ -9,7 +9,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import nd, sym
-from minihybrid.core.op import OPS, REQUIRED
+from minihybrid.core.op import REQUIRED
+from minihybrid.ops import OPS
 from minihybrid.ops.shown import NEEDED, signature
 
 

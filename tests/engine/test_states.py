@@ -6,10 +6,11 @@ from minihybrid.sym import fromjson, trace
 
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.core.graph import Graph
-from minihybrid.core.op import OPS, Op, Spec, number
+from minihybrid.core.op import Op, Spec, number
 from minihybrid.core.passes.gradient import differentiate
 from minihybrid.core.plan import Plan
 from minihybrid.core.serial import tojson
+from minihybrid.ops import OPS
 from minihybrid.passes import expand
 
 RATE, F32 = 0.25, np.dtype("float32")

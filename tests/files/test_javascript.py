@@ -20,12 +20,13 @@ from traced import apply, batches, poisoned
 from minihybrid import gluon, nd, sym
 from minihybrid.codegen.js.module import missing, module
 from minihybrid.codegen.js.scalar import javascript as in_javascript
-from minihybrid.core.op import OPS, HybridError, Spec
+from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.params import unpack_arrays
 from minihybrid.core.serial import called
 from minihybrid.files.formats import write_js
 from minihybrid.gluon import nn
 from minihybrid.gluon.model_zoo import vision
+from minihybrid.ops import OPS
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(

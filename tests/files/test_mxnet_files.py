@@ -10,9 +10,9 @@ import pytest
 from minihybrid import AttrError, HybridError, cpu, gluon, model, nd, npx, sym, viz
 from minihybrid.core import params
 from minihybrid.core.files import FileError
-from minihybrid.core.op import OPS
 from minihybrid.files import legacy
 from minihybrid.gluon import nn
+from minihybrid.ops import OPS
 
 FOLDER = Path(__file__).parents[1] / "golden" / "mxnet_files"
 OLD = sorted(p.name.removesuffix("-symbol.json") for p in (FOLDER / "old").glob("*-symbol.json"))
@@ -236,11 +236,11 @@ def test_operators_have_all_of_mxnets_names():
     names = json.loads((FOLDER / "names.json").read_text())
     assert len(names) == 281
     for other, name in names.items():
-        op = legacy.operator_of(name)
+        op = legacy.operator_of(name, OPS)
         if other not in MIXED:
-            assert legacy.operator_of(other) is op, (other, name)
+            assert legacy.operator_of(other, OPS) is op, (other, name)
         else:
-            assert op is not legacy.operator_of(other) is not None
+            assert op is not legacy.operator_of(other, OPS) is not None
     for other, name in legacy.NAMES.items():
         assert other not in OPS and name in OPS, (other, name)
 

@@ -16,13 +16,14 @@ from traced import poisoned
 
 import minihybrid as mx
 from minihybrid import AttrError, HybridError, init, nd, sym
-from minihybrid.core.op import OPS, ShapeError, Spec
+from minihybrid.core.op import ShapeError, Spec
 from minihybrid.gluon import HybridBlock, contrib, nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.onnx import export_model, write_onnx
 from minihybrid.onnx.export import model as export
 from minihybrid.onnx.export.draft import Draft, ExportError, Value, agreed
 from minihybrid.onnx.export.scalar import IDIOMS
+from minihybrid.ops import OPS
 
 onnx = pytest.importorskip(
     "onnx",

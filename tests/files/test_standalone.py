@@ -21,9 +21,10 @@ from minihybrid.codegen.c.values import common, literal
 from minihybrid.codegen.numpy.alone import alone
 from minihybrid.codegen.numpy.excerpt import Excerpt, name_of
 from minihybrid.core.numpy import Function
-from minihybrid.core.op import OPS, HybridError, Op, ShapeError, Spec
+from minihybrid.core.op import HybridError, Op, ShapeError, Spec
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
+from minihybrid.ops import OPS
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler (gcc, cc, clang) here")

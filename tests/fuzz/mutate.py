@@ -10,7 +10,7 @@ import struct
 from fuzz.mutate_onnx import mutate_onnx
 from fuzz.words import NUMBERS, WORDS
 
-from minihybrid.core.op import OPS
+from minihybrid.ops import OPS
 
 NAMES = sorted(OPS)
 # Texts that a program which evaluates attributes would regret.

@@ -7,6 +7,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import AttrError, ShapeError, gluon, init, nd
+from minihybrid.core.hooks import INITIALIZERS
 
 # One object of each class that needs nothing but a shape.
 EXAMPLES = [
@@ -58,7 +59,7 @@ def test_biases_and_scales_start_at_0_and_1(example, name, value):
 @every_example
 def test_text_form_names_the_class_and_its_arguments(example):
     name, settings = json.loads(example.dumps())
-    again = init.NAMES[name](**settings)
+    again = INITIALIZERS[name](**settings)
     assert again == example
     assert filled(again, (2, 1, 3, 3)) == pytest.approx(filled(example, (2, 1, 3, 3)))
 

@@ -12,10 +12,11 @@ from samples.convolution import SAMPLES
 from test_gpu_compile import broken, tried
 
 from minihybrid import simulated_gpu, sym
-from minihybrid.core.op import OPS, Spec
+from minihybrid.core.op import Spec
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
+from minihybrid.ops import OPS
 from minihybrid.ops.gpu import products as gpuproducts
 from minihybrid.ops.gpu.products import form
 from minihybrid.simt import watch

@@ -9,9 +9,10 @@ from minihybrid.sym import Symbol, trace
 from scipy import stats
 
 from minihybrid import autograd, function, nd, simulated_gpu
-from minihybrid.core.op import OPS, AttrError
+from minihybrid.core.op import AttrError
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
+from minihybrid.ops import OPS
 from minihybrid.ops.random import Stream
 
 WIDE = [

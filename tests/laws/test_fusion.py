@@ -13,13 +13,14 @@ from test_standalone import answers, build, needs_cc
 import minihybrid
 from minihybrid import autograd, nd, simulated_gpu, sym
 from minihybrid.codegen.c.file import c_file, weights_file
-from minihybrid.core.op import OPS, HybridError, Op, Spec
+from minihybrid.core.op import HybridError, Op, Spec
 from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
 from minihybrid.device.device import device_of
 from minihybrid.gluon import loss, nn
+from minihybrid.ops import OPS
 from minihybrid.ops.reduce import sum_
 from minihybrid.passes import PASSES, expand, fuse, optimise
 from minihybrid.passes.fuse import LARGEST

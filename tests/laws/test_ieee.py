@@ -15,8 +15,8 @@ import pytest
 from samples import UNIQUE, cases_of, has_samples
 
 from minihybrid import nd, simulated_gpu
-from minihybrid.core.op import OPS
 from minihybrid.gluon import HybridBlock
+from minihybrid.ops import OPS
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 EXACT = set("T F U abs floor ceil sqrt mod".split())

@@ -9,7 +9,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, simulated_gpu
-from minihybrid.core.op import OPS, ShapeError
+from minihybrid.core.op import ShapeError
+from minihybrid.ops import OPS
 from minihybrid.optimizer import Optimizer
 
 INF, NAN = np.inf, np.nan

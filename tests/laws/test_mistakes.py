@@ -21,13 +21,14 @@ from minihybrid import autograd, gluon, init, lr_scheduler, metric, nd, optimize
 from minihybrid.core import autograd as tape
 from minihybrid.core import initial
 from minihybrid.core.graph import Graph, apply
-from minihybrid.core.op import OPS, PLACES, Node, Spec, number, register
+from minihybrid.core.op import Node, Spec, number
 from minihybrid.core.passes import PASSES, dce, expand, optimise
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
 from minihybrid.look import record
 from minihybrid.ops.loops import each, loops, store
+from minihybrid.ops.registry import OPS, PLACES, register
 from minihybrid.passes import fuse, plan_memory
 
 PACKAGE = str(Path(mx.__file__).parent)

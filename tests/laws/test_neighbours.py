@@ -18,11 +18,12 @@ from samples import cases_of
 from traced import FIRST_OF, SIBLINGS, apply, assert_all, batches
 
 from minihybrid import autograd, nd, simulated_gpu
-from minihybrid.core.op import OPS, HybridError, Spec
+from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
 from minihybrid.device.device import device_of
+from minihybrid.ops import OPS
 from minihybrid.ops.whole import limits
 
 

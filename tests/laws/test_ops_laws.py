@@ -33,11 +33,12 @@ from traced import (
 from minihybrid import autograd, nd, sym
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.graph import Graph
-from minihybrid.core.op import OPS, REQUIRED, UNKNOWN, HybridError, Op, Spec
+from minihybrid.core.op import REQUIRED, UNKNOWN, HybridError, Op, Spec
 from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import Plan
 from minihybrid.core.serial import tojson
+from minihybrid.ops import OPS
 from minihybrid.passes import expand
 
 every_op = pytest.mark.parametrize("op", UNIQUE, ids=lambda op: op.name)

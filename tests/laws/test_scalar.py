@@ -25,7 +25,8 @@ from minihybrid.codegen.cpu.scalar import OPTIONS
 from minihybrid.codegen.cpu.target import IMPORTS, functions
 from minihybrid.codegen.numpy import special as eager
 from minihybrid.codegen.source import Kernel
-from minihybrid.core.op import OPS, AttrError, Spec, number
+from minihybrid.core.op import AttrError, Spec, number
+from minihybrid.ops import OPS
 from minihybrid.ops.cpu.machine import registers
 from minihybrid.passes import expand, fuse, optimise
 

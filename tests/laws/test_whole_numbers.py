@@ -28,10 +28,11 @@ from minihybrid.codegen.c.file import c_file, weights_file
 from minihybrid.codegen.cpu.scalar import OPTIONS
 from minihybrid.codegen.cpu.target import IMPORTS, functions
 from minihybrid.codegen.source import Kernel
-from minihybrid.core.op import OPS, AttrError, DTypeError, Node, Spec
+from minihybrid.core.op import AttrError, DTypeError, Node, Spec
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.device.device import device_of
+from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import unary
 from minihybrid.ops.whole import limits
 from minihybrid.passes import expand
@@ -317,7 +318,7 @@ def test_a_float_function_of_whole_numbers_is_a_cast_and_the_function():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_function_of_floats_need_not_speak_of_whole_numbers(dtype, monkeypatch):
     """Who enters one writes any Python function and an expression, for floats alone."""
-    monkeypatch.setattr("minihybrid.core.op.OPS", dict(OPS))
+    monkeypatch.setattr("minihybrid.ops.registry.OPS", dict(OPS))
     entered = unary(
         "cut_at_three",
         lambda x: np.clip(x, -3, 3),

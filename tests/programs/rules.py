@@ -7,7 +7,8 @@ whose attributes are of kinds that say what fits, needs no rule; nor does a new 
 import math
 
 from minihybrid import nd
-from minihybrid.core.op import OPS, REQUIRED, axes, boolean, choice, integer, number
+from minihybrid.core.op import REQUIRED, axes, boolean, choice, integer, number
+from minihybrid.ops import OPS
 from programs import np_rules
 from programs.draft import made_by
 from programs.run import INFIX

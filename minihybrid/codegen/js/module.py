@@ -21,7 +21,8 @@ import numpy as np
 
 from minihybrid.codegen.js.scalar import Unsaid, javascript
 from minihybrid.core import op as kinds
-from minihybrid.core.op import OPS, REQUIRED, HybridError, Spec, boolean
+from minihybrid.core.op import REQUIRED, HybridError, Spec, boolean
+from minihybrid.ops import OPS
 from minihybrid.ops.whole import scalar_number
 
 HERE = Path(__file__).parent

@@ -23,8 +23,8 @@ import numpy as np
 
 from minihybrid.codegen.numpy.special import erf, erfinv, gamma, gammaln, polygamma, special
 from minihybrid.core.numpy import name_of
-from minihybrid.core.op import OPS, HybridError, Op
-from minihybrid.ops import functions
+from minihybrid.core.op import HybridError, Op
+from minihybrid.ops import OPS, functions
 from minihybrid.ops.elementwise import Ufunc
 from minihybrid.ops.loops import copied
 

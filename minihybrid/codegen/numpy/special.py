@@ -14,7 +14,7 @@ import numpy as np
 
 from minihybrid.codegen.device import erfinv as erfinv_of
 from minihybrid.codegen.device import polygamma as polygamma_of
-from minihybrid.ops.functions import WITHOUT_SCIPY
+from minihybrid.core.hooks import WITHOUT_SCIPY
 from minihybrid.ops.shapes import floating
 
 

@@ -1,7 +1,7 @@
 """Chapter 14. What Gluon keeps beside its usual layers: `contrib.nn`."""
 
+from minihybrid.core.hooks import own_names
 from minihybrid.gluon.contrib import nn
-from minihybrid.ops.shown import own_names
 
 __all__ = ["nn"]
 

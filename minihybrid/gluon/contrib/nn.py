@@ -11,10 +11,10 @@ from math import prod
 
 from minihybrid.core import nd
 from minihybrid.core.block import HybridBlock
+from minihybrid.core.hooks import own_names
 from minihybrid.core.layers import HybridSequential, Sequential
 from minihybrid.core.op import AttrError, shape
 from minihybrid.gluon.norm_layers import BatchNorm
-from minihybrid.ops.shown import own_names
 
 
 class Concurrent(Sequential):

@@ -1,5 +1,6 @@
 """Chapter 07. Data: samples one by one, and batches of them."""
 
+from minihybrid.core.hooks import own_names
 from minihybrid.gluon.data import vision
 from minihybrid.gluon.data.dataloader import DataLoader, default_batchify_fn
 from minihybrid.gluon.data.dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
@@ -10,7 +11,6 @@ from minihybrid.gluon.data.sampler import (
     Sampler,
     SequentialSampler,
 )
-from minihybrid.ops.shown import own_names
 
 __all__ = [
     "ArrayDataset",

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from minihybrid.core import nd
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
@@ -31,7 +32,6 @@ from minihybrid.core.op import (
 from minihybrid.core.op import length as lengths
 from minihybrid.core.parameter import in_world
 from minihybrid.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler, indexed
-from minihybrid.ops.shown import own_names
 
 
 def default_batchify_fn(data):

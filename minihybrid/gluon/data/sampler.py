@@ -9,11 +9,11 @@ What is left out: samplers that weigh samples or classes.
 
 import numpy as np
 
+from minihybrid.core.hooks import own_names
 from minihybrid.core.mistake import Signed
 from minihybrid.core.op import AttrError, checked, count, described, integer
 from minihybrid.core.op import length as lengths
 from minihybrid.ops.random import STREAM
-from minihybrid.ops.shown import own_names
 
 
 def indexed(owner, data):

@@ -1,8 +1,8 @@
 """Chapter 14. Well-known nets: `model_zoo.vision`."""
 
+from minihybrid.core.hooks import own_names
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.gluon.model_zoo.vision import get_model
-from minihybrid.ops.shown import own_names
 
 __all__ = ["get_model", "vision"]
 

@@ -12,6 +12,7 @@ from functools import partial, wraps
 
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.context import check_context
+from minihybrid.core.hooks import own_names
 from minihybrid.core.layers import Activation, Dense, HybridSequential
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.gluon.contrib.nn import HybridConcurrent
@@ -19,7 +20,6 @@ from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, Max
 from minihybrid.gluon.nn import Dropout, Flatten
 from minihybrid.gluon.norm_layers import BatchNorm
 from minihybrid.init import Xavier
-from minihybrid.ops.shown import own_names
 
 
 def chain(*blocks):

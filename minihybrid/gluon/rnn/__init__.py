@@ -1,5 +1,6 @@
 """Chapter 14. Recurrent layers and cells: `gluon.rnn`."""
 
+from minihybrid.core.hooks import own_names
 from minihybrid.gluon.rnn.rnn_cell import (
     BidirectionalCell,
     DropoutCell,
@@ -15,7 +16,6 @@ from minihybrid.gluon.rnn.rnn_cell import (
     ZoneoutCell,
 )
 from minihybrid.gluon.rnn.rnn_layer import GRU, LSTM, RNN
-from minihybrid.ops.shown import own_names
 
 __all__ = [
     "GRU",

@@ -12,6 +12,7 @@ import itertools
 
 from minihybrid.core import nd
 from minihybrid.core.block import Block, HybridBlock
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, checked, count, described, length, shape
 from minihybrid.core.op import rate as probability
 from minihybrid.gluon.activations import LeakyReLU
@@ -26,7 +27,6 @@ from minihybrid.gluon.rnn.steps import (
     started,
     world,
 )
-from minihybrid.ops.shown import own_names
 
 
 class RecurrentCell(Block):

@@ -11,6 +11,7 @@ import itertools
 
 from minihybrid.core import nd, sym
 from minihybrid.core.block import HybridBlock
+from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, boolean, checked, choice, count, length, optional, rate
 from minihybrid.core.sym import Symbol
@@ -24,7 +25,6 @@ from minihybrid.gluon.rnn.rnn_cell import (
 )
 from minihybrid.gluon.rnn.steps import is_whole, made_states
 from minihybrid.ops.recurrent import CELLS, packed
-from minihybrid.ops.shown import own_names
 
 
 class _Layer(HybridBlock):

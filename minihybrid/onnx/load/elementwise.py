@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from minihybrid.core.op import OPS
 from minihybrid.onnx.load.file import ELEMENTS
+from minihybrid.ops import OPS
 
 
 def label(call):

@@ -6,9 +6,9 @@ Gives:   `IMAGES`: ONNX name -> function of the call that gives the outputs.
 What is left out: enlarging by linear or cubic interpolation, and making smaller.
 """
 
-from minihybrid.core.op import OPS
 from minihybrid.onnx.load.elementwise import label
 from minihybrid.onnx.load.shapes import codes, reshaped
+from minihybrid.ops import OPS
 
 
 def padded(call, data, widths, mode="constant", value=0.0):

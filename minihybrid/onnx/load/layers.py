@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from minihybrid.core.op import OPS
 from minihybrid.onnx.load.elementwise import label
 from minihybrid.onnx.load.images import padded
 from minihybrid.onnx.load.values import Value
+from minihybrid.ops import OPS
 
 
 # -- products of matrices --------------------------------------------------------------

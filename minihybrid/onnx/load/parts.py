@@ -9,8 +9,8 @@ of several axes at once (GatherND).
 
 from functools import partial
 
-from minihybrid.core.op import OPS
 from minihybrid.onnx.load.elementwise import label
+from minihybrid.ops import OPS
 
 
 # -- slices ----------------------------------------------------------------------------

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from minihybrid.core.op import OPS
 from minihybrid.onnx.load.elementwise import axes_of, label
 from minihybrid.onnx.load.values import Value
+from minihybrid.ops import OPS
 
 
 # -- constants and shapes --------------------------------------------------------------

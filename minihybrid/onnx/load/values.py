@@ -19,10 +19,11 @@ import numpy as np
 
 from minihybrid.core import sym
 from minihybrid.core.files import FileError
-from minihybrid.core.op import OPS, Spec
+from minihybrid.core.op import Spec
 from minihybrid.core.sym import Symbol
 from minihybrid.onnx.export.draft import free_name
 from minihybrid.onnx.load.file import import_onnx
+from minihybrid.ops import OPS
 
 # How many numbers may be made while a file is read: so many, and for each number that
 # the file holds so many more. A short file could ask for all memory otherwise.

@@ -15,7 +15,6 @@ from dataclasses import fields
 import numpy as np
 
 from minihybrid.core.op import (
-    OPS,
     REQUIRED,
     AttrError,
     DTypeError,
@@ -27,11 +26,11 @@ from minihybrid.core.op import (
     integer,
     number,
     optional,
-    register,
 )
 from minihybrid.ops.elementwise import abs_, block_grad, cast, sqrt, square
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import max_, min_, sum_
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, known
 
 KEPT = [f.name for f in fields(Op) if f.init and f.name != "name"]

@@ -13,7 +13,6 @@ import numpy as np
 
 from minihybrid.core.given import holds
 from minihybrid.core.op import (
-    OPS,
     REQUIRED,
     AttrError,
     ShapeError,
@@ -26,7 +25,6 @@ from minihybrid.core.op import (
     items,
     number,
     optional,
-    register,
     shape,
 )
 from minihybrid.ops.elementwise import choose, zeros_like
@@ -39,6 +37,7 @@ from minihybrid.ops.np.names import FLOAT, promoted, renamed, to
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.random import SHAPED
 from minihybrid.ops.reduce import sum_
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, broadcast, forward, known
 from minihybrid.ops.tiling import diagonal, pad, reverse
 

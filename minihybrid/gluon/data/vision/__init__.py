@@ -1,5 +1,6 @@
 """Chapter 07. Pictures as data: datasets of published files, and what changes pictures."""
 
+from minihybrid.core.hooks import own_names
 from minihybrid.gluon.data.vision import transforms
 from minihybrid.gluon.data.vision.datasets import (
     CIFAR10,
@@ -9,7 +10,6 @@ from minihybrid.gluon.data.vision.datasets import (
     ImageFolderDataset,
     ImageRecordDataset,
 )
-from minihybrid.ops.shown import own_names
 
 __all__ = [
     "CIFAR10",

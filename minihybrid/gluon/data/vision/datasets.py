@@ -19,12 +19,12 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.core.files import FileError, path_of, read_whole
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, boolean, checked, described
 from minihybrid.core.parameter import in_world
 from minihybrid.core.switches import is_np_array
 from minihybrid.gluon.data.dataset import Dataset, RecordFileDataset
 from minihybrid.image import imdecode, imread
-from minihybrid.ops.shown import own_names
 from minihybrid.recordio import unpack
 
 PACKED = 1032  # bytes that gzip can make of one

@@ -17,6 +17,7 @@ import numpy as np
 
 from minihybrid.core.block import Block, HybridBlock
 from minihybrid.core.given import dtype_of
+from minihybrid.core.hooks import own_names
 from minihybrid.core.layers import HybridSequential, Sequential
 from minihybrid.core.op import (
     AttrError,
@@ -39,7 +40,6 @@ from minihybrid.image import (
     random_size_crop,
     resize_short,
 )
-from minihybrid.ops.shown import own_names
 
 GREY = np.float32([0.299, 0.587, 0.114])  # how bright red, green and blue are
 # Main directions of the colours of photographs, by the length of each.
