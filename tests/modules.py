@@ -23,8 +23,7 @@ READING_ORDER = """
     ops.cpu.imagepoints ops.cpu.imageslides
     ops.gpu.images
     ops.convolution
-    ops.gpu.pooling
-    ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
+    ops.windows ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
     ops.gpu.linalg
     ops.linalg ops.resizing ops.boxes ops.anchors ops.regions
     ops.np.names ops.np.shapes

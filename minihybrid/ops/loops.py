@@ -2,13 +2,14 @@
 
 Takes:   a function of flat arrays and lengths, and what computes those lengths.
 Gives:   `loops`, a decorator that makes of it the `cpu` of a record, and the words that
-         such functions have besides Python's: `each`, `store`, `then`, `T`, `add_up`.
+         such functions have besides Python's: `each`, `store`, `then`, `T`, `F`, `add_up`.
 
 The function is plain Python: it can be called with NumPy arrays, stepped through, and
 tested. A kernel is written from its syntax tree: arrays get the kernel's names, lengths
-become numbers, what numbers alone decide is decided, and other functions of one
-`return` are written out where they are called.
-What is left out: loops whose text depends on registers; those are written line by line.
+become numbers, what numbers alone decide is decided, and other functions are written
+out where they are called: generators, too, around the body of the `for` that they serve.
+What is left out: loops whose text depends on registers, or whose number on how many axes
+there are; those are written line by line.
 """
 
 import ast
@@ -43,8 +44,11 @@ SIGNS = {
 
 
 # -- words -----------------------------------------------------------------------------
-def each(*stops):
+def each(*stops, work=0):
     """Turns that are independent of each other: threads may share them.
+
+    work:    about how many sums and products there are in all turns; little work is
+             not worth a second thread.
 
     >>> list(each(2, 2))
     [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -72,6 +76,11 @@ def then():
 
 def T(number):
     """A number of the dtype that the kernel computes in."""
+    return number
+
+
+def F(number):
+    """A number of the float dtype in which the kernel's numbers are computed."""
     return number
 
 
@@ -212,11 +221,20 @@ class Filled(ast.NodeTransformer):
         """`np.sqrt` is `sqrt` in a kernel."""
         return ast.Name(node.attr) if ast.unparse(node.value) == "np" else node
 
+    def visit_Subscript(self, node):
+        """A part of a known tuple."""
+        node = self.generic_visit(node)
+        match node:
+            case ast.Subscript(ast.Tuple(parts), ast.Constant(i)):
+                return parts[i]
+        return node
+
     def visit_IfExp(self, node):
-        """One of two, if numbers decide."""
+        """One of two, if a number decides, or whether a tuple has parts."""
         test = self.visit(node.test)
-        if isinstance(test, ast.Constant):
-            return self.visit(node.body if test.value else node.orelse)
+        match test:
+            case ast.Constant(decides) | ast.Tuple(decides):
+                return self.visit(node.body if decides else node.orelse)
         return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
 
     def visit_Call(self, node):
@@ -293,8 +311,9 @@ def copied(node):
 class Writer:
     """Writes statements into a kernel."""
 
-    def __init__(self, k, function, known):
+    def __init__(self, k, function, known, given=None):
         self.k, self.function, self.known = k, function, known
+        self.given = given  # what a generator's `yield` does with the text of a value
 
     def filled(self, node):
         """An expression with what is known."""
@@ -310,12 +329,17 @@ class Writer:
         """Write statements, one after the other."""
         for node in body:
             match node:
-                case ast.For(target, ast.Call(ast.Name("each"), stops), inner):
+                case ast.For(target, ast.Call(ast.Name("each"), stops, more), inner):
                     names = target.elts if isinstance(target, ast.Tuple) else [target]
-                    with self.k.each(*self.turns(names, stops)):
+                    hints = {word.arg: self.filled(word.value).value for word in more}
+                    with self.k.each(*self.turns(names, stops), **hints):
                         self.write(inner)
                 case ast.For(counter, ast.Call(ast.Name("range"), ends), inner):
                     self.count(self.text(counter), map(self.filled, ends), inner)
+                case ast.For(target, ast.Call(ast.Name(name), args), inner) if self.is_long(name):
+                    self.walk(self.text(target), name, args, inner)
+                case ast.Expr(ast.Yield(value)) if self.given:
+                    self.given(self.text(value))
                 case ast.While(test, inner):
                     with self.k.block(f"while {self.text(test)}:"):
                         self.write(inner)
@@ -346,8 +370,12 @@ class Writer:
 
     def turns(self, names, stops):
         """(name, number of turns) of each loop of an `each`."""
-        found = [getattr(self.filled(stop), "value", None) for stop in stops]
-        if len(names) != len(stops) or not all(isinstance(n, numbers.Integral) for n in found):
+        filled = []
+        for stop in stops:
+            star = isinstance(stop, ast.Starred)
+            filled += self.filled(stop.value).elts if star else [self.filled(stop)]
+        found = [getattr(stop, "value", None) for stop in filled]
+        if len(names) != len(found) or not all(isinstance(n, numbers.Integral) for n in found):
             raise HybridError(
                 f"{self.function.__qualname__}: for {', '.join(map(ast.unparse, names))} in "
                 f"each({', '.join(map(ast.unparse, stops))}): needed is a name for each length, "
@@ -369,18 +397,34 @@ class Writer:
                 self.write(inner)
 
     def is_long(self, name):
-        """Whether a name is that of a function with statements before its `return`."""
+        """Whether a name is that of a generator, or has statements before its `return`."""
         called = self.function.__globals__.get(name)
         return (
             inspect.isfunction(called)
             and called.__module__ != __name__
-            and len(definition(called)[1]) > 1
+            and (len(definition(called)[1]) > 1 or inspect.isgeneratorfunction(called))
         )
 
     def inline(self, name, args):
         """Write another function's statements; gives the text of what it returns."""
+        inner, (*body, last) = self.inside(name, args)
+        inner.write(body)
+        return inner.text(last.value)
+
+    def walk(self, target, name, args, body):
+        """Write a generator's statements; what it yields is the target of the body."""
+
+        def given(value):
+            self.k(f"{target} = {value}")
+            self.write(body)
+
+        inner, statements = self.inside(name, args, given)
+        inner.write(statements)
+
+    def inside(self, name, args, given=None):
+        """(the writer of another function, its statements): its names get its own's name."""
         called = self.function.__globals__[name]
-        names, (*body, last) = definition(called)
+        names, body = definition(called)
         own = {
             n.id
             for statement in body
@@ -389,9 +433,7 @@ class Writer:
         }
         known = {n: ast.Name(f"{n}_{name.strip('_')}") for n in own}
         known |= dict(zip(names, map(self.filled, args), strict=True))
-        inner = Writer(self.k, called, known)
-        inner.write(body)
-        return inner.text(last.value)
+        return Writer(self.k, called, known, given), body
 
     def choose(self, test, inner, otherwise):
         """A branch: one of the two, if numbers decide."""

@@ -25,15 +25,25 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, inside, padded, taps, window
-from minihybrid.ops.cpu.flatshift import zero
 from minihybrid.ops.cpu.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.elementwise import sqrt, square
-from minihybrid.ops.gpu.pooling import over_windows
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.registry import register
-from minihybrid.ops.shapes import floating, forward, known, row_major
+from minihybrid.ops.shapes import floating, forward, known
 from minihybrid.ops.tiling import pad
+from minihybrid.ops.windows import (
+    FEW,
+    add_best,
+    add_sums,
+    ask_best,
+    ask_sums,
+    maxima,
+    share_best,
+    share_sums,
+    sums,
+    take_best,
+)
 
 GEOMETRY = {name: (shape, ()) for name in ("size", "kernel", "stride", "pad", "outs")}
 
@@ -167,238 +177,20 @@ def _remax_eager(values, data, **g):
     return sum(np.where(hit, value, 0) for hit, value in parts).astype(values.dtype)
 
 
-# -- loops over windows ----------------------------------------------------------------
-class Windows:
-    """Writes the loops over all windows of all channels, and those over a window.
-
-    repeat:  in the place of padding, take the nearest number again, without a jump.
-    """
-
-    def __init__(self, k, lead, size, kernel, stride, pad, outs, repeat=False):
-        self.k, self.lead, self.size, self.kernel = k, lead, size, kernel
-        self.stride, self.pad, self.outs = stride, pad, outs
-        self.axes = range(len(size))
-        self.whole = not any(pad) and all(
-            (n - 1) * s + j <= m for n, s, j, m in zip(outs, stride, kernel, size, strict=True)
-        )
-        self.few = self.whole and prod(kernel) <= 16  # then written one by one
-        self.repeat = (
-            repeat
-            and not self.whole
-            and prod(kernel) <= 16
-            and all((n - 1) * s - p < m for n, s, p, m in zip(outs, stride, pad, size, strict=True))
-        )  # each window sees a number
-
-    def each(self, body, apart=True):
-        """Loops over the windows; `to` is the number of the output.
-
-        apart:   whether what is done for a window concerns no other one.
-        """
-        work = self.lead * prod(self.outs) * prod(self.kernel) * apart
-        with self.k.each(
-            ("n", self.lead), *((f"i{d}", self.outs[d]) for d in self.axes), work=work
-        ):
-            self.place()
-            body()
-
-    def place(self):
-        """Where the window lies whose number on each axis is known."""
-        k, to = self.k, "n"
-        for d in self.axes:
-            to = f"({to}) * {self.outs[d]} + i{d}"
-        k(f"to = {to}")
-        if self.few:
-            first = "n"
-            for d in self.axes:
-                first = f"({first}) * {self.size[d]} + i{d} * {self.stride[d]}"
-            k(f"first = {first}")
-        elif self.repeat:
-            for d in self.axes:
-                for j in range(self.kernel[d]):
-                    k(
-                        f"at{d}_{j} = min(max(i{d} * {self.stride[d]} + "
-                        f"{j - self.pad[d]}, 0), {self.size[d] - 1})"
-                    )
-        else:
-            for d in self.axes:
-                k(f"low{d} = max(i{d} * {self.stride[d]} - {self.pad[d]}, 0)")
-                k(
-                    f"high{d} = min(i{d} * {self.stride[d]} - {self.pad[d]} + "
-                    f"{self.kernel[d]}, {self.size[d]})"
-                )
-
-    def taps(self, body):
-        """Call `body(place)` for each number of the window."""
-        k, place = self.k, "n"
-        if self.few:
-            steps = row_major(self.size)
-            for at in np.ndindex(*self.kernel):
-                shift = sum(a * s for a, s in zip(at, steps, strict=True))
-                body(f"first + {shift}")
-            return
-        if self.repeat:
-            for at in np.ndindex(*self.kernel):
-                place = "n"
-                for d, j in enumerate(at):
-                    place = f"({place}) * {self.size[d]} + at{d}_{j}"
-                body(place)
-            return
-        for d in self.axes:
-            place = f"({place}) * {self.size[d]} + j{d}"
-        with k.loops([(f"j{d}", f"low{d}, high{d}") for d in self.axes]):
-            k(f"from_ = {place}")
-            body("from_")
-
-    def best(self, data):
-        """Find the place `best` of the first maximum; -1 if there is none."""
-        k = self.k
-
-        def compare(place):
-            k(f"v = {data}[{place}]")
-            k("top = top if top > v else v")
-
-        def find(place):
-            k(f"best = {place} if (best < 0) & ({data}[{place}] == top) else best")
-
-        k("top = T(LOWEST)")
-        self.taps(compare)
-        k("best = -1")
-        self.taps(find)
-
-    def share(self, data, grad):
-        """The gradient of windows that lie apart, without a jump: the compiler does
-        several at once."""
-        k, places = self.k, []
-        self.taps(places.append)
-        for t, place in enumerate(places):
-            k(f"seen{t} = {data}[{place}]")
-            k(f"top = top if top > seen{t} else seen{t}" if t else "top = seen0")
-        k(f"rest = {grad}[to]")
-        for t, place in enumerate(places):
-            k.store(place, f"rest if seen{t} == top else T(0)")
-            k(f"rest = T(0) if seen{t} == top else rest")
-
-
-def _lead(buf):
-    return buf.shape[0] * buf.shape[1]
-
-
-def _mean(k, windows, count, total):
-    """The text of a window's sum, divided by how many numbers it has.
-
-    Whole numbers are divided as floats: their own dtype may not hold so large a number.
-    """
-    number = _count(k, windows, count)
-    if number is None:
-        return total
-    return f"T({total} / T({number}))" if k.dtype.kind == "f" else f"T({total} / {number})"
-
-
-def _count(k, windows, count):
-    """The text of the number that a window's sum is divided by."""
-    if count == "none":
-        return None
-    if windows.few:
-        return str(prod(windows.kernel))
-    edges = _bounds(windows.size, windows.kernel, windows.stride, windows.pad, count)
-    for d, (low, high) in enumerate(edges):
-        start = f"i{d} * {windows.stride[d]} - {windows.pad[d]}"
-        k(f"count{d} = min({start} + {windows.kernel[d]}, {high}) - max({start}, {low})")
-    k("count = max(" + " * ".join(f"max(count{d}, 0)" for d in windows.axes) + ", 1)")
-    return "count"
-
-
-def _sum_cpu(k, data, out, *, count, **g):
-    windows = Windows(k, _lead(data), **g)
-
-    def body():
-        k("total = T(0)")
-        windows.taps(lambda place: k(f"total += {data}[{place}]"))
-        k.store("to", _mean(k, windows, count, "total"))
-
-    windows.each(body)
-
-
-def _unsum_cpu(k, grad, out, *, count, **g):
-    windows = Windows(k, _lead(grad), **g)
-    zero(k, out, out.size)
-
-    def body():
-        k(f"v = {_mean(k, windows, count, f'{grad}[to]')}")
-        windows.taps(lambda place: k(f"{out}[{place}] += v"))
-
-    windows.each(body, apart=False)
-
-
-def _unsum_gpu(k, grad, out, *, count, **g):
-    windows = Windows(k, _lead(grad), **g)
-
-    def body():
-        k(f"total += {_mean(k, windows, count, f'{grad}[to]')}")
-
-    over_windows(windows, body)
-
-
-def _max_cpu(k, data, out, **g):
-    windows = Windows(k, _lead(data), **g, repeat=True)  # a number twice, not padding
-
-    def tap(place):
-        k(f"v = {data}[{place}]")
-        k("top = v if (v > top) | (v != v) else top")
-
-    def body():
-        k("top = T(LOWEST)")
-        windows.taps(tap)
-        k.store("to", "top")
-
-    windows.each(body)
-
-
-def tiles(size, kernel, stride, pad, outs):
+# -- loops -----------------------------------------------------------------------------
+def tiles(size, kernel, stride, pad, outs, **_):
     """Whether the windows lie side by side: each number is in one of them."""
     return (
         stride == kernel
         and not any(pad)
-        and prod(kernel) <= 16
+        and prod(kernel) <= FEW
         and all(n * k == m for n, k, m in zip(outs, kernel, size, strict=True))
     )
 
 
-def _unmax_cpu(k, grad, data, out, **g):
-    windows = Windows(k, _lead(data), **g)
-    if tiles(**g):
-        return windows.each(lambda: windows.share(data, grad))
-    zero(k, out, out.size)
-
-    def body():
-        windows.best(data)
-        with k.block("if best >= 0:"):
-            k(f"{out}[best] += {grad}[to]")
-
-    windows.each(body, apart=False)
-
-
-def _unmax_gpu(k, grad, data, out, **g):
-    if tiles(**g):
-        return _unmax_cpu(k, grad, data, out, **g)
-    windows = Windows(k, _lead(data), **g)
-
-    def body():
-        windows.best(data)
-        with k.block("if best == at:"):
-            k(f"total += {grad}[to]")
-
-    over_windows(windows, body)
-
-
-def _remax_cpu(k, values, data, out, **g):
-    windows = Windows(k, _lead(data), **g)
-
-    def body():
-        windows.best(data)
-        k.store("to", f"{values}[best] if best >= 0 else T(0)")
-
-    windows.each(body)
+def _either(shared, others):
+    """Loops for windows that lie side by side, or those for others."""
+    return lambda k, *arrays, **a: (shared if tiles(**a) else others)(k, *arrays, **a)
 
 
 # -- the records -----------------------------------------------------------------------
@@ -409,7 +201,7 @@ pool_sum = register(
     attrs=GEOMETRY | COUNT,
     infer=forward(_forward),
     eager=_sum_eager,
-    cpu=_sum_cpu,
+    cpu=sums,
     stores=True,
     grad=lambda g, out, data, **a: (unpool_sum(g, **a),),
     doc="The sum of each window, over how many numbers it has if `count` says so.",
@@ -420,8 +212,9 @@ unpool_sum = register(
     attrs=GEOMETRY | COUNT,
     infer=forward(_back),
     eager=_unsum_eager,
-    cpu=_unsum_cpu,
-    gpu=_unsum_gpu,
+    cpu=_either(share_sums, add_sums),
+    gpu=_either(share_sums, ask_sums),
+    stores=tiles,
     grad=lambda g, out, grad, **a: (pool_sum(g, **a),),
     doc="The gradient of `_pool_sum`: each number is added to its whole window.",
 )
@@ -431,7 +224,7 @@ pool_max = register(
     attrs=GEOMETRY,
     infer=forward(_forward),
     eager=_max_eager,
-    cpu=_max_cpu,
+    cpu=maxima,
     stores=True,
     peak=lambda before, attrs: _with_conv(before, attrs),
     grad=lambda g, out, data, **a: (unpool_max(g, data, **a),),
@@ -443,8 +236,8 @@ unpool_max = register(
     attrs=GEOMETRY,
     infer=forward(_back),
     eager=_unmax_eager,
-    cpu=_unmax_cpu,
-    gpu=_unmax_gpu,
+    cpu=_either(share_best, add_best),
+    gpu=_either(share_best, ask_best),
     stores=tiles,
     grad=lambda g, out, grad, data, **a: (repool_max(g, data, **a), None),
     doc="The gradient of `_pool_max`: each number is added where the data have the "
@@ -456,7 +249,7 @@ repool_max = register(
     attrs=GEOMETRY,
     infer=forward(_forward),
     eager=_remax_eager,
-    cpu=_remax_cpu,
+    cpu=take_best,
     stores=True,
     grad=lambda g, out, values, data, **a: (unpool_max(g, data, **a), None),
     doc="The values where the data have each window's first maximum.",

@@ -15,6 +15,7 @@ STRIDED = {
 LINE = {"size": (7,), "kernel": (3,), "stride": (1,), "dilate": (2,), "pad": (2,)}
 WIDE = {"size": (3, 4), "kernel": (1, 1), "stride": (2, 1), "dilate": (1, 1), "pad": (0, 0)}
 POOL = {"size": (5, 4), "kernel": (2, 2), "stride": (2, 2), "pad": (0, 0), "outs": (2, 2)}
+TILES = {"size": (4, 4), "kernel": (2, 2), "stride": (2, 2), "pad": (0, 0), "outs": (2, 2)}
 EDGES = {"size": (4, 5), "kernel": (3, 2), "stride": (2, 2), "pad": (1, 1), "outs": (3, 3)}
 
 SAMPLES = {
@@ -91,12 +92,14 @@ SAMPLES = {
     ],
     "_unpool_sum": [
         of((2, 3, 2, 2), **POOL),
+        of((2, 3, 2, 2), **TILES, count="numbers"),
         of((2, 3, 3, 3), **EDGES, count="numbers"),
         of((2, 3, 3, 3), **EDGES, count="padding"),
     ],
     "_pool_max": [of((2, 3, 5, 4), **POOL), of((2, 3, 4, 5), **EDGES), of((0, 3, 5, 4), **POOL)],
     "_unpool_max": [
         of((2, 3, 2, 2), (2, 3, 5, 4), **POOL),
+        of((2, 3, 2, 2), (2, 3, 4, 4), **TILES),
         of((2, 3, 3, 3), (2, 3, 4, 5), **EDGES),
     ],
     "_repool_max": [

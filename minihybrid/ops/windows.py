@@ -1,0 +1,292 @@
+"""Chapter 12. The loops of pooling: windows over one, two or three axes of each channel.
+
+Takes:   flat arrays, and the geometry of `minihybrid.ops.pooling`.
+Gives:   sums and maxima of windows; what their numbers get back for the gradient, added
+         by the windows, or, with a thread a number, asked for by the numbers.
+
+Data with fewer than three axes behind the channels have axes of length 1 before them.
+Number i of window z on an axis is at z * stride - pad + i. Where that may be padding,
+it is asked; where all windows lie inside, how many numbers they have is known before,
+and the compiler writes out small windows without a loop.
+What is left out: windows with gaps (dilation).
+"""
+
+from math import prod
+
+import numpy as np
+
+from minihybrid.ops.loops import F, T, each, loops, store
+
+FEW = 16  # numbers of a window that are written out one by one
+
+
+# -- what is known before --------------------------------------------------------------
+def _geometry(data, size, kernel, stride, pad, outs):
+    """Channels; steps of all windows; lengths on three axes; whether all lie inside."""
+    size, kernel, stride, outs = (
+        (1,) * (3 - len(lengths)) + lengths for lengths in (size, kernel, stride, outs)
+    )
+    pad = (0,) * (3 - len(pad)) + pad
+    inside = tuple(
+        (k == 1 or prod(kernel) <= FEW) and p == 0 and (n - 1) * s + k <= m
+        for m, k, s, p, n in zip(size, kernel, stride, pad, outs, strict=True)
+    )
+    lead = data.shape[0] * data.shape[1]
+    return lead, lead * prod(outs) * prod(kernel), size, kernel, stride, pad, outs, inside
+
+
+def _for_sums(data, out, *, count, **g):
+    """And the edges on each axis between which numbers are counted for a mean, or ()."""
+    geometry = _geometry(data, **g)
+    size, pad = geometry[2], geometry[5] if count == "padding" else (0, 0, 0)
+    edges = () if count == "none" else tuple((-p, m + p) for m, p in zip(size, pad, strict=True))
+    return *geometry, edges
+
+
+def _lowest(dtype):
+    return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def _for_maxima(data, out, **g):
+    """And whether a window takes the nearest number again in the place of padding.
+
+    The largest number is the same, and there is no jump; each window must see a number.
+    """
+    again = prod(g["kernel"]) <= FEW and all(
+        (n - 1) * s - p < m
+        for m, s, p, n in zip(g["size"], g["stride"], g["pad"], g["outs"], strict=True)
+    )
+    return *_geometry(data, **g), again, _lowest(data.dtype)
+
+
+def _for_best(values, data, out, **g):
+    return *_geometry(data, **g), _lowest(data.dtype)
+
+
+# -- windows ---------------------------------------------------------------------------
+def _first(d, z, stride, pad, inside):
+    """The first number of window z on axis d that is none of the padding."""
+    return 0 if inside[d] else max(pad[d] - z * stride[d], 0)
+
+
+def _end(d, z, size, kernel, stride, pad, inside):
+    """The first behind them that is."""
+    return kernel[d] if inside[d] else min(size[d] + pad[d] - z * stride[d], kernel[d])
+
+
+def _place(n, z, y, x, size):
+    """Where a number of channel n stands."""
+    return ((n * size[0] + z) * size[1] + y) * size[2] + x
+
+
+def _seen(n, z, y, x, size, kernel, stride, pad, inside):
+    """The places that a window sees."""
+    for i in range(
+        _first(0, z, stride, pad, inside), _end(0, z, size, kernel, stride, pad, inside)
+    ):
+        for j in range(
+            _first(1, y, stride, pad, inside), _end(1, y, size, kernel, stride, pad, inside)
+        ):
+            for k in range(
+                _first(2, x, stride, pad, inside), _end(2, x, size, kernel, stride, pad, inside)
+            ):
+                yield _place(
+                    n,
+                    z * stride[0] - pad[0] + i,
+                    y * stride[1] - pad[1] + j,
+                    x * stride[2] - pad[2] + k,
+                    size,
+                )
+
+
+def _near(d, z, i, size, stride, pad, inside):
+    """The place on axis d that number i of a window has, or the nearest that exists."""
+    return z * stride[d] + i if inside[d] else min(max(z * stride[d] - pad[d] + i, 0), size[d] - 1)
+
+
+def _nearest(n, z, y, x, size, kernel, stride, pad, inside):
+    """A place for each number of a window."""
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            for k in range(kernel[2]):
+                yield _place(
+                    n,
+                    _near(0, z, i, size, stride, pad, inside),
+                    _near(1, y, j, size, stride, pad, inside),
+                    _near(2, x, k, size, stride, pad, inside),
+                    size,
+                )
+
+
+def _counted(d, z, kernel, stride, pad, inside, edges):
+    """How many numbers of window z on axis d lie between the edges."""
+    return (
+        kernel[d]
+        if inside[d]
+        else max(
+            min(z * stride[d] - pad[d] + kernel[d], edges[d][1])
+            - max(z * stride[d] - pad[d], edges[d][0]),
+            0,
+        )
+    )
+
+
+def _many(z, y, x, kernel, stride, pad, inside, edges):
+    """How many numbers of a window lie between the edges; 1 if none does."""
+    return max(
+        _counted(0, z, kernel, stride, pad, inside, edges)
+        * _counted(1, y, kernel, stride, pad, inside, edges)
+        * _counted(2, x, kernel, stride, pad, inside, edges),
+        1,
+    )
+
+
+def _mean(total, z, y, x, kernel, stride, pad, inside, edges):
+    """A window's sum, divided by how many numbers it has; as it is, if none are counted.
+
+    Whole numbers are divided as floats: their own dtype may not hold so large a number.
+    """
+    return T(total / F(_many(z, y, x, kernel, stride, pad, inside, edges))) if edges else total
+
+
+def _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest):
+    """The place of a window's first maximum; -1 if there is none."""
+    top = T(lowest)
+    for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+        v = data[at]
+        top = top if top > v else v
+    best = -1
+    for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+        best = at if (best < 0) & (data[at] == top) else best
+    return best
+
+
+# -- the loops -------------------------------------------------------------------------
+@loops(_for_sums)
+def sums(data, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+    """The sum, or the mean, of each window."""
+    for n, z, y, x in each(lead, *outs, work=steps):
+        total = T(0)
+        for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+            total += data[at]
+        mean = _mean(total, z, y, x, kernel, stride, pad, inside, edges)
+        store(out, _place(n, z, y, x, outs), mean)
+
+
+@loops(_for_sums)
+def add_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+    """Its gradient: each window adds to all of its numbers, which other windows may see."""
+    for n in each(lead, work=steps):
+        for at in range(n * size[0] * size[1] * size[2], (n + 1) * size[0] * size[1] * size[2]):
+            out[at] = T(0)
+        for z in range(outs[0]):
+            for y in range(outs[1]):
+                for x in range(outs[2]):
+                    g = grad[_place(n, z, y, x, outs)]
+                    g = _mean(g, z, y, x, kernel, stride, pad, inside, edges)
+                    for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+                        out[at] += g
+
+
+@loops(_for_sums)
+def share_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+    """The same where each number is in one window: nothing is added up."""
+    for n, z, y, x in each(lead, *outs, work=steps):
+        g = grad[_place(n, z, y, x, outs)]
+        g = _mean(g, z, y, x, kernel, stride, pad, inside, edges)
+        for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+            store(out, at, g)
+
+
+@loops(_for_maxima)
+def maxima(data, out, lead, steps, size, kernel, stride, pad, outs, inside, again, lowest):
+    """The largest number of each window; NaN, if there is one."""
+    for n, z, y, x in each(lead, *outs, work=steps):
+        top = T(lowest)
+        if again:
+            for at in _nearest(n, z, y, x, size, kernel, stride, pad, inside):
+                v = data[at]
+                top = v if (v > top) | (v != v) else top
+        else:
+            for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+                v = data[at]
+                top = v if (v > top) | (v != v) else top
+        store(out, _place(n, z, y, x, outs), top)
+
+
+@loops(_for_best)
+def add_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+    """Its gradient: each window adds to its first maximum, which other windows may see."""
+    for n in each(lead, work=steps):
+        for at in range(n * size[0] * size[1] * size[2], (n + 1) * size[0] * size[1] * size[2]):
+            out[at] = T(0)
+        for z in range(outs[0]):
+            for y in range(outs[1]):
+                for x in range(outs[2]):
+                    best = _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest)
+                    if best >= 0:
+                        out[best] += grad[_place(n, z, y, x, outs)]
+
+
+@loops(_for_best)
+def share_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+    """The same where each number is in one window: without a jump, several at once."""
+    for n, z, y, x in each(lead, *outs, work=steps):
+        top = T(lowest)
+        for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+            v = data[at]
+            top = top if top > v else v
+        rest = grad[_place(n, z, y, x, outs)]
+        for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
+            hit = data[at] == top
+            store(out, at, rest if hit else T(0))
+            rest = T(0) if hit else rest
+
+
+@loops(_for_best)
+def take_best(values, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+    """Other values, where the data have each window's first maximum."""
+    for n, z, y, x in each(lead, *outs, work=steps):
+        best = _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest)
+        store(out, _place(n, z, y, x, outs), values[best] if best >= 0 else T(0))
+
+
+# -- gradients on a GPU: a thread a number ---------------------------------------------
+# If two windows added to one number at once, what one of them added could be lost. So
+# each number asks its windows, in the CPU's order: sums of floats are the same.
+def _since(d, at, kernel, stride, pad):
+    """The first window on axis d in which a place lies."""
+    return max((at + (pad[d] - kernel[d])) // stride[d] + 1, 0)
+
+
+def _until(d, at, stride, pad, outs):
+    """The first behind them in which it does not."""
+    return min((at + pad[d]) // stride[d] + 1, outs[d])
+
+
+@loops(_for_sums)
+def ask_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+    """As `add_sums`."""
+    for n, i, j, k in each(lead, *size):
+        total = T(0)
+        for z in range(_since(0, i, kernel, stride, pad), _until(0, i, stride, pad, outs)):
+            for y in range(_since(1, j, kernel, stride, pad), _until(1, j, stride, pad, outs)):
+                for x in range(_since(2, k, kernel, stride, pad), _until(2, k, stride, pad, outs)):
+                    g = grad[_place(n, z, y, x, outs)]
+                    total += _mean(g, z, y, x, kernel, stride, pad, inside, edges)
+        store(out, _place(n, i, j, k, size), total)
+
+
+@loops(_for_best)
+def ask_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+    """As `add_best`."""
+    for n, i, j, k in each(lead, *size):
+        total = T(0)
+        at = _place(n, i, j, k, size)
+        for z in range(_since(0, i, kernel, stride, pad), _until(0, i, stride, pad, outs)):
+            for y in range(_since(1, j, kernel, stride, pad), _until(1, j, stride, pad, outs)):
+                for x in range(_since(2, k, kernel, stride, pad), _until(2, k, stride, pad, outs)):
+                    best = _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest)
+                    if best == at:
+                        total += grad[_place(n, z, y, x, outs)]
+        store(out, at, total)
