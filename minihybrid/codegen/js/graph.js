@@ -18,6 +18,13 @@ const LITERAL = new RegExp(`^(?:${ITEM}|${tupleOf(ITEM)})$`);
 /** @type {Record<string, any>} */
 const WORDS = { None: null, True: true, False: false, true: true, false: false, nan: NaN };
 
+/** Attributes that change what an operator computes, and what they may say here.
+ * @type {Record<string, string[]>} */
+const COMPUTED = {
+  initial: ["None"], repeat: ["1"], use_length: ["False", "0"], reflect_type: ["even"],
+  returned: ["False", "0"],
+};
+
 /** What a text stands for; a name such as `relu` is itself. @param {string} text @returns {any} */
 function meant(text) {
   const cut = text.replace(/^ +| +$/g, "");
@@ -81,6 +88,10 @@ function completed(op, known, texts, where) {
     } else if (fallback.length) [found[key]] = fallback;
     else refuse(`${where}: ${op}: the argument '${key}' is missing; needed: ${kind}`);
   }
+  for (const [key, values] of Object.entries(COMPUTED))
+    if (Object.hasOwn(texts, key) && !Object.hasOwn(known.attrs, key) && !values.includes(texts[key]))
+      refuse(`${where}: ${op}: ${key}=${shown(texts[key])} cannot be computed here; ` +
+        `${key}=${values[0]} can`);
   return found;
 }
 

@@ -110,7 +110,7 @@ def schema(op):
 
 
 def counted(op):
-    """How many inputs an operator has; `None` if any number, or how one attribute says it.
+    """How many inputs an operator has, or how one attribute says it; else `None`, any number.
 
     >>> counted(OPS["Convolution"])
     {'by': 'no_bias', 'true': 2, 'false': 3}
@@ -118,12 +118,13 @@ def counted(op):
     if op.variadic or not callable(op.inputs):
         return None if op.variadic else len(op.inputs)
     usual = {key: default for key, (_, default) in op.attrs.items()}
+    said = []
     for key, (kind, _) in op.attrs.items():
         values = [True, False] if kind is boolean else words(kind)
         found = {str(v).lower(): len(op.inputs({**usual, key: v})) for v in values}
         if len(set(found.values())) > 1:
-            return {"by": key, **found}
-    return None
+            said.append({"by": key, **found})
+    return said[0] if len(said) == 1 else None
 
 
 def words(kind):
