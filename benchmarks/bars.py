@@ -92,6 +92,15 @@ def _judge(workload, rows, plain_rows, n_threads):
             ("first call", "first call, 2nd process"), bars.first_s, ours.first_s if ours else []
         ):
             yield Verdict(workload, what, limit, first_s, "s")
+    compiled = [row.first_s[0] for row in rows if row.rival == "jax" and row.times_s]
+    if bars.jax and compiled:
+        yield Verdict(
+            workload,
+            "first call, to JAX's",
+            bars.jax,
+            ours.first_s[0] / min(compiled) if ours else None,
+            against=f"jax, {duration(min(compiled))}",
+        )
     if least := best(rows, lambda row: row.nbytes):
         needed = WORKLOADS[workload].nbytes  # less than this was not measured well
         yield Verdict(

@@ -91,6 +91,7 @@ class Kernel:
         graph = node.attrs.get("graph")
         self.node, self.functions, self.n_threads = node, functions, threads
         self.turns = 1  # of loops that threads may share
+        self.parted = False  # whether a call may do a part of them
         self.lines, self.depth, self.count = [], 1, 0
         self.made = {}  # number of a line -> the node that it computes
         if graph:
@@ -122,7 +123,7 @@ class Kernel:
         self.dtype = self.rows.dtype if self.rows else (self.core or nodes[-1]).specs[0].dtype
         work = scratch_of(node)
         self.scratch = work[0].specs[0].nbytes if work else 0  # bytes per thread
-        self.size = None  # the number of turns, where one text serves all of them
+        self.lengths = {}  # name of an argument -> the number that it stands for here
         self.write()
 
     # -- lines
@@ -158,8 +159,11 @@ class Kernel:
 
     @contextmanager
     def loop(self, name, stop, start=0, step=1):
-        """A counting loop; one that turns once is written without the loop."""
-        if stop - start == step or stop - start == 1:
+        """A counting loop; one that turns once is written without the loop.
+
+        stop:    a number, or the text of one that is known when the kernel runs.
+        """
+        if not isinstance(stop, str) and (stop - start == step or stop - start == 1):
             self(f"{name} = {start}")
             before = len(self.lines)
             yield
@@ -179,21 +183,22 @@ class Kernel:
         Of `parts` equal pieces, a call of the kernel does the one that `part` says.
         Each call does all that stands outside, which may write to `work` only.
 
-        stop:    a number, or "size", for a kernel that takes it as an argument.
+        stop:    a number, or the name of a length.
         work:    about how many sums and products there are in all turns; little work
-                 is not worth a second thread.
+                 is not worth a second thread, but loops of a core that are alike have
+                 one text.
         """
-        turns = self.size if stop == "size" else len(range(start, stop, step))
-        if self.n_threads == 1 or work < WORTH_SHARING or turns < 2 or self.depth > 1:
-            with (
-                self.block(f"for {name} in range(size):")
-                if stop == "size"
-                else self.loop(name, stop, start, step)
-            ):
+        named = stop in self.lengths
+        turns = self.lengths[stop] if named else len(range(start, stop, step))
+        much, alike = work >= WORTH_SHARING, named and self.core is not None
+        if self.n_threads == 1 or not (much or alike) or turns < 2 or self.depth > 1:
+            with self.loop(name, stop, start, step):
                 yield
             return
-        self.turns = max(self.turns, turns)
-        length = stop if stop == "size" else turns
+        self.parted = True
+        if much:
+            self.turns = max(self.turns, turns)
+        length = stop if named else turns
         ends = [f"{piece} * {length} // parts" for piece in ("part", "(part + 1)")]
         if step != 1:
             ends = [f"{end} * {step}" for end in ends]
@@ -232,6 +237,15 @@ class Kernel:
     def then(self):
         """What follows reads what came before, of all turns: here it does anyway."""
 
+    def length(self, name, number):
+        """A number that the kernel takes as an argument; gives its name.
+
+        Kernels that differ in lengths only have one text, which is compiled once. What
+        decides which numbers stay in registers, as a tile, is no length.
+        """
+        self.lengths[name] = number
+        return name
+
     def name(self, prefix):
         """A name that this kernel has not used yet."""
         self.count += 1
@@ -255,11 +269,7 @@ class Kernel:
     @property
     def numbers(self):
         """What the kernel takes as numbers, after the arrays."""
-        return (
-            ["key"] * self.random
-            + ["size"] * (self.size is not None)
-            + ["part", "parts"] * (self.turns > 1)
-        )
+        return ["key"] * self.random + [*self.lengths] + ["part", "parts"] * self.parted
 
     def text(self, name):
         """The whole kernel under a name."""
@@ -389,7 +399,7 @@ class Kernel:
         names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
         stops = [n for n, _, _ in joined]
         if len(joined) == 1 and self.core is None:  # one text for all sizes
-            stops, self.size = ["size"], stops[0]
+            stops = [self.length("size", stops[0])]
 
         work = int(np.prod(shape, dtype=np.int64)) * len(self.nodes)
         with ExitStack() as loops:

@@ -3,7 +3,8 @@
 Takes:   a graph, as a plan does.
 Gives:   `Tiers`, the plan in force of a graph that is compiled.
 
-Compiling takes a second; a plan for NumPy takes a millisecond. So the first calls run
+Compiling takes a second, or some for a net of many kinds of kernels; a plan for NumPy
+takes a millisecond. So the first calls run
 NumPy's plan while a thread makes the compiled one, which then takes over. Who wants the
 same numbers in every run, or times a steady state, asks to wait: `hybridize(wait=True)`
 or the environment's `MINIHYBRID_WAIT=1`.
@@ -23,7 +24,7 @@ import weakref
 from dataclasses import replace
 
 from minihybrid.codegen.cpu import target
-from minihybrid.codegen.cpu.objects import STILL
+from minihybrid.codegen.cpu.objects import STILL, tell
 from minihybrid.codegen.cpu.team import together
 from minihybrid.core.op import AttrError, legible
 from minihybrid.core.plan import Bound, InForce, Plan, tied
@@ -97,6 +98,8 @@ class Tiers(InForce):
             self.plan, self.settled = self.made, True
             if self.plan.target_note == LAST:
                 self.plan.target_note = ""
+        else:
+            tell()
         return self.settled
 
     def prepare(self):

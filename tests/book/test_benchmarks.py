@@ -265,6 +265,14 @@ def test_plain_is_the_fastest_of_anybody(n_threads, limit):
     assert judged(found, n_threads)["to a*b + c"] == (1.3, limit, 1.3 <= limit)
 
 
+@pytest.mark.parametrize("ours_s, passed", [(1.5, True), (1.6, False)])
+def test_compiling_is_held_against_jax(ours_s, passed):
+    found = rows(1.0, 1.0)
+    found[1].first_s = [ours_s, 0.1]
+    found.append(Row("jax", "slower", "1", [3.0], [1.0] * 3))
+    assert judged({"mobilenet-v2": found})["first call, to JAX's"] == (ours_s, 1.5, passed)
+
+
 def test_a_net_of_ours_that_did_not_run_misses_every_bar():
     failed = rows(4.0, 8.0)
     failed[1] = Row("minihybrid", "hybridized", "0", problem="killed")

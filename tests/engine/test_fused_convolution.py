@@ -34,12 +34,18 @@ def geometry(size, kernel, stride=1, pad=0, dilate=1, num_group=1):
     }
 
 
-def compiled(op, arrays, attrs):
-    """What an operator gives in a plan of its own."""
+def plan_alone(op, arrays, attrs):
+    """The plan of one operator."""
     specs = {f"x{i}": Spec(a.shape, a.dtype) for i, a in enumerate(arrays)}
     graph, *_ = sym.trace(lambda *xs: sym.Symbol.interpret(op, xs, attrs), specs)
     plan = Plan(graph, list(specs))
     assert plan.target == "cpu"
+    return plan
+
+
+def compiled(op, arrays, attrs):
+    """What an operator gives in a plan of its own."""
+    plan = plan_alone(op, arrays, attrs)
     return plan(arrays, plan.bind([]))[0]
 
 
@@ -129,6 +135,33 @@ def test_windows_that_slide_give_the_answers_of_numpy(n, channels, filters, attr
     s = Shapes(n, channels, filters, **attrs)
     assert slides_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
     assert_exact(conv, [data, weight], attrs)
+
+
+@pytest.mark.parametrize(
+    "form, shapes",
+    [
+        (geometry((16, 16), (1, 1)), [(32, 96), (64, 192)]),
+        (geometry((16, 16), (1, 1)), [(30, 24), (31, 12)]),
+    ],
+    ids=["copied", "as-they-lie"],
+)
+def test_convolutions_of_points_that_differ_in_lengths_share_a_kernel(form, shapes):
+    assert_one_kernel([(channels, filters, form) for channels, filters in shapes])
+
+
+def test_windows_over_other_numbers_of_channels_share_a_kernel():
+    forms = [geometry((8, 8), (3, 3), pad=1, num_group=n) for n in (16, 48)]
+    assert_one_kernel([(f["num_group"], f["num_group"], f) for f in forms])
+
+
+def assert_one_kernel(layers):
+    """One text serves all (channels, filters, attrs), and each answer is right."""
+    texts = set()
+    for channels, filters, attrs in layers:
+        data, weight, _ = conv_arrays(1, channels, filters, attrs)
+        assert_exact(conv, [data, weight], attrs)
+        texts.update(step.kernel for step in plan_alone(conv, [data, weight], attrs).made.steps)
+    assert len(texts) == 1
 
 
 def test_nothing_is_written_over_what_is_read_by_loops_that_need_scratch():

@@ -4,7 +4,9 @@ Most other tests wait for the kernels (tests/conftest.py); these do not.
 """
 
 import gc
+import io
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -19,6 +21,7 @@ from rings import elsewhere
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
+from minihybrid.codegen import cache
 from minihybrid.codegen.cpu import objects
 from minihybrid.gluon import nn
 from minihybrid.run import tiers
@@ -278,6 +281,63 @@ def test_a_failure_is_raised_once_where_warnings_are_errors(monkeypatch):
         np.testing.assert_array_equal(net(x).asnumpy(), wanted)
 
 
+# -- what is said ----------------------------------------------------------------------
+LINE = r"compiling (1 kernel|\d+ kernels) in the background; NumPy answers until then\n"
+
+
+@pytest.fixture
+def at_once(monkeypatch, tmp_path):
+    """An empty cache, nothing said yet, and no moment is too short to be told of."""
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(objects, "UNTOLD", [True])
+    monkeypatch.setattr(objects, "SOON_S", 0)
+    monkeypatch.setattr(objects, "ADDRESSES", {})
+
+
+def test_that_numpy_answers_is_said_once(at_once, monkeypatch, capsys):
+    """Of two nets one says so, however often it is called."""
+    real, begin = objects.compile_text, threading.Event()
+    monkeypatch.setattr(objects, "compile_text", lambda *asked: begin.wait(60) and real(*asked))
+    nets, x = [small_net(), small_net()], nd.ones((2, 4))
+    for net in nets:
+        net(x)
+    until(lambda: objects.BACKGROUND)
+    for net in 3 * nets:
+        net(x)
+    begin.set()
+    until(lambda: {(net(x), target(net))[1] for net in nets} == {"cpu"})
+    assert capsys.readouterr().err == (
+        "compiling 2 kernels in the background; NumPy answers until then\n"
+    )
+    assert not objects.BACKGROUND
+
+
+def test_of_kernels_on_disk_nothing_is_said(at_once, monkeypatch, capsys):
+    small_net(wait=True)(nd.ones((2, 4)))
+    monkeypatch.setattr(objects, "ADDRESSES", {})
+    monkeypatch.setattr(objects, "compile_text", None)  # none is compiled
+    objects.KEPT.append(objects._engine())
+    objects._engine.cache_clear()
+    net = small_net()
+    until(lambda: (net(nd.ones((2, 4))), target(net))[1] == "cpu")
+    assert capsys.readouterr().err == ""
+
+
+def test_who_waits_sees_a_bar_on_a_terminal_only(at_once, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for screen, is_bar in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", screen)
+        monkeypatch.setattr(objects, "ADDRESSES", {})
+        objects.KEPT.append(objects._engine())
+        objects._engine.cache_clear()
+        cache.clear_cache()
+        small_net(wait=True)(nd.ones((2, 4)))
+        assert ("compiling" in screen.getvalue()) == is_bar
+
+
 # -- processes -------------------------------------------------------------------------
 HEAD = """
 import os, sys, time
@@ -292,7 +352,9 @@ print(plan.target, flush=True)
 
 
 def run(folder, code, **environment):
-    """What a new process prints, and how long it took; no word on its error channel."""
+    """What a new process prints, and how long it took; on its error channel there is no
+    word but why NumPy answers, where compiling takes more than a moment: it and a child
+    that it forks may both say so."""
     start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", HEAD + code],
@@ -302,7 +364,7 @@ def run(folder, code, **environment):
         timeout=120,
         env={**os.environ, "MINIHYBRID_CACHE_DIR": str(folder), **environment},
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.returncode == 0 and re.sub(LINE, "", done.stderr) == "", done.stderr
     return done.stdout.split(), time.monotonic() - start
 
 

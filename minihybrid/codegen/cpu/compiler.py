@@ -10,6 +10,7 @@ What is left out: Numba's passes that kernels do not need (closures, generators,
 loops, rewriting); nothing here is worth more than half of the time that they took.
 """
 
+import gc
 import os
 import struct
 import sys
@@ -18,7 +19,7 @@ import time
 
 from llvmlite import binding, ir
 from numba import types
-from numba.core import compiler, compiler_lock, registry
+from numba.core import codegen, compiler, compiler_lock, registry
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_machinery import PassManager
@@ -55,6 +56,39 @@ class Pipeline(compiler.CompilerBase):
         return [passes]
 
 
+class Library(codegen.JITCodeLibrary):
+    """Functions that are optimised once, all together: not before that one by one, nor
+    cheaply, for the sake of counted references, of which kernels have none."""
+
+    def _optimize_functions(self, module):
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self):
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+def remembered(find):
+    """The types of an operator's arguments and result: found once for each of them.
+
+    find:    (function, arguments, keywords) -> signature, as Numba finds it, which tries
+             all of NumPy's rules for each `+` again.
+    """
+    found = {}
+
+    def answer(function, given, keywords):
+        key = getattr(function, "typing_key", None)
+        if getattr(key, "__module__", "") != "_operator" or keywords:
+            return find(function, given, keywords)
+        if not all(isinstance(kind, (types.Number, types.Boolean)) for kind in given):
+            return find(function, given, keywords)
+        if (key, given) not in found:
+            found[key, given] = find(function, given, keywords)
+        return found[key, given]
+
+    return answer
+
+
 @compiler_lock.global_compiler_lock
 def compile_function(function, arguments, symbol, finish):
     """The object file of a function, with one symbol that others may call.
@@ -71,7 +105,7 @@ def compile_function(function, arguments, symbol, finish):
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = OPTIONS["error_model"]
     flags.noalias = "work" in function.__code__.co_varnames[: len(arguments)]
-    library = context.codegen().create_library(symbol)
+    library = Library(context.codegen(), symbol)
     library.enable_object_caching()
     made = compiler.compile_extra(
         registry.cpu_target.typing_context,
@@ -148,6 +182,10 @@ def serve(wanted):
         os.dup2(2, 1)  # whatever prints must not disturb the answers
     except OSError:  # the channel of errors is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    typing = registry.cpu_target.typing_context
+    typing.resolve_function_type = remembered(typing.resolve_function_type)
+    gc.disable()  # circles are looked for after each kernel, among what it has left
+    gc.freeze()
     seen = [time.monotonic(), False]  # when the last answer went, whether one is due
 
     def watch():
@@ -175,3 +213,4 @@ def serve(wanted):
         except BrokenPipeError:  # whoever asked has ended
             os._exit(0)
         seen[:] = time.monotonic(), False
+        gc.collect()

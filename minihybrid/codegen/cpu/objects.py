@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from minihybrid.core.locked import Locked
 from minihybrid.core.op import HybridError
 from minihybrid.ops.cpu.machine import cores
 
-SOON_S = 1.0  # who waits longer sees a progress bar
+SOON_S = 1.0  # who waits longer sees a progress bar, or is told why NumPy answers
 PROGRAM = f"""
 import signal, sys, types
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked hears it, and may end us
@@ -143,12 +144,15 @@ STILL = threading.RLock()  # a fork waits for a thread that imports or links, fo
 # milliseconds: in the child it would never come to an end
 ADDRESSES = {}  # symbol -> where its machine code begins
 KEPT = []  # what must live as long as the machine code
+BACKGROUND = []  # (when it began, how many kernels) of compiling that nobody waits for
+UNTOLD = [True]  # until somebody has said so
 
 
 def _after_fork():
     """A child has no compilers of its own."""
     global IDLE, RUNNING
     STILL.release()
+    BACKGROUND.clear()
     KEPT.append(RUNNING)  # the parent's: not to be closed here
     IDLE, RUNNING = queue.SimpleQueue(), set()
 
@@ -209,7 +213,8 @@ def _compile(wanted):
             threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
     except RuntimeError:  # there are as many as the system allows
         work()
-    with _progress_bar(len(wanted)) as advance:
+    n_kernels = sum(text != "" for text, _ in wanted.values())  # without the driver
+    with _background(n_kernels), _progress_bar(len(wanted)) as advance:
         while len(codes) < len(wanted):
             symbol, code = done.get()
             if isinstance(code, Exception):
@@ -221,10 +226,37 @@ def _compile(wanted):
 
 
 @contextlib.contextmanager
+def _background(n_kernels):
+    """Note that kernels are compiled, if nobody waits for them."""
+    noted = [(time.monotonic(), n_kernels)] * threading.current_thread().daemon
+    BACKGROUND.extend(noted)
+    try:
+        yield
+    finally:
+        BACKGROUND.clear()
+
+
+def tell():
+    """Say, once, that NumPy answers because kernels take more than a moment to compile.
+
+    Whoever calls a net says it: a thread that still writes while Python ends would take
+    the program down.
+    """
+    for begun, n_kernels in BACKGROUND[:1]:
+        if UNTOLD and time.monotonic() >= begun + SOON_S:
+            with contextlib.suppress(IndexError):  # another thread says it
+                UNTOLD.pop()
+                kernels = "1 kernel" if n_kernels == 1 else f"{n_kernels} kernels"
+                said = f"compiling {kernels} in the background; NumPy answers until then\n"
+                with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it
+                    sys.stderr.write(said)
+
+
+@contextlib.contextmanager
 def _progress_bar(n_kernels):
     """Gives what says that a kernel is done; nobody waits for what a daemon does.
 
-    Where there is nobody to read it, or no more, or no tqdm, there is no bar.
+    Where there is no terminal, as in a log, or no tqdm, there is no bar.
     """
     is_readable = sys.stderr is not None and importlib.util.find_spec("tqdm")
     if threading.current_thread().daemon or not is_readable:
@@ -234,7 +266,14 @@ def _progress_bar(n_kernels):
     with STILL:  # a bar has a lock of its own
         from tqdm import tqdm
 
-        bar = tqdm(total=n_kernels, desc="compiling", unit="kernel", delay=SOON_S, leave=False)
+        bar = tqdm(
+            total=n_kernels,
+            desc="compiling",
+            unit="kernel",
+            delay=SOON_S,
+            leave=False,
+            disable=None,  # unless it is a terminal
+        )
 
     def advance(name):
         with STILL, unread:

@@ -251,9 +251,9 @@ def _places(graph, memory, table):
 
 def _step(body, label, given, passed, kernels, calls, steps):
     """Enter a kernel, unless its text is known, and a call of it; gives its name."""
-    texts = {"key": "key", "size": str(body.size), "part": "0", "parts": "1"}
-    extra = {"key": (KEY, 0), "size": (NUMBER, body.size)}  # the driver adds the parts
-    given = [*given, *(texts[name] for name in body.numbers)]
+    extra = {"key": (KEY, 0)} | {n: (NUMBER, length) for n, length in body.lengths.items()}
+    texts = {"key": "key", "part": "0", "parts": "1"}  # the driver adds the parts
+    given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
     passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
     kinds = [f"{type_name(a.dtype)}[::1]" for a in body.arrays]
     kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
@@ -272,7 +272,7 @@ class Copy:
     numbers, turns = ("size",), 1
 
     def __init__(self, spec):
-        self.size = spec.size
+        self.lengths = {"size": spec.size}
         self.arrays = [spec] * 2
 
     def text(self, name):

@@ -12,6 +12,8 @@ name: the compiler's front end takes its time for each statement.
 What is left out: tiles whose height is known only when they run.
 """
 
+import contextlib
+import functools
 import itertools
 
 from llvmlite import ir
@@ -228,6 +230,9 @@ class _Rows:
     def load(self, row, column, kind):
         return self.builder.load(self.place(row, column, kind), align=self.align)
 
+    def store(self, row, column, value):
+        self.builder.store(value, self.place(row, column, value.type), align=self.align)
+
     def load_some(self, row, column, kind, mask):
         """The lanes of a mask, zeros elsewhere: only what the mask names is read."""
         return self._masked(
@@ -262,11 +267,21 @@ class _Rows:
         )
 
 
-def _between(builder, first, last, lanes, start=0):
-    """The mask of the lanes, counted from `start`, from `first` to before `last`.
+def _written(number, otherwise):
+    """The value of a number that the text writes out: what is known to be whole needs no
+    masks and no branches, which LLVM would take away again, one by one."""
+    return number.literal_value if isinstance(number, types.IntegerLiteral) else otherwise
 
-    Where both are written as numbers LLVM sees a full mask, and forgets it.
-    """
+
+def _from(builder, top, row, every):
+    """The block of code of a row: run if it is not above `top`, or for every row."""
+    if every:
+        return contextlib.nullcontext()
+    return builder.if_then(builder.icmp_signed("<=", top, top.type(row)))
+
+
+def _between(builder, first, last, lanes, start=0):
+    """The mask of the lanes, counted from `start`, from `first` to before `last`."""
     kind = ir.VectorType(last.type, lanes)
     numbers = ir.Constant(kind, [*range(start, start + lanes)])
     return builder.and_(
@@ -310,28 +325,38 @@ def outer(typing, tile, a, at, step, b, place):
         sums, kind = args[0], args[0].type.element
         column = _Rows(context, builder, a, *args[1:4])
         row = _Rows(context, builder, b, *args[4:], args[5].type(0))
-        left = [_splat(builder, column.load(r, 0, kind.element), kind) for r in range(tile.rows)]
         right = [row.load(0, c * tile.lanes, kind) for c in range(tile.columns)]
-        return _add_products(builder, tile, sums, left, right)
+        for r in range(tile.rows):  # a number at a time: the sums leave no register for more
+            left = _splat(builder, column.load(r, 0, kind.element), kind)
+            for c in range(tile.columns):
+                i = r * tile.columns + c
+                old = builder.extract_value(sums, i)
+                sums = builder.insert_value(sums, _fma(builder, tile.dtype, left, right[c], old), i)
+        return sums
 
     index = types.intp
     return tile(tile, a, index, index, b, index), codegen
 
 
-@intrinsic
+@intrinsic(prefer_literal=True)
 def inner(typing, tile, a, at_a, b, at_b, step, count):
     """Add vectors of rows of `a` times vectors of rows of `b`, lane by lane.
 
     step:   from one row to the next, in `a` and in `b`.
     count:  how many numbers of each vector count.
     """
+    whole = _written(count, 0) == tile.lanes
 
     def codegen(context, builder, signature, args):
         sums, a_, at_a, b_, at_b, step, count = args
         kind = sums.type.element
-        mask = _between(builder, count.type(0), count, tile.lanes)
+        if whole:
+            read = _Rows.load
+        else:
+            mask = _between(builder, count.type(0), count, tile.lanes)
+            read = functools.partial(_Rows.load_some, mask=mask)
         left, right = (
-            [rows.load_some(i, 0, kind, mask) for i in range(n)]
+            [read(rows, i, 0, kind) for i in range(n)]
             for rows, n in (
                 (_Rows(context, builder, a, a_, at_a, step), tile.rows),
                 (_Rows(context, builder, b, b_, at_b, step), tile.columns),
@@ -437,25 +462,31 @@ def get(typing, tile, array, at, step, last):
     return tile(tile, array, index, index, index), codegen
 
 
-@intrinsic
+@intrinsic(prefer_literal=True)
 def put(typing, tile, array, at, step, top, first, last):
     """Write a tile into an array: its rows from `top`, its columns `first` to `last`."""
+    every = _written(top, 1) == 0
+    whole = _written(first, 1) == 0 and _written(last, 0) == tile.columns * tile.lanes
 
     def codegen(context, builder, signature, args):
         sums, array_, at, step, top, first, last = args
         rows = _Rows(context, builder, array, array_, at, step)
         for i, (r, c) in enumerate(tile.places):
             column = c * tile.lanes
-            mask = _between(builder, first, last, tile.lanes, column)
-            with builder.if_then(builder.icmp_signed("<=", top, top.type(r))):
-                rows.store_some(r, column, builder.extract_value(sums, i), mask)
+            with _from(builder, top, r, every):
+                vector = builder.extract_value(sums, i)
+                if whole:
+                    rows.store(r, column, vector)
+                else:
+                    mask = _between(builder, first, last, tile.lanes, column)
+                    rows.store_some(r, column, vector, mask)
         return context.get_dummy_value()
 
     index = types.intp
     return types.void(tile, array, *[index] * 5), codegen
 
 
-@intrinsic
+@intrinsic(prefer_literal=True)
 def put_totals(typing, tile, array, at, step, top, first, more):
     """Write the total of each vector of a tile: rows from `top`, columns from `first`.
 
@@ -464,6 +495,7 @@ def put_totals(typing, tile, array, at, step, top, first, more):
     Two vectors are added half to half, so that each round leaves half as many; after
     log2(lanes) rounds one vector holds all totals in order.
     """
+    every = _written(top, 1) == 0
 
     def codegen(context, builder, signature, args):
         sums, array_, at, step, top, first, more = args
@@ -489,7 +521,7 @@ def put_totals(typing, tile, array, at, step, top, first, more):
                 _lanes([p % lanes + lanes * (p // lanes > places[0] // lanes) for p in places]),
             )
             mask = _between(builder, first, first.type(tile.columns), tile.columns)
-            with builder.if_then(builder.icmp_signed("<=", top, top.type(r))):
+            with _from(builder, top, r, every):
                 old = builder.and_(mask, _splat(builder, more, mask.type))
                 row = add(row, rows.load_some(r, 0, row.type, old))
                 rows.store_some(r, 0, row, mask)

@@ -285,41 +285,24 @@ def shifted_sums(k, planes, taps, weight, counts, steps, store):
             with k.share("o", stop, start, high, work):
                 for p0, p1, wide in blocks(planes.row // lanes, most_vectors(high)):
                     with k.loop("p", p1 * lanes, p0 * lanes, wide * lanes):
-                        _tile(
-                            k,
-                            planes,
-                            taps,
-                            weight,
-                            n_channels,
-                            steps,
-                            high,
-                            range(0, wide * lanes, lanes),
-                        )
+                        _tile(k, planes, taps, weight, n_channels, steps, high, wide)
                 store(high)
 
 
-def _tile(k, planes, taps, weight, n_channels, steps, high, vectors):
+def _tile(k, planes, taps, weight, n_channels, steps, high, wide):
     """The sums of one tile, from the first channel to the last."""
-    for r in range(high):
-        for v in vectors:
-            k(f"s{r}_{v} = splat(T(0))")
+    name = f"s{high}x{wide}"  # tiles of other sizes are of other types
+    k(f"{name} = tile(T(0), {high}, {wide})")
     if taps:
         with k.block(f"for c in range({n_channels}):"):
             k(f"plane = (g * {n_channels} + c) * {planes.channel} + p")
             k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
             shift, number = (_table(column) for column in zip(*taps, strict=True))
             with k.block(f"for t in range({len(taps)}):"):
-                k(f"x = plane + {shift}")
-                k(f"w = wat + {number}")
-                for v in vectors:
-                    k(f"x{v} = load(work, x + {v})")
-                for r in range(high):
-                    k(f"y = splat({weight}[w + {r * steps[1]}])")
-                    for v in vectors:
-                        k(f"s{r}_{v} = fma(y, x{v}, s{r}_{v})")
-    for r in range(high):
-        for v in vectors:
-            k(f"store(work, {planes.numbers + r * planes.row + v} + p, s{r}_{v})")
+                place = f"wat + {number}, {steps[1]}, work, plane + {shift}"
+                k(f"{name} = outer({name}, {weight}, {place})")
+    count = wide * width(k.dtype.itemsize)
+    k(f"put({name}, work, {planes.numbers} + p, {planes.row}, 0, 0, {count})")
 
 
 def most_vectors(rows):

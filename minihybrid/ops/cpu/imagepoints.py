@@ -61,62 +61,67 @@ def points_scratch(s, itemsize):
 
 def points_loops(k, data, weight, out, s):
     """out[n, o, p] = sum over c of weight[o, c] * data[n, c, p]."""
-    rows, depth, places = s.o // s.g, s.c // s.g, prod(s.out)
+    rows, depth, whole = s.o // s.g, s.c // s.g, prod(s.out)
     lanes = width(k.dtype.itemsize)
-    high, vectors, rest = _tile(rows, places, lanes)
-    wide, strip, work = vectors * lanes, high * vectors * lanes, s.n * s.o * depth * places
-    whole = places - rest
+    high, vectors, rest = _tile(rows, whole, lanes)
+    wide, strip, work = vectors * lanes, high * vectors * lanes, s.n * s.o * depth * whole
+    k.length("channels", depth), k.length("filters", rows), k.length("places", whole)
+    whole -= rest
     new = min(wide, whole)
     packed = new < wide or rows > REPEATS * high
     if new < wide:  # what is beyond the places is computed, and not read
-        zero(k, "work", strip + depth * wide)
+        zero(k, "work", f"{strip} + channels * {wide}")
+    turns = k.length("turns", -(-whole // wide)) if new < whole else 1
+    blocks = k.length("blocks", -(-rows // high))
     with k.share("n", s.n, work=work), k.share("g", s.g, work=work):
-        k(f"image = (n * {s.g} + g) * {depth * places}")
-        with k.share("turn", -(-whole // wide), work=work):
-            k(f"p = min(turn * {wide}, {whole - new})")  # the last ones twice
+        k(f"image = (n * {s.g} + g) * channels * places")
+        with k.share("turn", turns, work=work):
+            k(f"p = min(turn * {wide}, places - {rest + wide})" if new < whole else "p = 0")
             if packed:
-                with k.loop("c", depth), k.loop("j", new):
-                    k(f"work[{strip} + c * {wide} + j] = {data}[image + p + c * {places} + j]")
+                with k.loop("c", "channels"), k.loop("j", new):
+                    k(f"work[{strip} + c * {wide} + j] = {data}[image + p + c * places + j]")
             if new < whole:  # the next strip is on its way meanwhile
-                with k.loop("c", depth), k.loop("j", wide, 0, lanes):
-                    k(f"fetch({data}, image + p + {wide} + c * {places} + j)")
-            with k.loop("block", -(-rows // high)):
-                k(f"first = g * {rows} + min(block * {high}, {rows - high})")
+                with k.loop("c", "channels"), k.loop("j", wide, 0, lanes):
+                    k(f"fetch({data}, image + p + {wide} + c * places + j)")
+            with k.loop("block", blocks):
+                k(f"first = g * filters + min(block * {high}, filters - {high})")
                 k(f"s = tile(T(0), {high}, {vectors})")
                 row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
-                with k.block(f"for c in range({depth}):"):
+                with k.loop("c", "channels"):
                     if not packed:
-                        k(f"at = image + p + c * {places}")
-                    k(f"s = outer(s, {weight}, first * {depth} + c, {depth}, {row})")
+                        k("at = image + p + c * places")
+                    k(f"s = outer(s, {weight}, first * channels + c, channels, {row})")
                 k(f"put(s, work, 0, {wide}, 0, 0, {wide})")
                 _give(k, s, high, new, wide, "p")
         if rest:
-            _dots(k, data, weight, s, strip + depth * wide, min(rows, _room() // rest), rest)
+            start = f"{strip} + channels * {wide}"
+            _dots(k, data, weight, s, start, min(rows, _room() // rest), rest)
 
 
 def _give(k, s, high, count, step, start):
     """The sums of a tile, rows of `count` numbers, go to their places of the output."""
     with k.loop("r", high):
         k("channel = first + r")
-        k(f"to = (n * {s.o} + channel) * {prod(s.out)} + {start}")
+        k(f"to = (n * {s.g} * filters + channel) * places + {start}")
         with k.loop("j", count):
             k.store("to + j", f"work[r * {step} + j]", {1: "channel"})
 
 
 def _dots(k, data, weight, s, columns, high, rest):
     """The last places: rows of weights times columns of channels, which are copied."""
-    rows, depth, places = s.o // s.g, s.c // s.g, prod(s.out)
-    lanes, last = width(k.dtype.itemsize), places - rest
-    with k.loop("c", depth), k.loop("j", rest):
-        k(f"work[{columns} + j * {depth} + c] = {data}[image + {last} + c * {places} + j]")
-    with k.share("block", -(-rows // high), work=s.n * s.o * depth * rest):
-        k(f"first = g * {rows} + min(block * {high}, {rows - high})")
+    rows, depth = s.o // s.g, s.c // s.g
+    lanes, last = width(k.dtype.itemsize), f"places - {rest}"
+    with k.loop("c", "channels"), k.loop("j", rest):
+        k(f"work[{columns} + j * channels + c] = {data}[image + {last} + c * places + j]")
+    tiles = k.length("tiles", -(-rows // high))
+    with k.share("block", tiles, work=s.n * s.o * depth * rest):
+        k(f"first = g * filters + min(block * {high}, filters - {high})")
         k(f"dots = tile(T(0), {high}, {rest})")
-        with k.block(f"for c in range(0, {depth}, {lanes}):"):
-            count = f"min({lanes}, {depth} - c)" if depth % lanes else lanes
+        with k.block(f"for c in range(0, channels, {lanes}):"):
+            count = f"min({lanes}, channels - c)" if depth % lanes else lanes
             k(
-                f"dots = inner(dots, {weight}, first * {depth} + c, work, {columns} + c, "
-                f"{depth}, {count})"
+                f"dots = inner(dots, {weight}, first * channels + c, work, {columns} + c, "
+                f"channels, {count})"
             )
         k(f"put_totals(dots, work, 0, {rest}, 0, 0, False)")
         _give(k, s, high, rest, rest, last)

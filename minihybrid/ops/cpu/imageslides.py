@@ -43,10 +43,10 @@ def slides_loops(k, data, weight, out, s):
     (high, wide), (down, across) = s.size, s.out
     rows, lanes, many = _rows(s), width(k.dtype.itemsize), s.o // s.g
     work = s.n * s.o * prod(s.out) * prod(s.kernel)
+    filters = k.length("filters", s.o)
     window = ", ".join(map(str, (*s.kernel, *s.stride, *s.dilate)))
-    with k.share("n", s.n, work=work), k.share("channel", s.o, work=work):
-        plane = f"n * {s.c} + channel" + (f" // {many}" if many > 1 else "")
-        k(f"plane = ({plane}) * {high * wide}")
+    with k.share("n", s.n, work=work), k.share("channel", filters, work=work):
+        k(f"plane = (n * filters + channel){f' // {many}' * (many > 1)} * {high * wide}")
         with k.loop("turn", -(-down // rows)):
             k(f"y = min(turn * {rows}, {down - rows})")  # the last ones twice
             k(f"top = y * {s.stride[0]} - {s.pad[0]}")
@@ -59,6 +59,6 @@ def slides_loops(k, data, weight, out, s):
                     f"channel * {prod(s.kernel)}, {window})"
                 )
                 k(f"put(s, work, x, {across}, 0, 0, {across} - x)")
-            k(f"to = (n * {s.o} + channel) * {prod(s.out)} + y * {across}")
+            k(f"to = (n * filters + channel) * {prod(s.out)} + y * {across}")
             with k.loop("j", rows * across):
                 k.store("to + j", "work[j]", {1: "channel"})
