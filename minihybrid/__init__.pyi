@@ -33,6 +33,7 @@ from minihybrid import lr_scheduler as lr_scheduler
 from minihybrid import metric as metric
 from minihybrid import model as model
 from minihybrid import module as module
+from minihybrid import monitor as monitor
 from minihybrid import name as name
 from minihybrid import np as np
 from minihybrid import npx as npx

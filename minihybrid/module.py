@@ -11,7 +11,7 @@ Gives:   `Module`: bound, initialised, then trained by `fit`, judged by `score`,
 
 Source:  MXNet's mxnet.module.Module, whose names, order and numbers these are.
 What is left out: several symbols that share parameters (`BucketingModule`,
-         `SequentialModule`), monitors, states that stay from batch to batch, sparse rows.
+         `SequentialModule`), states that stay from batch to batch, sparse rows.
 """
 
 import logging
@@ -504,6 +504,12 @@ class Module(metaclass=Signed):
             eval_metric.update_dict(named, executor.output_dict)
 
     # -- whole rounds
+    def install_monitor(self, mon):
+        """Let a `monitor.Monitor` watch the executors for batches of the bound shapes."""
+        self._need("install_monitor", "binded")
+        for executor in self._execs:
+            mon.install(executor)
+
     def fit(
         self,
         train_data,
@@ -525,6 +531,7 @@ class Module(metaclass=Signed):
         begin_epoch=0,
         num_epoch=None,
         validation_metric=None,
+        monitor=None,
     ):
         """Train: rounds `begin_epoch` to `num_epoch`, each through all batches.
 
@@ -532,6 +539,7 @@ class Module(metaclass=Signed):
         epoch_end_callback:   functions (round, symbol, parameters, states), such as
                               `callback.do_checkpoint`.
         eval_data:            is scored after each round.
+        monitor:              a Monitor, which tells of every batch.
         The rest is for `bind`, `init_params` and `init_optimizer`. What is told goes to the
         module's logger.
         """
@@ -539,6 +547,8 @@ class Module(metaclass=Signed):
             raise AttrError("Module.fit: num_epoch=None; needed: how many rounds, such as 10")
         if not self.binded or force_rebind:
             self.bind(train_data.provide_data, train_data.provide_label, force_rebind=force_rebind)
+        if monitor is not None:
+            self.install_monitor(monitor)
         self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
         if not self.optimizer_initialized:
             self.init_optimizer(kvstore, optimizer, optimizer_params)
@@ -548,9 +558,13 @@ class Module(metaclass=Signed):
             begun = time.time()
             eval_metric.reset()
             for nbatch, batch in enumerate(train_data):
+                if monitor is not None:
+                    monitor.tic()
                 self.forward_backward(batch)
                 self.update()
                 self.update_metric(eval_metric, batch.label)
+                if monitor is not None:
+                    monitor.toc_print()
                 _tell(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             for name, value in eval_metric.get_global_name_value():
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)

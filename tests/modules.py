@@ -85,7 +85,7 @@ READING_ORDER = """
     onnx.load
     onnx.load.file onnx.load.values onnx.load.fold onnx.load.elementwise
     onnx.load.shapes onnx.load.parts onnx.load.images onnx.load.layers onnx.load.model
-    onnx contrib metric io callback augmenters imageiter module test_utils
+    onnx contrib metric io callback augmenters imageiter monitor module test_utils
     look.misfit look.record look.layers look.places look.text
     summary drawing viz bench
     look.links look.view look.boxes look.canvas look.tape look.cells look.elsewhere look.ink
