@@ -36,8 +36,8 @@ def shifted(*words):
 
 
 CHAIN = [
-    scaled((ARRAY, 0), (PARAM, 0), (ARENA, 0)),
-    scaled((ARENA, 0), (PARAM, 0), (ARENA, 256)),
-    shifted((ARENA, 256), (ARENA, 0), (KEY, 0)),
-    scaled((ARENA, 0), (PARAM, 0), (ARRAY, 1)),
+    scaled((ARRAY, 0, 0), (PARAM, 0, 0), (ARENA, 0, 0)),
+    scaled((ARENA, 0, 0), (PARAM, 0, 0), (ARENA, 256, 0)),
+    shifted((ARENA, 256, 0), (ARENA, 0, 0), (KEY, 0, 0)),
+    scaled((ARENA, 0, 0), (PARAM, 0, 0), (ARRAY, 1, 0)),
 ]

@@ -473,8 +473,9 @@ def run_step(step, node, memories, arrays, key):
     """One kernel, part by part."""
     ins, outs, work = specs_of(step, node, arrays)
     flats, given = {}, []
-    for (kind, which), spec in zip(step.words, [*ins, *outs, *work], strict=False):
-        base, start = ((ARENA, 0), which) if kind in (ARENA, WORK) else ((kind, which), 0)
+    for (kind, which, after), spec in zip(step.words, [*ins, *outs, *work], strict=False):
+        in_arena = kind in (ARENA, WORK)
+        base, start = ((ARENA, 0), which + after) if in_arena else ((kind, which), after)
         if (base, start, spec) not in flats:  # a step may write over what it reads
             flats[base, start, spec] = flat = Flat(memories[base], start, spec)
             flat.written &= len(given) < len(ins)
@@ -482,7 +483,7 @@ def run_step(step, node, memories, arrays, key):
     outs, work = given[len(ins) :][: len(outs)], given[len(ins) + len(outs) :]
     given += [
         np.uint64(key) if kind == KEY else which
-        for kind, which in step.words
+        for kind, which, _ in step.words
         if kind in (KEY, NUMBER)
     ]
     try:

@@ -404,6 +404,8 @@ class Op:
     # for compiled loops: eager and grad are its own
     pays: Callable | None = None  # (operator of the first input, those that read) ->
     # whether `lower` is worth it; else it always is
+    joins: Callable | None = None  # (input specs, **attrs) -> whether the inputs lie
+    # one after another in the output, each in one piece
     view: bool = False  # the output is the input's memory under a new shape
     wall: bool = False  # a view whose gradient is not that of a view
     keeps: Callable | None = None  # attrs -> whether each number stays what it is

@@ -19,6 +19,7 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node, Op
 from minihybrid.passes.lower import lower
+from minihybrid.passes.pieces import pieces
 from minihybrid.passes.pool_early import pool_early
 from minihybrid.passes.rows import frames, is_literal, is_map
 
@@ -117,7 +118,7 @@ def fuse(graph):
     can arise: every path from the node stays inside. Groups of reductions that go along
     the same axes of one array become one group first.
     """
-    return merge(lower(pool_early(graph)))
+    return pieces(merge(lower(pool_early(graph))))
 
 
 def merge(graph):

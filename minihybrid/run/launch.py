@@ -102,14 +102,14 @@ class Recorded(Locked):
         self.device, self.n_changed = device, 0
         self.arena = device.alloc(nbytes) if nbytes else None
         start = self.arena.address if nbytes else 0  # of arrays without elements
-        self.launches, self.users = [], {}  # word -> [(number of a launch, argument)]
+        self.launches, self.users = [], {}  # word -> [(number of a launch, argument, after)]
         for n, step in enumerate(steps):
             values = [0] * len(step.words)
-            for k, (what, which) in enumerate(step.words):
+            for k, (what, which, after) in enumerate(step.words):
                 if what == ARENA:
-                    values[k] = start + which
+                    values[k] = start + which + after
                 else:
-                    self.users.setdefault((what, which), []).append((n, k))
+                    self.users.setdefault((what, which), []).append((n, k, after))
             self.launches.append(
                 Launch(device.kernel(step.kernel, step.name), step.grid, step.block, values)
             )
@@ -166,8 +166,8 @@ class Recorded(Locked):
             if values == before:
                 continue
             for which, (new, old) in enumerate(zip_longest(values, before)):
-                for n, k in self.users.get((what, which), ()) if new != old else ():
-                    self.launches[n].values[k] = new
+                for n, k, after in self.users.get((what, which), ()) if new != old else ():
+                    self.launches[n].values[k] = new + after
                     changed[n] = True
         for n in changed if self.executable is not None else ():
             self.device.check(

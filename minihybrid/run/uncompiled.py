@@ -34,10 +34,14 @@ def load(source):
         arena, table, key, until, _, _ = args[source.n_arrays :]
 
         def at(word, spec):
-            what, which = word
+            what, which, after = word
             if what == ARENA:
-                return arena[which : which + spec.nbytes].view(spec.dtype).reshape(spec.shape)
-            return (arrays if what == ARRAY else table)[which].reshape(spec.shape)
+                piece = arena[which + after :][: spec.nbytes].view(spec.dtype)
+            else:
+                start = after // spec.dtype.itemsize
+                piece = (arrays if what == ARRAY else table)[which].reshape(-1)
+                piece = piece[start : start + spec.size]
+            return piece.reshape(spec.shape)
 
         for step, call in zip(source.steps[:until], source.calls, strict=False):
             node, words = call.node, step.words

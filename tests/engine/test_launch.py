@@ -46,7 +46,7 @@ class Call:
 def test_a_call_is_one_launch_whatever_the_plan_has(device):
     for steps, wanted in (
         (CHAIN, lambda x: (x * 9 + 5) * 3),
-        ([scaled((ARRAY, 0), (PARAM, 0), (ARRAY, 1))], lambda x: x * 3),
+        ([scaled((ARRAY, 0, 0), (PARAM, 0, 0), (ARRAY, 1, 0))], lambda x: x * 3),
     ):
         call = Call(device, steps)
         for _ in range(3):

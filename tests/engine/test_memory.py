@@ -150,7 +150,7 @@ def least_arena(graph):
             None,
             *{
                 root[ref]
-                for ref in overwrites(node, 0)
+                for ref in overwrites(node, 0, root)
                 if root[ref] in spans and spans[root[ref]][1] == k and root[ref] not in outs
             },
         ]

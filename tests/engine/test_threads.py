@@ -35,7 +35,7 @@ def mark(out, size, part, parts):
 
 def program_of(texts, sizes, chunks):
     steps = [
-        Step(text, "mark", [(ARRAY, i), (NUMBER, size)], n)
+        Step(text, "mark", [(ARRAY, i, 0), (NUMBER, size, 0)], n)
         for i, (text, size, n) in enumerate(zip(texts, sizes, chunks, strict=True))
     ]
     addresses = load_kernels({text: "mark" for text in [*texts, ""]})
@@ -171,7 +171,7 @@ def meet(out, where):
     out[0] = 1
 """
     shared = np.zeros(1, np.int64)
-    steps = [Step(text, "meet", [(ARRAY, 0), (NUMBER, shared.ctypes.data)])]
+    steps = [Step(text, "meet", [(ARRAY, 0, 0), (NUMBER, shared.ctypes.data, 0)])]
     addresses = load_kernels({text: "meet", "": "the driver"})
     runs = [make_runner(addresses[""], numbers_of(1, steps, addresses)) for _ in range(2)]
     outs = [np.zeros(1, np.int64) for _ in range(2)]

@@ -110,6 +110,105 @@ def test_rows_that_are_read_elsewhere_in_c(tmp_path):
         np.testing.assert_allclose(got, array, 1e-4, 1e-5)
 
 
+# -- a part in one piece is read where it is -------------------------------------------
+def rows(F, x, begin, end):
+    return F.slice_axis(x, axis=0, begin=begin, end=end)
+
+
+PIECES = {  # x: (4, 32), w: (32, 32), all of whose rows begin with a cache line
+    "an input's": lambda F, x, w: F.dot(rows(F, x, 2, 4), w),
+    "a piece of a piece": lambda F, x, w: F.dot(
+        rows(F, rows(F, x, 1, 4).reshape((3, 32)), 1, 2), w
+    ),
+    "a value's": lambda F, x, w: F.dot(rows(F, F.dot(x, w), 1, 3), w),
+    "a result's": lambda F, x, w: [y := F.dot(x, w), F.dot(rows(F, y, 3, 4), w)],
+    "each row": lambda F, x, w: F.stack(
+        *(F.dot(p, w) for p in F.split(F.dot(x, w), num_outputs=4, axis=0)), axis=0
+    ),
+    "joined before": lambda F, x, w: F.dot(rows(F, F.concat(x, F.dot(x, w), x, dim=0), 5, 7), w),
+    "the last joined, whole": lambda F, x, w: F.dot(
+        rows(F, F.concat(w, F.dot(x, w), dim=0), 32, 36), w
+    ),
+    "of two joined": lambda F, x, w: F.dot(rows(F, F.concat(x, F.dot(x, w), dim=0), 2, 7), w),
+    "overlapping what is written": lambda F, x, w: [
+        F.dot(p := rows(F, F.dot(x, w), 1, 4), w),
+        F.dot(F.tanh(p), w),
+    ],
+    "a part beside the whole": lambda F, x, w: F.dot(
+        F.broadcast_add(y := F.dot(x, w), p := rows(F, y, 0, 1)) + F.dot(p, w), w
+    ),
+}
+COPIES = {  # what is no view, and why
+    "a result itself": lambda F, x, w: rows(F, F.dot(x, w), 1, 2).reshape((32,)),
+    "in the midst of a cache line": lambda F, x, w: F.dot(
+        F.slice_axis(x.reshape((-1,)), axis=0, begin=8, end=40).reshape((1, 32)), w
+    ),
+    "not in one piece": lambda F, x, w: F.dot(
+        F.slice_axis(F.dot(x, w), axis=1, begin=16, end=32), rows(F, w, 0, 16)
+    ),
+    "a small part of what is large, and of no use else": lambda F, x, w: F.dot(
+        rows(F, F.dot(w, w), 3, 4), w
+    ),
+    "backwards": lambda F, x, w: F.dot(F.reverse(F.dot(x, w), axis=0), w),
+}
+PIECE_OF = [
+    np.cos(np.arange(4 * 32)).reshape(4, 32),
+    np.sin(np.arange(32 * 32)).reshape(32, 32) / 8,
+]
+
+
+def steps_of(function):
+    """The labels of a compiled plan's steps."""
+
+    def run(x, w):
+        with direct():
+            return function(sym, x, w)
+
+    graph, _ = trace(
+        run, {n: Spec(a.shape, np.dtype("f4")) for n, a in zip("xw", PIECE_OF, strict=True)}
+    )
+    return Plan(graph, ["x", "w"], target="cpu").labels
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_part_in_one_piece_is_no_copy(name):
+    assert_same(PIECES[name], *PIECE_OF)
+    assert not {"slice", "copy"}.intersection(steps_of(PIECES[name]))
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_other_parts_are_copied(name):
+    assert_same(COPIES[name], *PIECE_OF)
+    assert {"slice", "copy", "reverse"}.intersection(steps_of(COPIES[name]))
+
+
+@pytest.mark.parametrize("name", ["joined before", "the last joined, whole"])
+def test_what_is_read_before_it_is_joined_is_not_joined(name):
+    assert "concat" not in steps_of(PIECES[name])
+    assert "concat" in steps_of(PIECES["of two joined"])
+
+
+@pytest.mark.slow
+@needs_cc
+def test_parts_in_one_piece_in_c(tmp_path):
+    def run(x, w):
+        with direct():
+            found = [f(sym, x, w) for f in PIECES.values()]
+            return [y for f in found for y in (f if isinstance(f, list) else [f])]
+
+    given = {n: np.asarray(a, "f4") for n, a in zip("xw", PIECE_OF, strict=True)}
+    graph, _ = trace(run, {n: Spec(a.shape, a.dtype) for n, a in given.items()})
+    plan, graph = Plan(graph, ["x"]), expand(graph)
+    outs = [Spec(*spec) for spec in plan.out_specs]
+    weights = [given["w"], *(n.values[0] for n in plan.table.constants)]
+    (tmp_path / "net.weights").write_bytes(weights_file(weights))
+    (tmp_path / "net.c").write_text(c_file(plan, [Spec((4, 32), np.dtype("f4"))], outs, weights))
+    build(tmp_path, "-O1")
+    wanted = graph.evaluate(given)
+    for got, array in zip(answers(tmp_path, [given["x"]], wanted), wanted, strict=True):
+        np.testing.assert_allclose(got, array, 1e-4, 1e-5)
+
+
 def test_divergence_of_transposed_predictions():
     def run(F, p, q):
         return loss.KLDivLoss(from_logits=False)(p.T, F.softmax(q))

@@ -249,7 +249,7 @@ def c_file(plan, inputs, outputs, weights):
             name = f"k{len(functions)}_{step.label}"
             functions[step.kernel] = Function(step.kernel, name)
         function = functions[step.kernel]
-        words = [_word(what, which, len(inputs)) for what, which in step.words]
+        words = [_word(*word, len(inputs)) for word in step.words]
         words += ["0", "1"] * (function.args[-1:] == ["parts"])  # one part: all
         calls.append(f"    {function.name}({', '.join(words)});")
         names |= function.helpers
@@ -305,14 +305,16 @@ def _api(arrays, n_inputs, weights, nbytes, calls):
     )
 
 
-def _word(what, which, n_inputs):
+def _word(what, which, after, n_inputs):
     """What a kernel is called with, in C."""
+    behind = f" + {after}" * bool(after)
     if what == ARRAY:
-        return f"x{which}" if which < n_inputs else f"y{which - n_inputs}"
+        name = f"x{which}" if which < n_inputs else f"y{which - n_inputs}"
+        return f"(const void *) ((const char *) {name}{behind})" if after else name
     return {
-        ARENA: f"(void *) (self->arena + {which})",
+        ARENA: f"(void *) (self->arena + {which + after})",
         WORK: f"(void *) (self->arena + {which})",
-        PARAM: f"(const void *) (self->weights + OFFSETS[{which}])",
+        PARAM: f"(const void *) (self->weights + OFFSETS[{which}]{behind})",
         NUMBER: str(which),
     }[what]
 

@@ -105,7 +105,8 @@ def drive(program, objects, done, key, until, shared, thread, given):
     for step in range(min(program[1], until)):
         chunks, n_words = program[at + 1], program[at + 2]
         for i in range(n_words):
-            kind, which = program[at + 3 + 2 * i], program[at + 4 + 2 * i]
+            word = at + 3 + 3 * i
+            kind, which, after = program[word], program[word + 1], program[word + 2]
             word = which
             if kind == ARENA:
                 word = arena + which
@@ -117,7 +118,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 word = key
             elif kind == WORK:
                 word = arena + (which if thread == 0 else program[3] + (thread - 1) * program[4])
-            given[i] = word
+            given[i] = word + after
         given[n_words], given[n_words + 1] = 0, 1
         if shared == 0:
             call(program[at], given)
@@ -135,7 +136,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 looks += 1
                 if looks % SPINS == 0:
                     rest()
-        at += 3 + 2 * n_words
+        at += 3 + 3 * n_words
     done[0] = 1
 
 

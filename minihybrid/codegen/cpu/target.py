@@ -21,9 +21,10 @@ from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.codegen.cpu.team import CHUNKS
 from minihybrid.codegen.program import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, Step, numbers_of
 from minihybrid.codegen.source import Kernel, type_name
-from minihybrid.core.passes.memory import ALIGN, places
+from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
 from minihybrid.ops.cpu.machine import threads
+from minihybrid.passes.pieces import begin
 
 __all__ = [
     "SUPPORTED",
@@ -157,19 +158,23 @@ def generate(graph, memory, inputs):
     """
     table = Table(graph, inputs)
     names, words, lines = _places(graph, memory, table)
-    root, kernels, calls, steps, written = places(graph), {}, [], [], []
+    kernels, calls, steps, written = {}, [], [], []
     scratch = 0
     for node in graph.nodes:
-        if node.op is None or node.op.view or not any(s.size for s in node.specs):
+        if node.op is not None and node.op.view:
+            (ref,), start = node.inputs, begin(node)
+            names[node, 0] = f"{names[ref]}[{start}:]" if start else names[ref]
+            words[node, 0] = further(words[ref], node)
+            continue
+        if node.op is None or not any(s.size for s in node.specs):
             continue
         body = Kernel(node, functions, threads())
-        refs = [root[ref] for ref in node.inputs]
-        refs += [(node, i) for i in range(node.n_outputs)]
+        refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
         given, passed = [names[r] for r in refs], [words[r] for r in refs]
         if body.scratch:
             offset = memory.offsets[memory.scratch[node]]
             given.append(f"arena[{offset}:].view(np.{_numpy_name(body.dtype)})")
-            passed.append((WORK, offset))
+            passed.append((WORK, offset, 0))
             scratch = max(scratch, body.scratch)
         name = _step(body, label(node), given, passed, kernels, calls, steps)
         written.append(Call(node, name, body.made))
@@ -178,8 +183,8 @@ def generate(graph, memory, inputs):
         name = _step(
             body,
             "copy",
-            [names[root[ref]], f"res{k}"],
-            [words[root[ref]], (ARRAY, len(table.inputs) + k)],
+            [names[ref], f"res{k}"],
+            [words[ref], (ARRAY, len(table.inputs) + k, 0)],
             kernels,
             calls,
             steps,
@@ -226,14 +231,14 @@ def _places(graph, memory, table):
     names, words, lines, views = {}, {}, [], {}
     for i, name in enumerate(table.inputs):
         if name in variables:
-            names[variables[name], 0], words[variables[name], 0] = f"in{i}", (ARRAY, i)
+            names[variables[name], 0], words[variables[name], 0] = f"in{i}", (ARRAY, i, 0)
             lines.append(f"in{i} = x{i}.ravel()")
     for i, node in enumerate([*table.params, *table.constants]):
-        names[node, 0], words[node, 0] = f"p{i}", (PARAM, i)
+        names[node, 0], words[node, 0] = f"p{i}", (PARAM, i, 0)
         lines.append(f"p{i} = table[{i}].ravel()")
     lines += [f"res{k} = y{k}.ravel()" for k in range(len(graph.heads))]
     for ref, k in memory.outs.items():
-        names[ref], words[ref] = f"res{k}", (ARRAY, len(table.inputs) + k)
+        names[ref], words[ref] = f"res{k}", (ARRAY, len(table.inputs) + k, 0)
     scratch = set(memory.scratch.values())
     for ref, offset in memory.offsets.items():
         if ref in scratch:
@@ -245,13 +250,19 @@ def _places(graph, memory, table):
                 f"t{len(views) - 1} = arena[{offset}:{offset + spec.nbytes}]"
                 f".view(np.{_numpy_name(spec.dtype)})"
             )
-        names[ref], words[ref] = views[spec, offset], (ARENA, offset)
+        names[ref], words[ref] = views[spec, offset], (ARENA, offset, 0)
     return names, words, lines
+
+
+def further(word, view):
+    """The word of a view, given that of the value in whose memory it lies."""
+    what, which, after = word
+    return what, which, after + begin(view) * view.specs[0].dtype.itemsize
 
 
 def _step(body, label, given, passed, kernels, calls, steps):
     """Enter a kernel, unless its text is known, and a call of it; gives its name."""
-    extra = {"key": (KEY, 0)} | {n: (NUMBER, length) for n, length in body.lengths.items()}
+    extra = {"key": (KEY, 0, 0)} | {n: (NUMBER, length, 0) for n, length in body.lengths.items()}
     texts = {"key": "key", "part": "0", "parts": "1"}  # the driver adds the parts
     given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
     passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]

@@ -124,8 +124,9 @@ def plan_memory(graph, scratch=None, into=None):
     )
 
 
-def overwrites(node, i):
-    """The inputs that an elementwise step may write over: read at one place."""
+def overwrites(node, i, root):
+    """The inputs that an elementwise step may write over: each number is read where the
+    result of it goes, and nowhere else in the same memory."""
     inner = node.attrs.get("graph")
     nodes = [n for n in inner.nodes if n.op] if inner else [node]
     if not all(n.op.scalar(n.attrs) is not None for n in nodes):
@@ -133,7 +134,12 @@ def overwrites(node, i):
     spec = node.specs[i]
     if any(s != spec for s in node.specs):
         return []
-    return [ref for ref in node.inputs if ref[0].specs[ref[1]] == spec]
+    parts = {root[ref] for ref in node.inputs if _size(ref) != _size(root[ref])}
+    return [(n, j) for n, j in node.inputs if n.specs[j] == spec and root[n, j] not in parts]
+
+
+def _size(ref):
+    return ref[0].specs[ref[1]].size
 
 
 def _chains(graph, steps, root, number, death, outs):
@@ -141,7 +147,7 @@ def _chains(graph, steps, root, number, death, outs):
     chain, in_place = {}, []
     end = {}  # first value of a chain -> its newest value
     for node in steps:
-        for ref in overwrites(node, 0):
+        for ref in overwrites(node, 0, root):
             old = root[ref]
             first = chain.get(old, old)
             if (
@@ -169,7 +175,7 @@ def _written_over(graph, steps, root, outs, chain, into):
         if k in into
         and last.get(variables[into[k]]) is node
         and (node, i) not in chain
-        and variables[into[k]] in overwrites(node, i)
+        and variables[into[k]] in overwrites(node, i, root)
     }
 
 

@@ -41,6 +41,7 @@ def rewrite(graph, rule):
             origins[new] |= graph.origin(node)
         for i, ref in enumerate(refs):
             mapped[node, i] = ref
+    origins = graph.origins | origins  # those of nodes inside of fused ones stay
     return graph.rebuilt(nodes, [mapped[ref] for ref in graph.heads], origins)
 
 

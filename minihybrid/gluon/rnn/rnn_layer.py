@@ -170,12 +170,11 @@ class _Layer(HybridBlock):
         """The first layer's weights know their shape once there is data."""
         found = inputs.shape if isinstance(inputs, NDArray) else inputs.spec.shape
         if found is not None and len(found) == 3 and found[2] > 0:
-            wanted = self._shapes(found[2])
             for side in "lr"[: 1 + self._attrs["bidirectional"]]:
                 name = f"{side}0_i2h_weight"
                 weight = getattr(self, name)
                 if not weight.known:
-                    weight.shape = wanted[name]
+                    weight.shape = self._shapes(found[2])[name]
 
     def hybrid_forward(self, F, inputs, states, alone, **params):
         """All layers and steps."""

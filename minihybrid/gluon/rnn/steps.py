@@ -6,6 +6,7 @@ Gives:   `listed`, `merged`, `masked`, `backwards`, `started`, `outputs_as`.
 What is left out: steps of several arrays.
 """
 
+import functools
 import inspect
 
 from minihybrid.core import nd, sym
@@ -107,12 +108,17 @@ def started(cell, states, steps):
 
 def made_states(infos, func, prefix, numbers, kwargs):
     """States by a function such as `nd.zeros` or `sym.var`, which gets what it takes."""
-    taken = inspect.signature(func).parameters.values()
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in taken)
-    names = {p.name for p in taken}
+    taken = parameters_of(func)
+    takes_all = any(kind is inspect.Parameter.VAR_KEYWORD for kind in taken.values())
     states = []
     for info, number in zip(infos, numbers, strict=False):
         given = {"name": f"{prefix}{number}", **info, **kwargs}
-        given = {k: v for k, v in given.items() if takes_all or k in names or k in kwargs}
+        given = {k: v for k, v in given.items() if takes_all or k in taken or k in kwargs}
         states.append(func(**given))
     return states
+
+
+@functools.lru_cache(maxsize=8)  # nd.zeros is asked at each call without states
+def parameters_of(func):
+    """name -> kind, of a function's parameters."""
+    return {p.name: p.kind for p in inspect.signature(func).parameters.values()}
