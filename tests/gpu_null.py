@@ -34,7 +34,7 @@ def main():
         call()
         return noted(driver)[before:]
 
-    one = Recorded(device, [scaled((ARRAY, 0), (PARAM, 0), (ARRAY, 1))], 0)
+    one = Recorded(device, [scaled((ARRAY, 0, 0), (PARAM, 0, 0), (ARRAY, 1, 0))], 0)
     chain = Recorded(device, CHAIN, 512)
     arena = chain.arena.address
     found = {

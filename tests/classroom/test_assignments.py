@@ -94,7 +94,12 @@ def test_wrong_solutions_lose_what_they_should(name):
         for wrong in now.values():
             cells = with_change(cells, wrong)
         wanted = {id for wrong in now.values() for id in wrong["loses"]}
-        assert lost(judged(notebook, cells)) == worth(notebook, wanted)
+        for _ in range(3):  # what else runs on the machine may hide that a kernel is slow
+            found = lost(judged(notebook, cells))
+            differing = found.keys() ^ worth(notebook, wanted).keys()
+            if not differing or not all(id.endswith("_speed") for id in differing):
+                break
+        assert found == worth(notebook, wanted)
 
 
 @pytest.mark.elsewhere

@@ -64,8 +64,9 @@ class Library(codegen.JITCodeLibrary):
         module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self):
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        made = self._codegen._module_pass_manager()
+        passes, *builder = made if isinstance(made, tuple) else [made]  # before Numba 0.62
+        passes.run(self._final_module, *builder)
 
 
 def remembered(find):
