@@ -4,23 +4,25 @@ Takes:   Python functions of arrays, or of symbols.
 Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
          `isfinite`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
 
-With arrays they are Python's own loop and branch, which the tape follows. A graph has
-no loops: with symbols, `foreach` and `while_loop` write each step down, one after the
-other, and a step too many is switched off by `where`; `cond` writes down both branches
-and chooses between their results.
-What is left out: loops inside compiled code, so that a long loop compiles for long; and
-branches that are not run: what the other one computes costs time, and a NaN in it
-reaches the gradient.
+With arrays they are Python's own loop and branch, which the tape follows. With symbols
+the body is traced once, and the loop is one node (`loops/foreach.py`); a turn too many of
+`while_loop` is switched off by `where`; `cond` writes down both branches and chooses
+between their results.
+What is left out: loops that end early, and branches that are not run: what the other one
+computes costs time, and a NaN in it reaches the gradient.
 """
 
 from minihybrid import onnx as onnx  # where MXNet has it, too
 from minihybrid.core.arguments import arrays_in, restore
-from minihybrid.core.graph import topological
+from minihybrid.core.attribute import AttrScope
+from minihybrid.core.graph import Graph, topological
 from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
-from minihybrid.core.op import AttrError, HybridError
-from minihybrid.core.sym import Symbol
-from minihybrid.core.tracing import TraceError, is_tracing
+from minihybrid.core.op import AttrError, HybridError, Node
+from minihybrid.core.sym import Symbol, opened, var
+from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
+from minihybrid.loops.foreach import Foreach, row_of
 from minihybrid.ops import OPS
 from minihybrid.ops.shapes import axis_of
 
@@ -30,7 +32,9 @@ def foreach(body, data, init_states, name=None):
 
     body:    (slice of data, states) -> (output, new states).
     data, init_states: an array or a (nested) list of arrays; so are the results.
-    name:    accepted as in MXNet; the steps are written down, so no node carries it.
+    name:    of the node, with symbols: the body is called once, and the loop is one node.
+             A body that moves states of layers, such as BatchNorm's running mean, or whose
+             states change their shapes, is written down turn by turn.
     Returns: (outputs, with a new first axis that counts the steps; the last states).
 
     >>> from minihybrid.core import nd
@@ -38,6 +42,10 @@ def foreach(body, data, init_states, name=None):
     >>> outs.asnumpy().ravel(), total.asnumpy()
     (array([0., 1., 3., 6.], dtype=float32), array([6.], dtype=float32))
     """
+    if any(isinstance(x, Symbol) for x in arrays_in((data, init_states))):
+        found = traced(body, data, init_states, name)
+        if found is not None:
+            return found
     rows = [_rows(x) for x in arrays_in((data,))]
     if len({len(r) for r in rows}) != 1:
         raise AttrError(
@@ -76,6 +84,11 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
     now = [loop_vars] if single else list(loop_vars)
     if not now:
         raise AttrError("while_loop: loop_vars is empty; one array at least is needed")
+    if all(isinstance(x, Symbol) for x in now) and isinstance(holds := cond(*now), Symbol):
+        found = _traced_while(cond, func, now, holds, int(max_iterations), name)
+        if found is not None:
+            outs, now = found
+            return outs, now[0] if single else now
     steps, seen, active = [], None, None
     for _ in range(int(max_iterations)):
         holds = cond(*now)
@@ -93,6 +106,21 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
         seen = _same_variables("while_loop", len(steps), seen, out, now)
     outs = _stacked("while_loop", steps, int(max_iterations) - len(steps))
     return outs, now[0] if single else now
+
+
+def _traced_while(cond, func, now, holds, max_iterations, name):
+    """(outputs, last values) as one loop, of which nobody reads the rows."""
+
+    def turn(row, states):
+        active, *now = states
+        active = OPS["where"](active, cond(*now), active)
+        out, new = _step(func, now)
+        new = [OPS["where"](active, a, b) for a, b in zip(new, now, strict=True)]
+        return restore(out, iter([_kept(active, o) for o in arrays_in((out,))])), [active, *new]
+
+    rows = OPS["_zeros"].applied((), {"shape": (max_iterations,)}, base=Symbol)
+    found = traced(turn, rows, [OPS["ones_like"](holds), *now], name)
+    return found and (found[0], found[1][1:])
 
 
 def _step(func, now):
@@ -127,6 +155,82 @@ def cond(pred, then_func, else_func, name=None):
         )
     chosen = [OPS["where"](pred, a, b) for a, b in zip(*pairs, strict=True)]
     return restore(then, iter(chosen))
+
+
+# -- loops as one node -----------------------------------------------------------------
+def traced(body, data, init_states, name):
+    """What `foreach` gives with symbols; `None` if the turns must be written down.
+
+    The body is called once, on variables for a row and for the states. What it applies is
+    the loop's; what else it reads stands before the loop. As in MXNet, a node attribute
+    tells whose it is.
+    """
+    given, init = arrays_in((data,)), arrays_in((init_states,))
+    if not given or not all(isinstance(x, Symbol) and len(x.refs) == 1 for x in (*given, *init)):
+        return None
+    name = NameManager.current().get(name, "_foreach")
+    rows = [_variable(x, f"row{i}", row_of(x.spec)) for i, x in enumerate(given)]
+    states = [_variable(x, f"state{j}", x.spec) for j, x in enumerate(init)]
+    with AttrScope(__subgraph_name__=name):
+        out, new = body(restore(data, iter(rows)), restore(init_states, iter(states)))
+    out, new = opened(out), opened(new)
+    outs, news = arrays_in((out,)), arrays_in((new,))
+    refs = [ref for x in (*outs, *news) if isinstance(x, Symbol) for ref in x.refs]
+    mine = {x.refs[0][0] for x in (*rows, *states)}
+    inside = [n for n in topological(refs) if n.op and (n.info or {}).get(OWNER) == name]
+    if trace := CURRENT.trace:
+        mine.update(n for n in trace.nodes if n.op and (n.info or {}).get(OWNER) == name)
+        trace.nodes[:] = [n for n in trace.nodes if n not in mine]
+        trace.known -= mine
+    if (
+        len(refs) != len(outs) + len(news)
+        or len(news) != len(init)
+        or not refs
+        or any(n.op.states(n.attrs) for n in inside)
+        or any(
+            a.spec.known and b.spec.known and a.spec != b.spec
+            for a, b in zip(init, news, strict=True)
+        )
+    ):
+        return None
+    op, others = _loop(inside, [x.refs[0] for x in (*rows, *states)], refs, len(rows), len(states))
+    made = Symbol.interpret(op, [*given, *init, *(Symbol([ref]) for ref in others)], {}, name)
+    found = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
+    return restore(out, iter(found)), restore(new, iter(found[len(outs) :]))
+
+
+OWNER = "__subgraph_name__"
+
+
+def _variable(like, name, spec):
+    return type(like)(var(name, spec=spec).refs)
+
+
+def _loop(inside, variables, refs, n_rows, n_states):
+    """(operator, the references that it reads beside rows and states)."""
+    mapped, ins, names = {}, [], set()
+
+    def source(ref):
+        """Where a value is in the body: what stands before the loop is a variable there."""
+        if ref not in mapped:
+            name = ref[0].name
+            while name in names:
+                name += "_"
+            names.add(name)
+            ins.append(Node(None, name=name))
+            mapped[ref] = ins[-1], 0
+        return mapped[ref]
+
+    for ref in variables:
+        source(ref)
+    nodes = []
+    for n in inside:
+        info = {k: v for k, v in n.info.items() if k != OWNER}
+        nodes.append(Node(n.op, tuple(map(source, n.inputs)), n.attrs, n.name, info=info or None))
+        mapped.update(((n, i), (nodes[-1], i)) for i in range(n.n_outputs))
+    heads = [source(ref) for ref in refs]
+    others = [ref for ref, (v, _) in mapped.items() if v in ins[len(variables) :]]
+    return Foreach(Graph([*ins, *nodes], heads), ins, n_rows, n_states), others
 
 
 # -- steps and stacks ------------------------------------------------------------------

@@ -12,7 +12,7 @@ from gpu_steps import CHAIN, scaled
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.codegen.program import ARRAY, PARAM
+from minihybrid.codegen.program import ARRAY, PARAM, Word
 from minihybrid.device.device import device_of
 from minihybrid.run.launch import Recorded
 
@@ -34,7 +34,7 @@ def main():
         call()
         return noted(driver)[before:]
 
-    one = Recorded(device, [scaled((ARRAY, 0, 0), (PARAM, 0, 0), (ARRAY, 1, 0))], 0)
+    one = Recorded(device, [scaled(Word(ARRAY, 0), Word(PARAM, 0), Word(ARRAY, 1))], 0)
     chain = Recorded(device, CHAIN, 512)
     arena = chain.arena.address
     found = {

@@ -4,7 +4,7 @@
 """
 
 from minihybrid.codegen.gpu.target import GpuStep
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
+from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, Word
 
 N = 40
 HEAD = "from numba import cuda, float32, uint64\n\n\n"
@@ -36,8 +36,8 @@ def shifted(*words):
 
 
 CHAIN = [
-    scaled((ARRAY, 0, 0), (PARAM, 0, 0), (ARENA, 0, 0)),
-    scaled((ARENA, 0, 0), (PARAM, 0, 0), (ARENA, 256, 0)),
-    shifted((ARENA, 256, 0), (ARENA, 0, 0), (KEY, 0, 0)),
-    scaled((ARENA, 0, 0), (PARAM, 0, 0), (ARRAY, 1, 0)),
+    scaled(Word(ARRAY, 0), Word(PARAM, 0), Word(ARENA, 0)),
+    scaled(Word(ARENA, 0), Word(PARAM, 0), Word(ARENA, 256)),
+    shifted(Word(ARENA, 256), Word(ARENA, 0), Word(KEY, 0)),
+    scaled(Word(ARENA, 0), Word(PARAM, 0), Word(ARRAY, 1)),
 ]

@@ -47,7 +47,10 @@ READING_ORDER = """
     codegen.gpu.cuda
     device.device device.dlpack device.numbered device.array device.checks device.interop
     device
-    passes.lower passes.rows passes.numbers passes.pool_early passes.pieces passes.fuse
+    passes.lower passes.rows
+    loops
+    loops.turns loops.foreach
+    passes.loops passes.numbers passes.pool_early passes.pieces passes.fuse
     passes
     codegen.rows codegen.source codegen.program
     codegen

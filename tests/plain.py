@@ -17,6 +17,7 @@ whatever LLVM makes of the text.
 import contextlib
 import ctypes
 import functools
+import itertools
 import operator
 import re
 from types import FunctionType, SimpleNamespace
@@ -27,8 +28,7 @@ from scipy import special
 
 from minihybrid.codegen import TARGETS, device, source
 from minihybrid.codegen.cpu import target as cpu
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK
-from minihybrid.core.op import Spec
+from minihybrid.codegen.program import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, in_turns
 from minihybrid.core.plan import InForce
 from minihybrid.ops.cpu import machine
 from minihybrid.passes.rows import scratch_of
@@ -389,10 +389,10 @@ def function_of(text):
 
 # -- a plan ----------------------------------------------------------------------------
 class Made:
-    """What the target "cpu" makes of a graph for a small machine, and the graph."""
+    """What the target "cpu" makes of a graph for a small machine."""
 
-    def __init__(self, made, graph):
-        self.made, self.graph, self.parts = made, graph, made.steps
+    def __init__(self, made):
+        self.made, self.parts = made, made.steps
         self.steps = [step._replace(chunks=1) for step in made.steps]  # one thread
 
     def __getattr__(self, name):
@@ -413,7 +413,7 @@ def small_machine():
 def generate(graph, memory, inputs):
     """As the target "cpu" does."""
     with small_machine():
-        return Made(cpu.generate(graph, memory, inputs), graph)
+        return Made(cpu.generate(graph, memory, inputs))
 
 
 def buffer(address, spec):
@@ -424,12 +424,8 @@ def buffer(address, spec):
 
 def load_plan(made):
     """The function of a plan, as `minihybrid.codegen.cpu.driver` calls it."""
-    nodes = [
-        n
-        for n in made.graph.nodes
-        if n.op is not None and not n.op.view and any(s.size for s in n.specs)
-    ]
-    nodes += [None] * (len(made.parts) - len(nodes))  # copies of outputs
+    nodes = [call.node for call in made.calls if call.kernel]
+    node_of = dict(zip(map(id, made.parts), nodes, strict=True))
     table_specs = [n.specs[0] for n in (*made.table.params, *made.table.constants)]
     n_inputs = len(made.table.inputs)
 
@@ -450,8 +446,11 @@ def load_plan(made):
         memories[ARENA, 0] = Memory("the arena", arena, False)
         arena[...] = 0xA5
         with small_machine(), np.errstate(all="ignore"):
-            for step, node in list(zip(made.parts, nodes, strict=True))[:until]:
-                run_step(step, node, memories, arrays, key)
+            for step, turn in itertools.islice(in_turns(made.parts), until):
+                now = step._replace(
+                    words=[w._replace(after=w.after + turn * w.turn, turn=0) for w in step.words]
+                )
+                run_step(now, node_of[id(step)], memories, key)
         for (kind, _), memory in memories.items():
             if kind == ARRAY and not memory.written.all():
                 raise PlainError(f"{memory.name} is not written whole")
@@ -460,20 +459,19 @@ def load_plan(made):
     return run
 
 
-def specs_of(step, node, arrays):
+def specs_of(step, node):
     """The specs of a kernel's arrays: what it reads, writes, and needs beside."""
-    if node is None:  # a copy, of as many numbers as its output has
-        out = arrays[step.words[1][1]]
-        return [Spec(out.shape, out.dtype)], [Spec(out.shape, out.dtype)], []
+    if step.copied:
+        return [step.copied], [step.copied], []
     work = scratch_of_small(node)
     return [n.specs[i] for n, i in node.inputs], [*node.specs], [work[0].specs[0]] if work else []
 
 
-def run_step(step, node, memories, arrays, key):
+def run_step(step, node, memories, key):
     """One kernel, part by part."""
-    ins, outs, work = specs_of(step, node, arrays)
+    ins, outs, work = specs_of(step, node)
     flats, given = {}, []
-    for (kind, which, after), spec in zip(step.words, [*ins, *outs, *work], strict=False):
+    for (kind, which, after, _), spec in zip(step.words, [*ins, *outs, *work], strict=False):
         in_arena = kind in (ARENA, WORK)
         base, start = ((ARENA, 0), which + after) if in_arena else ((kind, which), after)
         if (base, start, spec) not in flats:  # a step may write over what it reads
@@ -483,7 +481,7 @@ def run_step(step, node, memories, arrays, key):
     outs, work = given[len(ins) :][: len(outs)], given[len(ins) + len(outs) :]
     given += [
         np.uint64(key) if kind == KEY else which
-        for kind, which, _ in step.words
+        for kind, which, *_ in step.words
         if kind in (KEY, NUMBER)
     ]
     try:

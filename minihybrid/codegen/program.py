@@ -6,7 +6,9 @@ Gives:   `numbers_of`, the program that the driver reads.
 A program begins with the numbers of arrays, of steps, and of words in the longest
 step, then where in the arena the scratch of helping threads begins, and how many bytes
 each of them has. Then comes each step: the kernel's address, its chunks, the number of
-words, and each word as three numbers: what it is, which, and so many bytes behind it:
+words, how many turns it ends and how far back the first step of a turn begins, and each
+word as four numbers: what it is, which, so many bytes behind it, and so many more in each
+turn:
 
     NUMBER  the number itself              ARRAY   the data of this argument of the call
     ARENA   this byte of the arena         KEY     the key of the random numbers
@@ -14,11 +16,27 @@ words, and each word as three numbers: what it is, which, and so many bytes behi
                                                    the first one of its own scratch
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 NUMBER, ARENA, PARAM, ARRAY, KEY, WORK = range(6)
+
+
+STEP = 5  # numbers of a step before its words
+
+
+class Word(NamedTuple):
+    """What a kernel is called with."""
+
+    what: int
+    which: int
+    after: int = 0
+    turn: int = 0
+
+    def behind(self, nbytes):
+        """So many bytes behind it."""
+        return self._replace(after=self.after + nbytes)
 
 
 class Step(NamedTuple):
@@ -26,8 +44,11 @@ class Step(NamedTuple):
 
     kernel: str  # the text of its module
     label: str  # its operators
-    words: list  # what it is called with: (what, which, bytes behind it)
+    words: list  # what it is called with, a `Word` each
     chunks: int = 1  # pieces of its outermost loop that threads may share
+    turns: int = 0  # of the last step of a loop: how many turns there are,
+    body: int = 0  # and how many steps a turn has
+    copied: Any = None  # of a copy: the spec of what it copies
 
 
 def numbers_of(n_arrays, steps, addresses, scratch=(0, 0)):
@@ -36,13 +57,39 @@ def numbers_of(n_arrays, steps, addresses, scratch=(0, 0)):
     addresses:  text of a kernel -> where its machine code begins.
     scratch:    where the scratch of helping threads begins, and bytes for each.
 
-    >>> step = Step("...", "relu", [(ARRAY, 0, 64), (ARRAY, 1, 0), (NUMBER, 8, 0)])
+    >>> step = Step("...", "relu", [Word(ARRAY, 0, 64), Word(ARRAY, 1), Word(NUMBER, 8)])
     >>> numbers_of(2, [step], {"...": 4096}).tolist()
-    [2, 1, 3, 0, 0, 4096, 1, 3, 3, 0, 64, 3, 1, 0, 0, 8, 0]
+    [2, 1, 3, 0, 0, 4096, 1, 3, 0, 0, 3, 0, 64, 0, 3, 1, 0, 0, 0, 8, 0, 0]
     """
     longest = max((len(step.words) for step in steps), default=0)
-    numbers = [n_arrays, len(steps), longest, *scratch]
+    numbers = [n_arrays, n_calls(steps), longest, *scratch]
+    begins = []
     for step in steps:
-        numbers += [addresses[step.kernel], step.chunks, len(step.words)]
+        begins.append(len(numbers))
+        back = len(numbers) - begins[-step.body] if step.turns else 0
+        numbers += [addresses[step.kernel], step.chunks, len(step.words), step.turns, back]
         numbers += [number for word in step.words for number in word]
-    return np.array(numbers, np.uint64).view(np.int64)
+    return np.array([n % 2**64 for n in numbers], np.uint64).view(np.int64)
+
+
+def n_calls(steps):
+    """How many kernels a program calls, each turn of a loop its own.
+
+    >>> n_calls([Step("a", "", []), Step("b", "", []), Step("c", "", [], 1, 10, 2)])
+    21
+    """
+    return len(steps) + sum(step.body * (step.turns - 1) for step in steps if step.turns)
+
+
+def in_turns(steps):
+    """(step, number of the turn), as they are called; of no loop, turn 0.
+
+    >>> [turn for _, turn in in_turns([Step("b", "", [], 1, 3, 1), Step("c", "", [])])]
+    [0, 1, 2, 0]
+    """
+    at, turn = 0, 0
+    while at < len(steps):
+        step = steps[at]
+        yield step, turn
+        turn = turn + 1 if turn + 1 < step.turns else turn * (step.turns == 0)
+        at = at + 1 - step.body * (turn > 0 and step.turns > 0)

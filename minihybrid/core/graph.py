@@ -4,7 +4,7 @@ Takes:   nodes in an order in which each comes after its inputs, and the outputs
 Gives:   printing, checking, shape inference, evaluation, and comparison of two graphs.
 
 Nothing here is recursive: ten thousand nodes in a row are as good as ten.
-What is left out: loops and branches inside a graph.
+What is left out: branches inside a graph.
 """
 
 from heapq import heappop, heappush

@@ -63,7 +63,7 @@ def first(value, *_):
     return value
 
 
-def entry(name, table):
+def entry(name, table, *_):
     """What is usual where the core alone looks a name up."""
     return table.get(name)
 
@@ -83,9 +83,7 @@ time_steps = Hook("time_steps", "plan, arrays, bound, repeats -> [(kernel, secon
 written = Hook("written", "text of a NumPy plan, its functions -> whole text, outside")
 opened = Hook("opened", "bytes of a file, its name -> the bytes, or an error", first)
 lacking = Hook("lacking", "nodes, their file or None -> None; a warning, or an error", nothing)
-operator_of = Hook(
-    "operator_of", "name in a file, OPS -> operator, or None", lambda n, ops: ops.get(n)
-)
+operator_of = Hook("operator_of", "name in a file, OPS, the node there -> operator, or None", entry)
 judge = Hook("judge", "name, aliases and fields of a record -> None, or an error", nothing)
 upgraded = Hook("upgraded", "attributes in a file, op, version -> today's", first)
 pinned = Hook("pinned", "user attributes in an old file -> those of today")

@@ -243,7 +243,7 @@ def _node(entry, inputs, version, n_outputs, where):
         return Node(None, name=name, info=info or None, specs=(_spec(attrs, where),))
     if not isinstance(kind, str):
         raise FileError(f"{where}: an operator's name is needed, found {kind!r:.60}")
-    op = hooks.operator_of(kind, OPS)
+    op = hooks.operator_of(kind, OPS, entry)
     if op is None:
         more = {k: entry[k] for k in ("control_deps", "subgraphs") if k in entry}
         op = missing(kind, name, len(inputs), n_outputs, more)

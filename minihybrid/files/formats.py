@@ -7,6 +7,7 @@ What is left out: shapes that are not known; but for "js", a file serves the sig
 one call.
 """
 
+import copy
 import io
 import json
 
@@ -25,6 +26,8 @@ from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan
 from minihybrid.core.serial import tojson
 from minihybrid.core.sym import Symbol
+from minihybrid.loops.foreach import written_down
+from minihybrid.passes.loops import without_loops
 
 
 def write_numpy(entry, path, _):
@@ -66,6 +69,8 @@ def write_wasm(entry, path, _):
 
 def write_js(entry, path, epoch):
     """`path.js`, an ES module, and MXNet's two files, which it reads and runs."""
+    entry = copy.copy(entry)
+    entry.graph = written_down(entry.graph)
     graph = Graph.of(Symbol(entry.graph.heads))
     entries = json.loads(tojson(Symbol(graph.heads)))["nodes"]
     names = set()
@@ -100,7 +105,10 @@ class Parts:
     """
 
     def __init__(self, entry, target):
-        self.plan = plan = Plan(entry.graph, entry.names, target=target)
+        graph = expand(entry.graph)
+        if target == "numpy":  # whose text has no loops
+            graph = without_loops(graph)
+        self.plan = plan = Plan(graph, entry.names, target=target, expanded=True)
         nodes = [
             n
             for node in plan.graph.nodes

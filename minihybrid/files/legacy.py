@@ -13,6 +13,7 @@ from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, written
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import UNKNOWN, AttrError, Node
+from minihybrid.loops.foreach import of_entry
 
 # Other names that operators had in files; `_sparse_` before a name is dropped, too.
 NAMES = dict(
@@ -74,8 +75,13 @@ INITIALIZERS = {
 
 
 @hooks.operator_of.brought
-def operator_of(kind, ops):
-    """The operator that had this name in some version; `None` if there is none here."""
+def operator_of(kind, ops, entry=None):
+    """The operator that had this name in some version; `None` if there is none here.
+
+    entry:   the node in its file, which says what a loop does.
+    """
+    if kind == "_foreach":
+        return entry and of_entry(entry)
     if kind.startswith("_np") and kind not in ops:
         hooks.np_symbol.fetch()  # reads np: some of its functions are operators in files
     for name in (kind, kind.removeprefix("_sparse_")):

@@ -18,6 +18,7 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
 
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node, Op
+from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
 from minihybrid.passes.pieces import pieces
 from minihybrid.passes.pool_early import pool_early
@@ -118,7 +119,8 @@ def fuse(graph):
     can arise: every path from the node stays inside. Groups of reductions that go along
     the same axes of one array become one group first.
     """
-    return pieces(merge(lower(pool_early(graph))))
+    graph = inside(trimmed(graph), fuse)
+    return pieces(merge(lower(pool_early(graph), which=lambda op: not is_loop(op))))
 
 
 def merge(graph):

@@ -16,12 +16,15 @@ from minihybrid.core.sym import Symbol
 from minihybrid.core.tracing import Trace, tracing
 
 
-def lower(graph):
-    """Replace operators by what their `lower` rule makes of them."""
+def lower(graph, which=lambda op: True):
+    """Replace operators by what their `lower` rule makes of them.
+
+    which:   record -> whether it is meant; all are.
+    """
     uses = graph.uses()
 
     def rule(node, inputs, emit):
-        if node.op is None or node.op.lower is None:
+        if node.op is None or node.op.lower is None or not which(node.op):
             return None
         readers = [r.op for r in uses.get((node, 0), ())]
         if node.op.pays and not node.op.pays(node.inputs[0][0].op, readers):

@@ -105,7 +105,7 @@ class Recorded(Locked):
         self.launches, self.users = [], {}  # word -> [(number of a launch, argument, after)]
         for n, step in enumerate(steps):
             values = [0] * len(step.words)
-            for k, (what, which, after) in enumerate(step.words):
+            for k, (what, which, after, _) in enumerate(step.words):
                 if what == ARENA:
                     values[k] = start + which + after
                 else:

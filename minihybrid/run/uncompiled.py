@@ -9,8 +9,9 @@ What is left out: speed; a step costs what its operators cost line by line.
 """
 
 import sys
+from itertools import islice
 
-from minihybrid.codegen.program import ARENA, ARRAY
+from minihybrid.codegen.program import ARENA, ARRAY, in_turns
 from minihybrid.core.graph import evaluate_node
 from minihybrid.core.plan import InForce
 from minihybrid.core.targets import TARGETS, in_order
@@ -33,8 +34,12 @@ def load(source):
         arrays = args[: source.n_arrays]
         arena, table, key, until, _, _ = args[source.n_arrays :]
 
-        def at(word, spec):
-            what, which, after = word
+        calls = [call for call in source.calls if call.kernel]
+        node_of = dict(zip(map(id, source.steps), (call.node for call in calls), strict=True))
+
+        def at(word, turn, spec):
+            what, which, after, further = word
+            after += turn * further
             if what == ARENA:
                 piece = arena[which + after :][: spec.nbytes].view(spec.dtype)
             else:
@@ -43,16 +48,16 @@ def load(source):
                 piece = piece[start : start + spec.size]
             return piece.reshape(spec.shape)
 
-        for step, call in zip(source.steps[:until], source.calls, strict=False):
-            node, words = call.node, step.words
-            if step.label == "copy":
-                place = arrays[words[1][1]]
-                place[...] = at(words[0], place)
+        for step, turn in islice(in_turns(source.steps), until):
+            node, words = node_of[id(step)], step.words
+            if spec := step.copied:
+                at(words[1], turn, spec)[...] = at(words[0], turn, spec)
                 continue
             specs = [n.specs[i] for n, i in node.inputs]
-            outs = evaluate_node(node, [*map(at, words, specs)], key)
+            given = [at(w, turn, s) for w, s in zip(words, specs, strict=False)]
+            outs = evaluate_node(node, given, key)
             for word, spec, out in zip(words[len(specs) :], node.specs, outs, strict=False):
-                at(word, spec)[...] = out
+                at(word, turn, spec)[...] = out
 
     return run
 

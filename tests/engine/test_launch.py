@@ -7,7 +7,7 @@ import pytest
 from gpu_steps import CHAIN, N, scaled
 from minihybrid.context import simulated_gpu
 
-from minihybrid.codegen.program import ARRAY, PARAM
+from minihybrid.codegen.program import ARRAY, PARAM, Word
 from minihybrid.core.op import HybridError
 from minihybrid.device.device import device_of
 from minihybrid.run.launch import Recorded
@@ -46,7 +46,7 @@ class Call:
 def test_a_call_is_one_launch_whatever_the_plan_has(device):
     for steps, wanted in (
         (CHAIN, lambda x: (x * 9 + 5) * 3),
-        ([scaled((ARRAY, 0, 0), (PARAM, 0, 0), (ARRAY, 1, 0))], lambda x: x * 3),
+        ([scaled(Word(ARRAY, 0), Word(PARAM, 0), Word(ARRAY, 1))], lambda x: x * 3),
     ):
         call = Call(device, steps)
         for _ in range(3):

@@ -17,7 +17,7 @@ from minihybrid import nd
 from minihybrid.codegen.cpu import team
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.codegen.cpu.team import together
-from minihybrid.codegen.program import ARRAY, NUMBER, Step, numbers_of
+from minihybrid.codegen.program import ARRAY, NUMBER, Step, Word, numbers_of
 from minihybrid.ops.cpu import machine
 
 ROOT = Path(mx.__file__).parent.parent
@@ -35,7 +35,7 @@ def mark(out, size, part, parts):
 
 def program_of(texts, sizes, chunks):
     steps = [
-        Step(text, "mark", [(ARRAY, i, 0), (NUMBER, size, 0)], n)
+        Step(text, "mark", [Word(ARRAY, i), Word(NUMBER, size)], n)
         for i, (text, size, n) in enumerate(zip(texts, sizes, chunks, strict=True))
     ]
     addresses = load_kernels({text: "mark" for text in [*texts, ""]})
@@ -171,7 +171,7 @@ def meet(out, where):
     out[0] = 1
 """
     shared = np.zeros(1, np.int64)
-    steps = [Step(text, "meet", [(ARRAY, 0, 0), (NUMBER, shared.ctypes.data, 0)])]
+    steps = [Step(text, "meet", [Word(ARRAY, 0), Word(NUMBER, shared.ctypes.data)])]
     addresses = load_kernels({text: "meet", "": "the driver"})
     runs = [make_runner(addresses[""], numbers_of(1, steps, addresses)) for _ in range(2)]
     outs = [np.zeros(1, np.int64) for _ in range(2)]

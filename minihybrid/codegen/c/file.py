@@ -249,9 +249,13 @@ def c_file(plan, inputs, outputs, weights):
             name = f"k{len(functions)}_{step.label}"
             functions[step.kernel] = Function(step.kernel, name)
         function = functions[step.kernel]
-        words = [_word(*word, len(inputs)) for word in step.words]
+        words = [_word(word, len(inputs)) for word in step.words]
         words += ["0", "1"] * (function.args[-1:] == ["parts"])  # one part: all
         calls.append(f"    {function.name}({', '.join(words)});")
+        if step.turns:
+            body = [f"    {line}" for line in calls[-step.body :]]
+            head = f"    for (int64_t turn = 0; turn < {step.turns}; turn++) {{"
+            calls[-step.body :] = ["\n".join([head, *body, "    }"])]
         names |= function.helpers
     arrays = [
         *((f"x{i}", "const ", s) for i, s in enumerate(inputs)),
@@ -305,14 +309,19 @@ def _api(arrays, n_inputs, weights, nbytes, calls):
     )
 
 
-def _word(what, which, after, n_inputs):
+def _word(word, n_inputs):
     """What a kernel is called with, in C."""
-    behind = f" + {after}" * bool(after)
+    what, which, after, turn = word
+    moves = f" {'-' if turn < 0 else '+'} turn * {abs(turn)}" * bool(turn)
+    behind = f" + {after}" * bool(after) + moves
     if what == ARRAY:
-        name = f"x{which}" if which < n_inputs else f"y{which - n_inputs}"
-        return f"(const void *) ((const char *) {name}{behind})" if after else name
+        if not behind:
+            return f"x{which}" if which < n_inputs else f"y{which - n_inputs}"
+        if which < n_inputs:
+            return f"(const void *) ((const char *) x{which}{behind})"
+        return f"(void *) ((char *) y{which - n_inputs}{behind})"
     return {
-        ARENA: f"(void *) (self->arena + {which + after})",
+        ARENA: f"(void *) (self->arena + {which + after}{moves})",
         WORK: f"(void *) (self->arena + {which})",
         PARAM: f"(const void *) (self->weights + OFFSETS[{which}]{behind})",
         NUMBER: str(which),

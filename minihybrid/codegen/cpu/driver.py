@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from minihybrid.codegen.cpu.flat import Flat
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, WORK
+from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, STEP, WORK
 
 HEAD = object.__basicsize__ // 8  # words of a Python object before an array's own:
 DATA, FLAGS = HEAD, HEAD + 6  # address of the data, and NumPy's flags
@@ -101,12 +101,13 @@ def drive(program, objects, done, key, until, shared, thread, given):
             return
     arena = words(objects[n_arrays])[DATA]
     params = words(words(objects[n_arrays + 1])[DATA])
-    at = 5
+    at, turn = 5, 0
     for step in range(min(program[1], until)):
         chunks, n_words = program[at + 1], program[at + 2]
         for i in range(n_words):
-            word = at + 3 + 3 * i
-            kind, which, after = program[word], program[word + 1], program[word + 2]
+            word = at + STEP + 4 * i
+            kind, which = program[word], program[word + 1]
+            after = program[word + 2] + turn * program[word + 3]
             word = which
             if kind == ARENA:
                 word = arena + which
@@ -136,7 +137,13 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 looks += 1
                 if looks % SPINS == 0:
                     rest()
-        at += 3 + 3 * n_words
+        turns = program[at + 3]
+        if turn + 1 < turns:
+            turn += 1
+            at -= program[at + 4]
+        else:
+            turn = 0 if turns else turn
+            at += STEP + 4 * n_words
     done[0] = 1
 
 

@@ -19,11 +19,24 @@ import numpy as np
 from minihybrid.codegen import device
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.codegen.cpu.team import CHUNKS
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, Step, numbers_of
+from minihybrid.codegen.program import (
+    ARENA,
+    ARRAY,
+    KEY,
+    NUMBER,
+    PARAM,
+    WORK,
+    Step,
+    Word,
+    n_calls,
+    numbers_of,
+)
 from minihybrid.codegen.source import Kernel, type_name
 from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
+from minihybrid.loops.turns import Turns
 from minihybrid.ops.cpu.machine import threads
+from minihybrid.passes.loops import loops_in
 from minihybrid.passes.pieces import begin
 
 __all__ = [
@@ -119,7 +132,10 @@ def unsupported(graph):
             if spec.dtype.name not in SUPPORTED or not spec.dtype.isnative:
                 return f"'{node.name}' is {spec.dtype}, which has no compiled kernels"
         op = node.op
-        if op and not (
+        if isinstance(op, Turns):
+            if reason := unsupported(op.body):
+                return reason
+        elif op and not (
             op.view
             or op.name == "_fused"
             or op.cpu
@@ -157,39 +173,11 @@ def generate(graph, memory, inputs):
     inputs:  names of the variables that are arguments, in order; others are parameters.
     """
     table = Table(graph, inputs)
-    names, words, lines = _places(graph, memory, table)
-    kernels, calls, steps, written = {}, [], [], []
-    scratch = 0
-    for node in graph.nodes:
-        if node.op is not None and node.op.view:
-            (ref,), start = node.inputs, begin(node)
-            names[node, 0] = f"{names[ref]}[{start}:]" if start else names[ref]
-            words[node, 0] = further(words[ref], node)
-            continue
-        if node.op is None or not any(s.size for s in node.specs):
-            continue
-        body = Kernel(node, functions, threads())
-        refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
-        given, passed = [names[r] for r in refs], [words[r] for r in refs]
-        if body.scratch:
-            offset = memory.offsets[memory.scratch[node]]
-            given.append(f"arena[{offset}:].view(np.{_numpy_name(body.dtype)})")
-            passed.append((WORK, offset, 0))
-            scratch = max(scratch, body.scratch)
-        name = _step(body, label(node), given, passed, kernels, calls, steps)
-        written.append(Call(node, name, body.made))
-    for ref, k in memory.copies:
-        body = Copy(graph.heads[k][0].specs[graph.heads[k][1]])
-        name = _step(
-            body,
-            "copy",
-            [names[ref], f"res{k}"],
-            [words[ref], (ARRAY, len(table.inputs) + k, 0)],
-            kernels,
-            calls,
-            steps,
-        )
-        written.append(Call(ref[0], name))
+    for loop in loops_in(graph):
+        table.constants += Table(loop.op.body, ()).constants
+    writer = Writer(graph, table)
+    writer.write(graph, memory)
+    steps, scratch = writer.steps, writer.scratch
     if all(step.chunks == 1 for step in steps):  # then no helpers are called
         scratch = 0
     args = [
@@ -199,10 +187,10 @@ def generate(graph, memory, inputs):
         "table",
         *["key"] * bool(graph.n_streams),
     ]
-    parts = [text.replace("NAME", name, 1) for text, name in kernels.items()]
+    parts = [text.replace("NAME", name, 1) for text, name in writer.kernels.items()]
     parts.append(
         f"def plan({', '.join(args)}):\n"
-        + "\n".join(f"    {line}" for line in [*lines, *calls] or ["pass"])
+        + "\n".join(f"    {line}" for line in [*writer.lines, *writer.calls] or ["pass"])
         + "\n"
     )
     text = "\n\n\n".join(parts)
@@ -210,12 +198,12 @@ def generate(graph, memory, inputs):
     return Source(
         text,
         parts[:-1],
-        len(calls),
+        n_calls(steps),
         table,
         steps,
         len(table.inputs) + len(graph.heads),
         (_whole_lines(memory.nbytes), _whole_lines(scratch)),
-        written,
+        writer.written,
     )
 
 
@@ -224,57 +212,154 @@ def _whole_lines(nbytes):
     return -(-nbytes // ALIGN) * ALIGN
 
 
-def _places(graph, memory, table):
-    """Where each value lies: its name in the text, its word for the driver, and the
-    lines that make the names."""
-    variables = {n.name: n for n in graph.variables}
-    names, words, lines, views = {}, {}, [], {}
-    for i, name in enumerate(table.inputs):
-        if name in variables:
-            names[variables[name], 0], words[variables[name], 0] = f"in{i}", (ARRAY, i, 0)
-            lines.append(f"in{i} = x{i}.ravel()")
-    for i, node in enumerate([*table.params, *table.constants]):
-        names[node, 0], words[node, 0] = f"p{i}", (PARAM, i, 0)
-        lines.append(f"p{i} = table[{i}].ravel()")
-    lines += [f"res{k} = y{k}.ravel()" for k in range(len(graph.heads))]
-    for ref, k in memory.outs.items():
-        names[ref], words[ref] = f"res{k}", (ARRAY, len(table.inputs) + k, 0)
-    scratch = set(memory.scratch.values())
-    for ref, offset in memory.offsets.items():
-        if ref in scratch:
-            continue
-        spec = ref[0].specs[ref[1]]
-        if (spec, offset) not in views:
-            views[spec, offset] = f"t{len(views)}"
-            lines.append(
-                f"t{len(views) - 1} = arena[{offset}:{offset + spec.nbytes}]"
+class Writer:
+    """The lines of a plan's text, and the steps that say the same to the driver.
+
+    names, words: where each value lies: its name in the text, and its `Word`.
+    lines:    those that make the names;  calls: those that call kernels.
+    kernels:  text -> name;  scratch: bytes that loops need beside, at most.
+    """
+
+    def __init__(self, graph, table):
+        self.names, self.words, self.lines, self.calls = {}, {}, [], []
+        self.kernels, self.steps, self.written, self.scratch = {}, [], [], 0
+        self.views, self.indent = {}, ""
+        variables = {n.name: n for n in graph.variables}
+        for i, name in enumerate(table.inputs):
+            if name in variables:
+                self.enter((variables[name], 0), f"in{i}", Word(ARRAY, i))
+                self.lines.append(f"in{i} = x{i}.ravel()")
+        for i, node in enumerate([*table.params, *table.constants]):
+            self.enter((node, 0), f"p{i}", Word(PARAM, i))
+            self.lines.append(f"p{i} = table[{i}].ravel()")
+        self.heads = []  # (name, word) of each output
+        for k in range(len(graph.heads)):
+            self.lines.append(f"res{k} = y{k}.ravel()")
+            self.heads.append((f"res{k}", Word(ARRAY, len(table.inputs) + k)))
+
+    def enter(self, ref, name, word):
+        """Say where a value lies."""
+        self.names[ref], self.words[ref] = name, word
+
+    def place(self, memory, offset=0):
+        """Say where the values of a graph lie that it computes."""
+        for ref, k in memory.outs.items():
+            self.enter(ref, *self.heads[k])
+        scratch = set(memory.scratch.values())
+        for ref, at in memory.offsets.items():
+            if ref not in scratch:
+                self.enter(
+                    ref, self.view(at + offset, ref[0].specs[ref[1]]), Word(ARENA, at + offset)
+                )
+
+    def view(self, offset, spec):
+        """The name of a part of the arena."""
+        if (spec, offset) not in self.views:
+            name = self.views[spec, offset] = f"t{len(self.views)}"
+            self.lines.append(
+                f"{name} = arena[{offset}:{offset + spec.nbytes}]"
                 f".view(np.{_numpy_name(spec.dtype)})"
             )
-        names[ref], words[ref] = views[spec, offset], (ARENA, offset, 0)
-    return names, words, lines
+        return self.views[spec, offset]
+
+    def write(self, graph, memory, offset=0):
+        """Write the steps of a graph whose values begin in the arena at an offset."""
+        self.place(memory, offset)
+        names, words = self.names, self.words
+        for node in graph.nodes:
+            if node.op is not None and node.op.view:
+                (ref,), start = node.inputs, begin(node)
+                name = f"{names[ref]}[{start}:]" if start else names[ref]
+                self.enter((node, 0), name, further(words[ref], node))
+                continue
+            if node.op is None or not any(s.size for s in node.specs):
+                continue
+            if isinstance(node.op, Turns):
+                self.turns(node, offset + memory.offsets.get(memory.scratch.get(node), 0))
+                continue
+            body = Kernel(node, functions, threads())
+            refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
+            given, passed = [names[r] for r in refs], [words[r] for r in refs]
+            if body.scratch:
+                at = offset + memory.offsets[memory.scratch[node]]
+                given.append(f"arena[{at}:].view(np.{_numpy_name(body.dtype)})")
+                passed.append(Word(WORK, at))
+                self.scratch = max(self.scratch, body.scratch)
+            self.step(node, body, label(node), given, passed)
+        for ref, k in memory.copies:
+            self.copy(ref[0], (names[ref], words[ref]), self.heads[k], graph.heads[k])
+
+    def copy(self, node, source, target, ref):
+        """Write the copy of a value that lies elsewhere."""
+        spec = ref[0].specs[ref[1]]
+        self.step(node, Copy(spec), "copy", [source[0], target[0]], [source[1], target[1]])
+        self.steps[-1] = self.steps[-1]._replace(copied=spec)
+
+    def turns(self, node, offset):
+        """Write a loop: where its rows and states lie moves on from turn to turn."""
+        op, rows = node.op, {}
+        places = [(self.names[r], self.words[r]) for r in node.inputs]
+        outs = [(self.names[node, i], self.words[node, i]) for i in range(node.n_outputs)]
+        full = outs[op.n_outs + op.n_states :]
+
+        def row(place, spec, after=0):
+            """The row of this turn, or the one after it, of a stack."""
+            name, word = place
+            first = op.order[0] + after
+            nbytes, sign = spec.nbytes, "-" if op.back else "+"
+            at = f"({first} {sign} turn) * {spec.size}" if first else f"{sign}turn * {spec.size}"
+            word = word.behind(first * nbytes)._replace(turn=-nbytes if op.back else nbytes)
+            return f"{name}[{at.lstrip('+')}:]", word
+
+        before, after = (1, 0) if op.back else (0, 1)
+        rows, states, others = op.sorted(list(zip(op.ins, places, strict=True)))
+        for (v, place), stack in zip(states, full, strict=True):
+            first = v.specs[0].size * (op.order[0] + before)
+            name, word = stack
+            word = word.behind(first * v.specs[0].dtype.itemsize)
+            self.copy(node, place, (f"{name}[{first}:]" if first else name, word), (v, 0))
+        for v, place in rows:
+            self.enter((v, 0), *row(place, v.specs[0]))
+        for (v, _), stack in zip(states, full, strict=True):
+            self.enter((v, 0), *row(stack, v.specs[0], before))
+        for v, place in others:
+            self.enter((v, 0), *place)
+        heads, begun = self.heads, len(self.steps)
+        specs = [n.specs[i] for n, i in op.body.heads]
+        self.heads = [row(p, s) for p, s in zip(outs, specs[: op.n_outs], strict=False)]
+        self.heads += [row(p, s, after) for p, s in zip(full, specs[op.n_outs :], strict=True)]
+        self.calls.append(f"for turn in range({op.length}):")
+        self.written.append(Call(node))
+        self.indent = "    "
+        self.write(op.body, op.memory, offset)
+        self.heads, self.indent = heads, ""
+        self.steps[-1] = self.steps[-1]._replace(turns=op.length, body=len(self.steps) - begun)
+        for (v, _), stack, out in zip(states, full, outs[op.n_outs :], strict=False):
+            last = v.specs[0].size * (op.order[-1] + after)
+            name, word = stack
+            word = word.behind(last * v.specs[0].dtype.itemsize)
+            self.copy(node, (f"{name}[{last}:]" if last else name, word), out, (v, 0))
+
+    def step(self, node, body, label, given, passed):
+        """Enter a kernel, unless its text is known, and a call of it."""
+        extra = {"key": Word(KEY, 0)} | {n: Word(NUMBER, v) for n, v in body.lengths.items()}
+        texts = {"key": "key", "part": "0", "parts": "1"}  # the driver adds the parts
+        given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
+        passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
+        kinds = [f"{type_name(a.dtype)}[::1]" for a in body.arrays]
+        kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
+        text = "\n".join([f"@kernel({', '.join(kinds)})", body.text("NAME")])
+        name = self.kernels.setdefault(text, f"k{len(self.kernels)}_{label}")
+        self.calls.append(f"{self.indent}{name}({', '.join(given)})")
+        self.written.append(Call(node, name, getattr(body, "made", {})))
+        module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
+        chunks = min(body.turns, CHUNKS * threads()) if body.turns > 1 else 1
+        self.steps.append(Step(module, label, passed, chunks))
 
 
 def further(word, view):
     """The word of a view, given that of the value in whose memory it lies."""
-    what, which, after = word
-    return what, which, after + begin(view) * view.specs[0].dtype.itemsize
-
-
-def _step(body, label, given, passed, kernels, calls, steps):
-    """Enter a kernel, unless its text is known, and a call of it; gives its name."""
-    extra = {"key": (KEY, 0, 0)} | {n: (NUMBER, length, 0) for n, length in body.lengths.items()}
-    texts = {"key": "key", "part": "0", "parts": "1"}  # the driver adds the parts
-    given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
-    passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
-    kinds = [f"{type_name(a.dtype)}[::1]" for a in body.arrays]
-    kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
-    text = "\n".join([f"@kernel({', '.join(kinds)})", body.text("NAME")])
-    name = kernels.setdefault(text, f"k{len(kernels)}_{label}")
-    calls.append(f"{name}({', '.join(given)})")
-    module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
-    chunks = min(body.turns, CHUNKS * threads()) if body.turns > 1 else 1
-    steps.append(Step(module, label, passed, chunks))
-    return name
+    return word.behind(begin(view) * view.specs[0].dtype.itemsize)
 
 
 class Copy:

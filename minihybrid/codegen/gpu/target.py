@@ -15,7 +15,7 @@ from typing import NamedTuple
 from minihybrid.codegen.cpu.target import SUPPORTED, further, header, label
 from minihybrid.codegen.device import IMPORTS
 from minihybrid.codegen.gpu.kernel import BLOCK, GpuKernel, scratch_of
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM
+from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, Word
 from minihybrid.codegen.source import type_name
 from minihybrid.core.targets import Call, Table
 
@@ -30,7 +30,7 @@ class GpuStep(NamedTuple):
     kernel: str  # the text of its module
     name: str  # of the function in it
     label: str  # what the plan's text calls it
-    words: list  # what it is launched with: (what, which, bytes behind it), as in `program`
+    words: list  # what it is launched with, a `Word` each
     grid: tuple  # blocks along x, y, z
     block: tuple  # threads of each
 
@@ -72,15 +72,15 @@ def generate(graph, memory, inputs):
         passed = [words[ref] for ref in node.inputs]
         passed += [words[node, i] for i in range(node.n_outputs)]
         if body.scratch:
-            passed.append((ARENA, memory.offsets[memory.scratch[node]], 0))
-        passed += [(KEY, 0, 0)] * len(body.numbers)
+            passed.append(Word(ARENA, memory.offsets[memory.scratch[node]]))
+        passed += [Word(KEY, 0)] * len(body.numbers)
         what = label(node)
         _launch(body.texts(f"NAME_{what}"), what, passed, kernels, steps)
         written += [Call(node, step.label) for step in steps[len(written) :]]
     for ref, k in memory.copies:
         node, i = graph.heads[k]
         if node.specs[i].size:
-            passed = [words[ref], (ARRAY, len(table.inputs) + k, 0)]
+            passed = [words[ref], Word(ARRAY, len(table.inputs) + k)]
             _launch([_copy(node.specs[i])], "copy", passed, kernels, steps)
             written.append(Call(ref[0], steps[-1].label))
     names = [
@@ -102,13 +102,13 @@ def _places(graph, memory, table):
     """Where each value lies: the word that says it."""
     variables = {n.name: n for n in graph.variables}
     words = {
-        (variables[name], 0): (ARRAY, i, 0)
+        (variables[name], 0): Word(ARRAY, i)
         for i, name in enumerate(table.inputs)
         if name in variables
     }
-    words |= {(node, 0): (PARAM, i, 0) for i, node in enumerate([*table.params, *table.constants])}
-    words |= {ref: (ARRAY, len(table.inputs) + k, 0) for ref, k in memory.outs.items()}
-    return words | {ref: (ARENA, offset, 0) for ref, offset in memory.offsets.items()}
+    words |= {(node, 0): Word(PARAM, i) for i, node in enumerate([*table.params, *table.constants])}
+    words |= {ref: Word(ARRAY, len(table.inputs) + k) for ref, k in memory.outs.items()}
+    return words | {ref: Word(ARENA, offset) for ref, offset in memory.offsets.items()}
 
 
 def _launch(texts, what, passed, kernels, steps):
@@ -124,7 +124,7 @@ def _call(step, names):
     """A launch as Numba would write it."""
     texts = [
         (names[which] if what == ARRAY else WORDS[what].format(which)) + f" + {after}" * bool(after)
-        for what, which, after in step.words
+        for what, which, after, _ in step.words
     ]
     return f"{step.label}[{step.grid}, {step.block}]({', '.join(texts)})"
 

@@ -1,0 +1,279 @@
+"""Chapter 14. Turns: a loop in a graph, whose body is a graph that is written down once.
+
+Takes:   what one turn computes, as a graph of primitives, and what it reads.
+Gives:   `Turns`, such a loop as a record, with its gradient; `Loop`, what it has in common
+         with MXNet's operator.
+
+A turn reads a row of each array that the loop goes over, states, and others that are
+the same in each turn. It gives a row of each output, and the states of the next turn:
+
+    for i in 0, 1, ..., n - 1:      (backwards: n - 1, ..., 0)
+        outs[i], states[i + 1] = turn(rows[i], states[i], others)
+
+All states stay, one more than there are turns, so the gradient is a loop, too: it goes
+the other way, and each turn computes again what its turn had computed.
+Source:  computing again: Chen and others, Training Deep Nets with Sublinear Memory Cost,
+         2016.
+What is left out: a number of turns that depends on values; random numbers; loops inside of
+loops.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from minihybrid.core.graph import Graph, topological
+from minihybrid.core.name import NameManager
+from minihybrid.core.op import Checked, Op, ShapeError, Spec
+from minihybrid.core.passes import cse, dce, fold, plan_memory
+from minihybrid.core.passes.gradient import gradient_of, seed_names
+from minihybrid.core.sym import Symbol, as_symbol, replay, var
+from minihybrid.core.tracing import Trace, tracing
+from minihybrid.ops.elementwise import zeros_like
+from minihybrid.ops.joining import stack
+from minihybrid.ops.layout import reshape, slice_axis
+
+
+class Loop(Op):
+    """What both operators are: a record for each loop, since each has its own body.
+
+    body:    the graph of one turn. Its heads are a row of each output, then the states of
+             the next turn.
+    ins:     its variables, in the order of the operator's inputs: rows, states, others.
+    n_rows, n_states: how many of `ins` these are;  n_outs: how many outputs have rows.
+    """
+
+    inputs, variadic, attrs = ("data",), True, {}
+    __setattr__ = object.__setattr__  # unlike other records, made for one node
+
+    def __init__(self, body, ins, n_rows, n_states):
+        self.body, self.ins, self.n_rows, self.n_states = body, tuple(ins), n_rows, n_states
+        self.n_outs, self.checked = len(body.heads) - n_states, Checked()
+
+    def sorted(self, values):
+        """(rows, states, others) of what there is one of for each input."""
+        first, last = self.n_rows, self.n_rows + self.n_states
+        return list(values[:first]), list(values[first:last]), list(values[last:])
+
+    def unrolled(self, order, inputs):
+        """All outputs of `Turns`, computed turn by turn.
+
+        order:   the numbers of the rows, as the turns go;  inputs: arrays or symbols.
+        """
+        rows, states, others = self.sorted(inputs)
+        outs, seen = {}, [states]
+        for i in order:
+            now = [
+                reshape(slice_axis(x, axis=0, begin=i, end=i + 1), shape=v.specs[0].shape)
+                for x, v in zip(rows, self.ins, strict=False)
+            ]
+            given = dict(zip(self.ins, [*now, *states, *others], strict=True))
+            found = replay(self.body.heads, given)
+            outs[i], states = found[: self.n_outs], found[self.n_outs :]
+            seen.append(states)
+        seen = seen if order[0] <= order[-1] else seen[::-1]
+        columns = [*zip(*(outs[i] for i in sorted(outs)), strict=True), *zip(*seen, strict=True)]
+        stacks = [stack(*column, axis=0) for column in columns]
+        return (*stacks[: self.n_outs], *states, *stacks[self.n_outs :])
+
+
+class Turns(Loop):
+    """A loop of primitives whose shapes are known.
+
+    length:  the number of turns;  back: whether they go from the last row to the first.
+    Gives:   the outputs, stacked; the last states; the states before and after each turn,
+             stacked: those before a turn have the number of its row, or, where the loop
+             goes back, one more.
+    """
+
+    name = "_turns"
+    doc = __doc__
+
+    def __init__(self, body, ins, n_rows, n_states, length, back=False):
+        super().__init__(body, ins, n_rows, n_states)
+        self.length, self.back, self.gradients = length, back, {}
+
+    @property
+    def n_outputs(self):
+        """The outputs, and each state twice."""
+        return self.n_outs + 2 * self.n_states
+
+    def having(self, body):
+        """The same loop of another graph with the same meaning."""
+        return Turns(body, self.ins, self.n_rows, self.n_states, self.length, self.back)
+
+    @property
+    def order(self):
+        """The numbers of the rows, as the turns go."""
+        return range(self.length)[:: -1 if self.back else 1]
+
+    def infer(self, specs):
+        """The shapes inside are known."""
+        heads = [n.specs[i] for n, i in self.body.heads]
+        rows, states, others = self.sorted([v.specs[0] for v in self.ins])
+        for j, (old, new) in enumerate(zip(states, heads[self.n_outs :], strict=True)):
+            if old != new:
+                raise ShapeError(f"foreach: state {j} is {old}, but its new value {new}")
+        rows = [stacked(row, self.length) for row in rows]
+        outs = [stacked(head, self.length) for head in heads[: self.n_outs]]
+        stacks = [stacked(state, self.length + 1) for state in states]
+        return [*rows, *states, *others], [*outs, *states, *stacks]
+
+    def eager(self, *inputs):
+        """The turns on NumPy's arrays."""
+        rows, states, others = self.sorted(inputs)
+        _, specs = self.infer(())
+        results = [np.empty(s.shape, s.dtype) for s in specs]
+        outs, stacks = results[: self.n_outs], results[self.n_outs + self.n_states :]
+        for full, state in zip(stacks, states, strict=True):
+            full[self.length if self.back else 0] = state
+        names = [v.name for v in self.ins]
+        for i in self.order:
+            before, after = (i + 1, i) if self.back else (i, i + 1)
+            given = [*(x[i] for x in rows), *(full[before] for full in stacks), *others]
+            found = self.body.evaluate(dict(zip(names, given, strict=True)))
+            for full, value in zip(outs, found, strict=False):
+                full[i] = value
+            for full, value in zip(stacks, found[self.n_outs :], strict=True):
+                full[after] = value
+        for j, full in enumerate(stacks):
+            results[self.n_outs + j][...] = full[0 if self.back else self.length]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def lower(self, specs, *inputs):
+        """Turn by turn, for a target without loops around its kernels."""
+        return as_symbol(self.unrolled(self.order, inputs))
+
+    def states_needed(self, outs, read):
+        """The states that these outputs need, in some turn, and those that are read."""
+        needed = set(read)
+        while True:
+            heads = [self.body.heads[k] for k in (*outs, *(self.n_outs + j for j in needed))]
+            seen = set(topological(heads))
+            more = [j for j in range(self.n_states) if self.ins[self.n_rows + j] in seen]
+            if needed.issuperset(more):
+                return sorted(needed)
+            needed.update(more)
+
+    # -- the gradient
+    def grad(self, g, out, *inputs):
+        """The turns of the gradient go the other way, and hand the states' gradients on."""
+        gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        last = self.n_outs + self.n_states
+        stacks, from_stacks = outs[last:], gs[last:]
+        present = tuple(i for i in range(self.n_outs) if gs[i] is not None)
+        beside = tuple(j for j, x in enumerate(from_stacks) if x is not None)
+        if (present, beside) not in self.gradients:
+            self.gradients[present, beside] = self._backward(present, beside)
+        op, flow, found = self.gradients[present, beside]
+        before = int(self.back)  # where in a stack the state before the first row is
+
+        def rows(full):
+            return slice_axis(full, axis=0, begin=before, end=before + self.length)
+
+        def end(j):
+            at = 0 if self.back else self.length
+            part = slice_axis(from_stacks[j], axis=0, begin=at, end=at + 1)
+            return reshape(part, shape=self.ins[self.n_rows + j].specs[0].shape)
+
+        carried = []
+        for j in flow:
+            seeds = [gs[self.n_outs + j], end(j) if j in beside else None]
+            seeds = [x for x in seeds if x is not None] or [zeros_like(outs[self.n_outs + j])]
+            carried.append(sum(seeds[1:], seeds[0]))
+        data, _, others = self.sorted(inputs)
+        result = as_tuple(
+            op(
+                *data,
+                *(gs[i] for i in present),
+                *map(rows, stacks),
+                *(rows(from_stacks[j]) for j in beside),
+                *carried,
+                *(zeros_like(inputs[k]) for k in found if k >= self.n_rows + self.n_states),
+                *others,
+            )
+        )
+        places = [k for k in found if k < self.n_rows]
+        places += [self.n_rows + j for j in flow]
+        places += [k for k in found if k >= self.n_rows + self.n_states]
+        grads = dict(zip(places, result, strict=False))
+        return tuple(grads.get(k) for k in range(len(inputs)))
+
+    def _backward(self, present, beside):
+        """(loop, states, inputs) of the gradient: which states have one, which inputs do.
+
+        present: the outputs whose gradients come in;  beside: the stacks of states.
+        """
+        heads, names = self.body.heads, seed_names(self.body)
+        dtypes = [n.specs[i].dtype for n, i in heads]
+        flow = [j for j in range(self.n_states) if dtypes[self.n_outs + j].kind != "b"]
+        seeds = [*present, *(self.n_outs + j for j in flow)]
+        read = set(self.body.variables)
+        wanted = [v.name for v in self.ins if v in read and v.specs[0].dtype.kind != "b"]
+        graph, reached = gradient_of(self.body, wanted, seeds, ())
+        place = {v.name: k for k, v in enumerate(self.ins)}
+        found = sorted(place[name] for name in reached)
+        with tracing(Trace(lower=True)) as trace, NameManager():
+            trace.nodes += graph.nodes
+            trace.known.update(graph.nodes)
+            there = {v.name: Symbol([(v, 0)]) for v in graph.variables}
+
+            def variable(name, spec):
+                return there[name] if name in there else var(name, spec=spec)
+
+            own = [variable(v.name, v.specs[0]) for v in self.ins]
+            data, states, others = self.sorted(own)
+            seed = {i: variable(names[i], heads[i][0].specs[heads[i][1]]) for i in seeds}
+            more = {j: var(f"of_stack{j}", spec=states[j].spec) for j in beside}
+            first = self.n_rows + self.n_states  # of the others
+            sums = {k: var(f"sum{k}", spec=own[k].spec) for k in found if k >= first}
+            grads = {place[n]: Symbol([r]) for n, r in zip(reached, graph.heads, strict=True)}
+            outs = [grads[k] for k in found if k < self.n_rows]
+            new = []
+            for j in flow:
+                k = self.n_rows + j
+                state = grads[k] if k in grads else zeros_like(states[j])
+                new.append(state + more[j] if j in more else state)
+            new += [total + grads[k] for k, total in sums.items()]
+        rows = [*data, *(seed[i] for i in present), *states, *more.values()]
+        carried = [*(seed[self.n_outs + j] for j in flow), *sums.values()]
+        loop = Loop(
+            Graph(trace.nodes, [s.refs[0] for s in (*outs, *new)]),
+            [s.refs[0][0] for s in (*rows, *carried, *others)],
+            len(rows),
+            len(carried),
+        )
+        return turns(loop.body, loop, self.length, not self.back), flow, found
+
+    # -- for compiled loops
+    @cached_property
+    def memory(self):
+        """Where the values of a turn lie: in each turn at the same place."""
+        from minihybrid.passes.rows import scratch_of  # passes read this module
+
+        return plan_memory(self.body, scratch_of)
+
+    def scratch(self, ins, outs):
+        """How many numbers of the first output's dtype a turn's values take."""
+        return -(-self.memory.nbytes // outs[0].dtype.itemsize)
+
+
+def turns(body, like, length, back=False):
+    """`Turns` of a graph of primitives, simplified first.
+
+    like:    a `Loop` with the variables of the body and the number of rows and states.
+    """
+    body = cse(fold(dce(body)))
+    return Turns(dce(body), like.ins, like.n_rows, like.n_states, length, back)
+
+
+def as_tuple(found):
+    """The outputs of an operator, also if there is one, or one symbol of several."""
+    if isinstance(found, Symbol):
+        return tuple(type(found)([ref]) for ref in found.refs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def stacked(spec, length):
+    """What so many such rows make."""
+    return Spec(None if spec.shape is None else (length, *spec.shape), spec.dtype)

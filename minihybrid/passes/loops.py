@@ -1,0 +1,83 @@
+"""Chapter 15. loops: what passes do with a loop, whose body is a graph of its own.
+
+Takes:   graphs with `Turns` in them (`loops/turns.py`).
+Gives:   `inside`, which applies a pass to each body; `trimmed`, without what nobody reads
+         of a loop; `without_loops`, for targets that have none.
+
+What is left out: moving out of a loop what is the same in each turn.
+"""
+
+from minihybrid.core.graph import the_graph, topological
+from minihybrid.core.op import Node
+from minihybrid.core.passes.dce import dce
+from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.loops.turns import Turns
+from minihybrid.passes.lower import lower
+
+
+def is_loop(op):
+    """Whether an operator is a loop of primitives."""
+    return isinstance(op, Turns)
+
+
+def loops_in(graph):
+    """The nodes of a graph that are loops."""
+    return [n for n in the_graph("loops_in", graph).nodes if is_loop(n.op)]
+
+
+def without_loops(graph):
+    """The graph with each loop written down turn by turn."""
+    return lower(graph, which=is_loop)
+
+
+def inside(graph, run):
+    """The graph with a pass applied to the body of each loop."""
+
+    def rule(node, inputs, emit):
+        if not is_loop(node.op):
+            return None
+        op = node.op.having(run(node.op.body))
+        new = emit(Node(op, inputs, {}, node.name, node.specs))
+        return [(new, i) for i in range(new.n_outputs)]
+
+    return rewrite(graph, rule) if loops_in(graph) else graph
+
+
+def trimmed(graph):
+    """The graph without what loops compute and nobody reads, nor what they need for it."""
+    if not loops_in(graph):
+        return graph
+    read = {*graph.uses(), *graph.heads}
+
+    def rule(node, inputs, emit):
+        op = node.op
+        if not is_loop(op):
+            return None
+        outs, last, full = (
+            [k for k in range(n) if (node, start + k) in read]
+            for start, n in (
+                (0, op.n_outs),
+                (op.n_outs, op.n_states),
+                (op.n_outs + op.n_states, op.n_states),
+            )
+        )
+        states = op.states_needed(outs, {*last, *full})
+        heads = [op.body.heads[k] for k in [*outs, *(op.n_outs + j for j in states)]]
+        needed = set(topological(heads)) | {op.ins[op.n_rows + j] for j in states}
+        keep = [k for k, v in enumerate(op.ins) if v in needed]
+        if len(heads) == len(op.body.heads) and len(keep) == len(op.ins):
+            return None
+        n_rows = sum(k < op.n_rows for k in keep)
+        ins = [op.ins[k] for k in keep]
+        less = Turns(
+            dce(op.body.rebuilt(op.body.nodes, heads)), ins, n_rows, len(states), op.length, op.back
+        )
+        specs = less.infer(())[1]
+        new = emit(Node(less, tuple(inputs[k] for k in keep), {}, node.name, tuple(specs)))
+        place = {k: i for i, k in enumerate(outs)}
+        for i, j in enumerate(states):
+            place[op.n_outs + j] = less.n_outs + i
+            place[op.n_outs + op.n_states + j] = less.n_outs + less.n_states + i
+        return [(new, place.get(k, 0)) for k in range(node.n_outputs)]
+
+    return dce(rewrite(graph, rule))
