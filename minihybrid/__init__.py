@@ -60,7 +60,15 @@ LATER = {
     "symbol": "core.sym",
     "visualization": "viz",
 }
-__getattr__ = faces.face(globals(), LATER)
+INSTEAD = {  # what MXNet has and we have not
+    "engine": "calls return when their result is there, and nd.waitall() has nothing to wait for",
+    "operator": "an operator of yours is an autograd.Function, or a record (ops.register)",
+    "profiler": "mx.explain(net, x) tells the time of each kernel",
+    "rnn": "gluon.rnn has the cells and layers, also for symbols",
+    "rtc": "kernels of yours are written with numba.cuda, as in the book's part on CUDA",
+    "tvmop": "mx.function(f) compiles what f computes",
+}
+__getattr__ = faces.face(globals(), LATER, INSTEAD)
 
 # What programs import as modules of MXNet's are modules of ours: the very same,
 ALIASES = {"attribute": attribute, "context": context}

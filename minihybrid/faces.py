@@ -25,11 +25,12 @@ def call(road, *args, **kwargs):
     return found(road)(*args, **kwargs)
 
 
-def face(names, table):
+def face(names, table, instead=None):
     """The function `__getattr__` of a package, which imports what is asked for.
 
     names:   the package's `globals()`;  table: name -> road, of those names that
-             are no modules of the package.
+             are no modules of the package;  instead: name -> what does the same here, of
+             those that MXNet has.
     Raises:  AttributeError if there is no such name.
     """
     package = names["__name__"]
@@ -43,7 +44,8 @@ def face(names, table):
         except ModuleNotFoundError as error:
             if error.name != f"minihybrid.{road}":
                 raise
-            raise AttributeError(f"{package} has no '{name}'; dir({package}) lists all") from None
+            remedy = (instead or {}).get(name, f"dir({package}) lists all")
+            raise AttributeError(f"{package} has no '{name}'; {remedy}") from None
         names[name] = value  # from here on Python finds it without asking
         return value
 

@@ -1,8 +1,8 @@
 """Chapter 22. Files that are not what their names say, or know more than is here.
 
 Takes:   the bytes of a file, or the nodes of a graph, as the core has read them.
-Gives:   `opened`, which names pointers of Git LFS; `lacking`, which warns of operators
-         that are not here, all at once.
+Gives:   `opened`, which names pointers of Git LFS and pickles; `lacking`, which warns of
+         operators that are not here, all at once.
 
 What is left out: fetching what a pointer points to.
 """
@@ -17,6 +17,7 @@ from minihybrid.core.op import legible
 from minihybrid.core.serial import Missing
 
 LFS = b"version https://git-lfs.github.com/spec/"
+PICKLES = tuple(bytes([0x80, n]) for n in range(2, 6))  # how these begin, by their version
 
 
 @hooks.opened.brought
@@ -32,6 +33,11 @@ the file itself; run `git lfs pull` where it came from, or download the file it 
         raise FileError(
             f"'{fname}' is a pointer of Git LFS, of {len(data)} bytes, and not the file itself; "
             "run `git lfs pull` where it came from, or download the file it stands for"
+        )
+    if data.startswith(PICKLES) and data.endswith(b"."):
+        raise FileError(
+            f"'{fname}' is a pickle, which is not read: it may run any code. MXNet keeps states of "
+            "optimisers so; read the parameters (.params) and go on with new states"
         )
     return data
 

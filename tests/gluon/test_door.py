@@ -3,12 +3,14 @@
 import importlib
 import inspect
 import json
+import pickle
+import re
 
 import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import ALIASES, ROADS, faces, gluon, nd, sym
+from minihybrid import ALIASES, INSTEAD, ROADS, faces, gluon, nd, sym
 from minihybrid.core.files import FileError
 from minihybrid.gluon import loss, nn, rnn
 
@@ -191,6 +193,24 @@ def test_a_pointer_of_git_lfs_is_named(tmp_path):
     for load in (nd.load, nn.Dense(1).load_parameters, sym.load):
         with pytest.raises(FileError, match="net.params' is a pointer of Git LFS.*git lfs pull"):
             load(str(path))
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_a_pickle_is_named_and_not_read(tmp_path, protocol):
+    """As MXNet's Trainer and Module write their states."""
+    path = str(tmp_path / "some.states")
+    with open(path, "wb") as file:
+        pickle.dump({0: None, 1: print}, file, protocol)
+    trainer = gluon.Trainer(nn.Dense(2, in_units=2).collect_params(), "sgd")
+    for read in (trainer.load_states, nd.load):
+        with pytest.raises(FileError, match="some.states' is a pickle, which is not read"):
+            read(path)
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_what_is_left_out_of_mxnet_says_what_to_use(name):
+    with pytest.raises(AttributeError, match=f"no '{name}'; {re.escape(INSTEAD[name])}"):
+        getattr(mx, name)
 
 
 def test_files_name_initialisers_as_mxnet_does():
