@@ -15,7 +15,7 @@ computes costs time, and a NaN in it reaches the gradient.
 from minihybrid import onnx as onnx  # where MXNet has it, too
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.attribute import AttrScope
-from minihybrid.core.graph import Graph, topological
+from minihybrid.core.graph import topological
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
@@ -23,6 +23,7 @@ from minihybrid.core.op import AttrError, HybridError, Node
 from minihybrid.core.sym import Symbol, opened, var
 from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
 from minihybrid.loops.foreach import Foreach, row_of
+from minihybrid.loops.turns import captured
 from minihybrid.ops import OPS
 from minihybrid.ops.shapes import axis_of
 
@@ -193,7 +194,9 @@ def traced(body, data, init_states, name):
         )
     ):
         return None
-    op, others = _loop(inside, [x.refs[0] for x in (*rows, *states)], refs, len(rows), len(states))
+    variables = [x.refs[0] for x in (*rows, *states)]
+    graph, ins, others = captured(inside, variables, refs, _unmarked, lambda ref: None)
+    op = Foreach(graph, ins, len(rows), len(states))
     made = Symbol.interpret(op, [*given, *init, *(Symbol([ref]) for ref in others)], {}, name)
     found = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
     return restore(out, iter(found)), restore(new, iter(found[len(outs) :]))
@@ -206,31 +209,10 @@ def _variable(like, name, spec):
     return type(like)(var(name, spec=spec).refs)
 
 
-def _loop(inside, variables, refs, n_rows, n_states):
-    """(operator, the references that it reads beside rows and states)."""
-    mapped, ins, names = {}, [], set()
-
-    def source(ref):
-        """Where a value is in the body: what stands before the loop is a variable there."""
-        if ref not in mapped:
-            name = ref[0].name
-            while name in names:
-                name += "_"
-            names.add(name)
-            ins.append(Node(None, name=name))
-            mapped[ref] = ins[-1], 0
-        return mapped[ref]
-
-    for ref in variables:
-        source(ref)
-    nodes = []
-    for n in inside:
-        info = {k: v for k, v in n.info.items() if k != OWNER}
-        nodes.append(Node(n.op, tuple(map(source, n.inputs)), n.attrs, n.name, info=info or None))
-        mapped.update(((n, i), (nodes[-1], i)) for i in range(n.n_outputs))
-    heads = [source(ref) for ref in refs]
-    others = [ref for ref, (v, _) in mapped.items() if v in ins[len(variables) :]]
-    return Foreach(Graph([*ins, *nodes], heads), ins, n_rows, n_states), others
+def _unmarked(node, inputs):
+    """A node of a body, without shapes, which follow from the loop's inputs."""
+    info = {k: v for k, v in node.info.items() if k != OWNER}
+    return Node(node.op, inputs, node.attrs, node.name, info=info or None)
 
 
 # -- steps and stacks ------------------------------------------------------------------

@@ -32,6 +32,7 @@ HOOKS = {
     "files.outline": "load_outline save_outline",
     "files.sparse": "unpack_sparse",
     "look.layers": "summary",
+    "loops.turns": "in_turns",
     "look.misfit": "misfit refuse_inputs",
     "look.record": "judge",
     "look.places": "file_of lines_above",

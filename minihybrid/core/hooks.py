@@ -84,6 +84,7 @@ written = Hook("written", "text of a NumPy plan, its functions -> whole text, ou
 opened = Hook("opened", "bytes of a file, its name -> the bytes, or an error", first)
 lacking = Hook("lacking", "nodes, their file or None -> None; a warning, or an error", nothing)
 operator_of = Hook("operator_of", "name in a file, OPS, the node there -> operator, or None", entry)
+in_turns = Hook("in_turns", "body, rows, states, order -> outs, states, or None", nothing)
 judge = Hook("judge", "name, aliases and fields of a record -> None, or an error", nothing)
 upgraded = Hook("upgraded", "attributes in a file, op, version -> today's", first)
 pinned = Hook("pinned", "user attributes in an old file -> those of today")

@@ -27,7 +27,7 @@ from minihybrid.core.plan import Plan
 from minihybrid.core.serial import tojson
 from minihybrid.core.sym import Symbol
 from minihybrid.loops.foreach import written_down
-from minihybrid.passes.loops import without_loops
+from minihybrid.loops.turns import without_loops
 
 
 def write_numpy(entry, path, _):

@@ -22,7 +22,7 @@ from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.serial import NOW, tojson
 from minihybrid.core.sym import Group, Symbol, as_symbol, fromjson
 from minihybrid.core.tracing import Trace, tracing
-from minihybrid.loops.turns import Loop, as_tuple, stacked, turns
+from minihybrid.loops.turns import Loop, results, stacked, turns
 from minihybrid.ops import OPS
 from minihybrid.ops.layout import reshape
 
@@ -97,8 +97,8 @@ class Foreach(Loop):
         simple = expand(written_down(loop.body), training)  # of a loop in this one
         if any(n.op is not None and n.op.random for n in simple.nodes):
             return self.written_down(specs, *inputs)
-        found = as_tuple(turns(simple, loop, length)(*self.in_rows(specs, [*inputs])))
-        return only(found[: self.n_outputs])
+        outs, last = results(turns(simple, loop, length), self.in_rows(specs, [*inputs]))
+        return only((*outs, *last))
 
     def written_down(self, specs, *inputs):
         """The outputs, computed turn by turn."""

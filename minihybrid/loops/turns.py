@@ -22,13 +22,15 @@ from functools import cached_property
 
 import numpy as np
 
+from minihybrid.core import hooks
 from minihybrid.core.graph import Graph, topological
-from minihybrid.core.name import NameManager
-from minihybrid.core.op import Checked, Op, ShapeError, Spec
+from minihybrid.core.name import NameManager, Prefix
+from minihybrid.core.op import Checked, Node, Op, ShapeError, Spec
 from minihybrid.core.passes import cse, dce, fold, plan_memory
 from minihybrid.core.passes.gradient import gradient_of, seed_names
+from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.sym import Symbol, as_symbol, replay, var
-from minihybrid.core.tracing import Trace, tracing
+from minihybrid.core.tracing import CURRENT, Trace, tracing
 from minihybrid.ops.elementwise import zeros_like
 from minihybrid.ops.joining import stack
 from minihybrid.ops.layout import reshape, slice_axis
@@ -263,8 +265,101 @@ def turns(body, like, length, back=False):
 
     like:    a `Loop` with the variables of the body and the number of rows and states.
     """
-    body = cse(fold(dce(body)))
-    return Turns(dce(body), like.ins, like.n_rows, like.n_states, length, back)
+    body = dce(cse(fold(dce(without_loops(body)))))
+    return Turns(body, like.ins, like.n_rows, like.n_states, length, back)
+
+
+def without_loops(graph):
+    """A graph of primitives with each loop written down turn by turn."""
+    if not any(isinstance(n.op, Turns) for n in graph.nodes):
+        return graph
+
+    def rule(node, inputs, emit):
+        if not isinstance(node.op, Turns):
+            return None
+        with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
+            trace.known.update(n for n, _ in inputs)
+            found = node.op.lower(node.specs, *(Symbol([ref]) for ref in inputs))
+        for made in trace.nodes:
+            emit(made)
+        return found.refs
+
+    return dce(fold(rewrite(graph, rule)))
+
+
+def captured(inside, variables, refs, copied, known):
+    """(graph, its variables, references): the body of a loop, and what it reads beside.
+
+    inside:   the nodes of the body;  variables: references to its rows and states;
+    refs:     to what it gives.
+    copied:   (node, inputs) -> the node in the body;  known: reference -> its specs there.
+    """
+    mapped, ins, names, nodes = {}, [], set(), []
+
+    def source(ref):
+        """Where a value is in the body: what stands before the loop is a variable there."""
+        if ref not in mapped:
+            name = ref[0].name
+            while name in names:
+                name += "_"
+            names.add(name)
+            ins.append(Node(None, name=name, specs=known(ref)))
+            mapped[ref] = ins[-1], 0
+        return mapped[ref]
+
+    for ref in variables:
+        source(ref)
+    for n in inside:
+        nodes.append(copied(n, tuple(map(source, n.inputs))))
+        mapped.update(((n, i), (nodes[-1], i)) for i in range(n.n_outputs))
+    heads = [source(ref) for ref in refs]
+    beside = set(ins[len(variables) :])
+    return Graph([*ins, *nodes], heads), ins, [ref for ref, (v, _) in mapped.items() if v in beside]
+
+
+def results(op, inputs):
+    """(outputs, last states) of a loop of symbols.
+
+    An output whose rows are those of a state is read where the states are.
+    """
+    found = as_tuple(op(*inputs))
+    heads, last = op.body.heads, op.n_outs + op.n_states
+    outs, first = [], 0 if op.back else 1  # of the states after a turn
+    for k, out in enumerate(found[: op.n_outs]):
+        if heads[k] in heads[op.n_outs :]:
+            full = found[last + heads[op.n_outs :].index(heads[k])]
+            out = slice_axis(full, axis=0, begin=first, end=first + op.length)
+        outs.append(out)
+    return outs, list(found[op.n_outs : last])
+
+
+@hooks.in_turns.brought
+def in_turns(body, rows, states, order):
+    """(stacked output, last states) of a loop; `None` of arrays, which need none.
+
+    body:    (rows, states) -> (output, new states), of primitives' symbols.
+    """
+    if not all(isinstance(x, Symbol) for x in (*rows, *states)):
+        return None
+    outer = CURRENT.trace
+    with tracing(Trace(lower=True, training=outer.training)) as trace, NameManager():
+        trace.known.update(outer.known)
+        row = [
+            var(f"row{i}", spec=Spec(x.spec.shape[1:], x.spec.dtype)) for i, x in enumerate(rows)
+        ]
+        old = [var(f"state{j}", spec=x.spec) for j, x in enumerate(states)]
+        out, new = body(row, old)
+    graph, ins, others = captured(
+        [n for n in trace.nodes if n.op],
+        [x.refs[0] for x in (*row, *old)],
+        [x.refs[0] for x in (out, *new)],
+        lambda n, inputs: Node(n.op, inputs, n.attrs, n.name, n.specs),
+        lambda ref: (ref[0].specs[ref[1]],),
+    )
+    loop = Loop(graph, ins, len(rows), len(states))
+    op = turns(graph, loop, len(order), order[0] > order[-1])
+    (found,), last = results(op, [*rows, *states, *(Symbol([ref]) for ref in others)])
+    return found, last
 
 
 def as_tuple(found):

@@ -2,16 +2,17 @@
 
 Takes:   data (T, N, C), time first; all weights and biases in one array; the states
          (layers x directions, N, H) before the first step.
-Gives:   `RNN`, many layers of plain, LSTM or GRU cells, written down step by step with
-         simpler operators; and `_rnn_param_concat`, which packs their parameters.
+Gives:   `RNN`, many layers of plain, LSTM or GRU cells, made of simpler operators: in a graph
+         a loop, of arrays step by step; and `_rnn_param_concat`, which packs their parameters.
 
 All steps' products with the inputs are one product; only those with the states wait for
 the step before.
 Source:  gates, their order and that of the packed parameters as in MXNet 1.9 and cuDNN:
          weights of each layer and direction (inputs, states, projection), then biases.
-What is left out: loops; a graph has as many nodes as a sequence has steps.
+What is left out: layers that begin before the one below is done.
 """
 
+from minihybrid.core import hooks
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -26,7 +27,7 @@ from minihybrid.core.op import (
     rate,
 )
 from minihybrid.ops.elementwise import cast, clip, relu, sigmoid, tanh, where, zeros_like
-from minihybrid.ops.filled import full, made
+from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.joining import concat, split, stack
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.neural import fully_connected
@@ -115,27 +116,38 @@ def _parts(values, n):
     return [found] if n == 1 else list(found)
 
 
-def _run(data, steps, states, params, cell, clipped, inside):
-    """One direction of one layer: (the output of each step, the last states).
+def _run(data, order, states, params, cell, clipped, inside):
+    """One direction of one layer: (the outputs of all steps, the last states).
 
+    order:   the numbers of the steps, as they go.
     params:  weights and biases of inputs and states; maybe the projection's weight.
-    inside:  for each step which sequences still go on, or `None`: all do.
+    inside:  [which sequences still go on at each step], or nothing: all do.
     """
     (to_gates, from_state, *project), (bias, state_bias), (gates, kept) = params
-    outs = {}
-    at_once = _product(data, to_gates, bias, rows=gates)
-    of_step = _parts(at_once, len(steps))
-    for t in steps:
+
+    def step(row, states):
+        x, *goes_on = row
         h = _product(states[0], from_state, state_bias, rows=gates)
-        out, new = cell(of_step[t], h, states, clipped)
+        out, new = cell(x, h, states, clipped)
         if project:
             out = _product(out, *project, rows=kept)
             new[0] = out
-        if inside:
-            new = [where(inside[t], a, b) for a, b in zip(new, states, strict=True)]
-            out = where(inside[t], out, zeros_like(out))
-        outs[t], states = out, new
-    return [outs[t] for t in range(len(steps))], states
+        for some in goes_on:
+            new = [where(some, a, b) for a, b in zip(new, states, strict=True)]
+            out = where(some, out, zeros_like(out))
+        return out, new
+
+    rows = [_product(data, to_gates, bias, rows=gates), *inside]
+    return hooks.in_turns(step, rows, states, order) or _one_by_one(step, rows, states, order)
+
+
+def _one_by_one(step, rows, states, order):
+    """The same of arrays, or where nobody has brought loops."""
+    rows = [_parts(x, len(order)) for x in rows]
+    outs = {}
+    for t in order:
+        outs[t], states = step([x[t] for x in rows], states)
+    return stack(*(outs[t] for t in range(len(order))), axis=0), states
 
 
 def _expand(
@@ -171,8 +183,9 @@ def _expand(
     ]
     inside = ()
     if use_sequence_length:
-        ends = reshape(rest[-1], shape=(-1, 1))
-        inside = [ends > t for t in range(time)]
+        ends = reshape(cast(rest[-1], dtype="float64"), shape=(1, -1, 1))
+        step = made(data, arange, start=0, stop=time, dtype="float64")
+        inside = [OPS["broadcast_greater"](ends, reshape(step, shape=(-1, 1, 1)))]
 
     def clipped(cell):
         if lstm_state_clip_min is None or lstm_state_clip_max is None:
@@ -187,9 +200,9 @@ def _expand(
         for side in range(sides):
             k = layer * sides + side
             params = weights[k], biases[k], (gates * state_size, kept)
-            steps = places[::-1] if side else places
-            outs, ends = _run(data, steps, [s[k] for s in states], params, cell, clipped, inside)
-            found.append(stack(*outs, axis=0))
+            order = places[::-1] if side else places
+            out, ends = _run(data, order, [s[k] for s in states], params, cell, clipped, inside)
+            found.append(out)
             last.append(ends)
         data = concat(*found, dim=2) if bidirectional else found[0]
     if not state_outputs:

@@ -2,7 +2,7 @@
 
 Takes:   graphs with `Turns` in them (`loops/turns.py`).
 Gives:   `inside`, which applies a pass to each body; `trimmed`, without what nobody reads
-         of a loop; `without_loops`, for targets that have none.
+         of a loop.
 
 What is left out: moving out of a loop what is the same in each turn.
 """
@@ -12,7 +12,6 @@ from minihybrid.core.op import Node
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.loops.turns import Turns
-from minihybrid.passes.lower import lower
 
 
 def is_loop(op):
@@ -23,11 +22,6 @@ def is_loop(op):
 def loops_in(graph):
     """The nodes of a graph that are loops."""
     return [n for n in the_graph("loops_in", graph).nodes if is_loop(n.op)]
-
-
-def without_loops(graph):
-    """The graph with each loop written down turn by turn."""
-    return lower(graph, which=is_loop)
 
 
 def inside(graph, run):
