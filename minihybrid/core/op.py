@@ -406,6 +406,8 @@ class Op:
     # whether `lower` is worth it; else it always is
     joins: Callable | None = None  # (input specs, **attrs) -> whether the inputs lie
     # one after another in the output, each in one piece
+    adds_rows: Callable | None = None  # attrs -> whether the output is a sum over the first
+    # axis of all inputs: of longer ones, it is the sum of what their parts give
     view: bool = False  # the output is the input's memory under a new shape
     wall: bool = False  # a view whose gradient is not that of a view
     keeps: Callable | None = None  # attrs -> whether each number stays what it is

@@ -167,7 +167,7 @@ class Turns(Loop):
         beside = tuple(j for j, x in enumerate(from_stacks) if x is not None)
         if (present, beside) not in self.gradients:
             self.gradients[present, beside] = self._backward(present, beside)
-        op, flow, found = self.gradients[present, beside]
+        op, flow, found, sums, late = self.gradients[present, beside]
         before = int(self.back)  # where in a stack the state before the first row is
 
         def rows(full):
@@ -184,27 +184,25 @@ class Turns(Loop):
             seeds = [x for x in seeds if x is not None] or [zeros_like(outs[self.n_outs + j])]
             carried.append(sum(seeds[1:], seeds[0]))
         data, _, others = self.sorted(inputs)
-        result = as_tuple(
-            op(
-                *data,
-                *(gs[i] for i in present),
-                *map(rows, stacks),
-                *(rows(from_stacks[j]) for j in beside),
-                *carried,
-                *(zeros_like(inputs[k]) for k in found if k >= self.n_rows + self.n_states),
-                *others,
-            )
-        )
-        places = [k for k in found if k < self.n_rows]
-        places += [self.n_rows + j for j in flow]
-        places += [k for k in found if k >= self.n_rows + self.n_states]
-        grads = dict(zip(places, result, strict=False))
+        given = [*data, *(gs[i] for i in present), *map(rows, stacks)]
+        given += [rows(from_stacks[j]) for j in beside]
+        result = as_tuple(op(*given, *carried, *(zeros_like(inputs[k]) for k in sums), *others))
+        grads = dict(zip(found, result, strict=False))
+        ends = [*(self.n_rows + j for j in flow), *sums]
+        grads |= dict(zip(ends, result[op.n_outs :], strict=False))
+        for k, node, places in late:
+            parts = [as_one(result[i] if made else given[i], v) for made, i, v in places]
+            grads[k] = node.op(*parts, **node.attrs)
         return tuple(grads.get(k) for k in range(len(inputs)))
 
     def _backward(self, present, beside):
-        """(loop, states, inputs) of the gradient: which states have one, which inputs do.
+        """(loop, states, rows, sums, late) of the gradient: which states have one, and which
+        of the inputs: rows, what is added up turn by turn, and what is computed at last.
 
         present: the outputs whose gradients come in;  beside: the stacks of states.
+
+        What is a sum over rows, such as a weight's gradient, is computed once, of the rows of
+        all turns: `late` has its node, and where these are.
         """
         heads, names = self.body.heads, seed_names(self.body)
         dtypes = [n.specs[i].dtype for n, i in heads]
@@ -227,25 +225,32 @@ class Turns(Loop):
             data, states, others = self.sorted(own)
             seed = {i: variable(names[i], heads[i][0].specs[heads[i][1]]) for i in seeds}
             more = {j: var(f"of_stack{j}", spec=states[j].spec) for j in beside}
-            first = self.n_rows + self.n_states  # of the others
-            sums = {k: var(f"sum{k}", spec=own[k].spec) for k in found if k >= first}
             grads = {place[n]: Symbol([r]) for n, r in zip(reached, graph.heads, strict=True)}
-            outs = [grads[k] for k in found if k < self.n_rows]
+            rows = [*data, *(seed[i] for i in present), *states, *more.values()]
+            outs, late = {k: grads[k] for k in found if k < self.n_rows}, []
+            first = self.n_rows + self.n_states  # of the others
+            fixed = {*self.ins[first:]}
+            for k in found:
+                node = grads[k].refs[0][0]
+                if k >= first and adds_rows(node) and not fixed & {n for n, _ in node.inputs}:
+                    late.append((k, node, places_of(node, rows, outs)))
+            sums = [k for k in found if k >= first and k not in {k for k, *_ in late}]
+            totals = [var(f"sum{k}", spec=own[k].spec) for k in sums]
             new = []
             for j in flow:
                 k = self.n_rows + j
                 state = grads[k] if k in grads else zeros_like(states[j])
                 new.append(state + more[j] if j in more else state)
-            new += [total + grads[k] for k, total in sums.items()]
-        rows = [*data, *(seed[i] for i in present), *states, *more.values()]
-        carried = [*(seed[self.n_outs + j] for j in flow), *sums.values()]
+            new += [total + grads[k] for k, total in zip(sums, totals, strict=True)]
+        carried = [*(seed[self.n_outs + j] for j in flow), *totals]
         loop = Loop(
-            Graph(trace.nodes, [s.refs[0] for s in (*outs, *new)]),
+            Graph(trace.nodes, [s.refs[0] for s in (*outs.values(), *new)]),
             [s.refs[0][0] for s in (*rows, *carried, *others)],
             len(rows),
             len(carried),
         )
-        return turns(loop.body, loop, self.length, not self.back), flow, found
+        op = turns(loop.body, loop, self.length, not self.back)
+        return op, flow, [k for k in found if k < self.n_rows], sums, late
 
     # -- for compiled loops
     @cached_property
@@ -258,6 +263,34 @@ class Turns(Loop):
     def scratch(self, ins, outs):
         """How many numbers of the first output's dtype a turn's values take."""
         return -(-self.memory.nbytes // outs[0].dtype.itemsize)
+
+
+def adds_rows(node):
+    """Whether a node is a sum over the rows of its inputs, of which there are some."""
+    sizes = [n.specs[i].size for n, i in node.inputs]
+    return node.op and node.op.adds_rows and all(sizes) and node.op.adds_rows(**node.attrs)
+
+
+def places_of(node, rows, outs):
+    """Where the rows are that a node reads: (whether among the outputs, number, variable).
+
+    rows:    symbols of the loop's rows;  outs: those of its outputs; what else is read
+             becomes one.
+    """
+    given, found = [s.refs[0] for s in rows], []
+    for ref in node.inputs:
+        made = [s.refs[0] for s in outs.values()]
+        if ref not in given and ref not in made:
+            outs[ref] = Symbol([ref])
+            made.append(ref)
+        found.append((ref not in given, (given if ref in given else made).index(ref), ref))
+    return found
+
+
+def as_one(rows, ref):
+    """The rows of all turns, one behind the other, in one array."""
+    spec = ref[0].specs[ref[1]]
+    return reshape(rows, shape=(-1, *spec.shape[1:]))
 
 
 def turns(body, like, length, back=False):

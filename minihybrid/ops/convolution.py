@@ -297,6 +297,7 @@ conv_weight = register(
     attrs=GEOMETRY,
     eager=_conv_weight_eager,
     infer=forward(_weight_shapes),
+    adds_rows=lambda **attrs: True,
     cpu=lambda k, data, grad, out, **a: _weight_form(_numbers(data, grad, a), out)[0](
         k, data, grad, out
     ),

@@ -123,6 +123,7 @@ matmul = register(
     gpu=matrix_product,
     gpu_scratch=matrix_work,
     stores=True,
+    adds_rows=lambda transpose_a, transpose_b: transpose_a and not transpose_b,
     numpy=_matmul_numpy,
     doc="(M, K) times (K, N) -> (M, N).",
 )

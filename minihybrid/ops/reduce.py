@@ -64,7 +64,7 @@ class Steps(NamedTuple):
     rounds: bool = False
 
 
-def reduction(name, function, reduce, grad, doc, aliases=()):
+def reduction(name, function, reduce, grad, doc, aliases=(), **more):
     """Enter a reduction: NumPy's function, and the scalar steps."""
 
     def infer(shape, axis, keepdims, exclude):
@@ -95,6 +95,7 @@ def reduction(name, function, reduce, grad, doc, aliases=()):
         reduce=reduce,
         grad=grad,
         doc=doc,
+        **more,
     )
 
 
@@ -173,6 +174,7 @@ sum_ = reduction(
     _sum_grad,
     "The sum over the axes.",
     aliases=("sum_axis",),
+    adds_rows=lambda axis, keepdims, exclude: not exclude and (axis is None or axis in (0, (0,))),
 )
 prod = reduction(
     "prod",
