@@ -28,6 +28,7 @@ from minihybrid.core.name import NameManager, Prefix
 from minihybrid.core.op import Checked, Node, Op, ShapeError, Spec
 from minihybrid.core.passes import cse, dce, fold, plan_memory
 from minihybrid.core.passes.gradient import gradient_of, seed_names
+from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.sym import Symbol, as_symbol, replay, var
 from minihybrid.core.tracing import CURRENT, Trace, tracing
@@ -83,26 +84,30 @@ class Turns(Loop):
     """A loop of primitives whose shapes are known.
 
     length:  the number of turns;  back: whether they go from the last row to the first.
-    Gives:   the outputs, stacked; the last states; the states before and after each turn,
-             stacked: those before a turn have the number of its row, or, where the loop
-             goes back, one more.
+    bare:    numbers of states of which only the last is kept.
+    Gives:   the outputs, stacked; the last states; the others of them before and after each
+             turn, stacked: those before a turn have the number of its row, or, where the
+             loop goes back, one more.
     """
 
     name = "_turns"
     doc = __doc__
 
-    def __init__(self, body, ins, n_rows, n_states, length, back=False):
+    def __init__(self, body, ins, n_rows, n_states, length, back=False, bare=()):
         super().__init__(body, ins, n_rows, n_states)
-        self.length, self.back, self.gradients = length, back, {}
+        self.length, self.back, self.bare, self.gradients = length, back, frozenset(bare), {}
+        self.full = [j for j in range(n_states) if j not in self.bare]
 
     @property
     def n_outputs(self):
-        """The outputs, and each state twice."""
-        return self.n_outs + 2 * self.n_states
+        """The outputs, the states, and the stacks of those that have one."""
+        return self.n_outs + self.n_states + len(self.full)
 
-    def having(self, body):
-        """The same loop of another graph with the same meaning."""
-        return Turns(body, self.ins, self.n_rows, self.n_states, self.length, self.back)
+    def having(self, body=None, bare=None):
+        """The same loop of another graph with the same meaning, or keeping other states."""
+        bare = self.bare if bare is None else bare
+        sizes = self.n_rows, self.n_states, self.length, self.back, bare
+        return Turns(body or self.body, self.ins, *sizes)
 
     @property
     def order(self):
@@ -118,7 +123,7 @@ class Turns(Loop):
                 raise ShapeError(f"foreach: state {j} is {old}, but its new value {new}")
         rows = [stacked(row, self.length) for row in rows]
         outs = [stacked(head, self.length) for head in heads[: self.n_outs]]
-        stacks = [stacked(state, self.length + 1) for state in states]
+        stacks = [stacked(states[j], self.length + 1) for j in self.full]
         return [*rows, *states, *others], [*outs, *states, *stacks]
 
     def eager(self, *inputs):
@@ -126,25 +131,28 @@ class Turns(Loop):
         rows, states, others = self.sorted(inputs)
         _, specs = self.infer(())
         results = [np.empty(s.shape, s.dtype) for s in specs]
-        outs, stacks = results[: self.n_outs], results[self.n_outs + self.n_states :]
-        for full, state in zip(stacks, states, strict=True):
-            full[self.length if self.back else 0] = state
+        outs, last = results[: self.n_outs], results[self.n_outs :][: self.n_states]
+        stacks = dict(zip(self.full, results[self.n_outs + self.n_states :], strict=True))
+        for j, full in stacks.items():
+            full[self.length if self.back else 0] = states[j]
         names = [v.name for v in self.ins]
         for i in self.order:
-            before, after = (i + 1, i) if self.back else (i, i + 1)
-            given = [*(x[i] for x in rows), *(full[before] for full in stacks), *others]
+            given = [*(x[i] for x in rows), *states, *others]
             found = self.body.evaluate(dict(zip(names, given, strict=True)))
             for full, value in zip(outs, found, strict=False):
                 full[i] = value
-            for full, value in zip(stacks, found[self.n_outs :], strict=True):
-                full[after] = value
-        for j, full in enumerate(stacks):
-            results[self.n_outs + j][...] = full[0 if self.back else self.length]
+            states = found[self.n_outs :]
+            for j, full in stacks.items():
+                full[i if self.back else i + 1] = states[j]
+        for place, value in zip(last, states, strict=True):
+            place[...] = value
         return tuple(results) if len(results) > 1 else results[0]
 
     def lower(self, specs, *inputs):
         """Turn by turn, for a target without loops around its kernels."""
-        return as_symbol(self.unrolled(self.order, inputs))
+        found = self.unrolled(self.order, inputs)
+        last = self.n_outs + self.n_states
+        return as_symbol((*found[:last], *(found[last + j] for j in self.full)))
 
     def states_needed(self, outs, read):
         """The states that these outputs need, in some turn, and those that are read."""
@@ -161,6 +169,10 @@ class Turns(Loop):
     def grad(self, g, out, *inputs):
         """The turns of the gradient go the other way, and hand the states' gradients on."""
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        if self.bare:  # the states are needed now
+            whole, missing = self.having(bare=()), (None,) * self.n_states
+            gs = (*gs[: self.n_outs + self.n_states], *missing)
+            return whole.grad(gs, as_tuple(whole(*inputs)), *inputs)
         last = self.n_outs + self.n_states
         stacks, from_stacks = outs[last:], gs[last:]
         present = tuple(i for i in range(self.n_outs) if gs[i] is not None)
@@ -249,20 +261,31 @@ class Turns(Loop):
             len(rows),
             len(carried),
         )
-        op = turns(loop.body, loop, self.length, not self.back)
+        bare = range(len(flow), len(carried))  # a sum is read when it is done
+        op = turns(loop.body, loop, self.length, not self.back, bare)
         return op, flow, [k for k in found if k < self.n_rows], sums, late
 
     # -- for compiled loops
     @cached_property
     def memory(self):
-        """Where the values of a turn lie: in each turn at the same place."""
+        """Where the values of a turn lie: in each turn at the same place; new values of bare
+        states behind them."""
         from minihybrid.passes.rows import scratch_of  # passes read this module
 
         return plan_memory(self.body, scratch_of)
 
     def scratch(self, ins, outs):
         """How many numbers of the first output's dtype a turn's values take."""
-        return -(-self.memory.nbytes // outs[0].dtype.itemsize)
+        return -(-self.places[1] // outs[0].dtype.itemsize)
+
+    @property
+    def places(self):
+        """(bare state -> where its new value lies behind the arena, bytes of all)."""
+        at, found = whole_lines(self.memory.nbytes), {}
+        for j in sorted(self.bare):
+            found[j] = at
+            at += whole_lines(self.ins[self.n_rows + j].specs[0].nbytes)
+        return found, at
 
 
 def adds_rows(node):
@@ -293,13 +316,18 @@ def as_one(rows, ref):
     return reshape(rows, shape=(-1, *spec.shape[1:]))
 
 
-def turns(body, like, length, back=False):
+def whole_lines(nbytes):
+    """Bytes rounded up to whole cache lines."""
+    return -(-nbytes // ALIGN) * ALIGN
+
+
+def turns(body, like, length, back=False, bare=()):
     """`Turns` of a graph of primitives, simplified first.
 
     like:    a `Loop` with the variables of the body and the number of rows and states.
     """
     body = dce(cse(fold(dce(without_loops(body)))))
-    return Turns(body, like.ins, like.n_rows, like.n_states, length, back)
+    return Turns(body, like.ins, like.n_rows, like.n_states, length, back, bare)
 
 
 def without_loops(graph):
@@ -360,7 +388,7 @@ def results(op, inputs):
     outs, first = [], 0 if op.back else 1  # of the states after a turn
     for k, out in enumerate(found[: op.n_outs]):
         if heads[k] in heads[op.n_outs :]:
-            full = found[last + heads[op.n_outs :].index(heads[k])]
+            full = found[last + op.full.index(heads[op.n_outs :].index(heads[k]))]
             out = slice_axis(full, axis=0, begin=first, end=first + op.length)
         outs.append(out)
     return outs, list(found[op.n_outs : last])

@@ -13,6 +13,8 @@ from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.loops.turns import Turns
 
+LARGE = 2**20  # bytes of a stack of states: to keep it costs more than a copy each turn
+
 
 def is_loop(op):
     """Whether an operator is a loop of primitives."""
@@ -47,31 +49,34 @@ def trimmed(graph):
         op = node.op
         if not is_loop(op):
             return None
-        outs, last, full = (
-            [k for k in range(n) if (node, start + k) in read]
-            for start, n in (
-                (0, op.n_outs),
-                (op.n_outs, op.n_states),
-                (op.n_outs + op.n_states, op.n_states),
-            )
-        )
+        outs = [k for k in range(op.n_outs) if (node, k) in read]
+        last = [j for j in range(op.n_states) if (node, op.n_outs + j) in read]
+        full = [j for i, j in enumerate(op.full) if (node, op.n_outs + op.n_states + i) in read]
         states = op.states_needed(outs, {*last, *full})
+        bare = {
+            i
+            for i, j in enumerate(states)
+            if j not in full
+            and (j in op.bare or (op.length + 1) * op.ins[op.n_rows + j].specs[0].nbytes > LARGE)
+        }
         heads = [op.body.heads[k] for k in [*outs, *(op.n_outs + j for j in states)]]
         needed = set(topological(heads)) | {op.ins[op.n_rows + j] for j in states}
         keep = [k for k, v in enumerate(op.ins) if v in needed]
-        if len(heads) == len(op.body.heads) and len(keep) == len(op.ins):
+        same = len(heads) == len(op.body.heads) and len(keep) == len(op.ins)
+        if same and bare == op.bare:
             return None
         n_rows = sum(k < op.n_rows for k in keep)
         ins = [op.ins[k] for k in keep]
-        less = Turns(
-            dce(op.body.rebuilt(op.body.nodes, heads)), ins, n_rows, len(states), op.length, op.back
-        )
+        body = dce(op.body.rebuilt(op.body.nodes, heads))
+        less = Turns(body, ins, n_rows, len(states), op.length, op.back, bare)
         specs = less.infer(())[1]
         new = emit(Node(less, tuple(inputs[k] for k in keep), {}, node.name, tuple(specs)))
         place = {k: i for i, k in enumerate(outs)}
         for i, j in enumerate(states):
             place[op.n_outs + j] = less.n_outs + i
-            place[op.n_outs + op.n_states + j] = less.n_outs + less.n_states + i
+            if j in full:
+                old = op.n_outs + op.n_states + op.full.index(j)
+                place[old] = less.n_outs + less.n_states + less.full.index(i)
         return [(new, place.get(k, 0)) for k in range(node.n_outputs)]
 
     return dce(rewrite(graph, rule))

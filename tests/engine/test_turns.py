@@ -16,6 +16,7 @@ from minihybrid.core.plan import Plan
 from minihybrid.core.sym import trace
 from minihybrid.gluon import nn
 from minihybrid.loops.turns import without_loops
+from minihybrid.passes import loops
 from minihybrid.passes.fuse import fuse
 from minihybrid.passes.loops import loops_in, trimmed
 
@@ -114,6 +115,16 @@ def while_sum(F, x, h, w):
     return outs, s, n
 
 
+def added_up(F, x, h, w):
+    """A weight whose gradient is no sum over rows, but one of turns."""
+
+    def turn(row, s):
+        y = F.exp(row) * F.slice_axis(w, axis=0, begin=0, end=1).sum() * s.sum()
+        return y, s * F.slice_axis(w, axis=0, begin=1, end=2)[0].mean()
+
+    return F.contrib.foreach(turn, x, h)
+
+
 def none_at_once(F, x, h, w):
     """Rows, states and others in whole numbers, too."""
     n = F.cast(F.round(h), dtype="int32")
@@ -139,6 +150,7 @@ PROGRAMS = [
     single_numbers,
     while_sum,
     none_at_once,
+    added_up,
 ]
 
 
@@ -172,9 +184,16 @@ def traced(program, given):
     return trace(lambda *a: program(sym, *a), specs)[0]
 
 
+@pytest.fixture(params=[False, True], ids=["stacks", "bare"])
+def large(request, monkeypatch):
+    """States whose stacks nobody reads, as if these were large."""
+    if request.param:
+        monkeypatch.setattr(loops, "LARGE", 0)
+
+
 @pytest.mark.parametrize("length", [1, 2, 5])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_the_loop_gives_what_python_gives(program, length):
+def test_the_loop_gives_what_python_gives(program, length, large):
     given = inputs(length)
     want = values(Net(program), given)
     assert len(loops_in(graph_of(program, given))) in (1, 2)
@@ -193,7 +212,7 @@ def test_the_loop_gives_what_python_gives(program, length):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_the_compiled_loop_gives_what_python_gives(program):
+def test_the_compiled_loop_gives_what_python_gives(program, large):
     given = inputs(5)
     net = Net(program)
     want = values(net, given)
@@ -203,7 +222,7 @@ def test_the_compiled_loop_gives_what_python_gives(program):
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_loop_written_down_gives_the_same(program):
+def test_a_loop_written_down_gives_the_same(program, large):
     given = inputs(3)
     graph = graph_of(program, given)
     arrays = dict(zip("xhw", [a.asnumpy() for a in given], strict=True))
@@ -309,6 +328,18 @@ def test_what_nobody_reads_is_not_computed():
     assert loop.op.n_outs == 1 and loop.op.n_states == 1  # what dL/dw is made of, and dL/ds
     names = [n.op.name for n in loop.op.body.nodes if n.op]
     assert names.count("_matmul") == 1  # computed again; that of the weight is after the loop
+
+
+@pytest.mark.parametrize("program, bare", [(running, 0), (added_up, 1)])
+def test_what_is_added_up_turn_by_turn_is_kept_once(program, bare):
+    """The weight's gradient so far; not as often as there are turns."""
+    net, given = Net(program), inputs(50)
+    net.hybridize(backend="numpy")
+    values(net, given)
+    (backward,) = [p for p in net._hybrid.plans.values() if p.title.endswith("backward")]
+    (loop,) = loops_in(backward.graph)
+    assert len(loop.op.bare) == bare
+    assert loop.specs[-1].shape == (51, *given[1].shape)  # the state's gradients
 
 
 def test_a_loop_of_any_length_has_a_shape():

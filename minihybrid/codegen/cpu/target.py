@@ -297,10 +297,11 @@ class Writer:
 
     def turns(self, node, offset):
         """Write a loop: where its rows and states lie moves on from turn to turn."""
-        op, rows = node.op, {}
+        op = node.op
         places = [(self.names[r], self.words[r]) for r in node.inputs]
         outs = [(self.names[node, i], self.words[node, i]) for i in range(node.n_outputs)]
-        full = outs[op.n_outs + op.n_states :]
+        last = outs[op.n_outs :][: op.n_states]
+        full = dict(zip(op.full, outs[op.n_outs + op.n_states :], strict=True))
 
         def row(place, spec, after=0):
             """The row of this turn, or the one after it, of a stack."""
@@ -311,34 +312,44 @@ class Writer:
             word = word.behind(first * nbytes)._replace(turn=-nbytes if op.back else nbytes)
             return f"{name}[{at.lstrip('+')}:]", word
 
+        def part(place, spec, n):
+            """Row number n of a stack."""
+            name, word = place
+            return f"{name}[{n * spec.size}:]" if n else name, word.behind(n * spec.nbytes)
+
         before, after = (1, 0) if op.back else (0, 1)
         rows, states, others = op.sorted(list(zip(op.ins, places, strict=True)))
-        for (v, place), stack in zip(states, full, strict=True):
-            first = v.specs[0].size * (op.order[0] + before)
-            name, word = stack
-            word = word.behind(first * v.specs[0].dtype.itemsize)
-            self.copy(node, place, (f"{name}[{first}:]" if first else name, word), (v, 0))
+        news = []
+        for j, (v, place) in enumerate(states):
+            ref, spec = (v, 0), v.specs[0]
+            if j in full:
+                first = part(full[j], spec, op.order[0] + before)
+                now, new = row(full[j], spec, before), row(full[j], spec, after)
+            else:
+                at = offset + op.places[0][j]
+                first = now = last[j]
+                new = self.view(at, spec), Word(ARENA, at)
+            self.copy(node, place, first, ref)
+            self.enter(ref, *now)
+            news.append(new)
         for v, place in rows:
             self.enter((v, 0), *row(place, v.specs[0]))
-        for (v, _), stack in zip(states, full, strict=True):
-            self.enter((v, 0), *row(stack, v.specs[0], before))
         for v, place in others:
             self.enter((v, 0), *place)
         heads, begun = self.heads, len(self.steps)
         specs = [n.specs[i] for n, i in op.body.heads]
-        self.heads = [row(p, s) for p, s in zip(outs, specs[: op.n_outs], strict=False)]
-        self.heads += [row(p, s, after) for p, s in zip(full, specs[op.n_outs :], strict=True)]
+        self.heads = [row(p, s) for p, s in zip(outs, specs[: op.n_outs], strict=False)] + news
         self.calls.append(f"for turn in range({op.length}):")
         self.written.append(Call(node))
         self.indent = "    "
         self.write(op.body, op.memory, offset)
+        for j in sorted(op.bare):
+            self.copy(node, news[j], last[j], (states[j][0], 0))
         self.heads, self.indent = heads, ""
         self.steps[-1] = self.steps[-1]._replace(turns=op.length, body=len(self.steps) - begun)
-        for (v, _), stack, out in zip(states, full, outs[op.n_outs :], strict=False):
-            last = v.specs[0].size * (op.order[-1] + after)
-            name, word = stack
-            word = word.behind(last * v.specs[0].dtype.itemsize)
-            self.copy(node, (f"{name}[{last}:]" if last else name, word), out, (v, 0))
+        for j, stack in full.items():
+            v = states[j][0]
+            self.copy(node, part(stack, v.specs[0], op.order[-1] + after), last[j], (v, 0))
 
     def step(self, node, body, label, given, passed):
         """Enter a kernel, unless its text is known, and a call of it."""
