@@ -396,11 +396,11 @@ def results(op, inputs):
 
 @hooks.in_turns.brought
 def in_turns(body, rows, states, order):
-    """(stacked output, last states) of a loop; `None` of arrays, which need none.
+    """(stacked output, last states) of a loop; `None` of arrays or no turns, which need none.
 
     body:    (rows, states) -> (output, new states), of primitives' symbols.
     """
-    if not all(isinstance(x, Symbol) for x in (*rows, *states)):
+    if not order or not all(isinstance(x, Symbol) for x in (*rows, *states)):
         return None
     outer = CURRENT.trace
     with tracing(Trace(lower=True, training=outer.training)) as trace, NameManager():
