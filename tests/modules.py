@@ -50,7 +50,7 @@ READING_ORDER = """
     passes.lower passes.rows
     loops
     loops.turns loops.foreach
-    passes.loops passes.numbers passes.pool_early passes.pieces passes.fuse
+    passes.loops passes.numbers passes.pool_early passes.side_by_side passes.pieces passes.fuse
     passes
     codegen.rows codegen.source codegen.program
     codegen

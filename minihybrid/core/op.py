@@ -410,6 +410,8 @@ class Op:
     # axis of all inputs: of longer ones, it is the sum of what their parts give
     view: bool = False  # the output is the input's memory under a new shape
     wall: bool = False  # a view whose gradient is not that of a view
+    part: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
+    # attrs): zeros but for the input between these places, and what joins such inputs
     keeps: Callable | None = None  # attrs -> whether each number stays what it is
     rises: bool = False  # a larger first number never gives a smaller result, nor
     # does rounding

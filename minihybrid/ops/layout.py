@@ -24,7 +24,7 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import unbroadcast
-from minihybrid.ops.registry import register
+from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, row_major
 
 
@@ -396,9 +396,20 @@ def _put_slice_cpu(k, data, like, out, *, begin, end, step):
     put_into(k, data, data.shape, out, _slice_strides(out.shape, begin, end, step))
 
 
+def _put_slice_part(shape, begin, end, step):
+    """Where the data lie, if that is along one axis and without gaps."""
+    parts = slices(shape, begin, end, step)
+    cut = [i for i, (n, part) in enumerate(zip(shape, parts, strict=True)) if part != (0, 1, n)]
+    if len(cut) != 1 or parts[cut[0]][1] != 1:
+        return None
+    first, _, length = parts[cut[0]]
+    return cut[0], first, first + length, OPS["Concat"], {"dim": cut[0]}
+
+
 put_slice = register(
     "_put_slice",
     inputs=("data", "like"),
+    part=_put_slice_part,
     eager=_put_slice_eager,
     cpu=_put_slice_cpu,
     attrs=slice_.attrs,

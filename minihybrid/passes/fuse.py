@@ -23,6 +23,7 @@ from minihybrid.passes.lower import lower
 from minihybrid.passes.pieces import pieces
 from minihybrid.passes.pool_early import pool_early
 from minihybrid.passes.rows import frames, is_literal, is_map
+from minihybrid.passes.side_by_side import side_by_side
 
 # More in one kernel gain little, since a row is read from the cache anyway; and kernels
 # of one length are more often the same text, which is compiled once.
@@ -119,7 +120,7 @@ def fuse(graph):
     can arise: every path from the node stays inside. Groups of reductions that go along
     the same axes of one array become one group first.
     """
-    graph = inside(trimmed(graph), fuse)
+    graph = side_by_side(inside(trimmed(graph), fuse))
     return pieces(merge(lower(pool_early(graph), which=lambda op: not is_loop(op))))
 
 

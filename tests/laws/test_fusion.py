@@ -13,18 +13,21 @@ from test_standalone import answers, build, needs_cc
 import minihybrid
 from minihybrid import autograd, nd, simulated_gpu, sym
 from minihybrid.codegen.c.file import c_file, weights_file
+from minihybrid.core.graph import Graph
 from minihybrid.core.op import HybridError, Op, Spec
 from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.core.placing import placed
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
 from minihybrid.device.device import device_of
-from minihybrid.gluon import loss, nn
+from minihybrid.gluon import loss, nn, rnn
 from minihybrid.ops import OPS
 from minihybrid.ops.reduce import sum_
 from minihybrid.passes import PASSES, expand, fuse, optimise
 from minihybrid.passes.fuse import LARGEST
 from minihybrid.passes.fuse import PASSES as REDUCTIONS
+from minihybrid.passes.loops import loops_in
+from minihybrid.passes.side_by_side import side_by_side
 
 TARGETS = ("numpy", "plain", "gpu")
 
@@ -460,3 +463,62 @@ def test_a_planted_name_is_found():
     assert operators_named('"""sum."""\nif node.op.name in {"relu", "x"}: 1', scope) == {"relu"}
     assert operators_named("node.op is sum_ or OPS['exp']", scope) == {"sum_", "exp"}
     assert not operators_named("OPS[node.op.pair[0]]", scope)
+
+
+# -- parts side by side ----------------------------------------------------------------
+def summed_parts(ends, axis, shape):
+    """The graph of a sum of parts of one axis, put into zeros, and its variables' arrays."""
+    like, total, arrays = sym.var("like", spec=Spec(shape, np.dtype("f4"))), None, {}
+    rng = np.random.default_rng(len(ends))
+    for k, (begin, end) in enumerate(ends):
+        part = (*shape[:axis], end - begin, *shape[axis + 1 :])
+        arrays[f"x{k}"] = rng.normal(0, 1, part).astype("float32")
+        x = sym.var(f"x{k}", spec=Spec(part, np.dtype("f4")))
+        none = (None,) * axis
+        one = OPS["_put_slice"](x, like, begin=(*none, begin), end=(*none, end), step=())
+        total = one if total is None else one + total if k % 2 else total + one
+    arrays["like"] = np.zeros(shape, "float32")
+    return expand(Graph.of(total)), arrays
+
+
+@pytest.mark.parametrize(
+    "ends, axis, joined",
+    [
+        ([(0, 2), (2, 3), (3, 7)], 0, True),
+        ([(0, 2), (2, 3), (3, 7)], 1, True),
+        ([(3, 7), (0, 2), (2, 3)], 1, True),  # in any order
+        ([(0, 2), (3, 7)], 0, False),  # a gap
+        ([(0, 4), (3, 7)], 0, False),  # one above the other
+        ([(0, 2), (2, 6)], 1, False),  # an end that is open
+    ],
+)
+def test_parts_side_by_side_are_joined(ends, axis, joined):
+    shape = (7, 3) if axis == 0 else (3, 7)
+    graph, arrays = summed_parts(ends, axis, shape)
+    found = side_by_side(graph)
+    names = [n.op.name for n in found.nodes if n.op]
+    assert (names == ["Concat"]) == joined and ("_put_slice" in names) != joined
+    np.testing.assert_array_equal(found.evaluate(arrays)[0], graph.evaluate(arrays)[0])
+
+
+def test_a_part_that_is_read_elsewhere_and_too_many_parts_stay():
+    many, _ = summed_parts([(i, i + 1) for i in range(40)], 0, (40, 2))
+    assert "Concat" not in [n.op.name for n in side_by_side(many).nodes if n.op]
+    graph, arrays = summed_parts([(0, 2), (2, 3)], 0, (3, 2))
+    (put, *_) = [n for n in graph.nodes if n.op and n.op.part]
+    both = graph.rebuilt(graph.nodes, [*graph.heads, (put, 0)])
+    assert "Concat" not in [n.op.name for n in side_by_side(both).nodes if n.op]
+
+
+def test_the_gradient_of_gates_has_no_zeros():
+    net = rnn.LSTM(4)
+    net.initialize()
+    net.hybridize(backend="cpu", wait=True)
+    x = nd.ones((3, 2, 5))
+    with autograd.record():
+        loss = net(x).sum()
+    loss.backward()
+    (plan,) = [p for p in net._hybrid.plans.values() if p.title.endswith("backward")]
+    (loop,) = loops_in(plan.graph)
+    names = [n.op.name for n in loop.op.body.nodes if n.op]
+    assert names.count("Concat") == 1 and "_put_slice" not in names
