@@ -23,6 +23,7 @@ import zlib
 import numpy as np
 
 SEED = 7
+ROUNDING = 2.0**-23  # of single precision: what lies between two numbers, as a share
 
 
 # -- a cage ----------------------------------------------------------------------------
@@ -65,12 +66,22 @@ def limited(memory, seconds):
 
 # -- the same random numbers -----------------------------------------------------------
 class Drawn:
-    """Functions that draw, with MXNet's arguments, from one of NumPy's streams."""
+    """Functions that draw, with MXNet's arguments, from one of NumPy's streams.
 
-    def __init__(self, mx):
+    shake: if not 0, what is drawn is moved by at most a rounding, by this seed.
+    """
+
+    def __init__(self, mx, shake):
         self.mx, self.stream = mx, np.random.RandomState(SEED)
+        self.moves = np.random.RandomState(shake) if shake else None
+
+    def roundings(self, values):
+        """What a sum of such numbers may lose: their size decides, not what is left of it."""
+        return ROUNDING * np.abs(values).max(initial=0) * self.moves.uniform(-1, 1, values.shape)
 
     def given(self, values, shape, dtype, ctx, out):
+        if self.moves and values.dtype.kind == "f":
+            values = values + self.roundings(values)
         if out is not None:
             out[:] = self.mx.nd.array(values.reshape(out.shape), dtype=out.dtype)
             return out
@@ -132,9 +143,9 @@ class Drawn:
             self.stream = before
 
 
-def draw_alike(mx):
+def draw_alike(mx, shake):
     """Give both engines the same numbers, wherever they draw in Python."""
-    drawn = Drawn(mx)
+    drawn = Drawn(mx, shake)
     for place in {id(p): p for p in (mx.random, mx.nd.random)}.values():
         for name in "uniform normal randn randint multinomial shuffle".split():
             setattr(place, name, getattr(drawn, name))
@@ -153,6 +164,22 @@ def draw_alike(mx):
     mx.random.seed(SEED)
     np.random.seed(SEED)
     importlib.import_module("random").seed(SEED)
+    if shake:
+        shake_layers(mx, drawn)
+
+
+def shake_layers(mx, drawn):
+    """Move what layers answer, and its gradient, by a rounding: as another order of sums may."""
+    original = mx.gluon.Block.__call__
+
+    def call(self, *args):
+        out = original(self, *args)
+        if type(out) is not mx.nd.NDArray or out.dtype != np.float32:
+            return out  # a symbol, or several
+        each = mx.nd.array(1 + drawn.roundings(np.ones(out.shape)))  # moves the gradient, too
+        return out * each + mx.nd.array(drawn.roundings(out.asnumpy()))
+
+    mx.gluon.Block.__call__ = call
 
 
 # -- what is kept ----------------------------------------------------------------------
@@ -221,7 +248,7 @@ def run_program(job, mx):
     os.chdir(os.path.dirname(os.path.join(folder, job["main"])))
     sys.path.insert(0, os.getcwd())
     sys.argv = [os.path.basename(job["main"]), *job["args"]]
-    draw_alike(mx)
+    draw_alike(mx, job.get("shake", 0))
     kept = Kept(mx, folder)
     if mx.__name__ == "mxnet":  # files of ours have other sums than the published ones
         mx.gluon.utils.check_sha1 = mx.gluon.data.vision.datasets.check_sha1 = lambda *_: True

@@ -6,7 +6,7 @@ python -m beside.ports_page     # in the folder tests/: writes book/mxnet_ports.
 from pathlib import Path
 from urllib.parse import quote
 
-from beside.ports import AGREES, read_results, read_table
+from beside.ports import AGREES, SHAKES, read_results, read_table
 
 PAGE = Path(__file__).parents[2] / "book" / "mxnet_ports.md"
 
@@ -29,6 +29,10 @@ three nets answer.
 Data sets are small ones made for this, in the published formats, because nothing is downloaded.
 Nobody's text is kept here: `python -m beside.ports CLONES`, in the folder `tests`, takes them
 from clones that you have.
+
+Where a program differs, MXNet ran it again with its random numbers, and what its layers answer,
+moved by a rounding of single precision, {shakes} times: how far it is then from itself, at most,
+stands beside the difference.
 
 The counts are those of this table, not a share of all programs. Others were tried and left
 out: most of them want libraries or data that were not at hand, and stop in MXNet, too. One
@@ -63,7 +67,11 @@ def page():
     """The text of the page."""
     ports, shared = read_table()
     results = read_results()
-    parts = [HEAD.format(programs=sentence("program"), graphs=sentence("graph"), agrees=AGREES)]
+    parts = [
+        HEAD.format(
+            programs=sentence("program"), graphs=sentence("graph"), agrees=AGREES, shakes=SHAKES
+        )
+    ]
     for kind, title in (("program", "Programs"), ("graph", "Graphs")):
         given = "edited" if kind == "program" else "parameters"
         parts += [f"\n## {title}\n"]
@@ -88,6 +96,9 @@ def row(port, found, shared):
     outcome = OUTCOMES[found["outcome"]]
     if found["difference"] is not None:
         outcome += f": {found['compared']:,} numbers, to {found['difference']:.1e}"
+    if "itself" in found:
+        itself = found["itself"]
+        outcome += "; MXNet from itself: " + ("infinities" if itself is None else f"{itself:.1e}")
     cells = [
         f"[{port.name}]({address})",
         edits_of(port, shared) if port.kind == "program" else parameters_of(port),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from beside import ports_page
+from beside import port_child, ports_page
 from beside.ports import (
     Missing,
     distance,
@@ -20,6 +20,8 @@ from beside.ports import (
     read_table,
     run_both,
 )
+
+import minihybrid as mh
 
 PORTS, SHARED = read_table()
 RESULTS = read_results()
@@ -39,6 +41,7 @@ def test_what_does_not_agree_has_a_reason(port):
     good = found["outcome"] == "agrees"
     assert good != bool(port.reason)
     assert not good or found["compared"] > 0 and found["difference"] <= 1e-3
+    assert ("itself" in found) == (port.kind == "program" and found["outcome"] == "differs")
 
 
 def test_the_page_is_written_from_the_table():
@@ -81,6 +84,19 @@ def test_what_cannot_be_compared_is_not_said_to_agree():
     assert distance(np.zeros(2), np.full(2, 1e-3), 1e-6) == 1
     with pytest.raises(ValueError, match="fits nothing"):
         edited({"a.py": "x = 1\n"}, [["y", "z"]], {})
+
+
+def test_layers_are_moved_by_a_rounding(monkeypatch):
+    monkeypatch.setattr(mh.gluon.Block, "__call__", mh.gluon.Block.__call__)  # put back later
+    net, x = mh.gluon.nn.Dense(8, in_units=5), mh.nd.array(np.arange(10.0).reshape(2, 5))
+    net.initialize()
+    before = net(x).asnumpy()
+    drawn = port_child.Drawn(mh, shake=1)
+    port_child.shake_layers(mh, drawn)
+    moved = np.abs(net(x).asnumpy() - before).max() / np.abs(before).max()
+    assert 0 < moved < 1e-6
+    plain, given = (port_child.Drawn(mh, shake).normal(shape=9).asnumpy() for shake in (0, 1))
+    assert 0 < np.abs(plain - given).max() < 1e-6
 
 
 @pytest.mark.elsewhere
