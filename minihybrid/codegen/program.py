@@ -25,6 +25,12 @@ NUMBER, ARENA, PARAM, ARRAY, KEY, WORK = range(6)
 
 STEP = 5  # numbers of a step before its words
 
+# What threads share. Of a call: the address of their board, and behind it two counters per
+# step. A board: a ticket, which is odd while a program is there; how many helpers are at
+# it; whether it is somebody's, in cache lines of their own; and what was put there.
+COUNTERS = 16  # bytes before them
+INSIDE, OWNED, POSTED, BOARD = 128, 256, 384, 512  # bytes before these, and of a board
+
 
 class Word(NamedTuple):
     """What a kernel is called with."""
@@ -51,17 +57,18 @@ class Step(NamedTuple):
     copied: Any = None  # of a copy: the spec of what it copies
 
 
-def numbers_of(n_arrays, steps, addresses, scratch=(0, 0)):
+def numbers_of(n_arrays, steps, addresses, scratch=(0, 0), longest=0):
     """The program of steps, an array of int64.
 
     addresses:  text of a kernel -> where its machine code begins.
     scratch:    where the scratch of helping threads begins, and bytes for each.
+    longest:    words of a kernel that there is room for, at least.
 
     >>> step = Step("...", "relu", [Word(ARRAY, 0, 64), Word(ARRAY, 1), Word(NUMBER, 8)])
     >>> numbers_of(2, [step], {"...": 4096}).tolist()
     [2, 1, 3, 0, 0, 4096, 1, 3, 0, 0, 3, 0, 64, 0, 3, 1, 0, 0, 0, 8, 0, 0]
     """
-    longest = max((len(step.words) for step in steps), default=0)
+    longest = max([longest, *(len(step.words) for step in steps)])
     numbers = [n_arrays, n_calls(steps), longest, *scratch]
     begins = []
     for step in steps:

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import queue
 import subprocess
 import sys
 import threading
@@ -14,10 +13,19 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.codegen.cpu import team
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
-from minihybrid.codegen.cpu.team import together
-from minihybrid.codegen.program import ARRAY, NUMBER, Step, Word, numbers_of
+from minihybrid.codegen.cpu.team import ROOM, team, together
+from minihybrid.codegen.program import (
+    ARRAY,
+    BOARD,
+    COUNTERS,
+    INSIDE,
+    NUMBER,
+    OWNED,
+    Step,
+    Word,
+    numbers_of,
+)
 from minihybrid.ops.cpu import machine
 
 ROOT = Path(mx.__file__).parent.parent
@@ -48,7 +56,7 @@ def test_every_piece_of_every_step_is_done_once(n_threads):
     run = program_of([MARK] * 3, [1000, 7, 1], [8, 3, 1])
     for late in range(n_threads):
         outs = [np.zeros(n, np.int64) for n in (1000, 7, 1)]
-        shared = np.zeros(6, np.int64)
+        shared = np.zeros(COUNTERS // 8 + 6, np.int64)
         args = (*outs, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0, 3, shared.ctypes.data)
         others = [
             threading.Thread(target=run, args=(*args, i)) for i in range(n_threads) if i != late
@@ -59,8 +67,9 @@ def test_every_piece_of_every_step_is_done_once(n_threads):
             thread.join()
         assert run(*args, late) is True
         assert [set(out) for out in outs] == [{801}, {301}, {101}]
-        assert shared[1::2].tolist() == [8, 3, 1]
-        assert (shared[::2] == shared[1::2] + n_threads).all()  # one in vain
+        taken, finished = shared[COUNTERS // 8 :].reshape(-1, 2).T
+        assert finished.tolist() == [8, 3, 1]
+        assert (taken == finished + n_threads).all()  # one in vain
 
 
 def test_one_thread_does_each_step_in_one_piece():
@@ -70,17 +79,153 @@ def test_one_thread_does_each_step_in_one_piece():
     assert set(out) == {101}
 
 
-def test_helpers_are_asked_and_forget_what_they_were_given():
-    assert len(team._helpers()) == machine.threads() - 1
+def given(out):
+    """The arguments of a call that writes one array."""
+    return out, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0
+
+
+def test_a_call_leaves_nothing_with_its_helpers():
+    """Else the memory of a result could not be used again for the next one."""
+    assert len(team().helpers) == machine.threads() - 1
     run = program_of([MARK], [1000], [8])
     for _ in range(50):
         out = np.zeros(1000, np.int64)
-        together(run, (out, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0), 1)
+        together(run, given(out), 1)
         assert set(out) == {801}
-    until = time.monotonic() + 10  # a helper may still be on its way to the next job
-    while sys.getrefcount(out) > 2 and time.monotonic() < until:
-        time.sleep(0.01)
-    assert sys.getrefcount(out) == 2
+        assert sys.getrefcount(out) == 2
+
+
+MEET = """
+from numba import int64
+from minihybrid.codegen.cpu.flat import kernel
+from minihybrid.codegen.cpu.driver import add, look, rest
+
+@kernel(int64[::1], int64, int64, int64)
+def meet(out, where, part, parts):
+    add(where, 1)
+    for i in range(100_000):
+        if look(where) == parts:
+            out[part] = 1
+            break
+        rest()
+"""
+
+
+def meeting(longest=0):
+    """(program of one step, what its threads count): its parts wait for each other."""
+    arrived = np.zeros(1, np.int64)
+    steps = [Step(MEET, "meet", [Word(ARRAY, 0), Word(NUMBER, arrived.ctypes.data)], 2)]
+    addresses = load_kernels({MEET: "meet", "": "the driver"})
+    return make_runner(addresses[""], numbers_of(1, steps, addresses, longest=longest)), arrived
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01], ids=["awake", "asleep"])
+def test_helpers_come_whether_they_look_or_sleep(pause):
+    if machine.threads() < 2:
+        pytest.skip("there is one thread only")
+    run, arrived = meeting()
+    for _ in range(20):
+        time.sleep(pause)
+        out, arrived[0] = np.zeros(2, np.int64), 0
+        together(run, given(out), 1)
+        if out.tolist() == [1, 1]:
+            return
+    pytest.fail("in 20 calls no helper came")
+
+
+def test_a_helper_without_room_for_the_words_stays_away():
+    run, arrived = meeting(longest=ROOM + 1)
+    out = np.zeros(2, np.int64)
+    together(run, given(out), 1)
+    assert arrived[0] == 2 and out.tolist() == [0, 1]  # one after the other, by one thread
+
+
+def test_a_call_waits_for_helpers_that_are_still_at_it():
+    run, board = program_of([MARK], [1000], [8]), np.zeros(BOARD // 8, np.int64)
+    shared, out = np.array([board.ctypes.data, 0, 0, 0]), np.zeros(1000, np.int64)
+    board[INSIDE // 8] = 1  # somebody is, and reads what is the caller's
+    caller = threading.Thread(target=run, args=(*given(out), 1, shared.ctypes.data, 0))
+    caller.start()
+    caller.join(timeout=0.2)
+    assert caller.is_alive() and set(out) == {801} and board[0] == 2
+    board[INSIDE // 8] = 0
+    caller.join(timeout=60)
+    assert not caller.is_alive() and board[OWNED // 8] == 0
+
+
+def test_a_call_while_the_board_is_somebodys_is_done_alone():
+    run, board = program_of([MARK], [1000], [8]), np.zeros(BOARD // 8, np.int64)
+    shared, out = np.array([board.ctypes.data, 0, 0, 0]), np.zeros(1000, np.int64)
+    board[OWNED // 8] = 1
+    assert run(*given(out), 1, shared.ctypes.data, 0) is True
+    assert set(out) == {101} and board[OWNED // 8] == 1 and board[0] == 0
+
+
+STRESS = """
+import random, threading
+import numpy as np
+from engine.test_threads import MARK, given, program_of, team, together
+from minihybrid.codegen.program import INSIDE, OWNED
+
+N = [1 << 16, 7, 64] * 20
+runs = [(program_of([MARK] * k, N[:k], ([8, 3, 5] * 20)[:k]), k) for k in (60, 3, 30, 1)]
+wrong = []
+
+def call(seed):
+    rng = random.Random(seed)
+    for _ in range(150):
+        run, k = rng.choice(runs)
+        outs = [np.zeros(n, np.int64) for n in N[:k]]
+        together(run, (*outs, *given(None)[1:]), k)
+        found = [set(out.tolist()) for out in outs]
+        helped, alone = [{100 * n + 1} for n in ([8, 3, 5] * 20)[:k]], [{101}] * k
+        if found not in (helped, alone):
+            wrong.append(found)
+
+callers = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+for caller in callers:
+    caller.start()
+for caller in callers:
+    caller.join()
+board = team().board
+print(len(team().helpers), wrong, board[0] % 2, board[INSIDE // 8], board[OWNED // 8])
+"""
+
+
+@pytest.mark.slow
+def test_calls_at_once_have_one_board_and_right_answers():
+    done = subprocess.run(
+        [sys.executable, "-c", STRESS],
+        cwd=ROOT / "tests",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, "MINIHYBRID_NUM_THREADS": "4", "PYTHONPATH": str(ROOT)},
+    )
+    assert done.stdout == "3 [] 0 0 0\n", done.stderr
+
+
+@pytest.mark.slow
+def test_helpers_go_home_when_the_process_ends():
+    code = """
+import threading, time
+from minihybrid.codegen.cpu.team import team
+helpers = team().helpers
+time.sleep(0.05)
+team().end()
+print(len(helpers), [t.is_alive() for t in helpers])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "MINIHYBRID_NUM_THREADS": "3"},
+    )
+    assert done.stdout == "2 [False, False]\n", done.stderr
 
 
 PROGRAM = """
@@ -161,11 +306,11 @@ def test_two_nets_run_at_once():
     text = """
 from numba import int64
 from minihybrid.codegen.cpu.flat import kernel
-from minihybrid.codegen.cpu.driver import count, look, rest
+from minihybrid.codegen.cpu.driver import add, look, rest
 
 @kernel(int64[::1], int64)
 def meet(out, where):
-    count(where)
+    add(where, 1)
     while look(where) < 2:
         rest()
     out[0] = 1
@@ -382,12 +527,3 @@ def test_a_number_of_threads_that_is_none_is_refused(found, monkeypatch):
     monkeypatch.setenv("MINIHYBRID_NUM_THREADS", found)
     with pytest.raises(mx.base.MXNetError, match=f"'{found}', but a whole number"):
         machine.threads.__wrapped__()
-
-
-def test_a_helper_that_has_not_come_holds_no_array(monkeypatch):
-    """Else the memory of a result could not be used again for the next one."""
-    jobs, out = queue.SimpleQueue(), np.zeros(3)
-    monkeypatch.setattr(team, "_helpers", lambda: [jobs])
-    before, seen = sys.getrefcount(out), []
-    assert together(lambda *given: seen.append(given[0].sum()) or True, (out,), 1)
-    assert (seen, jobs.get(), sys.getrefcount(out)) == ([0], [], before)

@@ -6,7 +6,12 @@ Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through
 Several threads may drive one program together. A step's chunks are pieces of its
 outermost loop; whoever is free takes the next one, so a thread that comes late, or not
 at all, delays nobody.
-What is left out: a step that begins before all of the last one is done.
+
+To wake a thread up takes as long as a small net. So a helper that has just been of use
+looks at a board for a while, without Python; who has a program puts it there, drives it,
+takes it away, and waits for those who are still at it: what they read is his.
+What is left out: a step that begins before all of the last one is done; two programs on
+one board.
 """
 
 import sys
@@ -16,7 +21,18 @@ from numba import types
 from numba.extending import intrinsic
 
 from minihybrid.codegen.cpu.flat import Flat
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, STEP, WORK
+from minihybrid.codegen.program import (
+    ARENA,
+    ARRAY,
+    COUNTERS,
+    INSIDE,
+    KEY,
+    OWNED,
+    PARAM,
+    POSTED,
+    STEP,
+    WORK,
+)
 
 HEAD = object.__basicsize__ // 8  # words of a Python object before an array's own:
 DATA, FLAGS = HEAD, HEAD + 6  # address of the data, and NumPy's flags
@@ -49,14 +65,35 @@ def call(typing, address, given):
 
 
 @intrinsic
-def count(typing, address):
-    """Add one to a number that threads share; what it was before."""
+def address_of(typing, numbers):
+    """The address where numbers lie."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ptrtoint(args[0], ir.IntType(64))
+
+    return types.int64(Flat(types.int64)), codegen
+
+
+@intrinsic
+def add(typing, address, number):
+    """Add to a number that threads share; what it was before."""
 
     def codegen(context, builder, signature, args):
         where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.atomic_rmw("add", where, ir.IntType(64)(1), "acq_rel")
+        return builder.atomic_rmw("add", where, args[1], "seq_cst")
 
-    return types.int64(types.int64), codegen
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def put(typing, address, number):
+    """Write a number that threads share; what it was before."""
+
+    def codegen(context, builder, signature, args):
+        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("xchg", where, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -65,7 +102,7 @@ def look(typing, address):
 
     def codegen(context, builder, signature, args):
         where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.load_atomic(where, "acquire", 8)
+        return builder.load_atomic(where, "seq_cst", 8)
 
     return types.int64(types.int64), codegen
 
@@ -92,63 +129,105 @@ def drive(program, objects, done, key, until, shared, thread, given):
               addresses.
     done:     becomes 1; stays 0 if an array does not lie in plain order.
     key:      of the random numbers.
-    shared:   address of two counters per step, for threads; 0 if there is only one.
-    given:    room for a kernel's words.
+    shared:   address of what threads share (codegen/program.py); 0 if there is one only.
+    thread:   0 for whoever has the program. A helper has a board instead: it runs what it
+              finds there, until it has looked `until` times in vain.
+    given:    room for a kernel's words, two more than the program's longest step has.
     """
-    n_arrays = program[0]
-    for i in range(n_arrays):
+    for i in range(program[0]):
         if words(objects[i])[FLAGS] & PLAIN != PLAIN:
             return
-    arena = words(objects[n_arrays])[DATA]
-    params = words(words(objects[n_arrays + 1])[DATA])
-    at, turn = 5, 0
-    for step in range(min(program[1], until)):
-        chunks, n_words = program[at + 1], program[at + 2]
-        for i in range(n_words):
-            word = at + STEP + 4 * i
-            kind, which = program[word], program[word + 1]
-            after = program[word + 2] + turn * program[word + 3]
-            word = which
-            if kind == ARENA:
-                word = arena + which
-            elif kind == PARAM:
-                word = params[which]
-            elif kind == ARRAY:
-                word = words(objects[which])[DATA]
-            elif kind == KEY:
-                word = key
-            elif kind == WORK:
-                word = arena + (which if thread == 0 else program[3] + (thread - 1) * program[4])
-            given[i] = word + after
-        given[n_words], given[n_words + 1] = 0, 1
-        if shared == 0:
-            call(program[at], given)
-        else:
-            given[n_words + 1] = chunks
-            mine = shared + 16 * step
-            chunk = count(mine)
-            while chunk < chunks:
-                given[n_words] = chunk
-                call(program[at], given)
-                count(mine + 8)
-                chunk = count(mine)
-            looks = 0
-            while look(mine + 8) < chunks:
-                looks += 1
+    steps, room, board = until, program[2], words(shared)[0] if shared != 0 else 0
+    helps, leads = board != 0 and thread != 0, False
+    posted = words(board + POSTED)
+    if board != 0 and thread == 0:
+        leads = put(board + OWNED, 1) == 0
+        if leads:
+            posted[0], posted[1], posted[2] = address_of(program), address_of(objects), key
+            posted[3], posted[4] = until, shared
+            add(board, 1)
+        else:  # the helpers are with another call
+            shared = 0
+    ticket = last = looks = 0
+    while looks < until or not helps:
+        if helps:
+            ticket = look(board)
+            looks += 1
+            if ticket % 2 == 0 or ticket == last:
                 if looks % SPINS == 0:
                     rest()
-        turns = program[at + 3]
-        if turn + 1 < turns:
-            turn += 1
-            at -= program[at + 4]
-        else:
-            turn = 0 if turns else turn
-            at += STEP + 4 * n_words
+                continue
+            add(board + INSIDE, 1)
+            if look(board) != ticket or words(posted[0])[2] > room:  # gone, or too long
+                add(board + INSIDE, -1)
+                continue
+            program, objects, key = words(posted[0]), words(posted[1]), posted[2]
+            steps, shared = posted[3], posted[4]
+            last, looks = ticket, 0
+        n_arrays = program[0]
+        arena = words(objects[n_arrays])[DATA]
+        params = words(words(objects[n_arrays + 1])[DATA])
+        at, turn = 5, 0
+        for step in range(min(program[1], steps)):
+            chunks, n_words = program[at + 1], program[at + 2]
+            for i in range(n_words):
+                word = at + STEP + 4 * i
+                kind, which = program[word], program[word + 1]
+                after = program[word + 2] + turn * program[word + 3]
+                word = which
+                if kind == ARENA:
+                    word = arena + which
+                elif kind == PARAM:
+                    word = params[which]
+                elif kind == ARRAY:
+                    word = words(objects[which])[DATA]
+                elif kind == KEY:
+                    word = key
+                elif kind == WORK:
+                    own = program[3] + (thread - 1) * program[4]
+                    word = arena + (which if thread == 0 else own)
+                given[i] = word + after
+            given[n_words], given[n_words + 1] = 0, 1
+            if shared == 0:
+                call(program[at], given)
+            else:
+                given[n_words + 1] = chunks
+                mine = shared + COUNTERS + 16 * step
+                chunk = add(mine, 1)
+                while chunk < chunks:
+                    given[n_words] = chunk
+                    call(program[at], given)
+                    add(mine + 8, 1)
+                    chunk = add(mine, 1)
+                waits = 0
+                while look(mine + 8) < chunks:
+                    waits += 1
+                    if waits % SPINS == 0:
+                        rest()
+            turns = program[at + 3]
+            if turn + 1 < turns:
+                turn += 1
+                at -= program[at + 4]
+            else:
+                turn = 0 if turns else turn
+                at += STEP + 4 * n_words
+        if not helps:
+            break
+        add(board + INSIDE, -1)
+    if leads:
+        add(board, 1)
+        waits = 0
+        while look(board + INSIDE) > 0:
+            waits += 1
+            if waits % SPINS == 0:
+                rest()
+        put(board + OWNED, 0)
     done[0] = 1
 
 
 def enter(module, inner, arguments, context, symbol):
-    """What Python calls: `run(*arrays, arena, table, key, until, shared, thread)`.
+    """What Python calls: `run(*arrays, arena, table, key, until, shared, thread)`; a helper
+    has no arrays: `run(0, until, shared, thread)`.
 
     A built-in function in the way of C: `self` is the array of the program. The numbers
     come last; while kernels run, other Python threads may, too.
