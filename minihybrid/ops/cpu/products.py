@@ -22,6 +22,7 @@ from minihybrid.ops.cpu.machine import registers, width
 
 ROWS, COLUMNS = 192, 16  # of out: with fewer of either, copies of b do not pay
 DEPTH = 512  # how much of K is summed at once: what is read again stays in a cache
+ACROSS = 128  # the same where a is transposed: rows of a power of two collide in caches
 BLOCK = 256  # rows of out that are finished together, and use one copy of b
 HIGH = 4  # rows of a tile of dot products
 
@@ -32,7 +33,8 @@ def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
         return 0
     high, wide = _tile_size(m, n, dtype)
     lanes = width(dtype.itemsize)
-    return (lanes + _even(depth, DEPTH, lanes)) * wide * _is_packed(m, n, high, wide, transpose_b)
+    deep = _deep(depth, lanes, transpose_a)
+    return (lanes + deep) * wide * _is_packed(m, n, high, wide, transpose_b)
 
 
 def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
@@ -52,6 +54,8 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     elif not _is_few(m, n, transpose_a, transpose_b):
         (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
     high = _even(m, BLOCK, unit)
+    if body is _tiles and transpose_a and m > high:
+        wide = n  # a part of a serves all strips of b while it is in a near cache
     work = m * n * depth
     with k.share("top", m, 0, high, work), k.share("n", n, 0, min(wide, n), work):
         k(f"below, right = min(top + {high}, {m}), min(n + {wide}, {n})")
@@ -70,6 +74,11 @@ def _is_plain(m, n, depth, dtype):
 
 def _is_few(m, n, transpose_a, transpose_b):
     return (m < ROWS or n < COLUMNS) and transpose_b and not transpose_a
+
+
+def _deep(depth, lanes, transpose_a):
+    """How much of K is summed at once."""
+    return _even(depth, ACROSS if transpose_a else DEPTH, lanes)
 
 
 def _even(length, limit, unit):
@@ -154,14 +163,15 @@ def _is_packed(m, n, high, wide, transpose_b):
 
 
 def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
-    """Strips of b, each with all tiles of out below it."""
+    """For each part of K strips of b, each with all tiles of out below it."""
     m, n, depth = lengths
     high, wide = _tile_size(m, n, out.dtype)
     packed = _is_packed(m, n, high, wide, transpose_b)
     lanes = width(out.dtype.itemsize)
-    step, front = _even(depth, DEPTH, lanes), lanes * wide
-    column, first = _last(k, "column", "n", n, wide)
-    with k.loop("start", depth, 0, min(step, depth)):
+    step, front = _deep(depth, lanes, transpose_a), lanes * wide
+    strips = k.block(f"for strip in range(n, right, {wide}):")
+    with k.loop("start", depth, 0, min(step, depth)), strips:
+        column, first = _last(k, "column", "strip", n, wide)
         k(f"deep = min({step}, {depth} - start)")
         if packed:
             _pack(k, b, column, (n, depth, wide), transpose_b)
