@@ -20,7 +20,7 @@ from minihybrid.ops.shapes import row_major
 from minihybrid.ops.whole import limits
 from minihybrid.passes.rows import rows_of, scratch_of, steps_of
 
-WORTH_SHARING = 2**21  # sums and products: some 50 microseconds of one thread
+WORTH_SHARING = 2**20  # sums and products: some 10 to 25 microseconds of one thread
 CALLED = re.compile(r"(?<![\w.])[^\W\d]\w*(?=\()")  # functions of expressions
 
 

@@ -68,7 +68,8 @@ def points_loops(k, data, weight, out, s):
     k.length("channels", depth), k.length("filters", rows), k.length("places", whole)
     whole -= rest
     new = min(wide, whole)
-    packed = new < wide or rows > REPEATS * high
+    alone = s.n * s.g == 1 and new == whole  # one strip: threads share its blocks
+    packed = new < wide or rows > REPEATS * high and not alone
     if new < wide:  # what is beyond the places is computed, and not read
         zero(k, "work", f"{strip} + channels * {wide}")
     turns = k.length("turns", -(-whole // wide)) if new < whole else 1
@@ -83,7 +84,7 @@ def points_loops(k, data, weight, out, s):
             if new < whole:  # the next strip is on its way meanwhile
                 with k.loop("c", "channels"), k.loop("j", wide, 0, lanes):
                     k(f"fetch({data}, image + p + {wide} + c * places + j)")
-            with k.loop("block", blocks):
+            with k.loop("block", blocks) if packed else k.share("block", blocks, work=alone * work):
                 k(f"first = g * filters + min(block * {high}, filters - {high})")
                 k(f"s = tile(T(0), {high}, {vectors})")
                 row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"

@@ -18,6 +18,7 @@ from math import prod
 from minihybrid.ops.cpu.machine import width
 
 HIGH = 8  # rows of a tile
+SLOW = 4  # products here take so many times as long as those of matrices
 LARGEST = 25  # numbers of a window; and all of a tile's products stand in a line:
 PRODUCTS = 72
 
@@ -42,7 +43,7 @@ def slides_loops(k, data, weight, out, s):
     """out[n, o, y, x] = sum over i, j of data[n, c, i, j] * weight[o, i, j]."""
     (high, wide), (down, across) = s.size, s.out
     rows, lanes, many = _rows(s), width(k.dtype.itemsize), s.o // s.g
-    work = s.n * s.o * prod(s.out) * prod(s.kernel)
+    work = SLOW * s.n * s.o * prod(s.out) * prod(s.kernel)
     filters = k.length("filters", s.o)
     window = ", ".join(map(str, (*s.kernel, *s.stride, *s.dilate)))
     with k.share("n", s.n, work=work), k.share("channel", filters, work=work):

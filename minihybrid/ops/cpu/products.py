@@ -24,6 +24,7 @@ ROWS, COLUMNS = 192, 16  # of out: with fewer of either, copies of b do not pay
 DEPTH = 512  # how much of K is summed at once: what is read again stays in a cache
 ACROSS = 128  # the same where a is transposed: rows of a power of two collide in caches
 BLOCK = 256  # rows of out that are finished together, and use one copy of b
+READ = 6  # products that take as long as reading a number which is read once
 HIGH = 4  # rows of a tile of dot products
 
 
@@ -56,7 +57,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     high = _even(m, BLOCK, unit)
     if body is _tiles and transpose_a and m > high:
         wide = n  # a part of a serves all strips of b while it is in a near cache
-    work = m * n * depth
+    work = max(m, READ) * n * depth
     with k.share("top", m, 0, high, work), k.share("n", n, 0, min(wide, n), work):
         k(f"below, right = min(top + {high}, {m}), min(n + {wide}, {n})")
         body(k, a, b, out, (m, n, depth), transpose_a, transpose_b)
