@@ -80,6 +80,7 @@ def path_of(kind, op, attrs, run):
 
     A closure finds names faster than an object.
     """
+    is_own = op.gives_own
 
     def path(inputs, datas):
         try:
@@ -89,7 +90,9 @@ def path_of(kind, op, attrs, run):
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs_of(datas), attrs, error) from None
         many = type(out) is tuple
-        if many:
+        if is_own:
+            pass
+        elif many:
             out = tuple(map(_own, out))
         elif type(out) is not ndarray or out.base is not None or not out.flags.c_contiguous:
             out = _own(out)

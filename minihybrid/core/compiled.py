@@ -12,7 +12,7 @@ from dataclasses import replace
 from minihybrid.core.array import NDArray
 from minihybrid.core.graph import topological
 from minihybrid.core.op import Checked, Op
-from minihybrid.core.passes.gradient import forward_backward, gradient_of, seed_names
+from minihybrid.core.passes.gradient import forward_backward, gradient_of, kept_name, seed_names
 from minihybrid.core.plan import in_force, write_states
 from minihybrid.core.sym import constant, replay
 
@@ -30,7 +30,7 @@ class CompiledOp(Op):
     itself: a net that is dropped is gone, with its weights, at once.
     """
 
-    name, inputs, variadic, attrs = "_plan", ("data",), True, {}
+    name, inputs, variadic, attrs, gives_own = "_plan", ("data",), True, {}, True
     __setattr__ = object.__setattr__  # unlike other records, it learns
 
     def __init__(self, job, keep=True, taped=None, wait=None):
@@ -51,10 +51,11 @@ class CompiledOp(Op):
         ]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
         self.forward, self.backward, self.backward_op = graph, None, None
-        self.kept, self.checked, self.bound = (), Checked(), None
+        self.kept, self.checked, self.bound = {}, Checked(), None
         if keep:
             self.forward, self.backward, self.reached = forward_backward(graph, self.wanted)
-            self.kept = range(len(self.forward.outputs))
+            name = kept_name(self.forward)
+            self.kept = {i: f"{name}{i}" for i in range(len(self.forward.outputs))}
         self.tiers = in_force(replace(job, graph=self.forward, expanded=True), wait)
         self.specs = [n.specs[i] for n, i in self.forward.outputs]
         self.n_outputs = len(self.specs)
@@ -112,7 +113,7 @@ class CompiledOp(Op):
             self.backward_op = op
         seeds = seed_names(self.forward)
         given = dict(zip(self.names, inputs, strict=True))
-        given |= {f"kept{i}": outs[i] for i in self.kept}
+        given |= {name: outs[i] for i, name in self.kept.items()}
         given |= {seeds[i]: gs[i] for i in present}
         found = dict(zip(reached, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)

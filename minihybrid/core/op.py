@@ -426,6 +426,7 @@ class Op:
     # outputs, their new values; whoever reads writes them
     random: bool = False  # reads the random stream: `key` is passed to `eager`
     modal: bool = False  # depends on `training`, which is passed to `expand`
+    gives_own: bool = False  # `eager` gives memory that is contiguous and nobody else's
     anywhere: bool = False  # `eager` takes arrays of any device: a plan, a copy
     checked: Checked = field(default_factory=Checked, init=False)  # here, not in one
     # table of all: what knows a net must go with it

@@ -97,7 +97,8 @@ class Foreach(Loop):
         simple = expand(written_down(loop.body), training)  # of a loop in this one
         if any(n.op is not None and n.op.random for n in simple.nodes):
             return self.written_down(specs, *inputs)
-        outs, last = results(turns(simple, loop, length), self.in_rows(specs, [*inputs]))
+        op = turns(simple, loop, length, products=True)
+        outs, last = results(op, self.n_outs, self.in_rows(specs, [*inputs]))
         return only((*outs, *last))
 
     def written_down(self, specs, *inputs):

@@ -10,8 +10,9 @@ the same in each turn. It gives a row of each output, and the states of the next
     for i in 0, 1, ..., n - 1:      (backwards: n - 1, ..., 0)
         outs[i], states[i + 1] = turn(rows[i], states[i], others)
 
-All states stay, one more than there are turns, so the gradient is a loop, too: it goes
-the other way, and each turn computes again what its turn had computed.
+All states stay, one more than there are turns, and so do products of matrices, so the
+gradient is a loop, too: it goes the other way, and each turn computes again what else its
+turn had computed.
 Source:  computing again: Chen and others, Training Deep Nets with Sublinear Memory Cost,
          2016.
 What is left out: a number of turns that depends on values; random numbers; loops inside of
@@ -27,14 +28,18 @@ from minihybrid.core.graph import Graph, topological
 from minihybrid.core.name import NameManager, Prefix
 from minihybrid.core.op import Checked, Node, Op, ShapeError, Spec
 from minihybrid.core.passes import cse, dce, fold, plan_memory
-from minihybrid.core.passes.gradient import gradient_of, seed_names
+from minihybrid.core.passes.gradient import gradient_of, kept_name, seed_names
 from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.sym import Symbol, as_symbol, replay, var
 from minihybrid.core.tracing import CURRENT, Trace, tracing
+from minihybrid.ops.convolution import conv
 from minihybrid.ops.elementwise import zeros_like
 from minihybrid.ops.joining import stack
 from minihybrid.ops.layout import reshape, slice_axis
+from minihybrid.ops.neural import batch_dot, fully_connected, matmul
+
+PRODUCTS, SUM = (matmul, batch_dot, fully_connected, conv), "{a} + {b}"
 
 
 class Loop(Op):
@@ -109,6 +114,14 @@ class Turns(Loop):
         sizes = self.n_rows, self.n_states, self.length, self.back, bare
         return Turns(body or self.body, self.ins, *sizes)
 
+    def narrowed(self):
+        """(the same loop without inputs that nobody reads, the numbers of those it has)."""
+        there, states = set(self.body.variables), range(self.n_rows, self.n_rows + self.n_states)
+        read = [k for k, v in enumerate(self.ins) if v in there or k in states]
+        ins, n_rows = [self.ins[k] for k in read], sum(k < self.n_rows for k in read)
+        sizes = n_rows, self.n_states, self.length, self.back, self.bare
+        return Turns(self.body, ins, *sizes), read
+
     @property
     def order(self):
         """The numbers of the rows, as the turns go."""
@@ -166,6 +179,11 @@ class Turns(Loop):
             needed.update(more)
 
     # -- the gradient
+    @property
+    def kept(self):
+        """The numbers of outputs that its turns read."""
+        return [k for k, (n, _) in enumerate(self.body.heads[: self.n_outs]) if has_product(n)]
+
     def grad(self, g, out, *inputs):
         """The turns of the gradient go the other way, and hand the states' gradients on."""
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
@@ -179,7 +197,7 @@ class Turns(Loop):
         beside = tuple(j for j, x in enumerate(from_stacks) if x is not None)
         if (present, beside) not in self.gradients:
             self.gradients[present, beside] = self._backward(present, beside)
-        op, flow, found, sums, late = self.gradients[present, beside]
+        op, read, flow, kept, found, sums, late = self.gradients[present, beside]
         before = int(self.back)  # where in a stack the state before the first row is
 
         def rows(full):
@@ -196,9 +214,10 @@ class Turns(Loop):
             seeds = [x for x in seeds if x is not None] or [zeros_like(outs[self.n_outs + j])]
             carried.append(sum(seeds[1:], seeds[0]))
         data, _, others = self.sorted(inputs)
-        given = [*data, *(gs[i] for i in present), *map(rows, stacks)]
+        given = [*data, *(gs[i] for i in present), *map(rows, stacks), *(outs[k] for k in kept)]
         given += [rows(from_stacks[j]) for j in beside]
-        result = as_tuple(op(*given, *carried, *(zeros_like(inputs[k]) for k in sums), *others))
+        all_inputs = *given, *carried, *(zeros_like(inputs[k]) for k in sums), *others
+        result = as_tuple(op(*(all_inputs[k] for k in read)))
         grads = dict(zip(found, result, strict=False))
         ends = [*(self.n_rows + j for j in flow), *sums]
         grads |= dict(zip(ends, result[op.n_outs :], strict=False))
@@ -208,8 +227,9 @@ class Turns(Loop):
         return tuple(grads.get(k) for k in range(len(inputs)))
 
     def _backward(self, present, beside):
-        """(loop, states, rows, sums, late) of the gradient: which states have one, and which
-        of the inputs: rows, what is added up turn by turn, and what is computed at last.
+        """(loop, read, states, kept, rows, sums, late) of the gradient: which of what it may read
+        it does, which states have a gradient, which outputs are read, and which inputs have a
+        gradient: rows, what is added up turn by turn, and what is computed at last.
 
         present: the outputs whose gradients come in;  beside: the stacks of states.
 
@@ -222,13 +242,15 @@ class Turns(Loop):
         seeds = [*present, *(self.n_outs + j for j in flow)]
         read = set(self.body.variables)
         wanted = [v.name for v in self.ins if v in read and v.specs[0].dtype.kind != "b"]
-        graph, reached = gradient_of(self.body, wanted, seeds, ())
+        graph, reached = gradient_of(self.body, wanted, seeds, self.kept)
         place = {v.name: k for k, v in enumerate(self.ins)}
         found = sorted(place[name] for name in reached)
         with tracing(Trace(lower=True)) as trace, NameManager():
             trace.nodes += graph.nodes
             trace.known.update(graph.nodes)
             there = {v.name: Symbol([(v, 0)]) for v in graph.variables}
+            name = kept_name(self.body)
+            kept = [k for k in self.kept if f"{name}{k}" in there]
 
             def variable(name, spec):
                 return there[name] if name in there else var(name, spec=spec)
@@ -238,7 +260,8 @@ class Turns(Loop):
             seed = {i: variable(names[i], heads[i][0].specs[heads[i][1]]) for i in seeds}
             more = {j: var(f"of_stack{j}", spec=states[j].spec) for j in beside}
             grads = {place[n]: Symbol([r]) for n, r in zip(reached, graph.heads, strict=True)}
-            rows = [*data, *(seed[i] for i in present), *states, *more.values()]
+            rows = [*data, *(seed[i] for i in present), *states]
+            rows += [*(there[f"{name}{k}"] for k in kept), *more.values()]
             outs, late = {k: grads[k] for k in found if k < self.n_rows}, []
             first = self.n_rows + self.n_states  # of the others
             fixed = {*self.ins[first:]}
@@ -262,8 +285,8 @@ class Turns(Loop):
             len(carried),
         )
         bare = range(len(flow), len(carried))  # a sum is read when it is done
-        op = turns(loop.body, loop, self.length, not self.back, bare)
-        return op, flow, [k for k in found if k < self.n_rows], sums, late
+        op, read = turns(loop.body, loop, self.length, not self.back, bare).narrowed()
+        return op, read, flow, kept, [k for k in found if k < self.n_rows], sums, late
 
     # -- for compiled loops
     @cached_property
@@ -321,13 +344,39 @@ def whole_lines(nbytes):
     return -(-nbytes // ALIGN) * ALIGN
 
 
-def turns(body, like, length, back=False, bare=()):
+def turns(body, like, length, back=False, bare=(), products=False):
     """`Turns` of a graph of primitives, simplified first.
 
     like:    a `Loop` with the variables of the body and the number of rows and states.
+    products: whether these are outputs, too, after the others: a gradient sooner reads
+             than computes them, and passes remove what nobody reads.
     """
     body = dce(cse(fold(dce(without_loops(body)))))
+    if products:
+        n, heads = like.n_outs, body.heads
+        more = [ref for ref in products_of(body) if ref not in heads]
+        body = body.rebuilt(body.nodes, [*heads[:n], *more, *heads[n:]])
     return Turns(body, like.ins, like.n_rows, like.n_states, length, back, bare)
+
+
+def has_product(node):
+    """Whether a value is a product of matrices, or such a one and something added to it."""
+    if node.op is None or node.op.expr != SUM:
+        return node.op in PRODUCTS
+    return any(has_product(n) for n, _ in node.inputs)
+
+
+def products_of(graph):
+    """The products, or what alone is read of them: sums, computed in the same kernel."""
+    uses, found = graph.uses(), {}
+    for node in graph.nodes:
+        if node.op in PRODUCTS:
+            readers = uses.get((node, 0), ())
+            while len(readers) == 1 and readers[0].op.expr == SUM:
+                node = readers[0]
+                readers = uses.get((node, 0), ())
+            found[node, 0] = None
+    return list(found)
 
 
 def without_loops(graph):
@@ -378,15 +427,15 @@ def captured(inside, variables, refs, copied, known):
     return Graph([*ins, *nodes], heads), ins, [ref for ref, (v, _) in mapped.items() if v in beside]
 
 
-def results(op, inputs):
-    """(outputs, last states) of a loop of symbols.
+def results(op, n_outs, inputs):
+    """(outputs, last states) of a loop of symbols; `n_outs` of its outputs are asked for.
 
     An output whose rows are those of a state is read where the states are.
     """
     found = as_tuple(op(*inputs))
     heads, last = op.body.heads, op.n_outs + op.n_states
     outs, first = [], 0 if op.back else 1  # of the states after a turn
-    for k, out in enumerate(found[: op.n_outs]):
+    for k, out in enumerate(found[:n_outs]):
         if heads[k] in heads[op.n_outs :]:
             full = found[last + op.full.index(heads[op.n_outs :].index(heads[k]))]
             out = slice_axis(full, axis=0, begin=first, end=first + op.length)
@@ -418,8 +467,8 @@ def in_turns(body, rows, states, order):
         lambda ref: (ref[0].specs[ref[1]],),
     )
     loop = Loop(graph, ins, len(rows), len(states))
-    op = turns(graph, loop, len(order), order[0] > order[-1])
-    (found,), last = results(op, [*rows, *states, *(Symbol([ref]) for ref in others)])
+    op = turns(graph, loop, len(order), order[0] > order[-1], products=True)
+    (found,), last = results(op, 1, [*rows, *states, *(Symbol([ref]) for ref in others)])
     return found, last
 
 

@@ -389,6 +389,18 @@ def test_a_call_allocates_its_results_and_nothing_else(net):
     assert eager > 2 * y.data.nbytes  # which shows that the counter counts
 
 
+def test_a_recorded_call_copies_no_result(net):
+    """Large ones lie in memory that was used before; a copy of each would be new."""
+    x = nd.ones((2048, 256))
+
+    def call():
+        with autograd.record():
+            return net(x)
+
+    peak, y = traced_peak(call)
+    assert y.data.nbytes >= 2**20 and peak < y.data.nbytes // 2
+
+
 def test_a_plan_allocates_its_outputs_and_nothing_else():
     def f(x, w):
         y = sym.dot(sym.tanh(sym.dot(x, w)), w)

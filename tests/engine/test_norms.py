@@ -375,6 +375,30 @@ def test_an_output_that_is_kept_serves_the_second_derivative():
     np.testing.assert_allclose(*answers, 1e-5)
 
 
+def test_a_parameter_may_be_called_as_what_is_kept():
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__(prefix="")
+            with self.name_scope():
+                self.kept0 = self.params.get("kept0", shape=(2,), init="ones")
+
+        def hybrid_forward(self, F, x, kept0):
+            return F.tanh(F.exp(x * kept0))
+
+    found = []
+    for hybrid in (False, True):
+        net, x = Net(), nd.array([0.3, -0.7])
+        net.initialize()
+        if hybrid:
+            net.hybridize()
+        x.attach_grad()
+        with autograd.record():
+            y = net(x)
+        y.backward()
+        found.append([x.grad.asnumpy(), net.kept0.grad().asnumpy()])
+    np.testing.assert_allclose(*found, 1e-5)
+
+
 def test_what_is_infinite_above_0_teaches_prelu_nothing():
     """Infinity times a slope of 0 was no number."""
     x, gamma = nd.array([[np.inf, -2.0], [-3.0, 1.0]]), nd.array([0.5, 0.25])

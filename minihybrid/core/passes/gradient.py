@@ -24,10 +24,21 @@ def seed_names(graph):
 
     The gradient of a gradient has both: `head_grad0` and `grad_of_head_grad0`.
     """
-    taken, prefix = {n.name for n in graph.variables}, "head_grad"
-    while any(name.startswith(prefix) for name in taken):
-        prefix = f"grad_of_{prefix}"
+    prefix = _free(graph, "head_grad", "grad_of_")
     return [f"{prefix}{i}" for i in range(len(graph.outputs))]
+
+
+def kept_name(graph):
+    """What the name of an output's value begins with, that of no variable; then its number."""
+    return _free(graph, "kept", "also_")
+
+
+def _free(graph, prefix, longer):
+    """A prefix that no variable has."""
+    names = [n.name for n in graph.variables]
+    while any(name.startswith(prefix) for name in names):
+        prefix = longer + prefix
+    return prefix
 
 
 def _gradients(graph, wanted, present=None):
@@ -70,15 +81,15 @@ def gradient_of(graph, wanted, present, kept):
     """(graph, names): the gradients of some outputs, of those wanted that get one.
 
     present:  the numbers of the outputs whose gradients come in.
-    kept:     the numbers of outputs whose values are given, too, as `kept0`, ...; what
-              else is needed is computed again.
+    kept:     the numbers of outputs whose values are given, too, by their names (`kept_name`),
+              as `kept0`; what else is needed is computed again.
     """
     nodes, found = _gradients(graph, wanted, present)
-    given = {}
+    given, name = {}, kept_name(graph)
     for i in kept:
         ref = graph.outputs[i]
         if ref[0].op is not None and ref not in given:
-            given[ref] = Node(None, name=f"kept{i}", specs=(ref[0].specs[ref[1]],))
+            given[ref] = Node(None, name=f"{name}{i}", specs=(ref[0].specs[ref[1]],))
     again = [*given.values()]
     mapped = {ref: (node, 0) for ref, node in given.items()}
     for node in nodes:
@@ -117,6 +128,7 @@ def split(graph, joint):
     n_outputs, kept, inside = len(graph.outputs), {}, {}
     outputs, states, backward = list(heads[:n_outputs]), heads[n_outputs:], []
     place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # the first one's
+    name = kept_name(graph)
 
     def source(ref):
         """What stands for a forward value in the backward graph."""
@@ -134,7 +146,7 @@ def split(graph, joint):
             if ref not in place:
                 place[ref] = len(outputs)
                 outputs.append(ref)
-            kept[ref] = Node(None, name=f"kept{place[ref]}", specs=(node.specs[i],))
+            kept[ref] = Node(None, name=f"{name}{place[ref]}", specs=(node.specs[i],))
             backward.append(kept[ref])
         return kept[ref], 0
 
