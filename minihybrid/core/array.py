@@ -90,12 +90,8 @@ def path_of(kind, op, attrs, run):
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs_of(datas), attrs, error) from None
         many = type(out) is tuple
-        if is_own:
-            pass
-        elif many:
-            out = tuple(map(_own, out))
-        elif type(out) is not ndarray or out.base is not None or not out.flags.c_contiguous:
-            out = _own(out)
+        if not (is_own or type(out) is ndarray and out.base is None and out.flags.c_contiguous):
+            out = tuple(map(_own, out)) if many else _own(out)
         node, inputs = None, inputs[: len(datas)]  # a call may have more arguments
         if STATE.recording and op.grad and any(map(NODE, inputs)):
             refs = tuple(map(NDArray.ref, inputs))  # what was applied to what is kept
