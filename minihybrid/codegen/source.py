@@ -163,7 +163,7 @@ class Kernel:
 
         stop:    a number, or the text of one that is known when the kernel runs.
         """
-        if not isinstance(stop, str) and (stop - start == step or stop - start == 1):
+        if not isinstance(stop, str) and 0 < stop - start <= step:
             self(f"{name} = {start}")
             before = len(self.lines)
             yield
