@@ -221,11 +221,9 @@ class Kernel:
                 f"k.each: {legible(', '.join(map(repr, ranges)))} was given, but a pair for each "
                 'loop is needed, as in k.each(("i", data.size))'
             )
-        first, *others = ranges
         with ExitStack() as loops:
-            loops.enter_context(self.share(*first, work=work))
-            for name, stop in others:
-                loops.enter_context(self.loop(name, stop))
+            for name, stop in ranges:  # the outermost of those that turn is shared
+                loops.enter_context(self.share(name, stop, work=work))
             yield
 
     def equal_parts(self, length, work):

@@ -136,11 +136,10 @@ def _take_lengths(a, indices, out, axis, mode):
 
 @loops(_take_lengths)
 def _take_cpu(a, indices, out, outer, n, inner, m, wraps):
-    for i in range(outer):
-        for p in range(m):
-            at = place(indices[p], n, wraps)
-            for j in range(inner):
-                store(out, (i * m + p) * inner + j, a[(i * n + at) * inner + j])
+    for i, p in each(outer, m, work=outer * m * inner):
+        at = place(indices[p], n, wraps)
+        for j in range(inner):
+            store(out, (i * m + p) * inner + j, a[(i * n + at) * inner + j])
 
 
 @loops(_take_lengths)
@@ -253,7 +252,7 @@ def _along_eager(data, index, *, axis, mode):
     )
 )
 def _along_cpu(data, index, out, outer, n, inner, m, wraps):
-    for i, p, j in each(outer, m, inner):
+    for i, p, j in each(outer, m, inner, work=outer * m * inner):
         at = place(index[(i * m + p) * inner + j], n, wraps)
         store(out, (i * m + p) * inner + j, data[(i * n + at) * inner + j])
 
@@ -413,7 +412,7 @@ def _flat_lengths(indices, out, shape):
 
 @loops(_flat_lengths)
 def _flat_cpu(indices, out, n, axes, lengths, steps):
-    for i in each(n):
+    for i in each(n, work=n * axes):
         at = 0
         for d in range(axes):
             at += np.int64(indices[d * n + i]) % lengths[d] * steps[d]
@@ -570,7 +569,7 @@ def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
     )
 )
 def _one_hot_cpu(indices, out, n, depth, on_value, off_value):
-    for i, c in each(n, depth):
+    for i, c in each(n, depth, work=n * depth):
         store(out, i * depth + c, T(on_value) if c == int(indices[i]) else T(off_value))
 
 

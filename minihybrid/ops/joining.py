@@ -44,7 +44,7 @@ def _concat_cpu(k, *data, dim):
     outer, total, inner = split_at(out.shape, dim)
     for part in data:
         n = part.shape[dim] * inner
-        with k.loop("i", outer), k.loop("j", n):
+        with k.share("i", outer, work=out.size), k.share("j", n, work=out.size):
             k(f"{out}[i * {total * inner} + {before} + j] = {part}[i * {n} + j]")
         before += n
 

@@ -53,31 +53,30 @@ def _order_lengths(data, out, axis, is_ascend):
 @loops(_order_lengths)
 def _order_cpu(data, out, work, outer, n, inner, is_ascend):
     """A merge sort of places: runs of one, two, four, ... are merged, from below."""
-    for i in range(outer):
-        for j in range(inner):
-            at = i * (n * inner) + j
-            for p in range(n):
-                work[p] = p
-            old, new, run = 0, n, 1
-            while run < n:
-                for start in range(0, n, 2 * run):
-                    a, b = start, min(start + run, n)
-                    a_end, b_end = b, min(start + 2 * run, n)
-                    for p in range(start, b_end):
-                        left = b >= b_end
-                        if a < a_end and b < b_end:
-                            x = data[at + work[old + a] * inner]
-                            y = data[at + work[old + b] * inner]
-                            left = not (_before(y, x) if is_ascend else _before(x, y))
-                        if left:
-                            work[new + p] = work[old + a]
-                            a += 1
-                        else:
-                            work[new + p] = work[old + b]
-                            b += 1
-                old, new, run = new, old, 2 * run
-            for p in range(n):
-                store(out, at + p * inner, work[old + p])
+    for i, j in each(outer, inner, work=16 * outer * n * inner):  # as of lines of 2^16
+        at = i * (n * inner) + j
+        for p in range(n):
+            work[p] = p
+        old, new, run = 0, n, 1
+        while run < n:
+            for start in range(0, n, 2 * run):
+                a, b = start, min(start + run, n)
+                a_end, b_end = b, min(start + 2 * run, n)
+                for p in range(start, b_end):
+                    left = b >= b_end
+                    if a < a_end and b < b_end:
+                        x = data[at + work[old + a] * inner]
+                        y = data[at + work[old + b] * inner]
+                        left = not (_before(y, x) if is_ascend else _before(x, y))
+                    if left:
+                        work[new + p] = work[old + a]
+                        a += 1
+                    else:
+                        work[new + p] = work[old + b]
+                        b += 1
+            old, new, run = new, old, 2 * run
+        for p in range(n):
+            store(out, at + p * inner, work[old + p])
 
 
 def _before(x, y):
@@ -256,7 +255,7 @@ argmax_channel = register(
 # -- running sums ----------------------------------------------------------------------
 @loops(lambda data, out, axis: split_at(data.shape, axis))
 def _running_cpu(data, out, outer, n, inner):
-    for i, j in each(outer, inner):
+    for i, j in each(outer, inner, work=outer * n * inner):
         total = T(0)
         for p in range(n):
             total += data[(i * n + p) * inner + j]

@@ -265,7 +265,7 @@ EXACT32 = 2**24  # beyond it, float32 leaves whole numbers out
 
 
 def _places(data, out, outer, n, inner, is_largest):
-    for i, j in each(outer, inner):
+    for i, j in each(outer, inner, work=outer * n * inner):
         best = data[i * (n * inner) + j]
         at = 0
         for p in range(1, n):

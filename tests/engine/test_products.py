@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from minihybrid import nd, sym
-from minihybrid.codegen.cpu import target
 from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
 from minihybrid.ops.cpu import machine
@@ -191,14 +190,3 @@ def test_the_gradients_of_a_dense_layer_copy_no_matrix():
         run = Compiled(lambda p, q, flags=flags: sym.dot(p, q, **flags), [a.shape, b.shape])
         assert "transpose(" not in run.plan.source
         assert run([a.asnumpy(), b.asnumpy()]).shape == nd.dot(a, b, **flags).shape
-
-
-@pytest.mark.parametrize("m", [1, 31, 33, 50, 100, 192, 193, 300])
-def test_products_of_any_number_of_rows_are_shared(m, monkeypatch):
-    """Rows that do not fill the tiles are no reason for a second thread to wait."""
-    monkeypatch.setattr(target, "threads", lambda: 2)
-    made = Compiled(
-        lambda x, w: sym.FullyConnected(x, w, num_hidden=1024, no_bias=True),
-        [(m, 2048), (1024, 2048)],
-    )
-    assert [step.chunks > 1 for step in made.plan.made.steps] == [True]

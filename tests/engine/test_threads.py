@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import nd
+from minihybrid import nd, sym
+from minihybrid.codegen.cpu import target
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.codegen.cpu.team import ROOM, team, together
 from minihybrid.codegen.program import (
@@ -26,6 +27,8 @@ from minihybrid.codegen.program import (
     Word,
     numbers_of,
 )
+from minihybrid.core.op import Spec
+from minihybrid.core.plan import Plan
 from minihybrid.ops.cpu import machine
 
 ROOT = Path(mx.__file__).parent.parent
@@ -259,6 +262,9 @@ few = nn.Conv2D(512, 3, padding=1)  # few places, many channels
 few.initialize()
 few.hybridize()
 outs.append(few(nd.array(rng.standard_normal((1, 512, 2, 2)))))
+lines = mx.function(lambda a, i: (nd.sort(a), nd.topk(a, k=3), nd.argmax(a, axis=1),
+    nd.cumsum(a, axis=1), nd.take(a, i), nd.pick(a, i), nd.one_hot(i, 700), nd.concat(a, a)))
+outs += lines(nd.array(rng.standard_normal((2001, 700))), nd.array(rng.integers(0, 700, 2001)))
 print([sum(step.chunks > 1 for step in plan.made.steps)
        for plan in [*deep.plans.values(), *few.plans.values()]])
 np.save({path!r}, np.concatenate([out.asnumpy().ravel() for out in outs]))
@@ -333,6 +339,55 @@ def meet(out, where):
     for thread in threads:
         thread.join(timeout=60)
     assert [out[0] for out in outs] == [1, 1]
+
+
+LARGE = {
+    "products": [
+        (
+            lambda x, w: sym.FullyConnected(x, w, num_hidden=1024, no_bias=True),
+            (m, 2048),
+            (1024, 2048),
+        )
+        for m in (1, 31, 33, 50, 100, 192, 193, 300)
+    ],
+    "points": [
+        (
+            lambda x, w: sym.Convolution(x, w, kernel=(1, 1), num_filter=512, no_bias=True),
+            (1, 512, *size),
+            (512, 512, 1, 1),
+        )
+        for size in ((7, 7), (14, 14), (28, 28))
+    ],
+    "lines": [
+        (f, (2001, 1001))
+        for f in (
+            lambda x: sym.sort(x),
+            lambda x: sym.argmax(x, axis=1),
+            lambda x: sym.argmin(x, axis=0),
+            lambda x: sym.cumsum(x, axis=1),
+            lambda x: sym.softmax(x),
+            lambda x: sym.sum(x, axis=0),
+            lambda x: sym.transpose(x),
+            lambda x: sym.concat(x, x, dim=1),
+            lambda x: sym.tanh(x),
+        )
+    ],
+    "places": [
+        (lambda x, i: sym.take(x, i), (1000, 512), (100, 100)),
+        (lambda x, i: sym.pick(x, i, axis=1, keepdims=True), (2**20, 3), (2**20,)),
+        (lambda i: sym.one_hot(i, 1000), (2001,)),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_work_is_shared(kind, monkeypatch):
+    """Also where the outermost loop turns once, or rows do not fill the tiles."""
+    monkeypatch.setattr(target, "threads", lambda: 2)
+    for f, *shapes in LARGE[kind]:
+        specs = {f"x{i}": Spec(shape, np.dtype("float32")) for i, shape in enumerate(shapes)}
+        plan = Plan(sym.trace(f, specs)[0], list(specs), target="cpu")
+        assert all(step.chunks > 1 for step in plan.made.steps), (plan.labels, shapes)
 
 
 def test_small_work_is_not_shared():
