@@ -122,8 +122,8 @@ def fuse(graph):
     Units:   the report counts kernels and `nbytes` moved, not seconds.
 
     A node joins the group of its readers when it has only one such group, so no cycle
-    can arise: every path from the node stays inside. Groups of reductions that go along
-    the same axes of one array become one group first.
+    can arise: every path from the node stays inside. Groups that read one value in the
+    same loops, over rows or over all elements, become one group first.
     """
     graph = side_by_side(inside(trimmed(graph), fuse))
     return pieces(merge(lower(pool_early(graph), which=lambda op: not is_loop(op))))
