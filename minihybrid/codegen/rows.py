@@ -13,6 +13,7 @@ What is left out: rows longer than the cache, which are read from memory in each
 import math
 from contextlib import contextmanager, nullcontext
 
+from minihybrid.ops.cpu.machine import MOVED
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.rows import is_literal
 
@@ -208,7 +209,7 @@ class RowLoops(RowWriter):
         k, kept = self.k, self.kept
         k.scalars(filter(is_literal, self.nodes), self.known, "", None)
         self.last = kept.pop() if self.across else None
-        work = math.prod(self.shape) * len(self.nodes)
+        work = math.prod(self.shape) * (MOVED + len(self.nodes))
         ranges = [(f"k{i}", self.shape[i]) for i in kept if self.shape[i] != 1]
         first = k.share(*ranges[0], work=work) if ranges else nullcontext()
         with first, k.loops(ranges[1:]), self.tiles(work):

@@ -16,6 +16,7 @@ import numpy as np
 
 from minihybrid.codegen.rows import RowLoops
 from minihybrid.core.op import HybridError, legible
+from minihybrid.ops.cpu.machine import MOVED
 from minihybrid.ops.shapes import row_major
 from minihybrid.ops.whole import limits
 from minihybrid.passes.rows import rows_of, scratch_of, steps_of
@@ -399,7 +400,7 @@ class Kernel:
         if len(joined) == 1 and self.core is None:  # one text for all sizes
             stops = [self.length("size", stops[0])]
 
-        work = int(np.prod(shape, dtype=np.int64)) * len(self.nodes)
+        work = int(np.prod(shape, dtype=np.int64)) * (MOVED + len(self.nodes))
         with ExitStack() as loops:
             for name, stop in zip(names, stops, strict=True):
                 loops.enter_context(

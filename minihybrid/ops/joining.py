@@ -9,6 +9,7 @@ What is left out: joining in place; each result is an array of its own.
 import numpy as np
 
 from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, boolean, integer
+from minihybrid.ops.cpu.machine import MOVED
 from minihybrid.ops.layout import expand_dims, slice_axis, squeeze
 from minihybrid.ops.reduce import split_at
 from minihybrid.ops.registry import register
@@ -40,11 +41,11 @@ def _concat_eager(*data, dim):
 
 def _concat_cpu(k, *data, dim):
     *data, out = data
-    before = 0
+    before, work = 0, MOVED * out.size
     outer, total, inner = split_at(out.shape, dim)
     for part in data:
         n = part.shape[dim] * inner
-        with k.share("i", outer, work=out.size), k.share("j", n, work=out.size):
+        with k.share("i", outer, work=work), k.share("j", n, work=work):
             k(f"{out}[i * {total * inner} + {before} + j] = {part}[i * {n} + j]")
         before += n
 

@@ -137,11 +137,13 @@ def total(data, axis, keepdims=False):
     >>> bool(tenths.sum(0)[0] < 9999), bool(abs(total(tenths, (0,)) - 1e4).max() < 0.01)
     (True, True)
     """
+    if data.size <= PART:
+        return np.add.reduce(data, axis, keepdims=keepdims)
     shape, end = data.shape, data.ndim
     while end - 1 in axis:
         end -= 1
     n, others = math.prod(shape[end:]), [i for i in axis if i < end]
-    if data.dtype.kind != "f" or not data.size or n * math.prod([shape[i] for i in others]) <= PART:
+    if data.dtype.kind != "f" or n * math.prod([shape[i] for i in others]) <= PART:
         return data.sum(axis=axis, keepdims=keepdims)
     out = np.ascontiguousarray(data)
     if end < data.ndim:

@@ -22,7 +22,7 @@ from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
 from minihybrid.passes.pieces import pieces
 from minihybrid.passes.pool_early import pool_early
-from minihybrid.passes.rows import frames, is_literal, is_map
+from minihybrid.passes.rows import Frame, frames, is_literal, is_map
 from minihybrid.passes.side_by_side import side_by_side
 
 # More in one kernel gain little, since a row is read from the cache anyway; and kernels
@@ -43,6 +43,11 @@ class Group:
         self.shape = frame.shape if frame else node.specs[0].shape
         self.dtype = node.specs[0].dtype
         self.add(node, frame)
+
+    @property
+    def loops(self):
+        """What the loops go over, if they are not a core's own."""
+        return None if self.core else self.frame or Frame(self.shape, frozenset())
 
     def has_room(self, *nodes):
         """Whether these may be part of the kernel, too."""
@@ -117,8 +122,8 @@ def fuse(graph):
     Units:   the report counts kernels and `nbytes` moved, not seconds.
 
     A node joins the group of its readers when it has only one such group, so no cycle
-    can arise: every path from the node stays inside. Groups of reductions that go along
-    the same axes of one array become one group first.
+    can arise: every path from the node stays inside. Groups that read one value in the
+    same loops, over rows or over all elements, become one group first.
     """
     graph = side_by_side(inside(trimmed(graph), fuse))
     return pieces(merge(lower(pool_early(graph), which=lambda op: not is_loop(op))))
@@ -136,7 +141,7 @@ def merge(graph):
         readers = [r for i in range(node.n_outputs) for r in uses.get((node, i), ())]
         groups = {group_of.get(r): None for r in readers}  # most views have no group
         if len(groups) > 1:
-            groups = _merged(groups, node, frame, place, uses, group_of)
+            groups = _merged(groups, node, frame, readers, place, uses, group_of)
         if node.op is None or node.op is FUSED or node.op.view and not frame:
             continue
         group = next(iter(groups)) if len(groups) == 1 else None
@@ -148,18 +153,21 @@ def merge(graph):
     return _collapse(graph, group_of, heads)
 
 
-def _merged(groups, node, frame, place, uses, group_of):
-    """The groups of a value's readers, those of one frame made one if they may be.
+def _merged(groups, node, frame, readers, place, uses, group_of):
+    """The groups of a value's readers, those with the same loops made one if they may be.
 
     They may if all that is read of them is read after the last of them: then no other
     kernel has to run between them.
     """
     kinds = {}
     for group in groups:
-        fits = (
-            group and group.frame and (group.frame == frame or group.shape == node.specs[0].shape)
+        loops = group and group.loops
+        fits = loops and (
+            loops == frame
+            or loops.shape == node.specs[0].shape
+            and (group.frame or not any(map(is_load, readers)))
         )
-        kind = (group.frame, group.dtype) if fits else group
+        kind = (loops, group.dtype) if fits else group
         kinds.setdefault(kind, []).append(group)
     found = []
     for first, *others in kinds.values():
@@ -174,7 +182,7 @@ def _merged(groups, node, frame, place, uses, group_of):
 
 
 def _are_one(groups, first, place, uses, group_of):
-    """Whether groups of one frame may share its loops."""
+    """Whether groups with the same loops may share them."""
     nodes = [n for group in groups for n in group.nodes]
     if not first.has_room(*(n for n in nodes if group_of[n] is not first)):
         return False
@@ -183,7 +191,7 @@ def _are_one(groups, first, place, uses, group_of):
         readers = uses.get((node, 0), ())
         beside = [r for r in readers if group_of.get(r) is not group_of[node]]
         if any(place[r] < last and group_of.get(r) not in groups for r in beside) or not _is_there(
-            node, [r for r in beside if group_of.get(r) in groups], first.frame, first.dtype
+            node, [r for r in beside if group_of.get(r) in groups], first.loops, first.dtype
         ):
             return False
     return True

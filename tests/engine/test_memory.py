@@ -473,3 +473,25 @@ def test_a_bar_is_no_longer_than_a_line():
     graph, _ = trace(lambda x: [x := sym.dot(x, x) for _ in range(1000)], {"x": Spec((2, 2), F32)})
     lines = plan_memory(graph).show().splitlines()
     assert len(lines) == 1001 and max(map(len, lines)) < 120
+
+
+# -- what is written over what is read -------------------------------------------------
+def only_kernel(f, n_inputs=2):
+    """The one kernel of a function of arrays, and where its values lie."""
+    specs = {f"x{i}": Spec((64,), F32) for i in range(n_inputs)}
+    graph = optimise(trace(f, specs)[0], [expand, fuse])[-1][1]
+    (node,) = [n for n in graph.nodes if n.op and not n.op.view]
+    return node, places(graph), [ref[0].name for ref in node.inputs]
+
+
+def test_a_result_lies_over_what_it_needs():
+    node, root, _ = only_kernel(lambda a, b: (a * b, b + 1))
+    assert [ref[0].name for ref in overwrites(node, 0, root)] == ["x0", "x1"]
+    assert [ref[0].name for ref in overwrites(node, 1, root)] == ["x1"]
+
+
+def test_a_result_does_not_lie_over_what_it_only_has_the_shape_of():
+    """The compiler might write it before the other result's number is read there."""
+    node, root, names = only_kernel(lambda a, b: (sym.ones_like(a) + b, a * b))
+    assert "x0" in names
+    assert [ref[0].name for ref in overwrites(node, 0, root)] == ["x1"]

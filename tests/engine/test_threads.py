@@ -372,6 +372,11 @@ LARGE = {
             lambda x: sym.tanh(x),
         )
     ],
+    "half a megabyte that moves": [
+        (lambda x: sym.relu(x), (2**17,)),
+        (lambda x: sym.concat(x, x, dim=1), (2, 2**15)),
+        (lambda x: sym.sum(x, axis=1), (2**9, 2**8)),
+    ],
     "places": [
         (lambda x, i: sym.take(x, i), (1000, 512), (100, 100)),
         (lambda x, i: sym.pick(x, i, axis=1, keepdims=True), (2**20, 3), (2**20,)),

@@ -99,16 +99,12 @@ def plan_memory(graph, scratch=None, into=None):
     offsets, nbytes = arrange({first: span for first, span in spans.items() if first not in found})
     names = graph.names() | {n: n.name for n, _ in scratch.values()}
     found = {ref: found.get(chain.get(ref, ref)) for ref in birth}
+    where = {
+        ref: f"at {offsets[chain.get(ref, ref)]}" if k is None else f"output {k}"
+        for ref, k in found.items()
+    }
     rows = [
-        (
-            names[n],
-            n.specs[i].nbytes,
-            birth[n, i],
-            min(death[n, i], len(steps) - 1),
-            f"output {found[n, i]}"
-            if found[n, i] is not None
-            else f"at {offsets[chain.get((n, i), (n, i))]}",
-        )
+        (names[n], n.specs[i].nbytes, birth[n, i], min(death[n, i], len(steps) - 1), where[n, i])
         for n, i in birth
     ]
     return Memory(
@@ -126,16 +122,25 @@ def plan_memory(graph, scratch=None, into=None):
 
 def overwrites(node, i, root):
     """The inputs that an elementwise step may write over: each number is read where the
-    result of it goes, and nowhere else in the same memory."""
-    inner = node.attrs.get("graph")
+    result of it goes, and nowhere else in the same memory. The result needs it, so it is
+    read before, in whatever order the compiler puts what does not depend on each other.
+    """
+    inner, spec = node.attrs.get("graph"), node.specs[i]
     nodes = [n for n in inner.nodes if n.op] if inner else [node]
-    if not all(n.op.scalar(n.attrs) is not None for n in nodes):
+    texts = {(n, 0): n.op.scalar(n.attrs, n.specs[0].dtype) for n in nodes}
+    if None in texts.values() or any(s != spec for s in node.specs):
         return []
-    spec = node.specs[i]
-    if any(s != spec for s in node.specs):
-        return []
+    needed = {inner.heads[i] if inner else (node, 0)}
+    for ref in reversed(texts):
+        names = zip("abcdefgh", ref[0].inputs, strict=False)
+        needed.update(r for name, r in names if ref in needed and f"{{{name}}}" in texts[ref])
     parts = {root[ref] for ref in node.inputs if _size(ref) != _size(root[ref])}
-    return [(n, j) for n, j in node.inputs if n.specs[j] == spec and root[n, j] not in parts]
+    own = [(v, 0) for v in inner.variables] if inner else node.inputs
+    return [
+        (n, j)
+        for (n, j), ref in zip(node.inputs, own, strict=True)
+        if ref in needed and n.specs[j] == spec and root[n, j] not in parts
+    ]
 
 
 def _size(ref):
@@ -290,12 +295,8 @@ def first_fit(order, size, near):
     """name -> offset: each in turn at the lowest place between its neighbours."""
     offsets = {}
     for name in order:
-        at = 0
-        for start, end in sorted(
-            (offsets[other], offsets[other] + size[other])
-            for other in near[name]
-            if other in offsets
-        ):
+        at, placed = 0, [other for other in near[name] if other in offsets]
+        for start, end in sorted((offsets[n], offsets[n] + size[n]) for n in placed):
             if start - at >= size[name]:
                 break
             at = max(at, end)

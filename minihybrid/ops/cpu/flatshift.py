@@ -291,18 +291,35 @@ def shifted_sums(k, planes, taps, weight, counts, steps, store):
 
 def _tile(k, planes, taps, weight, n_channels, steps, high, wide):
     """The sums of one tile, from the first channel to the last."""
+    lanes = width(k.dtype.itemsize)
     name = f"s{high}x{wide}"  # tiles of other sizes are of other types
     k(f"{name} = tile(T(0), {high}, {wide})")
     if taps:
         with k.block(f"for c in range({n_channels}):"):
             k(f"plane = (g * {n_channels} + c) * {planes.channel} + p")
             k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
+            for first, last in _far_apart(planes, taps, wide * lanes):
+                with k.loop("j", last, first, lanes):
+                    k(f"fetch(work, plane + {planes.channel} + j)")
             shift, number = (_table(column) for column in zip(*taps, strict=True))
             with k.block(f"for t in range({len(taps)}):"):
                 place = f"wat + {number}, {steps[1]}, work, plane + {shift}"
                 k(f"{name} = outer({name}, {weight}, {place})")
-    count = wide * width(k.dtype.itemsize)
-    k(f"put({name}, work, {planes.numbers} + p, {planes.row}, 0, 0, {count})")
+    k(f"put({name}, work, {planes.numbers} + p, {planes.row}, 0, 0, {wide * lanes})")
+
+
+def _far_apart(planes, taps, length):
+    """[first, last) of what a tile reads of a channel, for asking for the next one's.
+
+    Where it is a small part of a large plane, the memory does not guess what comes next.
+    """
+    found = []
+    for at in sorted(at for at, _ in taps):
+        if found and at <= found[-1][1]:
+            found[-1][1] = at + length
+        else:
+            found.append([at, at + length])
+    return found if 3 * sum(b - a for a, b in found) < planes.channel else []
 
 
 def most_vectors(rows):

@@ -16,11 +16,12 @@ What is left out: a copy of the weights in the order in which they are read.
 from functools import cache
 from math import prod
 
-from minihybrid.ops.cpu.flatshift import zero
+from minihybrid.ops.cpu.flatshift import divisor, zero
 from minihybrid.ops.cpu.machine import registers, width
 
 FEW = 4  # places beyond whole vectors that are dot products
 WIDE = 7  # vectors of a tile
+NEAR = 3 * 2**13  # bytes of a strip that stay in the nearest cache
 REPEATS = 8  # tiles above each other that repay a copy of the channels' strip
 
 
@@ -35,27 +36,33 @@ def _room():
 
 
 @cache
-def _tile(rows, places, lanes):
+def _tile(rows, depth, places, itemsize):
     """(filters, vectors of places, places that are left to dot products).
 
-    Of all tiles that fit the registers, that whose sums and loads are the fewest.
+    Of all tiles that fit the registers, that whose sums and loads are the fewest. To load
+    from a strip that has left the nearest cache takes three times as long.
     """
+    lanes, room = width(itemsize), _room()
     rest = places % lanes if places >= lanes and places % lanes <= FEW else 0
-    count, room = -(-(places - rest) // lanes), _room()
-    tiles = (
+    count = -(-(places - rest) // lanes)
+
+    def cost(tile):
+        high, wide = tile
+        load = 1 if depth * wide * lanes * itemsize <= NEAR else 3
+        return -(-rows // high) * -(-count // wide) * (2 * high * wide + high + load * wide)
+
+    tiles = [
         (high, wide)
         for high in range(1, min(rows, room) + 1)
         for wide in range(1, min(WIDE, count) + 1)
         if high * wide <= room
-    )
-    return *min(
-        tiles, key=lambda t: -(-rows // t[0]) * -(-count // t[1]) * (2 * t[0] * t[1] + sum(t))
-    ), rest
+    ]
+    return *min(tiles, key=cost), rest
 
 
 def points_scratch(s, itemsize):
     """Numbers beside the arrays: the sums of a tile, a strip of channels, columns."""
-    high, vectors, rest = _tile(s.o // s.g, prod(s.out), width(itemsize))
+    high, vectors, rest = _tile(s.o // s.g, s.c // s.g, prod(s.out), itemsize)
     return (high + s.c // s.g) * vectors * width(itemsize) + rest * (s.c // s.g)
 
 
@@ -63,7 +70,7 @@ def points_loops(k, data, weight, out, s):
     """out[n, o, p] = sum over c of weight[o, c] * data[n, c, p]."""
     rows, depth, whole = s.o // s.g, s.c // s.g, prod(s.out)
     lanes = width(k.dtype.itemsize)
-    high, vectors, rest = _tile(rows, whole, lanes)
+    high, vectors, rest = _tile(rows, depth, whole, k.dtype.itemsize)
     wide, strip, work = vectors * lanes, high * vectors * lanes, s.n * s.o * depth * whole
     k.length("channels", depth), k.length("filters", rows), k.length("places", whole)
     whole -= rest
@@ -74,29 +81,41 @@ def points_loops(k, data, weight, out, s):
         zero(k, "work", f"{strip} + channels * {wide}")
     turns = k.length("turns", -(-whole // wide)) if new < whole else 1
     blocks = k.length("blocks", -(-rows // high))
+    near = new < whole and depth * wide * k.dtype.itemsize <= NEAR
+    far = 3 * wide < whole and not near
+    columns = f"{strip} + channels * {wide}"
     with k.share("n", s.n, work=work), k.share("g", s.g, work=work):
         k(f"image = (n * {s.g} + g) * channels * places")
+        with k.loop("c", "channels"), k.loop("j", rest):
+            at = f"image + places - {rest} + c * places + j"
+            k(f"work[{columns} + j * channels + c] = {data}[{at}]")
         with k.share("turn", turns, work=work):
             k(f"p = min(turn * {wide}, places - {rest + wide})" if new < whole else "p = 0")
             if packed:
                 with k.loop("c", "channels"), k.loop("j", new):
                     k(f"work[{strip} + c * {wide} + j] = {data}[image + p + c * places + j]")
-            if new < whole:  # the next strip is on its way meanwhile
+            if near:  # the next strip is on its way meanwhile
                 with k.loop("c", "channels"), k.loop("j", wide, 0, lanes):
                     k(f"fetch({data}, image + p + {wide} + c * places + j)")
             with k.loop("block", blocks) if packed else k.share("block", blocks, work=alone * work):
                 k(f"first = g * filters + min(block * {high}, filters - {high})")
                 k(f"s = tile(T(0), {high}, {vectors})")
                 row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
+                if far:
+                    k(f"next = image + p + {wide} + min(block, {vectors - 1}) * {lanes}")
                 with k.loop("c", "channels"):
                     if not packed:
                         k("at = image + p + c * places")
+                    if far:  # each block asks for a vector of the next strip's rows
+                        k(f"fetch({data}, next + c * places)")
                     k(f"s = outer(s, {weight}, first * channels + c, channels, {row})")
                 k(f"put(s, work, 0, {wide}, 0, 0, {wide})")
                 _give(k, s, high, new, wide, "p")
-        if rest:
-            start = f"{strip} + channels * {wide}"
-            _dots(k, data, weight, s, start, min(rows, _room() // rest), rest)
+                if rest and new < whole:
+                    with k.block("if turn == turns - 1:"):
+                        _dots(k, weight, s, columns, high, rest)
+                elif rest:
+                    _dots(k, weight, s, columns, high, rest)
 
 
 def _give(k, s, high, count, step, start):
@@ -108,21 +127,17 @@ def _give(k, s, high, count, step, start):
             k.store("to + j", f"work[r * {step} + j]", {1: "channel"})
 
 
-def _dots(k, data, weight, s, columns, high, rest):
-    """The last places: rows of weights times columns of channels, which are copied."""
-    rows, depth = s.o // s.g, s.c // s.g
-    lanes, last = width(k.dtype.itemsize), f"places - {rest}"
-    with k.loop("c", "channels"), k.loop("j", rest):
-        k(f"work[{columns} + j * channels + c] = {data}[image + {last} + c * places + j]")
-    tiles = k.length("tiles", -(-rows // high))
-    with k.share("block", tiles, work=s.n * s.o * depth * rest):
-        k(f"first = g * filters + min(block * {high}, filters - {high})")
-        k(f"dots = tile(T(0), {high}, {rest})")
+def _dots(k, weight, s, columns, high, rest):
+    """The last places of a tile's filters: rows of weights times columns of channels.
+
+    The weights are in a near cache now.
+    """
+    lanes, some = width(k.dtype.itemsize), divisor(high, _room() // rest)
+    with k.loop("part", high, 0, some):
+        k("row = (first + part) * channels")
+        k(f"dots = tile(T(0), {some}, {rest})")
         with k.block(f"for c in range(0, channels, {lanes}):"):
-            count = f"min({lanes}, channels - c)" if depth % lanes else lanes
-            k(
-                f"dots = inner(dots, {weight}, first * channels + c, work, {columns} + c, "
-                f"channels, {count})"
-            )
-        k(f"put_totals(dots, work, 0, {rest}, 0, 0, False)")
-        _give(k, s, high, rest, rest, last)
+            count = f"min({lanes}, channels - c)" if s.c // s.g % lanes else lanes
+            k(f"dots = inner(dots, {weight}, row + c, work, {columns} + c, channels, {count})")
+        k(f"put_totals(dots, work, part * {rest}, {rest}, 0, 0, False)")
+    _give(k, s, high, rest, rest, f"places - {rest}")

@@ -12,6 +12,10 @@ from functools import cache
 
 from minihybrid.core.op import AttrError
 
+# So many sums and products take as long as reading a number from memory that is read
+# once, and as copying one.
+READ, MOVED = 6, 12
+
 
 @cache
 def registers():
