@@ -474,8 +474,8 @@ ANSWERS = {
         ],
     ),
     "26.4": (
-        (2, 4, 2),
-        [((4, 4, 2), "can be kept"), ((2, 2, 2), "of the first"), ((2, 4, 1), "with its sister")],
+        (2, 4, 1),
+        [((4, 4, 1), "can be kept"), ((2, 2, 1), "of the first"), ((2, 4, 2), "neither needs")],
     ),
     "27.3": (
         transpose,

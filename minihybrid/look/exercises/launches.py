@@ -109,7 +109,7 @@ EXERCISES = {
         "three numbers: a thread's loads in one kernel, in two kernels, and the engine's kernels",
         Parts(
             "26.4",
-            "by hand each input is loaded once; the engine fuses along what nodes read",
+            "each input is loaded once, by hand and by the engine: readers of one value share a loop",
             Part(
                 "the loads in one kernel",
                 "9b6fb15533",
@@ -124,10 +124,11 @@ EXERCISES = {
             ),
             Part(
                 "the engine's kernels",
-                "9b6fb15533",
+                "876c022aae",
                 "the plan of the function has n_kernels",
                 {
-                    1: "the engine fuses a node with those that it reads from, not with its sister",
+                    2: "both results read the same inputs in the same loop, and neither needs "
+                    "the other",
                     4: "loads are not kernels",
                 },
             ),
