@@ -109,7 +109,7 @@ EXERCISES = {
         "three numbers: a thread's loads in one kernel, in two kernels, and the engine's kernels",
         Parts(
             "26.4",
-            "each input is loaded once, by hand and by the engine: readers of one value share a loop",
+            "each input is loaded once, by hand and by the engine: its readers share a loop",
             Part(
                 "the loads in one kernel",
                 "9b6fb15533",
