@@ -93,6 +93,7 @@ class Kernel:
         self.node, self.functions, self.n_threads = node, functions, threads
         self.turns = 1  # of loops that threads may share
         self.parted = False  # whether a call may do a part of them
+        self.begins = False  # whether loops stand before them, which each call does again
         self.lines, self.depth, self.count = [], 1, 0
         self.made = {}  # number of a line -> the node that it computes
         if graph:
@@ -196,6 +197,8 @@ class Kernel:
             with self.loop(name, stop, start, step):
                 yield
             return
+        if not self.parted:
+            self.begins = any(" for " in line for line in self.lines)
         self.parted = True
         if much:
             self.turns = max(self.turns, turns)

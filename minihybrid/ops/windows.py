@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from minihybrid.ops.cpu.machine import READ
 from minihybrid.ops.loops import F, T, each, loops, store
 
 FEW = 16  # numbers of a window that are written out one by one
@@ -22,7 +23,7 @@ FEW = 16  # numbers of a window that are written out one by one
 
 # -- what is known before --------------------------------------------------------------
 def _geometry(data, size, kernel, stride, pad, outs):
-    """Channels; steps of all windows; lengths on three axes; whether all lie inside."""
+    """Channels; what all windows cost; lengths on three axes; whether all lie inside."""
     size, kernel, stride, outs = (
         (1,) * (3 - len(lengths)) + lengths for lengths in (size, kernel, stride, outs)
     )
@@ -32,7 +33,8 @@ def _geometry(data, size, kernel, stride, pad, outs):
         for m, k, s, p, n in zip(size, kernel, stride, pad, outs, strict=True)
     )
     lead = data.shape[0] * data.shape[1]
-    return lead, lead * prod(outs) * prod(kernel), size, kernel, stride, pad, outs, inside
+    cost = READ * lead * prod(outs) * prod(kernel)
+    return lead, cost, size, kernel, stride, pad, outs, inside
 
 
 def _for_sums(data, out, *, count, **g):
@@ -163,9 +165,9 @@ def _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest):
 
 # -- the loops -------------------------------------------------------------------------
 @loops(_for_sums)
-def sums(data, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+def sums(data, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
     """The sum, or the mean, of each window."""
-    for n, z, y, x in each(lead, *outs, work=steps):
+    for n, z, y, x in each(lead, *outs, work=cost):
         total = T(0)
         for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
             total += data[at]
@@ -174,9 +176,9 @@ def sums(data, out, lead, steps, size, kernel, stride, pad, outs, inside, edges)
 
 
 @loops(_for_sums)
-def add_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+def add_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
     """Its gradient: each window adds to all of its numbers, which other windows may see."""
-    for n in each(lead, work=steps):
+    for n in each(lead, work=cost):
         for at in range(n * size[0] * size[1] * size[2], (n + 1) * size[0] * size[1] * size[2]):
             out[at] = T(0)
         for z in range(outs[0]):
@@ -189,9 +191,9 @@ def add_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, ed
 
 
 @loops(_for_sums)
-def share_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+def share_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
     """The same where each number is in one window: nothing is added up."""
-    for n, z, y, x in each(lead, *outs, work=steps):
+    for n, z, y, x in each(lead, *outs, work=cost):
         g = grad[_place(n, z, y, x, outs)]
         g = _mean(g, z, y, x, kernel, stride, pad, inside, edges)
         for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
@@ -199,9 +201,9 @@ def share_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, 
 
 
 @loops(_for_maxima)
-def maxima(data, out, lead, steps, size, kernel, stride, pad, outs, inside, again, lowest):
+def maxima(data, out, lead, cost, size, kernel, stride, pad, outs, inside, again, lowest):
     """The largest number of each window; NaN, if there is one."""
-    for n, z, y, x in each(lead, *outs, work=steps):
+    for n, z, y, x in each(lead, *outs, work=cost):
         top = T(lowest)
         if again:
             for at in _nearest(n, z, y, x, size, kernel, stride, pad, inside):
@@ -215,9 +217,9 @@ def maxima(data, out, lead, steps, size, kernel, stride, pad, outs, inside, agai
 
 
 @loops(_for_best)
-def add_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+def add_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
     """Its gradient: each window adds to its first maximum, which other windows may see."""
-    for n in each(lead, work=steps):
+    for n in each(lead, work=cost):
         for at in range(n * size[0] * size[1] * size[2], (n + 1) * size[0] * size[1] * size[2]):
             out[at] = T(0)
         for z in range(outs[0]):
@@ -229,9 +231,9 @@ def add_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, insi
 
 
 @loops(_for_best)
-def share_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+def share_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
     """The same where each number is in one window: without a jump, several at once."""
-    for n, z, y, x in each(lead, *outs, work=steps):
+    for n, z, y, x in each(lead, *outs, work=cost):
         top = T(lowest)
         for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
             v = data[at]
@@ -244,9 +246,9 @@ def share_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, in
 
 
 @loops(_for_best)
-def take_best(values, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+def take_best(values, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
     """Other values, where the data have each window's first maximum."""
-    for n, z, y, x in each(lead, *outs, work=steps):
+    for n, z, y, x in each(lead, *outs, work=cost):
         best = _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest)
         store(out, _place(n, z, y, x, outs), values[best] if best >= 0 else T(0))
 
@@ -265,7 +267,7 @@ def _until(d, at, stride, pad, outs):
 
 
 @loops(_for_sums)
-def ask_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, edges):
+def ask_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
     """As `add_sums`."""
     for n, i, j, k in each(lead, *size):
         total = T(0)
@@ -278,7 +280,7 @@ def ask_sums(grad, out, lead, steps, size, kernel, stride, pad, outs, inside, ed
 
 
 @loops(_for_best)
-def ask_best(grad, data, out, lead, steps, size, kernel, stride, pad, outs, inside, lowest):
+def ask_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
     """As `add_best`."""
     for n, i, j, k in each(lead, *size):
         total = T(0)

@@ -395,6 +395,26 @@ def test_large_work_is_shared(kind, monkeypatch):
         assert all(step.chunks > 1 for step in plan.made.steps), (plan.labels, shapes)
 
 
+def test_what_each_part_begins_with_is_done_once_a_thread(monkeypatch):
+    """Planes are filled before filters are shared: two parts; points have eight."""
+    monkeypatch.setattr(target, "threads", lambda: 2)
+    chunks = []
+    for side in (1, 3):
+
+        def f(x, w, side=side):
+            return sym.Convolution(
+                x, w, kernel=(side, side), pad=(side // 2,) * 2, num_filter=64, no_bias=True
+            )
+
+        specs = {
+            "x": Spec((1, 64, 56, 56), np.dtype("float32")),
+            "w": Spec((64, 64, side, side), np.dtype("float32")),
+        }
+        plan = Plan(sym.trace(f, specs)[0], list(specs), target="cpu")
+        chunks += [step.chunks for step in plan.made.steps]
+    assert chunks == [8, 2]
+
+
 def test_small_work_is_not_shared():
     f = mx.function(lambda a: a * 2 + 1)
     f(nd.ones(100))

@@ -86,9 +86,10 @@ def points_loops(k, data, weight, out, s):
     columns = f"{strip} + channels * {wide}"
     with k.share("n", s.n, work=work), k.share("g", s.g, work=work):
         k(f"image = (n * {s.g} + g) * channels * places")
-        with k.loop("c", "channels"), k.loop("j", rest):
-            at = f"image + places - {rest} + c * places + j"
-            k(f"work[{columns} + j * channels + c] = {data}[{at}]")
+        if rest:
+            with k.loop("c", "channels"), k.loop("j", rest):
+                at = f"image + places - {rest} + c * places + j"
+                k(f"work[{columns} + j * channels + c] = {data}[{at}]")
         with k.share("turn", turns, work=work):
             k(f"p = min(turn * {wide}, places - {rest + wide})" if new < whole else "p = 0")
             if packed:
