@@ -273,6 +273,12 @@ def _written(number, otherwise):
     return number.literal_value if isinstance(number, types.IntegerLiteral) else otherwise
 
 
+def _as_written(*numbers):
+    """Their types in a signature, by which Numba remembers what code was made: a number
+    that is written out, and changes the code, must stand there."""
+    return [n if isinstance(n, types.IntegerLiteral) else types.intp for n in numbers]
+
+
 def _from(builder, top, row, every):
     """The block of code of a row: run if it is not above `top`, or for every row."""
     if every:
@@ -365,7 +371,7 @@ def inner(typing, tile, a, at_a, b, at_b, step, count):
         return _add_products(builder, tile, sums, left, right)
 
     index = types.intp
-    return tile(tile, a, index, b, index, index, index), codegen
+    return tile(tile, a, index, b, index, index, *_as_written(count)), codegen
 
 
 @intrinsic(prefer_literal=True)
@@ -482,8 +488,8 @@ def put(typing, tile, array, at, step, top, first, last):
                     rows.store_some(r, column, vector, mask)
         return context.get_dummy_value()
 
-    index = types.intp
-    return types.void(tile, array, *[index] * 5), codegen
+    numbers = [types.intp, types.intp, *_as_written(top, first, last)]
+    return types.void(tile, array, *numbers), codegen
 
 
 @intrinsic(prefer_literal=True)
@@ -527,5 +533,5 @@ def put_totals(typing, tile, array, at, step, top, first, more):
                 rows.store_some(r, 0, row, mask)
         return context.get_dummy_value()
 
-    index = types.intp
-    return types.void(tile, array, *[index] * 4, types.boolean), codegen
+    numbers = [types.intp, types.intp, *_as_written(top), types.intp, types.boolean]
+    return types.void(tile, array, *numbers), codegen

@@ -1,0 +1,55 @@
+"""Vectors and tiles of the CPU's kernels: one code for each meaning, whatever came before."""
+
+import numpy as np
+from numba import float64
+
+from minihybrid.codegen.cpu.flat import kernel
+from minihybrid.codegen.cpu.vector import inner, put, put_totals, tile  # noqa: F401
+from minihybrid.ops.cpu.machine import width
+
+LANES = width(8)
+
+
+def compiled(*lines):
+    """A kernel of these lines, with two tiles' worth of numbers in `a` and `b`."""
+    text = "\n    ".join(["def k(a, b, out):", *lines])
+    scope = dict(globals())
+    exec(text, scope)
+    return kernel(float64[::1], float64[::1], float64[::1])(scope["k"])
+
+
+def dots(*counts):
+    """out[0] = the sum of so many products, for each count one after the other."""
+    return compiled(
+        "s = tile(0.0, 1, 5)",
+        *(f"s = inner(s, a, {i * LANES}, b, {i * LANES}, 0, {n})" for i, n in enumerate(counts)),
+        "put_totals(s, out, 0, 5, 0, 0, False)",
+    )
+
+
+def test_numbers_that_are_written_out_are_not_taken_for_others():
+    """A kernel with a part of a vector, then one with a whole one, then one with both.
+
+    Numba finds made code by a signature: without the number in it, the last one took what
+    the second had needed, and read what lies behind an array.
+    """
+    a, b = np.arange(1.0, 2 * LANES + 1), np.ones(2 * LANES)
+    for counts in (1,), (LANES,), (LANES, 1), (1, LANES):
+        out = np.full(5, np.nan)
+        dots(*counts)(a, b, out)
+        assert out[0] == sum(a[i * LANES :][:n].sum() for i, n in enumerate(counts)), counts
+
+
+def test_parts_of_tiles_are_not_taken_for_whole_ones():
+    a, b = np.arange(1.0, 3 * LANES + 1), np.ones(3 * LANES)
+    for top, first in (1, 1), (0, 0), (1, 0), (0, 1):
+        out = np.zeros(3 * LANES)
+        compiled(
+            "s = tile(7.0, 3, 1)",
+            f"put(s, out, 0, {LANES}, 0, 0, {LANES})",
+            "s = tile(9.0, 3, 1)",
+            f"put(s, out, 0, {LANES}, {top}, {first}, {LANES})",
+        )(a, b, out)
+        wanted = np.full((3, LANES), 7.0)
+        wanted[top:, first:] = 9
+        assert np.array_equal(out.reshape(3, LANES), wanted), (top, first)
