@@ -208,8 +208,10 @@ class RowLoops(RowWriter):
         """Kept axes outside; then the passes over a row, or over a tile of rows."""
         k, kept = self.k, self.kept
         k.scalars(filter(is_literal, self.nodes), self.known, "", None)
+        whole = any(n.op.reduce or not (n in self.stats or is_literal(n)) for n in self.nodes)
+        lengths = self.shape if whole else [self.shape[i] for i in kept]
+        work = math.prod(lengths) * (MOVED + len(self.nodes))
         self.last = kept.pop() if self.across else None
-        work = math.prod(self.shape) * (MOVED + len(self.nodes))
         ranges = [(f"k{i}", self.shape[i]) for i in kept if self.shape[i] != 1]
         first = k.share(*ranges[0], work=work) if ranges else nullcontext()
         with first, k.loops(ranges[1:]), self.tiles(work):

@@ -93,7 +93,7 @@ class Kernel:
         self.node, self.functions, self.n_threads = node, functions, threads
         self.turns = 1  # of loops that threads may share
         self.parted = False  # whether a call may do a part of them
-        self.begins = False  # whether loops stand before them, which each call does again
+        self.prelude = False  # whether loops stand before them, which each call does again
         self.lines, self.depth, self.count = [], 1, 0
         self.made = {}  # number of a line -> the node that it computes
         if graph:
@@ -198,7 +198,7 @@ class Kernel:
                 yield
             return
         if not self.parted:
-            self.begins = any(" for " in line for line in self.lines)
+            self.prelude = any(line.lstrip().startswith("for ") for line in self.lines)
         self.parted = True
         if much:
             self.turns = max(self.turns, turns)

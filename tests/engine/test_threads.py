@@ -415,6 +415,20 @@ def test_what_each_part_begins_with_is_done_once_a_thread(monkeypatch):
     assert chunks == [8, 2]
 
 
+def test_numbers_of_rows_are_little_work(monkeypatch):
+    """What is computed of means alone has their length, however long the rows are."""
+    monkeypatch.setattr(target, "threads", lambda: 2)
+    spec = Spec((64, 128, 16, 16), np.dtype("float32"))
+
+    def f(x):
+        mean = sym.mean(x, axis=(0, 2, 3))
+        return sym.dot(mean, mean), sym.reshape(mean, shape=(1, 128, 1, 1)) * 0.9 + 1
+
+    plan = Plan(sym.trace(f, {"x": spec})[0], ["x"], target="cpu")
+    chunks = {label: step.chunks for label, step in zip(plan.labels, plan.made.steps, strict=True)}
+    assert chunks == {"sum_mul_scalar": 8, "matmul": 1, "reshape_mul_scalar_plus_scalar": 1}
+
+
 def test_small_work_is_not_shared():
     f = mx.function(lambda a: a * 2 + 1)
     f(nd.ones(100))

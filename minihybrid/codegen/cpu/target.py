@@ -364,7 +364,7 @@ class Writer:
         self.calls.append(f"{self.indent}{name}({', '.join(given)})")
         self.written.append(Call(node, name, getattr(body, "made", {})))
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
-        many = 1 if body.begins else CHUNKS  # a thread
+        many = 1 if body.prelude else CHUNKS  # a thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
         self.steps.append(Step(module, label, passed, chunks))
 
@@ -377,7 +377,7 @@ def further(word, view):
 class Copy:
     """The kernel of an output that is an input, or another output."""
 
-    numbers, turns, begins = ("size",), 1, False
+    numbers, turns, prelude = ("size",), 1, False
 
     def __init__(self, spec):
         self.lengths = {"size": spec.size}

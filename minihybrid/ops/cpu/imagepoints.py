@@ -81,6 +81,8 @@ def points_loops(k, data, weight, out, s):
         zero(k, "work", f"{strip} + channels * {wide}")
     turns = k.length("turns", -(-whole // wide)) if new < whole else 1
     blocks = k.length("blocks", -(-rows // high))
+    # The next strip is asked for: all at once, if the nearest cache holds it, else bit by bit;
+    # but if its rows are long pieces of a channel, the memory guesses what comes next.
     near = new < whole and depth * wide * k.dtype.itemsize <= NEAR
     far = 3 * wide < whole and not near
     columns = f"{strip} + channels * {wide}"
@@ -95,7 +97,7 @@ def points_loops(k, data, weight, out, s):
             if packed:
                 with k.loop("c", "channels"), k.loop("j", new):
                     k(f"work[{strip} + c * {wide} + j] = {data}[image + p + c * places + j]")
-            if near:  # the next strip is on its way meanwhile
+            if near:
                 with k.loop("c", "channels"), k.loop("j", wide, 0, lanes):
                     k(f"fetch({data}, image + p + {wide} + c * places + j)")
             with k.loop("block", blocks) if packed else k.share("block", blocks, work=alone * work):
@@ -103,12 +105,12 @@ def points_loops(k, data, weight, out, s):
                 k(f"s = tile(T(0), {high}, {vectors})")
                 row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
                 if far:
-                    k(f"next = image + p + {wide} + min(block, {vectors - 1}) * {lanes}")
+                    k(f"ahead = image + p + {wide} + min(block, {vectors - 1}) * {lanes}")
                 with k.loop("c", "channels"):
                     if not packed:
                         k("at = image + p + c * places")
-                    if far:  # each block asks for a vector of the next strip's rows
-                        k(f"fetch({data}, next + c * places)")
+                    if far:  # each block asks for another vector of its rows
+                        k(f"fetch({data}, ahead + c * places)")
                     k(f"s = outer(s, {weight}, first * channels + c, channels, {row})")
                 k(f"put(s, work, 0, {wide}, 0, 0, {wide})")
                 _give(k, s, high, new, wide, "p")
