@@ -10,6 +10,7 @@ What is left out: Numba's passes that kernels do not need (closures, generators,
 loops, rewriting); nothing here is worth more than half of the time that they took.
 """
 
+import functools
 import gc
 import os
 import struct
@@ -28,10 +29,12 @@ from minihybrid.codegen.cache import versions
 from minihybrid.codegen.cpu.driver import ARGUMENTS, drive, enter
 from minihybrid.codegen.cpu.flat import Flat
 from minihybrid.codegen.cpu.scalar import OPTIONS
+from minihybrid.ops.cpu.machine import registers
 
 # A loop of more turns stays a loop. One instruction that reads a row, turn after turn,
 # shows the processor what to fetch ahead; a hundred in a line, each once a row, do not.
 UNROLL = "-unroll-full-max-count=12"
+POLYNOMIALS = "minihybrid.codegen.cpu.angle", "minihybrid.codegen.cpu.polynomial"
 IDLE_S = 30.0  # after so long without a request the process ends
 WORD = ir.IntType(64)
 
@@ -69,6 +72,23 @@ class Library(codegen.JITCodeLibrary):
         passes.run(self._final_module, *builder)
 
 
+class Wide(codegen.JITCPUCodegen):
+    """Loops in the widest registers, for polynomials: LLVM prefers half of AVX-512's.
+
+    A wide register is read from two cache lines unless its numbers begin where a line
+    does; loops that do little besides are faster with halves.
+    """
+
+    def _customize_tm_features(self):
+        return f"{super()._customize_tm_features()},-prefer-256-bit"
+
+
+@functools.cache
+def generator(wide):
+    """Numba's writer of machine code, or ours."""
+    return Wide("wide") if wide else registry.cpu_target.target_context.codegen()
+
+
 def remembered(find):
     """The types of an operator's arguments and result: found once for each of them.
 
@@ -91,10 +111,11 @@ def remembered(find):
 
 
 @compiler_lock.global_compiler_lock
-def compile_function(function, arguments, symbol, finish):
+def compile_function(function, arguments, symbol, finish, wide=False):
     """The object file of a function, with one symbol that others may call.
 
     arguments:  Numba types.
+    wide:       whether its loops shall use the widest registers.
     finish:     (module, function, arguments, context, symbol) writes the function that
                 has the symbol, around the compiled one.
 
@@ -109,7 +130,7 @@ def compile_function(function, arguments, symbol, finish):
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = OPTIONS["error_model"]
     flags.noalias = True
-    library = Library(context.codegen(), symbol)
+    library = Library(generator(wide), symbol)
     library.enable_object_caching()
     made = compiler.compile_extra(
         registry.cpu_target.typing_context,
@@ -164,7 +185,8 @@ def compile_kernel(text, symbol):
     exec(compile(text, f"<{symbol}>", "exec"), scope)
     kernel = next(v for v in reversed(scope.values()) if hasattr(v, "arguments"))
     arguments = tuple(Flat(a.dtype) if isinstance(a, types.Array) else a for a in kernel.arguments)
-    return compile_function(kernel.py_func, arguments, symbol, unpack)
+    wide = registers()[0] == 64 and any(f"from {name} import" in text for name in POLYNOMIALS)
+    return compile_function(kernel.py_func, arguments, symbol, unpack, wide)
 
 
 def answer(request, symbol):
