@@ -405,6 +405,7 @@ def small_machine():
     with (
         mock.patch.object(machine, "registers", lambda: REGISTERS),
         mock.patch.object(source, "WORTH_SHARING", 1),
+        mock.patch.object(cpu, "WORTH_WAKING", 1),
         mock.patch.object(cpu, "threads", lambda: THREADS),
     ):
         yield

@@ -25,9 +25,10 @@ NUMBER, ARENA, PARAM, ARRAY, KEY, WORK = range(6)
 
 STEP = 5  # numbers of a step before its words
 
-# What threads share. Of a call: the address of their board, and behind it two counters per
-# step. A board: a ticket, which is odd while a program is there; how many helpers are at
-# it; whether it is somebody's, in cache lines of their own; and what was put there.
+# What threads share. Of a call: the address of their board, and behind it four counters per
+# step: of chunks that are taken, that are done, that were taken in front, and at the end. A
+# board: a ticket, which is odd while a program is there; how many helpers are at it; whether
+# it is somebody's, in cache lines of their own; and what was put there.
 COUNTERS = 16  # bytes before them
 INSIDE, OWNED, POSTED, BOARD = 128, 256, 384, 512  # bytes before these, and of a board
 

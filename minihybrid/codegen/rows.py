@@ -13,7 +13,6 @@ What is left out: rows longer than the cache, which are read from memory in each
 import math
 from contextlib import contextmanager, nullcontext
 
-from minihybrid.ops.cpu.machine import MOVED
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.rows import is_literal
 
@@ -210,7 +209,7 @@ class RowLoops(RowWriter):
         k.scalars(filter(is_literal, self.nodes), self.known, "", None)
         whole = any(n.op.reduce or not (n in self.stats or is_literal(n)) for n in self.nodes)
         lengths = self.shape if whole else [self.shape[i] for i in kept]
-        work = math.prod(lengths) * (MOVED + len(self.nodes))
+        work = math.prod(lengths) * k.effort
         self.last = kept.pop() if self.across else None
         ranges = [(f"k{i}", self.shape[i]) for i in kept if self.shape[i] != 1]
         first = k.share(*ranges[0], work=work) if ranges else nullcontext()

@@ -21,7 +21,11 @@ from minihybrid.ops.shapes import row_major
 from minihybrid.ops.whole import limits
 from minihybrid.passes.rows import rows_of, scratch_of, steps_of
 
-WORTH_SHARING = 2**20  # sums and products: some 10 to 25 microseconds of one thread
+# Sums and products, of which a thread does some fifty in a nanosecond: so many are worth
+# sharing with helpers who are awake; and so many, in one kernel of a plan, waking them.
+WORTH_SHARING, WORTH_WAKING = 2**18, 2**20
+FUNCTION = 24  # as many sums and products take as long as a function of a number
+QUICK = "T", "F", "abs", "ceil", "floor"  # functions that are one instruction
 CALLED = re.compile(r"(?<![\w.])[^\W\d]\w*(?=\()")  # functions of expressions
 
 
@@ -91,7 +95,7 @@ class Kernel:
     def __init__(self, node, functions, threads=1):
         graph = node.attrs.get("graph")
         self.node, self.functions, self.n_threads = node, functions, threads
-        self.turns = 1  # of loops that threads may share
+        self.turns, self.work = 1, 0  # of loops that threads may share
         self.parted = False  # whether a call may do a part of them
         self.prelude = False  # whether loops stand before them, which each call does again
         self.lines, self.depth, self.count = [], 1, 0
@@ -201,7 +205,7 @@ class Kernel:
             self.prelude = any(line.lstrip().startswith("for ") for line in self.lines)
         self.parted = True
         if much:
-            self.turns = max(self.turns, turns)
+            self.turns, self.work = max(self.turns, turns), max(self.work, work)
         length = stop if named else turns
         ends = [f"{piece} * {length} // parts" for piece in ("part", "(part + 1)")]
         if step != 1:
@@ -212,6 +216,13 @@ class Kernel:
             f"for {name} in range({', '.join(ends)}{f', {step}' if step != 1 else ''}):"
         ):
             yield
+
+    @property
+    def effort(self):
+        """About how many sums and products take as long as one number of the result."""
+        texts = [n.op.scalar(n.attrs, n.specs[0].dtype) or "" for n in self.nodes]
+        called = [name for text in texts for name in CALLED.findall(text) if name not in QUICK]
+        return MOVED + len(texts) + FUNCTION * len(called)
 
     @contextmanager
     def each(self, *ranges, work=0):
@@ -403,7 +414,7 @@ class Kernel:
         if len(joined) == 1 and self.core is None:  # one text for all sizes
             stops = [self.length("size", stops[0])]
 
-        work = int(np.prod(shape, dtype=np.int64)) * (MOVED + len(self.nodes))
+        work = int(np.prod(shape, dtype=np.int64)) * self.effort
         with ExitStack() as loops:
             for name, stop in zip(names, stops, strict=True):
                 loops.enter_context(

@@ -59,7 +59,7 @@ def test_every_piece_of_every_step_is_done_once(n_threads):
     run = program_of([MARK] * 3, [1000, 7, 1], [8, 3, 1])
     for late in range(n_threads):
         outs = [np.zeros(n, np.int64) for n in (1000, 7, 1)]
-        shared = np.zeros(COUNTERS // 8 + 6, np.int64)
+        shared = np.zeros(COUNTERS // 8 + 12, np.int64)
         args = (*outs, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0, 3, shared.ctypes.data)
         others = [
             threading.Thread(target=run, args=(*args, i)) for i in range(n_threads) if i != late
@@ -70,9 +70,10 @@ def test_every_piece_of_every_step_is_done_once(n_threads):
             thread.join()
         assert run(*args, late) is True
         assert [set(out) for out in outs] == [{801}, {301}, {101}]
-        taken, finished = shared[COUNTERS // 8 :].reshape(-1, 2).T
+        taken, finished, front, back = shared[COUNTERS // 8 :].reshape(-1, 4).T
         assert finished.tolist() == [8, 3, 1]
         assert (taken == finished + n_threads).all()  # one in vain
+        assert (front + back == finished).all()
 
 
 def test_one_thread_does_each_step_in_one_piece():
@@ -85,6 +86,17 @@ def test_one_thread_does_each_step_in_one_piece():
 def given(out):
     """The arguments of a call that writes one array."""
     return out, np.zeros(1, np.uint8), np.zeros(1, np.int64), 0
+
+
+def test_two_threads_take_pieces_from_either_end():
+    """A thread finds in its caches what it had there, turn after turn."""
+    run = program_of([MARK], [1000], [8])
+    for thread, places in ((0, (0, 249)), (1, (750, 999))):
+        out, shared = np.zeros(1000, np.int64), np.zeros(COUNTERS // 8 + 4, np.int64)
+        shared[COUNTERS // 8 :][:2] = 6  # of eight pieces others have done six
+        assert run(*given(out), 1, shared.ctypes.data, thread) is True
+        done = np.flatnonzero(out)
+        assert (done.min(), done.max(), len(done)) == (*places, 250)
 
 
 def test_a_call_leaves_nothing_with_its_helpers():
@@ -145,7 +157,7 @@ def test_a_helper_without_room_for_the_words_stays_away():
 
 def test_a_call_waits_for_helpers_that_are_still_at_it():
     run, board = program_of([MARK], [1000], [8]), np.zeros(BOARD // 8, np.int64)
-    shared, out = np.array([board.ctypes.data, 0, 0, 0]), np.zeros(1000, np.int64)
+    shared, out = np.array([board.ctypes.data, 0, 0, 0, 0, 0]), np.zeros(1000, np.int64)
     board[INSIDE // 8] = 1  # somebody is, and reads what is the caller's
     caller = threading.Thread(target=run, args=(*given(out), 1, shared.ctypes.data, 0))
     caller.start()
@@ -158,7 +170,7 @@ def test_a_call_waits_for_helpers_that_are_still_at_it():
 
 def test_a_call_while_the_board_is_somebodys_is_done_alone():
     run, board = program_of([MARK], [1000], [8]), np.zeros(BOARD // 8, np.int64)
-    shared, out = np.array([board.ctypes.data, 0, 0, 0]), np.zeros(1000, np.int64)
+    shared, out = np.array([board.ctypes.data, 0, 0, 0, 0, 0]), np.zeros(1000, np.int64)
     board[OWNED // 8] = 1
     assert run(*given(out), 1, shared.ctypes.data, 0) is True
     assert set(out) == {101} and board[OWNED // 8] == 1 and board[0] == 0

@@ -5,7 +5,8 @@ Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through
 
 Several threads may drive one program together. A step's chunks are pieces of its
 outermost loop; whoever is free takes the next one, so a thread that comes late, or not
-at all, delays nobody.
+at all, delays nobody. One thread takes them from the front, the other from the back, so
+that it finds in its core's caches what it read and wrote there before.
 
 To wake a thread up takes as long as a small net. So a helper that has just been of use
 looks at a board for a while, without Python; who has a program puts it there, drives it,
@@ -192,13 +193,12 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 call(program[at], given)
             else:
                 given[n_words + 1] = chunks
-                mine = shared + COUNTERS + 16 * step
-                chunk = add(mine, 1)
-                while chunk < chunks:
-                    given[n_words] = chunk
+                mine, end = shared + COUNTERS + 32 * step, thread % 2
+                while add(mine, 1) < chunks:
+                    chunk = add(mine + 16 + 8 * end, 1)
+                    given[n_words] = chunk if end == 0 else chunks - 1 - chunk
                     call(program[at], given)
                     add(mine + 8, 1)
-                    chunk = add(mine, 1)
                 waits = 0
                 while look(mine + 8) < chunks:
                     waits += 1

@@ -31,7 +31,7 @@ from minihybrid.codegen.program import (
     n_calls,
     numbers_of,
 )
-from minihybrid.codegen.source import Kernel, type_name
+from minihybrid.codegen.source import WORTH_WAKING, Kernel, type_name
 from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
 from minihybrid.loops.turns import Turns
@@ -178,8 +178,8 @@ def generate(graph, memory, inputs):
     writer = Writer(graph, table)
     writer.write(graph, memory)
     steps, scratch = writer.steps, writer.scratch
-    if all(step.chunks == 1 for step in steps):  # then no helpers are called
-        scratch = 0
+    if writer.most < WORTH_WAKING:  # then no helpers are called
+        steps, scratch = [step._replace(chunks=1) for step in steps], 0
     args = [
         *(f"x{i}" for i in range(len(table.inputs))),
         *(f"y{k}" for k in range(len(graph.heads))),
@@ -218,11 +218,13 @@ class Writer:
     names, words: where each value lies: its name in the text, and its `Word`.
     lines:    those that make the names;  calls: those that call kernels.
     kernels:  text -> name;  scratch: bytes that loops need beside, at most.
+    most:     work in one kernel that threads may share.
     """
 
     def __init__(self, graph, table):
         self.names, self.words, self.lines, self.calls = {}, {}, [], []
-        self.kernels, self.steps, self.written, self.scratch = {}, [], [], 0
+        self.kernels, self.steps, self.written = {}, [], []
+        self.scratch = self.most = 0
         self.views, self.indent = {}, ""
         variables = {n.name: n for n in graph.variables}
         for i, name in enumerate(table.inputs):
@@ -366,6 +368,7 @@ class Writer:
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
         many = 1 if body.prelude else CHUNKS  # a thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
+        self.most = max(self.most, body.work if chunks > 1 else 0)
         self.steps.append(Step(module, label, passed, chunks))
 
 

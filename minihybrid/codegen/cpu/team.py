@@ -81,7 +81,7 @@ def team():
 def together(function, args, n_steps):
     """Call `function(*args, n_steps, shared, 0)`, helped by whoever is free."""
     mine = team()
-    shared = np.zeros(COUNTERS // 8 + 2 * n_steps, np.int64)
+    shared = np.zeros(COUNTERS // 8 + 4 * n_steps, np.int64)
     shared[0] = mine.board.ctypes.data
     mine.wake()
     return function(*args, n_steps, shared.ctypes.data, 0)

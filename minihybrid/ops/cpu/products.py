@@ -20,7 +20,7 @@ What is left out: a copy of a, which matrices of many thousand rows would repay.
 
 from minihybrid.ops.cpu.machine import READ, registers, width
 
-ROWS, COLUMNS = 192, 16  # of out: with fewer of either, copies of b do not pay
+ROWS, COLUMNS = 72, 16  # of out: with fewer of either, copies of b do not pay
 DEPTH = 512  # how much of K is summed at once: what is read again stays in a cache
 ACROSS = 128  # the same where a is transposed: rows of a power of two collide in caches
 BLOCK = 256  # rows of out that are finished together, and use one copy of b
