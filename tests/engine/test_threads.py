@@ -441,6 +441,21 @@ def test_numbers_of_rows_are_little_work(monkeypatch):
     assert chunks == {"sum_mul_scalar": 8, "matmul": 1, "reshape_mul_scalar_plus_scalar": 1}
 
 
+@pytest.mark.parametrize(("rows", "chunks"), [(2048, 8), (8, 1)])
+def test_helpers_who_are_awake_share_what_is_not_worth_waking_them(rows, chunks, monkeypatch):
+    """2,048 numbers of five functions, beside a product that is large, or is not."""
+    monkeypatch.setattr(target, "threads", lambda: 2)
+    shapes = {"x": (rows, 64), "w": (64, 64), "y": (2048,)}
+    specs = {name: Spec(shape, np.dtype("float32")) for name, shape in shapes.items()}
+
+    def f(x, w, y):
+        return sym.dot(x, w), sym.log(sym.exp(sym.cos(sym.tanh(sym.sigmoid(y)))))
+
+    plan = Plan(sym.trace(f, specs)[0], list(specs), target="cpu")
+    assert len(plan.made.steps) == 2
+    assert {step.chunks for step in plan.made.steps} == {chunks}
+
+
 def test_small_work_is_not_shared():
     f = mx.function(lambda a: a * 2 + 1)
     f(nd.ones(100))

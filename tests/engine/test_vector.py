@@ -1,11 +1,13 @@
 """Vectors and tiles of the CPU's kernels: one code for each meaning, whatever came before."""
 
 import numpy as np
+import pytest
 from numba import float64
 
+from minihybrid.codegen.cpu import compiler
 from minihybrid.codegen.cpu.flat import kernel
 from minihybrid.codegen.cpu.vector import inner, put, put_totals, tile  # noqa: F401
-from minihybrid.ops.cpu.machine import width
+from minihybrid.ops.cpu.machine import registers, width
 
 LANES = width(8)
 
@@ -53,3 +55,39 @@ def test_parts_of_tiles_are_not_taken_for_whole_ones():
         wanted = np.full((3, LANES), 7.0)
         wanted[top:, first:] = 9
         assert np.array_equal(out.reshape(3, LANES), wanted), (top, first)
+
+
+MAP = """
+from numba import float32
+from minihybrid.codegen.cpu.flat import kernel
+{imports}
+
+@kernel(float32[::1], float32[::1])
+def k(a, out):
+    for i in range(1024):
+        out[i] = {value}
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "value", "lanes"),
+    [
+        ("", "a[i] * a[i]", 8),
+        ("from minihybrid.codegen.cpu.polynomial import exp32", "exp32(a[i])", 16),
+        ("from minihybrid.codegen.cpu.angle import atan32", "atan32(a[i])", 16),
+    ],
+)
+def test_polynomials_have_the_widest_registers(imports, value, lanes, monkeypatch):
+    """Of AVX-512 LLVM uses half by itself, which serves loops that do little."""
+    if registers()[0] != 64:
+        pytest.skip("this processor has no AVX-512")
+    optimised = []
+
+    class Seen(compiler.Library):
+        def _optimize_final_module(self):
+            super()._optimize_final_module()
+            optimised.append(str(self._final_module))
+
+    monkeypatch.setattr(compiler, "Library", Seen)
+    assert compiler.compile_kernel(MAP.format(imports=imports, value=value), f"k{lanes}")
+    assert [n for n in (4, 8, 16) if f"<{n} x float>" in optimised[0]] == [lanes]
