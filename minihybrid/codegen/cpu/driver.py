@@ -5,8 +5,8 @@ Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through
 
 Several threads may drive one program together. A step's chunks are pieces of its
 outermost loop; whoever is free takes the next one, so a thread that comes late, or not
-at all, delays nobody. One thread takes them from the front, the other from the back, so
-that it finds in its core's caches what it read and wrote there before.
+at all, delays nobody. Every second thread takes them from the back, so that each of two
+finds in its core's caches what it read and wrote there before.
 
 To wake a thread up takes as long as a small net. So a helper that has just been of use
 looks at a board for a while, without Python; who has a program puts it there, drives it,
