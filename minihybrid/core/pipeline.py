@@ -31,7 +31,7 @@ class Job:
     target:    a name of TARGETS, or the `Device` where arrays and kernels are.
     title:     what errors and pictures call it.
     expanded:  whether the graph was expanded already.
-    into:      output number -> the variable that it is written over, on a device.
+    into:      output number -> the variable that it is written over, except by NumPy.
     """
 
     graph: Graph
@@ -77,9 +77,8 @@ def build(job):
     target, note = _target(job, stages[-1][1])
     stages += optimise(stages[-1][1], TARGETS[target].passes)
     graph = _with_unread(stages[-1][1], stages[0][1], job.inputs)
-    # On the CPU a copy costs less: a loop that writes over what it reads is not
-    # turned into vectors, since LLVM cannot see that each turn reads its own.
-    memory = plan_memory(graph, TARGETS[target].scratch_of, job.into if job.device else None)
+    # Loops may write over what they read last; NumPy's results are new memory.
+    memory = plan_memory(graph, TARGETS[target].scratch_of, job.into if target != "numpy" else None)
     code = TARGETS[target].generate(graph, memory, list(job.inputs))
     return Built(stages, graph, target, note, memory, code)
 

@@ -31,8 +31,8 @@ class Plan:
     n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
     device:      where arrays and arena are; `None` for the processor.
     target_note: why the target is not the one asked for, or "".
-    into:        output number -> which of `params` it is written over on a device, of
-                 those that the job names.
+    into:        output number -> which of `params` it is written over, of those that the
+                 job names.
     states:      names of variables whose new values are the last outputs of a call.
     """
 
@@ -110,12 +110,13 @@ class Plan:
         call = TARGETS[self.target].call(
             self, f"{ins}{outs}arena, bound[0]", f"take({n})" if n else ""
         )
-        makes = "".join(
-            f"    y{k} = reuse{k}()\n"
-            if hooks.reuse(*spec)
-            else f"    y{k} = empty(shape{k}, dtype{k})\n"
+        makes = [
+            f"reuse{k}()" if hooks.reuse(*spec) else f"empty(shape{k}, dtype{k})"
             for k, spec in enumerate(self.out_specs)
-        )
+        ]
+        for k, at in self.into.items():
+            makes[k] = f"bound[1][{at}]"
+        makes = "".join(f"    y{k} = {made}\n" for k, made in enumerate(makes))
         return (
             f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
             "    try:\n        arena = pool.pop()\n"

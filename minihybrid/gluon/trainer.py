@@ -128,7 +128,7 @@ class CompiledUpdate:
         if self.rows is not self.host and self.host.tobytes() != before:
             self.rows[...] = self.host
         for old, new in zip(self.targets.values(), self.bound(()), strict=True):
-            if new is not old:  # on a device most are written in place
+            if new is not old:  # most are written in place
                 old[...] = new
 
     def reads(self, arrays):

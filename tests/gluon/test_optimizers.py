@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -125,6 +126,44 @@ def test_all_weights_in_one_plan_is_the_same_update(case, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # target "numpy"
     for mine, wanted in zip(*compiled_and_eager(case, "float64"), strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=1e-12, atol=1e-14)
+
+
+@every_case
+def test_a_step_writes_over_weights_and_states_as_numpy_computes_them(case):
+    """Long vectors, two threads' pieces: whoever writes has read all that it needs."""
+    rng, results = np.random.default_rng(0), []
+    start, *gradients = rng.standard_normal((4, 3, 2**18 + 5)).astype("float32")
+    for target in ("cpu", "numpy"):
+        opt = made(case)
+        update = optimizer.Updater(opt)
+        weights = [nd.array(w) for w in start]
+        grads = [nd.zeros(w.shape) for w in weights]
+        states = [states_in(update.state(i, w)) for i, w in enumerate(weights)]
+        opt._update_count([0, 1, 2])
+        numbers = [opt.numbers(i) for i in range(3)]
+        with mock.patch("minihybrid.gluon.trainer.target_of", mock.Mock(return_value=target)):
+            step = CompiledUpdate(opt, list(zip(weights, grads, states, strict=True)), numbers)
+        memory = [w.data.ctypes.data for w in weights]
+        for gradient in gradients:
+            for grad, new in zip(grads, gradient, strict=True):
+                grad[:] = new
+            step(numbers)
+        assert step.plan.target == target
+        assert not (target == "numpy" and step.plan.into)
+        assert memory == [w.data.ctypes.data for w in weights]
+        results.append([a.asnumpy() for a in (*weights, *sum(states, ()))])
+    for mine, wanted in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=2e-5, atol=1e-6)
+
+
+def test_a_step_of_adam_makes_no_new_arrays():
+    weight, grad = nd.ones((2**18,)), nd.ones((2**18,))
+    opt = optimizer.create("adam")
+    states = states_in(opt.create_state(0, weight))
+    opt._update_count([0])
+    step = CompiledUpdate(opt, [(weight, grad, states)], [opt.numbers(0)])
+    assert sorted(step.bound.tiers.last().into) == [0, 1, 2]  # the weight and two means
+    assert step.bound.tiers.last().memory.outs_nbytes == 0
 
 
 def test_the_compiled_update_is_one_call_with_one_kernel_a_weight():
