@@ -109,8 +109,16 @@ def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
         (1, 7, 100, geometry((2, 1), (1, 1))),
         (2, 3, 70, geometry((4 * LANES + 5,), (1,))),
         (1, 2, 3, geometry((3, 4, 5), (1, 1, 1))),
+        (1, 30, 20, geometry((26, 28), (1, 1), stride=2)),
+        (2, 6, 30, geometry((13, 50), (1, 1), stride=3, num_group=2)),
+        (1, 5, 9, geometry((14, 13), (1, 1), stride=2)),
+        (2, 3, 70, geometry((10 * LANES + 5,), (1,), stride=2)),
+        (1, 4, 7, geometry((40, 9), (1, 1)) | {"stride": (2, 1)}),
     ],
-    ids=["one-more", "four-more", "groups", "few-places", "1d", "3d"],
+    ids=[
+        *("one-more", "four-more", "groups", "few-places", "1d", "3d"),
+        *("stride", "stride-3-groups", "stride-one-more", "stride-1d", "stride-of-rows"),
+    ],
 )
 def test_points_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)

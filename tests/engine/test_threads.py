@@ -364,10 +364,13 @@ LARGE = {
     ],
     "points": [
         (
-            lambda x, w: sym.Convolution(x, w, kernel=(1, 1), num_filter=512, no_bias=True),
+            lambda x, w, stride=stride: sym.Convolution(
+                x, w, kernel=(1, 1), stride=stride, num_filter=512, no_bias=True
+            ),
             (1, 512, *size),
             (512, 512, 1, 1),
         )
+        for stride in ((1, 1), (2, 2))
         for size in ((7, 7), (14, 14), (28, 28))
     ],
     "lines": [

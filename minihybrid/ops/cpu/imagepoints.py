@@ -1,7 +1,7 @@
 """Chapter 18. The loops of convolutions of single points: filters times channels.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
-Gives:   the product of data and weights where a kernel is one point: 1 x 1, stride 1.
+Gives:   the product of data and weights where a kernel is one point, as 1 x 1.
 
 An image's channels already are the rows of a matrix, and its places the columns. So the
 output is a product of matrices, and a tile of some filters and some vectors of places
@@ -26,8 +26,9 @@ REPEATS = 8  # tiles above each other that repay a copy of the channels' strip
 
 
 def points_fit(s):
-    """Whether each output sees one place, the next one the next."""
-    return set(s.kernel) == {1} and set(s.stride) == {1} and not any(s.pad) and prod(s.out) > 0
+    """Whether each output sees one place: in a row all, or every second, ..."""
+    few = len(s.size) < 3 or set(s.stride) == {1}
+    return few and set(s.kernel) == {1} and not any(s.pad) and prod(s.out) > 0
 
 
 def _room():
@@ -76,31 +77,40 @@ def points_loops(k, data, weight, out, s):
     whole -= rest
     new = min(wide, whole)
     alone = s.n * s.g == 1 and new == whole  # one strip: threads share its blocks
-    packed = new < wide or rows > REPEATS * high and not alone
+    apart, plane = set(s.stride) != {1}, "places"
+    packed = new < wide or apart or rows > REPEATS * high and not alone
+    if apart:
+        plane = k.length("plane", prod(s.size))
+        k.length("across", s.out[-1]), k.length("down", s.stride[0] * s.size[-1])
     if new < wide:  # what is beyond the places is computed, and not read
         zero(k, "work", f"{strip} + channels * {wide}")
     turns = k.length("turns", -(-whole // wide)) if new < whole else 1
     blocks = k.length("blocks", -(-rows // high))
     # The next strip is asked for: all at once, if the nearest cache holds it, else bit by bit;
     # but if its rows are long pieces of a channel, the memory guesses what comes next.
-    near = new < whole and depth * wide * k.dtype.itemsize <= NEAR
-    far = 3 * wide < whole and not near
+    near = new < whole and depth * wide * k.dtype.itemsize <= NEAR and not apart
+    far = 3 * wide < whole and not near and not apart
     columns = f"{strip} + channels * {wide}"
     with k.share("n", s.n, work=work), k.share("g", s.g, work=work):
-        k(f"image = (n * {s.g} + g) * channels * places")
+        k(f"image = (n * {s.g} + g) * channels * {plane}")
         if rest:
             with k.loop("c", "channels"), k.loop("j", rest):
-                at = f"image + places - {rest} + c * places + j"
-                k(f"work[{columns} + j * channels + c] = {data}[{at}]")
+                at = f"places - {rest} + j"
+                if apart:
+                    at = f"({at}) // across * down + ({at}) % across * {s.stride[-1]}"
+                k(f"work[{columns} + j * channels + c] = {data}[image + c * {plane} + {at}]")
         with k.share("turn", turns, work=work):
             k(f"p = min(turn * {wide}, places - {rest + wide})" if new < whole else "p = 0")
-            if packed:
+            if apart:
+                _gather(k, data, f"{strip} + c * {wide}", new, s.stride[-1])
+            elif packed:
                 with k.loop("c", "channels"), k.loop("j", new):
                     k(f"work[{strip} + c * {wide} + j] = {data}[image + p + c * places + j]")
             if near:
                 with k.loop("c", "channels"), k.loop("j", wide, 0, lanes):
                     k(f"fetch({data}, image + p + {wide} + c * places + j)")
-            with k.loop("block", blocks) if packed else k.share("block", blocks, work=alone * work):
+            split = alone and apart or not packed  # a copy of few places by each thread
+            with k.share("block", blocks, work=alone * work) if split else k.loop("block", blocks):
                 k(f"first = g * filters + min(block * {high}, filters - {high})")
                 k(f"s = tile(T(0), {high}, {vectors})")
                 row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
@@ -119,6 +129,17 @@ def points_loops(k, data, weight, out, s):
                         _dots(k, weight, s, columns, high, rest)
                 elif rest:
                     _dots(k, weight, s, columns, high, rest)
+
+
+def _gather(k, data, strip, count, step):
+    """Copy those places of each channel that the outputs from p on see, row by row."""
+    k(f"top, below = p // across, (p + {count - 1}) // across + 1")
+    with k.loop("c", "channels"), k.block("for y in range(top, below):"):
+        k(f"left, right = max(p - y * across, 0), min(p + {count} - y * across, across)")
+        k(f"to = {strip} + y * across - p")
+        k("at = image + c * plane + y * down")
+        with k.block("for x in range(left, right):"):
+            k(f"work[to + x] = {data}[at + x * {step}]")
 
 
 def _give(k, s, high, count, step, start):
