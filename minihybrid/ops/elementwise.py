@@ -11,7 +11,7 @@ What is left out: complex numbers.
 
 import math
 import re
-from functools import partial
+from functools import lru_cache, partial, wraps
 
 import numpy as np
 
@@ -36,6 +36,29 @@ from minihybrid.ops.whole import (
     whole_div,
     whole_power,
 )
+
+MANY = 4096  # numbers for which another way of NumPy's may pay
+PIECE = 2**16  # numbers that stay in a near cache, while so many others are made of them
+
+
+def in_pieces(function):
+    """The same function of an array's numbers, piece by piece if there are many.
+
+    What calls of NumPy make in between stays in a near cache then. Large arrays would be
+    new memory each time, which the system hands out page by page, with zeros in it.
+    """
+
+    @wraps(function)
+    def in_turn(data):
+        if data.size <= PIECE:
+            return function(data)
+        flat, out = data.ravel(), np.empty(data.shape, data.dtype)
+        results = out.reshape(-1)
+        for start in range(0, flat.size, PIECE):
+            results[start : start + PIECE] = function(flat[start : start + PIECE])
+        return out
+
+    return in_turn
 
 
 class Ufunc:
@@ -81,9 +104,27 @@ def settled(function, first, *others, scalar=None, reverse=False):
     if scalar is not None:
         if isinstance(function, np.ufunc):
             scalar = np.asarray(scalar, first.dtype)  # now, not in every call
+        if first.size >= MANY and function in (np.maximum, np.minimum):
+            function = _of_arrays(function)
         run = partial(function, scalar) if reverse else lambda data: function(data, scalar)
     found = run(*[np.ones(1, s.dtype) for s in (first, *others)])
     return run if found.dtype == first.dtype else None
+
+
+def _of_arrays(function):
+    """The larger or smaller of an array and a number, of which a second array is made:
+    NumPy has vector instructions for two arrays only."""
+
+    def run(data, scalar):
+        beside = _full(float(scalar), data.dtype)
+        return in_pieces(lambda a: function(a, beside[: a.size].reshape(a.shape)))(data)
+
+    return run
+
+
+@lru_cache(8)
+def _full(number, dtype):
+    return np.full(PIECE, number, dtype)
 
 
 def literal(value):
@@ -487,7 +528,7 @@ ITSELF = "{a}", np.copy  # what rounding does to whole numbers
 def _sigmoid_eager(data):
     limit = 11 if data.itemsize == 2 else 40
     # Beyond it, it is 1; far below 0, what is left of it counts in a logarithm.
-    usual = data.size > 4096 and data.max() < limit  # faster than another array
+    usual = data.size > MANY and data.max() < limit  # faster than another array
     power = np.asarray(np.exp(data if usual else np.minimum(data, limit)))
     return np.divide(power, power + 1, out=power)
 

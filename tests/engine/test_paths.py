@@ -12,6 +12,7 @@ from minihybrid import np as mnp
 from minihybrid.core.op import Op
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
+from minihybrid.ops.elementwise import PIECE
 from minihybrid.ops.single import only_step
 
 A, B = np.float32(np.arange(16).reshape(4, 4)) / 8, np.ones((4, 4), np.float32)
@@ -191,3 +192,24 @@ def test_only_what_is_one_step_is_replaced_by_it():
     assert only_step(OPS["_npi_add"], [spec, half], {})[0] is OPS["_npi_add"]  # casts first
     for name in ("relu", "BatchNorm", "Dropout"):
         assert only_step(OPS[name], [spec], {})[0] is OPS[name]
+
+
+@pytest.mark.parametrize("shape", [(PIECE + 1,), (3, PIECE - 1), (2, PIECE, 1)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_many_numbers_give_what_few_give(shape, dtype):
+    """Also NaN, infinity and the sign of 0; also of memory that another array owns."""
+    data = np.random.default_rng(0).standard_normal(shape).astype(dtype) * 3
+    for i, odd in enumerate((np.nan, -np.nan, np.inf, -np.inf, -0.0, 0.0, 4.4, -4.5)):
+        data.flat[i :: PIECE // 3] = odd
+    for call in (nd.relu, lambda a: nd.maximum(a, 0.5), lambda a: nd.minimum(-1.5, a), nd.erf):
+        many, flat = nd.array(data, dtype=dtype), data.reshape(-1)
+        whole = [call(many).asnumpy() for _ in range(3)][-1]  # from the second on, a path
+        parts = [
+            call(nd.array(flat[i : i + 4000], dtype=dtype)).asnumpy()
+            for i in range(0, flat.size, 4000)
+        ]
+        assert (whole.shape, whole.dtype) == (shape, dtype)
+        near = {"rtol": 4e-7, "atol": 0} if call is nd.erf else {"rtol": 0, "atol": 0}
+        np.testing.assert_allclose(whole.reshape(-1), np.concatenate(parts), **near)
+        signs = np.signbit(whole.reshape(-1)) == np.signbit(np.concatenate(parts))
+        assert (signs | np.isnan(flat)).all()

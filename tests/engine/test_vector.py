@@ -72,13 +72,14 @@ def k(a, out):
 @pytest.mark.parametrize(
     ("imports", "value", "lanes"),
     [
-        ("", "a[i] * a[i]", 8),
-        ("from minihybrid.codegen.cpu.polynomial import exp32", "exp32(a[i])", 16),
-        ("from minihybrid.codegen.cpu.angle import atan32", "atan32(a[i])", 16),
+        ("", "a[i] * a[i]", {8, 16}),
+        ("from minihybrid.codegen.cpu.polynomial import exp32", "exp32(a[i])", {16}),
+        ("from minihybrid.codegen.cpu.angle import atan32", "atan32(a[i])", {16}),
     ],
 )
 def test_polynomials_have_the_widest_registers(imports, value, lanes, monkeypatch):
-    """Of AVX-512 LLVM uses half by itself, which serves loops that do little."""
+    """On some processors LLVM by itself uses half of AVX-512, which serves loops that do
+    little."""
     if registers()[0] != 64:
         pytest.skip("this processor has no AVX-512")
     optimised = []
@@ -89,5 +90,6 @@ def test_polynomials_have_the_widest_registers(imports, value, lanes, monkeypatc
             optimised.append(str(self._final_module))
 
     monkeypatch.setattr(compiler, "Library", Seen)
-    assert compiler.compile_kernel(MAP.format(imports=imports, value=value), f"k{lanes}")
-    assert [n for n in (4, 8, 16) if f"<{n} x float>" in optimised[0]] == [lanes]
+    assert compiler.compile_kernel(MAP.format(imports=imports, value=value), "k_widths")
+    (found,) = [n for n in (4, 8, 16) if f"<{n} x float>" in optimised[0]]
+    assert found in lanes

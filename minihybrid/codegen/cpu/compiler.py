@@ -73,7 +73,7 @@ class Library(codegen.JITCodeLibrary):
 
 
 class Wide(codegen.JITCPUCodegen):
-    """Loops in the widest registers, for polynomials: LLVM prefers half of AVX-512's.
+    """Loops in the widest registers, for polynomials: LLVM may prefer half of AVX-512's.
 
     A wide register is read from two cache lines unless its numbers begin where a line
     does; loops that do little besides are faster with halves.
