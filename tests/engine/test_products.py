@@ -75,6 +75,8 @@ EDGES = [
     (1, 1, 1),
     (2, 3, 5),
     (7, 15, 17),
+    (3, 2, 100),
+    (15, 15, DEPTH + 18),
     (33, 255, 1),
     (5, 257, 31),
     (ROWS + 3, 65, 15),
@@ -106,7 +108,7 @@ def test_axes_without_elements(m, n, depth):
 
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
-@pytest.mark.parametrize(("m", "n", "depth"), [(7, 19, 21), (ROWS + 1, 70, DEPTH + 3)])
+@pytest.mark.parametrize(("m", "n", "depth"), [(7, 19, 21), (6, 5, 40), (ROWS + 1, 70, DEPTH + 3)])
 def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(m, n, depth, transposes):
     """Zero times infinity is NaN; what pads a vector must meet neither."""
 
@@ -169,6 +171,20 @@ def test_the_text_does_not_grow_with_the_size():
         for m, n, k in sizes
     )
     assert small == large
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize("m, n", [(1, 10), (8, 4), (15, 15)])
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_few_numbers_of_long_sums_are_vectors_on_every_processor(
+    m, n, lanes, transposes, monkeypatch
+):
+    """Ten classes are less than the widest vector; what they are sums of is more."""
+    monkeypatch.setattr(machine, "registers", lambda: (4 * lanes, 32))
+    ta, tb = transposes
+    shapes = shapes_of(m, n, 512, ta, tb)
+    run = Compiled(lambda a, b: sym.dot(a, b, transpose_a=ta, transpose_b=tb), shapes)
+    assert "s = tile(" in run.plan.source
 
 
 def test_few_rows_need_no_memory_beside():

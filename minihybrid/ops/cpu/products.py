@@ -24,12 +24,15 @@ ROWS, COLUMNS = 72, 16  # of out: with fewer of either, copies of b do not pay
 DEPTH = 512  # how much of K is summed at once: what is read again stays in a cache
 ACROSS = 128  # the same where a is transposed: rows of a power of two collide in caches
 BLOCK = 256  # rows of out that are finished together, and use one copy of b
+FEWEST = 4  # numbers of out: fewer are sums, one by one
 HIGH = 4  # rows of a tile of dot products
 
 
 def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
     """Numbers beside the arrays: a strip of b, and a few rows before it."""
-    if _is_plain(m, n, depth, dtype) or _is_few(m, n, transpose_a, transpose_b):
+    if _is_plain(m, n, depth, dtype, transpose_a, transpose_b) or _is_few(
+        m, n, transpose_a, transpose_b
+    ):
         return 0
     high, wide = _tile_size(m, n, dtype)
     lanes = width(dtype.itemsize)
@@ -49,7 +52,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
         return
     columns = _vectors(m, n, out.dtype)[1]
     wide, unit, body = 64 // columns * columns, min(m, HIGH), _dot_products
-    if _is_plain(m, n, depth, out.dtype):
+    if _is_plain(m, n, depth, out.dtype, transpose_a, transpose_b):
         body = _sums
     elif not _is_few(m, n, transpose_a, transpose_b):
         (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
@@ -68,8 +71,12 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
                 k.store(start + at, f"{out}[{at}]{plus}", {len(k.core.specs[0].shape) - 1: "c"})
 
 
-def _is_plain(m, n, depth, dtype):
-    return not depth or dtype.kind == "b" or max(m, n) < width(dtype.itemsize)
+def _is_plain(m, n, depth, dtype, transpose_a, transpose_b):
+    """Whether there is less than a vector of whatever lies side by side."""
+    short = depth < width(dtype.itemsize)
+    if not _is_few(m, n, transpose_a, transpose_b):
+        short = max(m, n) < width(dtype.itemsize) and (short or m * n < FEWEST)
+    return not depth or dtype.kind == "b" or short
 
 
 def _is_few(m, n, transpose_a, transpose_b):
