@@ -428,7 +428,7 @@ def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
     net.export(str(tmp_path / "net"), format="c")
     assert "part * " in (tmp_path / "net.c").read_text()
     build(tmp_path, "-O1")
-    agree(answers(tmp_path, arrays, wanted)[0], wanted[0], 1e-5)
+    agree(answers(tmp_path, arrays, wanted)[0], wanted[0], 3e-5)  # sums of many, in other orders
 
 
 @pytest.mark.slow
