@@ -18,6 +18,7 @@ import numpy as np
 import poison
 import pytest
 
+from minihybrid import random
 from minihybrid.codegen import cache
 
 CASES, SHARE_S = 60, 0.5  # of one test, with --quick
@@ -90,7 +91,12 @@ NO_ENVIRONMENTS = Path(gettempdir()) / f"no-environments-{os.getpid()}", makes_a
 # Hooks and no fixtures, which would cost 20 000 tests a millisecond each.
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """`make test` needs requirements.txt only: other environments are for `elsewhere`."""
+    """Random numbers start anew: else a test's would be those that tests before it left.
+
+    `make test` needs requirements.txt only: other environments are for `elsewhere`.
+    """
+    random.seed(0)
+    np.random.seed(0)
     is_elsewhere = item.get_closest_marker("elsewhere")
     envs.HERE, envs._run = ENVIRONMENTS if is_elsewhere else NO_ENVIRONMENTS
     return (yield)
