@@ -152,8 +152,8 @@ class NDArray(Value):
     @classmethod
     def path(cls, op, datas, attrs):
         """What calls like this one run, whose arguments fit: (inputs, their numbers) -> outputs."""
-        specs, n = specs_of(datas), len(datas)
-        op, attrs = only_step(op, specs, attrs)
+        op, attrs, n = only_step(op, specs_of(datas), attrs)
+        specs = specs_of(datas[:n])
         if op.eager is None or op.random:
             return lambda inputs, _: cls.interpret(op, [*inputs[:n]], attrs)
         run = partial(op.eager, **attrs) if attrs else op.eager
@@ -161,7 +161,8 @@ class NDArray(Value):
             run = methodcaller("reshape", op.specs_of(specs, attrs)[1][0].shape)
         elif op.settled:
             run = QUIET.copy().run(partial(op.settled, *specs, **attrs)) or run
-        return path_of(cls.kind, op, attrs, run)
+        path = path_of(cls.kind, op, attrs, run)
+        return path if n == len(datas) else lambda inputs, datas: path(inputs, datas[:n])
 
     def ref(self):
         """Its place on the tape; what has none is a constant there."""
@@ -574,6 +575,4 @@ def _own(out):
     if isinstance(out, Elsewhere):
         return out
     out = np.asarray(out)
-    if out.base is not None:
-        return out.copy()
-    return out if out.flags.c_contiguous else np.ascontiguousarray(out)
+    return out if out.base is None and out.flags.c_contiguous else np.array(out, order="C")

@@ -61,6 +61,11 @@ def in_pieces(function):
     return in_turn
 
 
+# The C library hands freed megabytes back to the system, and asks for them anew, page by
+# page, until it has seen a large block freed: this one, of which nobody touches a page.
+np.empty(2**25 - 2**13, np.int8)
+
+
 class Ufunc:
     """A NumPy function whose result keeps the first input's dtype, or becomes a float.
 

@@ -155,9 +155,8 @@ def _rint_eager(data):
 
 
 def _raised(low, where):
-    """One more at some places; at the others -0 stays what it is."""
-    np.copyto(low, low + 1, where=where)
-    return low
+    """One more at some places; at the others -0 stays what it is: -0 - 0 is -0."""
+    return np.subtract(low, -np.asarray(where).view(np.int8), out=low)
 
 
 rounding(

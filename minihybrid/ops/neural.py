@@ -61,11 +61,11 @@ def _matmul_rule(left, right, transpose_a, transpose_b):
 
 
 def _product_of(k):
-    """The function of NumPy for (M, K) times (K, N): `dot` is the quicker one.
+    """The function of NumPy for (M, K) times (K, N): `dot` is the quickest.
 
-    Where K is 1 it passes over zeros: 0 times NaN would be 0.
+    Where K is 1 it passes over zeros: 0 times NaN would be 0. Nothing is added there.
     """
-    return "matmul" if k == 1 else "dot"
+    return "multiply" if k == 1 else "dot"
 
 
 def product(lhs, rhs):
@@ -376,15 +376,16 @@ def _below_zero(data, axis, temperature, dtype):
 
 
 def _softmax_eager(data, length=None, *, axis, temperature, dtype=None, use_length=False):
-    counts = True
     if length is not None:
         places = np.arange(data.shape[axis])
         places = np.expand_dims(places, [i for i in range(data.ndim) if i != axis % data.ndim])
         counts = places < np.expand_dims(length, axis)
         data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
-    e = np.exp(_below_zero(data, axis, temperature, dtype))
-    out = np.where(counts, e * (1 / e.sum(axis=axis, keepdims=True)), 0)
-    return out.astype(dtype or e.dtype, copy=False)
+    out = _below_zero(data, axis, temperature, dtype)
+    np.exp(out, out=out)
+    out *= 1 / out.sum(axis=axis, keepdims=True)
+    out = out if length is None else np.where(counts, out, 0)
+    return out.astype(dtype or out.dtype, copy=False)
 
 
 def _log_softmax_eager(data, *, axis, temperature, dtype=None):

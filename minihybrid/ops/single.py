@@ -24,19 +24,25 @@ class Probe:
 
 
 def only_step(op, specs, attrs):
-    """(operator, attributes) of the one step that an operator is made of, or its own.
+    """(operator, attributes) of the one step that an operator is made of, or its own, and
+    how many of the inputs that step reads: the first ones.
 
     >>> from minihybrid.core.op import Spec
     >>> from minihybrid.ops import OPS
     >>> matrix, attrs = Spec((2, 2), None), {"transpose_a": False, "transpose_b": False}
-    >>> only_step(OPS["dot"], [matrix, matrix], attrs)[0]
-    <Op _matmul>
+    >>> only_step(OPS["dot"], [matrix, matrix], attrs)[::2]
+    (<Op _matmul>, 2)
+    >>> ranges = dict.fromkeys(("lhs_begin", "lhs_end", "rhs_begin", "rhs_end"))
+    >>> only_step(OPS["reshape_like"], [matrix, matrix], ranges)[::2]
+    (<Op Reshape>, 1)
     """
+    own = op, attrs, len(specs)
     if op.eager or op.modal or op.aux:
-        return op, attrs
+        return own
     probes = [Probe() for _ in specs]
     try:
         inner, inputs, given = op.expand(specs, *probes, **attrs).step
     except (AttributeError, *UNEXPECTED):  # it does more than apply operators
-        return op, attrs
-    return only_step(inner, specs, given) if inputs == probes else (op, attrs)
+        return own
+    n = len(inputs)
+    return only_step(inner, specs[:n], given) if inputs == probes[:n] else own

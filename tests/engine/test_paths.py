@@ -1,5 +1,7 @@
 """Eager calls that are alike: checked once, then run with few Python calls, and as before."""
 
+import platform
+import subprocess
 import sys
 import threading
 
@@ -27,6 +29,7 @@ SMALL = {  # what is applied to (a, b) -> the most Python functions of a later c
     "a.reshape((2, 8))": (lambda a, b: a.reshape((2, 8)), 8),
     "Activation(a)": (lambda a, b: nd.Activation(a, act_type="relu"), 7),
     "concat(a, b)": (lambda a, b: nd.concat(a, b, dim=0), 8),
+    "reshape_like(a, b)": (nd.reshape_like, 9),
 }
 TAPED = 5  # more on the tape: the node, those of two inputs, and where these are
 
@@ -186,12 +189,61 @@ def test_what_is_remembered_is_limited():
 
 def test_only_what_is_one_step_is_replaced_by_it():
     spec = mx.core.op.Spec((2, 3), np.dtype("float32"))
-    assert only_step(OPS["Activation"], [spec], {"act_type": "tanh"}) == (OPS["tanh"], {})
+    assert only_step(OPS["Activation"], [spec], {"act_type": "tanh"}) == (OPS["tanh"], {}, 1)
     assert only_step(OPS["_npi_add"], [spec, spec], {})[0] is OPS["broadcast_add"]
     half = mx.core.op.Spec((2, 3), np.dtype("float16"))
     assert only_step(OPS["_npi_add"], [spec, half], {})[0] is OPS["_npi_add"]  # casts first
     for name in ("relu", "BatchNorm", "Dropout"):
         assert only_step(OPS[name], [spec], {})[0] is OPS[name]
+
+
+def test_a_step_that_reads_only_the_first_inputs():
+    """Of the others only the shape counts, and calls with another one are other calls."""
+    x, like = nd.array(A), nd.ones((2, 8))
+    x.attach_grad()
+    for shape in [(2, 8)] * 3 + [(16,), (8, 2)] * 2:
+        like = nd.ones(shape)
+        like.attach_grad()
+        with autograd.record():
+            y = nd.reshape_like(x, like)
+        y.backward(nd.array(A.reshape(shape)))
+        assert y.shape == shape
+        np.testing.assert_array_equal(x.grad.asnumpy(), A)
+        assert not like.grad.asnumpy().any()
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("zeros", [None, [0.0]])
+def test_a_product_over_one_place_multiplies_also_what_is_zero(transposed, zeros):
+    odd = [0.0, -0.0, np.nan, np.inf, 2.0]
+    a, b = np.float32([odd]).T, np.float32([zeros or [3.0, *odd]])
+    with np.errstate(invalid="ignore"):
+        wanted = np.float32([[x * y for y in b[0]] for x in a[:, 0]])
+    x, y = (nd.array(v.T if t else v) for v, t in zip((a, b), transposed, strict=True))
+    for _ in range(3):  # from the second on, a path
+        out = nd.dot(x, y, transpose_a=transposed[0], transpose_b=transposed[1])
+        np.testing.assert_array_equal(out.asnumpy(), wanted)
+        assert out.data.flags.c_contiguous and out.data.base is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory")
+def test_the_memory_of_large_arrays_is_used_again():
+    """Else each would be new pages of the system's, which takes as long as ten products."""
+    program = """
+import resource
+from minihybrid import nd
+def faults():
+    x = nd.ones((1000, 1000))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        nd.LeakyReLU(x, act_type="elu")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert int(ran.stdout) < 1000, ran  # of 38 000 pages
 
 
 @pytest.mark.parametrize("shape", [(PIECE + 1,), (3, PIECE - 1), (2, PIECE, 1)])
@@ -201,7 +253,16 @@ def test_many_numbers_give_what_few_give(shape, dtype):
     data = np.random.default_rng(0).standard_normal(shape).astype(dtype) * 3
     for i, odd in enumerate((np.nan, -np.nan, np.inf, -np.inf, -0.0, 0.0, 4.4, -4.5)):
         data.flat[i :: PIECE // 3] = odd
-    for call in (nd.relu, lambda a: nd.maximum(a, 0.5), lambda a: nd.minimum(-1.5, a), nd.erf):
+    halves = data.reshape(-1)[:100]
+    halves[:] = np.trunc(halves) + 0.5
+    for call in (
+        nd.relu,
+        nd.round,
+        nd.rint,
+        lambda a: nd.maximum(a, 0.5),
+        lambda a: nd.minimum(-1.5, a),
+        nd.erf,
+    ):
         many, flat = nd.array(data, dtype=dtype), data.reshape(-1)
         whole = [call(many).asnumpy() for _ in range(3)][-1]  # from the second on, a path
         parts = [
