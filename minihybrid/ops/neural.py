@@ -240,7 +240,7 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
     k = -1 if -1 in ks else int(np.prod(ks))
     wanted = {"weight": (num_hidden, k), "bias": (num_hidden,)}
     if flatten and (known := specs[1].shape) not in (None, wanted["weight"]):
-        if -1 not in (*known, *data) and np.prod(data) == known[-1]:
+        if -1 not in (*known, *data) and np.prod(data) == known[-1] != k:
             raise ShapeError(
                 f"FullyConnected: data has shape {data}, {data[0]} samples of {k} numbers, but the "
                 f"weight {known} needs samples of {known[-1]}; that is one sample, which "

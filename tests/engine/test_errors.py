@@ -933,6 +933,10 @@ class Listed(nn.HybridBlock):
         (lambda: one_line_net(lambda F, x: x[x > 0]), "write F.where(condition, x,"),
         (lambda: nd.concat(nd.ones((2, 3)), nd.ones((3, 3))), "(2, 3), (3, 3), but along axis 1"),
         (lambda: started(nn.Conv2D(4, 3))(nd.ones((1, 8, 8))), "by x.expand_dims(0)"),
+        (
+            lambda: nd.FullyConnected(nd.ones((1, 6)), nd.ones((3, 6)), nd.ones(3), num_hidden=2),
+            "num_hidden=2: weight has shape (3, 6), but (2, 6) is needed",
+        ),
         (lambda: mx.metric.Accuracy().update(nd.ones((2, 3)), nd.ones(2)), "the labels first"),
         (lambda: nd.rellu, "nd has no function 'rellu' (did you mean 'relu'?)"),
     ],
