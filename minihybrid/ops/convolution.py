@@ -228,7 +228,7 @@ def _form(s, spec):
         return partial(lanes_loops, s=sums, n=s.n), sums.numbers(width(spec.dtype.itemsize))
     if columns_fit(s, spec.dtype.itemsize):  # few places, many channels
         return partial(columns_loops, s=s), columns_scratch(s)
-    if points_fit(s):  # many places, each alone
+    if points_fit(s):  # many places, each alone; or windows, copied, of many filters
         return partial(points_loops, s=s), points_scratch(s, spec.dtype.itemsize)
     if slides_fit(s):  # one channel a filter
         return partial(slides_loops, s=s), slides_scratch(s)

@@ -11,6 +11,7 @@ What is left out: complex numbers.
 
 import math
 import re
+import sys
 from functools import lru_cache, partial, wraps
 
 import numpy as np
@@ -61,9 +62,8 @@ def in_pieces(function):
     return in_turn
 
 
-# The C library hands freed megabytes back to the system, and asks for them anew, page by
-# page, until it has seen a large block freed: this one, of which nobody touches a page.
-np.empty(2**25 - 2**13, np.int8)
+# Linux's C library keeps freed memory for the next array once it saw so large a block freed.
+np.empty(2**25 - 2**13 if sys.platform == "linux" else 0, np.int8)
 
 
 class Ufunc:

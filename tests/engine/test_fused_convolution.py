@@ -130,6 +130,34 @@ def test_points_give_the_answers_of_numpy(n, channels, filters, attrs):
 @pytest.mark.parametrize(
     "n, channels, filters, attrs",
     [
+        (1, 3, 256, geometry((7, 7), (3, 3), pad=1)),
+        (2, 6, 512, geometry((14, 13), (3, 3), stride=2, pad=1, num_group=2)),
+        (1, 5, 257, geometry((8, 9), (3, 2), pad=2, dilate=2)),
+        (2, 3, 256, geometry((22,), (3,))),
+        (1, 6, 260, geometry((5, 5), (1, 1), pad=1)),
+        (1, 1, 256, geometry((12, 12), (9, 9), pad=4)),
+        (1, 2, 300, geometry((14, 14), (7, 7), pad=3)),
+        (1, 1, 256, geometry((30, 9), (5, 7), pad=3) | {"stride": (3, 1)}),
+    ],
+    ids=["plain", "groups", "dilated", "1d", "1x1", "strips", "strips-four-more", "stride-of-rows"],
+)
+def test_windows_copied_into_whole_vectors_give_the_answers_of_numpy(n, channels, filters, attrs):
+    data, weight, _ = conv_arrays(n, channels, filters, attrs)
+    s = Shapes(n, channels, filters, **attrs)
+    assert points_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert_exact(conv, [data, weight], attrs)
+
+
+def test_windows_are_copied_only_where_that_is_repaid():
+    few = Shapes(1, 8, 255, **geometry((7, 7), (3, 3), pad=1))
+    wide = Shapes(1, 8, 256, **geometry((28, 28), (3, 3), pad=1))
+    deep = Shapes(1, 8, 256, **geometry((7, 7, 7), (3, 3, 3), pad=1))
+    assert not any(map(points_fit, (few, wide, deep)))
+
+
+@pytest.mark.parametrize(
+    "n, channels, filters, attrs",
+    [
         (2, 3, 3, geometry((7, 7), (3, 3), pad=1, num_group=3)),
         (1, 4, 4, geometry((15, 2 * LANES + 3), (3, 3), stride=2, pad=1, num_group=4)),
         (1, 2, 6, geometry((11, 9), (3, 2), stride=3, pad=2, num_group=2)),
@@ -187,11 +215,14 @@ def test_nothing_is_written_over_what_is_read_by_loops_that_need_scratch():
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_padding_times_an_infinite_weight_is_not_passed_over(value):
-    for n, groups in (LANES, 1), (1, 2):
-        attrs = geometry((4, 4), (3, 3), pad=1, num_group=groups)
-        data, weight, grad = conv_arrays(n, 2, 2, attrs)
+    for n, groups, filters in (LANES, 1, 2), (1, 2, 2), (1, 1, 256):
+        is_copied = filters == 256
+        attrs = geometry((7, 7) if is_copied else (4, 4), (3, 3), pad=1, num_group=groups)
+        data, weight, grad = conv_arrays(n, 2, filters, attrs)
         weight[0, 0, 0, 0] = value
         for op, arrays in (conv, [data, weight]), (conv_data, [grad, weight]):
+            if op is conv_data and is_copied:  # windows are copied by the forward pass only
+                continue
             with np.errstate(invalid="ignore"):
                 wanted = op.eager(*arrays, **attrs)
             assert np.isnan(wanted).any()

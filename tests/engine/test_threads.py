@@ -373,6 +373,16 @@ LARGE = {
         for stride in ((1, 1), (2, 2))
         for size in ((7, 7), (14, 14), (28, 28))
     ],
+    "windows": [
+        (
+            lambda x, w, stride=stride: sym.Convolution(
+                x, w, kernel=(3, 3), pad=(1, 1), stride=stride, num_filter=256, no_bias=True
+            ),
+            (1, 64, *size),
+            (256, 64, 3, 3),
+        )
+        for stride, size in (((1, 1), (7, 7)), ((2, 2), (14, 14)), ((1, 1), (8, 8)))
+    ],
     "lines": [
         (f, (2001, 1001))
         for f in (

@@ -80,17 +80,20 @@ def columns_loops(k, data, weight, out, s):
                     k.store("at + j", f"work[{sums} + r * {places} + j]", {1: "channel"})
 
 
+def pad_data(k, image, s, start):
+    """Copy an image into padding that begins at a place of `work`; it is there already."""
+    size = padded_size(s)
+    steps = row_major(size)
+    first = sum(p * t for p, t in zip(s.pad, steps, strict=True))
+    read = 0, row_major((s.c, *s.size))
+    k.copy(image, (s.c, *s.size), read, "work", (f"{start} + {first}", (prod(size), *steps)))
+
+
 def _fill(k, image, s, columns):
     """Copy an image into the padding, and from there to its columns."""
+    pad_data(k, image, s, 0)
     size = padded_size(s)
     steps, plane = row_major(size), prod(size)
-    k.copy(
-        image,
-        (s.c, *s.size),
-        (0, row_major((s.c, *s.size))),
-        "work",
-        (sum(p * t for p, t in zip(s.pad, steps, strict=True)), (plane, *steps)),
-    )
     shape = (s.g, *s.out, s.c // s.g, *s.kernel)
     read = (
         s.c // s.g * plane,
