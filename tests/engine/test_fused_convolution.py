@@ -1,5 +1,7 @@
 """Convolutions as compiled: each form of their loops, what fuses, kernels and bytes."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -146,6 +148,14 @@ def test_windows_copied_into_whole_vectors_give_the_answers_of_numpy(n, channels
     s = Shapes(n, channels, filters, **attrs)
     assert points_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
     assert_exact(conv, [data, weight], attrs)
+
+
+def test_the_next_filters_are_asked_for():
+    """Two lines of each, which no answer shows: only the text and the time."""
+    data, weight, _ = conv_arrays(1, 64, 32, geometry((14, 14), (1, 1)))
+    text = plan_alone(conv, [data, weight], geometry((14, 14), (1, 1))).source
+    high = int(re.search(r"for r in range\((\d+)\):\n\s+for j in range\(0, 32, 16\)", text)[1])
+    assert f"fetch(a1, (first + {high} + r) * channels + j)" in text
 
 
 def test_windows_are_copied_only_where_that_is_repaid():

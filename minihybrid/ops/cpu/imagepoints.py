@@ -30,16 +30,14 @@ FEW = 4  # places beyond whole vectors that are dot products
 WIDE = 7  # vectors of a tile
 NEAR = 3 * 2**13  # bytes of a strip that stay in the nearest cache
 FILTERS, JUNK = 256, 1.2  # that repay a copy of windows; places computed for one that is read
-LINES = (
-    2  # of each of the next filters that are asked for: of a stream, the memory guesses the rest
-)
+LINES = 2  # of a cache, of each next filter that are asked for: the memory guesses the rest
 REPEATS = 8  # tiles above each other that repay a copy of the channels' strip, one more if near
 
 
 def points_fit(s):
     """Whether each output sees one place (in a row all, or every second, ...), or a window
-    of which a copy in whole vectors is repaid: `flatshift` computes at the row ends what
-    nobody reads, and with strides reads from here and there.
+    of which a copy in whole vectors is repaid, since `flatshift` would compute at the row
+    ends what nobody reads.
     """
     if not prod(s.out) > 0 or len(s.size) > 2 and set(s.stride) != {1}:
         return False
@@ -169,7 +167,7 @@ def points_loops(k, data, weight, out, s):
                 ):
                     k(f"first = g * filters + min(block * {high}, filters - {high})")
                     k(f"s = tile(T(0), {high}, {vectors})")
-                    with k.loop("r", high), k.loop("j", LINES * line, 0, line):
+                    with k.loop("r", high), k.loop("j", LINES * line, 0, line):  # the next tile's
                         k(f"fetch({weight}, (first + {high} + r) * channels + j)")
                     row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
                     if far:
