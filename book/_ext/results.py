@@ -246,10 +246,11 @@ def summary():
     words = [verdict(w) for w in raced(read()).values()]
     counts = {word: sum(w.startswith(word) for w in words) for word in ("ahead", "draw", "behind")}
     doubted = sum("," in w for w in words)
+    marked = "1 row is marked" if doubted == 1 else f"{doubted} rows are marked"
     return (
         f"Of {len(words)} workloads with one thread, minihybrid is ahead in {counts['ahead']} "
         f"and behind in {counts['behind']}; {counts['draw']} end in a draw, because the "
-        f"quartiles overlap. {doubted} rows are marked: the machine was busy, or the row unsteady."
+        f"quartiles overlap. {marked}: the machine was busy, or the row unsteady."
     )
 
 

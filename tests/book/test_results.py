@@ -63,3 +63,17 @@ def test_no_race_is_left_out():
 def test_every_mode_stands_in_its_workloads_table():
     for w in page.read()["workloads"].values():
         assert len(page.modes(w)) == 1 + len(w["rows"])
+
+
+@pytest.mark.parametrize("doubted, said", [(0, "0 rows are"), (1, "1 row is"), (2, "2 rows are")])
+def test_the_sentence_counts_in_english(monkeypatch, doubted, said):
+    verdicts = {"a": "ahead", "b": "draw", "c": "behind"}
+    verdicts |= {f"d{i}": "ahead, busy" for i in range(doubted)}
+    monkeypatch.setattr(page, "read", dict)
+    monkeypatch.setattr(page, "raced", lambda _: verdicts)
+    monkeypatch.setattr(page, "verdict", lambda word: word)
+    text = page.summary()
+    assert (
+        f"Of {3 + doubted} workloads" in text and f"ahead in {1 + doubted} and behind in 1" in text
+    )
+    assert f"overlap. {said} marked: the machine was busy" in text
