@@ -7,7 +7,7 @@ Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_sym
 What is left out: gradients through in-place writes.
 """
 
-from minihybrid.core.array import STATE, Leaf, NDArray, arrays
+from minihybrid.core.array import STATE, Leaf, NDArray, arrays, refs_of
 from minihybrid.core.autograd import (
     array_of,
     backward,
@@ -230,8 +230,7 @@ class Function:
             n_outputs=len(outs),
             doc=f"The Function {name}.",
         )
-        refs = tuple(v.ref() for v in inputs)
-        node = Node(op, refs, values=tuple(v.data for v in outs))
+        node = Node(op, refs_of(inputs), values=tuple(v.data for v in outs))
         outs = [type(v)(v.data, node, i) for i, v in enumerate(outs)]
         return type(result)(outs) if isinstance(result, (list, tuple)) else outs[0]
 

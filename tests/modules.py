@@ -27,7 +27,7 @@ READING_ORDER = """
     ops.gpu.linalg
     ops.linalg ops.resizing ops.boxes ops.anchors ops.regions
     ops.np.names ops.np.shapes
-    ops.np ops.shown ops.single ops.infix ops.distributions
+    ops.np ops.shown ops.infix ops.steps ops.distributions
     ops
     core.files core.params core.array core.nd core.graph core.backprop core.name
     core.tracing core.serial core.sym core.autograd

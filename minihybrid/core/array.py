@@ -10,9 +10,8 @@ What is left out: sparse storage; asynchronous execution on the processor.
 """
 
 import threading
-from contextvars import copy_context
 from functools import partial
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from minihybrid.core.given import fits, fitted
 from minihybrid.core.op import (
     UNEXPECTED,
     AttrError,
+    Constant,
     HybridError,
     Node,
     Op,
@@ -35,7 +35,7 @@ from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, place
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
-from minihybrid.ops.single import only_step
+from minihybrid.ops.steps import QUIET, one_by_one, quickly, steps_of, straight
 
 
 class State(threading.local):
@@ -69,8 +69,6 @@ class Leaf:
 
 
 NODE = attrgetter("node")
-with np.errstate(all="ignore"):  # NaN and infinity are answers, too
-    QUIET = copy_context()
 
 
 def path_of(kind, op, attrs, run):
@@ -80,7 +78,7 @@ def path_of(kind, op, attrs, run):
 
     A closure finds names faster than an object.
     """
-    is_own = op.gives_own
+    is_own, slopes = op.gives_own, op.grad
 
     def path(inputs, datas):
         try:
@@ -93,12 +91,16 @@ def path_of(kind, op, attrs, run):
         if not (is_own or type(out) is ndarray and out.base is None and out.flags.c_contiguous):
             out = tuple(map(_own, out)) if many else _own(out)
         node, inputs = None, inputs[: len(datas)]  # a call may have more arguments
-        if STATE.recording and op.grad and any(map(NODE, inputs)):
-            refs = tuple(map(NDArray.ref, inputs))  # what was applied to what is kept
-            node = Node(op, refs, attrs, "", None, out if many else (out,))
+        if STATE.recording and slopes and any(map(NODE, inputs)):  # what was applied is kept
+            node = Node(op, refs_of(inputs), attrs, "", None, out if many else (out,))
         return tuple([kind(o, node, i) for i, o in enumerate(out)]) if many else kind(out, node)
 
     return path
+
+
+def refs_of(inputs):
+    """Places of arrays on the tape. What has none, even if it has an index, is a constant."""
+    return tuple([(v.node, v.index) if v.node else (Constant(v.data), 0) for v in inputs])
 
 
 def specs_of(datas):
@@ -152,23 +154,16 @@ class NDArray(Value):
     @classmethod
     def path(cls, op, datas, attrs):
         """What calls like this one run, whose arguments fit: (inputs, their numbers) -> outputs."""
-        op, attrs, n = only_step(op, specs_of(datas), attrs)
-        specs = specs_of(datas[:n])
-        if op.eager is None or op.random:
-            return lambda inputs, _: cls.interpret(op, [*inputs[:n]], attrs)
-        run = partial(op.eager, **attrs) if attrs else op.eager
-        if op.view:
-            run = methodcaller("reshape", op.specs_of(specs, attrs)[1][0].shape)
-        elif op.settled:
-            run = QUIET.copy().run(partial(op.settled, *specs, **attrs)) or run
-        path = path_of(cls.kind, op, attrs, run)
-        return path if n == len(datas) else lambda inputs, datas: path(inputs, datas[:n])
-
-    def ref(self):
-        """Its place on the tape; what has none is a constant there."""
-        if self.node is None:  # also one of several outputs: its index says nothing
-            return Node(None, (), None, "", None, (self.data,)), 0
-        return self.node, self.index
+        steps, outs = steps_of(op, specs_of(datas), attrs)
+        if not steps:
+            return lambda inputs, _: cls.interpret(op, [*inputs[: len(datas)]], attrs)
+        runs, n = [*map(quickly, steps)], len(datas)
+        paths = [path_of(cls.kind, s.op, s.attrs, run) for s, run in zip(steps, runs, strict=True)]
+        if [(s.places, s.outs) for s in steps] == [([*range(n)], outs)]:
+            return paths[0]
+        on_tape = one_by_one(steps, paths, outs)
+        off_tape = path_of(cls.kind, op, attrs, straight(steps, runs, outs, n))
+        return lambda *given: (on_tape if STATE.recording else off_tape)(*given)
 
     def lines_up(self, other):
         """Whether an elementwise operator fits without broadcasting."""

@@ -622,6 +622,16 @@ class Node:
         return f"<Node {self.name or '-'}: {getattr(self.op, 'name', self.op) or 'variable'}>"
 
 
+class Constant(Node):
+    """What stands on the tape for an array that does not come from there; quickly made."""
+
+    __slots__ = ()
+    op, name, inputs, attrs, specs, info = None, "", (), {}, None, None
+
+    def __init__(self, data):
+        self.values = (data,)
+
+
 def checked(owner, name, value, kind):
     """A setting in the one form of its kind.
 

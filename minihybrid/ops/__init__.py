@@ -29,7 +29,7 @@ from minihybrid.ops import (
     resizing,
     sequence,
     shapes,
-    single,
+    steps,
     tiling,
 )
 
@@ -66,6 +66,6 @@ __all__ = [
     "resizing",
     "sequence",
     "shapes",
-    "single",
+    "steps",
     "tiling",
 ]

@@ -41,7 +41,7 @@ def places(op, index, length, mode):
     """
     index = index.astype(np.int64)
     if mode == "clip":
-        return np.clip(index, 0, max(length - 1, 0))
+        return np.minimum(np.maximum(index, 0), max(length - 1, 0))
     outside = (index < (-length if mode == "signed" else 0)) | (index >= length)
     if mode != "wrap" and outside.any():
         raise ShapeError(

@@ -367,31 +367,56 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
 
 
 def _below_zero(data, axis, temperature, dtype):
-    """Floats over the temperature, minus their maximum: their exp is at most 1."""
+    """What gives floats over the temperature, minus their maximum: their exp is at most 1."""
     kind = floating(data.dtype)
     kind = kind if dtype is None else np.promote_types(kind, dtype)
-    data = data.astype(kind, copy=False)
-    data = data if temperature is None else data / data.dtype.type(temperature)
-    return data - data.max(axis=axis, keepdims=True, initial=-np.inf)
+    heat = None if temperature is None else kind.type(temperature)
+
+    def run(data):
+        data = data if data.dtype == kind else data.astype(kind)
+        data = data if heat is None else data / heat
+        return data - np.maximum.reduce(data, axis, keepdims=True, initial=-np.inf)
+
+    return run
 
 
-def _softmax_eager(data, length=None, *, axis, temperature, dtype=None, use_length=False):
-    if length is not None:
-        places = np.arange(data.shape[axis])
-        places = np.expand_dims(places, [i for i in range(data.ndim) if i != axis % data.ndim])
-        counts = places < np.expand_dims(length, axis)
-        data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
-    out = _below_zero(data, axis, temperature, dtype)
-    np.exp(out, out=out)
-    out *= 1 / out.sum(axis=axis, keepdims=True)
-    out = out if length is None else np.where(counts, out, 0)
-    return out.astype(dtype or out.dtype, copy=False)
+def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_length=False):
+    below_zero = _below_zero(data, axis, temperature, dtype)
+
+    def run(data, length=None):
+        if length is not None:
+            places = np.arange(data.shape[axis])
+            places = np.expand_dims(places, [i for i in range(data.ndim) if i != axis % data.ndim])
+            counts = places < np.expand_dims(length, axis)
+            data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
+        out = below_zero(data)
+        np.exp(out, out=out)
+        total = np.add.reduce(out, axis, keepdims=True)
+        np.multiply(out, np.reciprocal(total, out=total), out=out)
+        out = out if length is None else np.where(counts, out, 0)
+        return out if dtype in (None, out.dtype) else out.astype(dtype)
+
+    return run
 
 
-def _log_softmax_eager(data, *, axis, temperature, dtype=None):
-    shifted = _below_zero(data, axis, temperature, dtype)
-    out = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
-    return out.astype(dtype or out.dtype, copy=False)
+def _softmax_eager(*inputs, **attrs):
+    return _softmax_settled(*inputs, **attrs)(*inputs)
+
+
+def _log_softmax_settled(data, *, axis, temperature, dtype=None):
+    below_zero = _below_zero(data, axis, temperature, dtype)
+
+    def run(data):
+        shifted = below_zero(data)
+        total = np.add.reduce(np.exp(shifted), axis, keepdims=True)
+        out = np.subtract(shifted, np.log(total, out=total), out=shifted)
+        return out if dtype in (None, out.dtype) else out.astype(dtype)
+
+    return run
+
+
+def _log_softmax_eager(data, **attrs):
+    return _log_softmax_settled(data, **attrs)(data)
 
 
 def _softmax_grad(g, out, data, *length, axis, temperature, dtype, use_length):
@@ -455,6 +480,7 @@ softmax = register(
     inputs=_softmax_inputs,
     infer=_softmax_infer,
     eager=_softmax_eager,
+    settled=_softmax_settled,
     attrs={**SOFTMAX, "use_length": (boolean, False)},
     grad=_softmax_grad,
     lower=_softmax_lower,
@@ -467,6 +493,7 @@ log_softmax = register(
     attrs=SOFTMAX,
     infer=_softmax_infer,
     eager=_log_softmax_eager,
+    settled=_log_softmax_settled,
     grad=_log_softmax_grad,
     lower=_log_softmax_lower,
     doc="a - log(sum(exp(a))) along an axis.",

@@ -329,13 +329,9 @@ def split_at(shape, axis):
     (2, 3, 20)
     """
     if axis is None:
-        return 1, int(np.prod(shape)), 1
+        return 1, math.prod(shape), 1
     axis = axis_of("split_at", axis, len(shape))
-    return (
-        int(np.prod(shape[:axis], dtype=int)),
-        shape[axis],
-        int(np.prod(shape[axis + 1 :], dtype=int)),
-    )
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
 for _name, _kind in (("", "float32"), ("_long_", "int64")):

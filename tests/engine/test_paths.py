@@ -7,17 +7,19 @@ import threading
 
 import numpy as np
 import pytest
+from samples import UNIQUE, cases_of, has_samples
 
 import minihybrid as mx
 from minihybrid import autograd, nd
 from minihybrid import np as mnp
-from minihybrid.core.op import Op
+from minihybrid.core.op import Op, Spec
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import PIECE
-from minihybrid.ops.single import only_step
+from minihybrid.ops.steps import steps_of
 
 A, B = np.float32(np.arange(16).reshape(4, 4)) / 8, np.ones((4, 4), np.float32)
+ROW = nd.ones((4,))
 SMALL = {  # what is applied to (a, b) -> the most Python functions of a later call
     "a + b": (lambda a, b: a + b, 7),
     "a + 1": (lambda a, b: a + 1, 8),
@@ -30,6 +32,14 @@ SMALL = {  # what is applied to (a, b) -> the most Python functions of a later c
     "Activation(a)": (lambda a, b: nd.Activation(a, act_type="relu"), 7),
     "concat(a, b)": (lambda a, b: nd.concat(a, b, dim=0), 8),
     "reshape_like(a, b)": (nd.reshape_like, 9),
+    "softmax(a)": (lambda a, b: nd.softmax(a), 7),
+}
+NOT_STEPPED = {  # made of others, but drawing numbers, giving an input back, or made of np's
+    *"""_sample_uniform _sample_normal _sample_exponential _sample_gamma _sample_poisson
+    _sample_negative_binomial _sample_generalized_negative_binomial _sample_multinomial _shuffle
+    Dropout _identity_with_attr_like_rhs _npi_where_lscalar _npi_where_rscalar
+    _npi_where_scalar2 _npi_tensordot _npi_tensordot_int_axes _npi_nan_to_num _npi_diff
+    _npi_average _npi_around _np_trace""".split()
 }
 TAPED = 5  # more on the tape: the node, those of two inputs, and where these are
 
@@ -60,6 +70,18 @@ def test_a_later_call_runs_few_python_functions(name):
     with autograd.record():
         assert n_calls(function, a, b) <= most + TAPED
     assert n_calls(function, mnp.array(A), mnp.array(B)) <= most + 3
+
+
+@pytest.mark.parametrize(
+    "function, most, most_taped", [(nd.mean, 11, 22), (lambda a: nd.LayerNorm(a, ROW, ROW), 33, 89)]
+)
+def test_operators_of_several_steps_run_few_python_functions_a_step(function, most, most_taped):
+    """Two steps, and ten."""
+    a = nd.array(A)
+    assert n_calls(function, a) <= most
+    a.attach_grad()
+    with autograd.record():
+        assert n_calls(function, a) <= most_taped
 
 
 def test_a_net_calls_few_python_functions():
@@ -187,14 +209,112 @@ def test_what_is_remembered_is_limited():
     assert 0 < len(op.checked) <= 1000
 
 
-def test_only_what_is_one_step_is_replaced_by_it():
-    spec = mx.core.op.Spec((2, 3), np.dtype("float32"))
-    assert only_step(OPS["Activation"], [spec], {"act_type": "tanh"}) == (OPS["tanh"], {}, 1)
-    assert only_step(OPS["_npi_add"], [spec, spec], {})[0] is OPS["broadcast_add"]
-    half = mx.core.op.Spec((2, 3), np.dtype("float16"))
-    assert only_step(OPS["_npi_add"], [spec, half], {})[0] is OPS["_npi_add"]  # casts first
-    for name in ("relu", "BatchNorm", "Dropout"):
-        assert only_step(OPS[name], [spec], {})[0] is OPS[name]
+def steps(name, *inputs, **attrs):
+    """[(operator, places of its inputs, of its outputs)] of an operator, and of its outputs."""
+    found, outs = steps_of(OPS[name], inputs, OPS[name].normalize(attrs))
+    return [(step.op.name, step.places, step.outs) for step in found], outs
+
+
+def test_an_operator_that_is_made_of_others_is_their_steps():
+    spec = Spec((2, 3), np.dtype("float32"))
+    assert steps("Activation", spec, act_type="tanh") == ([("tanh", [0], [1])], [1])
+    assert steps("_npi_add", spec, spec) == ([("broadcast_add", [0, 1], [2])], [2])
+    assert steps("mean", spec) == ([("sum", [0], [1]), ("_mul_scalar", [1], [2])], [2])
+    assert steps("split", spec, num_outputs=3)[1] == [1, 2, 3]
+    assert [name for name, *_ in steps("topk", spec, k=2)[0]] == ["_order", "slice", "Cast"]
+    assert steps("relu", spec) == ([("relu", [0], [1])], [1])
+    row = Spec((3,), spec.dtype)
+    for name in ("Dropout", "_shuffle"):
+        assert steps(name, spec) == ([], [])
+    assert steps("BatchNorm", spec, *[row] * 4, use_global_stats=True) == ([], [])
+
+
+def of_calls(op, inputs, attrs, n_calls):
+    """[outputs, gradients, whose memory] of the last of such calls, off and on the tape.
+
+    n_calls: three, of which the last one goes straight to the steps; with one, the simpler
+             operators are applied one after the other.
+    """
+    found = []
+    for mode in (autograd.predict_mode, autograd.record):
+        arrays = [nd.NDArray(a) for a in inputs]
+        for array in arrays if mode is autograd.record else ():
+            array.attach_grad()
+        for _ in range(n_calls):
+            nd.random.seed(7)
+            with mode():
+                if n_calls == 1:
+                    out = nd.NDArray.interpret(op, arrays, op.normalize(dict(attrs)))
+                else:
+                    out = op(*arrays, **attrs)
+        outs = as_list(out)
+        assert all(o.data.flags.c_contiguous and type(o) is nd.NDArray for o in outs)
+        found.append([np.shares_memory(o.data, a.data) for o in outs for a in arrays])
+        found += numbers_of(outs, arrays if mode is autograd.record else ())
+    return found
+
+
+def as_list(out):
+    return list(out) if isinstance(out, tuple) else [out]
+
+
+def numbers_of(outs, arrays):
+    """The bits of outputs, and of the gradients of arrays, if there are any."""
+    heads = [o for o in outs if o.node is not None and o.data.dtype.kind == "f"]
+    if arrays and heads:
+        autograd.backward(heads)
+    values = [*outs, *(a.grad for a in arrays)]
+    return [(v.shape, v.dtype, v.asnumpy().tobytes()) for v in values]
+
+
+STEPPED = [
+    op
+    for op in UNIQUE
+    if has_samples(op) and op.eager is None and not (op.aux or op.random or op.variadic)
+]
+
+
+@pytest.mark.parametrize("op", STEPPED, ids=lambda op: op.name)
+def test_steps_give_the_bits_of_the_simpler_operators(op):
+    """Also for other numbers than those of the calls before."""
+    rng, n_steps = np.random.default_rng(0), 0
+    for case in cases_of(op):
+        for _ in range(2):
+            inputs = case.arrays("float32", rng)
+            assert of_calls(op, inputs, case.attrs, 3) == of_calls(op, inputs, case.attrs, 1)
+        specs = [Spec(a.shape, a.dtype) for a in inputs]
+        n_steps += len(steps_of(op, specs, op.normalize(dict(case.attrs)))[0])
+    assert (n_steps > 0) == (op.name not in NOT_STEPPED)
+
+
+def made_of(expand):
+    """An operator that is made of others, of which the first gives the shape."""
+    return Op(
+        "_path_made",
+        inputs=("data",),
+        infer=lambda specs: (specs, specs * 2),
+        n_outputs=2,
+        expand=expand,
+        doc="Made of others.",
+    )
+
+
+def test_a_step_reads_memory_in_one_piece_as_it_does_alone():
+    """NumPy adds up turned matrices in another order."""
+    made = made_of(lambda specs, data: (data.transpose().sum(axis=0).tile((4, 2)), data * 2))
+    for _ in range(20):
+        x = nd.random.normal(shape=(4, 8))
+        wanted, _ = nd.NDArray.interpret(made, [x], {})
+        np.testing.assert_array_equal(made(x)[0].asnumpy(), wanted.asnumpy())
+
+
+def test_an_array_that_an_operator_gives_back_is_that_array():
+    made = made_of(lambda specs, data: (data, data * 2))
+    x = nd.ones((2,))
+    x.attach_grad()
+    for _ in range(3):
+        same, twice = made(x)
+        assert same is x and twice.asnumpy().tolist() == [2, 2]
 
 
 def test_a_step_that_reads_only_the_first_inputs():

@@ -63,6 +63,7 @@ RUNS = {  # (file, what runs) -> why it may
     ("look/exercises/nano.py", "exec"): "nano, which we ship",
     ("look/cells.py", "exec"): "snippets that we ship, in the library that they are about",
     ("look/cells.py", "compile"): "the same",
+    ("ops/steps.py", "exec"): "calls of an operator's steps, their places by number",
     ("core/plan.py", "exec"): "what a call does around a plan, written by core/plan.py",
 }
 

@@ -106,8 +106,8 @@ def call(k, node, *values):
     if name == "whole_power":
         kind = common(*[values[1].type] * 2)
         return _ours(k, name, kind, values)._replace(type="uint64")
-    if name in ("erfinv", "polygamma"):
-        return _ours(k, name, "float64", values)
+    if name in ("erfinv", "erfinv32", "polygamma"):
+        return _ours(k, name.removesuffix("32"), "float64", values)
     if name == "gamma":
         return Value(f"tgamma({values[0].text})", "float64")
     kinds = {v.type for v in values}

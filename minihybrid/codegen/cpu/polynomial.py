@@ -1,8 +1,8 @@
 """Chapter 17. Functions of float32 numbers, eight or sixteen at a time.
 
 Takes:   float32 numbers, all of them: also infinities, NaN, -0 and the smallest.
-Gives:   exponentials, logarithms, hyperbolic functions, powers, roots and `erf`, at
-         most 4 units in the last place from the exact value.
+Gives:   exponentials, logarithms, hyperbolic functions, powers, roots, `erf` and its
+         inverse, at most 4 units in the last place from the exact value.
 
 `math.exp` is a call into the C library, one number at a time. Here a function is a
 range reduction and a polynomial, without a branch: both sides of an `if` are computed,
@@ -31,6 +31,7 @@ from minihybrid.codegen.cpu.scalar import (
     signed,
 )
 from minihybrid.codegen.device import INF, NAN
+from minihybrid.ops import functions
 
 # log 2 in two parts: a few bits, so that a multiple of them is exact, and the rest.
 HIGH, LOW = np.float32(0.693145751953125), np.float32(1.42860677e-6)
@@ -228,16 +229,7 @@ def atanh32(x):
     return signed(HALF * log1p32((a + a) / (ONE - a)), x)
 
 
-ERF = polynomial(
-    -0.064189605,
-    -0.31830814,
-    -0.05140829,
-    0.009665052,
-    -0.000110304514,
-    -0.00061933935,
-    0.00018775949,
-    -1.991759e-05,
-)
+ERF = polynomial(*reversed(functions.ERF))
 
 
 @njit(**INLINE)
@@ -247,6 +239,17 @@ def erf32(x):
     a = float32(3.93) if a > float32(3.93) else a
     y = ERF(a) * a - HALF * a
     return signed(-rise32(y), x)
+
+
+ERFINV, NEAR_1 = [polynomial(*reversed(c)) for c in (functions.ERFINV, functions.NEAR_1)]
+
+
+@njit(**INLINE)
+def erfinv32(x):
+    """x times a polynomial in w = -log(1 - x x), or near 1 in its root."""
+    w = -log32((ONE - x) * (ONE + x))
+    near_1 = INF32 if w == INF32 else NEAR_1(root(w) - float32(3))
+    return (near_1 if w >= float32(5) else ERFINV(w - float32(2.5))) * x
 
 
 # -- powers and roots ------------------------------------------------------------------

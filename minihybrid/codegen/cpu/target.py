@@ -67,8 +67,8 @@ IMPORTS = {  # module -> what generated text may use of it
     "minihybrid.codegen.device": "INF NAN",
     "minihybrid.codegen.cpu.angle": "acos32 asin32 atan2_32 atan32 cos32 hypot32 sin32 tan32",
     "minihybrid.codegen.cpu.polynomial": (
-        "acosh32 asinh32 atanh32 cbrt32 cosh32 erf32 exp32 expm1_32 log10_32 log1p32 log2_32 "
-        "log32 power32 sigmoid32 sinh32 tanh32"
+        "acosh32 asinh32 atanh32 cbrt32 cosh32 erf32 erfinv32 exp32 expm1_32 log10_32 log1p32 "
+        "log2_32 log32 power32 sigmoid32 sinh32 tanh32"
     ),
     "minihybrid.codegen.cpu.scalar": (
         "add_up below bits24 cbrt draw_gamma draw_poisson erfinv gamma gauss lost lost32 mod "
