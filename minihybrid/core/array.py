@@ -27,7 +27,6 @@ from minihybrid.core.op import (
     Op,
     PlaceError,
     ShapeError,
-    Spec,
     described,
     ndarray,
 )
@@ -35,7 +34,7 @@ from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, place
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
-from minihybrid.ops.steps import QUIET, one_by_one, quickly, steps_of, straight
+from minihybrid.ops.steps import QUIET, one_by_one, quickly, specs_of, steps_of, straight
 
 
 class State(threading.local):
@@ -43,6 +42,7 @@ class State(threading.local):
 
     recording = False
     training = False
+    lent = None  # variable -> memory of its gradient, into which a plan may write
 
 
 STATE = State()
@@ -101,11 +101,6 @@ def path_of(kind, op, attrs, run):
 def refs_of(inputs):
     """Places of arrays on the tape. What has none, even if it has an index, is a constant."""
     return tuple([(v.node, v.index) if v.node else (Constant(v.data), 0) for v in inputs])
-
-
-def specs_of(datas):
-    """What a shape rule has to know of arrays."""
-    return tuple([Spec(d.shape, d.dtype) for d in datas])
 
 
 class NDArray(Value):

@@ -50,17 +50,18 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     """
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     refs, seeds = seeds_of(heads, head_grads)
-    leaves = [n for n in _behind(refs) if isinstance(n.info, Leaf)]
-    with modes(recording=False, training=train_mode):
+    nodes = _behind(refs)
+    leaves = [n for n in nodes if isinstance(n.info, Leaf)]
+    with modes(recording=False, training=train_mode, lent=hooks.lendable(nodes, leaves, seeds)):
         grads = gradient(refs, seeds, [(n, 0) for n in leaves], array_of)
         for leaf in leaves:
             info, g = leaf.info, grads.get((leaf, 0))
             if info.req == "null":
                 continue
             info.fresh = True
-            if g is None:  # on the tape, but nothing came back: the gradient is 0
-                g = zeros_like(info.grad)
-            info.grad[...] = info.grad + g if info.req == "add" else g
+            g = zeros_like(info.grad) if g is None else g  # nothing came back: it is 0
+            if g.data is not info.grad.data:  # else a plan wrote it there
+                info.grad[...] = info.grad + g if info.req == "add" else g
     if not retain_graph:
         free(refs)
 

@@ -9,6 +9,7 @@ What is left out: one forward plan for several sets of wanted gradients.
 
 from dataclasses import replace
 
+from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
 from minihybrid.core.graph import topological
 from minihybrid.core.op import Checked, Op
@@ -115,7 +116,8 @@ class CompiledOp(Op):
         given = dict(zip(self.names, inputs, strict=True))
         given |= {name: outs[i] for i, name in self.kept.items()}
         given |= {seeds[i]: gs[i] for i in present}
-        found = dict(zip(reached, op.apply(given), strict=True))
+        with hooks.lend(op, [given[name] for name in reached]):
+            found = dict(zip(reached, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 
     def _gradient(self, present):

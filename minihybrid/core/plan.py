@@ -51,6 +51,7 @@ class Plan:
         self.out_specs = [(n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads]
         self.compile_s = None  # seconds that compiling, or loading, took
         self.pool = []  # arenas that no thread is using
+        self.makers = [hooks.reuse(*spec) for spec in self.out_specs]  # of their memory
         self.run = None
 
     @classmethod
@@ -89,11 +90,7 @@ class Plan:
         }
         scope |= TARGETS[self.target].names
         for k, (shape, dtype) in enumerate(self.out_specs):
-            scope |= {
-                f"shape{k}": shape,
-                f"dtype{k}": dtype,
-                f"reuse{k}": hooks.reuse(shape, dtype),
-            }
+            scope |= {f"shape{k}": shape, f"dtype{k}": dtype, f"reuse{k}": self.makers[k]}
         exec(self.caller, scope)
         return scope.pop("run")  # what refers to itself outlives its last user
 
@@ -111,8 +108,8 @@ class Plan:
             self, f"{ins}{outs}arena, bound[0]", f"take({n})" if n else ""
         )
         makes = [
-            f"reuse{k}()" if hooks.reuse(*spec) else f"empty(shape{k}, dtype{k})"
-            for k, spec in enumerate(self.out_specs)
+            f"reuse{k}()" if maker else f"empty(shape{k}, dtype{k})"
+            for k, maker in enumerate(self.makers)
         ]
         for k, at in self.into.items():
             makes[k] = f"bound[1][{at}]"

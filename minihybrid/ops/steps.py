@@ -15,11 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.core.op import UNEXPECTED, ndarray
+from minihybrid.core.op import UNEXPECTED, Spec, ndarray
 from minihybrid.ops.infix import Value
 
 with np.errstate(all="ignore"):  # NaN and infinity are answers, too
     QUIET = copy_context()
+
+
+def specs_of(datas):
+    """What a shape rule has to know of arrays."""
+    return tuple([Spec(d.shape, d.dtype) for d in datas])
 
 
 class Step(NamedTuple):

@@ -1,7 +1,8 @@
 """Chapter 20. Memory of large results that nobody holds any more is used again.
 
-Takes:   a result's shape and dtype.
-Gives:   `Reuse`, called once for each result.
+Takes:   a result's shape and dtype; the variables whose gradients a plan computes.
+Gives:   `Reuse`, called once for each result; `lendable` and `lend`, by which it hands out
+         the memory that a large gradient goes to in the end.
 
 The system hands out large memory page by page, each with a fault when it is first
 touched and zeros written into it. For a result of 40 MB that takes longer than to
@@ -9,10 +10,15 @@ compute it; the memory of the last result has its pages already.
 What is left out: sharing between plans.
 """
 
+import threading
 from collections import deque
+from contextlib import contextmanager
 from sys import getrefcount
 
+import numpy as np
+
 from minihybrid.core import hooks
+from minihybrid.core.array import STATE
 from minihybrid.core.op import Spec
 from minihybrid.core.placing import aligned
 
@@ -25,6 +31,15 @@ def _holders(array):
 
 
 NOBODY = _holders(aligned((1,), "uint8"))  # how many hold memory that no result lies in
+
+
+class Lent(threading.local):
+    """What holds for this thread: which maker shall hand out which memory next."""
+
+    arrays = {}
+
+
+LENT = Lent()
 
 
 class Reuse:
@@ -46,8 +61,9 @@ class Reuse:
         self.kept = deque()  # whoever takes something out is alone with it
 
     def __call__(self):
-        """An array with any content; nobody else holds its memory."""
-        array = None
+        """An array with any content; nobody else holds its memory, or it was lent."""
+        if (array := LENT.arrays.pop(self, None)) is not None:
+            return array
         for _ in range(len(self.kept)):
             try:
                 found = self.kept.popleft()
@@ -68,3 +84,46 @@ class Reuse:
 def reuse(shape, dtype):
     """What makes a plan's results of this kind; `None` for small ones."""
     return Reuse(shape, dtype) if Spec(shape, dtype).nbytes >= LARGE else None
+
+
+def _memory(array):
+    return id(array if array.base is None else array.base)
+
+
+@hooks.lendable.brought
+def lendable(nodes, variables, seeds):
+    """variable -> where its gradient lies, if that is large and nothing reads the old one.
+
+    A gradient that is added to is read; and so is one that stands on the tape, or that the
+    walk begins with. All others may be written over before the walk is at its end.
+    """
+    large = [
+        n
+        for n in variables
+        if n.info.req == "write" and type(n.info.like) is np.ndarray and n.info.like.nbytes >= LARGE
+    ]
+    read = {_memory(v) for n in nodes if large for v in n.values or ()}
+    read.update(_memory(seed.data) for seed in seeds if large)
+    lent = {}
+    for variable in large:
+        held = variable.info.grad.data
+        if _memory(held) not in read:
+            lent[variable] = held
+            read.add(_memory(held))  # two variables may share it
+    return lent
+
+
+@hooks.lend.brought
+@contextmanager
+def lend(op, variables):
+    """Let an operator's plan write its outputs into these variables' gradients, once each."""
+    lent, arrays = STATE.lent or {}, {}
+    for maker, variable in zip(op.plan.makers if lent else (), variables, strict=False):
+        held = lent.get(variable.node)
+        if maker and held is not None and (held.shape, held.dtype) == (maker.shape, maker.dtype):
+            arrays[maker] = lent.pop(variable.node)
+    LENT.arrays = arrays
+    try:
+        yield
+    finally:
+        LENT.arrays = {}  # what was not asked for: another plan has come to be in force
