@@ -232,7 +232,7 @@ def _form(s, spec):
         return partial(points_loops, s=s), points_scratch(s, spec.dtype.itemsize)
     if slides_fit(s):  # one channel a filter
         return partial(slides_loops, s=s), slides_scratch(s)
-    return partial(forward_loops, s=s), forward_scratch(s)
+    return partial(forward_loops, s=s), forward_scratch(s, spec.dtype.itemsize)
 
 
 def _data_form(s, spec):
@@ -240,7 +240,7 @@ def _data_form(s, spec):
     if lanes_fit(s, spec.dtype.itemsize) and set(s.stride) == {1}:
         sums = lanes_backward(s)
         return partial(lanes_loops, s=sums, n=s.n), sums.numbers(width(spec.dtype.itemsize))
-    return partial(data_loops, s=s), data_scratch(s)
+    return partial(data_loops, s=s), data_scratch(s, spec.dtype.itemsize)
 
 
 def _weight_form(s, spec):

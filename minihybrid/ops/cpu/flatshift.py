@@ -24,6 +24,7 @@ from math import prod
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
+COPIED, NEAR = 14, 3 * 2**18  # products that take as long as a copy; bytes near a core
 ROWS = 4  # rows of outputs that are summed at once
 BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at once
 
@@ -41,14 +42,18 @@ def divisor(n, limit):
 class Planes:
     """Where each number of each channel lies in the padded copy.
 
+    places:  of each axis, what taps read: (phase, steps) that an output lies at.
+
     Along one axis, place `i` of the data lies at `a` in phase `r`, where
     i + before = stride a + r. `reach` is the furthest shift, and `out` how many
     outputs there are.
     """
 
-    def __init__(self, channels, size, before, out, reach, stride, phases, batch=1):
+    def __init__(self, channels, size, before, out, places, stride, batch=1):
         self.channels, self.size, self.batch = channels, size, batch
-        self.before, self.stride, self.phases = before, stride, phases
+        self.before, self.stride, self.places = before, stride, places
+        self.phases = [sorted({r for r, _ in p}) for p in places]
+        self.reach = reach = [max(steps for _, steps in p) for p in places]
         self.length = [n + r for n, r in zip(out, reach, strict=True)]
         self.steps = row_major(self.length)
         span = sum((n - 1) * s for n, s in zip(out, self.steps, strict=True)) + 1
@@ -56,8 +61,25 @@ class Planes:
         shift = sum(n * s for n, s in zip(reach, self.steps, strict=True))
         self.plane = round_up(max(prod(self.length), self.row + shift))
         self.phase = self.plane * batch
-        self.channel = self.phase * prod(map(len, phases))
+        self.channel = self.phase * prod(map(len, self.phases))
         self.numbers = channels * self.channel
+
+    def or_copies(self, products, itemsize):
+        """These planes; or others, where each tap of the last axis reads a copy of its own.
+
+        A copy is shifted already, so no padding stands between its rows, where outputs
+        would be computed that nobody reads. Such copies must stay in a near cache.
+
+        products: how many are added up for an output, of one channel.
+        """
+        *places, last = self.places
+        alone = [(r + self.stride[-1] * steps, 0) for r, steps in last]
+        out = [n - r for n, r in zip(self.length, self.reach, strict=True)]
+        more = self.channels, self.size, self.before, out
+        copies = Planes(*more, [*places, alone], self.stride, self.batch)
+        saved = (self.row - copies.row) * self.batch * products
+        pays = saved > COPIED * (copies.channel - self.channel)
+        return copies if pays and copies.numbers * itemsize <= NEAR else self
 
     def shift(self, places):
         """How far the output lies from what it reads at (phase, steps) of each axis."""
@@ -118,22 +140,14 @@ class Shapes:
         ]  # (phase, steps)
         self.reach = [places[-1][1] for places in self.places]
 
-    def taps(self):
-        """(number of the tap, its place on each axis)."""
-        return enumerate(itertools.product(*self.places))
+    @property
+    def products(self):
+        """How many are added up for the outputs of a place and a channel: all taps."""
+        return self.o // self.g * prod(self.kernel)
 
     def data_planes(self, batch=1):
         """The data as the forward pass and the weights' gradient read it."""
-        return Planes(
-            self.c,
-            self.size,
-            self.pad,
-            self.out,
-            self.reach,
-            self.stride,
-            [sorted({r for r, _ in p}) for p in self.places],
-            batch,
-        )
+        return Planes(self.c, self.size, self.pad, self.out, self.places, self.stride, batch)
 
     def grad_planes(self):
         """The outputs' gradient, with room on both sides, as the data's gradient reads
@@ -142,8 +156,9 @@ class Shapes:
         last = [(n - 1 + p) // s for n, p, s in zip(self.size, self.pad, self.stride, strict=True)]
         before = [r - f for r, f in zip(self.reach, first, strict=True)]
         count = [b - a + 1 for a, b in zip(first, last, strict=True)]
-        ones = [1] * len(first)
-        return Planes(self.o, self.out, before, count, self.reach, ones, [[0]] * len(first)), first
+        places = [[(0, r - steps) for _, steps in p]
+                  for r, p in zip(self.reach, self.places, strict=True)]  # fmt: skip
+        return Planes(self.o, self.out, before, count, places, [1] * len(first)), first
 
     def batch(self):
         """How many samples the weights' gradient takes at once."""
@@ -165,16 +180,26 @@ def zero(k, work, size):
         k(f"{work}[i] = T(0)")
 
 
-def forward_scratch(s):
+def taps_of(planes):
+    """[shift of what each tap reads], in the order of the weights."""
+    return [planes.shift(places) for places in itertools.product(*planes.places)]
+
+
+def forward_planes(s, itemsize):
+    """A sample's planes, as the forward pass reads them."""
+    return s.data_planes().or_copies(s.products, itemsize)
+
+
+def forward_scratch(s, itemsize):
     """Numbers beside the arrays: a sample's planes, some rows."""
-    planes = s.data_planes()
+    planes = forward_planes(s, itemsize)
     return planes.numbers + ROWS * planes.row
 
 
 def forward_loops(k, data, weight, out, s):
     """out[n, o] = sum over c and taps of the data, shifted, times weight[o, c, tap]."""
-    planes = s.data_planes()
-    taps = [(planes.shift(places), t) for t, places in s.taps()]
+    planes = forward_planes(s, k.dtype.itemsize)
+    taps = [(at, t) for t, at in enumerate(taps_of(planes))]
     n_taps = len(taps)
     zero(k, "work", planes.numbers)
     with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
@@ -192,9 +217,16 @@ def forward_loops(k, data, weight, out, s):
         )
 
 
-def data_scratch(s):
+def data_planes_of(s, itemsize):
+    """A sample's planes of gradients, as those of the data read them; and the first output."""
+    planes, first = s.grad_planes()
+    products = s.c // s.g * prod(s.kernel) // prod(s.stride)
+    return planes.or_copies(products, itemsize), first
+
+
+def data_scratch(s, itemsize):
     """Numbers beside the arrays: a sample's planes of gradients, some rows."""
-    planes, _ = s.grad_planes()
+    planes, _ = data_planes_of(s, itemsize)
     return planes.numbers + ROWS * planes.row
 
 
@@ -204,7 +236,7 @@ def data_loops(k, grad, weight, out, s):
     Output `i` lies at i + pad = stride a + r; the taps that reach it are those of phase
     r, and they come from `a` minus their steps.
     """
-    planes, first = s.grad_planes()
+    planes, first = data_planes_of(s, k.dtype.itemsize)
     n_taps = prod(s.kernel)
     zero(k, "work", planes.numbers)
     with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
@@ -221,17 +253,8 @@ def data_loops(k, grad, weight, out, s):
             counts = [len(range(i, n, d)) for i, n, d in zip(places, s.size, s.stride, strict=True)]
             if not prod(counts):
                 continue
-            taps = [
-                (
-                    sum(
-                        (b - steps) * step
-                        for b, (_, steps), step in zip(s.reach, at, planes.steps, strict=True)
-                    ),
-                    t,
-                )
-                for t, at in s.taps()
-                if all(r == w for (r, _), w in zip(at, phase, strict=True))
-            ]
+            reached = [[r for r, _ in places] for places in itertools.product(*s.places)]
+            taps = [(at, t) for t, at in enumerate(taps_of(planes)) if reached[t] == [*phase]]
             shifted_sums(
                 k,
                 planes,
@@ -351,7 +374,8 @@ def weight_loops(k, data, grad, out, s):
     """
     batch = s.batch()
     planes, ones = s.data_planes(batch), [1] * len(s.out)
-    grads = Planes(s.o, s.out, [0] * len(ones), s.out, s.reach, ones, [[0]] * len(ones), batch)
+    room = [[(0, n)] for n in s.reach]  # rows as long as the data's
+    grads = Planes(s.o, s.out, [0] * len(ones), s.out, room, ones, batch)
     zero(k, "work", planes.numbers + grads.numbers)
     k(f"rows = work[{planes.numbers}:]")
     filters = Filters(k, s)
@@ -437,7 +461,7 @@ def _flat_sums(k, planes, s, out, filters):
 
 def _dots(k, planes, s, high, taps):
     """Some rows of gradients times some shifts of the data, summed up lane by lane."""
-    shifts = [planes.shift(places) for _, places in s.taps()]
+    shifts = taps_of(planes)
     length = round_up((planes.batch - 1) * planes.plane + planes.row)
     for e in range(taps):
         k(f"t = first + {e}")
@@ -456,7 +480,7 @@ def _dots(k, planes, s, high, taps):
 def _exact_sums(k, planes, s, out, filters):
     """The same, number by number."""
     n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
-    shifts = [planes.shift(places) for _, places in s.taps()]
+    shifts = taps_of(planes)
     with filters.loop(filters.rows), k.loop("c", n_channels), k.loop("t", n_taps):
         k(f"x = (g * {n_channels} + c) * {planes.channel} + {_table(shifts)}")
         k(f"row = (g * {n_rows} + o) * {planes.phase}")
