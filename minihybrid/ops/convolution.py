@@ -226,9 +226,10 @@ def _form(s, spec):
     if lanes_fit(s, spec.dtype.itemsize):  # many images
         sums = lanes_forward(s)
         return partial(lanes_loops, s=sums, n=s.n), sums.numbers(width(spec.dtype.itemsize))
-    if columns_fit(s, spec.dtype.itemsize):  # few places, many channels
+    points, few = points_fit(s, spec.dtype.itemsize), prod(s.out) < width(spec.dtype.itemsize)
+    if columns_fit(s, spec.dtype.itemsize) and (few or not points):  # few places, many channels
         return partial(columns_loops, s=s), columns_scratch(s)
-    if points_fit(s):  # many places, each alone; or windows, copied, of many filters
+    if points:  # many places, each alone; or windows, copied, of many filters
         return partial(points_loops, s=s), points_scratch(s, spec.dtype.itemsize)
     if slides_fit(s):  # one channel a filter
         return partial(slides_loops, s=s), slides_scratch(s)

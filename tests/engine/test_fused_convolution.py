@@ -11,6 +11,7 @@ from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
+from minihybrid.ops.cpu.flatshift import data_planes_of, forward_planes
 from minihybrid.ops.cpu.imagecolumns import columns_fit
 from minihybrid.ops.cpu.imagelanes import lanes_fit
 from minihybrid.ops.cpu.imagepoints import points_fit
@@ -125,7 +126,7 @@ def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
 def test_points_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
     s = Shapes(n, channels, filters, **attrs)
-    assert points_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert points_fit(s, 4) and not (lanes_fit(s, 4) or columns_fit(s, 4))
     assert_exact(conv, [data, weight], attrs)
 
 
@@ -146,8 +147,68 @@ def test_points_give_the_answers_of_numpy(n, channels, filters, attrs):
 def test_windows_copied_into_whole_vectors_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
     s = Shapes(n, channels, filters, **attrs)
-    assert points_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert points_fit(s, 4) and not (lanes_fit(s, 4) or columns_fit(s, 4))
     assert_exact(conv, [data, weight], attrs)
+
+
+@pytest.mark.parametrize("filters", [64, 300], ids=["64", "300"])
+def test_windows_that_fill_one_vector_are_copied_for_fewer_filters(filters):
+    """Their columns would be as many dot products; both forms would fit."""
+    g = geometry((LANES // 2, 2), (3, 3), pad=1)
+    data, weight, _ = conv_arrays(1, LANES, filters, g)
+    s = Shapes(1, LANES, filters, **g)
+    assert points_fit(s, 4) and columns_fit(s, 4)
+    assert "outer(s, a1" in plan_alone(conv, [data, weight], g).source
+    assert_exact(conv, [data, weight], g)
+    assert not points_fit(Shapes(1, LANES, 63, **g), 4)
+
+
+@pytest.mark.parametrize(
+    "n, channels, filters, attrs",
+    [
+        (1, 64, 64, geometry((16, 16), (3, 3), pad=1)),
+        (2, 130, 140, geometry((14, 14), (3, 3), pad=1, num_group=2)),
+        (1, 40, 66, geometry((16, 15), (5, 5), pad=4, dilate=2)),
+        (1, 33, 90, geometry((32, 29), (3, 3), stride=2, pad=1)),
+        (1, 20, 70, geometry((33, 48), (3, 3), pad=2) | {"stride": (1, 2)}),
+        (1, 9, 80, geometry((5, 7, 8), (2, 3, 3), pad=1)),
+    ],
+    ids=["plain", "groups", "dilated", "stride", "stride-of-columns", "3d"],
+)
+def test_shifted_copies_give_the_answers_of_numpy(n, channels, filters, attrs):
+    """Of the data, and of the gradient, where they pay: also with NaN at the end of a row."""
+    data, weight, grad = conv_arrays(n, channels, filters, attrs)
+    s = Shapes(n, channels, filters, **attrs)
+    copies = forward_planes(s, 4)
+    assert copies.reach[-1] == 0 < s.data_planes().reach[-1]
+    assert copies.row < s.data_planes().row
+    assert_exact(conv, [data, weight], attrs)
+    assert_exact(conv_data, [grad, weight], attrs)
+    data[..., -1] = np.nan
+    wanted = conv.eager(data, weight, **attrs)
+    np.testing.assert_array_equal(np.isnan(compiled(conv, [data, weight], attrs)), np.isnan(wanted))
+
+
+def test_shifted_copies_of_gradients():
+    g = geometry((16, 16), (3, 3), pad=1)
+    s = Shapes(1, 64, 64, **g)
+    assert data_planes_of(s, 4)[0].reach == [2, 0]
+    _, weight, grad = conv_arrays(1, 64, 64, g)
+    assert_exact(conv_data, [grad, weight], g)
+
+
+def test_copies_are_made_only_where_that_is_repaid():
+    """Not of large planes, not for few filters, and not where rows fill vectors anyway."""
+    plain = geometry((16, 16), (3, 3), pad=1)
+    large = geometry((28, 28), (3, 3), pad=1)
+    points = geometry((16, 16), (3, 1))
+    for s in (
+        Shapes(1, 64, 8, **plain),
+        Shapes(1, 128, 128, **large),
+        Shapes(1, 64, 64, **points),
+        Shapes(1, 64, 64, **geometry((7, 7), (3, 3), pad=1)),
+    ):
+        assert forward_planes(s, 4).reach == s.reach
 
 
 def test_the_next_filters_are_asked_for():
@@ -162,7 +223,7 @@ def test_windows_are_copied_only_where_that_is_repaid():
     few = Shapes(1, 8, 255, **geometry((7, 7), (3, 3), pad=1))
     wide = Shapes(1, 8, 256, **geometry((28, 28), (3, 3), pad=1))
     deep = Shapes(1, 8, 256, **geometry((7, 7, 7), (3, 3, 3), pad=1))
-    assert not any(map(points_fit, (few, wide, deep)))
+    assert not any(points_fit(s, 4) for s in (few, wide, deep))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ next tile. The few places beyond whole vectors, as the one of 7 x 7, are dot pro
 
 Where planes of shifts would compute much for nothing, as at the row ends of 7 x 7, windows
 are copied into such a matrix, a strip of whole vectors at a time: each tap of each channel
-is a row. Many filters must share the copy.
+is a row. Many filters must share the copy; fewer, where all places are one vector.
 
 In loops:   for tiles of p: for tiles of o: for c: tile[o, p] += w[o, c] * data[c, p]
 
@@ -30,11 +30,12 @@ FEW = 4  # places beyond whole vectors that are dot products
 WIDE = 7  # vectors of a tile
 NEAR = 3 * 2**13  # bytes of a strip that stay in the nearest cache
 FILTERS, JUNK = 256, 1.2  # that repay a copy of windows; places computed for one that is read
+FEWER = 64  # filters that do if all windows are one vector
 LINES = 2  # of a cache, of each next filter that are asked for: the memory guesses the rest
 REPEATS = 8  # tiles above each other that repay a copy of the channels' strip, one more if near
 
 
-def points_fit(s):
+def points_fit(s, itemsize):
     """Whether each output sees one place (in a row all, or every second, ...), or a window
     of which a copy in whole vectors is repaid, since `flatshift` would compute at the row
     ends what nobody reads.
@@ -42,8 +43,9 @@ def points_fit(s):
     if not prod(s.out) > 0 or len(s.size) > 2 and set(s.stride) != {1}:
         return False
     if _is_window(s):
+        least = FILTERS if prod(s.out) != width(itemsize) else FEWER
         much = s.data_planes().row >= JUNK * prod(s.out)
-        return len(s.size) <= 2 and s.c > 0 and s.o // s.g >= FILTERS and much
+        return len(s.size) <= 2 and s.c > 0 and s.o // s.g >= least and much
     return True
 
 
