@@ -8,8 +8,9 @@ W numbers apart, the neighbour (y, x) of a place lies y W + x further on, for ev
 place; so an output plane is one flat loop over whole vectors, and a tap adds the plane,
 shifted, times one weight, to sums that stay in registers. At the row ends the loop
 computes what nobody reads; for many filters of small planes, each tap of a row has a
-copy of its own, already shifted, and no padding stands between rows. Strides deal a plane out to phases (of a stride of 2: the
-even and the odd places), and each tap reads one of them.
+copy of its own, already shifted, and no padding stands between rows. Strides deal a
+plane out to phases (of a stride of 2: the even and the odd places), and each tap reads
+one of them.
 
 In loops:   for vectors p: for c: for taps t: row[p] += plane[c][p + shift[t]] * w[c, t]
 
