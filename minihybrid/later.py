@@ -39,7 +39,7 @@ HOOKS = {
     "look.text": "text",
     "np.array": "np_array np_symbol",
     "run.eager": "run_on_device",
-    "run.reuse": "reuse",
+    "run.reuse": "lend lendable reuse",
     "run.sharing": "many_numbers",
     "run.timing": "time_steps",
     "run.watched": "watched",

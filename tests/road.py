@@ -66,6 +66,8 @@ def walked():
     for module in READING_ORDER:  # what a call reads for the first time is not its road
         if module != "__main__":
             import_module(f"minihybrid.{module}")
+    for stage in calls():  # nor are functions and methods that are made when first asked for
+        stage()
     for op in OPS.values():
         op.checked.clear()
     seen, found = set(), []

@@ -7,10 +7,11 @@ So the tape, nesting and second derivatives need no special case.
 What is left out: one forward plan for several sets of wanted gradients.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 from minihybrid.core import hooks
-from minihybrid.core.array import NDArray
+from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.graph import topological
 from minihybrid.core.op import Checked, Op
 from minihybrid.core.passes.gradient import forward_backward, gradient_of, kept_name, seed_names
@@ -116,7 +117,7 @@ class CompiledOp(Op):
         given = dict(zip(self.names, inputs, strict=True))
         given |= {name: outs[i] for i, name in self.kept.items()}
         given |= {seeds[i]: gs[i] for i in present}
-        with hooks.lend(op, [given[name] for name in reached]):
+        with hooks.lend(op, [given[n] for n in reached]) if STATE.lent else nullcontext():
             found = dict(zip(reached, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 

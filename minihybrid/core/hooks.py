@@ -11,8 +11,6 @@ class and calls a hook, and the module that explains how does it enters itself h
 What is left out: two answers to one hook.
 """
 
-from contextlib import nullcontext
-
 from minihybrid.core.op import HybridError
 
 
@@ -82,7 +80,7 @@ many_numbers = Hook("many_numbers", "hybrid, entry, args -> None; it may share p
 watched = Hook("watched", "hybrid, args, callback, monitor_all -> the result")
 reuse = Hook("reuse", "shape, dtype -> what makes such a result, or None: NumPy does", nothing)
 lendable = Hook("lendable", "nodes of a tape, variables, seeds -> State.lent", nothing)
-lend = Hook("lend", "CompiledOp, variables -> context of its call", lambda *_: nullcontext())
+lend = Hook("lend", "CompiledOp, variables -> context of its call")
 time_steps = Hook("time_steps", "plan, arrays, bound, repeats -> [(kernel, seconds)]")
 written = Hook("written", "text of a NumPy plan, its functions -> whole text, outside")
 opened = Hook("opened", "bytes of a file, its name -> the bytes, or an error", first)

@@ -205,7 +205,7 @@ ERF = (-1.991759e-05, 0.00018775949, -0.00061933935, -0.000110304514, 0.00966505
 
 
 # erfinv(a) = a times a polynomial in w - 5/2 for w = -log(1 - a * a); from w = 5 on, another
-# one in sqrt(w) - 3 (Giles, Approximating the erfinv function, 2010; coefficients are ours).
+# one in sqrt(w) - 3 (Giles, Approximating the erfinv function, 2010), as kernels have them.
 ERFINV = (2.7744262e-08, 3.426573e-07, -3.5201804e-06, -4.3870764e-06, 0.00021857183,
           -0.0012537319, -0.0041776705, 0.24664074, 1.5014094)  # fmt: skip
 NEAR_1 = (-0.00016478794, 8.039778e-05, 0.0013021033, -0.003650758, 0.0057592453, -0.00763028,
@@ -240,8 +240,9 @@ def _erf_of_many(data):
 
 
 def _erfinv_eager(data):
-    few = _is_few(data)  # of which SciPy makes 0 of -0
-    return np.copysign(special("erfinv")(data), data) if few else _erfinv_of_many(data)
+    if _is_few(data):  # SciPy makes 0 of -0
+        return np.where(data == 0, data, special("erfinv")(data))
+    return _erfinv_of_many(data)
 
 
 @in_pieces

@@ -86,10 +86,6 @@ def reuse(shape, dtype):
     return Reuse(shape, dtype) if Spec(shape, dtype).nbytes >= LARGE else None
 
 
-def _memory(array):
-    return id(array if array.base is None else array.base)
-
-
 @hooks.lendable.brought
 def lendable(nodes, variables, seeds):
     """variable -> where its gradient lies, if that is large and nothing reads the old one.
@@ -97,28 +93,32 @@ def lendable(nodes, variables, seeds):
     A gradient that is added to is read; and so is one that stands on the tape, or that the
     walk begins with. All others may be written over before the walk is at its end.
     """
-    large = [
-        n
-        for n in variables
-        if n.info.req == "write" and type(n.info.like) is np.ndarray and n.info.like.nbytes >= LARGE
-    ]
-    read = {_memory(v) for n in nodes if large for v in n.values or ()}
-    read.update(_memory(seed.data) for seed in seeds if large)
-    lent = {}
-    for variable in large:
+    large = [n for n in variables if n.info.req == "write" and n.info.like.nbytes >= LARGE]
+    return large and _unread(large, nodes, seeds)
+
+
+def _unread(variables, nodes, seeds):
+    read, lent = {_memory(v) for n in nodes for v in n.values or ()}, {}
+    read.update(_memory(seed.data) for seed in seeds)
+    for variable in variables:
         held = variable.info.grad.data
-        if _memory(held) not in read:
+        if type(held) is np.ndarray and _memory(held) not in read:
             lent[variable] = held
             read.add(_memory(held))  # two variables may share it
     return lent
+
+
+def _memory(array):
+    """Whose memory it is: views of one array have one owner."""
+    return id(array if getattr(array, "base", None) is None else array.base)
 
 
 @hooks.lend.brought
 @contextmanager
 def lend(op, variables):
     """Let an operator's plan write its outputs into these variables' gradients, once each."""
-    lent, arrays = STATE.lent or {}, {}
-    for maker, variable in zip(op.plan.makers if lent else (), variables, strict=False):
+    lent, arrays = STATE.lent, {}
+    for maker, variable in zip(op.plan.makers, variables, strict=True):
         held = lent.get(variable.node)
         if maker and held is not None and (held.shape, held.dtype) == (maker.shape, maker.dtype):
             arrays[maker] = lent.pop(variable.node)

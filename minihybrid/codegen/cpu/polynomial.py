@@ -31,7 +31,6 @@ from minihybrid.codegen.cpu.scalar import (
     signed,
 )
 from minihybrid.codegen.device import INF, NAN
-from minihybrid.ops import functions
 
 # log 2 in two parts: a few bits, so that a multiple of them is exact, and the rest.
 HIGH, LOW = np.float32(0.693145751953125), np.float32(1.42860677e-6)
@@ -229,7 +228,16 @@ def atanh32(x):
     return signed(HALF * log1p32((a + a) / (ONE - a)), x)
 
 
-ERF = polynomial(*reversed(functions.ERF))
+ERF = polynomial(
+    -0.064189605,
+    -0.31830814,
+    -0.05140829,
+    0.009665052,
+    -0.000110304514,
+    -0.00061933935,
+    0.00018775949,
+    -1.991759e-05,
+)
 
 
 @njit(**INLINE)
@@ -241,12 +249,33 @@ def erf32(x):
     return signed(-rise32(y), x)
 
 
-ERFINV, NEAR_1 = [polynomial(*reversed(c)) for c in (functions.ERFINV, functions.NEAR_1)]
+ERFINV = polynomial(
+    1.5014094,
+    0.24664074,
+    -0.0041776705,
+    -0.0012537319,
+    0.00021857183,
+    -4.3870764e-06,
+    -3.5201804e-06,
+    3.426573e-07,
+    2.7744262e-08,
+)
+NEAR_1 = polynomial(
+    2.832977,
+    1.001675,
+    0.009436127,
+    -0.00763028,
+    0.0057592453,
+    -0.003650758,
+    0.0013021033,
+    8.039778e-05,
+    -0.00016478794,
+)
 
 
 @njit(**INLINE)
 def erfinv32(x):
-    """x times a polynomial in w = -log(1 - x x), or near 1 in its root."""
+    """x times a polynomial in w = -log(1 - x x), or near 1 in its root (Giles 2010)."""
     w = -log32((ONE - x) * (ONE + x))
     near_1 = INF32 if w == INF32 else NEAR_1(root(w) - float32(3))
     return (near_1 if w >= float32(5) else ERFINV(w - float32(2.5))) * x
