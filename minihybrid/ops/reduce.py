@@ -10,6 +10,7 @@ What is left out: the same for products of many numbers.
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,11 @@ def reduced_shape(op, shape, axis, keepdims, exclude=False):
     gone = axes_of(op, axis, len(shape), exclude)
     kept = [1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone]
     return tuple(kept) or (1,)
+
+
+def _shrinks(name):
+    """The shape rule of a reduction that errors call by this name."""
+    return forward(partial(reduced_shape, name))
 
 
 def refuse_empty(op, shape, gone):
@@ -213,7 +219,7 @@ def _mean_expand(specs, data, axis, keepdims, exclude):
 
 
 def _mean_infer(specs, exclude=False, **attrs):
-    specs, (out,) = sum_.infer(specs, exclude=exclude, **attrs)
+    specs, (out,) = _shrinks("mean")(specs, exclude=exclude, **attrs)
     return specs, [Spec(out.shape, floating(out.dtype))]
 
 
@@ -349,7 +355,7 @@ def _norm_infer(specs, ord, axis, out_dtype, keepdims):
             f"norm: ord={ord} is given, but 1 (sum of absolute values) or "
             "2 (root of the sum of squares) is needed"
         )
-    specs, (out,) = sum_.infer(specs, axis=axis, keepdims=keepdims, exclude=False)
+    specs, (out,) = _shrinks("norm")(specs, axis=axis, keepdims=keepdims)
     return specs, [Spec(out.shape, _norm_dtype(out.dtype, out_dtype))]
 
 
@@ -448,7 +454,7 @@ def _without_nan(name, reduction, neutral):
         name,
         inputs=("data",),
         attrs=AXES,
-        infer=reduction.infer,
+        infer=_shrinks(name),
         expand=expand,
         doc=f"{reduction.doc} NaN is left out.",
     )

@@ -9,7 +9,7 @@ from minihybrid.sym import trace
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.codegen.cpu.compiler import UNROLL
 from minihybrid.codegen.rows import PIECES
-from minihybrid.core.op import Spec
+from minihybrid.core.op import ShapeError, Spec
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
 from minihybrid.passes.rows import ROW_NBYTES, Frame
@@ -326,3 +326,11 @@ def test_no_loop_in_a_loop_is_written_out():
     plan = assert_compiled_agrees(lambda x: sym.sum(x, axis=(0, 2, 3)), x)
     assert "for b in range(0, 64, 5):" in plan.source
     assert UNROLL.endswith(f"={PIECES - 1}")
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "norm", "nansum", "nanprod"])
+def test_a_wrong_axis_is_told_by_the_operator_that_was_called(name):
+    """Also if it is made of others."""
+    for _ in range(3):
+        with pytest.raises(ShapeError, match=f"^{name}: axis 5 does not exist in 2 dimensions"):
+            getattr(nd, name)(nd.ones((2, 3)), axis=5)
