@@ -1,39 +1,19 @@
-"""Sphinx extension: what cells print looks like what it is.
+"""Sphinx extension: the output of cells is highlighted as what it is.
 
-Source that the engine shows of itself, kernels and differences of graphs are coloured. Text
-in columns keeps its lines where there is room for them; running text is broken at any width.
+Listings of the engine, kernels and differences of graphs are highlighted. Text in columns
+keeps its lines where there is room for them; running text is broken at any width.
 """
 
 import ast
 import re
 
 from docutils import nodes
-from pygments.lexer import Lexer, do_insertions
-from pygments.lexers import PythonLexer
-from pygments.token import Comment
 
-SHOWN = re.compile(r"\S+\.py, lines \d+-\d+$", re.MULTILINE)  # what `mx.show` begins with
-NUMBERED = re.compile(rf"{SHOWN.pattern}| *\d+(?:  |$)", re.MULTILINE)
+SHOWN = re.compile(r"# \S+\.py(: [\w.<>]+)?$", re.MULTILINE)  # the first line of `mx.show`
 PROGRAM = re.compile(r"(@kernel|@cuda|def|import|from)\b")
 SIGNS = {"  ", "+ ", "- "}  # of lines in a difference
 COLUMNS = re.compile(r"\S {2,}\S|^ {2,}\S|\[\[", re.MULTILINE)
 WIDE, WIDEST = 86, 106  # columns: more need smaller letters, and still more do not fit a page
-
-
-class Listing(Lexer):
-    """Python with the number of each line before it, under the name of its file."""
-
-    name, aliases = "Listing", ["listing"]
-
-    def get_tokens_unprocessed(self, text):
-        """Read the source without its numbers, and put them back."""
-        marks, code = [], ""
-        for line in text.splitlines(keepends=True):
-            if mark := NUMBERED.match(line):
-                marks.append((len(code), [(0, Comment, mark[0])]))
-                line = line[mark.end() :]
-            code += line
-        return do_insertions(marks, PythonLexer().get_tokens_unprocessed(code))
 
 
 def is_python(text):
@@ -45,9 +25,7 @@ def is_python(text):
 
 def language_of(text):
     """The language of an output, or `None` where it is plain text."""
-    if SHOWN.match(text):
-        return "listing"
-    if is_python(text):
+    if SHOWN.match(text) or is_python(text):
         return "python"
     starts = {line[:2] for line in text.splitlines()}
     return "diff" if starts <= SIGNS and starts != {"  "} and text else None
@@ -70,7 +48,6 @@ def colour(app, doctree):
 
 
 def setup(app):
-    app.add_lexer("listing", Listing)
     app.connect("doctree-read", colour)
     app.add_js_file("scroll_hint.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,13 +1,15 @@
 """Sphinx extension: the lines that one call runs, in reading order, folded by stage."""
 
+import ast
 import re
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 from docutils import nodes
-from listings import Listing
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,16 +23,39 @@ def chapter_of(source):
     return found[0].stem if found else None
 
 
+def definitions(tree: ast.Module) -> dict[int, str]:
+    """Line number -> name of the innermost function that holds the line, as `Block.__call__`."""
+    found = {}
+
+    def enter(node, name):
+        for child in ast.iter_child_nodes(node):
+            own = name
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                own = f"{name}.{child.name}".lstrip(".")
+                found.update(dict.fromkeys(range(child.lineno, child.end_lineno + 1), own))
+            enter(child, own)
+
+    enter(tree, "")
+    return found
+
+
+def excerpt(source: str, numbers: list[int]) -> str:
+    """Lines of a module, each function's below its name; line numbers change too easily."""
+    lines, names, parts = source.splitlines(), definitions(ast.parse(source)), {}
+    for n in numbers:
+        parts.setdefault(names.get(n, ""), []).append(lines[n - 1])
+    return "\n\n".join(f"# {name}\n" + dedent("\n".join(own)) for name, own in parts.items())
+
+
 def piece(module, numbers):
     """A module's lines, in HTML, under its name and the chapter that opens it."""
     from modules import path_of
 
     source = path_of(module).read_text(encoding="utf-8")
-    lines, chapter = source.splitlines(), chapter_of(source)
+    chapter = chapter_of(source)
     path = path_of(module).relative_to(ROOT).as_posix()
     link = f', <a href="../notebooks/{chapter}.html">chapter {chapter[:2]}</a>' if chapter else ""
-    text = "\n".join(f"{n:4}  {lines[n - 1]}" for n in numbers)
-    code = highlight(text, Listing(), HtmlFormatter(nowrap=True))
+    code = highlight(excerpt(source, numbers), PythonLexer(), HtmlFormatter(nowrap=True))
     head = f"<p><code>{path}</code>{link}, {len(numbers)} lines</p>"
     return f'{head}<div class="highlight"><pre class="wide" tabindex="0">{code}</pre></div>'
 

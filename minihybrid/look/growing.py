@@ -26,7 +26,7 @@ from minihybrid.core.files import write_whole
 from minihybrid.core.op import Spec
 from minihybrid.look.building import stage, tried
 from minihybrid.look.exercises.judging import need
-from minihybrid.look.show import show
+from minihybrid.look.show import listed, show
 from minihybrid.look.steps import equal, random_program, there
 from minihybrid.ops import OPS
 
@@ -35,20 +35,17 @@ def beside(yours, *ours, step=9):
     """Print a definition of nano, such as "Op.infer", and what is its counterpart here.
 
     >>> beside("relu", nd.sign)
-    nano.py, line ...
-    ...  relu = Op("relu", lambda a: np.maximum(a, 0), lambda g, y, a: (g * sign(y),))
+    # nano.py: relu
+    relu = Op("relu", lambda a: np.maximum(a, 0), lambda g, y, a: (g * sign(y),))
     <BLANKLINE>
-    minihybrid/ops/elementwise.py, ...
+    # minihybrid/ops/elementwise.py: sign
+    ...
     """
     text = stage(step)
-    node, lines = definition(text, yours), text.splitlines()
-    last = (
-        f"s {node.lineno}-{node.end_lineno}" if node.end_lineno > node.lineno else f" {node.lineno}"
-    )
-    print(f"nano.py, line{last}")
-    for number in range(node.lineno, node.end_lineno + 1):
-        if lines[number - 1].strip() != "# your lines":
-            print(f"{number:>4}  {lines[number - 1]}".rstrip())
+    node = definition(text, yours)
+    lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+    own = (line for line in lines if line.strip() != "# your lines")
+    print(listed("nano.py", yours, "\n".join(own)))
     for thing in ours:
         print()
         show(thing)

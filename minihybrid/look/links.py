@@ -12,11 +12,14 @@ What is left out: what is one constant in the end is not linked to what it was m
 
 import inspect
 import textwrap
+from pathlib import Path
 from typing import NamedTuple
 
 from minihybrid.core.plan import nbytes_moved
 from minihybrid.drawing import what
 from minihybrid.viz import rows_of
+
+PACKAGE = str(Path(__file__).parents[1])
 
 
 class Line(NamedTuple):
@@ -27,10 +30,14 @@ class Line(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The lines of a function that was traced, from line number `first` of its file."""
+    """The lines of a function that was traced.
+
+    first:  the line number of the first in its file; `None` in this package, whose
+            pictures are stored in notebooks and must not change when a line moves.
+    """
 
     name: str
-    first: int
+    first: int | None
     lines: list
 
 
@@ -86,7 +93,7 @@ class Links:
                 found.append(
                     Listing(
                         code.co_qualname,
-                        first,
+                        None if file.startswith(PACKAGE) else first,
                         [
                             Line(text, tuple(keys.get((file, i), ())))
                             for i, text in enumerate(texts, first)

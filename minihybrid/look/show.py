@@ -1,8 +1,9 @@
 """Open the engine while you use it: print the source of what you name.
 
 Takes:   a function, class, method or module of this package, or an operator.
-Gives:   its source with file and line numbers, as printed text, which every notebook
-         shows and keeps.
+Gives:   its source below the names of its file and of itself, as printed text, which
+         every notebook shows and keeps. It has no line numbers, so a stored notebook
+         changes only when the source itself does.
 
 An operator is a record, not a function; `show` prints the statement that enters it.
 What is left out: the source of other packages, and of your own code, which you have.
@@ -11,6 +12,7 @@ What is left out: the source of other packages, and of your own code, which you 
 import ast
 import inspect
 from pathlib import Path
+from textwrap import dedent
 
 from minihybrid.core.op import HybridError, Op, described
 from minihybrid.ops.registry import PLACES
@@ -18,8 +20,8 @@ from minihybrid.ops.registry import PLACES
 PACKAGE = Path(__file__).parent.parent
 
 
-def show(obj):
-    """Print the source of a part of minihybrid, with its file and line numbers.
+def show(obj: object) -> None:
+    """Print the source of a part of minihybrid, below the name of its file.
 
     obj:     a function, class, method, property or module, an operator's record such as
              `OPS["relu"]`, or a function made of one, such as `nd.relu`.
@@ -27,19 +29,21 @@ def show(obj):
 
     >>> from minihybrid.passes import dce
     >>> show(dce)
-    minihybrid/core/passes/dce.py, lines ...
-    ...  def dce(graph):
+    # minihybrid/core/passes/dce.py: dce
+    def dce(graph):
     ...
     """
-    path, first, lines = _source(obj)
-    name = path.relative_to(PACKAGE.parent).as_posix()
-    print(f"{name}, lines {first}-{first + len(lines) - 1}")
-    for number, line in enumerate(lines, first):
-        print(f"{number:>4}  {line.rstrip()}".rstrip())
+    path, name, text = _source(obj)
+    print(listed(path.relative_to(PACKAGE.parent).as_posix(), name, text))
+
+
+def listed(file: str, name: str, text: str) -> str:
+    """Source code below a comment with its file and its name; a whole file has no name."""
+    return f"# {file}{name and f': {name}'}\n{dedent(text).strip()}"
 
 
 def _source(obj):
-    """(file, number of the first line, lines) of an object's source."""
+    """(file, name, text) of an object's source; a module has no name in its file."""
     # What an operator's function wears tells only how it is called: no function.
     made = inspect.unwrap(obj, stop=lambda f: not callable(f.__wrapped__))
     obj = obj.fget if isinstance(obj, property) else made
@@ -47,8 +51,7 @@ def _source(obj):
     if op is not None:
         return _record(op)
     try:
-        path = Path(inspect.getsourcefile(obj))
-        lines, first = inspect.getsourcelines(obj)
+        path, text = Path(inspect.getsourcefile(obj)), inspect.getsource(obj)
     except TypeError:
         if isinstance(obj, type) or callable(obj) and hasattr(obj, "__name__"):
             raise HybridError(
@@ -65,7 +68,7 @@ def _source(obj):
             f"show: {obj!r:.60} is not a part of minihybrid; use "
             "inspect.getsource for other packages"
         )
-    return path, max(first, 1), lines
+    return path, getattr(obj, "__qualname__", ""), text
 
 
 def _operator_of(obj):
@@ -93,4 +96,4 @@ def _record(op):
     first, last = next(
         (s.lineno, s.end_lineno) for s in ast.parse(text).body if s.lineno <= line <= s.end_lineno
     )
-    return path, first, text.splitlines()[first - 1 : last]
+    return path, op.name, "\n".join(text.splitlines()[first - 1 : last])

@@ -116,11 +116,11 @@ def panel(kind, title, content):
     )
 
 
-def code(lines, first=1, tag="span", numbers=True, most=CUT):
-    """Lines of text, each with its number and its key; no more than `most`."""
+def code(lines, first=None, tag="span", most=CUT):
+    """Lines of text, each with its key, numbered from `first`; no more than `most`."""
     parts = []
-    for number, line in enumerate(lines[:most], first):
-        margin = f"<i>{number}</i>" * numbers
+    for i, line in enumerate(lines[:most]):
+        margin = "" if first is None else f"<i>{first + i}</i>"
         parts.append(
             f'<{tag} class="line"{keyed(line.key)}>{margin}{escape(line.text) or " "}\n</{tag}>'
         )
@@ -199,18 +199,13 @@ def _figure(links, graph, most, change=None):
 
 def _all_lines(links, graph, most):
     lines = [line for _, line in links.lines(graph)]
-    return _details("as text", code(lines, numbers=False, most=most))
+    return _details("as text", code(lines, most=most))
 
 
 def _changed(change, most):
     """The lines that went and came; what a sign says is not said by colour alone."""
     parts = [
-        code(
-            [line._replace(text=f"{sign} {line.text}") for line in lines],
-            tag=tag,
-            numbers=False,
-            most=most,
-        )
+        code([line._replace(text=f"{sign} {line.text}") for line in lines], tag=tag, most=most)
         for sign, tag, lines in (("-", "del", change.gone), ("+", "ins", change.came))
     ]
     sizes = [
@@ -238,7 +233,7 @@ def _kernels(links):
     return panel(
         "line of the kernels",
         "Kernels: what is compiled",
-        _pre(code(links.code()), "generated source"),
+        _pre(code(links.code(), first=1), "generated source"),
     )
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from chapters import numbered, prepare, titled
 from docutils import nodes, utils
-from listings import Listing, colour, language_of
+from listings import colour, language_of
+from walk import excerpt
 
 
 def cell(source, *tags, kind="code"):
@@ -43,7 +44,9 @@ def test_a_page_is_prepared_and_other_pages_are_left_alone():
 @pytest.mark.parametrize(
     "text, language",
     [
-        ("minihybrid/core/nd.py, lines 7-8\n   7  def f(x):\n   8      return x\n", "listing"),
+        ("# minihybrid/core/nd.py: f\ndef f(x):\n    return x\n\nand more", "python"),
+        ("# minihybrid/core/nd.py\nx = 1\n", "python"),
+        ("# a heading\nimport of the graph failed", None),
         ("@kernel(float32[::1])\ndef k0(a0, out):\n    out[0] = a0[0]\n", "python"),
         ("import of the graph failed", None),
         ("  x = variable\n- y = relu(x)\n+ z = relu(x)\n", "diff"),
@@ -53,13 +56,6 @@ def test_a_page_is_prepared_and_other_pages_are_left_alone():
 )
 def test_outputs_are_known_by_what_they_are(text, language):
     assert language_of(text) == language
-
-
-def test_a_listing_keeps_its_text_and_reads_python_between_the_numbers():
-    text = 'a/b.py, lines 9-11\n   9  x = """two\n  10\n  11  lines"""\n'
-    tokens = list(Listing().get_tokens(text))
-    assert "".join(part for _, part in tokens) == text
-    assert any("String" in str(kind) and "lines" in part for kind, part in tokens)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +75,12 @@ def test_lines_are_broken_where_nothing_is_lost_by_it(text, classes, language, f
     document.append(block)
     colour(None, document)
     assert {*block["classes"]} == {*classes} | found and block["language"] == language
+
+
+def test_an_excerpt_names_functions_and_does_not_change_when_lines_move():
+    text = (
+        "class A:\n    def f(self):\n        x = 1\n        return x\n\n\ndef g():\n    return 2\n"
+    )
+    found = excerpt(text, [3, 4, 8])
+    assert found == "# A.f\nx = 1\nreturn x\n\n# g\nreturn 2"
+    assert excerpt("\n# more\n\n" + text, [6, 7, 11]) == found

@@ -12,6 +12,7 @@ import configparser
 import copy
 import re
 from functools import cache
+from pathlib import Path
 
 import make_setup
 import nbformat
@@ -19,6 +20,9 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from lines import count as code_lines
 from run_notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, clean
+
+from minihybrid import gluon
+from minihybrid.look.exercises.nano import NANO
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -64,7 +68,10 @@ ABSOLUTE_PATH = re.compile(
 KERNEL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")  # the name of a cell, not a file
 NO = re.compile(r"(?<![\w=.\"'`])(False|nan)\b(?!`)")
 PACKED = re.compile(r"<template>[\w+/=]*</template>")  # bytes of files are no text
-LISTED_LINE = re.compile(r" *\d+  ")  # of source that is shown
+LISTED = re.compile(r"^# (\S+\.py)(?:: \S+)?$", re.MULTILINE)  # what `mx.show` begins with
+PLACE = re.compile(  # the forms in which Python, pytest and editors write a file and a line
+    r"([\w./-]+\.py)[`'\")\]]*(?::| *,? *\(?(?:at |in )?lines? *)\d+"
+)
 IMAGE_FILE = re.compile(r"\.(png|jpe?g|svg|gif)$")
 SOLUTION = re.compile(r"#@title Solution (\d+\.\d+)$")
 FOLD = re.compile(r"Answer|Hint(?: \d)?|Explanation|What you will be able to do")
@@ -161,9 +168,55 @@ def check_no_is_meant(name, notebook):
             line
             for text in shown(cell)
             for line in text.splitlines()
-            if NO.search(line) and not LISTED_LINE.match(line)
+            if NO.search(line) and line.strip() not in listed_source(text)
         ]
         assert bool(lines) == ("no-is-right" in tags(cell)), (first_line(cell), lines)
+
+
+def listed_source(text):
+    """The lines of the files of which a text shows a part, without their indentation."""
+    files = {name: ROOT / name for name in LISTED.findall(text)}
+    files |= {"nano.py": NANO} if "nano.py" in files else {}
+    return {
+        line.strip()
+        for file in files.values()
+        if file.is_file()
+        for line in file.read_text(encoding="utf-8").splitlines()
+    }
+
+
+@cache
+def engine_files():
+    """The names of the engine's modules, and of nano."""
+    return {"nano.py", *(path.name for path in (ROOT / "minihybrid").rglob("*.py"))}
+
+
+def engine_places(text):
+    """Where a text names a line of the engine by its number, which each edit above it changes.
+
+    Chapters cite lines of MXNet 1.9.1, which stay, by paths that begin with `python/mxnet`.
+    """
+    found = [(m[0], Path(m[1])) for m in PLACE.finditer(re.sub(r"\x1b\[[0-9;]*m", "", text))]
+    return [
+        place
+        for place, path in found
+        if path.parts[0] == "minihybrid" or len(path.parts) == 1 and path.name in engine_files()
+    ]
+
+
+def check_no_line_of_the_engine_has_a_number(name, notebook):
+    """Listings name functions: a line that moves in the engine changes no chapter."""
+    for cell in code_cells(notebook):
+        for text in shown(cell):
+            assert not engine_places(text), (first_line(cell), engine_places(text))
+            for listing in re.findall(r"<p>([\w.]+)</p><pre[^>]*><span[^>]*><i>", text):
+                assert listing.split(".")[0] not in vars(gluon.nn) | vars(gluon), (
+                    first_line(cell),
+                    listing,
+                )
+    for cell in notebook.cells:
+        places = [place for place in engine_places(cell.source) if "minihybrid/" in place]
+        assert not places, places
 
 
 def names_in(statement):
@@ -565,6 +618,23 @@ BREAKERS = {
         shows(PRINT, "[nan, 1.0]"),
         cell_breaker(PRINT, metadata={"tags": ["no-is-right"]}),
     ],
+    "check_no_line_of_the_engine_has_a_number": [
+        shows(PRINT, "minihybrid/core/nd.py, lines 7-8\n   7  def f(x):\n"),
+        shows(PRINT, 'File "minihybrid/core/nd.py", line 7, in f'),
+        shows(PRINT, "\x1b[32mminihybrid/core/nd.py\x1b[39m:7"),
+        shows(PRINT, "made in block.py (line 31)"),
+        shows(PRINT, "nano.py, line 31"),
+        cell_breaker(
+            PRINT,
+            outputs=[
+                data_output(
+                    text_html="<p>Dense.hybrid_forward</p><pre tabindex='0'>"
+                    '<span class="line"><i>101</i>def hybrid_forward(self, F, x):'
+                )
+            ],
+        ),
+        markdown_breaker("# A chapter\n\nLook at `minihybrid/core/nd.py`, line 7."),
+    ],
     "check_no_cell_reads_a_loops_name": [
         lambda notebook: [
             cell.update(source=source)
@@ -696,3 +766,21 @@ def test_running_notebooks_leaves_nothing_of_this_machine(good):
     assert code_cells(noisy)[ERROR].outputs[0].traceback == ["File notebooks/net.py:1"]
     for check in CHECKS.values():
         check("noisy.ipynb", noisy)
+
+
+def test_pages_and_golden_files_name_no_line_of_the_engine():
+    folders = ("book/*.md", "book/*/*.md", "minihybrid/data/**/*", "tests/golden/**/*")
+    files = [f for pattern in folders for f in ROOT.glob(pattern) if f.is_file()]
+    texts = {f: f.read_bytes().decode("utf-8", "ignore") for f in files}
+    assert len(texts) > 50
+    assert not {f: engine_places(text) for f, text in texts.items() if engine_places(text)}
+
+
+def test_lines_of_other_programs_may_have_numbers():
+    for text in (
+        "`python/mxnet/gluon/block.py`, line 1067",
+        "torch/_dynamo/op.py:1759",
+        "op.py: 3",
+    ):
+        assert not engine_places(text), text
+    assert engine_places("net.py:3, op.py:3") == ["op.py:3"]

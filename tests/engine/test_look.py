@@ -158,6 +158,7 @@ def test_layers_of_ours_are_listed_where_the_user_wrote_no_forward():
         "Dense.hybrid_forward",
         "Activation.hybrid_forward",
     ]
+    assert {listing.first for listing in links.listings()} == {None}, "a moved line would show"
 
 
 def test_kernel_lines_say_which_fused_node_they_compute():
