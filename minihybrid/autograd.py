@@ -27,6 +27,7 @@ from minihybrid.core.op import AttrError, HybridError, Node, Op, boolean, checke
 from minihybrid.core.sym import Symbol, as_symbol, var
 from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import zeros_like
+from minihybrid.ops.random import STREAM
 
 __all__ = [
     "Function",
@@ -59,6 +60,7 @@ def set_training(train):
     """Set the mode; returns the one before."""
     train = checked("set_training", "train", train, boolean)
     before, STATE.training = STATE.training, train
+    STREAM.repeats = STREAM.repeats or train
     return before
 
 
@@ -66,6 +68,7 @@ def set_recording(recording):
     """Keep the tape or not; returns what held before."""
     recording = checked("set_recording", "recording", recording, boolean)
     before, STATE.recording = STATE.recording, recording
+    STREAM.repeats = STREAM.repeats or recording
     return before
 
 

@@ -14,10 +14,12 @@ from minihybrid.core.graph import topological
 from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.core.switches import scoped
 from minihybrid.ops.elementwise import ones_like, zeros_like
+from minihybrid.ops.random import STREAM
 
 
 def modes(**flags):
     """Flags of `STATE` inside this `with` block."""
+    STREAM.repeats |= flags.get("recording", False) or flags.get("training", False)
     return scoped(STATE, **flags)
 
 
@@ -74,8 +76,7 @@ def seeds_of(heads, head_grads):
                 "backward: the array is not on the tape; compute it inside "
                 "`with autograd.record():` from arrays with attach_grad()"
             )
-    if head_grads is None:
-        head_grads = [None] * len(heads)
+    head_grads = [None] * len(heads) if head_grads is None else head_grads
     head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]
     if len(head_grads) != len(heads):
         raise AttrError(

@@ -44,9 +44,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
         grads[ref] = grads[ref] + g if ref in grads else g
     for node in reversed(order):
         refs = [(node, i) for i in range(node.n_outputs)]
-        if node.op is None or node not in needed or not any(r in grads for r in refs):
-            continue
-        if node.op.grad is None:
+        if not (node.op and node.op.grad) or node not in needed or grads.keys().isdisjoint(refs):
             continue
         outs = [value(r) for r in refs]
         if all(d is not None and d.kind == "b" for d in map(dtype_of, outs)):  # it does not slope

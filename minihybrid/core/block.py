@@ -425,7 +425,8 @@ class HybridBlock(Block):
         backend:  the target of code generation: None for the best, "cpu", "numpy".
         wait:     True: the first call waits for the compiled kernels; False: NumPy
                   answers until they are ready (minihybrid/run/tiers.py); None: as the
-                  environment's MINIHYBRID_WAIT says, else False.
+                  environment's MINIHYBRID_WAIT says; without it, True once the program
+                  was seeded or trains.
         static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
                   shapes are fixed in a plan always.
         """

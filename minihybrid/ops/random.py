@@ -46,6 +46,9 @@ from minihybrid.ops.whole import held
 class Stream(Locked):
     """The global sequence of keys; `seed` starts it anew.
 
+    repeats: whether the program must repeat bit for bit, because it was seeded or trains;
+             then calls wait for compiled kernels (minihybrid/run/tiers.py).
+
     >>> stream = Stream(); stream.seed(7); first = stream.take(2)
     >>> stream.seed(7); stream.take(1) == first
     True
@@ -53,7 +56,7 @@ class Stream(Locked):
 
     def __init__(self):
         super().__init__()
-        self.own = threading.local()
+        self.own, self.repeats = threading.local(), False
         self.seed(int.from_bytes(os.urandom(8), "big") % 2**63)
 
     def seed(self, seed):
@@ -144,6 +147,7 @@ def seed(seed_state, ctx="all"):
     if not isinstance(seed_state, (int, np.integer)):
         raise AttrError(f"random.seed: {seed_state!r} is given, but a whole number is needed")
     STREAM.seed(int(seed_state))
+    STREAM.repeats = True
 
 
 # -- what a place of a key draws; each has a compiled twin in codegen/cpu/scalar.py ----

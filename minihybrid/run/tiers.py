@@ -3,14 +3,16 @@
 Takes:   a graph, as a plan does.
 Gives:   `Tiers`, the plan in force of a graph that is compiled.
 
-Compiling takes a second, or some for a net of many kinds of kernels; a plan for NumPy
-takes a millisecond. So the first calls run
-NumPy's plan while a thread makes the compiled one, which then takes over. Who wants the
-same numbers in every run, or times a steady state, asks to wait: `hybridize(wait=True)`
-or the environment's `MINIHYBRID_WAIT=1`.
+Compiling takes a second, or several for a net with many kinds of kernels; a plan for
+NumPy takes a millisecond. So the first predictions run NumPy's plan while a thread makes
+the compiled one, which then takes over.
 
 The two plans of a graph agree as closely as any two orders of adding numbers do: for
-float32, within 1e-5 of what is added.
+float32, within 1e-5 of what is added. When the second one takes over depends on the
+machine and on the cache, so a program that must repeat bit for bit never runs the first:
+once it has called `mx.random.seed` or `autograd.record`, calls wait for compiled kernels
+(`STREAM.repeats`). `hybridize(wait=True)` and the environment's `MINIHYBRID_WAIT=1`
+always wait, `wait=False` and `MINIHYBRID_WAIT=0` never.
 What is left out: tiers between the two, and going back.
 """
 
@@ -29,6 +31,7 @@ from minihybrid.codegen.cpu.team import together
 from minihybrid.core.op import AttrError, legible
 from minihybrid.core.plan import Bound, InForce, Plan, tied
 from minihybrid.core.targets import TARGETS, Target
+from minihybrid.ops.random import STREAM
 from minihybrid.passes.fuse import fuse
 from minihybrid.passes.rows import scratch_of
 
@@ -41,8 +44,8 @@ class Tiers(InForce):
     """Two plans of one graph, of which one is in force.
 
     job:     a Plan's, for a target that compiles.
-    wait:    the compiled plan is in force from the start; `None` leaves it to the
-             environment's MINIHYBRID_WAIT.
+    wait:    whether calls wait for the compiled plan; `None` leaves it to the
+             environment's MINIHYBRID_WAIT, which leaves it to `STREAM.repeats`.
     plan:    the plan in force.
 
     >>> from minihybrid.core import sym
@@ -56,12 +59,21 @@ class Tiers(InForce):
     def _first(self, job, wait):
         self.preparer = None  # who was asked for the compiled plan
         self.ready, self.error = False, None
-        self.settled = waiting() if wait is None else wait  # the plan in force stays
-        plan = self._make(job.target if self.settled else "numpy")
-        self.made = plan if self.settled else None
-        if not self.settled:
-            plan.target_note = FIRST
+        self.wait = waiting() if wait is None else wait
+        self.settled = self.wait is True  # the plan in force stays
+        if job.training:
+            STREAM.repeats = True
+        self.made = self._make(job.target) if self.waits else None
+        if self.made:
+            return self.made
+        plan = self._make("numpy")
+        plan.target_note = FIRST
         return plan
+
+    @property
+    def waits(self):
+        """Whether a call waits for the compiled plan, as of now."""
+        return STREAM.repeats if self.wait is None else self.wait
 
     def _make(self, name):
         with STILL:  # it may import
@@ -81,13 +93,17 @@ class Tiers(InForce):
 
     def ask(self):
         """Whether the plan in force stays; if not, see to it that the other is made."""
-        if self.preparer is not PREPARER:  # nobody was asked yet in this process
+        if self.waits or self.plan is self.made:
+            self.prepare()
+        elif self.preparer is not PREPARER:  # not requested yet in this process
             self.preparer = PREPARER
             PREPARER.ask(self)
         if self.settled:  # as another thread has just found
             return True
         if self.error is not None:
             why = legible(str(self.error), 2000)
+            if self.plan is self.made:
+                self.plan = self._make("numpy")
             self.plan.target_note, self.settled = why, True
             warnings.warn(
                 f"{legible(self.title)}: {why}; NumPy goes on answering",
@@ -118,9 +134,12 @@ class Changing(Bound):
     """
 
     def __init__(self, tiers, arrays):
-        super().__init__(tiers, arrays)
-        if not tiers.settled:
-            self.call = self._until_settled(*self.call)
+        if tiers.settled:
+            super().__init__(tiers, arrays)
+        else:
+            self.tiers, self.arrays = tiers, arrays
+            first = (None, None) if tiers.plan is tiers.made else tied(tiers.plan, arrays)
+            self.call = self._until_settled(*first)
 
     def _until_settled(self, first, table):
         """The same call, which looks for the next plan; it keeps no plan that is not
@@ -182,17 +201,17 @@ if hasattr(os, "register_at_fork"):  # threads stay with the parent
 
 
 def waiting():
-    """Whether `MINIHYBRID_WAIT` asks that calls wait for the compiled kernels.
+    """What `MINIHYBRID_WAIT` says: whether calls wait for compiled kernels, or None.
 
     Raises:  AttrError if it is neither 0 nor 1.
     """
-    found = os.environ.get("MINIHYBRID_WAIT") or "0"
-    if found not in ("0", "1"):
+    found = os.environ.get("MINIHYBRID_WAIT") or None
+    if found not in ("0", "1", None):
         raise AttrError(
             f"MINIHYBRID_WAIT is {found!r}, but 1 (calls wait for compiled "
             "kernels) or 0 (NumPy answers until then) is needed"
         )
-    return found == "1"
+    return found and found == "1"
 
 
 TARGETS["cpu"] = CPU = Target(

@@ -420,6 +420,44 @@ def test_large_work_is_shared(kind, monkeypatch):
         assert all(step.chunks > 1 for step in plan.made.steps), (plan.labels, shapes)
 
 
+LARGE_SUMS = [
+    (lambda x: sym.sum(x), (301, 1001)),
+    (lambda x: sym.mean(x, axis=1), (301, 1001)),
+    (lambda x: sym.norm(x), (301, 1001)),
+    (lambda x, g, b: sym.LayerNorm(x, g, b), (301, 1001), (1001,), (1001,)),
+    (lambda x, y: sym.batch_dot(x, y), (7, 65, 129), (7, 129, 33)),
+    (lambda x, y: sym.dot(x, y, transpose_a=True), (513, 129), (513, 77)),
+    (lambda x: sym.tanh(x * x + 1).sum(axis=(0, 2)), (33, 65, 129)),
+    (lambda x: sym.softmax(x * 2).sum(axis=0), (301, 1001)),
+    (lambda x: sym.Pooling(x, kernel=(3, 3), pool_type="avg"), (5, 7, 61, 61)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*LARGE, "sums"])
+def test_answers_do_not_depend_on_how_loops_are_cut_into_pieces(kind, monkeypatch):
+    """A call while the helpers are with another one does each step in one piece."""
+    monkeypatch.setattr(target, "threads", lambda: 3)
+    monkeypatch.setattr(machine, "threads", lambda: 3)
+    rng = np.random.default_rng(0)
+    for f, *shapes in LARGE.get(kind, LARGE_SUMS):
+        specs = {f"x{i}": Spec(shape, np.dtype("float32")) for i, shape in enumerate(shapes)}
+        plan = Plan(sym.trace(f, specs)[0], list(specs), target="cpu")
+        plan.load()
+        table = plan.bind([])[0]
+        arrays = [rng.uniform(0, 3, shape).astype("float32") for shape in shapes]
+        steps, answers = plan.made.steps, []
+        for cut in (False, True):
+            outs = [np.full(*spec[:1], np.nan, spec[1]) for spec in plan.out_specs]
+            shared = np.zeros(COUNTERS // 8 + 4 * len(steps), np.int64)
+            address = shared.ctypes.data if cut else 0
+            args = (*arrays, *outs, plan._new_arena(), table, 0, len(steps), address, 0)
+            assert plan.function(*args) is True
+            answers.append([out.tobytes() for out in outs])
+        assert answers[0] == answers[1], (plan.labels, shapes)
+        assert kind == "sums" or any(step.chunks > 1 for step in steps)
+
+
 def test_what_each_part_begins_with_is_done_once_a_thread(monkeypatch):
     """Planes are filled before filters are shared: two parts; points have eight."""
     monkeypatch.setattr(target, "threads", lambda: 2)

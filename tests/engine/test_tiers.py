@@ -24,6 +24,7 @@ from minihybrid import autograd, gluon, nd
 from minihybrid.codegen import cache
 from minihybrid.codegen.cpu import objects
 from minihybrid.gluon import nn
+from minihybrid.ops.random import STREAM
 from minihybrid.run import tiers
 
 ROOT = Path(mx.__file__).parent.parent
@@ -31,7 +32,9 @@ ROOT = Path(mx.__file__).parent.parent
 
 @pytest.fixture(autouse=True)
 def as_a_user(monkeypatch):
+    """A program that was not seeded and has not trained."""
     monkeypatch.delenv("MINIHYBRID_WAIT")
+    monkeypatch.setattr(STREAM, "repeats", False)
 
 
 @pytest.fixture
@@ -112,6 +115,59 @@ def test_the_argument_is_stronger_than_the_environment(gate, monkeypatch):
     assert target(net) == "numpy"
 
 
+def recorded(f):
+    x = nd.ones(3)
+    x.attach_grad()
+    with autograd.record(train_mode=False):
+        f(x).sum().backward()
+
+
+REPEATING = {  # what tells the engine that a program must repeat bit for bit
+    "seed": lambda: mx.random.seed(1),
+    "np.random.seed": lambda: mx.np.random.seed(1),
+    "record": lambda: recorded(lambda x: x * 2),
+    "a recorded plan": lambda: recorded(mx.function(lambda x: nd.tanh(x) * 2)),
+    "train_mode": lambda: autograd.train_mode(),
+    "set_training": lambda: autograd.set_training(autograd.set_training(True)),
+    "set_recording": lambda: autograd.set_recording(autograd.set_recording(True)),
+    "an executor": lambda: (
+        mx.sym.relu(mx.sym.var("x"))
+        .simple_bind(mx.cpu(), x=(2,), grad_req="null")
+        .forward(is_train=True, x=nd.ones(2))
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REPEATING)
+def test_a_program_that_is_seeded_or_trains_never_runs_numpys_plan(kind):
+    """Neither of functions that are new, nor of those that NumPy answered until then."""
+    old, new = (mx.function(lambda a: nd.tanh(a) * 2) for _ in range(2))
+    old(nd.ones(3))
+    assert target(old) == "numpy"
+    REPEATING[kind]()
+    for f in (old, new):
+        f(nd.ones(3))
+        assert target(f) == "cpu"
+
+
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_a_seeded_program_may_ask_not_to_wait(how, gate, monkeypatch):
+    if how == "environment":
+        monkeypatch.setenv("MINIHYBRID_WAIT", "0")
+    mx.random.seed(1)
+    f = mx.function(lambda a: a * 2, wait=False if how == "argument" else None)
+    f(nd.ones(3))
+    assert target(f) == "numpy"
+
+
+def test_predicting_alone_does_not_wait(gate):
+    """Neither making arrays and nets, nor `pause` and `predict_mode`, are training."""
+    net = small_net()
+    with autograd.pause(), autograd.predict_mode():
+        net(nd.random.normal(shape=(2, 4)))
+    assert target(net) == "numpy"
+
+
 def test_a_wrong_word_in_the_environment_is_named(monkeypatch):
     monkeypatch.setenv("MINIHYBRID_WAIT", "yes")
     with pytest.raises(mx.AttrError, match="MINIHYBRID_WAIT is 'yes', but 1"):
@@ -149,8 +205,9 @@ def test_new_parameters_are_seen_in_both_tiers(gate):
 
 
 @pytest.mark.slow
-def test_training_through_both_tiers_is_training(gate):
+def test_training_through_both_tiers_is_training(gate, monkeypatch):
     """Forward, backward and the update change tiers in between; states stay whole."""
+    monkeypatch.setenv("MINIHYBRID_WAIT", "0")
 
     def losses(wait, steps=12):
         mx.random.seed(7)
@@ -195,7 +252,7 @@ def test_training_through_both_tiers_is_training(gate):
 
 
 def test_random_numbers_do_not_depend_on_the_tier(gate):
-    f = mx.function(lambda x: nd.Dropout(x, p=0.5, mode="always"))
+    f = mx.function(lambda x: nd.Dropout(x, p=0.5, mode="always"), wait=False)
     x = nd.ones((50,))
     mx.random.seed(3)
     quick = [f(x).asnumpy() for _ in range(2)]
@@ -248,7 +305,10 @@ def test_a_net_that_is_dropped_is_not_compiled(monkeypatch):
 
 
 # -- when compiling fails --------------------------------------------------------------
-def test_a_failure_is_told_once_and_numpy_goes_on(monkeypatch):
+@pytest.mark.parametrize("is_seeded", [False, True])
+def test_a_failure_is_told_once_and_numpy_goes_on(is_seeded, monkeypatch):
+    monkeypatch.setattr(STREAM, "repeats", is_seeded)
+
     def broken(plan):
         if plan.target == "cpu":
             raise mx.base.MXNetError("the kernels did not compile: no reason")
@@ -256,8 +316,9 @@ def test_a_failure_is_told_once_and_numpy_goes_on(monkeypatch):
 
     real = tiers.Plan.load
     monkeypatch.setattr(tiers.Plan, "load", broken)
-    net, x = small_net(), nd.ones((2, 4))
+    net, x = small_net(active=False), nd.ones((2, 4))
     wanted = net(x).asnumpy()
+    net.hybridize()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         until(lambda: (net(x), told)[1])

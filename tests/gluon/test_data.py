@@ -157,6 +157,28 @@ def test_batches_are_made_by_workers_ahead_of_the_loop():
     assert 1 <= len(made) <= 6
 
 
+def test_what_transforms_draw_does_not_depend_on_which_worker_is_faster():
+    """Of two batches the first one draws first, then the second one does."""
+
+    def drawn(first):
+        turn = threading.Event()
+
+        def jitter(x):
+            if x != first:
+                assert turn.wait(60)
+            found = x + nd.random.uniform(shape=(2,))
+            turn.set()
+            return found
+
+        mx.random.seed(3)
+        loader = DataLoader(SimpleDataset([0, 1]).transform(jitter), 1, num_workers=2)
+        return np.concatenate([batch.asnumpy() for batch in loader]), nd.random.uniform().item()
+
+    (batches, after), (other_batches, other_after) = drawn(0), drawn(1)
+    np.testing.assert_array_equal(batches, other_batches)
+    assert after == other_after and len({*batches.ravel() % 1}) == 4
+
+
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_an_error_in_a_dataset_reaches_the_loop(num_workers):
     loader = DataLoader(

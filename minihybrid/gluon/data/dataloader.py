@@ -5,8 +5,8 @@ Gives:   `DataLoader`, which makes batches, and `default_batchify_fn`.
 
 Workers are threads: NumPy lets others run while it computes, a batch need not be copied
 from another process, and the dataset need not be picklable. A transform that is slow
-Python gains nothing from threads, and one that draws random numbers is repeatable
-without workers only.
+Python gains nothing from threads. Each batch of a worker draws its random numbers from a
+branch of its own, so they repeat after `mx.random.seed`, whichever worker is faster.
 What is left out: pinned memory.
 """
 
@@ -32,6 +32,7 @@ from minihybrid.core.op import (
 from minihybrid.core.op import length as lengths
 from minihybrid.core.parameter import in_world
 from minihybrid.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler, indexed
+from minihybrid.ops.random import STREAM
 
 
 def default_batchify_fn(data):
@@ -125,6 +126,10 @@ class DataLoader(metaclass=Signed):
     def _batch(self, indices):
         return self._batchify_fn([self._dataset[i] for i in indices])
 
+    def _branched(self, key, indices):
+        with STREAM.branch(key):
+            return self._batch(indices)
+
     def _wait(self, future):
         try:
             return future.result(self._timeout)
@@ -143,7 +148,7 @@ class DataLoader(metaclass=Signed):
         pool, waiting = ThreadPoolExecutor(self._num_workers), deque()
         try:
             for indices in self._batch_sampler:
-                waiting.append(pool.submit(self._batch, indices))
+                waiting.append(pool.submit(self._branched, STREAM.take(1), indices))
                 if len(waiting) > self._prefetch:
                     yield self._wait(waiting.popleft())
             while waiting:
