@@ -40,7 +40,7 @@ HOOKS = {
     "np.array": "np_array np_symbol",
     "run.eager": "run_on_device",
     "run.reuse": "lend lendable reuse",
-    "run.sharing": "many_numbers",
+    "run.sharing": "many_plans",
     "run.timing": "time_steps",
     "run.watched": "watched",
     "symbols": "composed inferred",

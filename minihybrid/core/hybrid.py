@@ -72,7 +72,7 @@ class Hybrid(Locked):
         super().__init__()
         self.find, self.params, self.title = find, params, title
         self.target, self.wait, self.parts = target or best_target(), wait, parts
-        self.entries, self.told = Newest(KEPT), False
+        self.entries, self.warned = Newest(KEPT), set()
         self.values = Newest(KEPT)  # signature without numbers -> how many were traced
         self.programs = Newest(KEPT)  # of graphs whose numbers are inputs
 
@@ -119,7 +119,7 @@ class Hybrid(Locked):
                 entry = self.trace(args)
                 entry.fits()  # raises if initialize() was forgotten
                 hooks.check_places(self.title, entry, arrays_in(args))
-                hooks.many_numbers(self, entry, args)
+                hooks.many_plans(self, entry, args)
                 self.entries.enter(key, entry)
             if entry.version != VERSION.count:
                 entry.bound, entry.version = None, VERSION.count

@@ -1,11 +1,14 @@
-"""Chapter 03. Numbers of which many values come: from constants to inputs of a plan.
+"""Chapter 03. A function with many plans: numbers that become inputs, lengths that vary.
 
-Takes:   a hybrid function, what it has just traced, and the arguments.
-Gives:   `many_numbers`, which counts; `share`, the program that several entries have.
+Takes:   a hybrid function, the entry it has just traced, and the arguments.
+Gives:   `many_plans`, which counts and warns; `share`, the program that several entries
+         have.
 
 Numbers beside the arrays are part of the traced program, and each of them has a plan.
-After a few, a graph that reads them as inputs serves all.
-What is left out: numbers that are attributes of other kinds (passes/numbers.py).
+After a few, a graph that reads them as inputs serves all. Each length of an axis has a
+plan of its own as well; there, a warning names the remedies.
+What is left out: numbers that are attributes of other kinds (passes/numbers.py); plans
+for lengths that are not known.
 """
 
 import warnings
@@ -19,10 +22,42 @@ from minihybrid.core.passes import expand
 from minihybrid.core.placing import placed
 from minihybrid.passes.numbers import lift, same
 
+LENGTHS = 8  # of one axis: a plan for each, without a warning
 
-@hooks.many_numbers.brought
+
+@hooks.many_plans.brought
+def many_plans(hybrid, entry, args):
+    """Count the plans of a function, of which `entry` is about to be one."""
+    many_lengths(hybrid, entry)
+    many_numbers(hybrid, entry, args)
+
+
+def many_lengths(hybrid, entry):
+    """Warn, once a function, when an axis of an input has had more than a few lengths."""
+    if "lengths" in hybrid.warned:
+        return
+    shapes = {}  # (name of an input, its number of axes) -> shapes
+    for each in (*hybrid.entries.values(), entry):
+        for node in each.graph.variables:
+            if node.name in entry.names:
+                shape = node.specs[0].shape
+                shapes.setdefault((node.name, len(shape)), []).append(shape)
+    for (name, _), those in shapes.items():
+        for axis, lengths in enumerate(zip(*those, strict=True)):
+            if len({*lengths}) > LENGTHS:
+                hybrid.warned.add("lengths")
+                return warnings.warn(
+                    f"{hybrid.title}: axis {axis} of its input '{name}' has had "
+                    f"{len({*lengths})} lengths, and each length is traced and compiled as a "
+                    "plan of its own; pad the arrays to a few lengths, or hybridize only the "
+                    "parts whose inputs keep one shape",
+                    RuntimeWarning,
+                    stacklevel=7,
+                )
+
+
 def many_numbers(hybrid, entry, args):
-    """Let numbers of which many values come be inputs; say so once."""
+    """Let numbers of which many values come be inputs; warn once."""
     group = hybrid.key(args, numbers=False)
     if group == hybrid.key(args):
         return  # there are none
@@ -30,8 +65,8 @@ def many_numbers(hybrid, entry, args):
     if count <= FEW:
         return
     shared = share(entry, hybrid.programs, arrays_in(args)[0].context)
-    if count > FEW + 1 and not hybrid.told:
-        hybrid.told = True
+    if count > FEW + 1 and "numbers" not in hybrid.warned:
+        hybrid.warned.add("numbers")
         what = (
             "they are inputs of its plan from now on"
             if shared
@@ -41,7 +76,7 @@ def many_numbers(hybrid, entry, args):
             f"{hybrid.title}: {count} sets of numbers were passed beside the arrays, and {what}; "
             "as arrays, nd.array(...), they would not even be traced",
             RuntimeWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 

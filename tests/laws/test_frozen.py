@@ -6,6 +6,7 @@ is made of; and results keep the structure that the function gave them.
 
 import copy
 import itertools
+import warnings
 from collections import OrderedDict, namedtuple
 from decimal import Decimal
 from fractions import Fraction
@@ -208,6 +209,48 @@ def test_nan_has_one_plan_and_a_branch_stays_a_branch(monkeypatch):
         for t in np.linspace(0, 4, 20):
             wanted = t if t > 2 else 1 - t
             np.testing.assert_allclose(f(x, float(t)).asnumpy(), wanted, 1e-6)
+
+
+def lengths_of(net, shapes):
+    """What is said of calls with inputs of these shapes."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for shape in shapes:
+            net(nd.ones(shape))
+    assert all(w.category is RuntimeWarning and w.filename == __file__ for w in said)
+    return [str(w.message) for w in said]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_many_lengths_of_an_axis_are_named_once(axis, recorded):
+    net = nn.Dense(2, flatten=False)
+    net.initialize()
+    net.hybridize(backend="numpy")
+    shapes = [(n, 5, 4) if axis == 0 else (3, n, 4) for n in range(1, 15)]
+    with autograd.record() if recorded else autograd.pause():
+        assert lengths_of(net, shapes[:8] * 2) == []
+        (sentence,) = lengths_of(net, shapes)
+    assert sentence.startswith(
+        f"{net.name}: axis {axis} of its input 'data' has had 9 lengths, and each length is"
+    )
+    assert "pad the arrays to a few lengths, or hybridize only the parts" in sentence
+
+
+def test_many_plans_of_other_reasons_are_not_lengths():
+    """Modes, dtypes, numbers of axes, an input that is not read; lengths of either of two."""
+    f = mx.function(lambda a: a * 2, target="numpy")
+    shapes = [(n,) for n in range(1, 9)] + [(n, 9) for n in range(1, 9)] + [(1, 1, 1)]
+    for mode in (autograd.predict_mode, autograd.train_mode):
+        with mode():
+            assert lengths_of(f, shapes) == []
+    g = mx.function(lambda a, b: a * 2, target="numpy")
+    with pytest.warns(RuntimeWarning, match="<lambda>: axis 1 of its input 'data0' has had 9 "):
+        for n in range(1, 10):
+            g(nd.ones((2, n)), nd.ones((n % 3 + 1,)))
+    plain = nn.Dense(2, in_units=4)
+    plain.initialize()
+    assert lengths_of(plain, [(n, 4) for n in range(1, 15)]) == []  # not hybridized
 
 
 def test_the_newest_plans_are_kept():
