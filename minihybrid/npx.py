@@ -111,7 +111,7 @@ def load(file):
 def _function(name, base, module):
     if NAMES.get(name) not in _OPS:
         raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists all")
-    return _namespace(NAMES[name], base, module)
+    return _namespace(NAMES[name], base, module, f"npx.{name}")
 
 
 def __getattr__(name):

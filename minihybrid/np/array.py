@@ -10,16 +10,19 @@ What is left out: NumPy's own functions on these arrays (`__array_function__`).
 """
 
 import re
+from inspect import signature
+from types import FunctionType
 
 import numpy as onp
 
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray, look_up, places
-from minihybrid.core.op import AttrError, ShapeError
+from minihybrid.core.given import dtype_of
+from minihybrid.core.op import AttrError, DTypeError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.sym import Symbol, constant
-from minihybrid.np.functions import pair
-from minihybrid.np.rearrange import FUNCTIONS
+from minihybrid.np.functions import guarded, kind_of, pair
+from minihybrid.np.rearrange import FUNCTIONS, row_major
 from minihybrid.ops import OPS
 
 INFIX = {
@@ -69,12 +72,11 @@ class Numpy:
 
     def reshape(self, *shape, order="C"):
         """The same numbers under another shape; one length may be -1."""
-        shape = shape[0] if len(shape) == 1 else shape
-        return OPS["_np_reshape"](self, newshape=shape, order=order)
+        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape, order=order)
 
     def flatten(self, order="C"):
-        """The same numbers along one axis."""
-        return OPS["_np_reshape"](self, newshape=(-1,))
+        """The same numbers along one axis; order="F": column by column."""
+        return FUNCTIONS["ravel"](self, order)
 
     ravel = flatten
 
@@ -89,8 +91,18 @@ class Numpy:
         return OPS["_np_transpose"](self)
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
-        """The same numbers in a dtype."""
-        return OPS["Cast"](self, dtype=dtype)
+        """The same numbers in a dtype; with copy=False this array, if it has that dtype.
+
+        Raises:  DTypeError for a dtype that `casting` does not allow.
+        """
+        row_major("astype", order)
+        wanted, kind = dtype_of("astype", dtype), kind_of(self)
+        if kind is not None and not onp.can_cast(kind, wanted, casting):
+            raise DTypeError(
+                f"astype: {kind} does not become {wanted} with casting={casting!r}; "
+                "casting='unsafe' allows it"
+            )
+        return self if not copy and kind == wanted else OPS["Cast"](self, dtype=wanted)
 
     def clip(self, min=None, max=None, out=None):
         """The same numbers, but not below min and not above max."""
@@ -129,6 +141,17 @@ def _infix_methods():
 
 
 _infix_methods()
+
+
+def _guard_methods(kind):
+    """Let each method that takes arguments refuse others, by a sentence with its name."""
+    for name in dir(kind):
+        method = getattr(kind, name)
+        if name.startswith("_") or not isinstance(method, FunctionType):
+            continue  # a property, or a function of the class
+        is_guarded = hasattr(method, "__wrapped__")  # it is made of an operator, or of np's
+        if not is_guarded and len(signature(method).parameters) > 1:
+            setattr(kind, name, guarded(f"ndarray.{name}", method, is_method=True))
 
 
 class ndarray(Numpy, NDArray):
@@ -174,6 +197,14 @@ class ndarray(Numpy, NDArray):
             f"np.{op}: an np.ndarray and a {type(other).__name__} do not "
             "combine; make an array of it with np.array(...)"
         )
+
+    def __len__(self):
+        if not self.data.shape:
+            raise AttrError(
+                "len: the array has no axes, so it has no length; x.item() is its number, and "
+                "x.reshape(1) has one axis"
+            )
+        return self.data.shape[0]
 
     def __repr__(self):
         text, kind = repr(onp.asarray(self.data)), self.data.dtype
@@ -223,6 +254,7 @@ class ndarray(Numpy, NDArray):
 
 
 ndarray.kind = ndarray
+_guard_methods(ndarray)
 
 
 class _Symbol(Numpy, Symbol):

@@ -13,6 +13,7 @@ from minihybrid.core.op import (
     REQUIRED,
     UNKNOWN,
     AttrError,
+    DTypeError,
     axes,
     boolean,
     integer,
@@ -21,8 +22,8 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.core.sym import trace
-from minihybrid.np.functions import FUNCTIONS, public
-from minihybrid.ops import register
+from minihybrid.np.functions import FUNCTIONS, kind_of, public
+from minihybrid.ops import OPS, register
 from minihybrid.ops.shapes import known
 
 
@@ -85,9 +86,11 @@ def diff(a, n, axis):
 @public
 def nan_to_num(data, copy=True, nan=0.0, posinf=None, neginf=None):
     """Numbers in place of NaN and of the two infinities: else the largest there are."""
-    kind = onp.dtype(data.spec.dtype if data.level else data.dtype)
+    kind = kind_of(data)
+    if kind is None:
+        raise DTypeError("nan_to_num: a Symbol of unknown dtype; trace it with data")
     if kind.kind != "f":
-        return data
+        return OPS["_np_copy"](data) if copy else data
     most = float(onp.finfo(kind).max)
     for found, new in (
         (data != data, nan),

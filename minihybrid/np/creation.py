@@ -8,16 +8,22 @@ own.
 What is left out: distributions that nobody of Gluon's tutorials draws from.
 """
 
+from functools import partial
+
 import numpy as onp
 
 from minihybrid.core.array import NDArray
 from minihybrid.core.context import CPU, check_context
-from minihybrid.core.given import fitted
-from minihybrid.core.op import HybridError, ShapeError
+from minihybrid.core.given import dtype_of, fitted
+from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
+from minihybrid.np.functions import BOOLS, FUNCTIONS, flat, guarded, lengths, on_tape
+from minihybrid.np.rearrange import row_major
 from minihybrid.ops import OPS
+from minihybrid.ops.infix import Value, is_number, put
+from minihybrid.ops.np.names import fitting
 from minihybrid.ops.random import seed
 
 FLOAT = onp.dtype("float32")
@@ -37,6 +43,15 @@ def array(object, dtype=None, ctx=None):
     array([1., 2.])
     """
     context = check_context(ctx)
+    if isinstance(object, Value) and (object.level or on_tape(object)):
+        out = OPS["_np_copy"](object.as_np_ndarray())  # so that a gradient passes
+        out = out if dtype is None else out.astype(dtype)
+        return out if ctx is None or out.level else out.as_in_context(context)
+    if any(isinstance(v, Value) and (v.level or on_tape(v)) for v in flat(object)):
+        raise AttrError(
+            "np.array: a list has arrays in it that are traced, or on the tape, whose gradient "
+            "would be lost; join them by np.stack, or detach() them"
+        )
     if isinstance(object, NDArray):
         object = onp.asarray(object.data)
     elif isinstance(object, (list, tuple)):
@@ -67,18 +82,28 @@ class Creation:
 
     def zeros(self, shape, dtype=None, order="C", ctx=None):
         """Zeros in a shape."""
+        row_major("zeros", order)
         return self._make("_npi_zeros", ctx, shape=shape, dtype=dtype)
 
-    empty = zeros
+    def empty(self, shape, dtype=None, order="C", ctx=None):
+        """Zeros in a shape; `zeros` under the name for memory that will be overwritten."""
+        return self.zeros(shape, dtype, order, ctx)
 
     def ones(self, shape, dtype=None, order="C", ctx=None):
         """Ones in a shape."""
+        row_major("ones", order)
         return self._make("_npi_ones", ctx, shape=shape, dtype=dtype)
 
     def full(self, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
         """One value in a shape."""
+        row_major("full", order)
+        if isinstance(fill_value, BOOLS) and dtype is None:
+            dtype = bool
+        if is_number(fill_value):
+            kind = dtype_of("np.full", dtype)
+            fitting("full", int(fill_value) if kind.kind in "iu" else fill_value, kind)
         made = self._make("_full", ctx, shape=shape, value=fill_value, dtype=dtype)
-        return made if out is None else out.copy_from(made)
+        return put("np.full", made, out)
 
     def arange(self, start, stop=None, step=1, dtype=None, ctx=None):
         """start, start + step, ... below stop; one number alone is the stop."""
@@ -92,6 +117,7 @@ class Creation:
         self, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None
     ):
         """`num` numbers at equal distances from start to stop."""
+        _only_axis("linspace", axis)
         found = self._make(
             "_linspace", ctx, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype
         )
@@ -100,6 +126,7 @@ class Creation:
 
     def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
         """`num` powers of a base, their exponents at equal distances."""
+        _only_axis("logspace", axis)
         return self._known(onp.logspace(start, stop, num, endpoint, base), dtype, ctx)
 
     def eye(self, N, M=None, k=0, dtype=None, ctx=None):
@@ -117,8 +144,18 @@ class Creation:
         return reader.constant(made) if reader is _Symbol else ndarray(placed(made, context))
 
 
+def _only_axis(name, axis):
+    """Refuse an axis of results that have one only."""
+    if axis not in (0, -1):
+        raise AttrError(f"{name}: axis={axis}; between two numbers there is axis 0 only")
+
+
 class Random:
-    """The functions of `np.random`."""
+    """The functions of `np.random`; parameters may be arrays, which broadcast.
+
+    What is drawn has a gradient with respect to the place and the scale of a distribution,
+    as in MXNet: it is a place plus a scale times a draw of the plain one.
+    """
 
     seed = staticmethod(seed)
 
@@ -132,7 +169,37 @@ class Random:
             attrs["dtype"] = dtype
         with check_context(ctx):
             made = self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
-        return made if out is None else out.copy_from(made)
+        return put(op.rpartition("_")[2], made, out)
+
+    def _size(self, name, size, *params):
+        """The shape of a draw of parameters that may be arrays; `None` if all are numbers.
+
+        Raises:  ShapeError for a size that they do not broadcast to.
+        """
+        if not any(isinstance(p, Value) for p in params):
+            return None
+        shapes = [lengths(p) if isinstance(p, Value) else onp.shape(p) for p in params]
+        size = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+        try:
+            found = onp.broadcast_shapes(*shapes)
+            fits = not size or onp.broadcast_shapes(size, found) == size
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ShapeError(
+                f"{name}: parameters of shapes {' and '.join(map(str, shapes))} do not stretch "
+                f"to size={size or None}"
+            )
+        return size or found
+
+    def _spread(self, name, draw, place, scale, size, dtype, ctx, out):
+        """A place plus a scale times plain draws, for arrays of them."""
+        size = out.shape if out is not None else size
+        arrays = [p for p in (place, scale) if isinstance(p, Value)]
+        ctx = arrays[0].context if ctx is None and not arrays[0].level else ctx
+        found = place + scale * draw(size=size, dtype=dtype, ctx=ctx)
+        found = found if dtype is None else found.astype(dtype)
+        return put(name, found, out)
 
     def _arrays_only(self, name):
         """Refuse symbols: what is drawn now would be the same in every call."""
@@ -144,10 +211,14 @@ class Random:
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers that are equally likely anywhere in [low, high)."""
+        if (found := self._size("uniform", size, low, high)) is not None:
+            return self._spread("uniform", self.uniform, low, high - low, found, dtype, ctx, out)
         return self._draw("_npi_uniform", size, dtype, ctx, out, low=low, high=high)
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
         """Numbers with the normal distribution around loc."""
+        if (found := self._size("normal", size, loc, scale)) is not None:
+            return self._spread("normal", self.normal, loc, scale, found, dtype, ctx, out)
         return self._draw("_npi_normal", size, dtype, ctx, out, loc=loc, scale=scale)
 
     def rand(self, *size, dtype=None, ctx=None):
@@ -213,9 +284,44 @@ class Random:
         return ndarray(placed(counts, check_context(None)))
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Numbers with the gamma distribution of a shape and a scale."""
+        """Numbers with the gamma distribution of a shape and a scale.
+
+        Raises:  HybridError for a shape that is a symbol, or on the tape: it has no gradient.
+        """
+        if (size_ := self._size("gamma", size, shape, scale)) is not None:
+            return self._gammas(shape, scale, size_, dtype, ctx, out)
         return self._draw("_random_gamma", size, dtype, ctx, out, alpha=shape, beta=scale)
 
     def exponential(self, scale=1.0, size=None, ctx=None, out=None):
         """Waiting times whose mean is the scale."""
+        if (found := self._size("exponential", size, scale)) is not None:
+            return self._spread("exponential", self.exponential, 0, scale, found, None, ctx, out)
         return self._draw("_random_exponential", size, None, ctx, out, lam=1 / scale)
+
+    def _gammas(self, shape, scale, size, dtype, ctx, out):
+        if not isinstance(shape, Value):
+            return self._spread(
+                "gamma", partial(self.gamma, shape), 0, scale, size, dtype, ctx, out
+            )
+        if shape.level or on_tape(shape):
+            raise HybridError(
+                "gamma: an array of shapes has no gradient, so it cannot be traced or on the "
+                "tape; detach() it, and draw outside of hybridized blocks"
+            )
+        shapes = FUNCTIONS["broadcast_to"](shape, size)
+        draws = OPS["_draw_gamma"](shapes, FUNCTIONS["ones_like"](shapes), dtype=dtype or FLOAT)
+        return put("gamma", draws * scale, out)
+
+
+def _guard_all(kind, prefix):
+    """Let the functions of a class speak under the names of a namespace."""
+    for name, function in list(vars(kind).items()):
+        if not name.startswith("_"):
+            is_method = not isinstance(function, staticmethod)
+            found = guarded(f"{prefix}.{name}", function, is_method)
+            setattr(kind, name, found if is_method else staticmethod(found))
+
+
+array = guarded("np.array", array)
+_guard_all(Creation, "np")
+_guard_all(Random, "np.random")

@@ -12,31 +12,97 @@ import functools
 
 import numpy as onp
 
-from minihybrid.core.op import AttrError, ShapeError
+from minihybrid.core import hooks
+from minihybrid.core.array import STATE
+from minihybrid.core.given import dtype_of
+from minihybrid.core.op import UNEXPECTED, AttrError, DTypeError, HybridError, ShapeError, described
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value, is_number
+from minihybrid.ops.infix import Value, is_number, put, said_by
+from minihybrid.ops.np.names import is_whole, with_number
 
 FUNCTIONS = {}  # name -> function, of all that `mx.np` offers for values
+# Arguments of NumPy's functions that change nothing with these values.
+NEUTRAL = {
+    "casting": ("same_kind",),
+    "dtype": (None,),
+    "initial": (None,),
+    "like": (None,),
+    "order": ("C", "K", "A", None),
+    "subok": (True, False),
+    "where": (True,),
+}
+
+
+def guarded(owner, function, is_method=False, parents=()):
+    """The same function, whose every error is a sentence that begins with a public name.
+
+    An argument of NumPy's that the function lacks may have the value that changes nothing;
+    any other is refused.
+
+    parents:  as `misfit` has them: functions whose arguments it takes as well.
+    Raises:  AttrError for arguments that it does not take, or cannot compute with.
+    """
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except HybridError as error:
+            said_by(owner, error)
+            raise
+        except (*UNEXPECTED, AttributeError) as error:
+            bound = functools.partial(function, args[0]) if is_method else function
+            text = hooks.misfit(owner, bound, args[is_method:], kwargs, parents)
+            failure, unknown = error, {k for k in kwargs if f"'{k}'" in (text or "")}
+        idle = {k for k in unknown if _is_idle(k, kwargs[k])}
+        if idle:
+            return call(*args, **{k: v for k, v in kwargs.items() if k not in idle})
+        if text is None:
+            given = [
+                *map(_brief, args[is_method:]),
+                *(f"{k}={_brief(v)}" for k, v in kwargs.items()),
+            ]
+            text = f"{owner}: cannot compute with {', '.join(given) or 'nothing'} ({failure})"
+        raise AttrError(text)
+
+    return call
+
+
+def _is_idle(name, value):
+    """Whether an argument of NumPy's has the value that changes nothing."""
+    return any(
+        value is neutral or isinstance(value, str) and value == neutral
+        for neutral in NEUTRAL.get(name, ())
+    )
+
+
+def _brief(value):
+    """An argument in an error: an array by its shape."""
+    shape = (
+        getattr(value, "shape", None) if not isinstance(value, Value) or not value.level else None
+    )
+    return described(value) if shape is None else f"an array of shape {shape}"
+
+
+def _takes_out(function, out=None):
+    """What all these functions take beside their own arguments."""
 
 
 def public(function=None, *, names=()):
     """Enter a function under its name, with `out=` added."""
     if function is None:
         return functools.partial(public, names=names)
+    name = function.__name__.rstrip("_")
 
     @functools.wraps(function)
-    def call(*args, out=None, **kwargs):
-        result = function(*args, **kwargs)
-        if out is None:
-            return result
-        if not hasattr(out, "copy_from"):
-            raise AttrError(f"np.{function.__name__}: out= must be an array, found {out!r:.60}")
-        return out.copy_from(result)
+    def with_out(*args, out=None, **kwargs):
+        return put(f"np.{name}", function(*args, **kwargs), out)
 
-    call.__name__ = call.__qualname__ = call.__name__.rstrip("_")
-    for name in (call.__name__, *names):
-        FUNCTIONS[name] = call
-    return call
+    for public_name in (name, *names):
+        call = guarded(f"np.{public_name}", with_out, parents=(_takes_out,))
+        call.__name__ = call.__qualname__ = public_name
+        FUNCTIONS[public_name] = call
+    return FUNCTIONS[name]
 
 
 def lengths(a):
@@ -54,6 +120,18 @@ def lengths(a):
     return a.spec.shape
 
 
+def on_tape(value):
+    """Whether an operator on this value would be recorded."""
+    return STATE.recording and getattr(value, "node", None) is not None
+
+
+def flat(value):
+    """The values in nested lists and tuples, one after another."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for v in value for leaf in flat(v)]
+    return [value]
+
+
 # -- of one number ---------------------------------------------------------------------
 ALIASES = {
     "absolute": ("abs", "fabs"),
@@ -63,11 +141,48 @@ ALIASES = {
 }
 
 
+def kind_of(value):
+    """The dtype of a value; `None` where a symbol's is unknown."""
+    return value.spec.dtype if value.level else value.data.dtype
+
+
+def in_dtype(name, function, dtype, *values):
+    """What a function gives of values in a dtype: NumPy's `dtype=`.
+
+    Raises:  DTypeError if the values are of another kind, or the function has no results
+             of this dtype.
+    """
+    found = None
+    wanted = dtype_of(f"np.{name}", dtype)
+    for value in values:
+        kind = kind_of(value) if isinstance(value, Value) else None
+        if kind is not None and not onp.can_cast(kind, wanted, "same_kind"):
+            raise DTypeError(
+                f"np.{name}: dtype={wanted} is of another kind than the {kind} of the input; "
+                f"convert it before, by astype('{wanted}')"
+            )
+    if wanted.kind == "b":  # a test: its inputs stay what they are
+        out = function(*values)
+    else:
+        out = function(
+            *(OPS["Cast"](v, dtype=wanted) if isinstance(v, Value) else v for v in values)
+        )
+    found = kind_of(out)
+    if found not in (None, wanted):
+        raise DTypeError(
+            f"np.{name}: dtype={wanted} is given, but the result is {found}; convert it "
+            f"afterwards, by astype('{wanted}')"
+        )
+    return out
+
+
 def _unary(name, op):
     plain = getattr(onp, name)
 
-    def call(x, **_):
-        return op(x) if isinstance(x, Value) else plain(x)
+    def call(x, dtype=None):
+        if not isinstance(x, Value):
+            return plain(x) if dtype is None else plain(x, dtype=dtype)
+        return op(x) if dtype is None else in_dtype(name, op, dtype, x)
 
     call.__name__, call.__doc__ = name, op.doc
     public(call, names=ALIASES.get(name, ()))
@@ -85,49 +200,74 @@ def pair(name):
     """(apply, apply reversed) of a binary operation; either side may be a number."""
     both = OPS[f"_npi_{name}"]
     by = OPS.get(f"_npi_{name}_scalar")
-    from_ = OPS.get(f"_npi_r{name}_scalar", None if name in MIRROR else by)
-
-    def scalar(op, value, other):
-        if op is None:
-            return None
-        is_int = not isinstance(other, (float, onp.floating))
-        return op(value, scalar=other, is_int=is_int)
+    from_ = OPS.get(f"_npi_r{name}_scalar") or OPS.get(f"_npi_{MIRROR.get(name, name)}_scalar")
 
     def apply(self, other):
         if not isinstance(other, Value):
-            if is_number(other) and by:
-                return scalar(by, self, other)
-            other = _as_value(self, other, name)
+            if by and is_number(other) and not isinstance(other, BOOLS):
+                return by(self, scalar=other, is_int=is_whole(other))
+            other = beside(self, other, name)
         return both(self, other)
 
     def apply_reversed(self, other):
         if not isinstance(other, Value):
-            if is_number(other) and from_:
-                return scalar(from_, self, other)
-            other = _as_value(self, other, name)
+            if from_ and is_number(other) and not isinstance(other, BOOLS):
+                return from_(self, scalar=other, is_int=is_whole(other))
+            other = beside(self, other, name)
         return both(other, self)
 
     return apply, apply_reversed
 
 
-MIRROR = {"greater", "greater_equal", "less", "less_equal"}
+BOOLS = bool, onp.bool_
+MIRROR = {  # x > 2 is 2 < x
+    "greater": "less",
+    "less": "greater",
+    "greater_equal": "less_equal",
+    "less_equal": "greater_equal",
+}
 
 
-def _as_value(value, other, name):
-    """A number or a NumPy array as a value, where another is."""
-    if is_number(other):
-        return OPS["_npi_full_like"](value, fill_value=other)
-    return value.convert(other, name)
+def beside(value, other, name):
+    """A number, or a NumPy array, as a value that another one is combined with.
+
+    A number has the dtype that it is computed in beside that value (`with_number`).
+    """
+    if not is_number(other):
+        return value.convert(other, name)
+    full, kind = OPS["_npi_full_like"], kind_of(value)
+    if isinstance(other, BOOLS):
+        return full(value, fill_value=other)
+    if kind is not None:
+        kind = with_number(kind, other, is_whole(other))
+        return full(value, fill_value=other, dtype=kind)
+    zeros = full(value, fill_value=0)  # a symbol, whose dtype the sum finds when it is bound
+    return OPS["_npi_add_scalar"](zeros, scalar=other, is_int=is_whole(other))
+
+
+def promote(value, *numbers):
+    """The value in the dtype in which it is computed beside numbers; `None` is no number."""
+    for number in numbers:
+        kind = kind_of(value)
+        if number is None or isinstance(number, BOOLS) or kind is not None and kind.kind == "f":
+            continue
+        is_int = is_whole(number)
+        if kind is None or with_number(kind, number, is_int) != kind:
+            value = OPS["_npi_multiply_scalar"](value, scalar=1, is_int=is_int)
+    return value
 
 
 def _binary(name, *names):
     apply, apply_reversed = pair(name)
     plain = getattr(onp, name)
 
-    def call(x1, x2, **_):
-        if isinstance(x1, Value):
-            return apply(x1, x2)
-        return apply_reversed(x2, x1) if isinstance(x2, Value) else plain(x1, x2)
+    def both(x1, x2):
+        return apply(x1, x2) if isinstance(x1, Value) else apply_reversed(x2, x1)
+
+    def call(x1, x2, dtype=None):
+        if not isinstance(x1, Value) and not isinstance(x2, Value):
+            return plain(x1, x2) if dtype is None else plain(x1, x2, dtype=dtype)
+        return both(x1, x2) if dtype is None else in_dtype(name, both, dtype, x1, x2)
 
     call.__name__, call.__doc__ = name, OPS[f"_npi_{name}"].doc
     public(call, names=names)
@@ -151,7 +291,7 @@ def _logical(name, bits):
     """Of what is not 0; as an operation on bools, for MXNet 1.9.1 has no other."""
     plain, unequal = getattr(onp, name), FUNCTIONS["not_equal"]
 
-    def call(x1, x2, **_):
+    def call(x1, x2):
         if isinstance(x1, Value) or isinstance(x2, Value):
             return bits(unequal(x1, 0), unequal(x2, 0))
         return plain(x1, x2)
@@ -165,20 +305,32 @@ for _name in ("and", "or", "xor"):
 
 
 # -- many to one -----------------------------------------------------------------------
-def _reduction(name, op, *names, typed=True):
-    def call(a, axis=None, dtype=None, keepdims=False, **more):
-        given = {"dtype": dtype} if typed else {}
-        return op(a, axis=axis, keepdims=keepdims, **given, **more)
+def _reduction(name, op, *names, **defaults):
+    """Enter a reduction; `defaults` are the arguments that it has beside `keepdims`."""
+    if "initial" in defaults:
+
+        def call(a, axis=None, dtype=None, keepdims=False, initial=None):
+            return op(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+
+    elif "dtype" in defaults:
+
+        def call(a, axis=None, dtype=None, keepdims=False):
+            return op(a, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    else:
+
+        def call(a, axis=None, keepdims=False):
+            return op(a, axis=axis, keepdims=keepdims)
 
     call.__name__, call.__doc__ = name, op.doc
     public(call, names=names)
 
 
-_reduction("sum", OPS["_np_sum"])
-_reduction("prod", OPS["_np_prod"])
-_reduction("mean", OPS["_npi_mean"])
+_reduction("sum", OPS["_np_sum"], dtype=None, initial=None)
+_reduction("prod", OPS["_np_prod"], dtype=None, initial=None)
+_reduction("mean", OPS["_npi_mean"], dtype=None)
 for _name, *_names in (("max", "amax"), ("min", "amin"), ("any",), ("all",)):
-    _reduction(_name, OPS[f"_np_{_name}"], *_names, typed=False)
+    _reduction(_name, OPS[f"_np_{_name}"], *_names)
 
 
 @public
@@ -207,18 +359,40 @@ def argmin(a, axis=None, keepdims=False):
 
 @public
 def average(a, axis=None, weights=None, returned=False):
-    """The mean, with weights; `returned` adds the sum of the weights."""
+    """The mean, with weights of the array's shape, or of one axis; `returned` adds their sum."""
+    old = lengths(a)
     if weights is None:
-        found = mean(a, axis=axis)
-        total = (
-            mean(FUNCTIONS["ones_like"](a), axis=axis) * (a.size // found.size)
-            if returned
-            else None
+        out = mean(a, axis=axis)
+        if not returned:
+            return out
+        ones = FUNCTIONS["full_like"](a, 1, dtype=kind_of(out))
+        return out, FUNCTIONS["sum"](ones, axis=axis)
+    if lengths(weights) != old:
+        weights = _along(axis, weights, old)
+    weights = broadcast_to(weights, old)
+    total = FUNCTIONS["sum"](weights, axis=axis)
+    out = FUNCTIONS["sum"](a * weights, axis=axis) / total
+    return (out, promote(total, 1.0)) if returned else out
+
+
+def _along(axis, weights, old):
+    """Weights of one axis of an array of a shape, beside its other axes."""
+    one = lengths(weights)
+    if not isinstance(axis, int) or len(one) != 1 or not -len(old) <= axis < len(old):
+        raise ShapeError(
+            f"average: weights of shape {one} for an array of shape {old} and axis={axis}; they "
+            "need the array's shape, or one axis and axis=, which says beside which"
         )
-    else:
-        total = FUNCTIONS["sum"](weights, axis=axis)
-        found = FUNCTIONS["sum"](a * weights, axis=axis) / total
-    return (found, total) if returned else found
+    if one[0] != old[axis]:
+        raise ShapeError(
+            f"average: {one[0]} weights for axis {axis} of length {old[axis]}; one each is needed"
+        )
+    return weights.reshape([n if i == axis % len(old) else 1 for i, n in enumerate(old)])
+
+
+def broadcast_to(array, shape):
+    """Repeat axes of length 1 up to a shape."""
+    return OPS["_npi_broadcast_to"](array, shape=shape)
 
 
 mean = FUNCTIONS["mean"]
@@ -266,7 +440,9 @@ def outer(a, b):
 
 @public
 def inner(a, b):
-    """The sums of products over the last axes."""
+    """The sums of products over the last axes; of a number without axes, its product."""
+    if () in (lengths(a), lengths(b)):
+        return dot(a, b)
     return tensordot(a, b, axes=([-1], [-1]))
 
 
@@ -278,7 +454,10 @@ def vdot(a, b):
 
 @public
 def einsum(subscripts, *operands, optimize=False):
-    """Sums of products over letters: 'ij,jk->ik' is a product of matrices."""
+    """Sums of products over letters: 'ij,jk->ik' is a product of matrices.
+
+    `...` stands for axes that broadcast, as in '...ij,...jk->...ik'.
+    """
     return OPS["_npi_einsum"](*operands, subscripts=subscripts, optimize=int(optimize))
 
 
@@ -290,21 +469,33 @@ def cumsum(a, axis=None, dtype=None):
 
 @public(names=("round", "round_"))
 def around(x, decimals=0):
-    """The nearest number with so many decimals; a half goes to the even one."""
+    """The nearest number with so many decimals; a half goes to the even one.
+
+    Whole numbers stay what they are if `decimals` is not negative.
+    """
+    kind = kind_of(x)
+    if kind is not None and kind.kind in "iu" and decimals >= 0:
+        return OPS["_np_copy"](x)
     scale = 10.0**decimals
     scaled = x * scale if decimals else x
     low = FUNCTIONS["floor"](scaled)
     rest = scaled - low
     near = FUNCTIONS["where"](rest == 0.5, low + low % 2, low + (rest > 0.5))
-    return near / scale if decimals else near
+    near = near / scale if decimals else near
+    return OPS["Cast"](near, dtype=kind) if kind is not None and kind.kind in "iu" else near
 
 
 @public
 def copysign(x1, x2):
-    """The size of x1 with the sign of x2; negative zero counts as positive."""
-    below = FUNCTIONS["less"](x2, 0)
-    size = FUNCTIONS["absolute"](x1)
-    return FUNCTIONS["where"](below, -size, size)
+    """The size of x1 with the sign of x2, which zero has, too."""
+    like = x1 if isinstance(x1, Value) else x2
+    if not isinstance(like, Value):
+        return onp.copysign(x1, x2)
+    x1, x2 = (v if isinstance(v, Value) else beside(like, v, "copysign") for v in (x1, x2))
+    x1, x2 = promote(x1, 1.0), promote(x2, 1.0)
+    size = FUNCTIONS["absolute"](x1) * FUNCTIONS["ones_like"](x2)
+    is_below = (x2 < 0) | (FUNCTIONS["reciprocal"](x2) < 0)  # one over -0 is below 0
+    return FUNCTIONS["where"](is_below, -size, size)
 
 
 @public

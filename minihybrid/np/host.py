@@ -3,41 +3,53 @@
 Takes:   arrays.
 Gives:   arrays in NumPy's shapes, float32 where NumPy says float64 of float32.
 
-Their results' shapes depend on values, or nobody trains through them: they are off the
-tape, and a symbol is refused. MXNet, too, hands most of them to NumPy. The numbers of a
-device go to the processor for that, and the results back.
+Their results' shapes depend on values, or no kernel computes them: a symbol is refused.
+Those that MXNet differentiates are operators, with gradients. All others refuse arrays on
+the tape while it is recorded, unless their results are whole numbers or bools, or steps,
+whose slope is 0. The numbers of a device go to the processor, and the results back.
 What is left out: the rest of NumPy; `x.asnumpy()` opens it.
 """
+
+import inspect
 
 import numpy as onp
 
 from minihybrid.core.array import NDArray
 from minihybrid.core.context import CPU
-from minihybrid.core.op import HybridError
-from minihybrid.core.placing import placed
+from minihybrid.core.op import HybridError, Op, ShapeError, Spec
+from minihybrid.core.placing import context_of, placed
 from minihybrid.np.array import ndarray
-from minihybrid.np.functions import public
+from minihybrid.np.functions import FUNCTIONS, flat, guarded, lengths, on_tape, public
+from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value
+from minihybrid.ops.linalg import LinAlgError
+from minihybrid.ops.shapes import floating
 
 NAMES = """allclose array_equal bincount count_nonzero histogram isclose lcm median
     nonzero percentile quantile searchsorted unique argwhere floor_divide isin
     cov corrcoef interp""".split()
-LINALG = """cholesky cond det eigh eigvals inv matrix_rank pinv qr slogdet solve
-    svd""".split()
+LINALG = "cond eigh eigvals matrix_rank pinv qr".split()
+STEPS = {"np.floor_divide"}  # whose slope is 0 wherever there is one
+
+
+def refuse_symbol(name):
+    """Raise the error that a trace cannot hold a function of NumPy's."""
+    raise HybridError(
+        f"{name}: NumPy computes it, so a Symbol has no place "
+        "in it; call it outside of the hybridized block"
+    )
 
 
 def computed_by_numpy(name, function):
     """The function on arrays of ours.
 
-    Raises:  HybridError for symbols.
+    Raises:  HybridError for symbols, and while recording for arrays on the tape if the
+             result is made of fractions.
     """
 
     def plain(value):
         if isinstance(value, Value) and value.level:
-            raise HybridError(
-                f"np.{name}: NumPy computes it, so a Symbol has no place "
-                "in it; call it outside of the hybridized block"
-            )
+            refuse_symbol(name)
         if isinstance(value, (list, tuple)):
             return type(value)(map(plain, value))
         return onp.asarray(value.data) if isinstance(value, NDArray) else value
@@ -55,27 +67,221 @@ def computed_by_numpy(name, function):
         return ndarray(placed(value, context))
 
     def call(*args, **kwargs):
-        given = plain(args)
-        kind = next((v.dtype for v in given if isinstance(v, onp.ndarray)), None)
-        context = next((v.context for v in args if isinstance(v, NDArray)), CPU)
-        return narrow(function(*given, **plain_values(kwargs)), kind, context)
+        values = flat([*args, *kwargs.values()])
+        datas = [v.data for v in values if isinstance(v, NDArray)]
+        try:
+            out = function(*plain(args), **{key: plain(v) for key, v in kwargs.items()})
+        except onp.linalg.LinAlgError as error:
+            raise LinAlgError(f"{name}: {error}") from None
+        is_slope = any(getattr(v, "dtype", onp.dtype(int)).kind == "f" for v in flat(out))
+        if is_slope and name not in STEPS and any(map(on_tape, values)):
+            raise HybridError(
+                f"{name}: it has no gradient, since NumPy computes it; inside record() call it "
+                "on x.detach(), or call it outside"
+            )
+        kind = next((v.dtype for v in datas), None)
+        return narrow(out, kind, context_of(datas[0]) if datas else CPU)
 
-    def plain_values(kwargs):
-        return {key: plain(value) for key, value in kwargs.items()}
-
-    call.__name__ = call.__qualname__ = name
+    call.__name__ = call.__qualname__ = name.rpartition(".")[2]
     call.__doc__ = f"NumPy's `{function.__name__}`, outside of tapes and traces."
+    try:
+        call.__signature__ = inspect.signature(function)
+    except ValueError:  # NumPy's older functions do not say
+        pass
     return call
 
 
 for _name in NAMES:
-    public(computed_by_numpy(_name, getattr(onp, _name)))
+    public(computed_by_numpy(f"np.{_name}", getattr(onp, _name)))
+
+
+# -- linear algebra with gradients -----------------------------------------------------
+def _by_lapack(function):
+    """A function of NumPy's on arrays of any device, of float32 at least."""
+
+    def eager(*datas, **attrs):
+        kind = floating(onp.result_type(*(d.dtype for d in datas)))
+        wide = onp.float64 if kind == onp.float64 else onp.float32
+        out = function(*(onp.asarray(d).astype(wide) for d in datas), **attrs)
+        many, context = isinstance(out, tuple), context_of(datas[0])
+        out = [placed(onp.asarray(v, kind, order="C"), context) for v in (out if many else [out])]
+        return tuple(out) if many else out[0]
+
+    return eager
+
+
+def _solve(a, b):
+    """X of A X = B, where NumPy looks at the last two axes of both."""
+    try:
+        return onp.linalg.solve(a, b)
+    except onp.linalg.LinAlgError as error:
+        raise LinAlgError(f"np.linalg.solve: {error}; no X is A's only answer") from None
+
+
+def _solve_infer(specs):
+    (a, kind), (b, other) = specs
+    if len(a) < 2 or a[-1] != a[-2] or len(b) < 2 or b[-2] != a[-1]:
+        raise ShapeError(
+            f"np.linalg.solve: a of shape {a} and b of shape {b}; needed: (..., M, M) and "
+            "(M,) or (..., M, K)"
+        )
+    batch = onp.broadcast_shapes(a[:-2], b[:-2])
+    return specs, [Spec((*batch, *b[-2:]), floating(onp.result_type(kind, other)))]
+
+
+def _of_batch(gradient, like):
+    """A gradient summed over the axes along which its array was repeated."""
+    more = gradient.ndim - like.ndim
+    gone = [i for i, n in enumerate(gradient.shape) if i < more or n != like.shape[i - more] == 1]
+    return FUNCTIONS["sum"](gradient, axis=tuple(gone)).reshape(like.shape) if gone else gradient
+
+
+def _transposed(a):
+    return FUNCTIONS["swapaxes"](a, -1, -2)
+
+
+def _in_np(gradient):
+    """A gradient written with np's functions, between legacy arrays."""
+
+    def grad(g, out, *inputs, **attrs):
+        def np_of(value):
+            if isinstance(value, tuple):
+                return tuple(map(np_of, value))
+            return value if value is None else value.as_np_ndarray()
+
+        found = gradient(np_of(g), np_of(out), *map(np_of, inputs), **attrs)
+        return tuple(v.as_nd_ndarray() for v in found)
+
+    return grad
+
+
+@_in_np
+def _solve_grad(g, out, a, b):
+    """A X = B: G' = A^-T G for B, and -G' X^T for A."""
+    db = SOLVE(_transposed(a), g)
+    return _of_batch(-(db @ _transposed(out)), a), _of_batch(db, b)
+
+
+SOLVE = Op(
+    name="np.linalg.solve",
+    inputs=("a", "b"),
+    anywhere=True,
+    infer=_solve_infer,
+    eager=_by_lapack(_solve),
+    grad=_solve_grad,
+    doc="X of A X = B.",
+)
+
+
+def _svd_infer(specs):
+    (old, kind), *_ = specs
+    if len(old) < 2:
+        raise ShapeError(f"np.linalg.svd: matrices (..., M, N) are needed, found {old}")
+    *batch, m, n = old
+    k = min(m, n)
+    shapes = (*batch, m, k), (*batch, k), (*batch, k, n)
+    return specs, [Spec(s, floating(kind)) for s in shapes]
+
+
+@_in_np
+def _svd_grad(g, out, a):
+    """A = U S V^T: what the factors and the singular values hand back.
+
+    Source:  Townsend, Differentiating the Singular Value Decomposition (2016).
+    """
+    (gu, gs, gv), (u, s, vt) = g, out
+    full = FUNCTIONS["full_like"]
+    gu, gs, gv = (full(v, 0) if x is None else x for x, v in zip((gu, gs, gv), out, strict=True))
+    one = s.constant(onp.eye(s.shape[-1], dtype=s.dtype))
+    squares = row_of(s * s)
+    far = (1 - one) / (squares - _transposed(squares) + one)  # 1 / (s_k^2 - s_j^2)
+    row, column = row_of(s), _transposed(row_of(s))
+    left, right = _transposed(u) @ gu, vt @ _transposed(gv)
+    left, right = (far * (x - _transposed(x)) for x in (left, right))
+    core = left * row + column * right + one * row_of(gs)
+    found = u @ core @ vt
+    m, n = a.shape[-2:]
+    if m > n:  # outside of U's columns
+        rest = gu / row
+        found = found + (rest - u @ (_transposed(u) @ rest)) @ vt
+    if n > m:
+        rest = gv / column
+        found = found + u @ (rest - (rest @ _transposed(vt)) @ vt)
+    return (found,)
+
+
+def row_of(values):
+    """(..., K) -> (..., 1, K)."""
+    return FUNCTIONS["expand_dims"](values, -2)
+
+
+SVD = Op(
+    name="np.linalg.svd",
+    inputs=("a",),
+    n_outputs=3,
+    anywhere=True,
+    infer=_svd_infer,
+    eager=_by_lapack(lambda a: tuple(onp.linalg.svd(a, full_matrices=False))),
+    grad=_svd_grad,
+    doc="U, the singular values S, and V^T of A = U S V^T.",
+)
+
+
+def det(a):
+    """The determinant of square matrices (..., N, N)."""
+    return OPS["_linalg_det"](a).reshape(lengths(a)[:-2])
+
+
+def slogdet(a):
+    """The sign of the determinant, and the logarithm of its absolute value."""
+    return tuple(v.reshape(lengths(a)[:-2]) for v in OPS["_linalg_slogdet"](a))
+
+
+def inv(a):
+    """The inverse of square matrices (..., N, N)."""
+    return OPS["_linalg_inverse"](a)
+
+
+def cholesky(a):
+    """The lower triangle L of symmetric positive definite matrices A = L L^T."""
+    return OPS["_linalg_potrf"](a)
+
+
+def solve(a, b):
+    """X of A X = B: (..., M, M) and (M,) or (..., M, K)."""
+    if isinstance(a, Value) and a.level or isinstance(b, Value) and b.level:
+        refuse_symbol("np.linalg.solve")
+    if len(lengths(b)) == 1:
+        return SOLVE(a, b.reshape(-1, 1)).squeeze(-1)
+    return SOLVE(a, b)
+
+
+def svd(a, full_matrices=False, compute_uv=True):
+    """U, the singular values S, and V^T of A = U S V^T, (..., M, N); as MXNet, in short form.
+
+    Shapes:  U (..., M, K), S (..., K), V^T (..., K, N), K the smaller of M and N; with
+             full_matrices U (..., M, M) and V^T (..., N, N), which have no gradient if M
+             is not N.
+    """
+    if isinstance(a, Value) and a.level:
+        refuse_symbol("np.linalg.svd")
+    if full_matrices and compute_uv and len(set(lengths(a)[-2:])) > 1:
+        return _WHOLE_SVD(a)
+    found = SVD(a)
+    return found if compute_uv else found[1]
+
+
+_WHOLE_SVD = computed_by_numpy("np.linalg.svd", lambda a: tuple(onp.linalg.svd(a)))
 
 
 class Linalg:
-    """The functions of `np.linalg`; only `norm` has a gradient."""
+    """The functions of `np.linalg`."""
 
     def __init__(self, norm):
-        self.norm = norm
+        for function in (norm, det, slogdet, inv, cholesky, solve, svd):
+            name = function.__name__
+            setattr(self, name, guarded(f"np.linalg.{name}", function))
         for name in LINALG:
-            setattr(self, name, computed_by_numpy(name, getattr(onp.linalg, name)))
+            whole = f"np.linalg.{name}"
+            function = computed_by_numpy(whole, getattr(onp.linalg, name))
+            setattr(self, name, guarded(whole, function))

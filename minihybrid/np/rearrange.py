@@ -8,24 +8,34 @@ What is left out: indices that are lists of symbols.
 
 import numpy as onp
 
-from minihybrid.core.op import ShapeError
-from minihybrid.np.functions import FUNCTIONS, _as_value, lengths, public
+from minihybrid.core.op import AttrError, ShapeError
+from minihybrid.np import functions
+from minihybrid.np.functions import BOOLS, FUNCTIONS, beside, kind_of, lengths, promote, public
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value
+from minihybrid.ops.infix import Value, is_number
 from minihybrid.ops.np.shapes import at_least
 
 
 # -- shapes ----------------------------------------------------------------------------
 @public
 def reshape(a, newshape, reverse=False, order="C"):
-    """The same numbers under another shape; one length may be -1."""
-    return OPS["_np_reshape"](a, newshape=newshape, order=order)
+    """The same numbers under another shape; one length may be -1.
+
+    order:   "F" reads and writes them column by column.
+    """
+    if reverse:
+        raise AttrError("reshape: reverse=True belongs to npx.reshape; call that")
+    op = OPS["_np_reshape"]
+    if order != "F":
+        return op(a, newshape=newshape, order="C" if order in ("A", "K") else order)
+    newshape = newshape[::-1] if isinstance(newshape, (tuple, list)) else newshape
+    return transpose(op(transpose(a), newshape=newshape))
 
 
 @public
 def ravel(a, order="C"):
-    """The same numbers along one axis."""
-    return OPS["_np_reshape"](a, newshape=(-1,))
+    """The same numbers along one axis; order="F": column by column."""
+    return reshape(a, -1, order=order)
 
 
 @public
@@ -58,10 +68,7 @@ def expand_dims(a, axis):
     return OPS["expand_dims"](a, axis=axis)
 
 
-@public
-def broadcast_to(array, shape):
-    """Repeat axes of length 1 up to a shape."""
-    return OPS["_npi_broadcast_to"](array, shape=shape)
+broadcast_to = public(functions.broadcast_to)
 
 
 def _at_least_of(n):
@@ -79,27 +86,42 @@ for _n in (1, 2, 3):
 
 
 # -- joining and cutting ---------------------------------------------------------------
+def _all_arrays(owner, seq):
+    """The arrays of a sequence; NumPy's beside ours become ours.
+
+    Raises:  AttrError for what is none.
+    """
+    if isinstance(seq, Value):
+        seq = list(seq)
+    if not isinstance(seq, (list, tuple)):
+        raise AttrError(f"{owner}: a list or a tuple of arrays is needed, found {seq!r:.60}")
+    like = next((v for v in seq if isinstance(v, Value)), None)
+    if like is None:
+        raise AttrError(f"{owner}: {seq!r:.60} has no np.ndarray; make them by np.array(...)")
+    return [v if isinstance(v, Value) else like.convert(v, owner) for v in seq]
+
+
 @public
 def concatenate(seq, axis=0):
     """Join arrays along an axis; `None` joins them flat."""
-    return OPS["_npi_concatenate"](*seq, axis=axis)
+    return OPS["_npi_concatenate"](*_all_arrays("concatenate", seq), axis=axis)
 
 
 @public
 def append(arr, values, axis=None):
     """The second array after the first."""
-    return OPS["_npi_concatenate"](arr, values, axis=axis)
+    return OPS["_npi_concatenate"](*_all_arrays("append", (arr, values)), axis=axis)
 
 
 @public
 def stack(arrays, axis=0):
     """Join arrays along a new axis."""
-    return OPS["_npi_stack"](*arrays, axis=axis)
+    return OPS["_npi_stack"](*_all_arrays("stack", arrays), axis=axis)
 
 
 def _stacking(name, doc):
     def call(arrays):
-        return OPS[f"_npi_{name}"](*arrays)
+        return OPS[f"_npi_{name}"](*_all_arrays(name, arrays))
 
     call.__name__, call.__doc__ = name, doc
     public(call, names=("row_stack",) if name == "vstack" else ())
@@ -157,44 +179,77 @@ def hsplit(ary, indices_or_sections):
 
 # -- choosing --------------------------------------------------------------------------
 @public
-def where(condition, x, y):
-    """x where the condition is not 0, else y; each may be a number."""
+def where(condition, x=None, y=None):
+    """x where the condition is not 0, else y; each may be a number.
+
+    Numbers alone give float32, as everywhere in `mx.np`; True and False give bool. Of the
+    condition alone, the places where it is not 0, as `nonzero` gives them.
+    """
+    if (x is None) != (y is None):
+        raise AttrError("where: only one of x and y is given, but both are needed, or neither")
+    if x is None:
+        return FUNCTIONS["nonzero"](condition)
     like = next((v for v in (x, y, condition) if isinstance(v, Value)), None)
     if like is None:
         return onp.where(condition, x, y)
-    return OPS["_npi_where"](
-        *(v if isinstance(v, Value) else _as_value(like, v, "where") for v in (condition, x, y))
-    )
+    if not isinstance(condition, Value):
+        one = is_number(condition)
+        condition = (
+            full_like(like, bool(condition), "bool") if one else like.convert(condition, "where")
+        )
+    x, y = (v if isinstance(v, Value) or is_number(v) else like.convert(v, "where") for v in (x, y))
+    like = next((v for v in (x, y) if isinstance(v, Value)), None)
+    if like is None:
+        kind = "bool" if isinstance(x, BOOLS) and isinstance(y, BOOLS) else "float32"
+        x, y = (full_like(condition, v, kind) for v in (x, y))
+    x, y = (v if isinstance(v, Value) else beside(like, v, "where") for v in (x, y))
+    return OPS["_npi_where"](condition, x, y)
 
 
 @public
 def clip(a, a_min=None, a_max=None):
-    """a, but not below a_min and not above a_max; `None` is no bound."""
+    """a, but not below a_min and not above a_max; `None` is no bound.
+
+    Whole numbers between fractions become float32.
+    """
+    bounds = [v for v in (a_min, a_max) if is_number(v) and not isinstance(v, Value)]
     low = -onp.inf if a_min is None else a_min
-    return OPS["clip"](a, a_min=low, a_max=onp.inf if a_max is None else a_max)
+    return OPS["clip"](promote(a, *bounds), a_min=low, a_max=onp.inf if a_max is None else a_max)
+
+
+def row_major(name, order):
+    """Refuse an order of memory that arrays do not have."""
+    if order not in ("C", "K", "A", None):
+        raise AttrError(f"{name}: order={order!r}, but memory is always row by row: order='C'")
 
 
 @public
 def zeros_like(a, dtype=None, order="C", ctx=None):
     """Zeros in the shape of a."""
-    return full_like(a, 0, dtype)
+    return full_like(a, 0, dtype, order, ctx)
 
 
 @public
 def ones_like(a, dtype=None, order="C", ctx=None):
     """Ones in the shape of a."""
-    return full_like(a, 1, dtype)
+    return full_like(a, 1, dtype, order, ctx)
 
 
 @public(names=("empty_like",))
 def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
-    """One value in the shape of a."""
-    return OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
+    """One value in the shape of a, and in its dtype unless told."""
+    row_major("full_like", order)
+    kind = kind_of(a) if dtype is None else None
+    if kind is not None and kind.kind in "iu" and is_number(fill_value):
+        fill_value = int(fill_value)  # as NumPy cuts it
+    out = OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
+    return out if ctx is None or a.level else out.as_in_context(ctx)
 
 
 @public
-def copy(a):
+def copy(a, order="C"):
     """The same numbers in memory of their own."""
+    row_major("copy", order)
     return OPS["_np_copy"](a)
 
 
@@ -225,15 +280,25 @@ def take(a, indices, axis=None, mode="raise"):
     return OPS["take"](a, indices, axis=axis, mode=mode)
 
 
+def _sorting(name, kind, order):
+    """Refuse what NumPy's sorting knows and this does not; each kind gives one result."""
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        raise AttrError(f"{name}: kind={kind!r}; there are quicksort, mergesort, heapsort, stable")
+    if order is not None:
+        raise AttrError(f"{name}: order={order!r} names fields, which these arrays do not have")
+
+
 @public
 def sort(a, axis=-1, kind=None, order=None):
-    """The numbers of each line in order."""
+    """The numbers of each line in order; `axis=None` lays them out flat."""
+    _sorting("sort", kind, order)
     return OPS["sort"](a, axis=axis)
 
 
 @public
 def argsort(a, axis=-1, kind=None, order=None):
     """The places of the numbers of each line in order, as int64."""
+    _sorting("argsort", kind, order)
     return OPS["argsort"](a, axis=axis, dtype="int64")
 
 

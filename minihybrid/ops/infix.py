@@ -10,13 +10,14 @@ What is left out: comparison chains such as `a < b < c`, which Python decides by
 import builtins
 import math
 import operator
+import re
 from functools import cache
 from numbers import Integral, Number
 
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES, own_names
-from minihybrid.core.op import AttrError, PlaceError, ShapeError, described
+from minihybrid.core.op import AttrError, HybridError, PlaceError, ShapeError, described
 from minihybrid.ops.registry import OPS, is_own
 from minihybrid.ops.shown import Called
 from minihybrid.ops.tiling import split_v2
@@ -268,9 +269,10 @@ class Unknown:
     __repr__ = __str__
 
 
-def namespace(name, base, module):
+def namespace(name, base, module, title=None):
     """What `nd.name` or `sym.name` is: the operator, read by `base`, with few others.
 
+    title:   what its errors begin with, if not with its name.
     Raises:  AttributeError naming the module, if nothing has the name.
     """
     if name in FUNCTIONS:
@@ -280,7 +282,7 @@ def namespace(name, base, module):
     op = OPS.get(name)
     if op is None or name.startswith("__"):
         raise AttributeError(Unknown(name, module))
-    return reading(op, name, base)
+    return reading(op, name, base, title or name)
 
 
 def face(names, base, module):
@@ -301,6 +303,18 @@ def public_names(names, *more):
     return own_names(names, "contrib", "linalg", "random", *operators)
 
 
+def said_by(name, error):
+    """Let an error begin with the name that the caller wrote, not with that of an operator
+    inside."""
+    text = str(error.args[0]) if error.args else ""
+    head, _, rest = text.partition(": ")
+    inner = rest and re.fullmatch(r"[\w.]+", head)
+    text = f"{name}: {rest if inner else text}"
+    if name.startswith("np"):
+        text = text.replace("an NDArray", "an np.ndarray").replace("nd.array(", "np.array(")
+    error.args = (text,)
+
+
 def writable(owner, out):
     """The array that a result goes to.
 
@@ -319,8 +333,11 @@ def put(owner, result, out):
 
 
 @cache
-def reading(op, name, base):
-    """The operator as a function, which `base` reads where no input does."""
+def reading(op, name, base, title):
+    """The operator as a function, which `base` reads where no input does.
+
+    title:   what its errors begin with.
+    """
 
     def call(*args, name=None, out=None, ctx=None, attr=None, **kwargs):
         if attr or kwargs and not KNOWN.isdisjoint(kwargs):
@@ -330,8 +347,12 @@ def reading(op, name, base):
         if ctx is not None:
             with check_context(ctx):
                 return call(*args, name=name, out=out, **kwargs)
-        result = op.applied(args, kwargs, name, base)
-        return result if out is None else put(op.name, result, out)
+        try:
+            result = op.applied(args, kwargs, name, base)
+        except HybridError as error:
+            said_by(title, error)
+            raise
+        return result if out is None else put(title, result, out)
 
     call.__name__ = call.__qualname__ = name
     attrs = ", ".join(f"{k}=..." for k in op.attrs)
@@ -349,7 +370,8 @@ class Part:
     def __getattr__(self, name):
         if name in FACES.get(self._module, ()):
             return FACES[self._module][name]
-        return namespace(self._prefix + name, self._base, self._module)
+        title = f"{self._module.rpartition('.')[2]}.{name}" if len(self._prefix) > 1 else name
+        return namespace(self._prefix + name, self._base, self._module, title)
 
     def __dir__(self):
         names = {key.removeprefix(self._prefix) for key in OPS if key.startswith(self._prefix)}

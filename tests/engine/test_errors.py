@@ -262,7 +262,7 @@ WRONG = [
     (lambda F, x: x.reshape((0, 0, 0)), mx.ShapeError, "code 0 needs an axis"),
     (lambda F, x: F.sum(x, axis=2), mx.ShapeError, "sum: axis 2 does not exist in 2 dimensions"),
     (lambda F, x: F.softmax(x, axis=3), mx.ShapeError, "softmax: axis 3 does not exist"),
-    (lambda F, x: F.concat(x, F.ones((3, 3)), dim=1), mx.ShapeError, "Concat: "),
+    (lambda F, x: F.concat(x, F.ones((3, 3)), dim=1), mx.ShapeError, "concat: "),
     (lambda F, x: F.split(x, num_outputs=2), mx.ShapeError, "3"),
     (
         lambda F, x: F.transpose(x, axes=(0, 0)),

@@ -292,7 +292,7 @@ def test_distributions_have_their_mean_and_variance(draw, mean, variance):
         (lambda x: np.unique(sym.var("x")), HybridError, "NumPy computes it"),
         (lambda x: np.no_such, AttributeError, "np has no function 'no_such'"),
         (lambda x: npx.no_such, AttributeError, "npx has no function 'no_such'"),
-        (lambda x: np.add(x, 1, out=3), AttrError, "out= must be an array"),
+        (lambda x: np.add(x, 1, out=3), AttrError, "out= must be an np.ndarray"),
     ],
 )
 def test_error_says_what_is_wrong(run, kind, words):

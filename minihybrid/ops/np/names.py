@@ -10,14 +10,17 @@ whole numbers divide to float32.
 What is left out: the promotion of small whole numbers to the machine's word in sums.
 """
 
+import math
 from dataclasses import fields
 
 import numpy as np
 
+from minihybrid.core.given import holds
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
     DTypeError,
+    NumberError,
     Op,
     Spec,
     axes,
@@ -32,6 +35,7 @@ from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import max_, min_, sum_
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, known
+from minihybrid.ops.whole import scalar_number
 
 KEPT = [f.name for f in fields(Op) if f.init and f.name != "name"]
 BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
@@ -70,13 +74,46 @@ def to_bool(kind):
 
 
 # -- two inputs, or one and a scalar ---------------------------------------------------
-def with_scalar(kind, scalar, is_int):
-    """The dtype in which an array of a dtype and a Python number are computed."""
+def is_whole(value):
+    """Whether a Python or NumPy number is a whole one by its type, as `is_int` says in files."""
+    return not isinstance(value, float) and np.asarray(value).dtype.kind != "f"
+
+
+def with_number(kind, number, is_int):
+    """The dtype in which an array of a dtype and a number are computed: NumPy's rule.
+
+    A number has a kind, but no width (NEP 50): it takes the array's dtype if that is of
+    its kind or of a higher one, of bool < whole < float, else the usual one of its kind,
+    int64 or float32. NumPy's scalars, such as `numpy.float64(2)`, count as numbers, as in
+    MXNet.
+    Where MXNet 1.9.1 differs: it keeps a dtype of whole numbers beside a fraction.
+
+    >>> with_number(np.dtype("uint8"), 2, True), with_number(np.dtype("uint8"), 0.5, False)
+    (dtype('uint8'), dtype('float32'))
+    """
     if kind is None or kind.kind == "f":
         return kind
-    if not is_int or scalar != scalar // 1:
+    if not is_int or number != number // 1:
         return FLOAT
     return LONG if kind.kind == "b" else kind
+
+
+def fitting(op, number, kind):
+    """A number, if a dtype can hold it.
+
+    Raises:  NumberError for a whole number that would wrap around, or a finite one that
+             would become infinite.
+    """
+    holds(op, number, kind)
+    if kind is not None and kind.kind == "f" and math.isfinite(number):
+        with np.errstate(over="ignore"):
+            is_too_large = np.isinf(np.float64(number).astype(kind))
+        if is_too_large:
+            raise NumberError(
+                f"{op}: {number:g} does not fit into {kind}, which holds numbers up to "
+                f"{np.finfo(kind).max:g}; convert the array by astype('float32')"
+            )
+    return number
 
 
 def pair(name, both, scalar=None, rscalar=None, inside=same, result=same):
@@ -99,18 +136,31 @@ def pair(name, both, scalar=None, rscalar=None, inside=same, result=same):
     register(f"_npi_{name}", inputs=("lhs", "rhs"), infer=infer, expand=expand, doc=doc)
     for prefix, op in (("", scalar), ("r", rscalar)):
         if op:
-            _pair_scalar(f"_npi_{prefix}{name}_scalar", OPS[op], inside, result)
+            _pair_scalar(f"_npi_{prefix}{name}_scalar", name, OPS[op], inside, result)
 
 
-def _pair_scalar(name, op, inside, result):
+def _beyond(kind, number):
+    """A number that none of a dtype of whole numbers equals: -1 below them, 1 above, else 0."""
+    if kind is None or kind.kind not in "iu":
+        return 0
+    ends = np.iinfo(kind)
+    return (number > ends.max) - (number < ends.min)
+
+
+def _pair_scalar(name, shown, op, inside, result):
     def infer(specs, scalar, is_int):
-        kind = inside(with_scalar(specs[0].dtype, scalar, is_int))
+        kind = inside(with_number(specs[0].dtype, scalar, is_int))
+        if result is not to_bool:
+            fitting(shown, scalar, kind)
         return specs, [Spec(specs[0].shape, result(kind))]
 
     def expand(specs, data, scalar, is_int):
-        kind = inside(with_scalar(specs[0].dtype, scalar, is_int))
-        out = op(to(data, specs[0].dtype, kind), scalar=scalar)
-        return to(out, kind, result(kind))
+        kind = inside(with_number(specs[0].dtype, scalar, is_int))
+        data = to(data, specs[0].dtype, kind)
+        if result is to_bool and _beyond(kind, scalar):  # the same answer for all elements
+            zeros = OPS["zeros_like"](cast(data, dtype=FLOAT))
+            return cast(op(zeros, scalar=_beyond(kind, scalar)), dtype=BOOL)
+        return to(op(data, scalar=scalar), kind, result(kind))
 
     register(
         name,
@@ -118,7 +168,7 @@ def _pair_scalar(name, op, inside, result):
         infer=infer,
         expand=expand,
         doc=op.doc,
-        attrs={"scalar": (number, REQUIRED), "is_int": (boolean, True)},
+        attrs={"scalar": (scalar_number, REQUIRED), "is_int": (boolean, True)},
     )
 
 

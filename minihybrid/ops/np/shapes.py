@@ -4,14 +4,13 @@ Takes:   the records before.
 Gives:   `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatenate`,
          ...; what is made of nothing.
 
-What is left out: einsum with an ellipsis.
+What is left out: einsum without letters, as lists of axes.
 """
 
 import re
 
 import numpy as np
 
-from minihybrid.core.given import holds
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -33,13 +32,14 @@ from minihybrid.ops.joining import concat
 from minihybrid.ops.layout import infer_length, reshape, slice_axis, stretched, transpose, view
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
-from minihybrid.ops.np.names import FLOAT, promoted, renamed, to
+from minihybrid.ops.np.names import FLOAT, fitting, promoted, renamed, to
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.random import SHAPED
 from minihybrid.ops.reduce import sum_
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, broadcast, forward, known
 from minihybrid.ops.tiling import diagonal, pad, reverse
+from minihybrid.ops.whole import scalar_number
 
 
 # -- products --------------------------------------------------------------------------
@@ -216,25 +216,53 @@ renamed(
 )  # here 0 is a length
 
 
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
 # -- einsum ----------------------------------------------------------------------------
 def _subscripts(op_shapes, subscripts):
-    """(letters of each input, letters of the output, letter -> length)."""
-    left, _, right = subscripts.replace(" ", "").partition("->")
+    """(letters of each input, letters of the output, letter -> length).
+
+    An ellipsis stands for letters that do not occur, the same ones in each input, counted
+    from the last. A letter whose input has length 1, where another has more, is repeated
+    along it.
+    """
+    left, arrow, right = subscripts.replace(" ", "").partition("->")
     ins = left.split(",")
-    if "->" not in subscripts:
-        right = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
-    sizes = {}
-    if len(ins) != len(op_shapes) or not (left + right).replace(",", "").isalpha():
+    if len(ins) != len(op_shapes) or not re.fullmatch(
+        r"([A-Za-z]*(\.{3})?[A-Za-z]*,)*", f"{left},{right},"
+    ):
         raise AttrError(
             f"einsum: '{subscripts}' does not fit {len(op_shapes)} inputs; "
             "one group of letters an input is needed, such as 'ij,jk->ik'"
         )
+    counts = [
+        len(old) - len(letters) + 3 if "..." in letters else 0
+        for letters, old in zip(ins, op_shapes, strict=True)
+    ]
+    free = [c for c in LETTERS if c not in left][: max([*counts, 0])]
+    ins = [
+        letters.replace("...", "".join(free[len(free) - max(n, 0) :]))
+        for letters, n in zip(ins, counts, strict=True)
+    ]
+    if arrow:
+        right = right.replace("...", "".join(free))
+    else:
+        once = sorted(c for c in set(left) - set(",.") if left.count(c) == 1)
+        right = "".join([*free, *once])
+    sizes = {}
     for letters, old in zip(ins, op_shapes, strict=True):
         if len(letters) != len(old):
             raise ShapeError(f"einsum: '{letters}' does not fit shape {old}")
         for c, n in zip(letters, old, strict=True):
-            if sizes.setdefault(c, n) != n:
-                raise ShapeError(f"einsum: '{c}' means {sizes[c]} and {n} in '{subscripts}'")
+            known_size = sizes.get(c, 1)
+            if n != known_size and 1 not in (n, known_size):
+                raise ShapeError(f"einsum: '{c}' means {known_size} and {n} in '{subscripts}'")
+            sizes[c] = n if known_size == 1 else known_size
+    if set(right) - sizes.keys() or len(set(right)) < len(right):
+        raise AttrError(
+            f"einsum: '{subscripts}': each letter of the result must be one of an input, once"
+        )
     return ins, right, sizes
 
 
@@ -253,6 +281,9 @@ def _einsum_expand(specs, *data, subscripts, optimize):
     done, have = None, ""
     for i, (value, letters) in enumerate(zip(data, ins, strict=True)):
         value = to(value, specs[i].dtype, kind)
+        new = tuple(sizes[c] for c in letters)
+        if new != specs[i].shape:
+            value = OPS["_npi_broadcast_to"](value, shape=new)
         for c in [c for c in dict.fromkeys(letters) if letters.count(c) > 1]:
             while letters.count(c) > 1:  # a letter twice: the diagonal, as last axis
                 one, two = [k for k, d in enumerate(letters) if d == c][:2]
@@ -544,7 +575,7 @@ _eye("_npi_identity", lambda shape: {"N": shape[0], "M": 0, "k": 0}, {"shape": (
 
 def _full_like_infer(specs, fill_value, dtype):
     kind = dtype or specs[0].dtype
-    holds("full_like", fill_value, kind)
+    fitting("full_like", fill_value, kind)
     return specs, [Spec(specs[0].shape, kind)]
 
 
@@ -555,7 +586,7 @@ def _full_like_expr(fill_value, dtype):
 register(
     "_npi_full_like",
     inputs=("a",),
-    attrs={"fill_value": (number, REQUIRED), "dtype": (dtype, None)},
+    attrs={"fill_value": (scalar_number, REQUIRED), "dtype": (dtype, None)},
     infer=_full_like_infer,
     eager=lambda a, *, fill_value, dtype: np.full_like(a, fill_value, dtype),
     expr=_full_like_expr,
