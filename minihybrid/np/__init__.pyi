@@ -6,28 +6,28 @@ Same = TypeVar("Same")
 
 FUNCTIONS: Any
 
-def abs(x, **_) -> ndarray:
+def abs(x, dtype=None) -> ndarray:
     """The absolute value."""
 
-def absolute(x, **_) -> ndarray:
+def absolute(x, dtype=None) -> ndarray:
     """The absolute value."""
 
-def add(x1, x2, **_) -> ndarray:
+def add(x1, x2, dtype=None) -> ndarray:
     """y = a + b."""
 
-def all(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def all(a, axis=None, keepdims: Any = False) -> ndarray:
     """Whether all are not 0."""
 
-def allclose(*args, **kwargs) -> Any:
+def allclose(a, b, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """NumPy's `allclose`, outside of tapes and traces."""
 
-def amax(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def amax(a, axis=None, keepdims: Any = False) -> ndarray:
     """The largest over the axes."""
 
-def amin(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def amin(a, axis=None, keepdims: Any = False) -> ndarray:
     """The smallest over the axes."""
 
-def any(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def any(a, axis=None, keepdims: Any = False) -> ndarray:
     """Whether any is not 0."""
 
 def append(arr, values, axis=None) -> ndarray:
@@ -36,25 +36,25 @@ def append(arr, values, axis=None) -> ndarray:
 def arange(start, stop=None, step: Any = 1, dtype=None, ctx=None) -> ndarray:
     """start, start + step, ... below stop; one number alone is the stop."""
 
-def arccos(x, **_) -> ndarray:
+def arccos(x, dtype=None) -> ndarray:
     """The angle whose cosine is a."""
 
-def arccosh(x, **_) -> ndarray:
+def arccosh(x, dtype=None) -> ndarray:
     """The inverse of cosh."""
 
-def arcsin(x, **_) -> ndarray:
+def arcsin(x, dtype=None) -> ndarray:
     """The angle whose sine is a."""
 
-def arcsinh(x, **_) -> ndarray:
+def arcsinh(x, dtype=None) -> ndarray:
     """The inverse of sinh."""
 
-def arctan(x, **_) -> ndarray:
+def arctan(x, dtype=None) -> ndarray:
     """The angle whose tangent is a."""
 
-def arctan2(x1, x2, **_) -> ndarray:
+def arctan2(x1, x2, dtype=None) -> ndarray:
     """The angle of the point (b, a)."""
 
-def arctanh(x, **_) -> ndarray:
+def arctanh(x, dtype=None) -> ndarray:
     """The inverse of tanh."""
 
 def argmax(a, axis=None, keepdims: Any = False) -> ndarray:
@@ -66,7 +66,7 @@ def argmin(a, axis=None, keepdims: Any = False) -> ndarray:
 def argsort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
     """The places of the numbers of each line in order, as int64."""
 
-def argwhere(*args, **kwargs) -> ndarray:
+def argwhere(a) -> ndarray:
     """NumPy's `argwhere`, outside of tapes and traces."""
 
 def around(x, decimals: Any = 0) -> ndarray:
@@ -75,7 +75,7 @@ def around(x, decimals: Any = 0) -> ndarray:
 def array(object, dtype=None, ctx=None) -> ndarray:
     """An array of given numbers; float32 unless the source has a dtype of its own."""
 
-def array_equal(*args, **kwargs) -> Any:
+def array_equal(a1, a2, equal_nan: Any = False) -> Any:
     """NumPy's `array_equal`, outside of tapes and traces."""
 
 def array_split(ary, indices_or_sections, axis: Any = 0) -> Any:
@@ -91,18 +91,18 @@ def atleast_3d(*arys) -> ndarray:
     """The arrays with at least 3 axes."""
 
 def average(a, axis=None, weights=None, returned: Any = False) -> Any:
-    """The mean, with weights; `returned` adds the sum of the weights."""
+    """The mean, with weights of the array's shape, or of one axis; `returned` adds their sum."""
 
-def bincount(*args, **kwargs) -> ndarray:
+def bincount(x, /, weights=None, minlength: Any = 0) -> ndarray:
     """NumPy's `bincount`, outside of tapes and traces."""
 
-def bitwise_and(x1, x2, **_) -> ndarray:
+def bitwise_and(x1, x2, dtype=None) -> ndarray:
     """The bits of a and b; of bools, true or false."""
 
-def bitwise_or(x1, x2, **_) -> ndarray:
+def bitwise_or(x1, x2, dtype=None) -> ndarray:
     """The bits of a or b; of bools, true or false."""
 
-def bitwise_xor(x1, x2, **_) -> ndarray:
+def bitwise_xor(x1, x2, dtype=None) -> ndarray:
     """The bits of a xor b; of bools, true or false."""
 
 from builtins import bool as bool
@@ -110,10 +110,10 @@ from builtins import bool as bool
 def broadcast_to(array, shape) -> ndarray:
     """Repeat axes of length 1 up to a shape."""
 
-def cbrt(x, **_) -> ndarray:
+def cbrt(x, dtype=None) -> ndarray:
     """The cube root; of a negative number, too."""
 
-def ceil(x, **_) -> ndarray:
+def ceil(x, dtype=None) -> ndarray:
     """The next whole number above."""
 
 def clip(a, a_min=None, a_max=None) -> ndarray:
@@ -125,34 +125,44 @@ def column_stack(arrays) -> ndarray:
 def concatenate(seq, axis: Any = 0) -> ndarray:
     """Join arrays along an axis; `None` joins them flat."""
 
-def copy(a) -> ndarray:
+def copy(a, order: Any = "C") -> ndarray:
     """The same numbers in memory of their own."""
 
 def copysign(x1, x2) -> ndarray:
-    """The size of x1 with the sign of x2; negative zero counts as positive."""
+    """The size of x1 with the sign of x2, which zero has, too."""
 
-def corrcoef(*args, **kwargs) -> ndarray:
+def corrcoef(x, y=None, rowvar: Any = True, *, dtype=None) -> ndarray:
     """NumPy's `corrcoef`, outside of tapes and traces."""
 
-def cos(x, **_) -> ndarray:
+def cos(x, dtype=None) -> ndarray:
     """The cosine."""
 
-def cosh(x, **_) -> ndarray:
+def cosh(x, dtype=None) -> ndarray:
     """The hyperbolic cosine."""
 
-def count_nonzero(*args, **kwargs) -> ndarray:
+def count_nonzero(a, axis=None, *, keepdims: Any = False) -> ndarray:
     """NumPy's `count_nonzero`, outside of tapes and traces."""
 
-def cov(*args, **kwargs) -> ndarray:
+def cov(
+    m,
+    y=None,
+    rowvar: Any = True,
+    bias: Any = False,
+    ddof=None,
+    fweights=None,
+    aweights=None,
+    *,
+    dtype=None,
+) -> ndarray:
     """NumPy's `cov`, outside of tapes and traces."""
 
 def cumsum(a, axis=None, dtype=None) -> ndarray:
     """The sum of all numbers up to each one; without an axis, laid out flat."""
 
-def deg2rad(x, **_) -> ndarray:
+def deg2rad(x, dtype=None) -> ndarray:
     """An angle in radians."""
 
-def degrees(x, **_) -> ndarray:
+def degrees(x, dtype=None) -> ndarray:
     """An angle in degrees."""
 
 def diag(v, k: Any = 0) -> ndarray:
@@ -164,7 +174,7 @@ def diagonal(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ndarray:
 def diff(a, n: Any = 1, axis: Any = -1) -> ndarray:
     """What each number has more than the one before it, n times."""
 
-def divide(x1, x2, **_) -> ndarray:
+def divide(x1, x2, dtype=None) -> ndarray:
     """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
 
 def dot(a, b) -> ndarray:
@@ -179,30 +189,30 @@ def einsum(subscripts, *operands, optimize: Any = False) -> ndarray:
     """Sums of products over letters: 'ij,jk->ik' is a product of matrices."""
 
 def empty(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Zeros in a shape."""
+    """Zeros in a shape; `zeros` under the name for memory that will be overwritten."""
 
 def empty_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """One value in the shape of a."""
+    """One value in the shape of a, and in its dtype unless told."""
 
-def equal(x1, x2, **_) -> ndarray:
+def equal(x1, x2, dtype=None) -> ndarray:
     """1 where a == b, else 0, in the dtype of a."""
 
-def exp(x, **_) -> ndarray:
+def exp(x, dtype=None) -> ndarray:
     """y = e to the power a."""
 
 def expand_dims(a, axis) -> ndarray:
     """Put in an axis of length 1."""
 
-def expm1(x, **_) -> ndarray:
+def expm1(x, dtype=None) -> ndarray:
     """e to the power a, minus 1, exact for small a."""
 
 def eye(N, M=None, k: Any = 0, dtype=None, ctx=None) -> ndarray:
     """Ones on a diagonal, else zeros."""
 
-def fabs(x, **_) -> ndarray:
+def fabs(x, dtype=None) -> ndarray:
     """The absolute value."""
 
-def fix(x, **_) -> ndarray:
+def fix(x, dtype=None) -> ndarray:
     """The whole part: towards 0."""
 
 def flip(m, axis=None) -> ndarray:
@@ -218,25 +228,37 @@ from numpy import float16 as float16
 from numpy import float32 as float32
 from numpy import float64 as float64
 
-def floor(x, **_) -> ndarray:
+def floor(x, dtype=None) -> ndarray:
     """The next whole number below."""
 
-def floor_divide(*args, **kwargs) -> ndarray:
+def floor_divide(
+    x1,
+    x2,
+    /,
+    out=None,
+    *,
+    where: Any = True,
+    casting: Any = "same_kind",
+    order: Any = "K",
+    dtype=None,
+    subok: Any = True,
+    signature=None,
+) -> ndarray:
     """NumPy's `floor_divide`, outside of tapes and traces."""
 
 def full(shape, fill_value, dtype=None, order: Any = "C", ctx=None, out=None) -> ndarray:
     """One value in a shape."""
 
 def full_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """One value in the shape of a."""
+    """One value in the shape of a, and in its dtype unless told."""
 
-def greater(x1, x2, **_) -> ndarray:
+def greater(x1, x2, dtype=None) -> ndarray:
     """1 where a > b, else 0, in the dtype of a."""
 
-def greater_equal(x1, x2, **_) -> ndarray:
+def greater_equal(x1, x2, dtype=None) -> ndarray:
     """1 where a >= b, else 0, in the dtype of a."""
 
-def histogram(*args, **kwargs) -> ndarray:
+def histogram(a, bins: Any = 10, range=None, density=None, weights=None) -> ndarray:
     """NumPy's `histogram`, outside of tapes and traces."""
 
 def hsplit(ary, indices_or_sections) -> Any:
@@ -245,7 +267,7 @@ def hsplit(ary, indices_or_sections) -> Any:
 def hstack(arrays) -> ndarray:
     """Join arrays along the second axis; vectors along their only one."""
 
-def hypot(x1, x2, **_) -> ndarray:
+def hypot(x1, x2, dtype=None) -> ndarray:
     """sqrt(a * a + b * b), without overflow."""
 
 def identity(n, dtype=None, ctx=None) -> ndarray:
@@ -257,88 +279,102 @@ def indices(dimensions, dtype: Any = "int32", ctx=None) -> ndarray:
 inf: Any
 
 def inner(a, b) -> ndarray:
-    """The sums of products over the last axes."""
+    """The sums of products over the last axes; of a number without axes, its product."""
 
 from numpy import int8 as int8
 from numpy import int32 as int32
 from numpy import int64 as int64
 
-def interp(*args, **kwargs) -> ndarray:
+def interp(x, xp, fp, left=None, right=None, period=None) -> ndarray:
     """NumPy's `interp`, outside of tapes and traces."""
 
-def isclose(*args, **kwargs) -> ndarray:
+def isclose(a, b, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> ndarray:
     """NumPy's `isclose`, outside of tapes and traces."""
 
-def isfinite(x, **_) -> ndarray:
+def isfinite(x, dtype=None) -> ndarray:
     """True where it is a number and not infinite."""
 
-def isin(*args, **kwargs) -> ndarray:
+def isin(
+    element, test_elements, assume_unique: Any = False, invert: Any = False, *, kind=None
+) -> ndarray:
     """NumPy's `isin`, outside of tapes and traces."""
 
-def isinf(x, **_) -> ndarray:
+def isinf(x, dtype=None) -> ndarray:
     """True where it is infinite."""
 
-def isnan(x, **_) -> ndarray:
+def isnan(x, dtype=None) -> ndarray:
     """True where it is not a number."""
 
-def isneginf(x, **_) -> ndarray:
+def isneginf(x, dtype=None) -> ndarray:
     """True where it is negative infinity."""
 
-def isposinf(x, **_) -> ndarray:
+def isposinf(x, dtype=None) -> ndarray:
     """True where it is positive infinity."""
 
-def lcm(*args, **kwargs) -> ndarray:
+def lcm(
+    x1,
+    x2,
+    /,
+    out=None,
+    *,
+    where: Any = True,
+    casting: Any = "same_kind",
+    order: Any = "K",
+    dtype=None,
+    subok: Any = True,
+    signature=None,
+) -> ndarray:
     """NumPy's `lcm`, outside of tapes and traces."""
 
 def ldexp(x1, x2) -> ndarray:
     """x1 times 2 to the power x2."""
 
-def less(x1, x2, **_) -> ndarray:
+def less(x1, x2, dtype=None) -> ndarray:
     """1 where a < b, else 0, in the dtype of a."""
 
-def less_equal(x1, x2, **_) -> ndarray:
+def less_equal(x1, x2, dtype=None) -> ndarray:
     """1 where a <= b, else 0, in the dtype of a."""
 
 class _linalg:
     @staticmethod
-    def cholesky(*args, **kwargs) -> ndarray:
-        """NumPy's `cholesky`, outside of tapes and traces."""
+    def cholesky(a) -> ndarray:
+        """The lower triangle L of symmetric positive definite matrices A = L L^T."""
     @staticmethod
-    def cond(*args, **kwargs) -> Any:
+    def cond(x, p=None) -> Any:
         """NumPy's `cond`, outside of tapes and traces."""
     @staticmethod
-    def det(*args, **kwargs) -> ndarray:
-        """NumPy's `det`, outside of tapes and traces."""
+    def det(a) -> ndarray:
+        """The determinant of square matrices (..., N, N)."""
     @staticmethod
-    def eigh(*args, **kwargs) -> ndarray:
+    def eigh(a, UPLO: Any = "L") -> ndarray:
         """NumPy's `eigh`, outside of tapes and traces."""
     @staticmethod
-    def eigvals(*args, **kwargs) -> ndarray:
+    def eigvals(a) -> ndarray:
         """NumPy's `eigvals`, outside of tapes and traces."""
     @staticmethod
-    def inv(*args, **kwargs) -> ndarray:
-        """NumPy's `inv`, outside of tapes and traces."""
+    def inv(a) -> ndarray:
+        """The inverse of square matrices (..., N, N)."""
     @staticmethod
-    def matrix_rank(*args, **kwargs) -> ndarray:
+    def matrix_rank(A, tol=None, hermitian: Any = False, *, rtol=None) -> ndarray:
         """NumPy's `matrix_rank`, outside of tapes and traces."""
     @staticmethod
     def norm(x, ord=None, axis=None, keepdims: Any = False) -> ndarray:
         """The length of a vector or matrix; `np.linalg.norm`."""
     @staticmethod
-    def pinv(*args, **kwargs) -> ndarray:
+    def pinv(a, rcond=None, hermitian: Any = False, *, rtol: Any = ...) -> ndarray:
         """NumPy's `pinv`, outside of tapes and traces."""
     @staticmethod
-    def qr(*args, **kwargs) -> ndarray:
+    def qr(a, mode: Any = "reduced") -> ndarray:
         """NumPy's `qr`, outside of tapes and traces."""
     @staticmethod
-    def slogdet(*args, **kwargs) -> ndarray:
-        """NumPy's `slogdet`, outside of tapes and traces."""
+    def slogdet(a) -> ndarray:
+        """The sign of the determinant, and the logarithm of its absolute value."""
     @staticmethod
-    def solve(*args, **kwargs) -> ndarray:
-        """NumPy's `solve`, outside of tapes and traces."""
+    def solve(a, b) -> ndarray:
+        """X of A X = B: (..., M, M) and (M,) or (..., M, K)."""
     @staticmethod
-    def svd(*args, **kwargs) -> ndarray:
-        """NumPy's `svd`, outside of tapes and traces."""
+    def svd(a, full_matrices: Any = False, compute_uv: Any = True) -> ndarray:
+        """U, the singular values S, and V^T of A = U S V^T, (..., M, N); as MXNet, in short form."""
 
 linalg: _linalg
 
@@ -354,28 +390,28 @@ def linspace(
 ) -> ndarray:
     """`num` numbers at equal distances from start to stop."""
 
-def log(x, **_) -> ndarray:
+def log(x, dtype=None) -> ndarray:
     """The natural logarithm."""
 
-def log10(x, **_) -> ndarray:
+def log10(x, dtype=None) -> ndarray:
     """The logarithm to base 10."""
 
-def log1p(x, **_) -> ndarray:
+def log1p(x, dtype=None) -> ndarray:
     """The logarithm of 1 + a, exact for small a."""
 
-def log2(x, **_) -> ndarray:
+def log2(x, dtype=None) -> ndarray:
     """The logarithm to base 2."""
 
-def logical_and(x1, x2, **_) -> ndarray:
+def logical_and(x1, x2) -> ndarray:
     """1 where a and b is not 0, else 0, in the dtype of a."""
 
-def logical_not(x, **_) -> ndarray:
+def logical_not(x, dtype=None) -> ndarray:
     """True where the number is 0."""
 
-def logical_or(x1, x2, **_) -> ndarray:
+def logical_or(x1, x2) -> ndarray:
     """1 where a or b is not 0, else 0, in the dtype of a."""
 
-def logical_xor(x1, x2, **_) -> ndarray:
+def logical_xor(x1, x2) -> ndarray:
     """1 where a xor b is not 0, else 0, in the dtype of a."""
 
 def logspace(
@@ -393,34 +429,34 @@ def logspace(
 def matmul(a, b) -> ndarray:
     """Products of the matrices in the last two axes; the others broadcast."""
 
-def max(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def max(a, axis=None, keepdims: Any = False) -> ndarray:
     """The largest over the axes."""
 
-def maximum(x1, x2, **_) -> ndarray:
+def maximum(x1, x2, dtype=None) -> ndarray:
     """The larger of a and b; NaN if either is."""
 
-def mean(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def mean(a, axis=None, dtype=None, keepdims: Any = False) -> ndarray:
     """The mean over the axes."""
 
-def median(*args, **kwargs) -> ndarray:
+def median(a, axis=None, out=None, overwrite_input: Any = False, keepdims: Any = False) -> ndarray:
     """NumPy's `median`, outside of tapes and traces."""
 
 def meshgrid(*xi, indexing: Any = "xy") -> Any:
     """Coordinates of a grid: one array for each vector, all of one shape."""
 
-def min(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def min(a, axis=None, keepdims: Any = False) -> ndarray:
     """The smallest over the axes."""
 
-def minimum(x1, x2, **_) -> ndarray:
+def minimum(x1, x2, dtype=None) -> ndarray:
     """The smaller of a and b; NaN if either is."""
 
-def mod(x1, x2, **_) -> ndarray:
+def mod(x1, x2, dtype=None) -> ndarray:
     """The remainder of a / b, with b's sign."""
 
 def moveaxis(a, source, destination) -> ndarray:
     """Axes moved to other places; the others keep their order."""
 
-def multiply(x1, x2, **_) -> ndarray:
+def multiply(x1, x2, dtype=None) -> ndarray:
     """y = a * b, element by element."""
 
 nan: Any
@@ -433,15 +469,15 @@ from minihybrid.np.array import ndarray as ndarray
 def ndim(a) -> int:
     """The number of axes."""
 
-def negative(x, **_) -> ndarray:
+def negative(x, dtype=None) -> ndarray:
     """y = -a."""
 
 newaxis: Any
 
-def nonzero(*args, **kwargs) -> tuple[Any, ...]:
+def nonzero(a) -> tuple[Any, ...]:
     """NumPy's `nonzero`, outside of tapes and traces."""
 
-def not_equal(x1, x2, **_) -> ndarray:
+def not_equal(x1, x2, dtype=None) -> ndarray:
     """1 where a != b, else 0, in the dtype of a."""
 
 def ones(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
@@ -456,24 +492,44 @@ def outer(a, b) -> ndarray:
 def pad(x, pad_width, mode: Any = "constant", constant_values: Any = 0) -> ndarray:
     """More at the ends of axes: one value, the edge's, or the inside mirrored."""
 
-def percentile(*args, **kwargs) -> ndarray:
+def percentile(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input: Any = False,
+    method: Any = "linear",
+    keepdims: Any = False,
+    *,
+    weights=None,
+) -> ndarray:
     """NumPy's `percentile`, outside of tapes and traces."""
 
 pi: Any
 
-def power(x1, x2, **_) -> ndarray:
+def power(x1, x2, dtype=None) -> ndarray:
     """y = a to the power b."""
 
-def prod(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def prod(a, axis=None, dtype=None, keepdims: Any = False, initial=None) -> ndarray:
     """The product over the axes."""
 
-def quantile(*args, **kwargs) -> ndarray:
+def quantile(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input: Any = False,
+    method: Any = "linear",
+    keepdims: Any = False,
+    *,
+    weights=None,
+) -> ndarray:
     """NumPy's `quantile`, outside of tapes and traces."""
 
-def rad2deg(x, **_) -> ndarray:
+def rad2deg(x, dtype=None) -> ndarray:
     """An angle in degrees."""
 
-def radians(x, **_) -> ndarray:
+def radians(x, dtype=None) -> ndarray:
     """An angle in radians."""
 
 class _random:
@@ -521,12 +577,12 @@ class _random:
 random: _random
 
 def ravel(a, order: Any = "C") -> ndarray:
-    """The same numbers along one axis."""
+    """The same numbers along one axis; order="F": column by column."""
 
-def reciprocal(x, **_) -> ndarray:
+def reciprocal(x, dtype=None) -> ndarray:
     """y = 1 / a."""
 
-def remainder(x1, x2, **_) -> ndarray:
+def remainder(x1, x2, dtype=None) -> ndarray:
     """The remainder of a / b, with b's sign."""
 
 def repeat(a, repeats, axis=None) -> ndarray:
@@ -535,7 +591,7 @@ def repeat(a, repeats, axis=None) -> ndarray:
 def reshape(a, newshape, reverse: Any = False, order: Any = "C") -> ndarray:
     """The same numbers under another shape; one length may be -1."""
 
-def rint(x, **_) -> ndarray:
+def rint(x, dtype=None) -> ndarray:
     """The nearest whole number; halves go down."""
 
 def roll(a, shift, axis=None) -> ndarray:
@@ -550,34 +606,34 @@ def round_(x, decimals: Any = 0) -> ndarray:
 def row_stack(arrays) -> ndarray:
     """Join arrays as rows."""
 
-def searchsorted(*args, **kwargs) -> ndarray:
+def searchsorted(a, v, side: Any = "left", sorter=None) -> ndarray:
     """NumPy's `searchsorted`, outside of tapes and traces."""
 
 def shape(a) -> tuple[int, ...]:
     """The length of each axis."""
 
-def sign(x, **_) -> ndarray:
+def sign(x, dtype=None) -> ndarray:
     """-1, 0 or 1; NaN stays NaN."""
 
-def sin(x, **_) -> ndarray:
+def sin(x, dtype=None) -> ndarray:
     """The sine."""
 
-def sinh(x, **_) -> ndarray:
+def sinh(x, dtype=None) -> ndarray:
     """The hyperbolic sine."""
 
 def size(a) -> int:
     """The number of elements."""
 
 def sort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
-    """The numbers of each line in order."""
+    """The numbers of each line in order; `axis=None` lays them out flat."""
 
 def split(ary, indices_or_sections, axis: Any = 0) -> Any:
     """A list of equal parts, or of the parts between places."""
 
-def sqrt(x, **_) -> ndarray:
+def sqrt(x, dtype=None) -> ndarray:
     """The square root."""
 
-def square(x, **_) -> ndarray:
+def square(x, dtype=None) -> ndarray:
     """y = a * a."""
 
 def squeeze(a, axis=None) -> ndarray:
@@ -589,10 +645,10 @@ def stack(arrays, axis: Any = 0) -> ndarray:
 def std(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
     """The square root of the variance, over the axes."""
 
-def subtract(x1, x2, **_) -> ndarray:
+def subtract(x1, x2, dtype=None) -> ndarray:
     """y = a - b."""
 
-def sum(a, axis=None, dtype=None, keepdims: Any = False, **more) -> ndarray:
+def sum(a, axis=None, dtype=None, keepdims: Any = False, initial=None) -> ndarray:
     """The sum over the axes."""
 
 def swapaxes(a, axis1, axis2) -> ndarray:
@@ -601,10 +657,10 @@ def swapaxes(a, axis1, axis2) -> ndarray:
 def take(a, indices, axis=None, mode: Any = "raise") -> ndarray:
     """The parts of a at places of an axis; without an axis, of a laid out flat."""
 
-def tan(x, **_) -> ndarray:
+def tan(x, dtype=None) -> ndarray:
     """The tangent."""
 
-def tanh(x, **_) -> ndarray:
+def tanh(x, dtype=None) -> ndarray:
     """The hyperbolic tangent."""
 
 def tensordot(a, b, axes: Any = 2) -> ndarray:
@@ -625,15 +681,24 @@ def tril(m, k: Any = 0) -> ndarray:
 def triu(m, k: Any = 0) -> ndarray:
     """The upper triangle, zeros elsewhere."""
 
-def true_divide(x1, x2, **_) -> ndarray:
+def true_divide(x1, x2, dtype=None) -> ndarray:
     """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
 
-def trunc(x, **_) -> ndarray:
+def trunc(x, dtype=None) -> ndarray:
     """The whole part: towards 0."""
 
 from numpy import uint8 as uint8
 
-def unique(*args, **kwargs) -> Any:
+def unique(
+    ar,
+    return_index: Any = False,
+    return_inverse: Any = False,
+    return_counts: Any = False,
+    axis=None,
+    *,
+    equal_nan: Any = True,
+    sorted: Any = True,
+) -> Any:
     """NumPy's `unique`, outside of tapes and traces."""
 
 def var(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
@@ -648,7 +713,7 @@ def vsplit(ary, indices_or_sections) -> Any:
 def vstack(arrays) -> ndarray:
     """Join arrays as rows."""
 
-def where(condition, x, y) -> ndarray:
+def where(condition, x=None, y=None) -> ndarray:
     """x where the condition is not 0, else y; each may be a number."""
 
 def zeros(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:

@@ -19,9 +19,9 @@ class Numpy:
     def reshape(self: Same, *shape, order: Any = "C") -> Same:
         """The same numbers under another shape; one length may be -1."""
     def flatten(self: Same, order: Any = "C") -> Same:
-        """The same numbers along one axis."""
+        """The same numbers along one axis; order="F": column by column."""
     def ravel(self: Same, order: Any = "C") -> Same:
-        """The same numbers along one axis."""
+        """The same numbers along one axis; order="F": column by column."""
     def transpose(self: Same, *axes) -> Same:
         """The axes in another order, reversed unless given."""
     @property
@@ -34,7 +34,7 @@ class Numpy:
         subok: Any = True,
         copy: Any = True,
     ) -> Same:
-        """The same numbers in a dtype."""
+        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
     def clip(self: Same, min=None, max=None, out=None) -> Same:
         """The same numbers, but not below min and not above max."""
     def expand_dims(self: Same, axis) -> Same:
@@ -67,19 +67,19 @@ class Numpy:
     def __ge__(self: Same, other) -> Same: ...
     def __lt__(self: Same, other) -> Same: ...
     def __le__(self: Same, other) -> Same: ...
-    def sum(a: Same, axis=None, dtype=None, keepdims: Any = False, **more) -> Same:
+    def sum(a: Same, axis=None, dtype=None, keepdims: Any = False, initial=None) -> Same:
         """The sum over the axes."""
-    def prod(a: Same, axis=None, dtype=None, keepdims: Any = False, **more) -> Same:
+    def prod(a: Same, axis=None, dtype=None, keepdims: Any = False, initial=None) -> Same:
         """The product over the axes."""
-    def mean(a: Same, axis=None, dtype=None, keepdims: Any = False, **more) -> Same:
+    def mean(a: Same, axis=None, dtype=None, keepdims: Any = False) -> Same:
         """The mean over the axes."""
-    def max(a: Same, axis=None, dtype=None, keepdims: Any = False, **more) -> Same:
+    def max(a: Same, axis=None, keepdims: Any = False) -> Same:
         """The largest over the axes."""
-    def min(a: Same, axis=None, dtype=None, keepdims: Any = False, **more) -> Same:
+    def min(a: Same, axis=None, keepdims: Any = False) -> Same:
         """The smallest over the axes."""
-    def any(a: Same, axis=None, dtype=None, keepdims: Any = False, **more) -> Same:
+    def any(a: Same, axis=None, keepdims: Any = False) -> Same:
         """Whether any is not 0."""
-    def all(a: Same, axis=None, dtype=None, keepdims: Any = False, **more) -> Same:
+    def all(a: Same, axis=None, keepdims: Any = False) -> Same:
         """Whether all are not 0."""
     def var(a: Same, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> Same:
         """The mean square distance from the mean, over the axes."""
@@ -100,7 +100,7 @@ class Numpy:
     def take(a: Same, indices, axis=None, mode: Any = "raise") -> Same:
         """The parts of a at places of an axis; without an axis, of a laid out flat."""
     def sort(a: Same, axis: Any = -1, kind=None, order=None) -> Same:
-        """The numbers of each line in order."""
+        """The numbers of each line in order; `axis=None` lays them out flat."""
     def argsort(a: Same, axis: Any = -1, kind=None, order=None) -> Same:
         """The places of the numbers of each line in order, as int64."""
     def cumsum(a: Same, axis=None, dtype=None) -> Same:
@@ -135,6 +135,7 @@ class ndarray(Numpy, NDArray):
         """NumPy numbers as an array on this one's device."""
     def convert(self: Same, other, op) -> Same:
         """A NumPy array beside an np.ndarray becomes one."""
+    def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
     def __str__(self) -> str: ...
     @property
@@ -152,6 +153,53 @@ class ndarray(Numpy, NDArray):
     def detach(self: Same) -> Same:
         """The same memory, cut off from the tape."""
     kind: Any
+    def as_in_context(self: Same, context) -> Same:
+        """This array, if it is on the device already; else a copy there."""
+    def as_in_ctx(self: Same, context) -> Same:
+        """This array, if it is on the device already; else a copy there."""
+    def astype(
+        self: Same,
+        dtype,
+        order: Any = "K",
+        casting: Any = "unsafe",
+        subok: Any = True,
+        copy: Any = True,
+    ) -> Same:
+        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
+    def attach_grad(self: Same, grad_req: Any = "write", stype=None) -> Same:
+        """Make this array a variable: `backward` will write its gradient to `.grad`."""
+    def backward(
+        self: Same, out_grad=None, retain_graph: Any = False, train_mode: Any = True
+    ) -> Same:
+        """Write the gradients of this array's sum into the variables behind it."""
+    def clip(self: Same, min=None, max=None, out=None) -> Same:
+        """The same numbers, but not below min and not above max."""
+    def copy_from(self: Same, other) -> Same:
+        """Overwrite the numbers by another array's."""
+    def copyto(self: Same, other) -> Same:
+        """Write the numbers into another array, or into a new one on a device."""
+    def expand_dims(self: Same, axis) -> Same:
+        """Put in an axis of length 1."""
+    def flatten(self: Same, order: Any = "C") -> Same:
+        """The same numbers along one axis; order="F": column by column."""
+    def lines_up(self, other) -> bool:
+        """Whether an elementwise operator fits without broadcasting."""
+    def part(self: Same, key, shape) -> Same:
+        """`x[key]` by operators, with np's shapes; also for arrays of indices."""
+    def ravel(self: Same, order: Any = "C") -> Same:
+        """The same numbers along one axis; order="F": column by column."""
+    def reshape(self: Same, *shape, order: Any = "C") -> Same:
+        """The same numbers under another shape; one length may be -1."""
+    def save(self, fname) -> None:
+        """Write this array to a file."""
+    def split_v2(self, indices_or_sections, axis: Any = 0, squeeze_axis: Any = False) -> Any:
+        """Parts of equal length (a number), or between places (a tuple)."""
+    def to_device(self: Same, context) -> Same:
+        """This array, if it is on the device already; else a copy there."""
+    def tostype(self: Same, stype) -> Same:
+        """This array; there is no storage but the default, which is dense."""
+    def transpose(self: Same, *axes) -> Same:
+        """The axes in another order, reversed unless given."""
 
 class _Symbol(Numpy, Symbol):
     """The symbol of an np.ndarray."""

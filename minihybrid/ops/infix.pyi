@@ -455,7 +455,7 @@ class Part:
 def is_number(value) -> Any:
     """Whether a Python or NumPy scalar stands beside an array."""
 
-def namespace(name, base, module) -> Any:
+def namespace(name, base, module, title=None) -> Any:
     """What `nd.name` or `sym.name` is: the operator, read by `base`, with few others."""
 
 def public_names(names, *more) -> Any:
@@ -467,7 +467,7 @@ def writable(owner, out) -> Any:
 def put(owner, result, out) -> Any:
     """A result, or the array `out` with its numbers, if one is given."""
 
-def reading(op, name, base) -> Any:
+def reading(op, name, base, title) -> Any:
     """The operator as a function, which `base` reads where no input does."""
 
 FUNCTIONS: dict[str, Any]
