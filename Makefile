@@ -91,7 +91,8 @@ test: $(READY)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m "not elsewhere"
 	$(BIN)/python -m pytest notebooks --nbval \
-	    --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 120 \
+	    --nbval-sanitize-with tests/nbval_sanitize.cfg \
+	    --nbval-cell-timeout 1200 --nbval-kernel-startup-timeout 600 \
 	    -n logical --maxprocesses 4 --dist loadfile
 	$(BUILD_BOOK)
 	@touch $(BUILT)

@@ -313,6 +313,66 @@ def check_times_stand_in_timing_cells(name, notebook):
                 )
 
 
+CLOCKS = {
+    *"perf_counter process_time monotonic time_steps timeit measure compare Timer Benchmark".split()
+}
+OF_TIMES = {"elapsed_s", "median_s", "times_s", "ratio"}  # attributes
+
+
+def reads_times(tree, timed):
+    """Whether code calls a clock, or reads a name or an attribute that holds times."""
+    return any(
+        isinstance(n, ast.Name)
+        and n.id in timed | CLOCKS
+        or isinstance(n, ast.Attribute)
+        and n.attr in CLOCKS | OF_TIMES
+        for n in ast.walk(tree)
+    )
+
+
+def names_of_times(statement, timed):
+    """The names that hold times, or functions that take them, after a statement."""
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        stored = {
+            n.id
+            for n in ast.walk(statement)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        return timed | {statement.name} if reads_times(statement, timed - stored) else timed
+    for node in ast.walk(statement):
+        pairs = []
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.NamedExpr)):
+            pairs = [(t, node.value) for t in getattr(node, "targets", None) or [node.target]]
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            pairs = [(node.target, node.iter)]
+        elif isinstance(node, ast.With):
+            pairs = [(i.optional_vars, i.context_expr) for i in node.items if i.optional_vars]
+        for target, value in pairs:
+            names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+            if reads_times(value, timed):
+                timed = timed | names
+            elif not isinstance(node, ast.AugAssign):
+                timed = timed - names
+    return timed
+
+
+def check_no_comparison_of_times_is_shown_or_asserted(name, notebook):
+    """It depends on how busy the machine is: print the ratio, as `about 3.1`."""
+    timed = set()
+    for cell in code_cells(notebook):
+        for statement in ast.parse(TransformerManager().transform_cell(cell.source)).body:
+            timed = names_of_times(statement, timed)
+            if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+                continue
+            seen = [n.test for n in ast.walk(statement) if isinstance(n, ast.Assert)]
+            seen += [n.value for n in ast.walk(statement) if isinstance(n, ast.Expr)]
+            for node in (n for part in seen for n in ast.walk(part)):
+                if isinstance(node, ast.Compare) and isinstance(
+                    node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+                ):
+                    assert not reads_times(node, timed), (first_line(cell), ast.unparse(node))
+
+
 def check_cells_are_short(name, notebook):
     """Of a class that the reader writes as a whole, its lines of code count."""
     for cell in code_cells(notebook):
@@ -677,6 +737,16 @@ BREAKERS = {
         shows(PRINT, "4.1x faster"),
         shows(PRINT, "it pays after about 300 calls"),
         cell_breaker(PRINT, outputs=[data_output(text_html="<td>5 µs</td>")]),
+    ],
+    "check_no_comparison_of_times_is_shown_or_asserted": [
+        cell_breaker(PRINT, source=f"from minihybrid.bench import Timer, compare\n{source}")
+        for source in (
+            "with Timer() as timer:\n    pass\ntimer.elapsed_s > 3",
+            "found = compare({}, 1)\nfound.ratio('a', 'b') > 2, 1",
+            "fast, slow = (compare({'f': f}) for f in (1, 2))\nprint('right:', slow >= fast)",
+            "def per_call():\n    return perf_counter()\n\na, b = per_call(), 2\nassert a < b",
+            "a = []\nfor _ in range(3):\n    a += [Timer().elapsed_s]\nprint(min(a) < 1)",
+        )
     ],
     "check_cells_are_short": [cell_breaker(PRINT, source="x = 1\n" * 21)],
     "check_notebook_is_small": [shows(PRINT, "x" * MAX_NOTEBOOK_BYTES)],

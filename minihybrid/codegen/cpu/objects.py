@@ -240,8 +240,10 @@ def tell():
     """Say, once, that NumPy answers because kernels take more than a moment to compile.
 
     Whoever calls a net says it: a thread that still writes while Python ends would take
-    the program down.
+    the program down. Like a progress bar, it is off where TQDM_DISABLE=1.
     """
+    if is_quiet():
+        return
     for begun, n_kernels in BACKGROUND[:1]:
         if UNTOLD and time.monotonic() >= begun + SOON_S:
             with contextlib.suppress(IndexError):  # another thread says it
@@ -252,6 +254,11 @@ def tell():
                     sys.stderr.write(said)
 
 
+def is_quiet():
+    """Whether the environment turns reports of progress off: TQDM_DISABLE=1."""
+    return os.environ.get("TQDM_DISABLE", "0") not in ("", "0")
+
+
 @contextlib.contextmanager
 def _progress_bar(n_kernels):
     """Gives what says that a kernel is done; nobody waits for what a daemon does.
@@ -259,7 +266,7 @@ def _progress_bar(n_kernels):
     Where there is no terminal, as in a log, or no tqdm, there is no bar.
     """
     is_readable = sys.stderr is not None and importlib.util.find_spec("tqdm")
-    if threading.current_thread().daemon or not is_readable:
+    if threading.current_thread().daemon or not is_readable or is_quiet():
         yield lambda name: None
         return
     unread = contextlib.suppress(OSError, ValueError)  # a broken pipe, a closed file
