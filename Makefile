@@ -13,7 +13,8 @@
 #   make lines       lines of code per module, in reading order
 #   make assignments VARIANT=7       what students get; nbgrader, in benchmarks/envs
 #   make grade SUBMISSIONS=folder ASSIGNMENT=1 VARIANT=7     marks, and a page for each;
-#                    SCHEDULER=tcp://host:8786: on the machines of a dask.distributed
+#                    SCHEDULER=tcp://host:8786: on the machines of a dask.distributed;
+#                    GRADE_WITH=docker: without bubblewrap; UNSAFE=1: without any sandbox
 #   make sheets      the predictions, to be printed: a sheet a chapter, and the answers
 #   make slides      lectures made of the chapters, for a browser without a network
 #   make classroom-test              the assignments, the grader, and attacks on it

@@ -79,7 +79,15 @@ CLASSROOM = {
     ),
     "cluster": (
         None,
-        ["distributed==2026.8.0", "nbformat==5.11.1", "numba==0.68.1", "numpy==2.4.6", *OURS],
+        [
+            "distributed==2026.8.0",
+            "nbformat==5.11.1",
+            "ipython==9.18.1",
+            "pyseccomp==0.1.2",
+            "numba==0.68.1",
+            "numpy==2.4.6",
+            *OURS,
+        ],
     ),
 }
 TOOLS = {

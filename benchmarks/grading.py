@@ -11,7 +11,6 @@ and the peak of memory of the student's process and of the grader.
 import argparse
 import copy
 import json
-import os
 import resource
 import statistics
 import sys
@@ -27,7 +26,7 @@ import nbformat  # noqa: E402
 from machine import describe  # noqa: E402
 
 from classroom import grade as grading  # noqa: E402
-from classroom import judge, room  # noqa: E402
+from classroom.sandbox import isolation  # noqa: E402
 from classroom.sources import FOLDER, chosen, full_name, id_of, kind, source  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
@@ -73,45 +72,25 @@ def measured(name, notebook, number, wrongs):
     return wall_s, [f | {"kind": kinds[f["student"]]} for f in found]
 
 
-class Watched(room.Room):
-    """A room whose processes are counted before they are ended, as nobody waits for them."""
-
-    processor_s, peak_bytes = 0.0, 0
-
-    def close(self):
-        todo = [self.process.pid]
-        while todo:
-            place = Path(f"/proc/{todo.pop()}")
-            try:
-                ticks = (place / "stat").read_text().rpartition(")")[2].split()[11:15]
-                status = (place / "status").read_text()
-                todo += (place / "task" / place.name / "children").read_text().split()
-            except OSError:  # it has ended by itself
-                continue
-            Watched.processor_s += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-            peak = next((s for s in status.splitlines() if s.startswith("VmHWM")), "VmHWM: 0")
-            Watched.peak_bytes = max(Watched.peak_bytes, int(peak.split()[1]) * 1024)
-        super().close()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--assignment", default="1")
     parser.add_argument("--number", type=int, default=NUMBER)
     asked = parser.parse_args()
-    global NAME
     name = full_name(asked.assignment)
     notebook = chosen(source(name), VARIANT)
     there = {id_of(c) for c in notebook.cells}
     wrongs = tomllib.loads((FOLDER / "wrong.toml").read_text("utf-8"))[name]
-    room.walls()  # which tries a room
-    judge.Room = Watched
-    before = time.process_time()
+    isolation()  # which tries a sandbox
     wall_s, found = measured(
         name, notebook, asked.number, [w for w in wrongs if w["cell"] in there]
     )
-    students_s, grader_s = Watched.processor_s, time.process_time() - before
-    grader_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    students_s = sum(f.get("processor_s", 0) for f in found)
+    student_bytes = max(f.get("peak_bytes", 0) for f in found)
+    whole = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    # What a killed sandbox took is in no parent's account, so nothing is counted twice.
+    grader_s = sum(used.ru_utime + used.ru_stime for used in whole)
+    grader_bytes = max(used.ru_maxrss for used in whole) * 1024
     result = {
         "machine": describe(),
         "assignment": name,
@@ -120,13 +99,13 @@ def main():
         "wall_s": wall_s,
         "students_s": students_s,
         "grader_s": grader_s,
-        "peak_bytes": {"student": Watched.peak_bytes, "grader": grader_bytes},
+        "peak_bytes": {"student": student_bytes, "grader": grader_bytes},
         "kinds": {
             what: {
                 "number": len(some),
                 "median_s": statistics.median(f["elapsed_s"] for f in some),
                 "most_s": max(f["elapsed_s"] for f in some),
-                "points": sorted({f["points"] for f in some}),
+                "points": sorted({f["points"] or 0 for f in some}),
             }
             for what in dict.fromkeys(PATTERN)
             if (some := [f for f in found if f["kind"] == what])
@@ -137,7 +116,7 @@ def main():
     (RESULTS / "grading.json").write_text(json.dumps(result, indent=1) + "\n")
     each = (students_s + grader_s) / asked.number
     print(f"{wall_s / asked.number:.2f} s and {each:.2f} processor seconds each; "
-          f"{Watched.peak_bytes / 1e6:.0f} MB at most in a student's process, "
+          f"{student_bytes / 1e6:.0f} MB at most in a student's process, "
           f"{grader_bytes / 1e6:.0f} in the grader")  # fmt: skip
     for what, row in result["kinds"].items():
         print(what, row)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from distributed import Client
 
 from classroom.grade import main, options
-from classroom.room import isolation
+from classroom.sandbox import describe_isolation
 from classroom.sources import ClassroomError
 
 WAIT_S = 20  # for the scheduler, and for a first worker
@@ -37,7 +37,7 @@ class Pool:
 
 @contextmanager
 def there(address):
-    """(the cluster, what keeps students' code apart on its machines)."""
+    """(the cluster, what isolates students' code on its machines)."""
     try:
         client = Client(address, timeout=WAIT_S)
     except OSError as error:
@@ -49,8 +49,8 @@ def there(address):
             raise ClassroomError(
                 f"{address} has no workers; start `dask worker {address}`"
             ) from None
-        said = client.run(isolation)
-        yield Pool(client), list(dict.fromkeys(s for walls in said.values() for s in walls))
+        said = client.run(describe_isolation)
+        yield Pool(client), list(dict.fromkeys(s for sentences in said.values() for s in sentences))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A room in a container, for those who have Docker: `make grade GRADE_WITH=docker ...`.
+"""A sandbox in a container, for those who have Docker: `make grade GRADE_WITH=docker ...`.
 
-Each room is a container of its own: no network, no capability, no file of the machine but
-the engine and inside.py, which cannot be written; only /tmp can, and it lies in memory.
+Each sandbox is a container of its own: no network, no capability, no file of the machine but
+the engine and worker.py, which are read-only; only /tmp can be written, and it is in memory.
 """
 
 import csv
@@ -12,7 +12,7 @@ import subprocess
 
 from classroom.sources import ROOT, ClassroomError
 
-IMAGE = "minihybrid-room"
+IMAGE = "minihybrid-sandbox"
 BUILD = f"docker build --tag {IMAGE} classroom"
 THERE = "/course"
 
@@ -26,7 +26,7 @@ def mount(source, target):
 
 
 def command(name, settings, variables, user, memory, megabytes, processes):
-    """How a room is started: `inside.py` in a container of this name."""
+    """How a sandbox is started: `worker.py` in a container of this name."""
     return [
         *("docker", "run", "--rm", "--interactive", f"--name={name}", "--pull=never"),
         *("--network=none", "--read-only", "--cap-drop=ALL"),
@@ -35,8 +35,8 @@ def command(name, settings, variables, user, memory, megabytes, processes):
         *(f"--tmpfs=/tmp:rw,exec,mode=1777,size={megabytes}m", "--workdir=/tmp"),
         *(f"--env={key}={value}" for key, value in variables.items()),
         mount(ROOT / "minihybrid", f"{THERE}/minihybrid"),
-        mount(ROOT / "classroom/inside.py", f"{THERE}/inside.py"),
-        *(IMAGE, "python", "-I", f"{THERE}/inside.py", json.dumps(settings | {"path": [THERE]})),
+        mount(ROOT / "classroom/worker.py", f"{THERE}/worker.py"),
+        *(IMAGE, "python", "-I", f"{THERE}/worker.py", json.dumps(settings | {"path": [THERE]})),
     ]
 
 
@@ -46,7 +46,7 @@ def end(name):
 
 
 def must_be_ready():
-    """Raise ClassroomError, with what to do, where no room can be started."""
+    """Raise ClassroomError, with what to do, where no sandbox can be started."""
     if not shutil.which("docker"):
         raise ClassroomError("GRADE_WITH=docker needs the program docker, which is not on the PATH")
     found = subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, text=True)

@@ -30,7 +30,10 @@ def lay(course, name, graded):
     for one in submissions(submitted, name):
         out = course / "feedback" / one.student / name
         try:
-            page = (graded / f"feedback/{marks.file_name(one)}.html").read_bytes()
+            page = (
+                graded
+                / f"feedback/{marks.file_name({'student': one.student, 'key': one.key})}.html"
+            ).read_bytes()
             known = {f: read(submitted / one.student / name / f, submitted) for f in KNOWN_BY}
         except (Refused, OSError):
             left.append(one.student)

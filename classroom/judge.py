@@ -1,214 +1,340 @@
-"""One submission's marks: the student's cells run in a room, the tests run here.
+"""One submission's marks: the student's cells run in a sandbox, the tests run here.
+
+    python -m classroom.judge < job.json
 
 The tests of a source are Python with assertions. What they call by a student's name is
-called in the room, and only numbers, texts and arrays come back: so nothing that the
+called in the sandbox, and only numbers, texts and arrays come back. So nothing that the
 student's code does to NumPy, to `assert` or to the engine reaches the tests, and the tests
-do not reach the student.
+aren't where the student's code is.
+
+Reading a hostile notebook and testing hostile results can take all memory and time. So the
+grader runs this module as a process with limits of its own, one per submission (`graded`).
 """
 
 import builtins
 import hashlib
 import json
+import os
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
-import nbformat
 import numpy as np
 
-from classroom.room import ALL_S, CELL_S, Failed, Gone, Remote, Room, walls
-from classroom.sources import defined, id_of, kind, points, tags, theirs
+from classroom import container, sandbox
+from classroom.sandbox import DOCKER, ProcessDied, Remote, Sandbox, StudentError, isolation
+from classroom.sources import ROOT, defined, id_of, kind, names_of, points, tags
+from classroom.text import readable
 
 MOST_BYTES, MOST_CELLS = 20 << 20, 500
-FRESH = 4  # how many times a room that ended is opened again
+RETRIES = 4  # how many times a sandbox whose process died is opened again
+SECONDS = ("CELL_S", "TEST_S", "ALL_S")  # of the module sandbox, as the grader has them
+JUDGE_BYTES, JUDGE_S = 2 << 30, 60  # of this process: memory, and time beside the sandbox's
 
 
 class Refused(Exception):
-    """A submission that is not graded; the message says why."""
+    """A submission that is not graded; the message gives the reason."""
 
 
 def digest(*parts):
-    """A short name for what goes into a mark: the same parts, the same mark."""
+    """A short name for what determines a mark: the same parts, the same mark."""
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
+# -- reading -----------------------------------------------------------------------------
 def read(path, folder):
-    """The bytes of a submission that lies in `folder`; raises Refused."""
+    """The bytes of a submission in `folder`; raises Refused."""
     path = Path(path)
     if path.is_symlink() or not path.resolve().is_relative_to(Path(folder).resolve()):
         raise Refused("the file is a link to elsewhere; hand in the notebook itself")
     if not path.is_file():
-        raise Refused("this is no file; hand in the notebook")
+        raise Refused("this is not a file; hand in the notebook")
     if path.stat().st_size > MOST_BYTES:
         raise Refused(
-            f"the file has {path.stat().st_size >> 20} MB, and {MOST_BYTES >> 20} MB are the "
-            "most: clear all outputs, save, and hand in again"
+            f"the file has {path.stat().st_size >> 20} MB, and the limit is {MOST_BYTES >> 20} MB: "
+            "clear all outputs, save, and hand in again"
         )
     return path.read_bytes()
 
 
-def cells_of(data):
-    """The code cells of a submission; raises Refused."""
+def notebook_of(data):
+    """The notebook in a file's bytes, as dicts in format 4; raises Refused."""
     try:
-        # Not nbformat.reads, which also validates: it warns of missing names of cells, and then
-        # reads on. What must hold is asked here.
-        notebook = nbformat.convert(nbformat.reader.reads(data.decode("utf-8")), 4)
-        cells = [c for c in notebook.cells if c.cell_type == "code"]
-        if not all(isinstance(c.source, str) for c in cells):
-            raise ValueError("a cell without text")
-    except Exception as error:  # nbformat raises whatever the JSON makes it stumble over
-        reason = str(error).partition("\n")[0][:200]
-        raise Refused(f"the file is no notebook that can be read ({reason})") from None
+        notebook = json.loads(data.decode("utf-8-sig"))
+        if notebook["nbformat"] != 4:
+            import nbformat  # slow to import, and old formats are rare
+
+            notebook = nbformat.convert(nbformat.from_dict(notebook), 4)
+        for cell in notebook["cells"]:
+            text = cell["source"]
+            cell["source"] = "".join(text) if isinstance(text, list) else text
+            if not isinstance(cell["source"], str) or not isinstance(cell["metadata"], dict):
+                raise ValueError("a cell without text or metadata")
+            cell["cell_type"].encode()
+    except Exception as error:  # whatever the JSON of a stranger can raise
+        reason = readable(error, 200).partition("\n")[0]
+        raise Refused(f"the file is not a notebook that can be read ({reason})") from None
+    return notebook
+
+
+def cells_of(data):
+    """The code cells of a file; raises Refused."""
+    cells = [c for c in notebook_of(data)["cells"] if c["cell_type"] == "code"]
     if len(cells) > MOST_CELLS:
-        raise Refused(f"the notebook has {len(cells)} code cells, and {MOST_CELLS} are the most")
+        raise Refused(f"the notebook has {len(cells)} code cells, and the limit is {MOST_CELLS}")
     return cells
 
 
+# -- running -----------------------------------------------------------------------------
 def program(source, cells):
-    """What runs in the room, [(id or None, text)], and what is to be said about it.
+    """What runs in the sandbox, and notes on it.
 
-    Given cells run as the source has them, tests do not run, and all else is the
-    student's. Of two solutions of one name the last counts, as in nbgrader.
+    Given cells run as the source has them, tests don't run, and everything else is the
+    student's, in the notebook's order, as Jupyter runs it.
+    Gives:   [(id or None, text, whether it is given)], notes
     """
-    ours = {id_of(c): c for c in source.cells if c.cell_type == "code"}
-    last = {id_of(c): k for k, c in enumerate(cells)}
-    steps, notes = [], []
+    ours = {id_of(c): c for c in source["cells"] if c["cell_type"] == "code"}
+    handed_in = [id_of(c) for c in cells]
+    steps, notes, done = [], [], set()
     for name, cell in ours.items():
-        if name not in last and kind(cell) == "given":
-            steps.append((name, cell.source))
-        if name not in last and kind(cell) == "solution":
-            notes.append(f"The cell {name} is missing, so nothing of it could be judged.")
-    for k, cell in enumerate(cells):
-        name = id_of(cell)
+        if name not in handed_in and kind(cell) == "given":
+            steps.append((name, cell["source"], True))
+        if name not in handed_in and kind(cell) == "solution":
+            notes.append(f"The cell {name} is missing, so its part could not be judged.")
+        if handed_in.count(name) > 1 and kind(cell) == "solution":
+            notes.append(f"The cell {name} is there more than once; all of them ran, in order.")
+    for cell, name in zip(cells, handed_in, strict=True):
         if name not in ours:
-            steps.append((None, cell.source))
-        elif k != last[name]:
-            if kind(ours[name]) == "solution":
-                notes.append(f"The cell {name} is there more than once; the last one counted.")
-        elif kind(ours[name]) == "given":
-            steps.append((name, ours[name].source))
+            steps.append((None, cell["source"], False))
+        elif kind(ours[name]) == "given" and name not in done:
+            steps.append((name, ours[name]["source"], True))
+            done.add(name)
         elif kind(ours[name]) == "solution":
-            steps.append((name, cell.source))
+            steps.append((name, cell["source"], False))
     return steps, notes
 
 
-class Bench:
-    """The room of one submission, opened again when it has ended, with what ran so far."""
+class Runner:
+    """The sandbox of one submission; opened again after its process died, with all cells."""
 
-    def __init__(self, steps):
-        self.steps, self.errors, self.room, self.opened = steps, {}, None, 0
-        self.deadline = time.monotonic() + ALL_S
+    opened_here = 0  # how many sandboxes this process has opened: containers need names
+
+    def __init__(self, steps, alone, solutions=()):
+        self.steps, self.alone, self.solutions, self.errors = steps, alone, solutions, {}
+        self.sandbox, self.opened = None, 0
+        self.deadline = time.monotonic() + sandbox.ALL_S
+        self.peak_bytes, self.processor_s = 0, 0.0
 
     def ask(self, request, seconds):
-        if self.room is None:
+        """What `Sandbox.ask` gives; the next call opens a new one if the process died."""
+        if self.sandbox is None:
             self.open()
         try:
-            return self.room.ask(request, seconds)
-        except Gone:
+            return self.sandbox.ask(request, seconds)
+        except ProcessDied:
             self.close()
             raise
 
     def open(self):
-        """Run all cells in a new room; one that ends it is left out the next time."""
-        while self.room is None:
-            if self.opened > FRESH or time.monotonic() > self.deadline:
-                raise Gone("the process was ended too often, or its time is over")
+        """Run all cells in a new sandbox, without those that ended one before."""
+        while self.sandbox is None:
+            if self.opened > RETRIES or time.monotonic() > self.deadline:
+                raise ProcessDied("the process was ended too often, or its time is over")
             self.opened += 1
-            self.room = Room(walls(), self.deadline)
-            for k, (_, text) in enumerate(self.steps):
-                if isinstance(self.errors.get(k), Gone):
+            Runner.opened_here += 1
+            name = container_name(os.getpid(), Runner.opened_here)
+            self.sandbox = Sandbox(self.alone, self.deadline, name, self.solutions)
+            for k, (_, text, given) in enumerate(self.steps):
+                if isinstance(self.errors.get(k), ProcessDied):
                     continue
                 try:
-                    self.room.ask({"run": text}, CELL_S)
-                except Failed as error:
+                    self.sandbox.ask({"run": text, "given": given}, sandbox.CELL_S)
+                except StudentError as error:
                     self.errors[k] = error
-                except Gone as error:
+                except ProcessDied as error:
                     self.errors[k] = error
                     self.close()
                     break
 
     def close(self):
-        if self.room:
-            self.room.close()
-        self.room = None
+        """End the process; what it took is added up."""
+        if self.sandbox:
+            self.sandbox.close()
+            self.peak_bytes = max(self.peak_bytes, self.sandbox.peak_bytes)
+            self.processor_s += self.sandbox.processor_s
+        self.sandbox = None
 
-    def said(self):
-        """What went wrong in cells: [(id or None, text)]."""
-        return [(self.steps[k][0], str(error)) for k, error in sorted(self.errors.items())]
+    def messages(self):
+        """The errors of cells: [(id or None, text)]."""
+        return [(self.steps[k][0], readable(error)) for k, error in sorted(self.errors.items())]
 
 
-def tried(cell, names):
-    """Run a cell of tests: what is wrong, or None."""
+def container_name(pid, number):
+    """What the containers of a judging process are called."""
+    return f"minihybrid-{pid}-{number}"
+
+
+def run_test(cell, names):
+    """Run a cell of tests: the reason why it failed, or None."""
     try:
-        exec(compile(cell.source, id_of(cell), "exec"), names)
-    except (AssertionError, Failed) as error:
-        return str(error)
-    except Gone as error:
-        return f"your code did not come back: {error}"
+        exec(compile(cell["source"], id_of(cell), "exec"), names)
+    except (AssertionError, StudentError) as error:
+        return readable(error)
+    except ProcessDied as error:
+        return f"your code gave no answer: {error}"
+    except MemoryError:
+        return "the result is too large to be judged"
     except Exception as error:
-        return (
-            "what came back is not of the kind that was asked for "
-            f"({type(error).__name__}: {str(error)[:200]})"
-        )
+        kind = type(error).__name__
+        return f"the result is not of the kind that is needed ({kind}: {readable(error, 200)})"
 
 
 @np.errstate(all="ignore")  # students' NaN are wrong, and no warning of ours
-def judged(source, cells):
-    """Marks for a submission's cells, as `summed` puts them together."""
-    steps, notes = program(source, cells)
-    bench, tests = Bench(steps), []
-    ours = [c for c in source.cells if "apart" in tags(c)]
-    apart = Bench([(id_of(c), c.source) for c in ours])  # opened by the first call, if there is one
-    names = {"__builtins__": builtins} | {name: Remote(bench, name) for name in theirs(source)}
-    names |= {name: Remote(apart, name) for c in ours for name in defined(c)}
-    for cell in source.cells:
+def judged(source, cells, alone=None):
+    """The marks of a submission's cells, as `summed` puts them together.
+
+    alone:   what `isolation` returns.
+    """
+    (steps, notes), tests = program(source, cells), []
+    alone = alone or isolation()
+    runner = Runner(steps, alone, names_of(source, "solution"))
+    own = [c for c in source["cells"] if "apart" in tags(c)]
+    apart = Runner([(id_of(c), c["source"], False) for c in own], alone)  # opened by its first call
+    names = {"__builtins__": builtins}
+    names |= {name: Remote(runner, name) for name in names_of(source, "given", "solution")}
+    names |= {name: Remote(apart, name) for c in own for name in defined(c)}
+    for cell in source["cells"]:
         if "judge" in tags(cell):
-            exec(compile(cell.source, "judge", "exec"), names)
+            exec(compile(cell["source"], "judge", "exec"), names)
     try:
-        bench.open()
-    except Gone as error:
+        runner.open()
+    except ProcessDied as error:
         notes.append(f"Your cells could not be run: {error}.")
     try:
-        for cell in source.cells:
+        for cell in source["cells"]:
             if kind(cell) == "tests":
-                wrong = tried(cell, dict(names))
+                wrong = run_test(cell, dict(names))
                 mark = {"id": id_of(cell), "of": points(cell), "wrong": wrong}
                 tests.append(mark | {"points": 0 if wrong is not None else points(cell)})
     finally:
-        bench.close()
+        runner.close()
         apart.close()
-    return summed(tests, bench.said(), notes)
+    used = {"peak_bytes": runner.peak_bytes, "processor_s": runner.processor_s}
+    return summed(tests, runner.messages(), notes) | used
 
 
 def summed(tests, cells, notes):
-    """What is known of a submission."""
+    """What is stored of a submission."""
     points, of = (sum(t[k] for t in tests) for k in ("points", "of"))
     return {"tests": tests, "cells": cells, "notes": notes, "points": points, "of": of}
 
 
 def refused(source, why):
-    """The marks of a submission that is not graded."""
+    """What is stored of a submission that is not graded: its points are None."""
     tests = [
         {"id": id_of(c), "of": points(c), "wrong": "not graded", "points": 0}
-        for c in source.cells
+        for c in source["cells"]
         if kind(c) == "tests"
     ]
-    return summed(tests, [], [f"This was not graded: {why}."]) | {"refused": True}
-
-
-def graded(source, path, folder):
-    """Marks for a file, and how long it took."""
-    started = time.monotonic()
-    try:
-        cells = cells_of(read(path, folder))
-        found = judged(source, cells)
-    except Refused as error:
-        found = refused(source, error)
-    found["elapsed_s"] = round(time.monotonic() - started, 2)
-    return found
+    notes = [f"This was not graded: {readable(why)}."]
+    return summed(tests, [], notes) | {"points": None, "refused": True}
 
 
 def stamp(source):
     """What a mark depends on beside the submission: the tests, and this program."""
     programs = [p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py"))]
-    cells = json.dumps([c.source for c in source.cells]).encode()
+    cells = json.dumps([c["source"] for c in source["cells"]]).encode()
     return digest(cells, *programs)
+
+
+# -- one process per submission ------------------------------------------------------------
+def graded(source, path, folder):
+    """The marks of a file, from a process of its own with limits on memory and time."""
+    started = time.monotonic()
+    job = {
+        "source": source,
+        "path": str(path),
+        "folder": str(folder),
+        "seconds": {name: getattr(sandbox, name) for name in SECONDS},
+        "isolation": isolation(),
+    }
+    result = run_job(source, json.dumps(job).encode())
+    return result | {"elapsed_s": round(time.monotonic() - started, 2)}
+
+
+def run_job(source, job):
+    """What a judging process prints for a job; refused if it doesn't come to an end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "classroom.judge"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        start_new_session=hasattr(os, "setsid"),
+    )
+    try:
+        process.stdin.write(job + b"\n")
+        process.stdin.flush()  # and left open: its end tells the process that we are gone
+        timer = threading.Timer(sandbox.ALL_S + JUDGE_S, process.kill)
+        timer.start()
+        output = process.stdout.read()
+        timer.cancel()
+        if process.wait() == 0:
+            return json.loads(output)
+    except (BrokenPipeError, ValueError):
+        pass
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        if process.returncode and isolation()[0] == DOCKER:
+            end_containers(process.pid)
+    return refused(
+        source,
+        f"judging it took more than {JUDGE_BYTES >> 30} GB of memory or {JUDGE_S} s; "
+        "clear all outputs and the notebook's metadata, and hand in again",
+    )
+
+
+def end_containers(pid):
+    """End the containers that a judging process left behind."""
+    for number in range(1, 2 * (RETRIES + 1) + 1):
+        container.end(container_name(pid, number))
+
+
+def die_with_grader(kind):
+    """End this process, and so its sandbox, when the grader's end of the pipe closes."""
+    while os.read(0, 1):
+        pass
+    if kind == DOCKER:
+        end_containers(os.getpid())
+    os._exit(1)
+
+
+def main():
+    job, output = json.loads(sys.stdin.buffer.readline()), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # tests may print
+    for name, seconds in job["seconds"].items():
+        setattr(sandbox, name, seconds)
+    alone = tuple(job["isolation"])
+    threading.Thread(target=die_with_grader, args=alone[:1], daemon=True).start()
+    if sys.platform != "win32":
+        import resource
+
+        # The soft limits alone: the sandbox's own processes set theirs.
+        for limit, value in ((resource.RLIMIT_AS, JUDGE_BYTES), (resource.RLIMIT_CPU, JUDGE_S)):
+            resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
+    source = job["source"]
+    try:
+        result = judged(source, cells_of(read(job["path"], job["folder"])), alone)
+    except Refused as error:
+        result = refused(source, error)
+    with os.fdopen(output, "w", encoding="utf-8") as file:
+        json.dump(result, file)
+
+
+if __name__ == "__main__":
+    main()

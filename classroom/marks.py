@@ -30,15 +30,17 @@ def safe(text):
     return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
 
 
-def file_name(submission):
-    """A name for a student's page, in his own alphabet, that every system takes."""
-    text = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", submission.student)[:60].strip(". ")
-    return f"{text or 'student'}-{submission.key[:6]}"
+def file_name(one):
+    """A name for a student's page, in the student's own alphabet, that every system takes."""
+    text = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", one["student"])
+    while len(text.encode()) > 180:  # a file name has at most 255 bytes
+        text = text[:-1]
+    return f"{text.strip('. ') or 'student'}-{one['key'][:6]}"
 
 
-def tables(name, found):
-    """Kind of table -> its text."""
-    of = found[0]["of"]
+def tables(name, results):
+    """Kind of table -> its text; a submission that was not graded has an empty mark."""
+    of = results[0]["of"]
     rows = {
         "marks": [NBGRADER],
         "moodle": [MOODLE],
@@ -47,14 +49,16 @@ def tables(name, found):
             ["    Points Possible", "", "", "", of],
         ],
     }
-    for one in found:
+    for one in results:
         student, number = safe(one["student"]), one["number"]
-        points, lost = one["points"], [t["id"] for t in one["tests"] if t["points"] < t["of"]]
+        points = "" if one["points"] is None else one["points"]
+        lost = [t["id"] for t in one["tests"] if t["points"] < t["of"]]
+        last, first = (student, "") if number else ("", "")
         rows["marks"].append(
-            [name, "", "", student, "", "", "", points, 0, points, of]  # fmt: skip
+            [name, "", "", number or student, last, first, "", points, 0, points, of]
         )
         comment = "lost in: " + ", ".join(lost) if lost else "all tests passed"
-        comment = one["notes"][0] if "refused" in one else comment
+        comment = safe(one["notes"][-1]) if "refused" in one else comment
         participant = f"Participant {number}" if number else ""
         rows["moodle"].append([participant, student, points, of, NEVER, comment])
         rows["canvas"].append([student, number, "" if number else student, "", points])

@@ -19,12 +19,15 @@ def page(name, marked):
     cells = "".join(f"<li>{_cell(*cell)}</li>\n" for cell in marked["cells"])
     if cells:
         cells = f"<h2>Cells that stopped with an error</h2>\n<ul>\n{cells}</ul>\n"
+    mark = (
+        "Not graded" if marked["points"] is None else f"{marked['points']} of {marked['of']} points"
+    )
     title = f"{escape(name)}: {escape(marked['student'])}"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>
 <body><h1>{title}</h1>
-<p>{marked["points"]} of {marked["of"]} points.</p>
+<p>{mark}.</p>
 {notes}<h2>Tests</h2>
 <ul>
 {tests}

@@ -19,8 +19,6 @@ import copy
 import re
 from pathlib import Path
 
-import nbformat
-
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "notebooks/assignments"
 NANO = ROOT / "notebooks/build/nano.py"
@@ -46,12 +44,15 @@ def full_name(name):
 
 def source(name):
     """The source of an assignment, given as its name or its number."""
+    import nbformat  # takes most of a second, which the process of each submission saves
+
     return nbformat.read(FOLDER / f"{full_name(name)}.ipynb", as_version=4)
 
 
 def drawn(notebook, variant):
     """Task -> its alternative; the next variant shares none with this one.
 
+    >>> import nbformat
     >>> notebook = nbformat.v4.new_notebook()
     >>> notebook.metadata.variant = {"one": ["a", "b", "c"], "two": ["d", "e", "f"]}
     >>> drawn(notebook, 2), drawn(notebook, 3)
@@ -76,7 +77,7 @@ def chosen(notebook, variant):
 
 
 def tags(cell):
-    return cell.metadata.get("tags", [])
+    return cell["metadata"].get("tags", [])
 
 
 def only(cell):
@@ -86,27 +87,27 @@ def only(cell):
 
 def kind(cell):
     """What a cell of the source is: "text", "given", "solution" or "tests"."""
-    known = cell.metadata.get("nbgrader", {})
-    if cell.cell_type != "code":
+    known = cell["metadata"].get("nbgrader", {})
+    if cell["cell_type"] != "code":
         return "text"
     return "tests" if known.get("grade") else "solution" if known.get("solution") else "given"
 
 
 def id_of(cell):
     """The name of a cell, which students cannot change in Jupyter; None if it has none."""
-    known = cell.metadata.get("nbgrader")
+    known = cell["metadata"].get("nbgrader")
     name = known.get("grade_id") if isinstance(known, dict) else None
     return name if isinstance(name, str) else None
 
 
 def points(cell):
-    return cell.metadata.nbgrader.points
+    return cell["metadata"]["nbgrader"]["points"]
 
 
 def defined(cell):
     """The names that a cell of code defines."""
     found = set()
-    for node in ast.parse(cell.source).body:
+    for node in ast.parse(cell["source"]).body:
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)
@@ -117,7 +118,7 @@ def defined(cell):
     return found
 
 
-def theirs(notebook):
-    """The names that given cells and solutions define; they live in the student's process."""
-    cells = [c for c in notebook.cells if kind(c) in ("given", "solution")]
-    return set().union(*(defined(c) for c in cells if "judge" not in tags(c)))
+def names_of(notebook, *kinds):
+    """The names that cells of these kinds define in the student's process."""
+    cells = [c for c in notebook["cells"] if kind(c) in kinds and "judge" not in tags(c)]
+    return set().union(*map(defined, cells))

@@ -3,6 +3,9 @@
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 
+from classroom.sandbox import BWRAP, isolation
+from classroom.sources import ClassroomError
+
 SECRET = "the squares of four numbers are wanted"
 CELLS = [
     ("judge", {"locked": True}, "import numpy as np\n\nVARIANT = 0", ["judge"]),
@@ -18,6 +21,14 @@ CELLS = [
     ("g_seen", {"grade": True, "points": 2}, "assert g(2) == 4, 'g(2) is 4'"),
 ]
 WRONG = {"f": "def f(x):\n    return 9", "g": "def g(x):\n    return x + 2"}  # 3 of 6 points
+
+
+def isolated():
+    """Whether bubblewrap isolates students' code here."""
+    try:
+        return isolation()[0] == BWRAP
+    except ClassroomError:
+        return False
 
 
 def cell(name, known, text, tags=()):

@@ -16,11 +16,11 @@ from classroom.sources import (
     id_of,
     kind,
     names,
+    names_of,
     only,
     points,
     source,
     tags,
-    theirs,
 )
 
 WRONG = tomllib.loads((FOLDER / "wrong.toml").read_text(encoding="utf-8"))
@@ -193,7 +193,7 @@ def test_no_two_cells_define_the_same(name):
     seen = {}
     for cell in code(source(name)):
         alone = nbformat.v4.new_notebook(cells=[cell])
-        for defined in theirs(alone):
+        for defined in names_of(alone, "given", "solution"):
             assert seen.setdefault(defined, id_of(cell)) == id_of(cell), defined
 
 

@@ -10,14 +10,14 @@ import pytest
 from envs import CLASSROOM
 from small_assignment import WRONG, assignment, text
 
-from classroom import container, room
+from classroom import container, sandbox
 from classroom import grade as grading
 from classroom.grade import grade
-from classroom.room import Gone, Room, isolation, walls
+from classroom.sandbox import ProcessDied, Sandbox, describe_isolation, isolation
 from classroom.sources import ROOT, ClassroomError
 
 HERE = Path(__file__).parent
-SERVING = {"distributed", "nbformat"}  # for the grader, not for students' cells
+SERVING = {"distributed", "nbformat", "pyseccomp"}  # for the grader, not for students' cells
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 
 
@@ -33,9 +33,9 @@ def docker(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("DOCKER_LOG", str(folder / "log"))
     monkeypatch.setenv("GRADE_WITH", "docker")
-    walls.cache_clear()
+    isolation.cache_clear()
     yield lambda: [json.loads(s) for s in (folder / "log").read_text("utf-8").splitlines()]
-    walls.cache_clear()
+    isolation.cache_clear()
 
 
 # What the docker documentation calls a process that can do the least.
@@ -66,35 +66,37 @@ def test_marks_are_the_same_in_a_container_which_is_shut_and_ended(docker, tmp_p
         (folder / student / "1_small.ipynb").write_text(text(**given), "utf-8")
     found = grade(folder, "1", 0, tmp_path / "out")
     assert {f["student"]: f["points"] for f in found} == {"anna": 6, "otto": 3}
-    assert "in a container of Docker" in (tmp_path / "out/isolation.txt").read_text()
+    assert "in a Docker container" in (tmp_path / "out/isolation.txt").read_text()
     asked = docker()
     started = [words for words in asked if words[0] == "run"]
     assert asked[0] == ["image", "inspect", container.IMAGE] and len(started) == 2
     for words in started:
         k = words.index(container.IMAGE)
         options = set(words[1:k])
-        named = {o for o in options if o.startswith("--name=room-")}
+        named = {o for o in options if o.startswith("--name=minihybrid-")}
         shown = {o for o in options if o.startswith("--mount=")}
         given = {o for o in options if o.startswith("--env=")}
         assert options == SHUT | named | shown | given and len(named) == 1
         assert shown == {
             f"--mount=type=bind,source={ROOT / source},target=/course/{name},readonly"
-            for source, name in (("minihybrid", "minihybrid"), ("classroom/inside.py", "inside.py"))
+            for source, name in (("minihybrid", "minihybrid"), ("classroom/worker.py", "worker.py"))
         }
-        assert given == {f"--env={k}={v}" for k, v in (room.VARIABLES | {"HOME": "/tmp"}).items()}
-        assert words[k + 1 : k + 4] == ["python", "-I", "/course/inside.py"]
+        assert given == {
+            f"--env={k}={v}" for k, v in (sandbox.VARIABLES | {"HOME": "/tmp"}).items()
+        }
+        assert words[k + 1 : k + 4] == ["python", "-I", "/course/worker.py"]
         settings = json.loads(words[k + 4])
-        assert settings["path"] == ["/course"] and settings["visible"] is None
+        assert settings["path"] == ["/course"] and settings["user"] is None
         assert "NPROC" not in settings["limits"] and settings["limits"]["AS"] == 4 << 30
         assert ["rm", "--force", named.pop().partition("=")[2]] in asked
 
 
 @pytest.mark.slow
 def test_a_container_that_does_not_come_back_is_ended(docker):
-    with Room(walls()) as one, pytest.raises(Gone, match="more than 1 s"):
+    with Sandbox(isolation()) as one, pytest.raises(ProcessDied, match="more than 1 s"):
         one.ask({"run": "while True: pass"}, 1)
     name = docker()[-1][-1]
-    assert docker()[-1] == ["rm", "--force", name] and name.startswith("room-")
+    assert docker()[-1] == ["rm", "--force", name] and name.startswith("minihybrid-")
     pid = int((Path(os.environ["DOCKER_LOG"]).parent / f"{name}.pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -103,14 +105,16 @@ def test_a_container_that_does_not_come_back_is_ended(docker):
 @pytest.mark.slow
 def test_who_asks_for_docker_and_has_none_gets_no_fewer_walls(docker, monkeypatch):
     (Path(os.environ["DOCKER_LOG"]).parent / "no image").touch()
-    with pytest.raises(ClassroomError, match="No such image.*docker build --tag minihybrid-room"):
-        isolation()
+    with pytest.raises(
+        ClassroomError, match="No such image.*docker build --tag minihybrid-sandbox"
+    ):
+        describe_isolation()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ClassroomError, match="not on the PATH"):
-        isolation()
+        describe_isolation()
     monkeypatch.setenv("GRADE_WITH", "podman")
     with pytest.raises(ClassroomError, match="'podman'"):
-        isolation()
+        describe_isolation()
 
 
 def test_a_path_with_commas_and_quotes_is_one_path():

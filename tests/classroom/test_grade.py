@@ -2,14 +2,21 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
 
 import nbformat
 import pytest
-from small_assignment import WRONG, assignment, text
+from small_assignment import WRONG, assignment, cell, text
 
 from classroom import grade as grading
 from classroom.grade import grade, submission_of
-from classroom.sources import ClassroomError
+from classroom.judge import judged
+from classroom.sources import ROOT, ClassroomError
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +55,12 @@ def test_marks_and_pages(folder, tmp_path):
     marks = {dict(zip(head, r, strict=True))["student_id"]: r[9:] for r in rows}
     assert marks == {
         "anna": ["6", "6"],
-        "Łukasz Żółć": ["3", "6"],
+        "4711": ["3", "6"],
         "山田太郎": ["6", "6"],
-        "meier": ["4", "6"],
+        "12": ["4", "6"],
         "'=HYPERLINK(1)": ["6", "6"],
-        "broken": ["0", "6"],
-        "nothing": ["0", "6"],
+        "broken": ["", "6"],
+        "nothing": ["", "6"],
     }
     moodle = {row[1]: row for row in table(out / "moodle.csv")}
     assert moodle["Łukasz Żółć"][0] == "Participant 4711"
@@ -66,7 +73,7 @@ def test_marks_and_pages(folder, tmp_path):
     assert len(pages) == 7
     assert "3 of 6 points" in pages["Łukasz Żółć"]
     assert "the squares of four numbers are wanted" in pages["Łukasz Żółć"]
-    assert "no notebook that can be read" in pages["broken"]
+    assert "not a notebook that can be read" in pages["broken"]
     assert "no notebook was handed in" in pages["nothing"]
     assert all("http" not in page for page in pages.values())
 
@@ -126,15 +133,15 @@ def test_a_variant_that_was_forgotten_is_asked_for(folder, tmp_path, monkeypatch
         notebook.metadata.variant = 7
         nbformat.write(notebook, path)
     asked = grading.options().parse_args([str(folder), "--assignment", "1"])
-    with pytest.raises(SystemExit, match="4 of 7 submissions are of variant 7.*VARIANT=7"):
+    with pytest.raises(SystemExit, match="all 4 notebooks are of variant 7.*VARIANT=7"):
         grading.main(asked)
     assert not (tmp_path / f"{folder.name}-graded").exists()
     asked.variant = 7
     (folder / "Łukasz.zip").touch()
     grading.main(asked)
     said = capsys.readouterr().out
-    assert "7 submissions" in said and "neither folder nor notebook: Łukasz.zip\n" in said
-    assert "\nbroken: This was not graded: the file is no" in said
+    assert "7 submissions" in said and "neither folder nor notebook: __MACOSX, Łukasz.zip\n" in said
+    assert "\nbroken: This was not graded: the file is not a notebook" in said
 
 
 def test_words_that_make_leaves_out_are_asked_for(capsys):
@@ -145,3 +152,147 @@ def test_words_that_make_leaves_out_are_asked_for(capsys):
         with pytest.raises(SystemExit):
             grading.options().parse_args(words)
         assert wanted in capsys.readouterr().err
+
+
+# -- one submission is nobody else's affair ----------------------------------------------
+def hand_in(folder, files):
+    for place, contents in files.items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    monkeypatch.setattr(grading, "source", lambda name: assignment())
+    monkeypatch.setattr(grading, "names", lambda: ["1_small"])
+    return tmp_path / "in"
+
+
+def test_a_fault_of_the_grader_itself_leaves_the_others_their_marks(small, tmp_path, monkeypatch):
+    hand_in(small, {"anna/1_small.ipynb": text(), "otto/1_small.ipynb": text()})
+    real = grading.graded
+
+    def graded(notebook, path, folder):
+        if "otto" in str(path):
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+        return real(notebook, path, folder)
+
+    monkeypatch.setattr(grading, "graded", graded)
+    found = {f["student"]: f for f in grade(small, "1", 0, tmp_path / "out")}
+    assert found["anna"]["points"] == 6 and found["otto"]["points"] is None
+    assert "the grader stopped with UnicodeEncodeError" in found["otto"]["notes"][-1]
+    assert len(list((tmp_path / "out/feedback").glob("*.html"))) == 2
+    assert not list((tmp_path / "out/known").glob("*otto*"))  # tried again the next time
+
+
+def test_names_and_texts_that_cannot_be_written_are_escaped(small, tmp_path):
+    hand_in(small, {"anna/1_small.ipynb": text()})
+    odd = os.fsdecode(b"M\xfcller")  # a zip's Latin-1 name, unpacked on Linux
+    bad = text(f="raise ValueError('\\ud800\\x1b[2J')")
+    hand_in(small, {f"{odd}/1_small.ipynb": bad, "a\x1b[2Jb/1_small.ipynb": text()})
+    grading.main(grading.options().parse_args([str(small), "--assignment", "1"]))
+    out = tmp_path / "in-graded"
+    rows = {row[3]: row[9] for row in table(out / "marks.csv")[1:]}
+    assert rows == {"anna": "6", r"M\udcfcller": "2", r"a\x1b[2Jb": "6"}
+    pages = [p.read_text("utf-8") for p in (out / "feedback").glob("*.html")]
+    assert sum("ValueError: \\ud800\\x1b[2J" in page for page in pages) == 1
+
+
+def test_what_names_a_student_depends_on_the_kind_of_entry(small):
+    hand_in(
+        small,
+        {
+            "meier_12_99_otto_55_assignsubmission_file_.ipynb": text(),  # of Canvas, a file
+            "otto_55_assignsubmission_file_/a.ipynb": text(),  # of Moodle, a folder
+            "meier_12_100_1_small-1.ipynb": text(),  # handed in again
+            "kim_77_1_a.ipynb": text(),
+            "kim_78_1_a.ipynb": text(),  # another student of the same name
+            "Zoe\u0308/1.ipynb": text(),
+            "Zo\u00eb/1.ipynb": text(),
+            "capital/1_SMALL.IPYNB": text(),
+            "zipped/work.zip": b"PK",
+        },
+    )
+    found = {(s.number or s.student): s for s in grading.submissions(small, "1_small")}
+    assert found.keys() == {"12", "55", "77", "78", "Zoë", "capital", "zipped"}
+    assert found["12"].path.name == "meier_12_100_1_small-1.ipynb"
+    assert found["55"].path.parent.name == "otto_55_assignsubmission_file_"
+    assert found["77"].student == found["78"].student == "kim"
+    assert found["77"].key != found["78"].key
+    assert found["Zoë"].path is None and "2 submissions have this name" in found["Zoë"].why
+    assert found["capital"].path.name == "1_SMALL.IPYNB"
+    assert "a zip was handed in; unpack it" in found["zipped"].why
+
+
+def test_a_copy_of_an_earlier_variant_is_named_and_the_others_are_graded(small, tmp_path, capsys):
+    old = text().replace('"variant": {}', '"variant": 3')
+    assert old != text()
+    hand_in(small, {"anna/1_small.ipynb": text(), "otto/1_small.ipynb": old})
+    found = {f["student"]: f["points"] for f in grade(small, "1", 0, tmp_path / "out")}
+    assert found == {"anna": 6, "otto": 6}  # the small assignment has no variants
+    said = capsys.readouterr().out
+    assert "otto: the notebook is of variant 3, perhaps a copy of an earlier year's" in said
+    assert "anna:" not in said
+
+
+def test_a_byte_order_mark_and_a_cell_split_in_two_are_read(small, tmp_path):
+    notebook = nbformat.reads(text(), 4)
+    place = next(k for k, c in enumerate(notebook.cells) if c.metadata.nbgrader.grade_id == "f")
+    second = nbformat.from_dict(notebook.cells[place])  # as JupyterLab splits a cell
+    second.id = "more"
+    notebook.cells[place].source = "def square(x):\n    return x * x"
+    second.source = "def f(x):\n    return square(x)"
+    notebook.cells.insert(place + 1, second)
+    marked = b"\xef\xbb\xbf" + nbformat.writes(notebook).encode()
+    hand_in(small, {"anna/1_small.ipynb": marked})
+    (found,) = grade(small, "1", 0, tmp_path / "out")
+    assert found["points"] == 6 and "all of them ran, in order" in found["notes"][0]
+
+
+GIVEN = ("helper", {"locked": True}, "def value(f, x):\n    return f(x) + 0")
+
+
+@pytest.mark.parametrize("last", ["value = 9", "def value(f, x):\n    return x * x"])
+def test_given_helpers_keep_their_meaning(last):
+    """A student's name can neither break a helper of the tests nor replace it."""
+    source = assignment()
+    source.cells.insert(1, cell(*GIVEN))
+    source.cells[-1].source = "assert value(f, 3) == 9 and value(f, 4) == 16"
+    theirs = [*source.cells, cell("mine", {}, last)]
+    right = judged(source, theirs)
+    assert right["tests"][-1]["points"] == 2, right
+    wrong = [c for c in source.cells if c.metadata.nbgrader.grade_id != "f"]
+    wrong += [cell("f", {"solution": True}, "def f(x):\n    return 1"), cell("mine", {}, last)]
+    assert judged(source, wrong)["tests"][-1]["points"] == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signals")
+def test_a_killed_grader_leaves_no_process_and_no_folder(small, tmp_path):
+    slow = f"import time\nname = 'left-{os.getpid()}'\ntime.sleep(50)"
+    hand_in(small, {"anna/1_autograd.ipynb": text(f=slow)})
+    before = set(os.listdir(tempfile.gettempdir()))
+    command = [sys.executable, "-m", "classroom.grade", str(small), "--assignment", "1"]
+    grader = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def workers():
+        found = []
+        for place in Path("/proc").iterdir():
+            try:
+                words = (place / "cmdline").read_bytes() if place.name.isdigit() else b""
+            except OSError:
+                continue
+            if b"worker.py" in words or b"classroom.judge" in words:
+                found.append(place.name)
+        return set(found)
+
+    others = workers()
+    while not (new := workers() - others):
+        assert grader.poll() is None, grader.stdout.read()
+        time.sleep(0.05)
+    grader.kill()
+    grader.wait()
+    while new & workers():  # a hang here is the failure
+        time.sleep(0.05)
+    assert {n for n in set(os.listdir(tempfile.gettempdir())) - before if "sandbox" in n} == set()
+    grader.stdout.close()
