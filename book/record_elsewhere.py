@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from envs import python_of  # noqa: E402
 
-from minihybrid.look.elsewhere import LIBRARIES, RECORDS, ran, recorded  # noqa: E402
+from minihybrid.look.other_libraries import LIBRARIES, RECORDS, ran, recorded  # noqa: E402
 
 if __name__ == "__main__":
     records = recorded() if RECORDS.exists() else {}

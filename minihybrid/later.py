@@ -10,6 +10,7 @@ that it uses, when it uses them.
 
 import sys
 from functools import partial
+from importlib.util import find_spec
 
 from minihybrid.core import hooks
 from minihybrid.core.hooks import FACES, FORMATS, INITIALIZERS, WITHOUT_SCIPY
@@ -116,6 +117,14 @@ def ask(target, field, *args):
     return getattr(TARGETS[target], field)(*args)
 
 
+def compiles() -> bool:
+    """Whether the target "cpu" may be the usual one; the compiler itself is not imported.
+
+    In a page there is no compiler, and the target runs its kernels without one.
+    """
+    return sys.platform == "emscripten" or find_spec("numba") is not None
+
+
 def tell(ipython):
     """Tell an IPython that runs, if one does, who writes HTML; it asks when it shows one."""
     if shell := getattr(ipython, "get_ipython", lambda: None)():
@@ -140,6 +149,7 @@ for _name, _table in NAMESPACES.items():
     FACES[_name] = Names(_table)
 for _name in RUN:
     TARGETS[_name] = Target(**{field: partial(ask, _name, field) for field in FIELDS})
+TARGETS["cpu"] = TARGETS["cpu"]._replace(usable=compiles)
 TARGETS["gpu"] = TARGETS["gpu"]._replace(usable=lambda: False, here=False)  # need not be asked
 WITHOUT_SCIPY.update({name: partial(call, road) for name, road in SPECIAL.items()})
 FORMATS.update({name: partial(call, road) for name, road in WRITERS.items()})

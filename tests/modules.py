@@ -91,7 +91,8 @@ READING_ORDER = """
     onnx contrib metric io callback augmenters imageiter monitor module test_utils
     look.misfit look.record look.layers look.places look.text
     summary drawing viz bench
-    look.links look.view look.boxes look.canvas look.tape look.cells look.elsewhere look.ink
+    look.links look.view look.boxes look.digit_canvas look.tape look.cells
+    look.other_libraries look.ink
     look.figures.calls look.figures.graphs look.figures.memory look.figures.plans
     look.figures.records
     look.figures.threads look.figures.tiles

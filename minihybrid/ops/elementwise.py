@@ -11,7 +11,6 @@ What is left out: complex numbers.
 
 import math
 import re
-import sys
 from functools import lru_cache, partial, wraps
 
 import numpy as np
@@ -60,10 +59,6 @@ def in_pieces(function):
         return out
 
     return in_turn
-
-
-# Linux's C library keeps freed memory for the next array once it saw so large a block freed.
-np.empty(2**25 - 2**13 if sys.platform == "linux" else 0, np.int8)
 
 
 class Ufunc:

@@ -20,7 +20,6 @@ from minihybrid.core.array import NDArray
 from minihybrid.core.entry import FEW, KEPT, Program
 from minihybrid.core.passes import expand
 from minihybrid.core.placing import placed
-from minihybrid.passes.numbers import lift, same
 
 LENGTHS = 8  # of one axis: a plan for each, without a warning
 
@@ -86,6 +85,8 @@ def share(entry, programs, context):
     programs:  key of a graph -> Program;  context: where the scalars lie.
     Returns:   whether there was such a program.
     """
+    from minihybrid.passes.numbers import lift, same  # few functions come here: not at import
+
     mine = entry.program
     graph, numbers = lift(expand(entry.graph, mine.job.training))
     key, found = same(graph), None

@@ -16,7 +16,6 @@ always wait, `wait=False` and `MINIHYBRID_WAIT=0` never.
 What is left out: tiers between the two, and going back.
 """
 
-import importlib.util
 import os
 import queue
 import threading
@@ -31,6 +30,7 @@ from minihybrid.codegen.cpu.team import together
 from minihybrid.core.op import AttrError, legible
 from minihybrid.core.plan import Bound, InForce, Plan, tied
 from minihybrid.core.targets import TARGETS, Target
+from minihybrid.later import compiles
 from minihybrid.ops.random import STREAM
 from minihybrid.passes.fuse import fuse
 from minihybrid.passes.rows import scratch_of
@@ -223,6 +223,6 @@ TARGETS["cpu"] = CPU = Target(
     target.unsupported,
     (fuse,),
     scratch_of,
-    usable=lambda: importlib.util.find_spec("numba") is not None,
+    usable=compiles,
     names={"together": together},
 )

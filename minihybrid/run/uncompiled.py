@@ -70,5 +70,5 @@ def bound(arrays, constants, device):
 
 CPU = COMPILED
 if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
-    CPU = CPU._replace(load=load, bound=bound, tiers=InForce, usable=lambda: True)
+    CPU = CPU._replace(load=load, bound=bound, tiers=InForce)
 TARGETS["cpu"] = CPU
