@@ -22,7 +22,7 @@ READING_ORDER = """
     ops.cpu.flatshift ops.cpu.imagelanes ops.cpu.imagecolumns
     ops.cpu.imagepoints ops.cpu.imageslides
     ops.gpu.images
-    ops.convolution
+    ops.im2col ops.convolution
     ops.windows ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
     ops.gpu.linalg
     ops.linalg ops.resizing ops.boxes ops.anchors ops.regions

@@ -12,8 +12,6 @@ What is left out: layouts with channels last.
 from functools import partial
 from math import prod
 
-import numpy as np
-
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -56,94 +54,10 @@ from minihybrid.ops.gpu.images import (
     weight_product,
 )
 from minihybrid.ops.gpu.products import product_work
+from minihybrid.ops.im2col import convolved, convolved_back, weight_sums
 from minihybrid.ops.joining import add_n, concat
 from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
-
-
-# -- NumPy: one slice a tap ------------------------------------------------------------
-def taps(kernel, stride, dilate, out):
-    """For each tap of a kernel, the part of the padded data that the outputs see."""
-    for at in np.ndindex(*kernel):
-        yield (
-            ...,
-            *(
-                slice(t * d, t * d + (n - 1) * s + 1, s)
-                for t, d, n, s in zip(at, dilate, out, stride, strict=True)
-            ),
-        )
-
-
-def padded(data, pad, more=None, value=0):
-    """The data with `pad` numbers on both sides of its last axes, `more` at the end."""
-    if not any(pad) and not any(more or ()):
-        return data
-    lead, size = data.shape[: -len(pad)], data.shape[-len(pad) :]
-    more = more or (0,) * len(pad)
-    length = [n + 2 * p + m for n, p, m in zip(size, pad, more, strict=True)]
-    out = np.full((*lead, *length), value, data.dtype)
-    out[inside(pad, size)] = data
-    return out
-
-
-def inside(pad, size):
-    """Where the data lie in the padded array."""
-    return (..., *(slice(p, p + n) for p, n in zip(pad, size, strict=True)))
-
-
-def _columns(data, out, kernel, stride, dilate, pad, num_group):
-    """(N, groups, C / groups * taps, outputs): what each output is a product of."""
-    n, c = data.shape[:2]
-    data = padded(data, pad)
-    columns = np.empty((n, c, prod(kernel), *out), data.dtype)
-    for t, at in enumerate(taps(kernel, stride, dilate, out)):
-        columns[:, :, t] = data[at]
-    return columns.reshape(n, num_group, c // num_group * prod(kernel), prod(out))
-
-
-def _rows(weight, num_group):
-    """(groups, O / groups, C / groups * taps)."""
-    return weight.reshape(num_group, weight.shape[0] // num_group, prod(weight.shape[1:]))
-
-
-def _conv_eager(data, weight, *, size, kernel, stride, dilate, pad, num_group):
-    out = out_size(size, kernel, stride, dilate, pad)
-    columns = _columns(data, out, kernel, stride, dilate, pad, num_group)
-    product = np.matmul(_rows(weight, num_group), columns)
-    return product.reshape(data.shape[0], weight.shape[0], *out)
-
-
-def _conv_data_eager(grad, weight, *, size, kernel, stride, dilate, pad, num_group):
-    before = after = [0] * len(size)
-    if not np.isfinite(weight).all():  # then zeros around the gradient count, too
-        before = [(k - 1) * d // s for k, d, s in zip(kernel, dilate, stride, strict=True)]
-        after = [
-            max((n - 1 + p) // s + 1 - m, 0)
-            for n, p, s, m in zip(size, pad, stride, grad.shape[2:], strict=True)
-        ]
-        grad = np.pad(grad, [(0, 0), (0, 0), *zip(before, after, strict=True)])
-    n, channels, out = len(grad), weight.shape[1] * num_group, grad.shape[2:]
-    rows = grad.reshape(n, num_group, grad.shape[1] // num_group, prod(out))
-    columns = np.matmul(_rows(weight, num_group).transpose(0, 2, 1), rows)
-    columns = columns.reshape(n, channels, prod(kernel), *out)
-    start = [s * b + p for s, b, p in zip(stride, before, pad, strict=True)]
-    length = [
-        b + n + s * a + p + (k - 1) * d
-        for b, n, s, a, p, k, d in zip(start, size, stride, after, pad, kernel, dilate, strict=True)
-    ]
-    data = np.zeros((n, channels, *length), grad.dtype)
-    for t, at in enumerate(taps(kernel, stride, dilate, out)):
-        data[at] += columns[:, :, t]
-    return data[inside(start, size)]
-
-
-def _conv_weight_eager(data, grad, *, size, kernel, stride, dilate, pad, num_group):
-    (n, filters), out = grad.shape[:2], grad.shape[2:]
-    columns = _columns(data, out, kernel, stride, dilate, pad, num_group)
-    rows = grad.reshape(n, num_group, filters // num_group, prod(out))
-    products = np.matmul(rows, columns.transpose(0, 1, 3, 2)).sum(0, dtype=data.dtype)
-    return products.reshape(filters, data.shape[1] // num_group, *kernel)
-
 
 # -- the three records -----------------------------------------------------------------
 GEOMETRY = {
@@ -257,7 +171,7 @@ conv = register(
     inputs=("data", "weight"),
     attrs=GEOMETRY,
     infer=forward(_conv_shapes),
-    eager=_conv_eager,
+    eager=convolved,
     stores=True,
     cpu=lambda k, data, weight, out, **a: _form(_numbers(data, out, a), out)[0](
         k, data, weight, out
@@ -277,7 +191,7 @@ conv_data = register(
     "_conv_data",
     inputs=("grad", "weight"),
     attrs=GEOMETRY,
-    eager=_conv_data_eager,
+    eager=convolved_back,
     infer=forward(_data_shapes),
     stores=True,
     cpu=lambda k, grad, weight, out, **a: _data_form(_data_numbers(grad, weight, a), out)[0](
@@ -297,7 +211,7 @@ conv_weight = register(
     "_conv_weight",
     inputs=("data", "grad"),
     attrs=GEOMETRY,
-    eager=_conv_weight_eager,
+    eager=weight_sums,
     infer=forward(_weight_shapes),
     adds_rows=lambda **attrs: True,
     cpu=lambda k, data, grad, out, **a: _weight_form(_numbers(data, grad, a), out)[0](

@@ -24,7 +24,7 @@ from minihybrid.core.op import (
     optional,
     shape,
 )
-from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, inside, padded, taps, window
+from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, window
 from minihybrid.ops.cpu.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.elementwise import sqrt, square
@@ -45,6 +45,7 @@ from minihybrid.ops.windows import (
     take_best,
 )
 
+IMAGES = 2**18  # bytes of the images that one pass over the taps reads
 GEOMETRY = {name: (shape, ()) for name in ("size", "kernel", "stride", "pad", "outs")}
 
 
@@ -82,7 +83,6 @@ def _back(grad, *read, size, **attrs):
     return data
 
 
-# -- NumPy: one slice a tap ------------------------------------------------------------
 def overhang(size, kernel, stride, pad, outs):
     """How far the last windows hang over the padded data."""
     return [
@@ -91,20 +91,29 @@ def overhang(size, kernel, stride, pad, outs):
     ]
 
 
-def _seen(data, size, kernel, stride, pad, outs, value=0):
-    """For each tap, what the outputs see of the padded data."""
-    data = padded(data, pad, overhang(size, kernel, stride, pad, outs), value)
-    return [data[at] for at in taps(kernel, stride, (1,) * len(kernel), outs)]
+# -- NumPy: one slice a tap ------------------------------------------------------------
+def _places(size, kernel, stride, pad, outs):
+    """[(outputs, data)] of each tap: as slices, where its windows read inside of the data."""
+    return [
+        ((..., *(slice(*a) for a, _ in axes)), (..., *(slice(*b) for _, b in axes)))
+        for tap in np.ndindex(*kernel)
+        if all(axes := [*map(_line, tap, size, stride, pad, outs)])
+    ]
 
 
-def _spread(parts, shape, dtype, size, kernel, stride, pad, outs):
-    """Add what the outputs give to each tap up at the places it came from."""
-    more = overhang(size, kernel, stride, pad, outs)
-    back = padded(np.zeros((*shape, *size), dtype), pad, more)
-    places = taps(kernel, stride, (1,) * len(kernel), outs)
-    for at, part in zip(places, parts, strict=True):
-        back[at] += part
-    return back[inside(pad, size)]
+def _line(tap, size, stride, pad, n_outs):
+    """The bounds of outputs, and of the data that they read, on one axis; or `None`."""
+    start = tap - pad
+    low, high = max(-(start // stride), 0), min(-((start - size) // stride), n_outs)
+    first = start + stride * low
+    seen = (first, first + stride * (high - low - 1) + 1, stride)
+    return ((low, high), seen) if low < high else None
+
+
+def _images(data):
+    """Images as slices, of which some stay in the cache while all taps read them."""
+    step = max(IMAGES // max(data[:1].nbytes, 1), 1)
+    return [slice(i, i + step) for i in range(0, len(data), step)]
 
 
 def _bounds(size, kernel, stride, pad, count):
@@ -132,13 +141,22 @@ def _divided(data, count, g, dtype):
 
 def _sum_eager(data, *, count, **g):
     small = data.dtype.kind in "iub" and data.dtype.itemsize < 8  # their sums are not
-    total = sum(_seen(data.astype(np.int64) if small else data, **g))
+    total = np.zeros((*data.shape[:2], *g["outs"]), np.int64 if small else data.dtype)
+    for images in _images(data):
+        part, read = total[images], data[images]
+        for at, seen in _places(**g):
+            part[at] += read[seen]
     return _divided(total, count, g, data.dtype)
 
 
 def _unsum_eager(grad, *, count, **g):
     grad = _divided(grad, count, g, grad.dtype)
-    return _spread([grad] * prod(g["kernel"]), grad.shape[:2], grad.dtype, **g)
+    back = np.zeros((*grad.shape[:2], *g["size"]), grad.dtype)
+    for images in _images(back):
+        part, given = back[images], grad[images]
+        for at, seen in _places(**g):
+            part[seen] += given[at]
+    return back
 
 
 def _lowest(dtype):
@@ -146,35 +164,44 @@ def _lowest(dtype):
 
 
 def _max_eager(data, **g):
-    first, *rest = _seen(data, **g, value=_lowest(data.dtype))
-    out = np.array(first)
-    for part in rest:
-        np.maximum(out, part, out=out)
+    out = np.full((*data.shape[:2], *g["outs"]), _lowest(data.dtype), data.dtype)
+    for images in _images(data):
+        part, read = out[images], data[images]
+        for at, seen in _places(**g):
+            np.maximum(part[at], read[seen], out=part[at])
     return out
 
 
 def _hits(data, g):
-    """For each tap, which windows have their first maximum there."""
-    places = _seen(np.ones(g["size"], bool), **g)
-    values = _seen(data, **g)
-    best = np.full_like(values[0], _lowest(data.dtype))
-    for value, place in zip(values, places, strict=True):
-        best = np.where((best > value) | ~place, best, value)
-    free, found = np.ones(best.shape, bool), []
-    for value, place in zip(values, places, strict=True):
-        found.append(free & (value == best) & place)
-        free &= ~found[-1]
-    return found
+    """(outputs, data, which of these windows have their first maximum there) of each tap."""
+    places = _places(**g)
+    best = np.full((*data.shape[:2], *g["outs"]), _lowest(data.dtype), data.dtype)
+    for at, seen in places:
+        best[at] = np.where(best[at] > data[seen], best[at], data[seen])
+    free = np.ones(best.shape, bool)
+    for at, seen in places:
+        hit = data[seen] == best[at]
+        hit &= free[at]
+        free[at] ^= hit
+        yield at, seen, hit
 
 
 def _unmax_eager(grad, data, **g):
-    parts = [np.where(hit, grad, 0) for hit in _hits(data, g)]
-    return _spread(parts, grad.shape[:2], grad.dtype, **g)
+    back = np.zeros_like(data, grad.dtype)
+    for images in _images(data):
+        part, given = back[images], grad[images]
+        for at, seen, hit in _hits(data[images], g):
+            part[seen] += np.where(hit, given[at], 0)
+    return back
 
 
 def _remax_eager(values, data, **g):
-    parts = zip(_hits(data, g), _seen(values, **g), strict=True)
-    return sum(np.where(hit, value, 0) for hit, value in parts).astype(values.dtype)
+    out = np.zeros((*data.shape[:2], *g["outs"]), values.dtype)
+    for images in _images(data):
+        part, read = out[images], values[images]
+        for at, seen, hit in _hits(data[images], g):
+            part[at] += np.where(hit, read[seen], 0)
+    return out
 
 
 # -- loops -----------------------------------------------------------------------------
