@@ -1,4 +1,4 @@
-"""Chapter 11. What MXNet's `nd` has beside operators, and the core does without.
+"""What MXNet's `nd` has beside operators, and the core does without.
 
 Takes:   arrays.
 Gives:   `nd.concatenate`, `nd.histogram`, ..., by `hooks.FACES`.

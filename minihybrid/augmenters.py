@@ -1,4 +1,4 @@
-"""Chapter 07. What changes pictures for `image.ImageIter`: functions, one after the other.
+"""What changes pictures for `image.ImageIter`: functions, one after the other.
 
 Takes:   arrays of shape (height, width, 3), red first; `CastAug` makes float32 of bytes.
 Gives:   `CreateAugmenter`, a list of them for a net's input; `Augmenter`, the parent, and

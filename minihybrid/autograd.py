@@ -1,4 +1,4 @@
-"""Chapter 11. Gradients, as MXNet's programs name them; and functions of one's own.
+"""Gradients, as MXNet's programs name them; and functions of one's own.
 
 Takes:   arrays that were computed under `record()`, or symbols.
 Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_symbol`,

@@ -1,4 +1,4 @@
-"""Chapter 11. The names of errors and types that MXNet programs ask `mx.base` for.
+"""The names of errors and types that MXNet programs ask `mx.base` for.
 
 Takes:   nothing.
 Gives:   `MXNetError`, the parent of all errors here; `mx_real_t`, the usual type;

@@ -1,4 +1,4 @@
-"""Chapter 14. Control flow: loops and branches that arrays and symbols both read.
+"""Control flow: loops and branches that arrays and symbols both read.
 
 Takes:   Python functions of arrays, or of symbols.
 Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,

@@ -1,4 +1,4 @@
-"""Chapter 01. Executor: a symbol bound to arrays, to be run again and again.
+"""Executor: a symbol bound to arrays, to be run again and again.
 
 Takes:   a symbol, and an array for each of its variables.
 Gives:   `Executor`, which `Symbol.bind`, `simple_bind` and `eval` make.

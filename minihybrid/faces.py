@@ -1,4 +1,4 @@
-"""Chapter 11. Names of a package that are imported when they are asked for.
+"""Names of a package that are imported when they are asked for.
 
 Takes:   a package's `globals()`, and where names are that are no modules of it.
 Gives:   `face`, its `__getattr__`; `Alias`, a module under another name of MXNet's;

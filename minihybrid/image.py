@@ -1,4 +1,4 @@
-"""Chapter 07. Pictures: read from files, cut and made larger or smaller.
+"""Pictures: read from files, cut and made larger or smaller.
 
 Takes:   files and bytes of pictures (JPEG, PNG, BMP, PPM, TIFF, WebP); arrays of shape
          (height, width, channels), usually of uint8.

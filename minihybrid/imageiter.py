@@ -1,4 +1,4 @@
-"""Chapter 07. Pictures in batches, from files of records or from lists of files.
+"""Pictures in batches, from files of records or from lists of files.
 
 Takes:   a file of records (`recordio`), or a list of labels and files of pictures.
 Gives:   `ImageIter`, which is `mx.image.ImageIter`; `ImageRecordIter`, `mx.io.ImageRecordIter`.

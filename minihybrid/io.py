@@ -1,4 +1,4 @@
-"""Chapter 07. Data as MXNet's symbolic programs go through them: iterators of batches.
+"""Data as MXNet's symbolic programs go through them: iterators of batches.
 
 Takes:   arrays by name.
 Gives:   `NDArrayIter`, `MNISTIter`, `ResizeIter`; `DataBatch`, what they give; `DataDesc`, a

@@ -1,4 +1,4 @@
-"""Chapter 07. Key-value stores: values that several devices, or several processes, share.
+"""Key-value stores: values that several devices, or several processes, share.
 
 Takes:   arrays by key; a kind such as "local" or "dist_sync".
 Gives:   `create`, `KVStore`; `processes_of`, whom a Trainer adds up gradients with.

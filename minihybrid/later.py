@@ -1,4 +1,4 @@
-"""Chapter 11. What is imported when it is first used: all that is named here.
+"""What is imported when it is first used: all that is named here.
 
 Takes:   names, and which module has them: the tables below, and those of packages.
 Gives:   nothing of its own. The core's hooks and tables know from here on which module

@@ -1,4 +1,4 @@
-"""Chapter 07. Modules: a symbol that is trained, as programs before Gluon did it.
+"""Modules: a symbol that is trained, as programs before Gluon did it.
 
 Takes:   a symbol, iterators of batches (`io.NDArrayIter`), an optimiser, a metric.
 Gives:   `Module`: bound, initialised, then trained by `fit`, judged by `score`, used by

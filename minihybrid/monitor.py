@@ -1,4 +1,4 @@
-"""Chapter 07. Monitor: numbers about every array of an executor, every few batches.
+"""Monitor: numbers about every array of an executor, every few batches.
 
 Takes:   executors, by `install`, or those of a module, by `Module.install_monitor`.
 Gives:   `Monitor`: `tic` before a batch, `toc` or `toc_print` after it.

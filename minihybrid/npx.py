@@ -1,4 +1,4 @@
-"""Chapter 11. `mx.npx`: the operators of neural networks under np's names.
+"""`mx.npx`: the operators of neural networks under np's names.
 
 Takes:   np arrays or symbols.
 Gives:   a table of names; each is the operator that `nd` and `sym` have, too. And the

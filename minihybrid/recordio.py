@@ -1,4 +1,4 @@
-"""Chapter 07. Files of records: many small pieces of bytes, one behind the other.
+"""Files of records: many small pieces of bytes, one behind the other.
 
 Takes:   bytes; of a picture with its label, `pack` and `pack_img` make them.
 Gives:   `MXRecordIO`, `MXIndexedRecordIO`; `IRHeader`, `pack`, `unpack`, `pack_img`,

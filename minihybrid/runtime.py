@@ -1,4 +1,4 @@
-"""Chapter 11. What this installation can do: `mx.runtime`.
+"""What this installation can do: `mx.runtime`.
 
 Takes:   the name of a feature, as MXNet's builds have them.
 Gives:   `Features`, whether it is here; `feature_list`.

@@ -1,4 +1,4 @@
-"""Chapter 13. What MXNet's `sym` has beside operators, and the core does without.
+"""What MXNet's `sym` has beside operators, and the core does without.
 
 Takes:   shapes, and the numbers to fill them with.
 Gives:   `sym.zeros`, `sym.arange`, ..., `sym.histogram`, by `hooks.FACES`;

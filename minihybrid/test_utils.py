@@ -1,4 +1,4 @@
-"""Chapter 11. What MXNet's programs ask `mx.test_utils` for: comparisons and random arrays.
+"""What MXNet's programs ask `mx.test_utils` for: comparisons and random arrays.
 
 Takes:   arrays of any kind; symbols and the arrays of their arguments.
 Gives:   `same`, `almost_equal`, `assert_almost_equal`, ...; `rand_ndarray` and its like;

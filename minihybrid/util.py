@@ -1,4 +1,4 @@
-"""Chapter 13. Which of the two array worlds parameters and data loaders live in.
+"""Which of the two array worlds parameters and data loaders live in.
 
 Takes:   `set_np()` once at the top of a program, or scopes and decorators.
 Gives:   the answer, `is_np_array()`; and `np_shape`, `use_np`, as programs write them.

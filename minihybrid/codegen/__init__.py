@@ -1,4 +1,4 @@
-"""Chapter 17. Code generation: an optimised graph becomes source, and source a
+"""Code generation: an optimised graph becomes source, and source a
 function.
 
 Takes:   a graph and its memory plan.

@@ -1,4 +1,4 @@
-"""Chapter 17. What generated kernels call that Python's `math` lacks.
+"""What generated kernels call that Python's `math` lacks.
 
 Takes:   numbers.
 Gives:   `sigmoid`, `mod`, `power`, `cbrt`, `erfinv`, `gamma`, `polygamma`, and draws of

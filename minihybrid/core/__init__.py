@@ -1,4 +1,4 @@
-"""Chapter 00. The core: what one call runs through; it needs NumPy and the records.
+"""The core: what one call runs through; it needs NumPy and the records.
 
 Takes:   the operators' records (minihybrid/ops).
 Gives:   arrays and their tape, symbols and graphs, the passes that every target needs,

@@ -1,4 +1,4 @@
-"""Chapter 03. Arguments and results of a hybridized call, apart from their numbers.
+"""Arguments and results of a hybridized call, apart from their numbers.
 
 Takes:   what a function is called with or gives: arrays or symbols, nested in lists,
          tuples and dicts, and plain values between them.

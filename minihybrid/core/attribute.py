@@ -1,4 +1,4 @@
-"""Chapter 13. Attributes that a user pins to symbols: text by name, as files have it.
+"""Attributes that a user pins to symbols: text by name, as files have it.
 
 Takes:   text by name, in a scope or in the call that makes a symbol.
 Gives:   `AttrScope`.

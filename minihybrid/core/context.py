@@ -1,4 +1,4 @@
-"""Chapter 11. Devices: where arrays live.
+"""Devices: where arrays live.
 
 Takes:   the name and the number of a device.
 Gives:   `Context`, `cpu`, `gpu`, `simulated_gpu`, `num_gpus`, `current_context`, and

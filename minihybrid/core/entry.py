@@ -1,4 +1,4 @@
-"""Chapter 03. What a hybridized function keeps of a signature, and for how long.
+"""What a hybridized function keeps of a signature, and for how long.
 
 Takes:   a traced graph, and the parameters that it reads.
 Gives:   `Entry`; `Program`, the plans of a graph, which several entries may share.

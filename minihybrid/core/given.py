@@ -1,4 +1,4 @@
-"""Chapter 11. What a user gives as numbers.
+"""What a user gives as numbers.
 
 Takes:   lists, numbers, NumPy arrays, and whatever NumPy makes an array of.
 Gives:   `fitted`, NumPy's array of them, in a dtype that holds each; `fits` and

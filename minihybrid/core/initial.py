@@ -1,4 +1,4 @@
-"""Chapter 14. Initialisers: what all have in common, and the simplest.
+"""Initialisers: what all have in common, and the simplest.
 
 Takes:   a parameter's name and its array.
 Gives:   `Initializer`, the parent; `Zero`, `One`, `Constant`, `Uniform`; `create`, which

@@ -1,4 +1,4 @@
-"""Chapter 14. The layers of the first nets: stacks, Dense, and activations by name.
+"""The layers of the first nets: stacks, Dense, and activations by name.
 
 Takes:   sizes; the number of inputs may be left to the first call.
 Gives:   `Sequential`, `HybridSequential`, `Dense`, `Activation`.

@@ -1,4 +1,4 @@
-"""Chapter 24. Locks that are open in a forked process.
+"""Locks that are open in a forked process.
 
 Takes:   nothing.
 Gives:   `Locked`, the parent of what has a lock.

@@ -1,4 +1,4 @@
-"""Chapter 14. Calls that do not fit: one sentence in place of Python's.
+"""Calls that do not fit: one sentence in place of Python's.
 
 Takes:   classes and functions that users call, and the arguments of a call.
 Gives:   `Signed`, the metaclass of classes that say what they take; `Settings`, whose

@@ -1,4 +1,4 @@
-"""Chapter 13. Names: unnamed symbols are counted, each kind by itself.
+"""Names: unnamed symbols are counted, each kind by itself.
 
 Takes:   an operator, and the name that its user gave, if any.
 Gives:   `NameManager` and `Prefix`, which hold inside a `with` block.

@@ -1,4 +1,4 @@
-"""Chapter 03. Nested values: what functions take and give beside single arrays.
+"""Nested values: what functions take and give beside single arrays.
 
 Takes:   lists, tuples, namedtuples and dicts, in one another.
 Gives:   `parts_of`, what such a value is made of; `rebuilt`, the same of other parts.

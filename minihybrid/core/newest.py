@@ -1,4 +1,4 @@
-"""Chapter 03. The newest of many: what is kept for calls to come has a limit.
+"""The newest of many: what is kept for calls to come has a limit.
 
 Takes:   keys, and values that can be made again.
 Gives:   `Newest`, a dict of so many at most.

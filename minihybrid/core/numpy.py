@@ -1,4 +1,4 @@
-"""Chapter 17. Target "numpy": the plan as a plain Python function over NumPy.
+"""Target "numpy": the plan as a plain Python function over NumPy.
 
 Takes:   a graph (not fused: NumPy has no loops to merge) and its memory plan.
 Gives:   readable source that writes every step into its place with `out=`.

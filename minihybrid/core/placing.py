@@ -1,4 +1,4 @@
-"""Chapter 11. Where numbers lie: in the processor's memory, or in a device's.
+"""Chapter 18. Where numbers lie: in the processor's memory, or in a device's.
 
 Takes:   shapes, dtypes, NumPy arrays, devices.
 Gives:   `aligned`, `new_array`, `zeros_where` and `placed`, which make memory of

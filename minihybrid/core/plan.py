@@ -1,4 +1,4 @@
-"""Chapter 17. Plan: what the pipeline built, around which a call is written.
+"""Chapter 20. Plan: what the pipeline built, around which a call is written.
 
 Takes:   a traced graph with known shapes, and what else a `Job` says.
 Gives:   `Plan`, which runs; `InForce`, the plan of a job that answers its calls, and

@@ -1,4 +1,4 @@
-"""Chapter 13. Which of the two array worlds holds: the switches, and what they mean.
+"""Which of the two array worlds holds: the switches, and what they mean.
 
 Takes:   what `set_np` and its scopes (`minihybrid/util.py`) have said.
 Gives:   `is_np_array()`, `is_np_shape()`; `told_shape` and `shown_shape`, shapes from

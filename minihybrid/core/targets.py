@@ -1,4 +1,4 @@
-"""Chapter 17. Targets: what makes a function of an optimised graph.
+"""Targets: what makes a function of an optimised graph.
 
 Takes:   what enters itself: NumPy here, compiled code and devices from elsewhere.
 Gives:   `TARGETS`, a `Target` a name; `best_target`, the usual one, and `target_of`,

@@ -1,4 +1,4 @@
-"""Chapter 28. Devices: arrays elsewhere, and the same memory for others.
+"""Devices: arrays elsewhere, and the same memory for others.
 
 Takes:   the drivers of GPUs, real or simulated.
 Gives:   `DeviceArray`, which an NDArray holds where it would hold a NumPy array.

@@ -1,4 +1,4 @@
-"""Chapter 28. A net and its inputs lie on one device, or the call is refused.
+"""A net and its inputs lie on one device, or the call is refused.
 
 Takes:   what was traced for a call, and the call's arrays.
 Gives:   `check_places`, which a hybrid function calls after it has traced.

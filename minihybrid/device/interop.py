@@ -1,4 +1,4 @@
-"""Chapter 28. Other libraries read and write our arrays' memory, and we theirs.
+"""Other libraries read and write our arrays' memory, and we theirs.
 
 Takes:   NDArrays, and arrays of NumPy, PyTorch, CuPy, JAX, Numba.
 Gives:   `nd.from_dlpack`, which also reads the CUDA Array Interface, version 3; and

@@ -1,4 +1,4 @@
-"""Chapter 28. Several numbers of the processor: `cpu(1)` is a device to learn with.
+"""Several numbers of the processor: `cpu(1)` is a device to learn with.
 
 Takes:   NumPy arrays, and contexts such as `cpu(1)`.
 Gives:   `Numbered`, NumPy's array that remembers such a context; `on`, which makes one;

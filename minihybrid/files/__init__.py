@@ -1,4 +1,4 @@
-"""Chapter 22. Other files than the two of the core.
+"""Other files than the two of the core.
 
 Takes:   what the core reads and writes itself.
 Gives:   old graphs, sparse arrays, outlines of nets, programs in Python and in C.

@@ -1,4 +1,4 @@
-"""Chapter 22. Files that are not what their names say, or know more than is here.
+"""Files that are not what their names say, or know more than is here.
 
 Takes:   the bytes of a file, or the nodes of a graph, as the core has read them.
 Gives:   `opened`, which names pointers of Git LFS and pickles; `lacking`, which warns of

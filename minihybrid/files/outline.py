@@ -1,4 +1,4 @@
-"""Chapter 22. Outline: which blocks a net is made of, as text beside its arrays.
+"""Outline: which blocks a net is made of, as text beside its arrays.
 
 Takes:   a block, made by the same code as the one that was saved.
 Gives:   `save_outline`, `load_outline`, which `Block.save` and `Block.load` use.

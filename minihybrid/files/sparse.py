@@ -1,4 +1,4 @@
-"""Chapter 22. Sparse arrays in files, which are read as dense ones.
+"""Sparse arrays in files, which are read as dense ones.
 
 Takes:   a reader of bytes, behind the shapes.
 Gives:   `unpack_sparse`, which the reader of arrays calls.

@@ -1,4 +1,4 @@
-"""Chapter 14. Gluon: networks as Python classes.
+"""Gluon: networks as Python classes.
 
 Takes:   everything before.
 Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`,

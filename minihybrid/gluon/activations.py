@@ -1,4 +1,4 @@
-"""Chapter 14. Activation functions as layers.
+"""Activation functions as layers.
 
 Takes:   their slopes, if they have some.
 Gives:   `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.

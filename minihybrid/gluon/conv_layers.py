@@ -1,4 +1,4 @@
-"""Chapter 14. Layers of convolutions and pooling.
+"""Layers of convolutions and pooling.
 
 Takes:   numbers of channels and lengths of windows; the number of inputs may be left to
          the first call.

@@ -1,4 +1,4 @@
-"""Chapter 14. Layers: blocks that are used again and again.
+"""Layers: blocks that are used again and again.
 
 Takes:   sizes; the number of inputs may be left to the first call.
 Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,

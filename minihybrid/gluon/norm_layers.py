@@ -1,4 +1,4 @@
-"""Chapter 14. Layers that normalise: subtract a mean, divide by a deviation.
+"""Layers that normalise: subtract a mean, divide by a deviation.
 
 Takes:   the axis of the channels; their number may be left to the first call.
 Gives:   `BatchNorm`, `BatchNormReLU`, `LayerNorm`, `GroupNorm`, `InstanceNorm`.

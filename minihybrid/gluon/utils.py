@@ -1,4 +1,4 @@
-"""Chapter 07. Helpers of training loops.
+"""Helpers of training loops.
 
 Takes:   batches and gradients.
 Gives:   `split_data`, `split_and_load`, `clip_global_norm`; `download`, `check_sha1`; and

@@ -1,4 +1,4 @@
-"""Chapter 14. A net layer by layer: output shapes and numbers of parameters.
+"""A net layer by layer: output shapes and numbers of parameters.
 
 Takes:   a block and its inputs.
 Gives:   `summary`, which `Block.summary` calls.

@@ -1,4 +1,4 @@
-"""Chapter 14. What was wrong with a call: the sentence in place of Python's error.
+"""What was wrong with a call: the sentence in place of Python's error.
 
 Takes:   a function or a block, and what it was called with.
 Gives:   `misfit`, what is wrong with arguments; `refuse_inputs`, the error of a block

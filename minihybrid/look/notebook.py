@@ -1,4 +1,4 @@
-"""Chapter 14. What a notebook shows of a net or a symbol that a cell ends with.
+"""What a notebook shows of a net or a symbol that a cell ends with.
 
 Takes:   a block, or a symbol.
 Gives:   `net`, a table of its layers, and `symbol`, its graph to unfold, both as HTML.

@@ -1,4 +1,4 @@
-"""Chapter 13. Which lines of a program made a node, and what their file is called.
+"""Which lines of a program made a node, and what their file is called.
 
 Takes:   the frames that run while a function is traced.
 Gives:   `lines_above`, which the trace keeps for each node, so that pictures show both;

@@ -1,4 +1,4 @@
-"""Chapter 12. A record that cannot be one is refused when it is registered.
+"""A record that cannot be one is refused when it is registered.
 
 Takes:   what `register` was given.
 Gives:   `judge`, which asks of each field whether it is of its kind, and of each function

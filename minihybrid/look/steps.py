@@ -1,4 +1,4 @@
-"""Chapter 04. What is tried of the nine steps of nano, the engine that the reader builds.
+"""What is tried of the nine steps of nano, the engine that the reader builds.
 
 Takes:   the reader's names, as attributes.
 Gives:   `STEPS`, from a step to its trial; what trials of later steps use, too.

@@ -1,4 +1,4 @@
-"""Chapter 14. Loops in graphs: MXNet's `foreach` as one node, and the primitive below it.
+"""Loops in graphs: MXNet's `foreach` as one node, and the primitive below it.
 
 Takes:   the body of a loop, as a graph.
 Gives:   `turns`, the primitive that runs it, and its gradient; `foreach`, MXNet's operator.

@@ -1,4 +1,4 @@
-"""Chapter 14. Foreach: MXNet's loop over the rows of arrays, as it is traced and saved.
+"""Foreach: MXNet's loop over the rows of arrays, as it is traced and saved.
 
 Takes:   the graph of one turn, as the body of a loop was traced, or out of a file.
 Gives:   `Foreach`, a record for it, which becomes `Turns` of primitives; `of_entry`, which

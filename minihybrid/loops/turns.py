@@ -1,4 +1,4 @@
-"""Chapter 14. Turns: a loop in a graph, whose body is a graph that is written down once.
+"""Turns: a loop in a graph, whose body is a graph that is written down once.
 
 Takes:   what one turn computes, as a graph of primitives, and what it reads.
 Gives:   `Turns`, such a loop as a record, with its gradient; `Loop`, what it has in common

@@ -1,4 +1,4 @@
-"""Chapter 11. `mx.np`: NumPy's names for the same operators.
+"""`mx.np`: NumPy's names for the same operators.
 
 Takes:   what NumPy's functions take.
 Gives:   the functions, the constants, `ndarray`, `random`; `F.np` for both kinds of F.

@@ -1,4 +1,4 @@
-"""Chapter 11. np.ndarray: an NDArray that keeps NumPy's rules; and its symbol.
+"""Np.ndarray: an NDArray that keeps NumPy's rules; and its symbol.
 
 Takes:   what NDArray and Symbol take; every operator computes as it does there.
 Gives:   `ndarray` and `_Symbol`, whose infix signs, methods and indexing are np's.

@@ -1,4 +1,4 @@
-"""Chapter 11. Operators of MXNet's np that are functions here: for its files.
+"""Operators of MXNet's np that are functions here: for its files.
 
 Takes:   the functions of `mx.np`, written with other operators.
 Gives:   records for them, under the names that files of MXNet's programs have.

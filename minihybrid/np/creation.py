@@ -1,4 +1,4 @@
-"""Chapter 11. The functions of `mx.np` that make arrays of nothing.
+"""The functions of `mx.np` that make arrays of nothing.
 
 Takes:   shapes and numbers.
 Gives:   `Creation` and `Random`: for arrays, and for symbols as `F.np` in a trace.

@@ -1,4 +1,4 @@
-"""Chapter 11. The functions of `mx.np` that work on arrays and on symbols alike.
+"""The functions of `mx.np` that work on arrays and on symbols alike.
 
 Takes:   values of any level; Python numbers where an operator has a form for them.
 Gives:   functions with NumPy's names and arguments, each a call of one record: those of

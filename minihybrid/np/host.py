@@ -1,4 +1,4 @@
-"""Chapter 11. The functions of `mx.np` that NumPy itself computes.
+"""The functions of `mx.np` that NumPy itself computes.
 
 Takes:   arrays.
 Gives:   arrays in NumPy's shapes, float32 where NumPy says float64 of float32.

@@ -1,4 +1,4 @@
-"""Chapter 11. The functions of `mx.np` that rearrange: shapes, joining, choosing.
+"""The functions of `mx.np` that rearrange: shapes, joining, choosing.
 
 Takes:   values of any level.
 Gives:   more functions for the table of `minihybrid.np.functions`.

@@ -1,4 +1,4 @@
-"""Chapter 12. Every operator, once.
+"""Every operator, once.
 
 Takes:   the record type of `minihybrid.core.op`.
 Gives:   `OPS`, filled: importing the files below enters their records; `register`, for more.

@@ -1,4 +1,4 @@
-"""Chapter 12. Anchors: the boxes that SSD looks into, what it should see there, and what it saw.
+"""Anchors: the boxes that SSD looks into, what it should see there, and what it saw.
 
 Takes:   images (N, C, H, W), whose pixels the anchors lie around; labels; predictions.
 Gives:   `MultiBoxPrior`, `MultiBoxTarget`, `MultiBoxDetection`; Liu et al., SSD (2016).

@@ -1,4 +1,4 @@
-"""Chapter 12. Boxes: how much they overlap, which to keep, and which belong together.
+"""Boxes: how much they overlap, which to keep, and which belong together.
 
 Takes:   boxes (..., 4) of corners x1, y1, x2, y2, or of centers x, y, width, height.
 Gives:   `box_iou`, `box_nms`, `bipartite_matching`, `box_encode`, `box_decode`.

@@ -1,4 +1,4 @@
-"""Chapter 12. Convolutions: one product of three arrays, read in three directions.
+"""Convolutions: one product of three arrays, read in three directions.
 
 Takes:   data (N, C, *size), weights (O, C / num_group, *kernel); one, two or three axes
          in `size`.

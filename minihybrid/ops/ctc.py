@@ -1,4 +1,4 @@
-"""Chapter 12. CTC: how likely a net's answers over time spell a word, however slowly.
+"""CTC: how likely a net's answers over time spell a word, however slowly.
 
 Takes:   scores (T, N, C) of C characters, one of them the blank, in each of T steps; N words.
 Gives:   `CTCLoss`: minus the logarithm of the probability of each word, which is the sum over

@@ -1,4 +1,4 @@
-"""Chapter 11. `random`: one table of functions for arrays and for symbols.
+"""`random`: one table of functions for arrays and for symbols.
 
 Takes:   who reads operators that have no inputs.
 Gives:   `Random`, of which `nd.random` and `sym.random` are made.

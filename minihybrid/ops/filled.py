@@ -1,4 +1,4 @@
-"""Chapter 12. Arrays that are made from nothing: zeros, ones, one number, and ranges.
+"""Arrays that are made from nothing: zeros, ones, one number, and ranges.
 
 Takes:   shapes, numbers and a dtype, as attributes.
 Gives:   the records `zeros`, `ones`, `full`, `arange`; `made`, which applies such a one

@@ -1,4 +1,4 @@
-"""Chapter 12. Functions of one number: trigonometry, rounding, special functions, and
+"""Functions of one number: trigonometry, rounding, special functions, and
 the leaky family of activations.
 
 Takes:   arrays of any shape.

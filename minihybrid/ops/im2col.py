@@ -1,4 +1,4 @@
-"""Chapter 12. Convolutions in NumPy: windows become the columns of a matrix product.
+"""Convolutions in NumPy: windows become the columns of a matrix product.
 
 Takes:   arrays (N, C, *size) and the geometry of the windows.
 Gives:   `convolved` and its gradients `convolved_back`, `weight_sums`: the eager code of

@@ -1,4 +1,4 @@
-"""Chapter 12. Operators whose indices are arrays: take, pick, gather_nd, Embedding.
+"""Operators whose indices are arrays: take, pick, gather_nd, Embedding.
 
 Takes:   data, and an array of places in it; fractions of an index are cut off.
 Gives:   the records. Two primitives read (along one axis: the same places for all

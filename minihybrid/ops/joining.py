@@ -1,4 +1,4 @@
-"""Chapter 12. Many arrays become one, and one becomes many: concat, stack, split, add_n.
+"""Many arrays become one, and one becomes many: concat, stack, split, add_n.
 
 Takes:   arrays, and an axis as an attribute.
 Gives:   the records.

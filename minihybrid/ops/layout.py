@@ -1,4 +1,4 @@
-"""Chapter 12. Operators that move numbers and compute none: reshape, transpose, slice.
+"""Operators that move numbers and compute none: reshape, transpose, slice.
 
 Takes:   arrays, and shapes or axes as attributes.
 Gives:   the records; `view` says that no byte moves, `strides` where each output

@@ -1,4 +1,4 @@
-"""Chapter 12. Linear algebra: products, triangles, Cholesky, inverse, determinant.
+"""Linear algebra: products, triangles, Cholesky, inverse, determinant.
 
 Takes:   (..., M, N): the last two axes are matrices, the others a batch of them.
 Gives:   the records of `linalg`. Three primitives factorise; what can be said by

@@ -1,4 +1,4 @@
-"""Chapter 12. Loops as Python functions: run as they stand, or written into kernels.
+"""Loops as Python functions: run as they stand, or written into kernels.
 
 Takes:   a function of flat arrays and lengths, and what computes those lengths.
 Gives:   `loops`, a decorator that makes of it the `cpu` of a record, and the words that

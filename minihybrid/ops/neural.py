@@ -1,4 +1,4 @@
-"""Chapter 12. Operators of neural networks: products of matrices, softmax, the loss.
+"""Operators of neural networks: products of matrices, softmax, the loss.
 
 Takes:   data in rows (N samples), weights as Gluon stores them, `(outputs, inputs)`.
 Gives:   the records, with loops for the compiled target where they are not elementwise.

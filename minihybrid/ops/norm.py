@@ -1,4 +1,4 @@
-"""Chapter 12. Normalisation: subtract a mean, divide by a deviation, scale and shift.
+"""Normalisation: subtract a mean, divide by a deviation, scale and shift.
 
 Takes:   data (N samples, C channels, ...), and gamma and beta, one number a channel.
 Gives:   `BatchNorm`, `LayerNorm`, `GroupNorm`, `InstanceNorm`, `L2Normalization`, `LRN`

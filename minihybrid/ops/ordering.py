@@ -1,4 +1,4 @@
-"""Chapter 12. Operators that order, add up and count: sort, topk, cumsum, histogram.
+"""Operators that order, add up and count: sort, topk, cumsum, histogram.
 
 Takes:   arrays and an axis.
 Gives:   the records. One primitive finds the order of a line; sort and topk take the

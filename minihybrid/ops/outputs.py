@@ -1,4 +1,4 @@
-"""Chapter 12. Output layers: their gradient is that of a loss which they never compute.
+"""Output layers: their gradient is that of a loss which they never compute.
 
 Takes:   predictions, and labels.
 Gives:   `SoftmaxOutput`, the regression outputs, `SVMOutput`, `make_loss`, `MakeLoss`.

@@ -1,4 +1,4 @@
-"""Chapter 12. Pooling: one number for each window of each channel.
+"""Pooling: one number for each window of each channel.
 
 Takes:   data (N, C, *size) with one, two or three axes in `size`.
 Gives:   `Pooling`, made of records for sums (and means) and for maxima, each with what

@@ -1,4 +1,4 @@
-"""Chapter 12. Random numbers as a pure function of a key and a place.
+"""Random numbers as a pure function of a key and a place.
 
 Takes:   a key (one whole number a draw) and the place of the element.
 Gives:   distributions, choices with given probabilities, and the masks of Dropout.

@@ -1,4 +1,4 @@
-"""Chapter 12. Recurrent nets: the same layer at every step of a sequence.
+"""Recurrent nets: the same layer at every step of a sequence.
 
 Takes:   data (T, N, C), time first; all weights and biases in one array; the states
          (layers x directions, N, H) before the first step.

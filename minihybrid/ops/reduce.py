@@ -1,4 +1,4 @@
-"""Chapter 12. Operators that take many numbers and give one: sum, mean, max, argmax.
+"""Operators that take many numbers and give one: sum, mean, max, argmax.
 
 Takes:   an array and the axes to go over.
 Gives:   the records; `reduce` in a record says how a loop starts, goes on and ends.

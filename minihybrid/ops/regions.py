@@ -1,4 +1,4 @@
-"""Chapter 12. Regions of images, each brought to one size: what detection looks at.
+"""Regions of images, each brought to one size: what detection looks at.
 
 Takes:   images (N, C, H, W), and rows of a batch index, x1, y1, x2, y2: regions (R, 5).
 Gives:   `ROIAlign`, `ROIPooling`.

@@ -1,4 +1,4 @@
-"""Chapter 12. All records, by name.
+"""All records, by name.
 
 Takes:   what `register` is given.
 Gives:   `OPS`, every name -> its record; `PLACES`, where each was entered.

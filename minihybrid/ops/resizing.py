@@ -1,4 +1,4 @@
-"""Chapter 12. Images in other sizes: what detection and segmentation use.
+"""Images in other sizes: what detection and segmentation use.
 
 Takes:   images (N, C, H, W).
 Gives:   `AdaptiveAvgPooling2D`, `BilinearResize2D`.

@@ -1,4 +1,4 @@
-"""Chapter 12. Operators on sequences of different lengths in one array.
+"""Operators on sequences of different lengths in one array.
 
 Takes:   data (T, N, ...) with time first, or with axis=1 (N, T, ...), and N lengths.
 Gives:   `SequenceMask`, `SequenceLast`, `SequenceReverse`; without

@@ -1,4 +1,4 @@
-"""Chapter 12. What editors and `help` show: how an operator is called.
+"""What editors and `help` show: how an operator is called.
 
 Takes:   records.
 Gives:   `signature`; `Called`, which a function made of a record wears.

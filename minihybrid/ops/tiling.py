@@ -1,4 +1,4 @@
-"""Chapter 12. Operators that repeat, pad, cut and rearrange along axes.
+"""Operators that repeat, pad, cut and rearrange along axes.
 
 Takes:   arrays, and counts, widths or axes as attributes.
 Gives:   the records. Nearly all are made of reshape, transpose, slice and broadcast_to,

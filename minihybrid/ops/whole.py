@@ -1,4 +1,4 @@
-"""Chapter 12. Whole numbers: what their dtypes hold, and what arithmetic makes of them.
+"""Whole numbers: what their dtypes hold, and what arithmetic makes of them.
 
 Takes:   NumPy arrays of whole numbers or bools, and scalars beside them.
 Gives:   the rules that every target keeps, where NumPy, C and processors differ: sums

@@ -1,4 +1,4 @@
-"""Chapter 12. The loops of pooling: windows over one, two or three axes of each channel.
+"""The loops of pooling: windows over one, two or three axes of each channel.
 
 Takes:   flat arrays, and the geometry of `minihybrid.ops.pooling`.
 Gives:   sums and maxima of windows; what their numbers get back for the gradient, added

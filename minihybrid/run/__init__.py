@@ -1,4 +1,4 @@
-"""Chapter 20. Who answers a call: NumPy first, compiled kernels, a device.
+"""Who answers a call: NumPy first, compiled kernels, a device.
 
 Takes:   the plan of a graph, for a target that is not NumPy.
 Gives:   the targets "cpu" and "gpu", and single operators on a device.

@@ -1,4 +1,4 @@
-"""Chapter 03. A function with many plans: numbers that become inputs, lengths that vary.
+"""A function with many plans: numbers that become inputs, lengths that vary.
 
 Takes:   a hybrid function, the entry it has just traced, and the arguments.
 Gives:   `many_plans`, which counts and warns; `share`, the program that several entries

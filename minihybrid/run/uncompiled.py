@@ -1,4 +1,4 @@
-"""Chapter 20. The processor's plans where nothing can be compiled: in a browser's page.
+"""The processor's plans where nothing can be compiled: in a browser's page.
 
 Takes:   what the target "cpu" makes of a graph.
 Gives:   its function, which runs the same steps in the same memory, and computes each by

@@ -1,4 +1,4 @@
-"""Chapter 14. A hybridized net operator by operator, so that every value can be seen.
+"""A hybridized net operator by operator, so that every value can be seen.
 
 Takes:   a hybrid function, its arguments, a callback.
 Gives:   `watched`, which `Block.register_op_hook` leads to.

@@ -1,4 +1,4 @@
-"""Chapter 26. Hidden float64: arithmetic that is wider than the arrays are.
+"""Chapter 25. Hidden float64: arithmetic that is wider than the arrays are.
 
 Takes:   the definition of a kernel, and the dtypes of its parameters.
 Gives:   `find_hidden`, which raises where float32 meets a wider number.

@@ -1,4 +1,4 @@
-"""Chapter 28. The memory of a simulated GPU.
+"""Chapter 25. The memory of a simulated GPU.
 
 Takes:   sizes and addresses in bytes.
 Gives:   `Heap`: memory by address; a use of other memory is an error of one sentence.

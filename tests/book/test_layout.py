@@ -6,22 +6,96 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 import watched
 from modules import PACKAGE, READING_ORDER, imports, path_of
 
+# -- the chapter that a module's first line names ----------------------------------------
+FILE_NAMES = Counter(path.name for path in PACKAGE.rglob("*.py"))
 
-def test_modules_name_the_chapters_that_there_are():
-    """Some helpers that students only call have none."""
-    notebooks = (PACKAGE.parent / "notebooks").glob("*.ipynb")
-    chapters = {path.name[:2] for path in notebooks}
-    named = {}
-    for path in PACKAGE.rglob("*.py"):
-        if found := re.match(r'"""Chapter (\d\d)\. ', path.read_text()):
-            named.setdefault(found[1], []).append(path)
-    assert named.keys() <= chapters
-    assert sum(map(len, named.values())) > 100
+
+def chapters_named(source: str) -> list[str]:
+    """The chapters in a module's first line: `Chapter 07.`, `Chapters 07 and 08.`, `25 to 28`."""
+    found = re.match(r'"""Chapters? ((?:\d\d|, | and | to )+)\. ', source)
+    numbers = re.findall(r"\d\d", found[1]) if found else []
+    if found and " to " in found[1]:
+        numbers = [f"{n:02}" for n in range(int(numbers[0]), int(numbers[1]) + 1)]
+    return numbers
+
+
+def shown_by(path: Path) -> str:
+    """All that a chapter says of modules: its cells, but the first, and heads of listings."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    outputs = ["".join(o.get("text", [])) for cell in cells for o in cell.get("outputs", [])]
+    heads = re.findall(r"^# minihybrid/.*$", "\n".join(outputs), re.MULTILINE)
+    return "\n".join([s for s in sources if "%pip install" not in s] + heads)
+
+
+def mentions(chapter: str, file: str) -> bool:
+    """Whether a chapter names a module: its file, a folder it is in, or by an import.
+
+    file:    below minihybrid/, such as core/op.py.
+    """
+    path = Path(file)
+    folder, module = path.parent.as_posix().replace("/", "."), path.stem
+    package = "minihybrid" + f".{folder}" * (folder != ".")
+    ways = [
+        rf"(?<![\w/])(minihybrid/)?{re.escape(file)}",
+        rf"\b{re.escape(package)}\.{module}\b",
+        rf"\bmx{re.escape(package.removeprefix('minihybrid'))}\.{module}\b",
+        rf"from {re.escape(package)} import [^\n]*\b{module}\b",
+        *(rf"`(minihybrid/)?{parent.as_posix()}/`" for parent in [*path.parents][:-1]),
+    ]
+    if FILE_NAMES[path.name] == 1:
+        ways.append(rf"(?<![\w/]){re.escape(path.name)}\b")
+    if file.startswith("look/exercises/"):
+        ways.append(r"mx\.check\(")
+    return any(re.search(way, chapter) for way in ways)
+
+
+def test_modules_name_the_chapters_that_show_them():
+    """So a reader of a module finds the chapter; a module that no chapter shows names none."""
+    chapters = {f.name[:2]: shown_by(f) for f in (PACKAGE.parent / "notebooks").glob("*.ipynb")}
+    named = {
+        path.relative_to(PACKAGE).as_posix(): chapters_named(path.read_text(encoding="utf-8"))
+        for path in PACKAGE.rglob("*.py")
+    }
+    wrong = [
+        f"{file} names chapter {number}, which does not show it"
+        for file, numbers in named.items()
+        for number in numbers
+        if not mentions(chapters.get(number, ""), file)
+    ]
+    assert not wrong, wrong
+    assert sum(map(bool, named.values())) > 100
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("It opens `core/op.py`.", True),
+        ("# minihybrid/core/op.py: Op.applied", True),
+        ("mx.show(mx.core.op.Op.applied)", True),
+        ("from minihybrid.core import op, sym", True),
+        ("from minihybrid.core.op import Op", True),
+        ("It opens `core/`.", True),
+        ("The operator `op` is in `ops/op.py`, and mx.core.option is another.", False),
+        ("from minihybrid.core import operator", False),
+    ],
+)
+def test_a_chapter_mentions_a_module_by_its_file_or_an_import(text, found):
+    assert mentions(text, "core/op.py") == found
+
+
+def test_numbers_of_chapters_are_read_from_a_first_line():
+    assert chapters_named('"""Chapter 07. What') == ["07"]
+    assert chapters_named('"""Chapters 12, 13 and 16. What') == ["12", "13", "16"]
+    assert chapters_named('"""Chapters 25 to 28. What') == ["25", "26", "27", "28"]
+    assert chapters_named('"""Chapter and verse. What') == []
 
 
 def wrong_arrows(module, source):

@@ -1,4 +1,4 @@
-"""Chapter 23. One file of C99, written from the loops of the target "cpu"."""
+"""One file of C99, written from the loops of the target "cpu"."""
 
 from minihybrid import faces
 

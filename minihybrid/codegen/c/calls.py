@@ -1,4 +1,4 @@
-"""Chapter 23. Calls that kernels make, in C.
+"""Calls that kernels make, in C.
 
 Takes:   a call, the C of its arguments, and the kernel `k` that makes it.
 Gives:   `call` and `cast`; the kernel notes which helpers they use.

@@ -1,4 +1,4 @@
-"""Chapter 23. What kernels in C call beside the C library.
+"""What kernels in C call beside the C library.
 
 Takes:   names of helpers, as `kernels` notes them.
 Gives:   `helpers`, their definitions, each once and after those that it uses.

@@ -1,4 +1,4 @@
-"""Chapter 23. The names of a kernel: what sets and reads them, where C declares them.
+"""The names of a kernel: what sets and reads them, where C declares them.
 
 Takes:   the syntax tree of a kernel.
 Gives:   `assignments`, `names_read`, `fresh_in`, and what else asks for names.

@@ -1,4 +1,4 @@
-"""Chapter 23. Expressions in C: their text, their type, and how strongly they bind.
+"""Expressions in C: their text, their type, and how strongly they bind.
 
 Takes:   the syntax trees of Python's expressions, and the C of their parts.
 Gives:   `Value`; the types `Array`, `Vector`, `Tile`; literals, comparisons and

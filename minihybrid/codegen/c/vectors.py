@@ -1,4 +1,4 @@
-"""Chapter 23. Vectors and tiles in C: types, and functions of them.
+"""Vectors and tiles in C: types, and functions of them.
 
 Takes:   a type of vectors or tiles, and the name of a function of `codegen.vector`.
 Gives:   `vector`, `tile`: the texts of the type and the function.

@@ -1,4 +1,4 @@
-"""Chapter 17. Trigonometry of float32 numbers, eight or sixteen at a time.
+"""Chapter 19. Trigonometry of float32 numbers, eight or sixteen at a time.
 
 Takes:   float32 numbers, all of them, as in `polynomial`.
 Gives:   sines, angles and the length of a vector, at most 4 units in the last place

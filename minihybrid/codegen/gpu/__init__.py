@@ -1,4 +1,4 @@
-"""Chapter 26. The target "gpu": kernels in CUDA Python, for threads."""
+"""The target "gpu": kernels in CUDA Python, for threads."""
 
 from minihybrid import faces
 

@@ -1,4 +1,4 @@
-"""Chapter 26. How the threads of a GPU share rows: so many along a row, so many rows.
+"""How the threads of a GPU share rows: so many along a row, so many rows.
 
 Takes:   how many rows there are, how long they are, and how they lie in memory.
 Gives:   `Team`, the threads of a block, and the blocks that share a row.

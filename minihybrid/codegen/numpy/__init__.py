@@ -1,4 +1,4 @@
-"""Chapter 23. Programs that need only NumPy: operators' code, copied out.
+"""Programs that need only NumPy: operators' code, copied out.
 
 Takes:   a plan for NumPy.
 Gives:   its whole text.

@@ -1,4 +1,4 @@
-"""Chapter 23. The Python text of a function, with all that it uses.
+"""The Python text of a function, with all that it uses.
 
 Takes:   functions of NumPy arrays, as operators have them in `eager`.
 Gives:   `Excerpt`, which collects their definitions, each once, into text that needs

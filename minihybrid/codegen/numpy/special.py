@@ -1,4 +1,4 @@
-"""Chapter 23. Special functions with nothing but NumPy and Python's `math`.
+"""Special functions with nothing but NumPy and Python's `math`.
 
 Takes:   arrays of floats or whole numbers.
 Gives:   `erf`, `erfinv`, `gamma`, `gammaln`, `polygamma`, as `ops.functions` has them

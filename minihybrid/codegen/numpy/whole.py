@@ -1,4 +1,4 @@
-"""Chapter 23. The whole text of a plan for NumPy, with the operators' code in it.
+"""The whole text of a plan for NumPy, with the operators' code in it.
 
 Takes:   the text of the plan's function, and the operators that it calls.
 Gives:   `written`, the file that needs only NumPy, and why some operators cannot be in

@@ -1,4 +1,4 @@
-"""Chapter 14. What Gluon keeps beside its usual layers: `contrib.nn`."""
+"""What Gluon keeps beside its usual layers: `contrib.nn`."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.contrib import nn

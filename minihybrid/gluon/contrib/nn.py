@@ -1,4 +1,4 @@
-"""Chapter 14. Layers for nets with branches, and for larger images.
+"""Layers for nets with branches, and for larger images.
 
 Takes:   blocks that read the same input; images whose channels hold more pixels.
 Gives:   `Concurrent`, `HybridConcurrent`, `Identity`; `PixelShuffle1D` to `3D`;

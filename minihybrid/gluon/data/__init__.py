@@ -1,4 +1,4 @@
-"""Chapter 07. Data: samples one by one, and batches of them."""
+"""Data: samples one by one, and batches of them."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.data import vision

@@ -1,4 +1,4 @@
-"""Chapter 07. Loaders: batches of samples.
+"""Loaders: batches of samples.
 
 Takes:   a dataset, and a sampler or how to make one.
 Gives:   `DataLoader`, which makes batches, and `default_batchify_fn`.

@@ -1,4 +1,4 @@
-"""Chapter 07. Datasets: samples one by one.
+"""Datasets: samples one by one.
 
 Takes:   anything with a length and an index.
 Gives:   `Dataset` and its children.

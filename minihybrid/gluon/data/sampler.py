@@ -1,4 +1,4 @@
-"""Chapter 07. Samplers: which samples of a dataset, in which order.
+"""Samplers: which samples of a dataset, in which order.
 
 Takes:   a number of samples, or a dataset.
 Gives:   `Sampler` and its children, which go over indices; `BatchSampler` over lists of them.

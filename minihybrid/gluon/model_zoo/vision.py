@@ -1,4 +1,4 @@
-"""Chapter 14. Nets that classify pictures, made of our layers.
+"""Nets that classify pictures, made of our layers.
 
 Takes:   the number of classes.
 Gives:   `get_model("resnet18_v1")` and one function and class for each family, with

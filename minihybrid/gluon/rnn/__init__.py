@@ -1,4 +1,4 @@
-"""Chapter 14. Recurrent layers and cells: `gluon.rnn`."""
+"""Recurrent layers and cells: `gluon.rnn`."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.rnn.rnn_cell import (

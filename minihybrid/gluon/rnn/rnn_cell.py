@@ -1,4 +1,4 @@
-"""Chapter 14. Recurrent cells: one step of a sequence, and how cells are put together.
+"""Recurrent cells: one step of a sequence, and how cells are put together.
 
 Takes:   the input of a step (N, C) and a list of states (N, H).
 Gives:   (output, new states); `unroll` does it for whole sequences. `RNNCell`, `LSTMCell`,

@@ -1,4 +1,4 @@
-"""Chapter 14. Recurrent layers: whole sequences at once, by the operator `RNN`.
+"""Recurrent layers: whole sequences at once, by the operator `RNN`.
 
 Takes:   data (T, N, C), or (N, T, C) with layout="NTC"; states, or zeros.
 Gives:   `RNN`, `LSTM`, `GRU`, of several layers and one or two directions.

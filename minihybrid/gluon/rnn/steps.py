@@ -1,4 +1,4 @@
-"""Chapter 14. Sequences for recurrent cells: as one array, or as a list of steps.
+"""Sequences for recurrent cells: as one array, or as a list of steps.
 
 Takes:   arrays (N, T, C) or (T, N, C) as the layout says, or lists of T arrays (N, C).
 Gives:   `listed`, `merged`, `masked`, `backwards`, `started`, `outputs_as`.

@@ -1,1 +1,1 @@
-"""Chapter 18. Loops that are written for a processor's registers and caches."""
+"""Loops that are written for a processor's registers and caches."""

@@ -1,4 +1,4 @@
-"""Chapter 18. The loops of convolutions: every tap of a kernel is one constant shift.
+"""The loops of convolutions: every tap of a kernel is one constant shift.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
 Gives:   three products: data with weights, gradient with weights, data with gradient.

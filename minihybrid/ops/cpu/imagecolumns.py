@@ -1,4 +1,4 @@
-"""Chapter 18. The loops of convolutions with few places: dot products with columns.
+"""The loops of convolutions with few places: dot products with columns.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
 Gives:   the product of data and weights where an image's output is a few numbers high

@@ -1,4 +1,4 @@
-"""Chapter 18. The loops of convolutions of many images: a vector holds one number of
+"""The loops of convolutions of many images: a vector holds one number of
 each.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.

@@ -1,4 +1,4 @@
-"""Chapter 18. The loops of convolutions of single points: filters times channels.
+"""The loops of convolutions of single points: filters times channels.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
 Gives:   the product of data and weights where a kernel is one point, as 1 x 1.

@@ -1,4 +1,4 @@
-"""Chapter 18. The loops of convolutions channel by channel: a window slides over a plane.
+"""The loops of convolutions channel by channel: a window slides over a plane.
 
 Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
 Gives:   the product of data and weights where each filter sees one channel.

@@ -1,1 +1,1 @@
-"""Chapter 27. Loops that are written for the threads of a GPU."""
+"""Loops that are written for the threads of a GPU."""

@@ -1,4 +1,4 @@
-"""Chapter 26. Inverses and determinants on a GPU: a block of threads a matrix.
+"""Inverses and determinants on a GPU: a block of threads a matrix.
 
 Takes:   a writer of kernels, and batches (N, n, n).
 Gives:   `inverse_gpu` and `slogdet_gpu`: column after column, as on the CPU; what is

@@ -1,4 +1,4 @@
-"""Chapter 26. Lines on a GPU whose numbers must be looked at together.
+"""Lines on a GPU whose numbers must be looked at together.
 
 Takes:   a writer of kernels, and an axis: (outer, n, inner) numbers, lines along n.
 Gives:   `best_place` and `running_sums`, with a block of threads a line, whose threads

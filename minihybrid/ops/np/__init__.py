@@ -1,4 +1,4 @@
-"""Chapter 12. The records of the NumPy-like interface, made of those before.
+"""The records of the NumPy-like interface, made of those before.
 
 Takes:   the records of Gluon's legacy arrays.
 Gives:   `_npi_add`, `_np_reshape`, ...: what MXNet writes into files of such programs.

@@ -1,4 +1,4 @@
-"""Chapter 12. The names of the NumPy-like interface, made of the records before.
+"""The names of the NumPy-like interface, made of the records before.
 
 Takes:   the records of Gluon's legacy arrays.
 Gives:   `_npi_add`, `_np_sum`, `_npx_relu`, ...: what MXNet writes into files of

@@ -1,4 +1,4 @@
-"""Chapter 12. The names of the NumPy-like interface, continued: products and shapes.
+"""The names of the NumPy-like interface, continued: products and shapes.
 
 Takes:   the records before.
 Gives:   `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatenate`,

@@ -1,4 +1,4 @@
-"""Chapter 07. Pictures as data: datasets of published files, and what changes pictures."""
+"""Pictures as data: datasets of published files, and what changes pictures."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.data.vision import transforms

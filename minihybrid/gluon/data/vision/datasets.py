@@ -1,4 +1,4 @@
-"""Chapter 07. Datasets of pictures, read from the files as they are published.
+"""Datasets of pictures, read from the files as they are published.
 
 Takes:   a folder with the files, which somebody has put there.
 Gives:   `MNIST`, `FashionMNIST`, `CIFAR10`, `CIFAR100`; `ImageFolderDataset`, a folder of

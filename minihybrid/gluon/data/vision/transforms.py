@@ -1,4 +1,4 @@
-"""Chapter 07. What changes pictures on their way from a dataset into a net.
+"""What changes pictures on their way from a dataset into a net.
 
 Takes:   arrays of shape (height, width, channels), usually of uint8.
 Gives:   `Compose`; `ToTensor`, `Normalize`, `Cast`, which are written with operators and
