@@ -27,14 +27,15 @@ LENGTHS = 8  # of one axis: a plan for each, without a warning
 @hooks.many_plans.brought
 def many_plans(hybrid, entry, args):
     """Count the plans of a function, of which `entry` is about to be one."""
-    many_lengths(hybrid, entry)
-    many_numbers(hybrid, entry, args)
+    if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
+        many_lengths(hybrid, entry)
+    group = hybrid.key(args, numbers=False)
+    if group != hybrid.key(args):  # there are scalars beside the arrays
+        many_numbers(hybrid, entry, args, group)
 
 
 def many_lengths(hybrid, entry):
     """Warn, once a function, when an axis of an input has had more than a few lengths."""
-    if "lengths" in hybrid.warned:
-        return
     shapes = {}  # (name of an input, its number of axes) -> shapes
     for each in (*hybrid.entries.values(), entry):
         for node in each.graph.variables:
@@ -55,11 +56,8 @@ def many_lengths(hybrid, entry):
                 )
 
 
-def many_numbers(hybrid, entry, args):
+def many_numbers(hybrid, entry, args, group):
     """Let numbers of which many values come be inputs; warn once."""
-    group = hybrid.key(args, numbers=False)
-    if group == hybrid.key(args):
-        return  # there are none
     count = hybrid.values.enter(group, hybrid.values.get(group, 0) + 1)
     if count <= FEW:
         return
