@@ -1,7 +1,8 @@
 """`python -m minihybrid`: what runs here, in which versions, and what is missing.
 
-Takes:   `--demo`, to train the tour's net; `--empty-cache`, to delete compiled kernels.
-Gives:   without either, lines to paste into a report of a fault.
+Takes:   `--demo`, to train the tour's net; `--empty-cache`, to delete compiled kernels;
+         `convert`, `run` or `check`, for files of models (minihybrid/files/convert.py).
+Gives:   without any, lines to paste into a report of a fault.
 
 What is left out: the versions of drivers of a GPU.
 """
@@ -11,12 +12,15 @@ import inspect
 import os
 import platform
 import re
+import sys
+import warnings
 from importlib import metadata
 
 from minihybrid import autograd, base, datasets, init
 from minihybrid.codegen import cache
 from minihybrid.core import context, nd, targets
 from minihybrid.core.op import HybridError
+from minihybrid.files.convert import add_commands
 from minihybrid.gluon import nn
 from minihybrid.gluon.loss import SoftmaxCrossEntropyLoss
 from minihybrid.gluon.trainer import Trainer
@@ -134,11 +138,21 @@ def demo():
 
 
 def main(arguments=None):
-    """Say what runs here, for a report of a fault; or do as asked."""
+    """Say what runs here, for a report of a fault; or work with the files of a model."""
     parser = argparse.ArgumentParser("python -m minihybrid", description=main.__doc__)
     parser.add_argument("--demo", action="store_true", help="train a net, and show an answer")
     parser.add_argument("--empty-cache", action="store_true", help="delete compiled kernels")
+    add_commands(parser.add_subparsers(metavar="{convert,run,check}"))
     asked = parser.parse_args(arguments)
+    if hasattr(asked, "command"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `check` lists missing operators itself
+            try:
+                for line in asked.command(asked):
+                    print(line)
+            except (HybridError, OSError) as error:
+                sys.exit(f"{parser.prog}: {error}")
+        return
     if asked.empty_cache:
         number = len(cache.kept())
         cache.clear_cache()

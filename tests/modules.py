@@ -88,6 +88,7 @@ READING_ORDER = """
     onnx.load
     onnx.load.file onnx.load.values onnx.load.fold onnx.load.elementwise
     onnx.load.shapes onnx.load.parts onnx.load.images onnx.load.layers onnx.load.model
+    files.convert
     onnx contrib metric io callback augmenters imageiter monitor module test_utils
     look.misfit look.record look.layers look.places look.text
     summary drawing viz bench
