@@ -7,9 +7,9 @@ Source:  MXNet's mxnet.model; `HybridBlock.export` writes the same two files.
 What is left out: the class FeedForward, which `mx.mod.Module` replaced in MXNet, too.
 """
 
-from minihybrid.core.files import FileError
+from minihybrid.core.files import FileError, write_together
 from minihybrid.core.hooks import own_names
-from minihybrid.core.nd import load, save
+from minihybrid.core.nd import _packed, load
 from minihybrid.core.sym import load as load_symbol
 
 KINDS = ("arg", "aux")
@@ -20,13 +20,10 @@ def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_ca
 
     arg_params, aux_params: name -> array, of parameters and of states.
     """
-    if symbol is not None:
-        symbol.save(f"{prefix}-symbol.json")
     named = zip(KINDS, (arg_params, aux_params), strict=True)
-    save(
-        f"{prefix}-{epoch:04d}.params",
-        {f"{kind}:{name}": array for kind, params in named for name, array in params.items()},
-    )
+    arrays = {f"{kind}:{name}": array for kind, params in named for name, array in params.items()}
+    graph = {} if symbol is None else {f"{prefix}-symbol.json": symbol.tojson().encode()}
+    write_together(graph | {f"{prefix}-{epoch:04d}.params": _packed(arrays)})
 
 
 def load_params(prefix, epoch):

@@ -28,6 +28,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from minihybrid.core import hooks
 from minihybrid.core.files import FileError, path_of, read_whole
 from minihybrid.core.hooks import own_names
 from minihybrid.core.locked import Locked
@@ -85,7 +86,10 @@ class MXRecordIO(metaclass=Signed):
             self._closed()
 
     def _closed(self):
-        self._file.close()
+        if self.writable:
+            _named([self._file])
+        else:
+            self._file.close()
 
     def __del__(self):
         if getattr(self, "is_open", False):
@@ -214,9 +218,10 @@ class MXIndexedRecordIO(MXRecordIO):
             self.keys.append(key)
 
     def _closed(self):
-        super()._closed()  # first, so that no index is newer than its records
         if self.writable:
-            self._index.close()
+            _named([self._file, self._index])
+        else:
+            super()._closed()
 
     def _dropped(self):
         super()._dropped()
@@ -347,12 +352,13 @@ def _size_of(file):
 
 
 class _Replaced:
-    """A file that takes its name when it is closed; until then the old one has it."""
+    """A file that gets its name at the end, by `_named`; until then the old one has it."""
 
     def __init__(self, name):
         self.target = os.path.realpath(name)
         if os.path.exists(self.target) and not os.path.isfile(self.target):
             raise FileError(f"cannot write '{name}': it is no regular file")
+        hooks.replaces(self.target, b"")
         self.temporary = f"{self.target}.{os.urandom(8).hex()}.tmp"
         with self._said():
             self.file = open(self.temporary, "xb")
@@ -372,20 +378,34 @@ class _Replaced:
     def tell(self):
         return self.file.tell()
 
-    def close(self):
-        with self._said():
-            self.file.flush()
-            os.fsync(self.file.fileno())  # before the new name: after a power cut, too
-            self.file.close()
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(self.temporary, os.stat(self.target).st_mode & 0o7777)
-            os.replace(self.temporary, self.target)
+    def complete(self):
+        """Write out what is still in memory; the file has no name yet."""
+        self.file.flush()
+        os.fsync(self.file.fileno())  # before the new name: after a power cut, too
+        self.file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(self.temporary, os.stat(self.target).st_mode & 0o7777)
 
     def drop(self):
         with contextlib.suppress(AttributeError, OSError):
             self.file.close()
         with contextlib.suppress(OSError):
             os.unlink(self.temporary)
+
+
+def _named(files):
+    """Give files their names, after all are complete; after an error none is left behind."""
+    try:
+        for file in files:
+            file.complete()
+        for file in files:
+            os.replace(file.temporary, file.target)
+    except BaseException as error:
+        for file in files:
+            file.drop()
+        if isinstance(error, OSError):
+            raise FileError(f"cannot write '{file.target}': {error.strerror}") from None
+        raise
 
 
 # -- pictures with labels --------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Chapter 22. Whole files: read at once, and replaced at once.
 
 Takes:   names of files, bytes.
-Gives:   `read_whole`, `write_whole`, `parsed_json`; `FileError`.
+Gives:   `read_whole`, `write_whole`, `write_together`, `parsed_json`; `FileError`.
 What is left out: files larger than memory.
 """
 
@@ -52,30 +52,45 @@ def path_of(fname):
     return fname
 
 
-def write_whole(fname, data):
-    """Replace a file at once: an interrupted write leaves the old one as it was.
+def write_whole(fname, data, overwrite=False):
+    """Replace a file at once: an interrupted write leaves the old one as it was."""
+    write_together({fname: data}, overwrite)
 
-    The new file has the permissions of the old one; a link still points to it.
-    Raises:  FileError, also for what is no regular file, which would be replaced.
+
+def write_together(files, overwrite=False):
+    """Replace files, name -> bytes, of which each is complete before any gets its name.
+
+    Returns: their names.
+    overwrite: even a program that a user wrote.
+    The new files have the permissions of the old ones; a link still points to its file.
+    Raises:  FileError, also for what is no regular file, which would be replaced, and for
+             a program that was not generated here.
     """
-    target = os.path.realpath(path_of(fname))
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise FileError(
-            f"cannot write '{fname}': it is a folder, a device or a pipe; "
-            "needed: the name of a regular file"
-        )
-    temporary = os.path.join(os.path.dirname(target), f"{os.urandom(8).hex()}.tmp")
+    complete = {}
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # before the new name: after a power cut, too
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(temporary, target)
+        for fname, data in files.items():
+            target = os.path.realpath(path_of(fname))
+            if os.path.exists(target) and not os.path.isfile(target):
+                raise FileError(
+                    f"cannot write '{fname}': it is a folder, a device or a pipe; "
+                    "needed: the name of a regular file"
+                )
+            overwrite or hooks.replaces(target, data)
+            temporary = os.path.join(os.path.dirname(target), f"{os.urandom(8).hex()}.tmp")
+            complete[temporary] = target
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # before the new name: after a power cut, too
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        for temporary, target in complete.items():
+            os.replace(temporary, target)
+        return tuple(files)
     except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        for temporary in complete:
+            with contextlib.suppress(OSError):  # there may be none
+                os.unlink(temporary)
         if isinstance(error, OSError):
             raise FileError(f"cannot write '{fname}': {error.strerror}") from None
         raise

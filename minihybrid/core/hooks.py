@@ -74,6 +74,8 @@ wrapper = Hook("wrapper", "class of arrays, context -> what makes one of an outp
 run_on_device = Hook("run_on_device", "context, op, *DeviceArrays, **attrs -> outputs")
 backward = Hook("backward", "array, head gradient, retain_graph, train_mode -> None")
 misfit = Hook("misfit", "what wrong arguments are told, or None: Python says it", nothing)
+check_names = Hook("check_names", "kind of a block, prefix, params -> None, or an error", nothing)
+check_symbols = Hook("check_symbols", "outputs, inputs of a SymbolBlock -> None, or ...", nothing)
 refuse_inputs = Hook("refuse_inputs", "block, error, inputs -> None, or an error", nothing)
 check_places = Hook("check_places", "title, entry, arrays -> None, or an error", nothing)
 many_plans = Hook("many_plans", "hybrid, entry, args -> None; it may share plans", nothing)
@@ -84,6 +86,7 @@ lend = Hook("lend", "CompiledOp, variables -> context of its call")
 time_steps = Hook("time_steps", "plan, arrays, bound, repeats -> [(kernel, seconds)]")
 written = Hook("written", "text of a NumPy plan, its functions -> whole text, outside")
 opened = Hook("opened", "bytes of a file, its name -> the bytes, or an error", first)
+replaces = Hook("replaces", "name of a file, its new bytes -> None, or an error", nothing)
 lacking = Hook("lacking", "nodes, their file or None -> None; a warning, or an error", nothing)
 operator_of = Hook("operator_of", "name in a file, OPS, the node there -> operator, or None", entry)
 in_turns = Hook("in_turns", "body, rows, states, order -> outs, states, or None", nothing)
@@ -107,7 +110,7 @@ inferred = Hook("inferred", "symbol, infer_..., args, kwargs -> specs of argumen
 bind = Hook("bind", "symbol, and what Symbol.bind takes -> Executor")
 simple_bind = Hook("simple_bind", "symbol, and what simple_bind takes -> Executor")
 
-FORMATS = {}  # what `net.export` writes: name -> (traced signature, path, epoch) -> files
+FORMATS = {}  # what `net.export` writes: name -> (signature, path, epoch, net) -> files
 INITIALIZERS = {}  # what a text such as init="xavier" stands for -> its class
 WITHOUT_SCIPY = {}  # name of a function of SciPy's -> another, slower
 FACES = {"nd": {}, "sym": {}, "nd.contrib": {}, "sym.contrib": {}}  # -> name -> value

@@ -11,11 +11,12 @@ import numpy as onp  # `nd.np` is our own
 
 from minihybrid.core.array import NDArray, dense
 from minihybrid.core.context import check_context
+from minihybrid.core.files import write_whole
 from minihybrid.core.given import fitted
 from minihybrid.core.hooks import FACES
 from minihybrid.core.mistake import signed
 from minihybrid.core.op import AttrError, described
-from minihybrid.core.params import read_arrays, unpack_arrays, write_arrays
+from minihybrid.core.params import pack_arrays, read_arrays, unpack_arrays
 from minihybrid.core.placing import DEVICES, new_array, placed
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
@@ -114,6 +115,11 @@ def eye(N, M=0, k=0, ctx=None, dtype="float32"):
 # -- files ----------------------------------------------------------------------------
 def save(fname, data):
     """Write an array, a list of arrays, or a dict of names and arrays to a file."""
+    write_whole(fname, _packed(data))
+
+
+def _packed(data):
+    """The bytes of the file that `save` writes."""
     data = [data] if isinstance(data, NDArray) else data
     names = list(data) if isinstance(data, dict) else []
     if not isinstance(data, (list, tuple, dict)):
@@ -124,7 +130,7 @@ def save(fname, data):
     arrays = list(data.values()) if isinstance(data, dict) else list(data)
     if not all(isinstance(a, NDArray) for a in arrays):
         raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
-    write_arrays(fname, [onp.asarray(a.data) for a in arrays], names)
+    return pack_arrays([onp.asarray(a.data) for a in arrays], names)
 
 
 def load(fname):

@@ -1,12 +1,13 @@
 """Files that are not what their names say, or know more than is here.
 
 Takes:   the bytes of a file, or the nodes of a graph, as the core has read them.
-Gives:   `opened`, which names pointers of Git LFS and pickles; `lacking`, which warns of
-         operators that are not here, all at once.
+Gives:   `opened`, which names pointers of Git LFS and pickles; `replaces`, which protects
+         the user's programs; `lacking`, which warns of missing operators, all at once.
 
 What is left out: fetching what a pointer points to.
 """
 
+import os
 import warnings
 from collections import Counter
 
@@ -17,6 +18,9 @@ from minihybrid.core.op import legible
 from minihybrid.core.serial import Missing
 
 LFS = b"version https://git-lfs.github.com/spec/"
+PROGRAMS = tuple(  # endings of files that people write by hand
+    ".py .pyi .pyx .ipynb .js .mjs .cjs .ts .c .h .cc .cpp .hpp .cu .rs .go .java .sh .md".split()
+)
 PICKLES = tuple(bytes([0x80, n]) for n in range(2, 6))  # how these begin, by their version
 
 
@@ -40,6 +44,24 @@ the file itself; run `git lfs pull` where it came from, or download the file it 
             "optimisers so; read the parameters (.params) and go on with new states"
         )
     return data
+
+
+@hooks.replaces.brought
+def replaces(fname, data):
+    """Check that a program in a file may be replaced: both begin with the same line.
+
+    Generated programs say so in their first line, which is the same in all of a kind.
+    Raises:  FileError for any other program, which somebody wrote.
+    """
+    if fname.lower().endswith(PROGRAMS) and os.path.exists(fname):
+        with open(fname, "rb") as file:
+            first = file.readline().strip()
+        if first and first != data.partition(b"\n")[0].strip():
+            raise FileError(
+                f"cannot write '{fname}': this program was not generated here, its first line is "
+                f"'{legible(first.decode(errors='replace'), 60)}'; choose another name, or move "
+                "that file away"
+            )
 
 
 @hooks.lacking.brought

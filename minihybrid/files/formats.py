@@ -10,6 +10,7 @@ one call.
 import copy
 import io
 import json
+import os
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from minihybrid.codegen.c.file import c_file, weights_file
 from minihybrid.codegen.c.wasm import loader, program
 from minihybrid.codegen.js.module import missing, module
 from minihybrid.codegen.numpy.alone import alone
-from minihybrid.core.files import write_whole
-from minihybrid.core.formats import write_mxnet
+from minihybrid.core.files import FileError, write_together
+from minihybrid.core.formats import mxnet_files
 from minihybrid.core.graph import Graph
 from minihybrid.core.hooks import FORMATS, own_names
 from minihybrid.core.op import HybridError, Spec
@@ -30,7 +31,7 @@ from minihybrid.loops.foreach import written_down
 from minihybrid.loops.turns import without_loops
 
 
-def write_numpy(entry, path, _):
+def write_numpy(entry, path, *_):
     """`path.py` and `path.npz`: a program that needs only NumPy, and its weights."""
     parts = Parts(entry, "numpy")
     text = alone(
@@ -42,32 +43,27 @@ def write_numpy(entry, path, _):
     )
     file = io.BytesIO()
     np.savez(file, **{f"p{i}": array for i, array in enumerate(parts.weights)})
-    write_whole(f"{path}.npz", file.getvalue())
-    write_whole(f"{path}.py", text.encode())
-    return f"{path}.py", f"{path}.npz"
+    return write({f"{path}.py": text.encode(), f"{path}.npz": file.getvalue()})
 
 
-def write_c(entry, path, _):
+def write_c(entry, path, *_):
     """`path.c` and `path.weights`: a program that needs only the C library."""
     parts = Parts(entry, "cpu")
     text = c_file(parts.plan, parts.inputs, parts.outputs, parts.weights)
-    write_whole(f"{path}.weights", weights_file(parts.weights))
-    write_whole(f"{path}.c", text.encode())
-    return f"{path}.c", f"{path}.weights"
+    return write({f"{path}.c": text.encode(), f"{path}.weights": weights_file(parts.weights)})
 
 
-def write_wasm(entry, path, _):
+def write_wasm(entry, path, *_):
     """`path.mjs`, an ES module, and what it loads: `path.wasm` and `path.weights`."""
     parts = Parts(entry, "cpu")
     specs = parts.inputs, parts.outputs
     made = program(parts.plan, *specs, parts.weights)
-    write_whole(f"{path}.weights", weights_file(parts.weights))
-    write_whole(f"{path}.wasm", made)
-    write_whole(f"{path}.mjs", loader(made, *specs, parts.weights).encode())
-    return f"{path}.mjs", f"{path}.wasm", f"{path}.weights"
+    text = loader(made, *specs, parts.weights).encode()
+    weights = weights_file(parts.weights)
+    return write({f"{path}.mjs": text, f"{path}.wasm": made, f"{path}.weights": weights})
 
 
-def write_js(entry, path, epoch):
+def write_js(entry, path, epoch, *_):
     """`path.js`, an ES module, and MXNet's two files, which it reads and runs."""
     entry = copy.copy(entry)
     entry.graph = written_down(entry.graph)
@@ -93,9 +89,29 @@ def write_js(entry, path, epoch):
         )
     free = [n.name for n in graph.nodes if n.op is None and n.name not in entry.params]
     text = module(names, [free.index(name) for name in entry.names], epoch)
-    files = write_mxnet(entry, path, epoch)
-    write_whole(f"{path}.js", text.encode())
-    return (f"{path}.js", *files)
+    return write_together({f"{path}.js": text.encode()} | mxnet_files(entry, path, epoch))
+
+
+EMPTY_ZIP = 22  # bytes of an .npz of no arrays
+MARKS = {".npz": (b"PK\3\4", b"p0.npy"), ".weights": (b"minihyb1",)}  # what their heads contain
+
+
+def write(files):
+    """Write a program and what it reads, name -> bytes; returns the names.
+
+    Raises:  FileError for a file that `export` did not write, such as a user's own `.npz`.
+    """
+    for name in files:
+        marks = MARKS.get(os.path.splitext(name)[1])
+        if marks and os.path.isfile(name) and os.path.getsize(name) > EMPTY_ZIP:
+            with open(name, "rb") as file:
+                head = file.read(64)
+            if not all(mark in head for mark in marks):
+                raise FileError(
+                    f"cannot write '{name}': its arrays are not those of an exported net; choose "
+                    "another name, or move that file away"
+                )
+    return write_together(files)
 
 
 class Parts:

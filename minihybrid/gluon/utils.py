@@ -141,7 +141,7 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
             "is needed; nothing was written"
         )
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    write_whole(path, data)
+    write_whole(path, data, overwrite=True)
     return path
 
 

@@ -169,6 +169,25 @@ def onnx_writer(net, x, path):
     export_model(symbol, params, [x.shape], onnx_file_path=f"{path}.onnx")
 
 
+def wasm_writer(net, path):
+    pytest.importorskip("ziglang", reason="no compiler for WebAssembly")
+    net.export(path, format="wasm")
+
+
+def records(path):
+    file = mx.recordio.MXIndexedRecordIO(f"{path}.idx", f"{path}.rec", "w")
+    file.write_idx(0, b"a record")
+    file.close()
+
+
+def module():
+    made = mx.mod.Module(sym.SoftmaxOutput(sym.var("data"), name="softmax"))
+    made.bind([("data", (1, 3))], [("softmax_label", (1,))])
+    made.init_params()
+    made.init_optimizer()
+    return made
+
+
 SAVES = {  # name -> what writes files whose names begin with `path`
     "nd.save": lambda net, trainer, x, path: nd.save(path, {"x": x}),
     "Symbol.save": lambda net, trainer, x, path: sym.relu(sym.var("x")).save(path),
@@ -181,6 +200,10 @@ SAVES = {  # name -> what writes files whose names begin with `path`
     "checkpoint": lambda net, trainer, x, path: mx.model.save_checkpoint(
         path, 1, sym.relu(sym.var("x")), {"x": x}, {}
     ),
+    "export js": lambda net, trainer, x, path: net.export(path, format="js"),
+    "export wasm": lambda net, trainer, x, path: wasm_writer(net, path),
+    "records": lambda net, trainer, x, path: records(path),
+    "module": lambda net, trainer, x, path: module().save_checkpoint(path, 1, True),
     "drawing": lambda net, trainer, x, path: viz.draw(sym.relu(sym.var("x"))).save(f"{path}.svg"),
     "onnx": lambda net, trainer, x, path: onnx_writer(net, x, path),
 }
@@ -205,6 +228,37 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(name, step, tmp_
     with pytest.raises(KeyboardInterrupt if step == "interrupt" else FileError):
         save()
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+OTHERS = {  # what a user may have in files of such names
+    **dict.fromkeys((".py", ".c", ".js", ".mjs"), b"import numpy\n\nprint('mine')\n"),
+    ".npz": b"PK\x03\x04" + b"arr_0.npy" * 9,
+    ".weights": b"weights of another program",
+}
+
+
+@pytest.mark.parametrize("name", SAVES)
+def test_no_program_of_a_user_is_replaced(name, tmp_path):
+    made = net_and_trainer()
+    for folder in "plain", "program.py":  # where the caller chooses the whole name, it ends so
+        path = tmp_path / f"folder of {folder}" / folder
+        path.parent.mkdir()
+        SAVES[name](*made, str(path))
+        SAVES[name](*made, str(path))  # over its own files
+        for file in sorted(path.parent.iterdir()):
+            if file.suffix not in OTHERS:
+                continue
+            before = {p: p.read_bytes() for p in path.parent.iterdir()} | {
+                file: OTHERS[file.suffix]
+            }
+            if file.name == "program.py":
+                before[file] = b"print('mine')\n"
+            own = file.read_bytes()
+            file.write_bytes(before[file])
+            with pytest.raises(FileError, match="cannot write .*move that file away"):
+                SAVES[name](*made, str(path))
+            assert {p: p.read_bytes() for p in path.parent.iterdir()} == before
+            file.write_bytes(own)
 
 
 SLOW = """
