@@ -12,6 +12,7 @@ What is left out: parts of a block on several devices; each has a whole copy.
 import threading
 import weakref
 from contextlib import contextmanager, nullcontext
+from os.path import commonprefix
 
 from minihybrid.core import hooks, nd, sym
 from minihybrid.core import initial as initializers
@@ -19,7 +20,7 @@ from minihybrid.core.arguments import arrays_in
 from minihybrid.core.context import STACK
 from minihybrid.core.formats import FORMATS
 from minihybrid.core.given import dtype_of
-from minihybrid.core.graph import topological
+from minihybrid.core.graph import other_dtypes, topological
 from minihybrid.core.hybrid import Hybrid, Plans, alike
 from minihybrid.core.mistake import Signed
 from minihybrid.core.name import Prefix
@@ -32,7 +33,6 @@ from minihybrid.core.parameter import (
     Parameter,
     ParameterDict,
     _named,
-    _some,
     fill,
 )
 from minihybrid.core.placing import context_of
@@ -51,22 +51,6 @@ class Scope(threading.local):
 
 
 SCOPE = Scope()
-
-
-def _check_names(kind, prefix, params):
-    """Refuse what is neither a prefix nor shared parameters, such as a child."""
-    if prefix is not None and not isinstance(prefix, str):
-        first = prefix[0] if isinstance(prefix, list) and prefix else prefix
-        hint = "; a block is added by net.add(block)" * hasattr(first, "_children")
-        raise AttrError(
-            f"{kind}: prefix={described(prefix)}, but a text is needed, "
-            f"with which the parameters' names begin{hint}"
-        )
-    if params is not None and not isinstance(params, ParameterDict):
-        raise AttrError(
-            f"{kind}: params={described(params)}, but a ParameterDict is "
-            "needed, such as the params of another block"
-        )
 
 
 def _prefix_and_params(prefix, params, hint):
@@ -130,7 +114,7 @@ class Block(metaclass=Signed):
     _forward_hooks = _forward_pre_hooks = ()  # until __init__ has run
 
     def __init__(self, prefix=None, params=None):
-        _check_names(type(self).__name__, prefix, params)
+        hooks.check_names(type(self).__name__, prefix, params)
         own = {"_children": Children(), "_reg_params": {}, "_counts": {}, "_op_hook": None}
         vars(self).update(own, _forward_hooks=[], _forward_pre_hooks=[])
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
@@ -336,11 +320,15 @@ class Block(metaclass=Signed):
 
     def cast(self, dtype):
         """Change the dtype of all parameters."""
-        dtype_of(self.name, dtype)  # raises before anything is changed
+        others = self._other_dtypes(dtype_of(self.name, dtype))  # raises before any change
         for child in self._children.values():
             child.cast(dtype)
-        for param in self._params.values():
-            param.cast(dtype)
+        for name, param in self._params.items():
+            param.cast(others.get(name, dtype))
+
+    def _other_dtypes(self, dtype):
+        """name of a parameter -> its dtype, if it is another than the block is cast to."""
+        return {}
 
     def hybridize(self, active=True, **kwargs):
         """Hybridize the children; a plain Block itself stays imperative."""
@@ -389,6 +377,8 @@ class HybridBlock(Block):
     `mx.np`, `mx.npx` and `mx.nd` find out from their arguments who computes, and
     `self.weight.data()` is a symbol while tracing.
     """
+
+    _inputs = ()  # what traced graphs call the inputs, if not data
 
     def __init_subclass__(cls):
         cls._direct = cls.forward is not HybridBlock.forward
@@ -468,6 +458,7 @@ class HybridBlock(Block):
             lambda: this().collect_params(),
             self.name,
             parts=lambda: this()._state(),
+            names=self._inputs,
             **self._options,
         )
 
@@ -588,7 +579,7 @@ class HybridBlock(Block):
             raise HybridError(
                 "export: there is no graph yet; call hybridize() and then the net once with data"
             )
-        return FORMATS[format](entries[-1], path, epoch)
+        return FORMATS[format](entries[-1], path, epoch, self)
 
 
 class SymbolBlock(HybridBlock):
@@ -603,18 +594,9 @@ class SymbolBlock(HybridBlock):
         self._prefix, self._params = "", ParameterDict()
         outputs = list(outputs) if isinstance(outputs, (list, tuple)) and outputs else [outputs]
         inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-        for wrong in [s for s in (*outputs, *inputs) if not isinstance(s, Symbol)]:
-            raise AttrError(
-                f"SymbolBlock: {described(wrong)} stands among its outputs and inputs, but both "
-                "are symbols; an input is made by sym.var('data')"
-            )
+        hooks.check_symbols(outputs, inputs)
         self._outputs, self._inputs = Group(outputs), [s.name for s in inputs]
         variables = {n.name: n for n in topological(self._outputs.refs) if n.op is None}
-        missing = [n for n in self._inputs if n not in variables]
-        if missing:
-            raise AttrError(
-                f"SymbolBlock: the symbol has no variable '{missing[0]}'; it has {_some(variables)}"
-            )
         states = set(self._outputs.list_auxiliary_states())
         for name, node in variables.items():
             if name in self._inputs:
@@ -623,16 +605,13 @@ class SymbolBlock(HybridBlock):
             if isinstance(given, Parameter):
                 self._params[name] = given
             else:
-                self._params.get(
-                    name,
-                    shape=node.specs[0].shape,
-                    allow_deferred_init=True,
-                    dtype=node.specs[0].dtype or "float32",
-                    differentiable=name not in states,
-                )
+                shape, kind = node.specs[0]
+                more = {"allow_deferred_init": True, "differentiable": name not in states}
+                self._params.get(name, shape=shape, dtype=kind or "float32", **more)
                 if given is not None:
                     self._params[name].set_data(given)
-        self._reg_params = dict(self._params.items())
+        self._stem = commonprefix([*self._params])  # MXNet's files of parameters omit it
+        self._reg_params = {n.removeprefix(self._stem): p for n, p in self._params.items()}
 
     @staticmethod
     def imports(
@@ -652,18 +631,24 @@ class SymbolBlock(HybridBlock):
             )
         return net
 
+    def _other_dtypes(self, dtype):
+        """What the symbol's operators need in another dtype, such as BatchNorm's statistics."""
+        return other_dtypes(self._outputs.refs, dtype)
+
     def __repr__(self):
         ends = f"{len(self._inputs)} -> {len(self._outputs.refs)}"
         return f"SymbolBlock(\n{self._outputs!r} : {ends}\n)"
 
     def hybrid_forward(self, F, /, *args, **params):
         """Apply the symbol's operators to the inputs."""
-        if len(args) != len(self._inputs):
+        others, names = [a for a in args if not hasattr(a, "level")], ", ".join(self._inputs)
+        if others or len(args) != len(self._inputs):
+            found = f"a {type(others[0]).__name__}; call net({names})" if others else len(args)
             raise AttrError(
-                f"SymbolBlock: {len(self._inputs)} inputs are needed "
-                f"({', '.join(self._inputs)}), found {len(args)}"
+                f"SymbolBlock: {len(self._inputs)} inputs are needed ({names}), found {found}"
             )
-        given = dict(zip(self._inputs, args, strict=True)) | params
+        given = dict(zip(self._inputs, args, strict=True))
+        given |= {self._stem + name: value for name, value in params.items()}
         values = {n: given[n.name] for n in topological(self._outputs.refs) if n.op is None}
         outs = replay(self._outputs.refs, values)
         return outs[0] if len(outs) == 1 else outs

@@ -56,7 +56,8 @@ class Entry:
     again:   name -> Spec of the inputs to a graph, for other specs.
     context: of the inputs; the parameters have copies there.
     wrap:    what makes arrays of outputs: their class, if it is not a matter of the context.
-    parts:   what the traced code was made of (`Hybrid`).
+    parts:   what the traced code was made of (`Hybrid`);  args: of the call, with slots for
+             arrays.
     """
 
     def __init__(self, graph, names, structure, params, kind, again, context, program):
@@ -64,7 +65,7 @@ class Entry:
         self.params, self.kind, self.again = params, kind, again
         self.context, self.program = context, program
         self.wrap = hooks.wrapper(kind, context)
-        self.numbers, self.parts = {}, None
+        self.numbers, self.parts, self.args = {}, None, ()
         self.bound, self.version, self.states = None, -1, ()
 
     def places(self, arrays):

@@ -290,6 +290,23 @@ def infer(graph, given):
     return specs
 
 
+def other_dtypes(heads, dtype):
+    """name of a variable -> its dtype, if it differs where all else of a graph has `dtype`.
+
+    BatchNorm's operator definition, for example, takes float32 beside data of float16.
+    """
+    found = {}
+    for node in topological(heads):
+        attrs = node.attrs | ({"dtype": dtype} if "dtype" in node.attrs else {})
+        for place, (source, _) in enumerate(node.inputs):
+            specs = [Spec(None, dtype if i != place else None) for i in range(len(node.inputs))]
+            if source.op is None:
+                found[source.name] = node.op.specs_of(specs, attrs)[0][place].dtype or found.get(
+                    source.name
+                )
+    return {name: kind for name, kind in found.items() if kind not in (None, dtype)}
+
+
 def _learn(node, specs):
     """Ask a node's shape rule once.
 

@@ -63,14 +63,15 @@ class Hybrid(Locked):
     target:  "cpu" (Numba), "numpy", or None: the first that is installed.
     wait:    whether calls wait for compiled kernels (minihybrid/run/tiers.py).
     parts:   () -> what the function is made of: others, and it is traced again.
+    names:   of its inputs in graphs; usually data, or data0, data1, ...
 
     Whoever makes one keeps `caller()`, which keeps this; nothing refers back, so a net
     that is dropped is gone at once.
     """
 
-    def __init__(self, find, params, title, target=None, wait=None, parts=tuple):
+    def __init__(self, find, params, title, target=None, wait=None, parts=tuple, names=()):
         super().__init__()
-        self.find, self.params, self.title = find, params, title
+        self.find, self.params, self.title, self.names = find, params, title, names
         self.target, self.wait, self.parts = target or best_target(), wait, parts
         self.entries, self.warned = Newest(KEPT), set()
         self.values = Newest(KEPT)  # signature without numbers -> how many were traced
@@ -150,6 +151,7 @@ class Hybrid(Locked):
         """Run the function once on symbols; finish parameters whose shapes came out."""
         arrays = arrays_in(args)
         names = ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
+        names[: len(self.names)] = self.names[: len(names)]
         taken = set(self.params())
         while not taken.isdisjoint(names):  # a parameter may be called data, too
             names = ["_" + name for name in names]
@@ -180,7 +182,7 @@ class Hybrid(Locked):
         target = target_of(arrays[0].data, self.target)
         program = Program(Job(graph, (), training, target, self.title), self.wait)
         entry = Entry(graph, names, slots(result), used, kind, again, arrays[0].context, program)
-        entry.parts = self.parts()
+        entry.parts, entry.args = self.parts(), places
         return entry
 
     def finish(self, graph, params):

@@ -291,7 +291,7 @@ class Parameter(metaclass=Signed):
             "__dtype__": str(TYPE_FLAGS.get(self._spec.dtype.name, 0)),
             "__init__": init.dumps() if hasattr(init, "dumps") else init,
             "__lr_mult__": str(self.lr_mult),
-            "__shape__": str(self.shape),
+            "__shape__": None if self.shape is None else str(self.shape),
             "__storage_type__": "0",
             "__wd_mult__": str(self.wd_mult),
         }
@@ -430,16 +430,8 @@ class ParameterDict(dict):
         dtype_source="current",
     ):
         """Read all arrays from a file; `ctx` also moves the parameters there."""
-        fill(
-            dict(self.items()),
-            _named(filename, restore_prefix),
-            filename,
-            allow_missing,
-            ignore_extra,
-            cast_dtype,
-            dtype_source,
-            ctx,
-        )
+        arrays = _named(filename, restore_prefix)
+        fill(self, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx)
 
 
 def _named(filename, prefix=""):
@@ -452,16 +444,7 @@ def _named(filename, prefix=""):
     return {prefix + re.sub("^(arg|aux):", "", n): a for n, a in found.items()}
 
 
-def fill(
-    params,
-    arrays,
-    filename,
-    allow_missing,
-    ignore_extra,
-    cast_dtype=False,
-    dtype_source="current",
-    ctx=None,
-):
+def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx):
     """Set parameters to arrays of the same names; on `ctx`, if it is given.
 
     cast_dtype: go on where dtypes differ; `dtype_source` says whose is kept then: the

@@ -1,17 +1,22 @@
 """What was wrong with a call: the sentence in place of Python's error.
 
 Takes:   a function or a block, and what it was called with.
-Gives:   `misfit`, what is wrong with arguments; `refuse_inputs`, the error of a block
-         whose inputs do not fit what its author wrote.
+Gives:   `misfit`, what is wrong with arguments; `check_names` and `check_symbols`, of what
+         makes a block; `refuse_inputs`, the error of a block whose inputs do not fit what
+         its author wrote.
 
 Nothing here runs before something went wrong. The core calls it by hooks; alone, it says
 what Python says.
 """
 
 import inspect
+from difflib import get_close_matches
 
 from minihybrid.core import hooks
-from minihybrid.core.op import AttrError, HybridError, unknown_argument
+from minihybrid.core.graph import topological
+from minihybrid.core.op import AttrError, HybridError, described, legible, unknown_argument
+from minihybrid.core.parameter import ParameterDict
+from minihybrid.core.sym import Group, Symbol
 
 Parameter = inspect.Parameter
 BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -53,6 +58,47 @@ height"
         if p.default is Parameter.empty and p.name not in (*placed, *kwargs):
             return f"{owner}: the argument '{p.name}' is missing; {takes}"
     return None
+
+
+@hooks.check_names.brought
+def check_names(kind, prefix, params):
+    """Refuse what is neither a prefix nor shared parameters, such as a child."""
+    if prefix is not None and not isinstance(prefix, str):
+        first = prefix[0] if isinstance(prefix, list) and prefix else prefix
+        hint = "; a block is added by net.add(block)" * hasattr(first, "_children")
+        raise AttrError(
+            f"{kind}: prefix={described(prefix)}, but a text is needed, "
+            f"with which the parameters' names begin{hint}"
+        )
+    if params is not None and not isinstance(params, ParameterDict):
+        raise AttrError(
+            f"{kind}: params={described(params)}, but a ParameterDict is "
+            "needed, such as the params of another block"
+        )
+
+
+@hooks.check_symbols.brought
+def check_symbols(outputs, inputs):
+    """Refuse outputs and inputs of a SymbolBlock that are no symbols, or no variables of it.
+
+    It lists similar names first, then variables that an operator reads as its first input:
+    a layer reads its parameters after it.
+    """
+    for wrong in [s for s in (*outputs, *inputs) if not isinstance(s, Symbol)]:
+        raise AttrError(
+            f"SymbolBlock: {described(wrong)} stands among its outputs and inputs, but both "
+            "are symbols; an input is made by sym.var('data')"
+        )
+    nodes = topological(Group(outputs).refs)
+    variables = [n.name for n in nodes if n.op is None]
+    for name in [s.name for s in inputs if s.name not in variables]:
+        first = [n.inputs[0][0].name for n in nodes if n.inputs and n.inputs[0][0].op is None]
+        likely = get_close_matches(name, variables, 3) + first + variables
+        shown = [f"'{legible(n, 60)}'" for n in dict.fromkeys(likely)]
+        raise AttrError(
+            f"SymbolBlock: the symbol has no variable '{name}'; it has "
+            f"{', '.join(shown[:5] + ['...'] * (len(shown) > 5))}"
+        )
 
 
 @hooks.refuse_inputs.brought

@@ -130,12 +130,11 @@ def _statistics(data, over, eps):
 def _channels(op, specs, axis, length=None):
     """The specs when all but the data are vectors, one number a channel."""
     data = specs[0]
-    if data.shape is None or data.shape[axis] == -1:
-        return specs
+    channels = -1 if data.shape is None else length or data.shape[axis]
     kind, found = floating(data.dtype), [data]
     wide = kind if kind is None or kind.itemsize > 2 else np.dtype("float32")
     for name, spec in zip(("gamma", "beta", "moving_mean", "moving_var"), specs[1:], strict=False):
-        shape = (length or data.shape[axis],)
+        shape = spec.shape if channels == -1 else (channels,)
         merge(f"{op}: with data {data.shape}", name, spec.shape, shape)
         found.append(Spec(shape, spec.dtype or (wide if op == "BatchNorm" else kind)))
     return found
@@ -151,7 +150,7 @@ def _batch_infer(specs, axis, output_mean_var, **_):
     shape = specs[0].shape
     if shape is not None:
         axis = axis_of("BatchNorm", axis, len(shape))
-        specs = _channels("BatchNorm", specs, axis)
+    specs = _channels("BatchNorm", specs, axis)  # the dtypes are known before any shape
     out = Spec(shape, floating(specs[0].dtype))
     shown = Spec(specs[1].shape, floating(specs[1].dtype))
     return specs, [out, *[shown] * (2 * output_mean_var)]

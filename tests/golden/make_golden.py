@@ -8,7 +8,7 @@ from pathlib import Path
 
 import mxnet as mx
 import numpy as np
-from mxnet import nd, sym
+from mxnet import gluon, nd, sym
 from mxnet.gluon import nn
 
 HERE = Path(__file__).parent
@@ -34,6 +34,32 @@ def mlp():
     net.export(str(HERE / "mlp"))
     net.save_parameters(str(HERE / "mlp.parameters"))
     nd.save(str(HERE / "mlp-answers.nd"), {"x": x, "y": net(x)})
+
+
+class Child(gluon.HybridBlock):
+    """A graph with two layers, whose parameters' names begin alike, and a layer after it."""
+
+    def __init__(self):
+        super().__init__()
+        x = sym.FullyConnected(sym.var("data"), num_hidden=3, name="stem_fc")
+        x = sym.BatchNorm(x, name="stem_norm", fix_gamma=False)
+        with self.name_scope():
+            self.features = gluon.SymbolBlock(x, [sym.var("data")])
+            self.output = nn.Dense(2)
+
+    def hybrid_forward(self, F, x):
+        return self.output(self.features(x))
+
+
+def symbol_child():
+    """The parameters of a net with a SymbolBlock, whose names lack what they have in common."""
+    net, x = Child(), numbers(2, 4)
+    net.initialize()
+    net(x)
+    for param in net.collect_params().values():
+        param.set_data(numbers(*param.shape).abs() + 0.5)
+    net.save_parameters(str(HERE / "symbol-child.parameters"))
+    nd.save(str(HERE / "symbol-child-answers.nd"), {"x": x, "y": net(x)})
 
 
 def arrays():
@@ -116,5 +142,6 @@ def operators():
 
 
 mlp()
+symbol_child()
 arrays()
 operators()

@@ -7,13 +7,18 @@ Source:  ONNX's IR (onnx.proto) and its operator schemas, version 18.
 What is left out: models over 2 GB, which one message of protobuf cannot hold.
 """
 
+import inspect
+from functools import partial
+
 import numpy as np
 
 from minihybrid.base import __version__
 from minihybrid.core import nd
+from minihybrid.core.arguments import SLOT
 from minihybrid.core.files import write_whole
 from minihybrid.core.hooks import FORMATS
 from minihybrid.core.nd import NDArray
+from minihybrid.core.nested import parts_of
 from minihybrid.core.op import AttrError, HybridError, Spec
 from minihybrid.core.sym import Symbol
 from minihybrid.core.sym import load as load_symbol
@@ -21,6 +26,8 @@ from minihybrid.onnx.export.draft import Draft, ExportError
 from minihybrid.onnx.export.nodes import drafted, with_length
 
 OPSET, IR_VERSION = 18, 8  # of ONNX 1.13: what engines since 2023 read
+Argument = inspect.Parameter
+BY_PLACE = Argument.POSITIONAL_ONLY, Argument.POSITIONAL_OR_KEYWORD, Argument.VAR_POSITIONAL
 LIMIT = 2**31 - 1  # bytes of a protobuf message
 
 
@@ -269,21 +276,53 @@ def free_first(name, shape):
     return any(free)
 
 
-def write_net(entry, path, _):
+def write_net(entry, path, _, net):
     """`path.onnx`, for batches of any length: a format of `net.export`."""
-    specs = {n.name: n.specs[0] for n in entry.graph.variables}
+    known = {n.name: n.specs[0] for n in entry.graph.variables}
+    names = input_names(entry, net)
 
     def traced(specs):
-        return Symbol(entry.again({name: specs[name] for name in entry.names}).heads)
+        return Symbol(entry.again({name: specs[name] for name in names}).heads)
 
     return (
         write_onnx(
             traced,
             {name: p.data() for name, p in entry.params.items()},
-            {name: specs[name] for name in entry.names},
+            {name: known[own] for name, own in zip(names, entry.names, strict=True)},
             f"{path}.onnx",
         ),
     )
+
+
+def input_names(entry, net):
+    """What the inputs of a call are called: several, as the net's author wrote them.
+
+    One is called data, and those of a SymbolBlock have their own names. Arrays of a list are
+    numbered.
+    """
+    if len(entry.names) == 1 or net._inputs:
+        return entry.names
+    function = net.forward if net._direct else partial(net.hybrid_forward, None)
+    params = [p for p in inspect.signature(function).parameters.values() if p.kind in BY_PLACE]
+    if params[-1].kind is Argument.VAR_POSITIONAL:
+        rest = params.pop()
+        params += [rest.replace(name=f"{rest.name}{i}") for i in range(len(entry.args))]
+    names = []
+    for param, arg in zip(params, entry.args, strict=False):
+        names += numbered(param.name, arg)
+    return entry.names if entry.params.keys() & names else names
+
+
+def numbered(name, arg):
+    """A name for each array of an argument.
+
+    >>> numbered("states", [SLOT, [SLOT], None]), numbered("x", SLOT)
+    (['states0', 'states10'], ['x'])
+    """
+    if arg is SLOT:
+        return [name]
+    parts = enumerate(parts_of(arg) or ())
+    return [found for i, part in parts for found in numbered(f"{name}{i}", part)]
 
 
 FORMATS["onnx"] = write_net
