@@ -114,7 +114,8 @@ class Block(metaclass=Signed):
     _forward_hooks = _forward_pre_hooks = ()  # until __init__ has run
 
     def __init__(self, prefix=None, params=None):
-        hooks.check_names(type(self).__name__, prefix, params)
+        if type(prefix) not in (str, type(None)) or params is not None:
+            hooks.check_names(type(self).__name__, prefix, params)
         own = {"_children": Children(), "_reg_params": {}, "_counts": {}, "_op_hook": None}
         vars(self).update(own, _forward_hooks=[], _forward_pre_hooks=[])
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())

@@ -10,7 +10,6 @@ what Python says.
 """
 
 import inspect
-from difflib import get_close_matches
 
 from minihybrid.core import hooks
 from minihybrid.core.graph import topological
@@ -89,6 +88,8 @@ def check_symbols(outputs, inputs):
             f"SymbolBlock: {described(wrong)} stands among its outputs and inputs, but both "
             "are symbols; an input is made by sym.var('data')"
         )
+    from difflib import get_close_matches  # only who errs waits for it
+
     nodes = topological(Group(outputs).refs)
     variables = [n.name for n in nodes if n.op is None]
     for name in [s.name for s in inputs if s.name not in variables]:

@@ -609,10 +609,10 @@ def test_a_net_of_nested_inputs_is_exported(tmp_path):
     net(x, [h])
     (path,) = net.export(str(tmp_path / "cell"), format="onnx")
     running = session(onnx.load(path).SerializeToString())
-    assert [i.name for i in running.get_inputs()] == ["data0", "data1"]
+    assert [i.name for i in running.get_inputs()] == ["x", "states0"]
     x, h = nd.random.normal(shape=(2, 2)), nd.random.normal(shape=(2, 3))
     out, (state,) = net(x, [h])
-    assert_agree(running, {"data0": x.asnumpy(), "data1": h.asnumpy()}, [out, state], "cell")
+    assert_agree(running, {"x": x.asnumpy(), "states0": h.asnumpy()}, [out, state], "cell")
 
 
 # -- what is refused -------------------------------------------------------------------

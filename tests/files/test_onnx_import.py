@@ -132,7 +132,7 @@ def test_an_imported_net_becomes_a_gluon_file(tmp_path):
     net.hybridize(backend="numpy")
     outputs(net, x)
     files = net.export(str(tmp_path / "net"))
-    again = gluon.SymbolBlock.imports(files[0], "data", files[1])
+    again = gluon.SymbolBlock.imports(files[0], "x", files[1])
     np.testing.assert_allclose(outputs(again, x)[0], wanted, rtol=1e-5, atol=1e-5)
 
 
