@@ -317,15 +317,15 @@ CLOCKS = {
     *"perf_counter process_time monotonic time_steps timeit measure compare Timer Benchmark".split()
 }
 OF_TIMES = {"elapsed_s", "median_s", "times_s", "ratio"}  # attributes
+CALL_OF_CLOCK = re.compile(rf"\b({'|'.join(CLOCKS)})\(")
 
 
 def reads_times(tree, timed):
-    """Whether code calls a clock, or reads a name or an attribute that holds times."""
+    """Whether code, or a program in a text, calls a clock, or reads what holds times."""
     return any(
-        isinstance(n, ast.Name)
-        and n.id in timed | CLOCKS
-        or isinstance(n, ast.Attribute)
-        and n.attr in CLOCKS | OF_TIMES
+        (isinstance(n, ast.Name) and n.id in timed | CLOCKS)
+        or (isinstance(n, ast.Attribute) and n.attr in CLOCKS | OF_TIMES)
+        or (isinstance(n, ast.Constant) and CALL_OF_CLOCK.search(str(n.value)))
         for n in ast.walk(tree)
     )
 
@@ -351,7 +351,7 @@ def names_of_times(statement, timed):
             names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
             if reads_times(value, timed):
                 timed = timed | names
-            elif not isinstance(node, ast.AugAssign):
+            elif isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign):
                 timed = timed - names
     return timed
 

@@ -49,7 +49,7 @@ def test_a_worker_that_is_killed_loses_no_mark_and_grades_nothing_twice(python, 
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, HERE)))},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     marks = json.loads(done.stdout.splitlines()[-1])

@@ -55,7 +55,7 @@ KEPT = "print(*sorted(os.path.basename(p) for p in cache.kept()))"
 
 def run(*command, **more):
     """What a command prints; its words of complaint are the test's."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, **more)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, **more)
     assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
@@ -118,7 +118,7 @@ class Student:
             f"{self.url}/{path}", data, headers, method=method or ("POST" if data else "GET")
         )
         try:
-            with self.opener.open(request, timeout=60) as answer:
+            with self.opener.open(request, timeout=600) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as error:
             with error:
@@ -249,7 +249,7 @@ def hub(python, course, tmp_path):
         until("the hub", 60, answers)
         yield url
         process.terminate()
-        assert process.wait(30) == 0, log.read_text()[-3000:]
+        assert process.wait(600) == 0, log.read_text()[-3000:]
         time.sleep(10)
         assert mine(str(tmp_path / "shared")) == {}
     finally:

@@ -46,7 +46,7 @@ def start(folder, code=PROGRAM, **environment):
 def run(folder, code=PROGRAM, **environment):
     """What a new process printed; nothing else may appear on its error channel."""
     process = start(folder, code, **environment)
-    out, error = process.communicate(timeout=120)
+    out, error = process.communicate(timeout=600)
     assert (process.returncode, error) == (0, ""), error
     return out.strip()
 
@@ -140,7 +140,7 @@ def test_two_processes_at_once_on_an_empty_cache(tmp_path):
     folder = tmp_path / "new"
     both = [start(folder), start(folder)]
     for process in both:
-        out, error = process.communicate(timeout=120)
+        out, error = process.communicate(timeout=600)
         assert (process.returncode, error) == (0, "") and out.startswith(ANSWER)
     assert run(folder) == f"{ANSWER} loaded"
     assert not list(folder.rglob("*.tmp"))

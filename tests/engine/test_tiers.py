@@ -6,7 +6,6 @@ Most other tests wait for the kernels (tests/conftest.py); these do not.
 import gc
 import io
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ import time
 import warnings
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def gate(monkeypatch):
 
     def load(plan):
         if plan.target == "cpu":
-            assert event.wait(60)
+            assert event.wait(600)
         return real(plan)
 
     monkeypatch.setattr(tiers.Plan, "load", load)
@@ -60,7 +60,7 @@ def small_net(**options):
     return net
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=600):
     """Wait for another thread; a test that waits in vain fails."""
     end = time.monotonic() + seconds
     while not condition():
@@ -289,8 +289,10 @@ def test_threads_that_call_while_the_tiers_change_get_right_answers(gate):
 
 
 def test_a_net_that_is_dropped_is_not_compiled(monkeypatch):
-    monkeypatch.setattr(tiers, "PAUSE_S", 0.3)
-    asked = []
+    dropped, asked = threading.Event(), []
+    clock = SimpleNamespace(monotonic=lambda: 0, sleep=lambda _: dropped.wait(600))
+    monkeypatch.setattr(tiers, "time", clock)  # the thread sleeps until then
+    monkeypatch.setattr(tiers, "PREPARER", tiers.Preparer())  # with no other work
     monkeypatch.setattr(tiers.Tiers, "prepare", lambda self: asked.append(self.title))
     net = small_net()
     net(nd.ones((2, 4)))
@@ -300,6 +302,7 @@ def test_a_net_that_is_dropped_is_not_compiled(monkeypatch):
     assert last() is None
     kept = small_net()
     kept(nd.ones((2, 4)))
+    dropped.set()
     until(lambda: asked)
     assert asked == [kept.name]
 
@@ -343,22 +346,23 @@ def test_a_failure_is_raised_once_where_warnings_are_errors(monkeypatch):
 
 
 # -- what is said ----------------------------------------------------------------------
-LINE = r"compiling (1 kernel|\d+ kernels) in the background; NumPy answers until then\n"
-
-
 @pytest.fixture
 def at_once(monkeypatch, tmp_path):
     """An empty cache, nothing said yet, and no moment is too short to be told of."""
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("TQDM_DISABLE")
     monkeypatch.setattr(objects, "UNTOLD", [True])
     monkeypatch.setattr(objects, "SOON_S", 0)
     monkeypatch.setattr(objects, "ADDRESSES", {})
 
 
-def test_that_numpy_answers_is_said_once(at_once, monkeypatch, capsys):
-    """Of two nets one says so, however often it is called."""
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_that_numpy_answers_is_said_once(is_quiet, at_once, monkeypatch, capsys):
+    """Of two nets one says so, however often it is called; reports of progress may be off."""
+    if is_quiet:
+        monkeypatch.setenv("TQDM_DISABLE", "1")
     real, begin = objects.compile_text, threading.Event()
-    monkeypatch.setattr(objects, "compile_text", lambda *asked: begin.wait(60) and real(*asked))
+    monkeypatch.setattr(objects, "compile_text", lambda *asked: begin.wait(600) and real(*asked))
     nets, x = [small_net(), small_net()], nd.ones((2, 4))
     for net in nets:
         net(x)
@@ -367,9 +371,8 @@ def test_that_numpy_answers_is_said_once(at_once, monkeypatch, capsys):
         net(x)
     begin.set()
     until(lambda: {(net(x), target(net))[1] for net in nets} == {"cpu"})
-    assert capsys.readouterr().err == (
-        "compiling 2 kernels in the background; NumPy answers until then\n"
-    )
+    said = "compiling 2 kernels in the background; NumPy answers until then\n"
+    assert capsys.readouterr().err == ("" if is_quiet else said)
     assert not objects.BACKGROUND
 
 
@@ -413,20 +416,17 @@ print(plan.target, flush=True)
 
 
 def run(folder, code, **environment):
-    """What a new process prints, and how long it took; on its error channel there is no
-    word but why NumPy answers, where compiling takes more than a moment: it and a child
-    that it forks may both say so."""
-    start = time.monotonic()
+    """What a new process prints; on its error channel there is nothing."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", HEAD + code],
         cwd=ROOT,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "MINIHYBRID_CACHE_DIR": str(folder), **environment},
     )
-    assert done.returncode == 0 and re.sub(LINE, "", done.stderr) == "", done.stderr
-    return done.stdout.split(), time.monotonic() - start
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout.split()
 
 
 @pytest.mark.slow
@@ -440,17 +440,18 @@ def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
         "RUN = objects.RUNNING\n"
     )
     code += "import threading\nprint(*[t.daemon for t in threading.enumerate()[1:]])"
-    words, _ = run(tmp_path, code)
+    words = run(tmp_path, code)
     assert words[0] == "numpy" and set(words[1:]) <= {"True"}
 
 
 @pytest.mark.slow
 def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
     code = (
-        "time.sleep(0.5)\nfrom minihybrid.codegen.cpu import objects\n"
+        "from minihybrid.codegen.cpu import objects\n"
+        "while not objects.RUNNING:\n    time.sleep(0.01)\n"
         "print(*[c.process.pid for c in objects.RUNNING])"
     )
-    words, _ = run(tmp_path, code)
+    words = run(tmp_path, code)
     assert words[1:]  # a compiler was at work
     for pid in map(int, words[1:]):
         with pytest.raises(ProcessLookupError):
@@ -466,8 +467,8 @@ def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
         "print(plan.target, f(x, x).asnumpy().sum().round(3))"
     )
     wanted = [str(np.float32(16 * (np.tanh(4) * 3 + 2)).round(3))]
-    assert run(tmp_path, code)[0] == ["numpy", "cpu", *wanted]
-    assert run(tmp_path, code)[0] == ["numpy", "cpu", *wanted]
+    assert run(tmp_path, code) == ["numpy", "cpu", *wanted]
+    assert run(tmp_path, code) == ["numpy", "cpu", *wanted]
 
 
 @pytest.mark.slow
@@ -485,7 +486,7 @@ os.write(1, f"{{'parent' if pid else 'child'}} {{plan.target}}\\n".encode())  # 
 if pid:
     assert os.waitpid(pid, 0)[1] == 0
 """
-    words, _ = run(tmp_path, code)
+    words = run(tmp_path, code)
     assert sorted(zip(words[1::2], words[2::2], strict=True)) == [
         ("child", "cpu"),
         ("parent", "cpu"),
@@ -495,7 +496,7 @@ if pid:
 @pytest.mark.slow
 def test_the_first_answer_needs_no_compiler_at_all(tmp_path):
     code = "print(*{'numba', 'llvmlite', 'scipy'} & sys.modules.keys())"
-    assert run(tmp_path, code)[0] == ["numpy"]
+    assert run(tmp_path, code) == ["numpy"]
 
 
 def test_compilers_are_ended_on_demand():

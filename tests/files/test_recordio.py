@@ -92,7 +92,7 @@ def test_mxnet_reads_our_files_and_we_read_its(tmp_path):
     images += [pack_img(IRHeader(0, 3, 0, 0), PICTURE[:, :, 0], 9, ".png")]
     pictures = written(tmp_path, images, "pictures")
     program = [python, PROGRAM, tmp_path, json.dumps([r.hex() for r in RECORDS])]
-    run = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(program, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout.splitlines()[-1])
     assert found["by key"] == found["in order"] == [r.hex() for r in RECORDS]

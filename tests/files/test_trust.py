@@ -309,7 +309,7 @@ def test_a_killed_process_leaves_a_whole_file(tmp_path):
         [sys.executable, "-W", "ignore", "-c", SLOW, str(tmp_path / "saved")],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert made.returncode == 0, made.stderr
     assert int(made.stdout) > 0  # of twenty, so many were killed while they wrote
@@ -816,7 +816,7 @@ def test_a_hostile_file_costs_little_and_says_why():
         [sys.executable, "-c", textwrap.dedent(MEASURE)],
         text=True,
         capture_output=True,
-        timeout=300,
+        timeout=600,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
     assert made.returncode == 0, made.stderr[-2000:]

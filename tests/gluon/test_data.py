@@ -165,7 +165,7 @@ def test_what_transforms_draw_does_not_depend_on_which_worker_is_faster():
 
         def jitter(x):
             if x != first:
-                assert turn.wait(60)
+                assert turn.wait(600)
             found = x + nd.random.uniform(shape=(2,))
             turn.set()
             return found
@@ -190,7 +190,7 @@ def test_an_error_in_a_dataset_reaches_the_loop(num_workers):
 
 def test_a_worker_that_is_too_slow_is_an_error():
     go_on = threading.Event()
-    slow = SimpleDataset([1]).transform(lambda x: go_on.wait(10) and x)
+    slow = SimpleDataset([1]).transform(lambda x: go_on.wait(600) and x)
     try:
         with pytest.raises(HybridError, match="more than timeout=0.01 seconds"):
             list(DataLoader(slow, 1, num_workers=1, timeout=0.01))

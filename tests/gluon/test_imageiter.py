@@ -71,7 +71,7 @@ def test_batches_are_those_of_mxnet(folder, monkeypatch):
         python = envs.python_of("mxnet")
     except envs.NotAvailable as reason:
         pytest.skip(str(reason))
-    run = subprocess.run([python, PROGRAM, folder], capture_output=True, text=True, timeout=200)
+    run = subprocess.run([python, PROGRAM, folder], capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr[-2000:]
     wanted = json.loads(run.stdout.splitlines()[-1])
     monkeypatch.setattr(sys, "argv", ["", str(folder)])

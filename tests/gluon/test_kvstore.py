@@ -129,9 +129,9 @@ class World:
         if self.shared["left"]:
             return None
         self.shared["given"][self.rank] = own.copy()
-        self.shared["here"].wait(60)
+        self.shared["here"].wait(600)
         found = list(self.shared["given"])
-        self.shared["here"].wait(60)
+        self.shared["here"].wait(600)
         return found
 
     def Iallreduce(self, own, total):
@@ -328,7 +328,7 @@ def python_with(name):
         pytest.skip(f"{name}: {reason}")
 
 
-def started(n, *program, timeout=240):
+def started(n, *program, timeout=600):
     """What `mpiexec -n N python ...` says when it has ended."""
     python = python_with("mpi")
     return subprocess.run(
@@ -392,7 +392,7 @@ def test_processes_find_what_those_of_mxnet_find(work, tmp_path):
             )
         )
     try:
-        assert [process.wait(120) for process in running] == [0] * 4
+        assert [process.wait(600) for process in running] == [0] * 4
     finally:
         for process in running:
             process.kill()

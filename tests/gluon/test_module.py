@@ -91,7 +91,7 @@ def test_programs_give_what_they_give_in_mxnet():
         [python, PROGRAM],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         env={"MXNET_MKLDNN_ENABLED": "0"},
     )
     assert run.returncode == 0, run.stderr[-2000:]
