@@ -17,9 +17,14 @@ import envs
 import numpy as np
 import poison
 import pytest
+from hypothesis import HealthCheck, settings
 
 from minihybrid import random
 from minihybrid.codegen import cache
+
+# How long an example takes depends on the machine, and on what else runs there.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 CASES, SHARE_S = 60, 0.5  # of one test, with --quick
 WEEK_S = 7 * 24 * 3600  # how long compiled kernels are kept

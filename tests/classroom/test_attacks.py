@@ -26,9 +26,9 @@ alone = pytest.mark.skipif(not isolated(), reason="bubblewrap doesn't run here")
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """Tests wait for seconds only."""
-    monkeypatch.setattr(sandbox, "TEST_S", 2)
-    monkeypatch.setattr(sandbox, "CELL_S", 3)
+    """Seconds for code that does not end; honest code needs far less on a busy machine."""
+    monkeypatch.setattr(sandbox, "TEST_S", 10)
+    monkeypatch.setattr(sandbox, "CELL_S", 15)
 
 
 def points(found):
@@ -88,7 +88,7 @@ def test_an_answer_that_equals_everything_does_not_cross():
 
 # -- code that does not come back ------------------------------------------------------
 ENDS = {
-    "an endless loop": ("while True: pass", "more than 2 s"),
+    "an endless loop": ("while True: pass", "more than 10 s"),
     "an exit that looks well": ("import os\n    os._exit(0)", "ended itself"),
     "50 GB of memory": ("return bytearray(50 << 30)", "MemoryError"),
     "a fork bomb": ("import os\n    while True:\n        os.fork()", ""),
@@ -109,14 +109,14 @@ def test_who_does_not_come_back_loses_that_test_only(attack):
 def test_a_cell_without_end_is_left_out_and_named():
     found = judged(assignment(), cells(**WRONG | {"f": "while True: pass"}))
     assert points(found) == {"f_seen": 0, "f_hidden": 0, "g_seen": 2}
-    assert found["cells"] == [("f", "it took more than 3 s")]
+    assert found["cells"] == [("f", "it took more than 15 s")]
 
 
 def asked(code):
     """What a text of Python finds out in a room, as its variable `out`."""
     with Sandbox(isolation()) as one:
-        one.ask({"run": f"{code}\ndef tell():\n    return out"}, 10)
-        return one.ask({"call": "tell", "args": [], "kwargs": {}}, 10)
+        one.ask({"run": f"{code}\ndef tell():\n    return out"}, 600)
+        return one.ask({"call": "tell", "args": [], "kwargs": {}}, 600)
 
 
 def test_a_full_disk_is_the_students_own():
@@ -188,10 +188,12 @@ out.append(ctypes.CDLL(None).umount2(b"/proc", 2))"""
 def test_what_was_started_ends_with_the_room():
     mark = f"left-{os.getpid()}"
     with Sandbox(isolation()) as one:
-        start = f"import subprocess\nsubprocess.Popen(['sh', '-c', 'sleep 60; : {mark}'])"
-        one.ask({"run": start}, 10)
-    time.sleep(0.2)
-    assert mark not in subprocess.run(["ps", "axww"], capture_output=True, text=True).stdout
+        start = f"import subprocess\nsubprocess.Popen(['sh', '-c', 'sleep 6000; : {mark}'])"
+        one.ask({"run": start}, 600)
+    end = time.monotonic() + 600
+    while mark in subprocess.run(["ps", "axww"], capture_output=True, text=True).stdout:
+        assert time.monotonic() < end, "it is still running"
+        time.sleep(0.1)
 
 
 def test_a_process_that_reads_no_more_is_given_up():

@@ -108,7 +108,7 @@ def graded(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grading, "source", lambda name: assignment())
         patch.setattr(grading, "names", lambda: ["1_small"])
-        patch.setattr(sandbox, "TEST_S", 3)
+        patch.setattr(sandbox, "TEST_S", 10)
         found = grading.grade(folder, "1", 0, out)
     pages = {p.stem.rpartition("-")[0]: p for p in (out / "feedback").glob("*.html")}
     known = {f["student"]: f["points"] for f in found}

@@ -97,7 +97,7 @@ class Student:
         self.ask("hub/login?next=/hub/home", {"username": name, "password": "any"}, form=True)
         self.ask(f"hub/api/users/{name}/server", {})
         ready = f"hub/api/users/{name}"
-        until("the server", 90, lambda: self.ask(ready)["servers"].get("", {}).get("ready"))
+        until("the server", 600, lambda: self.ask(ready)["servers"].get("", {}).get("ready"))
         self.token = self.ask(f"hub/api/users/{name}/tokens", {})["token"]
 
     def ask(self, path, body=None, method=None, form=False):
@@ -156,7 +156,7 @@ async def printed(url, token, texts):
         await socket.write_message(json.dumps(asked | {"content": {"code": text, "silent": False}}))
         said.append("")
         while True:
-            answer = json.loads(await asyncio.wait_for(socket.read_message(), 90))
+            answer = json.loads(await asyncio.wait_for(socket.read_message(), 600))
             if answer["parent_header"].get("msg_id") != header["msg_id"]:
                 continue
             content = answer["content"]
@@ -246,7 +246,7 @@ def hub(python, course, tmp_path):
             pass
 
     try:
-        until("the hub", 60, answers)
+        until("the hub", 600, answers)
         yield url
         process.terminate()
         assert process.wait(600) == 0, log.read_text()[-3000:]

@@ -66,6 +66,11 @@ def browser():
         browser.close()
 
 
+def drawn(page):
+    """Wait until the page has been drawn, and what observes sizes has been called."""
+    page.evaluate("() => new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)))")
+
+
 class Visit:
     """One page opened in a browser window of its own, and what went wrong meanwhile."""
 
@@ -73,6 +78,7 @@ class Visit:
         self.problems = []
         self.home = url[: url.index("/", len("http://")) + 1]
         self.context = browser.new_context(viewport=viewport, color_scheme=color_scheme)
+        self.context.set_default_timeout(600_000)  # milliseconds, an alarm for hangs
         self.page = self.context.new_page()
         self.page.on("console", self.on_console)
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
@@ -80,10 +86,7 @@ class Visit:
         self.page.on("response", self.on_response)
         self.context.route("**/*", self.on_request)
         self.page.goto(url, wait_until="networkidle")
-        # A browser throws away keys and clicks until it has drawn the page once.
-        self.page.evaluate(
-            "() => new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)))"
-        )
+        drawn(self.page)  # until then a browser throws away keys and clicks
 
     def on_console(self, message):
         if message.type in ("error", "warning"):

@@ -16,7 +16,7 @@ from conftest import Visit, serve
 pytestmark = pytest.mark.elsewhere
 
 NO_NUMPY = "minihybrid computes with NumPy, which is not installed here: say `python -m pip install"
-STARTED = 60_000  # ms: Pyodide and the kernel's libraries, on a busy machine
+STARTED = 600_000  # ms: Pyodide and the kernel's libraries, on a busy machine
 
 BARE = """<!doctype html><title>Pyodide</title><script type="module">
     import { loadPyodide } from "./pyodide/pyodide.mjs";
@@ -91,7 +91,7 @@ def answer(opened, cell, source=None):
         opened.page.keyboard.press("Control+A")
         opened.page.keyboard.insert_text(source)
     opened.page.keyboard.press("Control+Enter")
-    for _ in range(300):
+    for _ in range(6000):
         if number.inner_text() not in (before, "[*]:"):
             break
         opened.page.wait_for_timeout(100)

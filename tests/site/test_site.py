@@ -6,7 +6,7 @@ from io import BytesIO
 import matplotlib.pyplot as plt
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import BUILD, PHONE, SCREENSHOTS, SITE, WIDE, Visit, serve
+from conftest import BUILD, PHONE, SCREENSHOTS, SITE, WIDE, Visit, drawn, serve
 
 TOC = (BUILD.parent / "_toc.yml").read_text(encoding="utf-8")
 CHAPTERS = [f"{name}.html" for name in re.findall(r"(?:root|file): (\S+)", TOC)]
@@ -57,7 +57,7 @@ def open_folds(page):
 def sideways(page, but=""):
     """Name the blocks of a page that must be scrolled sideways, `but` those that match."""
     open_folds(page)
-    page.wait_for_timeout(100)  # for the script that marks them
+    drawn(page)  # the script that marks them observes sizes
     return page.evaluate(
         """but => [...document.querySelectorAll("article *")].filter(e =>
             ["auto", "scroll"].includes(getComputedStyle(e).overflowX) &&
