@@ -10,7 +10,7 @@
 #   make lab         open the notebooks in JupyterLab
 #   make notebooks   run every notebook from top to bottom and save it
 #   make blank       what is made of the chapters: notebooks with gaps, nano.py, hints
-#   make lines       lines of code per module, in reading order
+#   make lines       lines of code per module and ring, beside the goals of each ring
 #   make assignments VARIANT=7       what students get; nbgrader, in benchmarks/envs
 #   make grade SUBMISSIONS=folder ASSIGNMENT=1 VARIANT=7     marks, and a page for each;
 #                    SCHEDULER=tcp://host:8786: on the machines of a dask.distributed;
@@ -32,7 +32,7 @@ BIN := .venv/bin
 READER := .venv/reader
 READY := .venv/ready
 BUILT := _build/built
-IN_BOOK := _config.yml _toc.yml book minihybrid notebooks tests benchmarks/results
+IN_BOOK := _config.yml _toc.yml book minihybrid notebooks tools tests/classroom benchmarks/results
 NO_NETWORK := echo "The packages could not be installed (above pip says why): without a" \
     "network, name a folder of wheels in PIP_FIND_LINKS and set PIP_NO_INDEX=1"
 # setuptools warns of every editable installation, which looks like a fault. A dot stands
@@ -137,7 +137,7 @@ classroom-test: $(READY)
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval tests/classroom
 
 lines: $(READY)
-	@$(BIN)/python tests/lines.py
+	@$(BIN)/python tools/lines.py
 
 # Ten minutes of one core; `FUZZ="graph --seconds 60 --seed 7"` says otherwise.
 fuzz: $(READY)
@@ -166,7 +166,7 @@ faults: $(READY)
 
 # Every kernel of every operator's samples, by two toolchains: an hour of one core.
 cubins: $(READY)
-	PYTHONPATH=benchmarks $(BIN)/python tests/gpu_kernels.py
+	PYTHONPATH=benchmarks:tools $(BIN)/python tests/gpu_kernels.py
 
 elsewhere: $(READY)
 	$(BIN)/python book/record_elsewhere.py

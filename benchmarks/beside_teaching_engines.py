@@ -30,7 +30,7 @@ os.environ["NUMBA_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [*sys.argv[1:2], str(ROOT / "tests"), str(ROOT / "notebooks/build")]
+sys.path[:0] = [*sys.argv[1:2], str(ROOT / "tools"), str(ROOT / "notebooks/build")]
 
 from lines import count  # noqa: E402
 

@@ -21,7 +21,7 @@ from minihybrid import autograd, nd
 from minihybrid.core.op import REQUIRED, described_kind
 from minihybrid.ops.registry import OPS, PLACES
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 SHOWN = 12  # numbers of an array that are printed; of larger ones, the shape is
 NUMBERS = 1, -2, 0.5, 3, -1, 2, -0.5, 4, 1.5, 0, -3, 2.5
 

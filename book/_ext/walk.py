@@ -13,7 +13,7 @@ from pygments.lexers import PythonLexer
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
+sys.path.append(str(ROOT / "tools"))
 
 
 def chapter_of(source):
@@ -49,7 +49,7 @@ def excerpt(source: str, numbers: list[int]) -> str:
 
 def piece(module, numbers):
     """A module's lines, in HTML, under its name and the chapter that opens it."""
-    from modules import path_of
+    from reading_order import path_of
 
     source = path_of(module).read_text(encoding="utf-8")
     chapter = chapter_of(source)
@@ -65,7 +65,7 @@ class Road(SphinxDirective):
 
     def run(self):
         """Walk the road now, and write down what was run."""
-        from road import count, walked
+        from call_trace import count, walked
 
         road = walked()
         core, records, rest = count(road)

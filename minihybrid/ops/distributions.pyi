@@ -1,4 +1,4 @@
-"""Made by book/make_stubs.py of the operators' records; for editors, never run."""
+"""Made by tools/make_stubs.py of the operators' records; for editors, never run."""
 
 from typing import Any, TypeVar
 

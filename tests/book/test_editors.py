@@ -56,7 +56,7 @@ CALLS = {
 def test_stubs_are_those_of_the_records(name):
     path = ROOT / "minihybrid" / name
     made = make_stubs.laid_out(path, make_stubs.HEAD + STUBS[name])
-    assert path.read_text(encoding="utf-8") == made, "run python book/make_stubs.py"
+    assert path.read_text(encoding="utf-8") == made, "run python tools/make_stubs.py"
     compile(made, name, "exec")
 
 

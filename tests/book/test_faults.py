@@ -2,7 +2,7 @@
 
 import tomllib
 
-from modules import PACKAGE
+from reading_order import PACKAGE
 
 TESTS = PACKAGE.parent / "tests"
 FAULTS = tomllib.loads((TESTS / "mutation" / "faults.toml").read_text(encoding="utf-8"))["fault"]

@@ -11,7 +11,7 @@ def hrefs(found):
 
 def test_the_size_is_that_of_make_lines():
     from lines import count
-    from modules import READING_ORDER, path_of
+    from reading_order import READING_ORDER, path_of
 
     total = sum(count(path_of(m).read_text(encoding="utf-8")) for m in READING_ORDER)
     (said,) = landing.size()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import watched
-from modules import PACKAGE, READING_ORDER, imports, path_of
+from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 # -- the chapter that a module's first line names ----------------------------------------
 FILE_NAMES = Counter(path.name for path in PACKAGE.rglob("*.py"))
@@ -436,3 +436,47 @@ def test_a_planted_change_is_seen_while_it_is_read(line, what, tmp_path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     changed = watched.main(package)
     assert changed == [(f"{package}.late", f"{package}.early{what}")] * bool(what)
+
+
+# -- the book and the tests share what is in tools/ -----------------------------------------
+def from_tests(source: str) -> set[str]:
+    """The modules of tests/ that a program imports or puts on the path."""
+    tests = PACKAGE.parent / "tests"
+    ours = {p.stem for p in tests.glob("*.py")} | {
+        p.parent.name for p in tests.glob("*/__init__.py")
+    }
+    tree = ast.parse(source)
+    found = {name.partition(".")[0] for name in imports(tree)} & ours
+    paths = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and "path" in ast.unparse(n.func)]
+    return found | {"tests" for call in paths for n in ast.walk(call) if is_text(n, "tests")}
+
+
+def is_text(node: ast.AST, text: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == text
+
+
+def test_the_book_imports_nothing_from_the_tests():
+    root = PACKAGE.parent
+    programs = [
+        p for folder in ("book", "classroom", "tools") for p in (root / folder).rglob("*.py")
+    ]
+    found = {path: from_tests(path.read_text(encoding="utf-8")) for path in programs}
+    assert len(found) > 30
+    assert not {path: names for path, names in found.items() if names}
+    for path in (root / "notebooks").glob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            lines = [line for line in "".join(cell["source"]).splitlines() if "import " in line]
+            assert not re.search(r"^\s*(from|import) tests\b", "\n".join(lines), re.MULTILINE), path
+
+
+@pytest.mark.parametrize(
+    "planted, name",
+    [
+        ("from beside.boxes import DRAWN", "beside"),
+        ("def late():\n    import random_nets", "random_nets"),
+        ("import sys\nsys.path.append(str(ROOT / 'tests'))", "tests"),
+    ],
+)
+def test_a_planted_import_of_the_tests_is_found(planted, name):
+    assert from_tests(planted) == {name}
+    assert from_tests("import ast\nfrom samples import CASES") == set()

@@ -1,6 +1,7 @@
-"""`make lines` counts code, and only code."""
+"""`make lines` counts code, and only code, and says which ring is above its goal."""
 
-from lines import count, table
+import pytest
+from lines import GROUPS, RINGS, beside_goal, count, counts, ring_of, table
 
 SOURCE = '''"""A module docstring
 over two lines."""
@@ -25,15 +26,44 @@ def test_blank_lines_comments_docstrings_and_closing_brackets_are_not_code():
     assert count(SOURCE) == 7
 
 
-def test_the_core_is_counted_apart():
-    lines = table({"core.op": 3, "ops.shapes": 4, "core.nd": 2, "viz": 9})
-    assert [" ".join(line.split()) for line in lines if line] == [
-        "core.op 3",
-        "core.nd 2",
-        "the core 5 in 2 modules",
-        "ops.shapes 4",
-        "records 4 in 1 modules",
-        "viz 9",
-        "extensions 9 in 1 modules",
-        "total 18 in 4",
-    ]
+@pytest.mark.parametrize(
+    "module, ring",
+    [
+        ("core.op", "core"),
+        ("core", "core"),
+        ("ops.shapes", "ops"),
+        ("ops.cpu.products", "codegen"),
+        ("ops.ctc", "mxnet"),
+        ("codegen.c.file", "formats"),
+        ("look.view", "view"),
+        ("look.exercises.first", "course"),
+        ("classroom.grade", "course"),
+    ],
+)
+def test_a_module_is_in_the_ring_of_the_smallest_package_that_is_named(module, ring):
+    assert ring_of(module).name == ring
+
+
+def test_a_module_of_no_ring_is_refused():
+    with pytest.raises(LookupError, match=r"corelike is in no ring; name it .* in RINGS"):
+        ring_of("corelike")
+
+
+def test_each_module_is_in_a_ring_and_each_name_of_a_ring_is_one():
+    counted = counts()
+    assert {ring_of(module) for module in counted} == set(RINGS)
+    for ring in RINGS:
+        for name in ring.modules.split():
+            assert any(f"{module}.".startswith(f"{name}.") for module in counted), name
+    assert {ring.group for ring in RINGS} == GROUPS.keys()
+
+
+def test_the_table_has_every_ring_beside_its_goal():
+    lines = table({"core.op": 5_000, "ops.shapes": 4, "core.nd": 2, "viz": 9})
+    words = [" ".join(line.split()) for line in lines]
+    assert words[:4] == ["core: 2 modules", "core.op 5,000", "core.nd 2", ""]
+    assert "core 5,002 of 4,900, over by 102" in words
+    assert "view 9 of 1,400" in words
+    assert "engine 5,006 of 23,000" in words
+    assert words[-1] == "total 5,015 in 4 modules"
+    assert beside_goal(6, 6) == "      6 of      6"

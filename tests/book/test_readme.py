@@ -98,7 +98,14 @@ def test_what_the_tests_need_contains_what_the_book_needs():
 
 def lists(folder):
     """What the Makefile looks at, empty."""
-    for name in ("book", "minihybrid", "notebooks", "tests", "benchmarks/results"):
+    for name in (
+        "book",
+        "minihybrid",
+        "notebooks",
+        "tools",
+        "tests/classroom",
+        "benchmarks/results",
+    ):
         (folder / name).mkdir(parents=True)
     for name in ("pyproject.toml", "_config.yml", "_toc.yml", *LISTS):
         (folder / name).touch()

@@ -1,6 +1,6 @@
 """The road of one call stays short, and stays in the core."""
 
-import road
+import call_trace as road
 
 MOST = 1_600  # statements, of the core, the records and the rest
 

@@ -9,7 +9,7 @@ import sys
 import core_alone
 import pytest
 from lines import count
-from modules import PACKAGE, READING_ORDER, imports, path_of
+from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 CORE = [m for m in READING_ORDER if m.split(".")[0] == "core"]
 MOST_LINES, MOST_MODULES = 4_500, 45  # of code, without the operators' records

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from modules import READING_ORDER
+from reading_order import READING_ORDER
 from rings import elsewhere
 
 import minihybrid as mx

@@ -1,14 +1,17 @@
 """Good files, from which the changed ones are made: `seeds(target)` are bytes."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 from minihybrid.sym import Symbol
-from samples import CASES
 
 from minihybrid import sym
 from minihybrid.core import params
 from minihybrid.core.serial import tojson
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+from samples import CASES  # noqa: E402
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

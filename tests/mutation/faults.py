@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RINGS = {"quick": ["--quick"], "test": ["-m", "not elsewhere"]}
-PARTS = "minihybrid tests benchmarks book notebooks".split()
+PARTS = "minihybrid tests tools benchmarks book notebooks".split()
 COMMAND = "-m pytest -q -x -n 2 --dist worksteal -p no:cacheprovider -p no:nbval".split()
 
 

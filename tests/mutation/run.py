@@ -256,7 +256,7 @@ def main():
     seen, same, scores = watched(given.watch), judged(), {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for part in ("minihybrid", "tests", "benchmarks", "book", "notebooks"):
+        for part in ("minihybrid", "tests", "tools", "benchmarks", "book", "notebooks"):
             shutil.copytree(
                 ROOT / part,
                 folder / part,

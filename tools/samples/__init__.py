@@ -268,7 +268,7 @@ def cases_of(op):
     needed = [name for name, (_, default) in op.attrs.items() if default is REQUIRED]
     if needed or not op.inputs or callable(op.inputs) or op.variadic:
         raise LookupError(
-            f"{op.name} has no sample: write one into tests/samples, "
+            f"{op.name} has no sample: write one into tools/samples, "
             f"with inputs and {', '.join(needed) or 'attributes'}"
         )
     return [

@@ -1,6 +1,7 @@
-"""The road of one call: the lines that are run from a net to its export, on NumPy.
+"""The trace of one call: the lines that are run from a net to its export, on NumPy.
 
-`python road.py` prints how many there are in each module; the book's page shows them.
+`python tools/call_trace.py` prints how many there are in each module; the book's page
+shows them.
 Lines that are run while the modules are read (definitions) do not count. What is counted
 in the end are statements: one is one, into however many lines the formatter breaks it.
 """
@@ -11,7 +12,7 @@ import tempfile
 from importlib import import_module
 
 import numpy as np
-from modules import READING_ORDER, path_of
+from reading_order import READING_ORDER, path_of
 
 from minihybrid import autograd, nd
 from minihybrid.gluon import nn

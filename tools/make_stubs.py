@@ -1,6 +1,6 @@
 """Make the stubs, from which editors know what is made of the operators' records.
 
-Use: python book/make_stubs.py
+Use: python tools/make_stubs.py
 
 Operators, methods and the functions of `mx.np` are made when the package is read, so an
 editor that only reads sources sees none of them. A stub is asked in place of a source;
@@ -20,7 +20,7 @@ from minihybrid.np.array import Numpy, _Symbol, ndarray
 from minihybrid.ops import OPS, distributions, infix
 
 ROOT = Path(__file__).parents[1]
-HEAD = '''"""Made by book/make_stubs.py of the operators' records; for editors, never run."""
+HEAD = '''"""Made by tools/make_stubs.py of the operators' records; for editors, never run."""
 
 from typing import Any, NoReturn, TypeVar
 
