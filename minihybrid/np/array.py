@@ -59,6 +59,9 @@ class Numpy:
         return id(self)
 
     def __neg__(self):
+        kind = kind_of(self)
+        if kind is not None and kind.kind == "u":  # which does not hold -1, and wraps around
+            return FUNCTIONS["negative"](self)
         return self * -1  # as MXNet writes it into files
 
     def __abs__(self):

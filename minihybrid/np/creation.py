@@ -23,7 +23,7 @@ from minihybrid.np.functions import BOOLS, FUNCTIONS, flat, guarded, lengths, on
 from minihybrid.np.rearrange import row_major
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number, put
-from minihybrid.ops.np.names import fitting
+from minihybrid.ops.np.names import filling
 from minihybrid.ops.random import seed
 
 FLOAT = onp.dtype("float32")
@@ -100,8 +100,7 @@ class Creation:
         if isinstance(fill_value, BOOLS) and dtype is None:
             dtype = bool
         if is_number(fill_value):
-            kind = dtype_of("np.full", dtype)
-            fitting("full", int(fill_value) if kind.kind in "iu" else fill_value, kind)
+            filling("full", fill_value, dtype_of("np.full", dtype))
         made = self._make("_full", ctx, shape=shape, value=fill_value, dtype=dtype)
         return put("np.full", made, out)
 

@@ -487,12 +487,14 @@ def around(x, decimals=0):
 
 @public
 def copysign(x1, x2):
-    """The size of x1 with the sign of x2, which zero has, too."""
-    like = x1 if isinstance(x1, Value) else x2
-    if not isinstance(like, Value):
-        return onp.copysign(x1, x2)
-    x1, x2 = (v if isinstance(v, Value) else beside(like, v, "copysign") for v in (x1, x2))
-    x1, x2 = promote(x1, 1.0), promote(x2, 1.0)
+    """The size of x1 with the sign of x2, which zero has, too; of whole numbers as floats."""
+    if not isinstance(x2, Value):
+        size = FUNCTIONS["absolute"](promote(x1, 1.0)) if isinstance(x1, Value) else x1
+        if size is x1 or not is_number(x2):
+            return onp.copysign(x1, x2) if size is x1 else copysign(x1, x1.convert(x2, "copysign"))
+        return -size if onp.signbit(x2) else size
+    x2 = promote(x2, 1.0)
+    x1 = promote(x1, 1.0) if isinstance(x1, Value) else beside(x2, x1, "copysign")
     size = FUNCTIONS["absolute"](x1) * FUNCTIONS["ones_like"](x2)
     is_below = (x2 < 0) | (FUNCTIONS["reciprocal"](x2) < 0)  # one over -0 is below 0
     return FUNCTIONS["where"](is_below, -size, size)

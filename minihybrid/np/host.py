@@ -10,18 +10,17 @@ whose slope is 0. The numbers of a device go to the processor, and the results b
 What is left out: the rest of NumPy; `x.asnumpy()` opens it.
 """
 
-import inspect
-
 import numpy as onp
 
+from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
 from minihybrid.core.context import CPU
-from minihybrid.core.op import HybridError, Op, ShapeError, Spec
+from minihybrid.core.op import AttrError, HybridError, Op, ShapeError, Spec
 from minihybrid.core.placing import context_of, placed
 from minihybrid.np.array import ndarray
 from minihybrid.np.functions import FUNCTIONS, flat, guarded, lengths, on_tape, public
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value
+from minihybrid.ops.infix import Value, is_number
 from minihybrid.ops.linalg import LinAlgError
 from minihybrid.ops.shapes import floating
 
@@ -52,6 +51,8 @@ def computed_by_numpy(name, function):
             refuse_symbol(name)
         if isinstance(value, (list, tuple)):
             return type(value)(map(plain, value))
+        if is_number(value) and hasattr(value, "item") and not isinstance(value, NDArray):
+            return value.item()  # one of NumPy's has no width here, as beside other functions
         return onp.asarray(value.data) if isinstance(value, NDArray) else value
 
     def narrow(value, kind, context):
@@ -73,6 +74,10 @@ def computed_by_numpy(name, function):
             out = function(*plain(args), **{key: plain(v) for key, v in kwargs.items()})
         except onp.linalg.LinAlgError as error:
             raise LinAlgError(f"{name}: {error}") from None
+        except TypeError:
+            if text := hooks.misfit(name, function, args, kwargs):
+                raise AttrError(text) from None
+            raise
         is_slope = any(getattr(v, "dtype", onp.dtype(int)).kind == "f" for v in flat(out))
         if is_slope and name not in STEPS and any(map(on_tape, values)):
             raise HybridError(
@@ -84,10 +89,6 @@ def computed_by_numpy(name, function):
 
     call.__name__ = call.__qualname__ = name.rpartition(".")[2]
     call.__doc__ = f"NumPy's `{function.__name__}`, outside of tapes and traces."
-    try:
-        call.__signature__ = inspect.signature(function)
-    except ValueError:  # NumPy's older functions do not say
-        pass
     return call
 
 

@@ -13,6 +13,7 @@ from minihybrid.np import functions
 from minihybrid.np.functions import BOOLS, FUNCTIONS, beside, kind_of, lengths, promote, public
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number
+from minihybrid.ops.np.names import fitting
 from minihybrid.ops.np.shapes import at_least
 
 
@@ -213,8 +214,13 @@ def clip(a, a_min=None, a_max=None):
     Whole numbers between fractions become float32.
     """
     bounds = [v for v in (a_min, a_max) if is_number(v) and not isinstance(v, Value)]
+    a = promote(a, *bounds)
+    if (kind := kind_of(a)) is not None:  # no element is above 300 or below -1 in uint8
+        for number, is_out in ((a_min, onp.greater), (a_max, onp.less)):
+            if is_number(number) and is_out(number, 0):
+                fitting("clip", number, kind)
     low = -onp.inf if a_min is None else a_min
-    return OPS["clip"](promote(a, *bounds), a_min=low, a_max=onp.inf if a_max is None else a_max)
+    return OPS["clip"](a, a_min=low, a_max=onp.inf if a_max is None else a_max)
 
 
 def row_major(name, order):
@@ -239,9 +245,6 @@ def ones_like(a, dtype=None, order="C", ctx=None):
 def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
     """One value in the shape of a, and in its dtype unless told."""
     row_major("full_like", order)
-    kind = kind_of(a) if dtype is None else None
-    if kind is not None and kind.kind in "iu" and is_number(fill_value):
-        fill_value = int(fill_value)  # as NumPy cuts it
     out = OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
     return out if ctx is None or a.level else out.as_in_context(ctx)
 

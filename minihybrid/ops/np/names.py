@@ -98,6 +98,15 @@ def with_number(kind, number, is_int):
     return LONG if kind.kind == "b" else kind
 
 
+def filling(op, number, kind):
+    """A number that fills an array of a dtype: NumPy cuts its fraction off for whole numbers.
+
+    Raises:  NumberError if the dtype cannot hold it.
+    """
+    is_cut = kind is not None and kind.kind in "iu" and math.isfinite(number)
+    return fitting(op, int(number) if is_cut else number, kind)
+
+
 def fitting(op, number, kind):
     """A number, if a dtype can hold it.
 
@@ -109,9 +118,10 @@ def fitting(op, number, kind):
         with np.errstate(over="ignore"):
             is_too_large = np.isinf(np.float64(number).astype(kind))
         if is_too_large:
+            wider = "float32" if kind == np.float16 and abs(number) < 3e38 else "float64"
             raise NumberError(
                 f"{op}: {number:g} does not fit into {kind}, which holds numbers up to "
-                f"{np.finfo(kind).max:g}; convert the array by astype('float32')"
+                f"{np.finfo(kind).max:g}; convert the array by astype('{wider}')"
             )
     return number
 
@@ -291,8 +301,10 @@ def reduction(name, compute, kind, doc, dtypes=True, **more):
     def wanted(spec, dtype):
         return dtype or spec.dtype and kind(spec.dtype)
 
-    def infer(specs, axis, keepdims, dtype=None, **more):
+    def infer(specs, axis, keepdims, dtype=None, initial=None, **more):
         new = None
+        if initial is not None:
+            filling(name, initial, wanted(specs[0], dtype))
         if known(specs):
             new = left_over(name, specs[0].shape, axis, keepdims)
         return specs, [Spec(new, wanted(specs[0], dtype))]

@@ -32,7 +32,7 @@ from minihybrid.ops.joining import concat
 from minihybrid.ops.layout import infer_length, reshape, slice_axis, stretched, transpose, view
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
-from minihybrid.ops.np.names import FLOAT, fitting, promoted, renamed, to
+from minihybrid.ops.np.names import FLOAT, filling, promoted, renamed, to
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.random import SHAPED
 from minihybrid.ops.reduce import sum_
@@ -575,7 +575,7 @@ _eye("_npi_identity", lambda shape: {"N": shape[0], "M": 0, "k": 0}, {"shape": (
 
 def _full_like_infer(specs, fill_value, dtype):
     kind = dtype or specs[0].dtype
-    fitting("full_like", fill_value, kind)
+    filling("full_like", fill_value, kind)
     return specs, [Spec(specs[0].shape, kind)]
 
 
