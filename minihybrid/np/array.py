@@ -10,7 +10,6 @@ What is left out: NumPy's own functions on these arrays (`__array_function__`).
 """
 
 import re
-from inspect import signature
 from types import FunctionType
 
 import numpy as onp
@@ -18,6 +17,7 @@ import numpy as onp
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray, look_up, places
 from minihybrid.core.given import dtype_of
+from minihybrid.core.mistake import signed
 from minihybrid.core.op import AttrError, DTypeError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.sym import Symbol, constant
@@ -75,7 +75,10 @@ class Numpy:
 
     def reshape(self, *shape, order="C"):
         """The same numbers under another shape; one length may be -1."""
-        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape, order=order)
+        shape = shape[0] if len(shape) == 1 else shape
+        if order == "F":
+            return FUNCTIONS["reshape"](self, shape, order=order)
+        return OPS["_np_reshape"](self, newshape=shape, order=order)
 
     def flatten(self, order="C"):
         """The same numbers along one axis; order="F": column by column."""
@@ -110,6 +113,14 @@ class Numpy:
     def clip(self, min=None, max=None, out=None):
         """The same numbers, but not below min and not above max."""
         return FUNCTIONS["clip"](self, min, max, out=out)
+
+    def copy(self, order="C"):
+        """The same numbers in memory of their own."""
+        return FUNCTIONS["copy"](self, order)
+
+    def nonzero(self):
+        """Where the numbers are not 0: for each axis, an array of places."""
+        return FUNCTIONS["nonzero"](self)
 
     def expand_dims(self, axis):
         """Put in an axis of length 1."""
@@ -146,15 +157,9 @@ def _infix_methods():
 _infix_methods()
 
 
-def _guard_methods(kind):
-    """Let each method that takes arguments refuse others, by a sentence with its name."""
-    for name in dir(kind):
-        method = getattr(kind, name)
-        if name.startswith("_") or not isinstance(method, FunctionType):
-            continue  # a property, or a function of the class
-        is_guarded = hasattr(method, "__wrapped__")  # it is made of an operator, or of np's
-        if not is_guarded and len(signature(method).parameters) > 1:
-            setattr(kind, name, guarded(f"ndarray.{name}", method, is_method=True))
+for _name, _method in list(vars(Numpy).items()):
+    if isinstance(_method, FunctionType) and not _name.startswith("_") and _name not in METHODS:
+        setattr(Numpy, _name, guarded(f"ndarray.{_name}", _method, is_method=True))
 
 
 class ndarray(Numpy, NDArray):
@@ -229,10 +234,6 @@ class ndarray(Numpy, NDArray):
         """One number as Python's: of a flat place or places, or of an array of one."""
         return onp.asarray(self.data).item(*args) if args else super().item()
 
-    def nonzero(self):
-        """Where the numbers are not 0: for each axis, an array of places."""
-        return FUNCTIONS["nonzero"](self)
-
     def tolist(self):
         """The numbers as nested lists."""
         return onp.asarray(self.data).tolist()
@@ -257,7 +258,10 @@ class ndarray(Numpy, NDArray):
 
 
 ndarray.kind = ndarray
-_guard_methods(ndarray)
+for _name, _method in {**vars(NDArray), **vars(ndarray)}.items():
+    is_open = isinstance(_method, FunctionType) and not _name.startswith("_")
+    if is_open and _name not in {*dir(Numpy), "as_nd_ndarray", "as_np_ndarray"}:
+        setattr(ndarray, _name, signed(_method))  # each operator calls those two
 
 
 class _Symbol(Numpy, Symbol):
@@ -267,7 +271,15 @@ class _Symbol(Numpy, Symbol):
 
     @staticmethod
     def interpret(op, inputs, attrs, name=None):
-        """Write the application down; the results are np's symbols."""
+        """Write the application down; the results are np's symbols.
+
+        Raises:  AttrError for a missing input: np's functions make no variables of them.
+        """
+        if op.name.startswith("_np") and not op.name.startswith("_npx"):
+            for place, value in enumerate(inputs):
+                if value is None:
+                    missing = op.input_names(attrs)[place]
+                    raise AttrError(f"{op.name}: the input '{missing}' is missing")
         return _Symbol(Symbol.interpret(op, inputs, attrs, name).refs)
 
     def as_np_ndarray(self):

@@ -63,6 +63,7 @@ def guarded(owner, function, is_method=False, parents=()):
                 *(f"{k}={_brief(v)}" for k, v in kwargs.items()),
             ]
             text = f"{owner}: cannot compute with {', '.join(given) or 'nothing'} ({failure})"
+            raise AttrError(text) from failure
         raise AttrError(text)
 
     return call
@@ -203,18 +204,26 @@ def pair(name):
     from_ = OPS.get(f"_npi_r{name}_scalar") or OPS.get(f"_npi_{MIRROR.get(name, name)}_scalar")
 
     def apply(self, other):
-        if not isinstance(other, Value):
-            if by and is_number(other) and not isinstance(other, BOOLS):
-                return by(self, scalar=other, is_int=is_whole(other))
-            other = beside(self, other, name)
-        return both(self, other)
+        try:
+            if not isinstance(other, Value):
+                if by and is_number(other) and not isinstance(other, BOOLS):
+                    return by(self, scalar=other, is_int=is_whole(other))
+                other = beside(self, other, name)
+            return both(self, other)
+        except HybridError as error:
+            said_by(name, error)
+            raise
 
     def apply_reversed(self, other):
-        if not isinstance(other, Value):
-            if from_ and is_number(other) and not isinstance(other, BOOLS):
-                return from_(self, scalar=other, is_int=is_whole(other))
-            other = beside(self, other, name)
-        return both(other, self)
+        try:
+            if not isinstance(other, Value):
+                if from_ and is_number(other) and not isinstance(other, BOOLS):
+                    return from_(self, scalar=other, is_int=is_whole(other))
+                other = beside(self, other, name)
+            return both(other, self)
+        except HybridError as error:
+            said_by(name, error)
+            raise
 
     return apply, apply_reversed
 

@@ -68,6 +68,8 @@ def computed_by_numpy(name, function):
         return ndarray(placed(value, context))
 
     def call(*args, **kwargs):
+        if kwargs.get("where", True) is not True:
+            raise AttrError(f"{name}: where= would leave elements without a value; use np.where")
         values = flat([*args, *kwargs.values()])
         datas = [v.data for v in values if isinstance(v, NDArray)]
         try:
@@ -84,7 +86,8 @@ def computed_by_numpy(name, function):
                 f"{name}: it has no gradient, since NumPy computes it; inside record() call it "
                 "on x.detach(), or call it outside"
             )
-        kind = next((v.dtype for v in datas), None)
+        kinds = [kwargs["dtype"]] if kwargs.get("dtype") else [v.dtype for v in datas]
+        kind = onp.dtype(kinds[0]) if kinds else None
         return narrow(out, kind, context_of(datas[0]) if datas else CPU)
 
     call.__name__ = call.__qualname__ = name.rpartition(".")[2]

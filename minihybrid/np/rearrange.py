@@ -278,6 +278,8 @@ def size(a):
 @public
 def take(a, indices, axis=None, mode="raise"):
     """The parts of a at places of an axis; without an axis, of a laid out flat."""
+    if not isinstance(indices, Value):
+        indices = a.convert(indices, "take")
     if axis is None:
         a, axis = OPS["_np_reshape"](a, newshape=(-1,)), 0
     return OPS["take"](a, indices, axis=axis, mode=mode)

@@ -312,6 +312,9 @@ def said_by(name, error):
     text = f"{name}: {rest if inner else text}"
     if name.startswith("np"):
         text = text.replace("an NDArray", "an np.ndarray").replace("nd.array(", "np.array(")
+        text = re.sub(
+            r"call it as nd\.\w+ or .*", "pass an array, as np.array(...) makes one", text
+        )
     error.args = (text,)
 
 

@@ -135,6 +135,8 @@ def pair(name, both, scalar=None, rscalar=None, inside=same, result=same):
 
     def infer(specs):
         kind = inside(promoted(*(s.dtype for s in specs)))
+        if name == "subtract" and kind == BOOL:
+            raise DTypeError("subtract: bools have no difference; convert one by astype('int32')")
         _, (out,) = broadcast(name, [Spec(s.shape, kind) for s in specs])
         return specs, [Spec(out.shape, result(kind))]
 
@@ -298,24 +300,26 @@ def reduction(name, compute, kind, doc, dtypes=True, **more):
     kind:    dtype of the data -> of the result, where none is asked for.
     """
 
+    shown = name.rpartition("_")[2]  # what np calls it
+
     def wanted(spec, dtype):
         return dtype or spec.dtype and kind(spec.dtype)
 
     def infer(specs, axis, keepdims, dtype=None, initial=None, **more):
         new = None
         if initial is not None:
-            filling(name, initial, wanted(specs[0], dtype))
+            filling(shown, initial, wanted(specs[0], dtype))
         if known(specs):
-            new = left_over(name, specs[0].shape, axis, keepdims)
+            new = left_over(shown, specs[0].shape, axis, keepdims)
         return specs, [Spec(new, wanted(specs[0], dtype))]
 
     def expand(specs, data, axis, keepdims, dtype=None, **more):
         (old, had), gives = specs[0], wanted(specs[0], dtype)
-        gone = axes_of(name, axis, len(old))
+        gone = axes_of(shown, axis, len(old))
         out = compute(
             to(data, had, gives if dtypes else had), Spec(old, gives), gone, keepdims, **more
         )
-        new = left_over(name, old, axis, keepdims)
+        new = left_over(shown, old, axis, keepdims)
         return out if new else reshape(out, shape=())
 
     register(
