@@ -18,7 +18,7 @@ def add(x1, x2, dtype=None) -> ndarray:
 def all(a, axis=None, keepdims: Any = False) -> ndarray:
     """Whether all are not 0."""
 
-def allclose(a, b, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+def allclose(*args, **kwargs) -> Any:
     """NumPy's `allclose`, outside of tapes and traces."""
 
 def amax(a, axis=None, keepdims: Any = False) -> ndarray:
@@ -66,7 +66,7 @@ def argmin(a, axis=None, keepdims: Any = False) -> ndarray:
 def argsort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
     """The places of the numbers of each line in order, as int64."""
 
-def argwhere(a) -> ndarray:
+def argwhere(*args, **kwargs) -> ndarray:
     """NumPy's `argwhere`, outside of tapes and traces."""
 
 def around(x, decimals: Any = 0) -> ndarray:
@@ -75,7 +75,7 @@ def around(x, decimals: Any = 0) -> ndarray:
 def array(object, dtype=None, ctx=None) -> ndarray:
     """An array of given numbers; float32 unless the source has a dtype of its own."""
 
-def array_equal(a1, a2, equal_nan: Any = False) -> Any:
+def array_equal(*args, **kwargs) -> Any:
     """NumPy's `array_equal`, outside of tapes and traces."""
 
 def array_split(ary, indices_or_sections, axis: Any = 0) -> Any:
@@ -93,7 +93,7 @@ def atleast_3d(*arys) -> ndarray:
 def average(a, axis=None, weights=None, returned: Any = False) -> Any:
     """The mean, with weights of the array's shape, or of one axis; `returned` adds their sum."""
 
-def bincount(x, /, weights=None, minlength: Any = 0) -> ndarray:
+def bincount(*args, **kwargs) -> ndarray:
     """NumPy's `bincount`, outside of tapes and traces."""
 
 def bitwise_and(x1, x2, dtype=None) -> ndarray:
@@ -129,9 +129,9 @@ def copy(a, order: Any = "C") -> ndarray:
     """The same numbers in memory of their own."""
 
 def copysign(x1, x2) -> ndarray:
-    """The size of x1 with the sign of x2, which zero has, too."""
+    """The size of x1 with the sign of x2, which zero has, too; of whole numbers as floats."""
 
-def corrcoef(x, y=None, rowvar: Any = True, *, dtype=None) -> ndarray:
+def corrcoef(*args, **kwargs) -> ndarray:
     """NumPy's `corrcoef`, outside of tapes and traces."""
 
 def cos(x, dtype=None) -> ndarray:
@@ -140,20 +140,10 @@ def cos(x, dtype=None) -> ndarray:
 def cosh(x, dtype=None) -> ndarray:
     """The hyperbolic cosine."""
 
-def count_nonzero(a, axis=None, *, keepdims: Any = False) -> ndarray:
+def count_nonzero(*args, **kwargs) -> ndarray:
     """NumPy's `count_nonzero`, outside of tapes and traces."""
 
-def cov(
-    m,
-    y=None,
-    rowvar: Any = True,
-    bias: Any = False,
-    ddof=None,
-    fweights=None,
-    aweights=None,
-    *,
-    dtype=None,
-) -> ndarray:
+def cov(*args, **kwargs) -> ndarray:
     """NumPy's `cov`, outside of tapes and traces."""
 
 def cumsum(a, axis=None, dtype=None) -> ndarray:
@@ -231,19 +221,7 @@ from numpy import float64 as float64
 def floor(x, dtype=None) -> ndarray:
     """The next whole number below."""
 
-def floor_divide(
-    x1,
-    x2,
-    /,
-    out=None,
-    *,
-    where: Any = True,
-    casting: Any = "same_kind",
-    order: Any = "K",
-    dtype=None,
-    subok: Any = True,
-    signature=None,
-) -> ndarray:
+def floor_divide(*args, **kwargs) -> ndarray:
     """NumPy's `floor_divide`, outside of tapes and traces."""
 
 def full(shape, fill_value, dtype=None, order: Any = "C", ctx=None, out=None) -> ndarray:
@@ -258,7 +236,7 @@ def greater(x1, x2, dtype=None) -> ndarray:
 def greater_equal(x1, x2, dtype=None) -> ndarray:
     """1 where a >= b, else 0, in the dtype of a."""
 
-def histogram(a, bins: Any = 10, range=None, density=None, weights=None) -> ndarray:
+def histogram(*args, **kwargs) -> ndarray:
     """NumPy's `histogram`, outside of tapes and traces."""
 
 def hsplit(ary, indices_or_sections) -> Any:
@@ -285,18 +263,16 @@ from numpy import int8 as int8
 from numpy import int32 as int32
 from numpy import int64 as int64
 
-def interp(x, xp, fp, left=None, right=None, period=None) -> ndarray:
+def interp(*args, **kwargs) -> ndarray:
     """NumPy's `interp`, outside of tapes and traces."""
 
-def isclose(a, b, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> ndarray:
+def isclose(*args, **kwargs) -> ndarray:
     """NumPy's `isclose`, outside of tapes and traces."""
 
 def isfinite(x, dtype=None) -> ndarray:
     """True where it is a number and not infinite."""
 
-def isin(
-    element, test_elements, assume_unique: Any = False, invert: Any = False, *, kind=None
-) -> ndarray:
+def isin(*args, **kwargs) -> ndarray:
     """NumPy's `isin`, outside of tapes and traces."""
 
 def isinf(x, dtype=None) -> ndarray:
@@ -311,19 +287,7 @@ def isneginf(x, dtype=None) -> ndarray:
 def isposinf(x, dtype=None) -> ndarray:
     """True where it is positive infinity."""
 
-def lcm(
-    x1,
-    x2,
-    /,
-    out=None,
-    *,
-    where: Any = True,
-    casting: Any = "same_kind",
-    order: Any = "K",
-    dtype=None,
-    subok: Any = True,
-    signature=None,
-) -> ndarray:
+def lcm(*args, **kwargs) -> ndarray:
     """NumPy's `lcm`, outside of tapes and traces."""
 
 def ldexp(x1, x2) -> ndarray:
@@ -340,31 +304,31 @@ class _linalg:
     def cholesky(a) -> ndarray:
         """The lower triangle L of symmetric positive definite matrices A = L L^T."""
     @staticmethod
-    def cond(x, p=None) -> Any:
+    def cond(*args, **kwargs) -> Any:
         """NumPy's `cond`, outside of tapes and traces."""
     @staticmethod
     def det(a) -> ndarray:
         """The determinant of square matrices (..., N, N)."""
     @staticmethod
-    def eigh(a, UPLO: Any = "L") -> ndarray:
+    def eigh(*args, **kwargs) -> ndarray:
         """NumPy's `eigh`, outside of tapes and traces."""
     @staticmethod
-    def eigvals(a) -> ndarray:
+    def eigvals(*args, **kwargs) -> ndarray:
         """NumPy's `eigvals`, outside of tapes and traces."""
     @staticmethod
     def inv(a) -> ndarray:
         """The inverse of square matrices (..., N, N)."""
     @staticmethod
-    def matrix_rank(A, tol=None, hermitian: Any = False, *, rtol=None) -> ndarray:
+    def matrix_rank(*args, **kwargs) -> ndarray:
         """NumPy's `matrix_rank`, outside of tapes and traces."""
     @staticmethod
     def norm(x, ord=None, axis=None, keepdims: Any = False) -> ndarray:
         """The length of a vector or matrix; `np.linalg.norm`."""
     @staticmethod
-    def pinv(a, rcond=None, hermitian: Any = False, *, rtol: Any = ...) -> ndarray:
+    def pinv(*args, **kwargs) -> ndarray:
         """NumPy's `pinv`, outside of tapes and traces."""
     @staticmethod
-    def qr(a, mode: Any = "reduced") -> ndarray:
+    def qr(*args, **kwargs) -> ndarray:
         """NumPy's `qr`, outside of tapes and traces."""
     @staticmethod
     def slogdet(a) -> ndarray:
@@ -438,7 +402,7 @@ def maximum(x1, x2, dtype=None) -> ndarray:
 def mean(a, axis=None, dtype=None, keepdims: Any = False) -> ndarray:
     """The mean over the axes."""
 
-def median(a, axis=None, out=None, overwrite_input: Any = False, keepdims: Any = False) -> ndarray:
+def median(*args, **kwargs) -> ndarray:
     """NumPy's `median`, outside of tapes and traces."""
 
 def meshgrid(*xi, indexing: Any = "xy") -> Any:
@@ -474,7 +438,7 @@ def negative(x, dtype=None) -> ndarray:
 
 newaxis: Any
 
-def nonzero(a) -> tuple[Any, ...]:
+def nonzero(*args, **kwargs) -> tuple[Any, ...]:
     """NumPy's `nonzero`, outside of tapes and traces."""
 
 def not_equal(x1, x2, dtype=None) -> ndarray:
@@ -492,17 +456,7 @@ def outer(a, b) -> ndarray:
 def pad(x, pad_width, mode: Any = "constant", constant_values: Any = 0) -> ndarray:
     """More at the ends of axes: one value, the edge's, or the inside mirrored."""
 
-def percentile(
-    a,
-    q,
-    axis=None,
-    out=None,
-    overwrite_input: Any = False,
-    method: Any = "linear",
-    keepdims: Any = False,
-    *,
-    weights=None,
-) -> ndarray:
+def percentile(*args, **kwargs) -> ndarray:
     """NumPy's `percentile`, outside of tapes and traces."""
 
 pi: Any
@@ -513,17 +467,7 @@ def power(x1, x2, dtype=None) -> ndarray:
 def prod(a, axis=None, dtype=None, keepdims: Any = False, initial=None) -> ndarray:
     """The product over the axes."""
 
-def quantile(
-    a,
-    q,
-    axis=None,
-    out=None,
-    overwrite_input: Any = False,
-    method: Any = "linear",
-    keepdims: Any = False,
-    *,
-    weights=None,
-) -> ndarray:
+def quantile(*args, **kwargs) -> ndarray:
     """NumPy's `quantile`, outside of tapes and traces."""
 
 def rad2deg(x, dtype=None) -> ndarray:
@@ -606,7 +550,7 @@ def round_(x, decimals: Any = 0) -> ndarray:
 def row_stack(arrays) -> ndarray:
     """Join arrays as rows."""
 
-def searchsorted(a, v, side: Any = "left", sorter=None) -> ndarray:
+def searchsorted(*args, **kwargs) -> ndarray:
     """NumPy's `searchsorted`, outside of tapes and traces."""
 
 def shape(a) -> tuple[int, ...]:
@@ -689,16 +633,7 @@ def trunc(x, dtype=None) -> ndarray:
 
 from numpy import uint8 as uint8
 
-def unique(
-    ar,
-    return_index: Any = False,
-    return_inverse: Any = False,
-    return_counts: Any = False,
-    axis=None,
-    *,
-    equal_nan: Any = True,
-    sorted: Any = True,
-) -> Any:
+def unique(*args, **kwargs) -> Any:
     """NumPy's `unique`, outside of tapes and traces."""
 
 def var(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:

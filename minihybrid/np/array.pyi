@@ -37,6 +37,10 @@ class Numpy:
         """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
     def clip(self: Same, min=None, max=None, out=None) -> Same:
         """The same numbers, but not below min and not above max."""
+    def copy(self: Same, order: Any = "C") -> Same:
+        """The same numbers in memory of their own."""
+    def nonzero(self) -> tuple[Any, ...]:
+        """Where the numbers are not 0: for each axis, an array of places."""
     def expand_dims(self: Same, axis) -> Same:
         """Put in an axis of length 1."""
     def part(self: Same, key, shape) -> Same:
@@ -142,8 +146,6 @@ class ndarray(Numpy, NDArray):
     def dtype(self) -> Any: ...
     def item(self, *args) -> Any:
         """One number as Python's: of a flat place or places, or of an array of one."""
-    def nonzero(self) -> tuple[Any, ...]:
-        """Where the numbers are not 0: for each axis, an array of places."""
     def tolist(self) -> Any:
         """The numbers as nested lists."""
     def __getitem__(self: Same, key) -> Same: ...
@@ -153,53 +155,38 @@ class ndarray(Numpy, NDArray):
     def detach(self: Same) -> Same:
         """The same memory, cut off from the tape."""
     kind: Any
+    def lines_up(self, other) -> bool:
+        """Whether an elementwise operator fits without broadcasting."""
+    def tostype(self: Same, stype) -> Same:
+        """This array; there is no storage but the default, which is dense."""
+    def asnumpy(self) -> numpy.ndarray:
+        """The numbers in a NumPy array of their own."""
+    def asscalar(self) -> Any:
+        """The one number of an array of size 1."""
+    def wait_to_read(self: Same) -> Same:
+        """Return when the numbers are there; on the processor they always are."""
+    def copy_from(self: Same, other) -> Same:
+        """Overwrite the numbers by another array's."""
+    def copyto(self: Same, other) -> Same:
+        """Write the numbers into another array, or into a new one on a device."""
     def as_in_context(self: Same, context) -> Same:
         """This array, if it is on the device already; else a copy there."""
     def as_in_ctx(self: Same, context) -> Same:
         """This array, if it is on the device already; else a copy there."""
-    def astype(
-        self: Same,
-        dtype,
-        order: Any = "K",
-        casting: Any = "unsafe",
-        subok: Any = True,
-        copy: Any = True,
-    ) -> Same:
-        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
+    def to_device(self: Same, context) -> Same:
+        """This array, if it is on the device already; else a copy there."""
+    def save(self, fname) -> None:
+        """Write this array to a file."""
+    def to_dlpack_for_read(self) -> Any:
+        """A DLPack capsule over the memory, whose numbers are there."""
+    def to_dlpack_for_write(self) -> Any:
+        """A DLPack capsule over the memory, to be written."""
     def attach_grad(self: Same, grad_req: Any = "write", stype=None) -> Same:
         """Make this array a variable: `backward` will write its gradient to `.grad`."""
     def backward(
         self: Same, out_grad=None, retain_graph: Any = False, train_mode: Any = True
     ) -> Same:
         """Write the gradients of this array's sum into the variables behind it."""
-    def clip(self: Same, min=None, max=None, out=None) -> Same:
-        """The same numbers, but not below min and not above max."""
-    def copy_from(self: Same, other) -> Same:
-        """Overwrite the numbers by another array's."""
-    def copyto(self: Same, other) -> Same:
-        """Write the numbers into another array, or into a new one on a device."""
-    def expand_dims(self: Same, axis) -> Same:
-        """Put in an axis of length 1."""
-    def flatten(self: Same, order: Any = "C") -> Same:
-        """The same numbers along one axis; order="F": column by column."""
-    def lines_up(self, other) -> bool:
-        """Whether an elementwise operator fits without broadcasting."""
-    def part(self: Same, key, shape) -> Same:
-        """`x[key]` by operators, with np's shapes; also for arrays of indices."""
-    def ravel(self: Same, order: Any = "C") -> Same:
-        """The same numbers along one axis; order="F": column by column."""
-    def reshape(self: Same, *shape, order: Any = "C") -> Same:
-        """The same numbers under another shape; one length may be -1."""
-    def save(self, fname) -> None:
-        """Write this array to a file."""
-    def split_v2(self, indices_or_sections, axis: Any = 0, squeeze_axis: Any = False) -> Any:
-        """Parts of equal length (a number), or between places (a tuple)."""
-    def to_device(self: Same, context) -> Same:
-        """This array, if it is on the device already; else a copy there."""
-    def tostype(self: Same, stype) -> Same:
-        """This array; there is no storage but the default, which is dense."""
-    def transpose(self: Same, *axes) -> Same:
-        """The axes in another order, reversed unless given."""
 
 class _Symbol(Numpy, Symbol):
     """The symbol of an np.ndarray."""

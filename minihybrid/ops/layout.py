@@ -237,8 +237,8 @@ def _swap_expand(specs, data, dim1, dim2):
 
 
 def _swap_rule(old, dim1, dim2):
-    new = list(old)
-    new[dim1], new[dim2] = new[dim2], new[dim1]
+    new, (one, two) = list(old), (axis_of("swapaxes", d, len(old)) for d in (dim1, dim2))
+    new[one], new[two] = new[two], new[one]
     return new
 
 

@@ -129,10 +129,10 @@ def _lined_up(specs, data, axis):
     return data, axis
 
 
-def _ordered_shape(old, axis, **_):
+def _ordered_shape(op, old, axis):
     if axis is None:
         return (int(np.prod(old)),)
-    axis_of("sort", axis, len(old))
+    axis_of(op, axis, len(old))
     return old
 
 
@@ -153,8 +153,9 @@ def _places_fit(op, specs, axis, dtype):
 
 
 def _argsort_infer(specs, axis, dtype, is_ascend):
+    found = forward(lambda old: Spec(_ordered_shape("argsort", old, axis), dtype))(specs)
     _places_fit("argsort", specs, axis, dtype)
-    return forward(lambda old: Spec(_ordered_shape(old, axis), dtype))(specs)
+    return found
 
 
 def _argsort_expand(specs, data, axis, is_ascend, dtype):
@@ -167,7 +168,7 @@ sort = register(
     "sort",
     inputs=("data",),
     attrs={**AXIS, "is_ascend": (boolean, True)},
-    infer=forward(_ordered_shape),
+    infer=forward(lambda old, axis, is_ascend: _ordered_shape("sort", old, axis)),
     expand=_sort_expand,
     doc="The numbers of each line in order; without an axis, of the flattened array.",
 )
@@ -182,7 +183,7 @@ argsort = register(
 
 
 def _top_shape(old, axis, k, ret_typ, **_):
-    lines = _ordered_shape(old, axis)
+    lines = _ordered_shape("topk", old, axis)
     at = axis_of("topk", axis or 0, len(lines))
     if not 0 <= k <= lines[at]:
         raise ShapeError(f"topk: k={k} is asked for, but the axis has length {lines[at]}")
@@ -312,7 +313,7 @@ cumsum = register(
         specs,
         [
             Spec(
-                _ordered_shape(specs[0].shape, axis) if known(specs) else None,
+                _ordered_shape("cumsum", specs[0].shape, axis) if known(specs) else None,
                 _sums_in(specs[0].dtype, dtype),
             )
         ],

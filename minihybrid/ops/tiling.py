@@ -493,10 +493,12 @@ space_to_depth = register(
 # -- diagonals -------------------------------------------------------------------------
 def _diagonal(old, offset, axis1, axis2):
     """(shape, offset, strides) of a diagonal, which becomes the last axis."""
-    a, b = axis_of("diag", axis1, len(old)), axis_of("diag", axis2, len(old))
+    a, b = axis_of("diagonal", axis1, len(old)), axis_of("diag", axis2, len(old))
     n = min(old[a] + min(offset, 0), old[b] - max(offset, 0))
     if n <= 0 or a == b:
-        raise ShapeError(f"diag: {old} has no diagonal {offset} along the axes {axis1} and {axis2}")
+        raise ShapeError(
+            f"diagonal: {old} has no diagonal {offset} along the axes {axis1} and {axis2}"
+        )
     steps = row_major(old)
     rest = [i for i in range(len(old)) if i not in (a, b)]
     first = max(-offset, 0) * steps[a] + max(offset, 0) * steps[b]

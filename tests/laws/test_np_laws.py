@@ -425,3 +425,28 @@ def test_an_error_begins_with_the_name_that_the_caller_wrote(name, hybridized):
                 assert isinstance(error, HybridError), (call, repr(error))
                 assert re.match(public, text), (call, text)
                 assert "_npi_" not in text and "_np_" not in text, (call, text)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n in CALLS if n.startswith("np.") and "axis" not in n)
+)
+def test_a_symbol_s_error_has_no_operator_s_name(name):
+    """Also where a shape is wrong that is known only when the symbol is bound."""
+    symbols = {k: mx.sym.var(k).as_np_ndarray() for k in "xymwic"}
+    arrays = {k: v.as_nd_ndarray() for k, v in names(mx.np, "float32").items() if k in symbols}
+    for call in (
+        CALLS[name],
+        with_argument(CALLS[name], "axis=9"),
+        f"{name}(x, 9)",
+        f"{name}(x, m, w)",
+    ):
+        try:
+            out = eval(call, symbols | {"np": mx.sym.np})
+            heads = [out] if isinstance(out, mx.sym.Symbol) else flat(out)
+            mx.sym.Group(heads).eval(**arrays)
+        except SyntaxError:  # it has an axis already
+            continue
+        except Exception as error:
+            text = str(error)
+            assert isinstance(error, HybridError), (call, repr(error))
+            assert "_np" not in text, (call, text)

@@ -450,7 +450,11 @@ def _join(name, prepare, doc, **attrs):
         if not known(specs):
             return specs, [Spec(None, kind)]
         shapes, axis = prepare([s.shape for s in specs], **attrs)
-        _, (out,) = concat.infer([Spec(s, kind) for s in shapes], dim=axis)
+        try:
+            _, (out,) = concat.infer([Spec(s, kind) for s in shapes], dim=axis)
+        except ShapeError as error:
+            shown = name.rpartition("npi_")[2]
+            raise ShapeError(str(error).replace(concat.name, shown, 1)) from None
         return specs, [out]
 
     def expand(specs, *data, **attrs):
