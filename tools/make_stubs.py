@@ -162,12 +162,19 @@ def method(name, value, usual):
     return define(name, value, result)
 
 
+def _is_parent_s(kind, value):
+    """Whether a method is one of a parent's, with its arguments checked."""
+    owner = getattr(inspect.unwrap(value), "__qualname__", "") if callable(value) else ""
+    return owner.partition(".")[0] in {parent.__name__ for parent in kind.__mro__[1:]}
+
+
 def class_of(kind, bases, usual=SAME):
     """A class with its methods."""
     body = "".join(
         method(name, value, usual)
         for name, value in vars(kind).items()
         if not name.startswith("_") or name.startswith("__") and inspect.isfunction(value)
+        if not _is_parent_s(kind, value)
     )
     said = f'"""{inspect.getdoc(kind).partition(chr(10))[0]}"""\n'
     return f"class {kind.__name__}{bases}:\n{indented(said + body)}\n"

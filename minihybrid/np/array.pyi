@@ -155,38 +155,6 @@ class ndarray(Numpy, NDArray):
     def detach(self: Same) -> Same:
         """The same memory, cut off from the tape."""
     kind: Any
-    def lines_up(self, other) -> bool:
-        """Whether an elementwise operator fits without broadcasting."""
-    def tostype(self: Same, stype) -> Same:
-        """This array; there is no storage but the default, which is dense."""
-    def asnumpy(self) -> numpy.ndarray:
-        """The numbers in a NumPy array of their own."""
-    def asscalar(self) -> Any:
-        """The one number of an array of size 1."""
-    def wait_to_read(self: Same) -> Same:
-        """Return when the numbers are there; on the processor they always are."""
-    def copy_from(self: Same, other) -> Same:
-        """Overwrite the numbers by another array's."""
-    def copyto(self: Same, other) -> Same:
-        """Write the numbers into another array, or into a new one on a device."""
-    def as_in_context(self: Same, context) -> Same:
-        """This array, if it is on the device already; else a copy there."""
-    def as_in_ctx(self: Same, context) -> Same:
-        """This array, if it is on the device already; else a copy there."""
-    def to_device(self: Same, context) -> Same:
-        """This array, if it is on the device already; else a copy there."""
-    def save(self, fname) -> None:
-        """Write this array to a file."""
-    def to_dlpack_for_read(self) -> Any:
-        """A DLPack capsule over the memory, whose numbers are there."""
-    def to_dlpack_for_write(self) -> Any:
-        """A DLPack capsule over the memory, to be written."""
-    def attach_grad(self: Same, grad_req: Any = "write", stype=None) -> Same:
-        """Make this array a variable: `backward` will write its gradient to `.grad`."""
-    def backward(
-        self: Same, out_grad=None, retain_graph: Any = False, train_mode: Any = True
-    ) -> Same:
-        """Write the gradients of this array's sum into the variables behind it."""
 
 class _Symbol(Numpy, Symbol):
     """The symbol of an np.ndarray."""
