@@ -172,7 +172,7 @@ def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: dict[str, str]
     """Name -> NDArray of each input: from a .npy file, or uniform random numbers of -1 to 1."""
     stream, files = np.random.default_rng(SEED), files or {}
     try:
-        arrays = {name: nd.array(np.load(file)) for name, file in files.items()}
+        arrays = {name: nd.array(np.load(file, allow_pickle=False)) for name, file in files.items()}
     except (OSError, ValueError, EOFError) as error:
         raise FileError(f"--input {files}: {error}; a .npy file of numbers is needed") from None
     for name, spec in model.specs(shapes | {n: a.shape for n, a in arrays.items()}).items():

@@ -55,6 +55,7 @@ def test_a_model_goes_to_onnx_and_to_mxnet_and_back(files, capsys):
     assert convert.run(back, {"data": (9, 7)})  # any batch
 
 
+@pytest.mark.slow
 def test_a_converted_numpy_program_gives_the_same(files, capsys):
     said(capsys, "convert", *files, "out.py", "--shape", "data=3,7")
     model = convert.load(*files)

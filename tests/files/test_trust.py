@@ -123,6 +123,7 @@ WRITERS = {
     "codegen/cache.py": "kernels: a temporary file, then renamed",
     "codegen/cpu/compiler.py": "a pipe",
     "codegen/numpy/alone.py": "the text of a program that is exported: its answers",
+    "files/convert.py": "np.savez into memory, for write_whole",
     "files/formats.py": "np.savez into memory, for write_whole",
     "recordio.py": "a file too long for memory: a temporary file, renamed when closed",
     "look/cells.py": "what a snippet printed, in a folder that is removed",
