@@ -89,7 +89,7 @@ def cached():
 def report():
     """Everything, as lines `name: value`."""
     python = f"{platform.python_version()} ({platform.python_implementation()})"
-    usable = [name for name, target in targets.TARGETS.items() if target.usable()]
+    usable = [name for name, target in targets.TARGETS.items() if target.here and target.usable()]
     lines = {
         "minihybrid": f"{base.__version__} in {cache.ROOT}",
         "python": f"{python} on {platform.platform()}",

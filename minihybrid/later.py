@@ -150,7 +150,7 @@ for _name, _table in NAMESPACES.items():
 for _name in RUN:
     TARGETS[_name] = Target(**{field: partial(ask, _name, field) for field in FIELDS})
 TARGETS["cpu"] = TARGETS["cpu"]._replace(usable=compiles)
-TARGETS["gpu"] = TARGETS["gpu"]._replace(usable=lambda: False, here=False)  # need not be asked
+TARGETS["gpu"] = TARGETS["gpu"]._replace(here=False)
 WITHOUT_SCIPY.update({name: partial(call, road) for name, road in SPECIAL.items()})
 FORMATS.update({name: partial(call, road) for name, road in WRITERS.items()})
 INITIALIZERS.update({name: partial(call, road) for name, road in INITIAL.items()})

@@ -27,7 +27,7 @@ class Target(NamedTuple):
     unsupported: graph -> why the target cannot run it; `None` if it can.
     passes:      those after `dce`.
     scratch_of:  node -> what its loops need beside.
-    usable:      () -> whether it may be the usual target.
+    usable:      () -> whether it may be the usual target, if it is `here`.
     here:        whether it reads arrays in the processor's memory.
     names:       what the text of `call` uses.
     runner:      plan -> (function, `run(arrays, bound)`, which gives the outputs), of a
@@ -53,7 +53,7 @@ TARGETS = {}  # name -> Target; those that serve better come later
 
 def best_target():
     """The target that is used unless another is asked for: what is installed."""
-    return next(name for name in reversed(TARGETS) if TARGETS[name].usable())
+    return next(n for n in reversed(TARGETS) if TARGETS[n].here and TARGETS[n].usable())
 
 
 def target_of(array, target=None):

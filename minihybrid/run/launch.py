@@ -201,7 +201,6 @@ TARGETS["gpu"] = GPU = Target(
     target.unsupported,
     (lower, merge),
     target.scratch_of,
-    usable=lambda: False,
     here=False,
     runner=runner,
 )
