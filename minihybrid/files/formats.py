@@ -69,6 +69,8 @@ def write_js(entry, path, epoch, *_):
     entry.graph = written_down(entry.graph)
     graph = Graph.of(Symbol(entry.graph.heads))
     entries = json.loads(tojson(Symbol(graph.heads)))["nodes"]
+    # programs of NumPy draw no random numbers either
+    other = "mxnet" if any(n.op and n.op.random for n in expand(entry.graph).nodes) else "numpy"
     names = set()
     for node, told in zip(graph.nodes, entries, strict=True):
         if node.op is None:
@@ -77,7 +79,7 @@ def write_js(entry, path, epoch, *_):
         if lack := missing(told["op"], node.attrs, [s.dtype for s in node.specs]):
             raise HybridError(
                 f"export: {node.op.name} '{node.name}' {lack}; export the net without it, or as "
-                "format 'numpy'"
+                f"format '{other}'"
             )
     # Activation(act_type="relu") is the operator relu: what others are made of comes along.
     made_of = {n.op.name for n in expand(entry.graph).nodes if n.op and n.op.expr is not None}

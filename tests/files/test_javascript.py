@@ -346,9 +346,11 @@ class Sorted(gluon.HybridBlock):
 def test_what_javascript_lacks_is_refused_by_name(net, dtype, words, tmp_path):
     net.hybridize(backend="numpy")
     net(nd.ones((2, 3), dtype=dtype))
-    with pytest.raises(HybridError, match=words):
+    with pytest.raises(HybridError, match=words) as refused:
         net.export(str(tmp_path / "net"), format="js")
     assert not list(tmp_path.iterdir())
+    (proposed,) = re.findall("or as format '([a-z]*)'", str(refused.value))
+    assert net.export(str(tmp_path / "net"), format=proposed)
 
 
 def test_names_never_reach_the_module(tmp_path):
