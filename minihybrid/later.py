@@ -35,6 +35,7 @@ HOOKS = {
     "look.layers": "summary",
     "loops.turns": "in_turns",
     "look.misfit": "check_names check_symbols misfit refuse_inputs",
+    "look.pytorch": "instead",
     "look.record": "judge",
     "look.places": "file_of lines_above",
     "look.text": "text",

@@ -35,7 +35,7 @@ from minihybrid.core.op import (
     share,
 )
 from minihybrid.ops.elementwise import abs_, clip, ones_like, sign, sqrt, square, where, zeros_like
-from minihybrid.ops.infix import FUNCTIONS
+from minihybrid.ops.infix import FUNCTIONS, absent
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import mean, sum_
 
@@ -77,6 +77,7 @@ class Optimizer(Settings):
         "begin_num_update": length,
     }
     CALLED = {"lr": "learning_rate"}
+    __getattr__ = absent
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ READING_ORDER = """
     onnx.load.shapes onnx.load.parts onnx.load.images onnx.load.layers onnx.load.model
     files.convert
     onnx contrib metric io callback augmenters imageiter monitor module test_utils
-    look.misfit look.record look.layers look.places look.text
+    look.misfit look.pytorch look.record look.layers look.places look.text
     summary drawing viz bench
     look.links look.view look.boxes look.digit_canvas look.tape look.cells
     look.other_libraries look.ink

@@ -39,6 +39,7 @@ from minihybrid.core.placing import context_of
 from minihybrid.core.switches import scoped
 from minihybrid.core.sym import Group, Symbol, replay
 from minihybrid.core.tracing import direct, is_tracing
+from minihybrid.ops.infix import absent
 
 
 class Scope(threading.local):
@@ -151,11 +152,10 @@ class Block(metaclass=Signed):
             vars(self)["_seen"] = VERSION.count
         super().__setattr__(name, value)
 
+    __getattr__ = absent
+
     def __repr__(self):
-        lines = [
-            f"  ({name}): " + repr(child).replace("\n", "\n  ")
-            for name, child in self._children.items()
-        ]
+        lines = [f"  ({n}): {c!r}".replace("\n", "\n  ") for n, c in self._children.items()]
         body = "\n".join(lines)
         return f"{type(self).__name__}(\n{body}\n)"
 
@@ -266,10 +266,8 @@ class Block(metaclass=Signed):
         """
         params = self._collect_params_with_prefix()
         if deduplicate:
-            first = {}
-            for name, param in params.items():
-                first.setdefault(param, name)
-            params = {name: param for param, name in first.items()}
+            first = {p: n for n, p in reversed(params.items())}
+            params = {n: p for n, p in params.items() if first[p] == n}
         save(filename, {n: p._reduce() for n, p in params.items()})
 
     def load_parameters(

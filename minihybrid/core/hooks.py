@@ -76,6 +76,7 @@ backward = Hook("backward", "array, head gradient, retain_graph, train_mode -> N
 misfit = Hook("misfit", "what wrong arguments are told, or None: Python says it", nothing)
 check_names = Hook("check_names", "kind of a block, prefix, params -> None, or an error", nothing)
 check_symbols = Hook("check_symbols", "outputs, inputs of a SymbolBlock -> None, or ...", nothing)
+instead = Hook("instead", "object or namespace, a name that it lacks -> a sentence", nothing)
 refuse_inputs = Hook("refuse_inputs", "block, error, inputs -> None, or an error", nothing)
 check_places = Hook("check_places", "title, entry, arrays -> None, or an error", nothing)
 many_plans = Hook("many_plans", "hybrid, entry, args -> None; it may share plans", nothing)

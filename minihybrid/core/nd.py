@@ -122,14 +122,12 @@ def _packed(data):
     """The bytes of the file that `save` writes."""
     data = [data] if isinstance(data, NDArray) else data
     names = list(data) if isinstance(data, dict) else []
-    if not isinstance(data, (list, tuple, dict)):
+    arrays = list(data.values()) if isinstance(data, dict) else data
+    if not (isinstance(arrays, (list, tuple)) and all(isinstance(a, NDArray) for a in arrays)):
         raise AttrError(
             f"save: {described(data)} is given, but an NDArray, or a list "
             "or dict of NDArrays is needed"
         )
-    arrays = list(data.values()) if isinstance(data, dict) else list(data)
-    if not all(isinstance(a, NDArray) for a in arrays):
-        raise AttrError("save: an NDArray, or a list or dict of NDArrays is needed")
     return pack_arrays([onp.asarray(a.data) for a in arrays], names)
 
 

@@ -25,6 +25,7 @@ from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, describ
 from minihybrid.core.placing import aligned, new_array, placed
 from minihybrid.core.switches import SWITCHES, is_np_array, is_np_shape
 from minihybrid.core.tracing import CURRENT, is_tracing
+from minihybrid.ops.infix import absent
 from minihybrid.ops.random import STREAM
 
 UNIFORM = initializers.Uniform()
@@ -96,6 +97,8 @@ class Parameter(metaclass=Signed):
         self._waiting = None  # the initialiser to use once the shape is known
         self._contexts = ()  # where it lives; the usual device, unless told
         self.grad_req = grad_req
+
+    __getattr__ = absent
 
     def __repr__(self):
         return (
@@ -363,7 +366,10 @@ class ParameterDict(dict):
         """Take over another dict's parameters."""
         for name, param in other.items():
             if self.setdefault(name, param) is not param:
-                raise AttrError(f"two different parameters are called '{name}'")
+                raise AttrError(
+                    f"two different parameters are called '{name}'; give one another name, or "
+                    "their blocks other prefixes, or share one of them by params=block.params"
+                )
 
     def place(self, name, param):
         """Take in a parameter that was made without a dict.
@@ -414,9 +420,8 @@ class ParameterDict(dict):
 
     def save(self, filename, strip_prefix=""):
         """Write all arrays to a file, under their names without `strip_prefix`."""
-        wrong = [n for n in self if not n.startswith(strip_prefix)]
-        if wrong:
-            raise AttrError(f"save: '{wrong[0]}' does not begin with '{strip_prefix}'")
+        for wrong in [n for n in self if not n.startswith(strip_prefix)]:
+            raise AttrError(f"save: '{wrong}' does not begin with '{strip_prefix}'")
         save(filename, {n[len(strip_prefix) :]: p._reduce() for n, p in self.items()})
 
     def load(

@@ -7,6 +7,8 @@ Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dro
 What is left out: recurrent layers, which are in `gluon.rnn`.
 """
 
+import sys
+
 from minihybrid.core import hooks, nd, sym
 from minihybrid.core.block import Block, HybridBlock, SymbolBlock
 from minihybrid.core.hooks import own_names
@@ -212,6 +214,12 @@ class HybridLambda(HybridBlock):
 
     def __repr__(self):
         return f"HybridLambda({self._func_name})"
+
+
+def __getattr__(name):
+    """The sentence about a layer that PyTorch has, or Python's own."""
+    said = hooks.instead("nn", name) or f"module '{__name__}' has no attribute '{name}'"
+    raise AttributeError(said, name=name, obj=sys.modules[__name__])
 
 
 def __dir__():

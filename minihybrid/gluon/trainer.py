@@ -32,6 +32,7 @@ from minihybrid.core.plan import in_force
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
 from minihybrid.kvstore import processes_of
+from minihybrid.ops.infix import absent
 from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.passes import expand
 from minihybrid.passes.numbers import lift, same
@@ -169,6 +170,8 @@ class Trainer(metaclass=Signed):
     >>> Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}).learning_rate
     0.1
     """
+
+    __getattr__ = absent
 
     def __init__(
         self,

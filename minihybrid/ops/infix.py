@@ -14,6 +14,7 @@ import re
 from functools import cache
 from numbers import Integral, Number
 
+from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES, own_names
@@ -51,6 +52,17 @@ def is_number(value):
     return type(value) in USUAL or isinstance(value, Number) or getattr(value, "shape", None) == ()
 
 
+def absent(self, name):
+    """The `__getattr__` of a class: a name that PyTorch has gets a sentence.
+
+    Only names that are missing get here, so the others cost nothing.
+    Raises:  AttributeError; a property's own, where it is the property that raised one.
+    """
+    if not name.startswith("_") and (said := hooks.instead(self, name)):
+        raise AttributeError(said)
+    return object.__getattribute__(self, name)
+
+
 class Value:
     """What NDArray and Symbol share; each brings `interpret`, `convert`, `lines_up`."""
 
@@ -59,6 +71,7 @@ class Value:
     __array_priority__ = 1000.0  # numpy_array + value asks the value
     __slots__ = ()
 
+    __getattr__ = absent
     __add__, __radd__ = _infix("add", "elemwise_add", "_plus_scalar")
     __sub__, __rsub__ = _infix("sub", "elemwise_sub", "_minus_scalar", "_rminus_scalar")
     __mul__, __rmul__ = _infix("mul", "elemwise_mul", "_mul_scalar")
@@ -262,8 +275,10 @@ class Unknown:
     def __str__(self):
         from difflib import get_close_matches  # only who errs waits for it
 
-        near = [f" (did you mean '{n}'?)" for n in get_close_matches(self.name, OPS, 1, 0.8)]
-        module = self.module
+        module, public = self.module, [n for n in OPS if not n.startswith("_")]
+        if said := hooks.instead(module, self.name):
+            return said
+        near = [f" (did you mean '{n}'?)" for n in get_close_matches(self.name, public, 1, 0.8)]
         return f"{module} has no function '{self.name}'{''.join(near)}; dir({module}) lists all"
 
     __repr__ = __str__

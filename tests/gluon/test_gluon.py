@@ -116,6 +116,29 @@ def test_a_parameter_dict_makes_and_shares():
         shared.update(other)
 
 
+def test_two_parameters_of_one_name_are_refused_with_cures():
+    """Eager calls run: each block sees its own. A graph has one name for both."""
+
+    def layers(**kwargs):
+        net = nn.HybridSequential()
+        net.add(nn.Dense(2, in_units=2, prefix="same_"))
+        net.add(nn.Dense(2, in_units=2, **(kwargs or {"params": net[0].params})))
+        for layer in net:
+            layer.initialize()
+        return net
+
+    net = layers(prefix="same_")
+    assert net(nd.ones((1, 2))).shape == (1, 2)
+    net.hybridize()
+    with pytest.raises(
+        mx.AttrError, match="'same_weight'; give .* blocks other prefixes, or share"
+    ):
+        net(nd.ones((1, 2)))
+    for cure in layers(prefix="other_"), layers():
+        cure.hybridize()
+        assert cure(nd.ones((1, 2))).shape == (1, 2)
+
+
 @pytest.mark.parametrize("folder_of", ["save", "load"])
 def test_a_parameter_dict_saves_and_loads(tmp_path, folder_of):
     net, other = (

@@ -1,0 +1,186 @@
+"""What PyTorch's names are called here: the sentence behind a missing attribute.
+
+Takes:   an object or a namespace without a name, and the name.
+Gives:   `instead`, the sentence; `HERE`, the table.
+
+It is read only after a name was missing, so a name that exists costs nothing.
+What is left out: a whole program of PyTorch's (the book has a page for its users).
+"""
+
+from minihybrid.core import hooks
+from minihybrid.core.block import Block
+from minihybrid.core.hooks import own_names
+from minihybrid.core.parameter import Parameter
+from minihybrid.ops.infix import Value
+
+DTYPES = {"float": "float32", "double": "float64", "half": "float16", "long": "int64"}
+DTYPES |= {"int": "int32", "short": "int16", "byte": "uint8", "bool": "bool"}
+
+ARRAYS = {
+    **{name: f"x.astype('{dtype}')" for name, dtype in DTYPES.items()},
+    "add_": "x += y",
+    "apply_": "an operator on the whole array, or nd.array(...) of NumPy's result",
+    "bmm": "nd.batch_dot(x, y)",
+    "chunk": "x.split(num_outputs, axis)",
+    "clamp": "x.clip(a_min, a_max)",
+    "clone": "x.copy()",
+    "contiguous": "- arrays are always contiguous",
+    "copy_": "x[:] = y",
+    "cpu": "x.as_in_context(mx.cpu()), and x.asnumpy() for NumPy",
+    "cuda": "x.as_in_context(mx.gpu())",
+    "dim": "x.ndim",
+    "div_": "x /= y",
+    "expand": "x.broadcast_to(shape)",
+    "expand_as": "x.broadcast_like(y)",
+    "fill_": "x[:] = value",
+    "gather": "x.pick(index, axis), or nd.gather_nd(x, indices)",
+    "index_select": "x.take(indices, axis)",
+    "is_cuda": "x.context",
+    "masked_fill": "nd.where(mask, nd.full(x.shape, value), x)",
+    "matmul": "nd.dot(x, y), or nd.batch_dot(x, y) for batches",
+    "mm": "nd.dot(x, y)",
+    "mul_": "x *= y",
+    "ndimension": "x.ndim",
+    "numel": "x.size",
+    "numpy": "x.asnumpy()",
+    "permute": "x.transpose(axes)",
+    "pow_": "x[:] = x ** y",
+    "requires_grad": "x.attach_grad() before, and x.grad after backward",
+    "requires_grad_": "x.attach_grad()",
+    "retain_grad": "x.attach_grad() before the array is computed with",
+    "select": "x.slice_axis(axis, begin, end)",
+    "sub_": "x -= y",
+    "t": "x.T",
+    "to": "x.as_in_context(ctx) for a device, x.astype(dtype) for a dtype",
+    "tolist": "x.asnumpy().tolist()",
+    "type_as": "x.astype(y.dtype)",
+    "unsqueeze": "x.expand_dims(axis)",
+    "view": "x.reshape(shape)",
+    "view_as": "x.reshape_like(y)",
+    "zero_": "x[:] = 0",
+}
+BLOCKS = {
+    "add_module": "net.register_child(block, name)",
+    "children": "net._children.values(), or a loop over a Sequential",
+    "compile": "net.hybridize()",
+    "cpu": "net.reset_ctx(mx.cpu())",
+    "cuda": "net.reset_ctx(mx.gpu())",
+    "double": "net.cast('float64')",
+    "eval": "- outside of autograd.record() a net predicts",
+    "float": "net.cast('float32')",
+    "half": "net.cast('float16')",
+    "load_state_dict": "net.load_parameters(filename)",
+    "modules": "net.apply(function), which visits all blocks",
+    "named_children": "net._children.items()",
+    "named_modules": "net.apply(function), which visits all blocks",
+    "named_parameters": "net.collect_params().items()",
+    "parameters": "net.collect_params().values()",
+    "register_buffer": "self.params.get_constant(name, value)",
+    "register_parameter": "self.params.get(name, shape=shape)",
+    "requires_grad_": "net.collect_params().setattr('grad_req', 'null') to freeze it",
+    "state_dict": "net.save_parameters(filename), or net.collect_params()",
+    "to": "net.reset_ctx(ctx) for a device, net.cast(dtype) for a dtype",
+    "train": "- inside autograd.record() a net trains",
+    "training": "autograd.is_training()",
+    "zero_grad": "net.collect_params().zero_grad(); it is needed only with grad_req = 'add'",
+}
+PARAMETERS = {
+    "device": "param.list_ctx()",
+    "numel": "param.data().size",
+    "numpy": "param.data().asnumpy()",
+    "requires_grad": "param.grad_req, which is 'write', 'add' or 'null'",
+    "requires_grad_": "param.grad_req = 'write', or 'null' to freeze it",
+    "size": "param.shape",
+}
+OPTIMIZERS = {
+    "load_state_dict": "trainer.load_states(filename)",
+    "param_groups": "trainer.set_learning_rate(value), and lr_mult of each parameter",
+    "state_dict": "trainer.save_states(filename)",
+    "step": "trainer.step(batch_size) of gluon.Trainer(net.collect_params(), optimizer)",
+    "zero_grad": "- backward overwrites gradients; with grad_req = 'add', "
+    "net.collect_params().zero_grad()",
+}
+LAYERS = {
+    "AdaptiveAvgPool2d": "nn.GlobalAvgPool2D()",
+    "BatchNorm1d": "nn.BatchNorm()",
+    "BatchNorm2d": "nn.BatchNorm()",
+    "BCEWithLogitsLoss": "gluon.loss.SigmoidBCELoss()",
+    "CrossEntropyLoss": "gluon.loss.SoftmaxCrossEntropyLoss()",
+    "GRU": "gluon.rnn.GRU(hidden_size)",
+    "L1Loss": "gluon.loss.L1Loss()",
+    "LSTM": "gluon.rnn.LSTM(hidden_size)",
+    "Linear": "nn.Dense(units)",
+    "LogSoftmax": "nd.log_softmax(x)",
+    "MSELoss": "gluon.loss.L2Loss(), which is half of it",
+    "Module": "nn.Block, or nn.HybridBlock, which can be hybridized",
+    "ModuleList": "nn.Sequential(), whose layers are reached by their numbers",
+    "Parameter": "gluon.Parameter(name, shape=shape), as an attribute of a block",
+    "RNN": "gluon.rnn.RNN(hidden_size)",
+    "ReLU": "nn.Activation('relu')",
+    "Sigmoid": "nn.Activation('sigmoid')",
+    "Softmax": "nd.softmax(x)",
+    "Tanh": "nn.Activation('tanh')",
+}
+FUNCTIONS = {
+    "bmm": "{F}.batch_dot",
+    "cat": "{F}.concat(x, y, dim=axis)",
+    "chunk": "{F}.split(x, num_outputs, axis)",
+    "clamp": "{F}.clip(x, a_min, a_max)",
+    "conv2d": "{F}.Convolution",
+    "cross_entropy": "gluon.loss.SoftmaxCrossEntropyLoss()",
+    "einsum": "mx.np.einsum",
+    "gelu": "{F}.LeakyReLU(x, act_type='gelu')",
+    "linear": "{F}.FullyConnected",
+    "manual_seed": "mx.random.seed(number)",
+    "masked_fill": "{F}.where(mask, value, x)",
+    "matmul": "{F}.dot of two matrices, {F}.batch_dot of batches, or mx.np.matmul",
+    "max_pool2d": "{F}.Pooling(x, kernel=kernel, pool_type='max')",
+    "mm": "{F}.dot",
+    "mse_loss": "gluon.loss.L2Loss(), which is half of it",
+    "no_grad": "autograd.pause()",
+    "numel": "x.size",
+    "permute": "{F}.transpose(x, axes)",
+    "rand": "{F}.random.uniform(shape=shape)",
+    "randint": "{F}.random.randint(low, high, shape)",
+    "randn": "{F}.random.normal(shape=shape)",
+    "randperm": "{F}.random.shuffle({F}.arange(n))",
+    "tensor": "nd.array(values)",
+    "unsqueeze": "{F}.expand_dims(x, axis)",
+    "view": "{F}.reshape(x, shape)",
+}
+HERE = {  # kind -> name in PyTorch -> what does the same here; behind "- ", why nothing must
+    "array": ARRAYS,
+    "block": BLOCKS,
+    "parameter": PARAMETERS,
+    "optimizer": OPTIMIZERS,
+    "nn": LAYERS,
+    "nd": FUNCTIONS,
+}
+
+
+KINDS = {Block: "block", Parameter: "parameter", Value: "array"}  # all others are optimizers
+
+
+@hooks.instead.brought
+def instead(owner, name):
+    """The sentence that an object, or a namespace such as "nd", lacks PyTorch's name, or `None`.
+
+    >>> instead(Block(), "eval")
+    "Block has no 'eval', as PyTorch has; it isn't needed: outside of autograd.record() a net \
+predicts"
+    """
+    if isinstance(owner, str):
+        title, kind = owner, "nd" if owner == "sym" else owner
+    else:
+        title = type(owner).__name__
+        kind = next((k for parent, k in KINDS.items() if isinstance(owner, parent)), "optimizer")
+    found = HERE.get(kind, {}).get(name)
+    if found is None:
+        return None
+    here = found.format(F=title)
+    remedy = f"it isn't needed: {here[2:]}" if here.startswith("- ") else f"use {here}"
+    return f"{title} has no '{name}', as PyTorch has; {remedy}"
+
+
+def __dir__():
+    return own_names(globals())
