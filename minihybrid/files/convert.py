@@ -113,7 +113,16 @@ class Prediction(HybridBlock):
         self.labels = labels
         self.model = SymbolBlock(model.symbol, variables)
         params = dict(self.model.collect_params().items())
-        fill(params, model.arrays, model.source, False, False, True, "saved")
+        fill(
+            params,
+            model.arrays,
+            model.source,
+            allow_missing=False,
+            ignore_extra=False,
+            cast_dtype=True,
+            dtype_source="saved",
+            ctx=None,
+        )
 
     def hybrid_forward(self, F, /, *data):
         """The outputs for prediction."""
