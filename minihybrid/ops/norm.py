@@ -55,7 +55,12 @@ from minihybrid.ops.shapes import (
 
 # -- the step that all share -----------------------------------------------------------
 def _normalized_eager(data, mean, scale, gamma, beta, *, count):
-    return ((data - mean) * scale * gamma + beta).astype(data.dtype, copy=False)
+    out = np.subtract(data, mean)
+    for function, value in ((np.multiply, scale), (np.multiply, gamma), (np.add, beta)):
+        same = np.broadcast_shapes(out.shape, value.shape) == out.shape
+        same = same and np.result_type(out, value) == out.dtype
+        out = function(out, value, out=out if same else None)  # new memory costs more than the sum
+    return out.astype(data.dtype, copy=False)
 
 
 def _normalized_grad(g, out, data, mean, scale, gamma, beta, count):
@@ -111,7 +116,7 @@ squared_distance = register(
     inputs=("data", "mean"),
     expr="({a} - {b}) * ({a} - {b})",
     infer=lambda specs: broadcast("_squared_distance", specs),
-    eager=lambda data, mean: np.square(data - mean),
+    eager=lambda data, mean: np.square(apart := data - mean, out=apart),
     grad=lambda g, out, data, mean: (
         unbroadcast(g * (data - mean) * 2.0, data),
         unbroadcast(g * (mean - data) * 2.0, mean),

@@ -27,7 +27,7 @@ from minihybrid.core.op import (
 from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, window
 from minihybrid.ops.cpu.imagelanes import lanes_fit, lanes_forward, lanes_loops
 from minihybrid.ops.cpu.machine import width
-from minihybrid.ops.elementwise import sqrt, square
+from minihybrid.ops.elementwise import sqrt, square, where_eager, where_set
 from minihybrid.ops.reduce import mean, sum_
 from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import floating, forward, known
@@ -177,7 +177,7 @@ def _hits(data, g):
     places = _places(**g)
     best = np.full((*data.shape[:2], *g["outs"]), _lowest(data.dtype), data.dtype)
     for at, seen in places:
-        best[at] = np.where(best[at] > data[seen], best[at], data[seen])
+        best[at] = where_eager(best[at] > data[seen], best[at], data[seen])
     free = np.ones(best.shape, bool)
     for at, seen in places:
         hit = data[seen] == best[at]
@@ -191,7 +191,7 @@ def _unmax_eager(grad, data, **g):
     for images in _images(data):
         part, given = back[images], grad[images]
         for at, seen, hit in _hits(data[images], g):
-            part[seen] += np.where(hit, given[at], 0)
+            part[seen] += where_set(hit, given[at])
     return back
 
 
@@ -200,7 +200,7 @@ def _remax_eager(values, data, **g):
     for images in _images(data):
         part, read = out[images], values[images]
         for at, seen, hit in _hits(data[images], g):
-            part[at] += np.where(hit, read[seen], 0)
+            part[at] += where_set(hit, read[seen])
     return out
 
 
