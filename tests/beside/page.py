@@ -28,6 +28,42 @@ table, and the last column says in how many of the {programs} programs of {date}
 was needed. An entry without a number was met in other runs.
 """
 
+NUMBERS = """
+## `mx.np`: numbers beside arrays
+
+A Python or NumPy number has a kind (bool, whole, float) but no width: beside an array whose
+dtype is of its kind or of a higher one it takes that dtype, and otherwise the usual one of its
+kind, `int64` or `float32`. This is NumPy's rule with `float32` in place of `float64`. Numbers
+alone are `float32`, as in MXNet. A number that the dtype cannot hold is an error, never
+infinity and never wrapped around; comparisons with it are answered.
+Here `x` is `np.array([1., -1.])`, `i` is `np.array([1, 2], dtype="int32")`, `u` the same as
+`uint8`, `h` as `float16`, and `b` is `x > 0`.
+
+| expression | MXNet 1.9.1 | here |
+|---|---|---|"""
+# Expression -> MXNet's answer, ours. The laws of `mx.np` run them.
+BESIDE = {
+    "i + 1.5": ("`[2, 3]`, `int32`", "array([2.5, 3.5])"),
+    "i % 2.5": ("`[1, 0]`, `int32`", "array([1., 2.])"),
+    "np.maximum(i, 1.5)": ("`[1, 2]`, `int32`", "array([1.5, 2. ])"),
+    "np.where(b, i, 1.5)": ("`[1, 1]`, `int32`", "array([1. , 1.5])"),
+    "np.clip(i, 0.5, 1.5)": ("`[1, 1]`, `int32`", "array([1. , 1.5])"),
+    "np.where(b, True, False)": ("`[1., 0.]`, `float32`", "array([ True, False])"),
+    "b + True": ("`[2, 1]`, `int64`", "array([ True,  True])"),
+    "b + 1.5": ("`[2, 1]`, `int64`", "array([2.5, 1.5])"),
+    "np.copysign(i, -1)": ("`[-1, -2]`, `int32`", "array([-1., -2.])"),
+    "np.sqrt(i)": ("`[1, 1]`, `int32`", "array([1.       , 1.4142135])"),
+    "np.full_like(u, 300)": ("`[44, 44]`, `uint8`", "NumberError"),
+    "u + 300": ("`[45, 46]`, `uint8`", "NumberError"),
+    "h * 70000.0": ("`[inf, inf]`, `float16`", "NumberError"),
+    "np.where(b, h, 70000)": ("`[1., inf]`, `float16`", "NumberError"),
+}
+TAPE = """
+While a tape is recorded, a function of `mx.np` that has no gradient refuses an array on the
+tape (`median`, `quantile`, `cov`, `linalg.eigh`, `linalg.pinv`, ...). MXNet gives gradients of
+0 for `quantile`, `unique`, `linalg.eigh`, `linalg.pinv` and `random.gamma`.
+"""
+
 VERDICTS = {
     "same": "the same",
     "same but for known steps": "the same, but for steps that are in the table",
@@ -57,7 +93,9 @@ def page():
         ]
         rows = [row(known, results["entries"]) for known in KNOWN if known.title == title]
         parts += dict.fromkeys(rows)  # one for all entries that say the same
-    return "\n".join(parts) + "\n"
+    parts.append(NUMBERS)
+    parts += [f"| `{text}` | {theirs} | `{ours}` |" for text, (theirs, ours) in BESIDE.items()]
+    return "\n".join([*parts, TAPE])
 
 
 def row(known, counts):

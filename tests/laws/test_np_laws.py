@@ -6,6 +6,7 @@ import warnings
 
 import numpy as onp
 import pytest
+from beside.page import BESIDE
 from rings import slow
 from samples import np_calls
 
@@ -165,6 +166,19 @@ def test_each_exception_is_one():
             for n in (None, *NUMBERS)
             if (n is None) == (text not in np_calls.NUMBERED)
         ), (pattern, why)
+
+
+@pytest.mark.parametrize("text", BESIDE)
+def test_the_page_of_differences_says_what_happens(text):
+    scope = {"np": mx.np, "x": mx.np.array([1.0, -1.0])}
+    scope["b"] = scope["x"] > 0
+    for name, dtype in (("i", "int32"), ("u", "uint8"), ("h", "float16")):
+        scope[name] = mx.np.array([1, 2], dtype=dtype)
+    try:
+        found = repr(eval(text, scope))
+    except HybridError as error:
+        found = type(error).__name__
+    assert found == BESIDE[text][1]
 
 
 def test_every_function_is_in_the_list():
