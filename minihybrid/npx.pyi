@@ -165,7 +165,7 @@ def fully_connected(
     ctx=None,
     attr=None,
 ) -> ndarray:
-    """y = x W^T + b; (N, K) -> (N, num_hidden)."""
+    """y = x W^T + b; (N, K) -> (N, num_hidden). With `flatten`, all axes but the first are joined, and (N,) are N samples of one number; without, (K,) is one sample."""
 
 def gamma(data, *, name=None, out=None, ctx=None, attr=None) -> ndarray:
     """The gamma function: (a - 1)! for whole numbers."""

@@ -215,7 +215,7 @@ def FullyConnected(
     ctx=None,
     attr=None,
 ) -> NDArray:
-    """y = x W^T + b; (N, K) -> (N, num_hidden)."""
+    """y = x W^T + b; (N, K) -> (N, num_hidden). With `flatten`, all axes but the first are joined, and (N,) are N samples of one number; without, (K,) is one sample."""
 
 def GroupNorm(
     data,

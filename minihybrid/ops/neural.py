@@ -231,10 +231,10 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
     data = specs[0].shape
     if data is None:
         return [Spec(s.shape, kind) for s in specs], [Spec(None, kind)]
-    if len(data) < 2:
+    if not data:
         raise ShapeError(
-            f"FullyConnected: data has shape {data}, but rows of samples "
-            "(N, K) are needed; a single sample is x.reshape((1, -1))"
+            "FullyConnected: data has shape (), but rows of samples (N, K) are needed; a single "
+            "number is x.reshape((1, 1))"
         )
     rows, ks = (data[:1], data[1:]) if flatten else (data[:-1], data[-1:])
     k = -1 if -1 in ks else int(np.prod(ks))
@@ -323,7 +323,8 @@ fully_connected = register(
         "no_bias": (boolean, False),
         "flatten": (boolean, True),
     },
-    doc="y = x W^T + b; (N, K) -> (N, num_hidden).",
+    doc="y = x W^T + b; (N, K) -> (N, num_hidden). With `flatten`, all axes but the first are "
+    "joined, and (N,) are N samples of one number; without, (K,) is one sample.",
 )
 
 

@@ -604,8 +604,12 @@ def test_another_dtype_than_the_parameters():
 def test_a_sample_without_a_batch():
     net = nn.Dense(2)
     net.initialize()
-    with pytest.raises(mx.ShapeError, match=re.escape("a single sample is x.reshape((1, -1))")):
+    assert net(nd.ones((3,))).shape == (3, 2)  # as in MXNet: three samples of one number each
+    net = nn.Dense(2, in_units=3)
+    net.initialize()
+    with pytest.raises(mx.ShapeError, match=re.escape("a batch of one by x.expand_dims(0)")):
         net(nd.ones((3,)))
+    assert net(nd.ones((3,)).expand_dims(0)).shape == (1, 2)
 
 
 @pytest.mark.parametrize("hybrid", [False, True])

@@ -362,9 +362,9 @@ def test_an_operator_called_with_what_is_no_array_is_a_sentence(name):
 
 
 # -- each found once, by name ----------------------------------------------------------
-def dense():
+def dense(**kwargs):
     """An initialised layer."""
-    net = nn.Dense(2)
+    net = nn.Dense(2, **kwargs)
     net.initialize()
     return net
 
@@ -422,7 +422,7 @@ NAMED = {
     "summary()": (lambda: dense().summary(), "net.summary(nd.zeros((1, 3)))"),
     "cast": (lambda: dense().cast("foo"), "dtype='foo'"),
     "a number for a file": (lambda: dense().load_parameters(3), "a text or a path"),
-    "a sample without its batch": (lambda: dense()(X[0]), "x.reshape((1, -1))"),
+    "a sample without its batch": (lambda: dense(in_units=3)(X[0]), "x.expand_dims(0)"),
     "a class that there is not": (
         lambda: gluon.loss.SoftmaxCELoss()(X, nd.array([0, 3])),
         "there are 3 classes",

@@ -221,6 +221,8 @@ SAMPLES = {
         of((2, 3, 4), (5, 12), (5,), num_hidden=5),
         of((2, 3, 4), (5, 4), (5,), num_hidden=5, flatten=False),
         of((0, 3, 4), (2, 12), (2,), num_hidden=2),
+        of((5,), (3, 1), (3,), num_hidden=3),
+        of((5,), (3, 5), (3,), num_hidden=3, flatten=False),
     ],
     "Activation": [
         of((2, 3), act_type=kind) for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign")

@@ -50,7 +50,7 @@ def product(draft, node, lhs, rhs):
 def fully_connected(draft, node, data, weight, bias=None):
     """x W^T + b."""
     ndim = len(spec_of(node).shape)
-    if node.attrs["flatten"] and ndim > 2:
+    if node.attrs["flatten"] and ndim != 2:
         data, ndim = draft.add("Flatten", data, axis=1), 2
     if ndim == 2 and node.specs[0].dtype.kind == "f":
         return draft.add("Gemm", *(v for v in (data, weight, bias) if v is not None), transB=1)
