@@ -2,15 +2,19 @@
 
 Takes:   what a function is called with or gives: arrays or symbols, nested in lists,
          tuples and dicts, and plain values between them.
-Gives:   `arrays_in`, `slots`, `restore`; `static` and `seen`, of which keys are made.
+Gives:   `arrays_in`, `restore`; `reader`, which compiles the function that makes
+         the cache key of a call, and `builder`, the one that makes its result.
 
 What is left out: plain values that cannot be hashed.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from numbers import Number
 
 from minihybrid.core.array import NDArray
 from minihybrid.core.nested import parts_of, rebuilt
+from minihybrid.core.op import PLAIN
 from minihybrid.core.sym import Symbol
 
 
@@ -22,6 +26,10 @@ class Slot:
 
 
 SLOT = Slot()
+
+
+class Keywords(dict):
+    """The keyword arguments of a call, passed on as its last argument."""
 
 
 def arrays_in(args):
@@ -47,34 +55,97 @@ def restore(structure, values):
     )
 
 
-def slots(args):
-    """The same nesting with slots for arrays: what else than arrays was passed."""
-    if isinstance(args, (NDArray, Symbol)):
-        return SLOT
-    parts = parts_of(args)
-    return args if parts is None else rebuilt(args, map(slots, parts))
+def builder(structure) -> Callable:
+    """`restore` compiled for one structure: an iterator of values -> the structure."""
+    scope = {"rebuilt": rebuilt}
+
+    def text(part):
+        if part is SLOT:
+            return "next(values)"
+        scope[name := f"c{len(scope)}"], parts = part, parts_of(part)
+        if parts is None:
+            return name
+        inner = "".join(f"{text(p)}, " for p in parts)
+        shown = {list: f"[{inner}]", tuple: f"({inner})"}
+        return shown.get(type(part), f"rebuilt({name}, [{inner}])")
+
+    exec(f"def build(values):\n    return {text(structure)}", scope)
+    return scope.pop("build")  # a cycle would keep the result's constants alive
 
 
-def static(args, numbers=True):
-    """What the arguments are apart from arrays: equal for two calls only if no program
-    can tell them apart.
+def static_key(value) -> tuple:
+    """A plain value's part of a cache key: equal for two values only if no program can
+    tell them apart. It begins with the type.
 
-    So 1, 1.0 and True are not the same, nor are 0.0 and -0.0; but NaN is NaN.
+    So 1, 1.0 and True differ, and so do 0.0 and -0.0; but NaN equals NaN.
 
-    numbers: without, of numbers only their types.
+    Raises:  TypeError for arrays, symbols and nested values.
     """
-    if isinstance(args, NDArray):
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, value if kind is not float or value and value == value else repr(value)
+    if isinstance(value, (NDArray, Symbol)) or parts_of(value) is not None:
+        raise TypeError
+    if isinstance(value, Number) and not isinstance(value, int):
+        return kind, repr(value)
+    return kind, value, None if kind.__eq__ is object.__eq__ else repr(value)
+
+
+def nesting(value):
+    """How arrays and plain values are nested: SLOT, None, or (type, has names, *parts)."""
+    if isinstance(value, (NDArray, Symbol)):
         return SLOT
-    if (parts := parts_of(args)) is not None:
-        names = tuple(map(static, args)) if isinstance(args, dict) else ()
-        return (type(args), names, *(static(part, numbers) for part in parts))
-    if isinstance(args, Number) and (not numbers or not isinstance(args, int)):
-        return type(args), repr(args) if numbers else None
-    by_identity = type(args).__eq__ is object.__eq__
-    return type(args), args, None if by_identity else repr(args)  # of what numbers?
+    if (parts := parts_of(value)) is None:
+        return None
+    has_names = isinstance(value, dict) and {*map(type, value)} <= {str}
+    return (type(value), has_names, *map(nesting, parts))
 
 
-def seen(array):
-    """What a plan knows of an array."""
-    data = array.data
-    return type(array), data.shape, data.dtype, data.device
+@lru_cache(1_000)
+def reader(nested) -> tuple[Callable, Callable]:
+    """The functions (read, arrays), compiled for arguments of one nesting.
+
+    read:    arguments, mode -> (cache key, their ndarrays). For arguments of another
+             nesting it raises an error, or returns a key that no plan has.
+    arrays:  arguments -> their arrays, in order.
+
+    For `f(x, [y], 2)`, read is
+
+        [x_0, x_1, x_2] = x
+        if type(x_1) is not list: raise TypeError
+        [x_1_0] = x_1
+        d0, d1 = x_0.data, x_1_0.data
+        key = NESTING, type(x_0), d0.shape, ..., static_key(x_2), mode
+    """
+    scope, lines, key, arrays = {"static_key": static_key, "NESTING": object()}, [], [], []
+
+    def visit(name, nested):
+        if nested is SLOT:
+            data = f"d{len(arrays)}"
+            key.append(f"type({name}), {data}.shape, {data}.dtype, {data}.device")
+            arrays.append(name)
+        elif nested is None:
+            key.append(f"static_key({name})")
+        else:
+            kind, has_names, *parts = nested
+            names, values = [f"{name}_{i}" for i in range(len(parts))], name
+            if name != "x":  # the arguments as a whole are a tuple
+                scope[f"T{name}"] = kind
+                lines.append(f"    if type({name}) is not T{name}: raise TypeError\n")
+            if issubclass(kind, dict):
+                types = f"*map(type, {name}), " * (kind is not Keywords)
+                key.append(f"{types}*{name}" if has_names else f"*map(static_key, {name})")
+                values += ".values()"
+            lines.append(f"    [{', '.join(names)}] = {values}\n")
+            [*map(visit, names, parts)]
+
+    visit("x", nested)
+    parts, datas = "".join(lines), [f"d{i}" for i in range(len(arrays))]
+    exec(
+        f"def arrays(x):\n{parts}    return [{', '.join(arrays)}]\n"
+        f"def read(x, mode):\n{parts}"
+        + "".join(f"    {d} = {a}.data\n" for d, a in zip(datas, arrays, strict=True))
+        + f"    return (NESTING, {', '.join([*key, 'mode'])}), [{', '.join(datas)}]",
+        scope,
+    )
+    return scope.pop("read"), scope.pop("arrays")

@@ -343,12 +343,13 @@ class Block(metaclass=Signed):
                 f"{self.name}: the inputs {names} are given by name, but a "
                 f"block takes them by their places; write net({names})"
             )
-        # What is compiled belongs to a HybridBlock that is hybridized and has no hooks.
-        run = self._compiled or (self._run if self._direct else self.forward)
-        for hook in self._forward_pre_hooks:
+        call = self._compiled  # of a hybridized HybridBlock without hooks
+        for hook in () if call else self._forward_pre_hooks:
             hook(self, args)
         try:
-            out = run(*args)
+            if call:
+                return call(args)
+            out = self._run(*args) if self._direct else self.forward(*args)
         except (TypeError, AttributeError) as error:
             hooks.refuse_inputs(self, error, args)
             raise
@@ -499,7 +500,7 @@ class HybridBlock(Block):
         """Run the plan, or operator by operator; reached when there are hooks."""
         if self._op_hook:
             return self.hybrid.watched(args, *self._op_hook)
-        return self.hybrid.caller()(*args)
+        return self.hybrid.caller()(args)
 
     def _tell_shapes(self, args):
         """Ask the subclass's own `infer_shape` for shapes that are still unknown."""

@@ -9,7 +9,7 @@ What is left out: sharing between functions.
 from dataclasses import replace
 
 from minihybrid.core import hooks
-from minihybrid.core.arguments import SLOT, restore
+from minihybrid.core.arguments import builder
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.passes import expand
 from minihybrid.core.plan import in_force
@@ -57,15 +57,15 @@ class Entry:
     context: of the inputs; the parameters have copies there.
     wrap:    what makes arrays of outputs: their class, if it is not a matter of the context.
     parts:   what the traced code was made of (`Hybrid`);  args: of the call, with slots for
-             arrays.
+             arrays;  used: by a call.
     """
 
     def __init__(self, graph, names, structure, params, kind, again, context, program):
         self.graph, self.names, self.structure = graph, names, structure
         self.params, self.kind, self.again = params, kind, again
         self.context, self.program = context, program
-        self.wrap = hooks.wrapper(kind, context)
-        self.numbers, self.parts, self.args = {}, None, ()
+        self.wrap, self.build = hooks.wrapper(kind, context), builder(structure)
+        self.numbers, self.parts, self.args, self.used = {}, None, (), False
         self.bound, self.version, self.states = None, -1, ()
 
     def places(self, arrays):
@@ -107,7 +107,7 @@ class Entry:
         """Arrays in the structure that the function gave them."""
         if self.kind is not type(outs[0]):
             outs = [out.as_np_ndarray() for out in outs]
-        return outs[0] if self.structure is SLOT else restore(self.structure, iter(outs))
+        return self.build(iter(outs))
 
     def fits(self):
         """Whether every parameter still has the shape and dtype of the trace.

@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from minihybrid.core import hooks
-from minihybrid.core.arguments import SLOT, arrays_in, restore, seen, slots, static
+from minihybrid.core.arguments import SLOT, arrays_in, nesting, reader, restore
 from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.autograd import modes
 from minihybrid.core.entry import KEPT, Entry, Program
@@ -78,31 +78,33 @@ class Hybrid(Locked):
         self.programs = Newest(KEPT)  # of graphs whose numbers are inputs
 
     def caller(self):
-        """The function that runs plans; a closure finds names faster than an object."""
+        """What runs plans, given a tuple of arguments; a closure finds names faster than an
+        object."""
         entries, state, version = self.entries, STATE, VERSION
+        readers = {}  # number of arguments -> what reads those of the last such call
 
-        def call(*args):
-            try:  # the usual case looks at nothing else: one array, met before
-                (x,) = args
-                data = x.data
-                entry = entries[type(x), data.shape, data.dtype, data.device, state.training]
-                arrays = (data,)
-            except (KeyError, ValueError, AttributeError):
+        def call(args):
+            try:  # the usual case looks at nothing else
+                read, arrays_of = readers[len(args)]
+                key, datas = read(args, state.training)
+                entry = entries[key]
+            except (LookupError, TypeError, ValueError, AttributeError):
                 entry = None
             if entry is None or entry.version != version.count:
                 if any(isinstance(a, Symbol) for a in arrays_in(args)):
                     return self.find()(*args)
-                entry = self.entry_for(args)
-                arrays = [a.data for a in arrays_in(args)]
+                read, arrays_of = readers[len(args)] = reader(nesting(args))
+                entry, datas = self.entry_for(args), read(args, None)[1]
+            entry.used = True
             if state.recording:
-                return entry.recorded(arrays_in(args))
+                return entry.recorded(arrays_of(args))
             run, table = (entry.bound or entry.bind()).call
-            outs = run(arrays, table)
+            outs = run(datas, table)
             if entry.states:
-                write_states(entry.states, outs, entry.places(arrays))
+                write_states(entry.states, outs, entry.places(datas))
             if entry.structure is SLOT:
                 return entry.wrap(outs[0])
-            return restore(entry.structure, map(entry.wrap, outs))
+            return entry.build(map(entry.wrap, outs))
 
         return call
 
@@ -110,7 +112,7 @@ class Hybrid(Locked):
         """The entry for these arguments; traced if it is new or fits no more."""
         key = self.key(args)
         with self.lock:
-            entry = self.entries.met(key)
+            entry = self.entries.get(key)
             if (
                 entry is not None and entry.version != VERSION.count and entry.parts != self.parts()
             ):  # the code of all the others, too
@@ -121,30 +123,33 @@ class Hybrid(Locked):
                 entry.fits()  # raises if initialize() was forgotten
                 hooks.check_places(self.title, entry, arrays_in(args))
                 hooks.many_plans(self, entry, args)
+                for old, other in list(self.entries.items()):
+                    if other.used:  # since the last one was entered
+                        other.used = self.entries.met(old) is None
                 self.entries.enter(key, entry)
             if entry.version != VERSION.count:
                 entry.bound, entry.version = None, VERSION.count
         return entry
 
-    def key(self, args, numbers=True):
-        """What must be equal for a plan to fit; without numbers, for its kind."""
-        arrays = arrays_in(args)
-        if not arrays or not all(isinstance(a, NDArray) for a in arrays):
+    def key(self, args):
+        """What must be equal for a plan to fit."""
+        try:
+            key, datas = reader(nesting(args))[0](args, STATE.training)
+            hash(key)
+        except (TypeError, AttributeError):  # of symbols, the latter
+            datas = ()
+        if not datas:
+            arrays = arrays_in(args)
+            if arrays and all(isinstance(a, NDArray) for a in arrays):
+                raise AttrError(
+                    f"{self.title}: arguments other than arrays must be plain values (numbers, "
+                    "strings, None), which are part of the program; pass arrays as NDArray"
+                )
             found = ", ".join(map(described, args)) or "none"
             raise AttrError(
                 f"{self.title}: NDArrays are needed as inputs, found "
                 f"{found}; make arrays with nd.array(...)"
             )
-        if len(args) == 1 and isinstance(args[0], NDArray):
-            return (*seen(arrays[0]), STATE.training)
-        try:
-            key = (*map(seen, arrays), static(args, numbers), STATE.training)
-            hash(key)
-        except TypeError:
-            raise AttrError(
-                f"{self.title}: arguments other than arrays must be plain values (numbers, "
-                "strings, None), which are part of the program; pass arrays as NDArray"
-            ) from None
         return key
 
     def trace(self, args):
@@ -181,7 +186,8 @@ class Hybrid(Locked):
         kind = next((k for k in kinds if k.is_np), NDArray)
         target = target_of(arrays[0].data, self.target)
         program = Program(Job(graph, (), training, target, self.title), self.wait)
-        entry = Entry(graph, names, slots(result), used, kind, again, arrays[0].context, program)
+        structure, context = restore(result, repeat(SLOT)), arrays[0].context
+        entry = Entry(graph, names, structure, used, kind, again, context, program)
         entry.parts, entry.args = self.parts(), places
         return entry
 

@@ -84,6 +84,7 @@ class Plan:
             "function": function,
             "pool": self.pool,
             "new_arena": new_arena,
+            "arena": aligned((0,), np.uint8),
             "empty": np.empty,
             "take": STREAM.take,
             "contiguous": _contiguous,
@@ -114,13 +115,16 @@ class Plan:
         for k, at in self.into.items():
             makes[k] = f"bound[1][{at}]"
         makes = "".join(f"    y{k} = {made}\n" for k, made in enumerate(makes))
+        take = "    try:\n        arena = pool.pop()\n"
+        take += "    except IndexError:\n        arena = new_arena()\n"
+        give = "    pool.append(arena)\n"
+        if not self.memory.nbytes + self.made.nbytes_helpers:  # calls may share an empty arena
+            take = give = ""
         return (
-            f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}"
-            "    try:\n        arena = pool.pop()\n"
-            "    except IndexError:\n        arena = new_arena()\n"
+            f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}{take}"
             f"    if {call} is False:  # an array is strided\n"
             f"        {ins or '_'} = map(contiguous, arrays)\n"
-            f"        {call}\n    pool.append(arena)\n    return {outs}\n"
+            f"        {call}\n{give}    return {outs}\n"
         )
 
     def __call__(self, arrays, bound):

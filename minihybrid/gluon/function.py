@@ -10,6 +10,7 @@ What is left out: functions that read arrays from outside; pass them as argument
 import functools
 import sys
 
+from minihybrid.core.arguments import Keywords
 from minihybrid.core.hooks import FACES
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.op import AttrError, described
@@ -22,12 +23,18 @@ class HybridFunction:
     def __init__(self, f, target=None, wait=None):
         functools.update_wrapper(self, f)
         title = getattr(f, "__name__", "function")
-        self.hybrid = Hybrid(lambda: f, dict, title, target, wait)
+
+        def by_place(*args):
+            if args and type(args[-1]) is Keywords:
+                return f(*args[:-1], **args[-1])
+            return f(*args)
+
+        self.hybrid = Hybrid(lambda: by_place, dict, title, target, wait)
         self._call = self.hybrid.caller()
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         """The function's result: compiled for arrays, symbolic for symbols."""
-        return self._call(*args)
+        return self._call((*args, Keywords(kwargs)) if kwargs else args)
 
     def __repr__(self):
         return f"<HybridFunction {self.__name__}>"
@@ -36,16 +43,16 @@ class HybridFunction:
         """Pickles have a function's name, if it is found there, and no plans."""
         if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
             return self.__qualname__
-        return HybridFunction, (self.hybrid.find(), self.hybrid.target, self.hybrid.wait)
+        return HybridFunction, (self.__wrapped__, self.hybrid.target, self.hybrid.wait)
 
     @property
     def plans(self):
         """signature -> plan, of everything that was compiled."""
         return self.hybrid.plans
 
-    def plan_for(self, *args):
+    def plan_for(self, *args, **kwargs):
         """(plan, input arrays, bound parameters) for these arguments."""
-        return self.hybrid.plan_for(*args)
+        return self.hybrid.plan_for(*args, *[Keywords(kwargs)] * bool(kwargs))
 
 
 def function(f=None, *, target=None, wait=None):
@@ -97,7 +104,7 @@ class CachedOp:
                 f"CachedOp: {len(self._names)} arrays are needed "
                 f"({', '.join(self._names)}), found {len(args)}"
             )
-        result = self._call(*args)
+        result = self._call(args)
         return result if out is None else out.copy_from(result)
 
 

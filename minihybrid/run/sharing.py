@@ -13,6 +13,7 @@ for lengths that are not known.
 
 import warnings
 from dataclasses import replace
+from numbers import Number
 
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
@@ -29,8 +30,8 @@ def many_plans(hybrid, entry, args):
     """Count the plans of a function, of which `entry` is about to be one."""
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
         many_lengths(hybrid, entry)
-    group = hybrid.key(args, numbers=False)
-    if group != hybrid.key(args):  # there are scalars beside the arrays
+    key = hybrid.key(args)
+    if (group := without_numbers(key)) != key:  # there are scalars beside the arrays
         many_numbers(hybrid, entry, args, group)
 
 
@@ -75,6 +76,17 @@ def many_numbers(hybrid, entry, args, group):
             RuntimeWarning,
             stacklevel=7,
         )
+
+
+def without_numbers(key: tuple) -> tuple:
+    """A cache key in which only the types of numbers count."""
+
+    def is_number(part):
+        return type(part) is tuple and isinstance(part[:1] and part[0], type)
+
+    return tuple(
+        part[0] if is_number(part) and issubclass(part[0], Number) else part for part in key
+    )
 
 
 def share(entry, programs, context):

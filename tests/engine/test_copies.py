@@ -177,7 +177,7 @@ def test_what_else_programs_keep_can_be_kept(way):
     assert found[4].get() == ("accuracy", 1.0) and found[6] is doubled
     assert found[17] is mx.ops.OPS["relu"] and way(mx.cpu()) is nd.ones(1).context
     inner = mx.function(np.sqrt) if way is copy.deepcopy else mx.function(arrays)
-    assert way(inner).hybrid.find() is inner.hybrid.find()
+    assert way(inner).__wrapped__ is inner.__wrapped__
 
 
 def test_a_copy_of_a_hybridized_net_has_plans_of_its_own():
