@@ -499,7 +499,7 @@ class HybridBlock(Block):
     def _call_hybrid(self, *args):
         """Run the plan, or operator by operator; reached when there are hooks."""
         if self._op_hook:
-            return self.hybrid.watched(args, *self._op_hook)
+            return hooks.watched(self.hybrid, args, *self._op_hook)
         return self.hybrid.caller()(args)
 
     def _tell_shapes(self, args):

@@ -212,10 +212,6 @@ class Hybrid(Locked):
                 "the parameter in an operator that fixes its shape"
             )
 
-    def watched(self, args, callback, monitor_all):
-        """Run the graph operator by operator, showing each value to `callback`."""
-        return hooks.watched(self, args, callback, monitor_all)
-
     @property
     def plans(self):
         """The plans in force: those of calls on the tape for the gradients of now."""
