@@ -1,6 +1,6 @@
 # Everything starts here; README.md lists the same commands without make.
 #   make book        build the book and serve it
-#   make quick       lint, and some of the tests, in about three minutes
+#   make quick       lint, types, and some of the tests, in about three minutes
 #   make test        lint, tests, every notebook re-run and compared, strict book build
 #   make test-all    the same, more cases of it, and what needs more than
 #                    requirements.txt: two CUDA toolchains, MXNet, PyTorch, TensorFlow
@@ -84,12 +84,14 @@ lite: $(READER)
 quick: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal -p no:nbval --quick
 
 # Plain `-n logical --maxprocesses 4` would deal the cells of one notebook to two kernels; hence loadfile.
 test: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m "not elsewhere"
 	$(BIN)/python -m pytest notebooks --nbval \
 	    --nbval-sanitize-with tests/nbval_sanitize.cfg \

@@ -4,8 +4,13 @@ Takes:   a traced graph.
 Gives:   all passes: those of the core, and those for targets that write loops.
 """
 
+from collections.abc import Callable
+
 from minihybrid import faces
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import Node
 from minihybrid.core.passes import PASSES, cse, dce, expand, fold, memory, optimise
+from minihybrid.core.passes.memory import Memory
 from minihybrid.passes.fuse import fuse, merge
 from minihybrid.passes.lower import lower
 from minihybrid.passes.rows import scratch_of
@@ -26,7 +31,11 @@ __all__ = [
 ]
 
 
-def plan_memory(graph, scratch=scratch_of, into=None):
+def plan_memory(
+    graph: Graph,
+    scratch: Callable[[Node], tuple | None] | None = scratch_of,
+    into: Memory | None = None,
+) -> Memory:
     """A place for every value, as the core finds it; also for what loops need beside.
 
     scratch: node -> what that is, by the rule of the target.

@@ -16,13 +16,17 @@ Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadc
          and several outputs, without merging neighbours that share no value.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
 from minihybrid.core.graph import Graph
-from minihybrid.core.op import Node, Op
+from minihybrid.core.op import Node, Op, Spec
 from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
 from minihybrid.passes.pieces import pieces
 from minihybrid.passes.pool_early import pool_early
-from minihybrid.passes.rows import Frame, frames, is_literal, is_map
+from minihybrid.passes.rows import Frame, Ref, frames, is_literal, is_map
 from minihybrid.passes.side_by_side import side_by_side
 
 # More in one kernel gain little, since a row is read from the cache anyway; and kernels
@@ -38,25 +42,28 @@ class Group:
     sums:   how many reductions there are.
     """
 
-    def __init__(self, node, frame):
-        self.nodes, self.core, self.frame, self.sums = [], None, None, 0
+    def __init__(self, node: Node, frame: Frame | None) -> None:
+        self.nodes: list[Node] = []
+        self.core: Node | None = None
+        self.frame: Frame | None = None
+        self.sums = 0
         self.shape = frame.shape if frame else node.specs[0].shape
         self.dtype = node.specs[0].dtype
         self.add(node, frame)
 
     @property
-    def loops(self):
+    def loops(self) -> Frame | None:
         """What the loops go over, if they are not a core's own."""
         return None if self.core else self.frame or Frame(self.shape, frozenset())
 
-    def has_room(self, *nodes):
+    def has_room(self, *nodes: Node) -> bool:
         """Whether these may be part of the kernel, too."""
         return (
             len(self.nodes) + len(nodes) <= LARGEST
             and self.sums + sum([n.op.reduce is not None for n in nodes]) <= PASSES
         )
 
-    def add(self, node, frame):
+    def add(self, node: Node, frame: Frame | None) -> None:
         """Take one node more; loops of its own, or its reduction's, become all's."""
         self.nodes.append(node)
         self.sums += node.op.reduce is not None
@@ -69,19 +76,19 @@ class Group:
 class Fused(Graph):
     """The inside of a fused node; prints as its operators in order."""
 
-    def __init__(self, nodes, heads, frame):
+    def __init__(self, nodes: list[Node], heads: list[Ref], frame: Frame | None) -> None:
         super().__init__(nodes, heads)
         self.frame = frame
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return " + ".join(n.op.name for n in self.nodes if n.op)
 
 
-def _infer(specs, graph):
+def _infer(specs: list[Spec], graph: Graph) -> tuple[list[Spec], list[Spec]]:
     return specs, [n.specs[i] for n, i in graph.heads]
 
 
-def _eager(*arrays, graph, key):
+def _eager(*arrays: np.ndarray, graph: Graph, key: int) -> np.ndarray | tuple:
     values = {n.name: a for n, a in zip(graph.variables, arrays, strict=True)}
     out = tuple(graph.evaluate(values, key))
     return out if len(out) > 1 else out[0]
@@ -100,22 +107,22 @@ FUSED = Op(
 )
 
 
-def is_load(node):
+def is_load(node: Node) -> bool:
     """Whether the output only reads the input at other steps (transpose, slice)."""
     return node.op is not None and node.op.strides is not None
 
 
-def has_loops(node):
+def has_loops(node: Node) -> bool:
     """Whether one expression, or other steps through the input, do not tell it all."""
     return node.op is not None and not (is_map(node) or is_load(node) or node.op.view)
 
 
-def is_core(node):
+def is_core(node: Node) -> bool:
     """Whether what follows a node can be computed in its loops."""
     return has_loops(node) and node.op.may_be_followed(node.attrs)
 
 
-def fuse(graph):
+def fuse(graph: Graph) -> Graph:
     """Merge nodes that can share a loop into `_fused` nodes.
 
     Shapes:  unchanged; every output keeps its shape.
@@ -129,22 +136,23 @@ def fuse(graph):
     return pieces(merge(lower(pool_early(graph), which=lambda op: not is_loop(op))))
 
 
-def merge(graph):
+def merge(graph: Graph) -> Graph:
     """The same for a graph whose operators are as they shall be computed."""
     uses, heads, frame_of = graph.uses(), set(graph.heads), frames(graph)
     place = {node: i for i, node in enumerate(graph.nodes)}
-    group_of, order = {}, graph.nodes[::-1]
+    group_of: dict[Node, Group] = {}
+    order = graph.nodes[::-1]
     for node in (*order, *order):  # again: meanwhile its readers may have got a frame
         if node in group_of and len(group_of[node].nodes) > 1:
             continue
         frame = frame_of.get(node)
         readers = [r for i in range(node.n_outputs) for r in uses.get((node, i), ())]
-        groups = {group_of.get(r): None for r in readers}  # most views have no group
+        groups = [*dict.fromkeys(group_of.get(r) for r in readers)]  # most views have no group
         if len(groups) > 1:
             groups = _merged(groups, node, frame, readers, place, uses, group_of)
         if node.op is None or node.op is FUSED or node.op.view and not frame:
             continue
-        group = next(iter(groups)) if len(groups) == 1 else None
+        group = groups[0] if len(groups) == 1 else None
         if group and _joins(node, frame, group, readers, (node, 0) in heads):
             group.add(node, frame)
             group_of[node] = group
@@ -153,21 +161,29 @@ def merge(graph):
     return _collapse(graph, group_of, heads)
 
 
-def _merged(groups, node, frame, readers, place, uses, group_of):
+def _merged(
+    groups: Iterable[Group | None],
+    node: Node,
+    frame: Frame | None,
+    readers: list[Node],
+    place: dict[Node, int],
+    uses: Mapping[Ref, list[Node]],
+    group_of: dict[Node, Group],
+) -> list[Group | None]:
     """The groups of a value's readers, those with the same loops made one if they may be.
 
     They may if all that is read of them is read after the last of them: then no other
     kernel has to run between them.
     """
-    kinds = {}
+    kinds: dict[object, list] = {}
     for group in groups:
-        loops = group and group.loops
-        fits = loops and (
-            loops == frame
-            or loops.shape == node.specs[0].shape
-            and (group.frame or not any(map(is_load, readers)))
-        )
-        kind = (loops, group.dtype) if fits else group
+        kind: object = group
+        if group and (loops := group.loops):
+            if loops == frame or (
+                loops.shape == node.specs[0].shape
+                and (group.frame or not any(map(is_load, readers)))
+            ):
+                kind = loops, group.dtype
         kinds.setdefault(kind, []).append(group)
     found = []
     for first, *others in kinds.values():
@@ -181,23 +197,32 @@ def _merged(groups, node, frame, readers, place, uses, group_of):
     return found
 
 
-def _are_one(groups, first, place, uses, group_of):
+def _are_one(
+    groups: set[Group],
+    first: Group,
+    place: dict[Node, int],
+    uses: Mapping[Ref, list[Node]],
+    group_of: dict[Node, Group],
+) -> bool:
     """Whether groups with the same loops may share them."""
-    nodes = [n for group in groups for n in group.nodes]
+    nodes, loops = [n for group in groups for n in group.nodes], first.loops
+    assert loops is not None  # else they would not be the same
     if not first.has_room(*(n for n in nodes if group_of[n] is not first)):
         return False
-    last = max(map(place.get, nodes))
+    last = max(place[n] for n in nodes)
     for node in nodes:
         readers = uses.get((node, 0), ())
         beside = [r for r in readers if group_of.get(r) is not group_of[node]]
         if any(place[r] < last and group_of.get(r) not in groups for r in beside) or not _is_there(
-            node, [r for r in beside if group_of.get(r) in groups], first.loops, first.dtype
+            node, [r for r in beside if group_of.get(r) in groups], loops, first.dtype
         ):
             return False
     return True
 
 
-def _joins(node, frame, group, readers, is_head):
+def _joins(
+    node: Node, frame: Frame | None, group: Group, readers: list[Node], is_head: bool
+) -> bool:
     """Whether a node may become part of its only readers' group."""
     if (
         node.n_outputs != 1
@@ -206,8 +231,10 @@ def _joins(node, frame, group, readers, is_head):
         and (is_literal(node) or node.op.view)
     ):
         return False
-    if group.frame or frame and frame.shape == group.shape and not group.core:
-        wanted = group.frame or frame
+    wanted = group.frame
+    if wanted is None and frame and frame.shape == group.shape and not group.core:
+        wanted = frame
+    if wanted is not None:
         return _goes_along(node, frame, wanted) and _is_there(node, readers, wanted, group.dtype)
     core, spec = group.core, node.specs[0]
     if spec.shape != group.shape or node.op.view or any(map(is_load, readers)):
@@ -223,7 +250,7 @@ def _joins(node, frame, group, readers, is_head):
     return core is None or core not in readers and _reads_on_the_way(node, core, group)
 
 
-def _goes_along(node, frame, wanted):
+def _goes_along(node: Node, frame: Frame | None, wanted: Frame) -> bool:
     """Whether a node is an element of the frame's rows, or one number of each row."""
     shape = node.specs[0].shape
     if shape == wanted.shape:
@@ -231,7 +258,7 @@ def _goes_along(node, frame, wanted):
     return is_literal(node) or frame == wanted or is_map(node) and wanted.is_stat(shape)
 
 
-def _is_there(node, readers, frame, dtype):
+def _is_there(node: Node, readers: Iterable[Node], frame: Frame, dtype: np.dtype) -> bool:
     """Whether readers in loops over rows find there what the loops have computed."""
     spec = node.specs[0]
     if (
@@ -248,7 +275,7 @@ def _is_there(node, readers, frame, dtype):
     return all(frame.meets(node, r) for r in readers)
 
 
-def _reads_on_the_way(node, core, group):
+def _reads_on_the_way(node: Node, core: Node, group: Group) -> bool:
     """After a core: arrays of the result's shape, or with one number along all axes
     but one."""
     if is_load(node) or node.specs[0].dtype != group.dtype:
@@ -257,16 +284,18 @@ def _reads_on_the_way(node, core, group):
     return all(s == group.shape or sum(n != 1 for n in s) <= 1 for s in shapes)
 
 
-def _collapse(graph, group_of, heads):
+def _collapse(graph: Graph, group_of: dict[Node, Group], heads: set[Ref]) -> Graph:
     """Replace each group of several nodes by one node, at the place of its last one."""
-    members = {}  # group -> its nodes in order
+    members: dict[Group, list[Node]] = {}  # group -> its nodes in order
     for node in graph.nodes:
         if node in group_of:
             members.setdefault(group_of[node], []).append(node)
     last = {nodes[-1]: group for group, nodes in members.items()}
     inside = {n: g for n, g in group_of.items() if len(members[g]) > 1}
     uses = graph.uses()
-    mapped, new_nodes, origins = {}, [], {}
+    mapped: dict[Ref, Ref] = {}
+    new_nodes: list[Node] = []
+    origins: dict[Node, set] = {}
     for node in graph.nodes:
         if node not in inside:
             now = node.reading(tuple(mapped[r] for r in node.inputs))
@@ -290,10 +319,18 @@ def _collapse(graph, group_of, heads):
     return graph.rebuilt(new_nodes, [mapped[r] for r in graph.heads], origins)
 
 
-def _fused_node(group, outs, mapped, name, frame):
+def _fused_node(
+    group: Sequence[Node],
+    outs: list[Ref],
+    mapped: Mapping[Ref, Ref],
+    name: str,
+    frame: Frame | None,
+) -> Node:
     """One node around a small graph, whose variables are the group's inputs."""
-    inner, variables, inputs = {}, [], []
-    nodes = []
+    inner: dict[Ref, Ref] = {}
+    variables: list[Node] = []
+    inputs: list[Ref] = []
+    nodes: list[Node] = []
     for node in group:
         refs = []
         for ref in node.inputs:

@@ -7,8 +7,10 @@ Gives:   `inside`, which applies a pass to each body; `trimmed`, without what no
 What is left out: moving out of a loop what is the same in each turn.
 """
 
-from minihybrid.core.graph import the_graph, topological
-from minihybrid.core.op import Node
+from collections.abc import Callable
+
+from minihybrid.core.graph import Graph, the_graph, topological
+from minihybrid.core.op import Node, Op
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.loops.turns import Turns
@@ -16,20 +18,20 @@ from minihybrid.loops.turns import Turns
 LARGE = 2**20  # bytes of a stack of states: to keep it costs more than a copy each turn
 
 
-def is_loop(op):
+def is_loop(op: Op | None) -> bool:
     """Whether an operator is a loop of primitives."""
     return isinstance(op, Turns)
 
 
-def loops_in(graph):
+def loops_in(graph: Graph) -> list[Node]:
     """The nodes of a graph that are loops."""
     return [n for n in the_graph("loops_in", graph).nodes if is_loop(n.op)]
 
 
-def inside(graph, run):
+def inside(graph: Graph, run: Callable[[Graph], Graph]) -> Graph:
     """The graph with a pass applied to the body of each loop."""
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if not is_loop(node.op):
             return None
         op = node.op.having(run(node.op.body))
@@ -39,13 +41,13 @@ def inside(graph, run):
     return rewrite(graph, rule) if loops_in(graph) else graph
 
 
-def trimmed(graph):
+def trimmed(graph: Graph) -> Graph:
     """The graph without what loops compute and nobody reads, nor what they need for it."""
     if not loops_in(graph):
         return graph
     read = {*graph.uses(), *graph.heads}
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         op = node.op
         if not is_loop(op):
             return None

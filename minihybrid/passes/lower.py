@@ -8,7 +8,11 @@ its parts. Its loops need not be its own: as reductions they fuse with what is a
 What is left out: choosing between several ways by their speed.
 """
 
+from collections.abc import Callable
+
+from minihybrid.core.graph import Graph
 from minihybrid.core.name import Prefix
+from minihybrid.core.op import Node, Op
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.fold import fold
 from minihybrid.core.passes.rewrite import rewrite
@@ -16,14 +20,14 @@ from minihybrid.core.sym import Symbol
 from minihybrid.core.tracing import Trace, tracing
 
 
-def lower(graph, which=lambda op: True):
+def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
     """Replace operators by what their `lower` rule makes of them.
 
     which:   record -> whether it is meant; all are.
     """
     uses = graph.uses()
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if node.op is None or node.op.lower is None or not which(node.op):
             return None
         readers = [r.op for r in uses.get((node, 0), ())]

@@ -11,21 +11,23 @@ scalar's own rules hold.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from minihybrid.core.graph import apply
+from minihybrid.core.graph import Graph, apply
 from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import scalar_like
 
 
-def lift(graph):
+def lift(graph: Graph) -> tuple[Graph, dict[str, np.ndarray]]:
     """(graph, name -> ndarray): operators on two arrays, and the second ones."""
-    taken, numbers = {n.name for n in graph.variables}, {}
+    taken = {n.name for n in graph.variables}
+    numbers: dict[str, np.ndarray] = {}
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if node.op is None or node.op.pair is None or not inputs:
             return None
         spec, number = inputs[0][0].specs[inputs[0][1]], node.attrs["scalar"]
@@ -44,7 +46,7 @@ def lift(graph):
     return rewrite(graph, rule), numbers
 
 
-def same(graph):
+def same(graph: Graph) -> tuple:
     """A key of the program: operators, attributes, shapes, and what reads what."""
     number, rows = {node: k for k, node in enumerate(graph.nodes)}, []
     for node in graph.nodes:

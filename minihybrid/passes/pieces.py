@@ -14,13 +14,15 @@ which a large value would keep its memory.
 """
 
 import math
+from collections.abc import Callable
 
-from minihybrid.core.graph import apply
-from minihybrid.core.op import Op, Spec
+from minihybrid.core.graph import Graph, apply
+from minihybrid.core.op import Node, Op, Spec
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.memory import ALIGN, places
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.ops.shapes import same_steps
+from minihybrid.passes.rows import Ref
 
 PIECE = Op(
     "_piece",
@@ -33,23 +35,25 @@ PIECE = Op(
 )
 
 
-def pieces(graph):
+def pieces(graph: Graph) -> Graph:
     """Make views of steps that cut out a part in one piece."""
     steps = worth_it(graph, cuts(graph))
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if node not in steps:
             return None
         spec, start = node.specs[0], first_number(node)
+        assert start is not None  # else it is no step of `cuts`
         ref, start = found(inputs[0], start, spec.size)
         return [(emit(apply(PIECE, (ref,), {"start": start, "shape": spec.shape}, node.name)), 0)]
 
     return dce(rewrite(graph, rule))
 
 
-def cuts(graph):
+def cuts(graph: Graph) -> dict[Node, Ref]:
     """step -> the reference in whose memory the part lies that it cuts out."""
-    root, where = places(graph), {}
+    root = places(graph)
+    where: dict[Node, Ref] = {}
     results = {root[ref] for ref in graph.heads}
     for node in graph.nodes:
         if node.op is None or not node.op.strides or (node, 0) in results:
@@ -63,14 +67,14 @@ def cuts(graph):
     return where
 
 
-def first_number(node):
+def first_number(node: Node) -> int | None:
     """With which number of its input a part begins; `None` if it is not in one piece."""
     spec, (first, i) = node.specs[0], node.inputs[0]
     start, steps = node.op.strides(first.specs[i].shape, **node.attrs)
     return start if spec.size and same_steps((0, steps), spec.shape) else None
 
 
-def worth_it(graph, where):
+def worth_it(graph: Graph, where: dict[Node, Ref]) -> set[Node]:
     """The steps of `cuts` without those for whose small part a large value would live on."""
     root, last, after = places(graph), {}, {}  # reference -> number of its last reader
     for k, node in enumerate(graph.nodes):
@@ -79,7 +83,9 @@ def worth_it(graph, where):
             if where.get(node) != root[ref]:
                 after[root[ref]] = k
     after |= {root[ref]: math.inf for ref in graph.heads}
-    late = {}  # reference -> parts that are read when nothing else reads it any more
+    late: dict[
+        Ref, list[Node]
+    ] = {}  # reference -> parts that are read when nothing else reads it any more
     for node, ref in where.items():
         if ref[0].op is not None and last.get((node, 0), 0) > after.get(ref, 0):
             late.setdefault(ref, []).append(node)
@@ -92,12 +98,12 @@ def worth_it(graph, where):
     return where.keys() - few
 
 
-def begin(view):
+def begin(view: Node) -> int:
     """The number of its input's with which a view begins."""
     return view.attrs["start"] if view.op is PIECE else 0
 
 
-def found(ref, start, size):
+def found(ref: Ref, start: int, size: int) -> tuple[Ref, int]:
     """(reference, number) where a piece of an array lies: before views, in a joined part."""
     node, _ = ref
     while node.op is not None:
@@ -115,7 +121,7 @@ def found(ref, start, size):
     return ref, start
 
 
-def part_with(node, start, size):
+def part_with(node: Node, start: int, size: int) -> tuple[Ref, int] | None:
     """(the joined array that has a whole piece, where it begins there), or `None`."""
     for n, i in node.inputs:
         if start + size <= n.specs[i].size:

@@ -15,18 +15,21 @@ What is left out: an infinite bias. Against a sum that is infinite the other way
 gives NaN, which a larger number in the window now hides.
 """
 
-from minihybrid.core.graph import apply, the_graph
+from collections.abc import Callable
+
+from minihybrid.core.graph import Graph, apply, the_graph
+from minihybrid.core.op import Node
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
 
 
-def pool_early(graph):
+def pool_early(graph: Graph) -> Graph:
     """Move maxima over windows to the convolutions whose outputs only they read."""
     if not any(node.op and node.op.peak for node in the_graph("fuse", graph).nodes):
         return graph
     uses, heads = graph.uses(), set(graph.heads)
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if node.op is None or not node.op.peak:
             return None
         (old, _), (new, _) = node.inputs[0], inputs[0]
@@ -46,7 +49,7 @@ def pool_early(graph):
     return dce(rewrite(graph, rule))
 
 
-def _keeps_order(node):
+def _keeps_order(node: Node) -> bool:
     """Whether a node maps numbers one by one, none past another of its channel."""
     if node.op is None or not node.op.rises:
         return False

@@ -11,12 +11,16 @@ cross entropy, and for the gradients of all these; none of them is mentioned her
 What is left out: reductions along different axes in one kernel.
 """
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node, Spec
 from minihybrid.ops.shapes import axes_of, row_major
+
+Ref = tuple[Node, int]  # an output of a node
 
 ROW_NBYTES = 2**18  # so much stays in the second-level cache until it is read again
 ACROSS = 256  # so many rows that lie across at least, for long runs through memory
@@ -25,22 +29,22 @@ ACROSS = 256  # so many rows that lie across at least, for long runs through mem
 BLOCK, BLOCK_ACROSS = 1024, 128
 
 
-def is_map(node):
+def is_map(node: Node) -> bool:
     """Whether one scalar expression tells each output element."""
     return node.op is not None and node.op.scalar(node.attrs) is not None
 
 
-def is_literal(node):
+def is_literal(node: Node) -> bool:
     """Whether every element is one number that stands in the program."""
     return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
 
 
-def size_of(lengths):
+def size_of(lengths: Sequence[int]) -> int:
     """How many elements these lengths make; 1 if there are none."""
     return int(np.prod(lengths, dtype=np.int64))
 
 
-def steps_of(ref, node, shape):
+def steps_of(ref: Ref, node: Node, shape: tuple) -> tuple[int, tuple]:
     """(offset, steps along the axes of `shape`) at which a node reads an input."""
     old = ref[0].specs[ref[1]].shape
     if node.op.strides:
@@ -68,23 +72,23 @@ class Frame:
     gone: frozenset
 
     @property
-    def kept(self):
+    def kept(self) -> tuple:
         """The lengths of the axes that stay, where there is more than one place."""
         return tuple(n for i, n in enumerate(self.shape) if i not in self.gone and n != 1)
 
     @property
-    def n(self):
+    def n(self) -> int:
         """The length of a row."""
         return size_of([self.shape[i] for i in self.gone])
 
     @property
-    def across(self):
+    def across(self) -> bool:
         """Whether neighbours in memory lie in different rows."""
         last = [i for i, n in enumerate(self.shape) if n != 1][-1:]
         return not self.gone.issuperset(last)
 
     @property
-    def long(self):
+    def long(self) -> bool:
         """Whether there is one row only, and it leaves the cache before it ends.
 
         What follows its sum then gains little by the same kernel, and loses that its
@@ -93,16 +97,16 @@ class Frame:
         return size_of(self.kept) == 1 and 4 * self.n > ROW_NBYTES
 
     @property
-    def block(self):
+    def block(self) -> int:
         """How many numbers of a row are added up to one sum, at most."""
         return BLOCK_ACROSS if self.across else BLOCK
 
-    def is_stat(self, shape):
+    def is_stat(self, shape: tuple) -> bool:
         """Whether an array may hold one number per row."""
         return shape != self.shape and tuple(n for n in shape if n != 1) == self.kept
 
     # -- places
-    def along(self, shape, steps):
+    def along(self, shape: tuple, steps: Iterable[int]) -> tuple:
         """Steps along the axes of a row's elements or numbers, as steps along those of
         the frame.
 
@@ -116,17 +120,17 @@ class Frame:
             )
         return tuple(s * (n != 1) for n, s in zip(shape, steps, strict=True))
 
-    def own(self, shape):
+    def own(self, shape: tuple) -> tuple[int, tuple]:
         """(offset, steps) of the places where a value of the rows lies itself."""
         return 0, self.along(shape, row_major(shape))
 
-    def reads(self, ref, node):
+    def reads(self, ref: Ref, node: Node) -> tuple[int, tuple]:
         """(offset, steps) of the places where a node of the rows reads a value."""
         shape = self.shape if node.op.reduce else node.specs[0].shape
         offset, steps = steps_of(ref, node, shape)
         return offset, self.along(shape, steps)
 
-    def meets(self, node, reader):
+    def meets(self, node: Node, reader: Node) -> bool:
         """Whether a reader wants, at each place, what the loops have just computed.
 
         A value that is flipped or turned round, that another row needs, or that meets
@@ -144,7 +148,7 @@ class Frame:
         ) == self.own(shape)
 
 
-def frame_of(node):
+def frame_of(node: Node) -> Frame:
     """The frame of a reduction."""
     ((source, i),) = node.inputs
     shape = source.specs[i].shape
@@ -153,9 +157,9 @@ def frame_of(node):
     return Frame(shape, frozenset(i for i in gone if shape[i] != 1))
 
 
-def frames(graph):
+def frames(graph: Graph) -> dict[Node, Frame]:
     """node -> frame, for reductions and for what is computed of their results alone."""
-    found = {}
+    found: dict[Node, Frame] = {}
     for node in graph.nodes:
         if node.op is None:
             continue
@@ -184,8 +188,9 @@ class Rows:
     scratch: how many numbers wait in `work`, and their dtype.
     """
 
-    def __init__(self, nodes, heads, frame):
-        self.frame, self.depth = frame, {}
+    def __init__(self, nodes: Sequence[Node], heads: Collection[Ref], frame: Frame) -> None:
+        self.frame = frame
+        self.depth: dict[Node, int] = {}
         for node in nodes:
             before = [self.depth[n] for n, _ in node.inputs if n in self.depth]
             self.depth[node] = max(before, default=0) + bool(node.op.reduce)
@@ -232,7 +237,9 @@ class Rows:
             self.dtype,
         )
 
-    def _as_late_as_possible(self, nodes, heads):
+    def _as_late_as_possible(
+        self, nodes: Sequence[Node], heads: Collection[Ref]
+    ) -> dict[Node, set[int]]:
         """node -> the passes that read it; its own becomes the first of them."""
         read_in = {
             n: {self.depth[n]} if (n, 0) in heads else set()
@@ -249,7 +256,9 @@ class Rows:
                         read_in[n].add(now)
         return read_in
 
-    def _share_outputs(self, nodes, heads, read_in):
+    def _share_outputs(
+        self, nodes: Sequence[Node], heads: Collection[Ref], read_in: dict[Node, set[int]]
+    ) -> dict[Node, Node]:
         """waiting node -> the output of the last pass that it waits in, one in each.
 
         In that pass an element is read before its place is written.
@@ -263,7 +272,7 @@ class Rows:
                 idle = [n for n in idle if n is not shared[node]]
         return {node: out for node, out in shared.items() if out}
 
-    def _tile(self):
+    def _tile(self) -> int:
         """As many rows as stay in the cache while they are read again."""
         shape, gone = self.frame.shape, self.frame.gone
         start = max((i + 1 for i in gone if shape[i] != 1), default=0)
@@ -275,7 +284,7 @@ class Rows:
         return min(size_of(shape[start:]), most)
 
 
-def rows_of(node):
+def rows_of(node: Node) -> Rows | None:
     """The frame's loops for a step, single or fused; `None` if it has no reduction."""
     graph = node.attrs.get("graph")
     if graph is None:
@@ -284,7 +293,7 @@ def rows_of(node):
     return Rows(nodes, set(graph.heads), graph.frame) if graph.frame else None
 
 
-def scratch_of(node):
+def scratch_of(node: Node) -> Ref | None:
     """A value that holds what a step's loops need beside; `None` if that is nothing."""
     inner, rows = node.attrs.get("graph"), rows_of(node)
     size, dtype = rows.scratch if rows else (0, None)

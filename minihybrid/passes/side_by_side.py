@@ -15,26 +15,31 @@ What is left out: parts that leave a gap, or of which some lie above others; sum
 parts that one kernel of all would be long.
 """
 
-from minihybrid.core.graph import apply, the_graph
+from collections.abc import Callable
+
+from minihybrid.core.graph import Graph, apply, the_graph
+from minihybrid.core.op import Node
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.passes.rows import Ref
 
 MOST = 32  # parts of one sum
 SUM = "{a} + {b}"
 
 
-def side_by_side(graph):
+def side_by_side(graph: Graph) -> Graph:
     """Join parts whose sum with zeros around each is asked for."""
     if not any(node.op and node.op.part for node in the_graph("fuse", graph).nodes):
         return graph
     uses, heads = graph.uses(), set(graph.heads)
 
-    def alone(ref):
+    def alone(ref: Ref) -> bool:
         return len(uses.get(ref, ())) == 1 and ref not in heads
 
-    def parts_of(node):
+    def parts_of(node: Node) -> list[tuple] | None:
         """[(axis, begin, end, data, operator, attrs)] of a sum, or `None`."""
-        found, todo = [], [(node, 0)]
+        found: list[tuple] = []
+        todo = [(node, 0)]
         while todo and len(found) <= MOST:
             n, i = todo.pop()
             if n.op is None or (n is not node and not alone((n, i))):
@@ -50,9 +55,9 @@ def side_by_side(graph):
                 return None
         return None if todo else sorted(found, key=lambda part: part[:3])
 
-    now = {}  # old reference -> new one, of all that was read so far
+    now: dict[Ref, Ref] = {}  # old reference -> new one, of all that was read so far
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         now.update(zip(node.inputs, inputs, strict=True))
         if node.op is None or node.op.expr != SUM:
             return None
