@@ -29,11 +29,47 @@ class CSRNDArray(NDArray):
         dense("csr")
 
 
+class OneElement(np.ndarray):
+    """An array of one element and some axes that Python takes as a number.
+
+    NumPy itself did so until 2.4, and programs for MXNet write `'%f' % loss.asnumpy()` and
+    `int(x.argmax().asnumpy())`. All that is computed from it, and its pickle, is plain.
+
+    >>> a = np.array([2.5]).view(OneElement); "%.2f" % a, int(a), a, type(a + 1).__name__
+    ('2.50', 2, array([2.5]), 'ndarray')
+    """
+
+    __array_priority__ = -1.0  # joined with plain arrays, it is one
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __array_wrap__(self, array, *_):
+        return array.view(np.ndarray)[() if array.ndim == 0 else ...]
+
+    def __repr__(self):
+        return repr(self.view(np.ndarray))
+
+    def __reduce_ex__(self, protocol):
+        return self.view(np.ndarray).__reduce_ex__(protocol)
+
+
+@hooks.of_one.brought
+def of_one(array: np.ndarray) -> np.ndarray:
+    """The same array; one of one element as a class that `float()` and "%f" take."""
+    return array.view(OneElement) if array.size == 1 and array.ndim else array
+
+
 sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
 
 
 def from_numpy(ndarray, zero_copy=True):
     """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
+    if type(ndarray) is OneElement:
+        ndarray = ndarray.view(np.ndarray)
     if type(ndarray) is not np.ndarray or ndarray.dtype.kind not in "biuf":
         raise AttrError(
             f"nd.from_numpy: {described(ndarray)} is given, but a NumPy array of numbers is needed"

@@ -19,7 +19,7 @@ from minihybrid.faces import call, found
 
 # A module, and the hooks (core/hooks.py) that it brings.
 HOOKS = {
-    "arrays": "warn_of_mask",
+    "arrays": "of_one warn_of_mask",
     "codegen.numpy.whole": "written",
     "core.autograd": "backward",
     "device.array": "new_on_device",

@@ -17,6 +17,7 @@ import numpy as np
 
 from minihybrid.core import hooks, params
 from minihybrid.core.context import CPU, check_context
+from minihybrid.core.files import write_whole
 from minihybrid.core.given import fits, fitted
 from minihybrid.core.op import (
     UNEXPECTED,
@@ -208,8 +209,8 @@ class NDArray(Value):
         return self
 
     def asnumpy(self) -> np.ndarray:
-        """The numbers in a NumPy array of their own."""
-        return np.array(self.data)
+        """The numbers in a NumPy array of their own; of one number, `float()` takes it."""
+        return hooks.of_one(np.array(self.data)) if self.data.size == 1 else np.array(self.data)
 
     def asscalar(self):
         """The one number of an array of size 1."""
@@ -375,7 +376,7 @@ class NDArray(Value):
 
     def save(self, fname):
         """Write this array to a file."""
-        params.write_arrays(fname, [np.asarray(self.data)])
+        write_whole(fname, params.pack_arrays([np.asarray(self.data)]))
 
     # -- the same memory for other libraries
     def __dlpack_device__(self):

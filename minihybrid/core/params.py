@@ -1,7 +1,7 @@
 """Chapter 22. Arrays as bytes, in MXNet's format.
 
 Takes:   NumPy arrays and their names, or files.
-Gives:   `pack_arrays`, `unpack_arrays`; `write_arrays`, `read_arrays` for files.
+Gives:   `pack_arrays`, `unpack_arrays`; `read_arrays` of a file.
 
 Arrays of all four versions of the format are read, sparse ones as dense ones; version 2
 is written, or 3 where only np's rules know the shapes. Sizes are checked before memory
@@ -17,7 +17,7 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
-from minihybrid.core.files import FileError, read_whole, write_whole
+from minihybrid.core.files import FileError, read_whole
 from minihybrid.core.op import DEEPEST, LARGEST
 from minihybrid.core.switches import is_np_shape
 
@@ -190,11 +190,6 @@ def _unpack_array(reader):
     if kind == DENSE:
         return reader.values(shape, flag)
     return hooks.unpack_sparse(reader, kind, stored, shape, flag)
-
-
-def write_arrays(fname, arrays, names=()):
-    """Write arrays, with names or without, to a file."""
-    write_whole(fname, pack_arrays(arrays, names))
 
 
 def read_arrays(fname):
