@@ -69,7 +69,7 @@ READING_ORDER = """
     run executor
     files.foreign files.legacy files.outline files.sparse files.formats
     files model
-    np.functions np.rearrange np.array np.creation np.host np.compound
+    np.public np.functions np.rearrange np.array np.creation np.host np.compound
     np npx lr_scheduler optimizer kvstore
     gluon.function gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn
     gluon.rnn.steps gluon.rnn.rnn_cell gluon.rnn.rnn_layer gluon.rnn

@@ -21,7 +21,8 @@ from minihybrid.core.mistake import signed
 from minihybrid.core.op import AttrError, DTypeError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.sym import Symbol, constant
-from minihybrid.np.functions import guarded, kind_of, pair
+from minihybrid.np.functions import pair
+from minihybrid.np.public import guarded, kind_of
 from minihybrid.np.rearrange import FUNCTIONS, row_major
 from minihybrid.ops import OPS
 

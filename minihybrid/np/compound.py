@@ -22,7 +22,7 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.core.sym import trace
-from minihybrid.np.functions import FUNCTIONS, kind_of, public
+from minihybrid.np.public import FUNCTIONS, kind_of, public
 from minihybrid.ops import OPS, register
 from minihybrid.ops.shapes import known
 

@@ -19,7 +19,8 @@ from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
-from minihybrid.np.functions import BOOLS, FUNCTIONS, flat, guarded, lengths, on_tape
+from minihybrid.np.functions import BOOLS
+from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape
 from minihybrid.np.rearrange import row_major
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number, put

@@ -5,133 +5,18 @@ Gives:   functions with NumPy's names and arguments, each a call of one record: 
          one number, of two, sums, products.
 
 A function of numbers alone is NumPy's own.
-What is left out: `where=` and `order=` of NumPy's functions.
+What is left out: `where=` of NumPy's functions.
 """
-
-import functools
 
 import numpy as onp
 
-from minihybrid.core import hooks
-from minihybrid.core.array import STATE
 from minihybrid.core.given import dtype_of
-from minihybrid.core.op import UNEXPECTED, AttrError, DTypeError, HybridError, ShapeError, described
+from minihybrid.core.op import DTypeError, HybridError, ShapeError
+from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value, is_number, put, said_by
+from minihybrid.ops.infix import Value, is_number, said_by
 from minihybrid.ops.np.names import is_whole, with_number
-
-FUNCTIONS = {}  # name -> function, of all that `mx.np` offers for values
-# Arguments of NumPy's functions that change nothing with these values.
-NEUTRAL = {
-    "casting": ("same_kind",),
-    "dtype": (None,),
-    "initial": (None,),
-    "like": (None,),
-    "order": ("C", "K", "A", None),
-    "subok": (True, False),
-    "where": (True,),
-}
-
-
-def guarded(owner, function, is_method=False, parents=()):
-    """The same function, whose every error is a sentence that begins with a public name.
-
-    An argument of NumPy's that the function lacks may have the value that changes nothing;
-    any other is refused.
-
-    parents:  as `misfit` has them: functions whose arguments it takes as well.
-    Raises:  AttrError for arguments that it does not take, or cannot compute with.
-    """
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except HybridError as error:
-            said_by(owner, error)
-            raise
-        except (*UNEXPECTED, AttributeError) as error:
-            bound = functools.partial(function, args[0]) if is_method else function
-            text = hooks.misfit(owner, bound, args[is_method:], kwargs, parents)
-            failure, unknown = error, {k for k in kwargs if f"'{k}'" in (text or "")}
-        idle = {k for k in unknown if _is_idle(k, kwargs[k])}
-        if idle:
-            return call(*args, **{k: v for k, v in kwargs.items() if k not in idle})
-        if text is None:
-            given = [
-                *map(_brief, args[is_method:]),
-                *(f"{k}={_brief(v)}" for k, v in kwargs.items()),
-            ]
-            text = f"{owner}: cannot compute with {', '.join(given) or 'nothing'} ({failure})"
-            raise AttrError(text) from failure
-        raise AttrError(text)
-
-    return call
-
-
-def _is_idle(name, value):
-    """Whether an argument of NumPy's has the value that changes nothing."""
-    return any(
-        value is neutral or isinstance(value, str) and value == neutral
-        for neutral in NEUTRAL.get(name, ())
-    )
-
-
-def _brief(value):
-    """An argument in an error: an array by its shape."""
-    shape = (
-        getattr(value, "shape", None) if not isinstance(value, Value) or not value.level else None
-    )
-    return described(value) if shape is None else f"an array of shape {shape}"
-
-
-def _takes_out(function, out=None):
-    """What all these functions take beside their own arguments."""
-
-
-def public(function=None, *, names=()):
-    """Enter a function under its name, with `out=` added."""
-    if function is None:
-        return functools.partial(public, names=names)
-    name = function.__name__.rstrip("_")
-
-    @functools.wraps(function)
-    def with_out(*args, out=None, **kwargs):
-        return put(f"np.{name}", function(*args, **kwargs), out)
-
-    for public_name in (name, *names):
-        call = guarded(f"np.{public_name}", with_out, parents=(_takes_out,))
-        call.__name__ = call.__qualname__ = public_name
-        FUNCTIONS[public_name] = call
-    return FUNCTIONS[name]
-
-
-def lengths(a):
-    """The shape of an array, or what a trace knows of a symbol's.
-
-    Raises:  ShapeError for a symbol whose shape nobody has told yet.
-    """
-    if a.level == 0:
-        return a.shape
-    if not a.spec.known:
-        raise ShapeError(
-            f"the Symbol '{a.name}' has no known shape yet, which this "
-            "function needs; trace it with data"
-        )
-    return a.spec.shape
-
-
-def on_tape(value):
-    """Whether an operator on this value would be recorded."""
-    return STATE.recording and getattr(value, "node", None) is not None
-
-
-def flat(value):
-    """The values in nested lists and tuples, one after another."""
-    if isinstance(value, (list, tuple)):
-        return [leaf for v in value for leaf in flat(v)]
-    return [value]
-
+from minihybrid.ops.shapes import axes_of
 
 # -- of one number ---------------------------------------------------------------------
 ALIASES = {
@@ -140,11 +25,6 @@ ALIASES = {
     "degrees": ("rad2deg",),
     "radians": ("deg2rad",),
 }
-
-
-def kind_of(value):
-    """The dtype of a value; `None` where a symbol's is unknown."""
-    return value.spec.dtype if value.level else value.data.dtype
 
 
 def in_dtype(name, function, dtype, *values):
@@ -370,6 +250,7 @@ def argmin(a, axis=None, keepdims=False):
 def average(a, axis=None, weights=None, returned=False):
     """The mean, with weights of the array's shape, or of one axis; `returned` adds their sum."""
     old = lengths(a)
+    axes_of("average", axis, len(old))
     if weights is None:
         out = mean(a, axis=axis)
         if not returned:
@@ -399,6 +280,7 @@ def _along(axis, weights, old):
     return weights.reshape([n if i == axis % len(old) else 1 for i, n in enumerate(old)])
 
 
+@public
 def broadcast_to(array, shape):
     """Repeat axes of length 1 up to a shape."""
     return OPS["_npi_broadcast_to"](array, shape=shape)

@@ -18,7 +18,7 @@ from minihybrid.core.context import CPU
 from minihybrid.core.op import AttrError, HybridError, Op, ShapeError, Spec
 from minihybrid.core.placing import context_of, placed
 from minihybrid.np.array import ndarray
-from minihybrid.np.functions import FUNCTIONS, flat, guarded, lengths, on_tape, public
+from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape, public
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number
 from minihybrid.ops.linalg import LinAlgError

@@ -9,8 +9,8 @@ What is left out: indices that are lists of symbols.
 import numpy as onp
 
 from minihybrid.core.op import AttrError, ShapeError
-from minihybrid.np import functions
-from minihybrid.np.functions import BOOLS, FUNCTIONS, beside, kind_of, lengths, promote, public
+from minihybrid.np.functions import BOOLS, beside, broadcast_to, promote
+from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number
 from minihybrid.ops.np.names import fitting
@@ -69,9 +69,6 @@ def expand_dims(a, axis):
     return OPS["expand_dims"](a, axis=axis)
 
 
-broadcast_to = public(functions.broadcast_to)
-
-
 def _at_least_of(n):
     def call(*arys):
         out = [a if len(lengths(a)) >= n else reshape(a, at_least(n, lengths(a))) for a in arys]
@@ -94,6 +91,8 @@ def _all_arrays(owner, seq):
     """
     if isinstance(seq, Value):
         seq = list(seq)
+    if seq and all([isinstance(v, Value) for v in seq]):
+        return seq
     if not isinstance(seq, (list, tuple)):
         raise AttrError(f"{owner}: a list or a tuple of arrays is needed, found {seq!r:.60}")
     like = next((v for v in seq if isinstance(v, Value)), None)

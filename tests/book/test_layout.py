@@ -223,7 +223,7 @@ REGISTRIES = {
     "core.hooks.WITHOUT_SCIPY": "special functions for those who lack SciPy",
     "core.targets.TARGETS": "what makes functions of graphs",
     "core.hooks.INITIALIZERS": "initialisers, by name",
-    "np.functions.FUNCTIONS": "the functions of `mx.np`",
+    "np.public.FUNCTIONS": "the functions of `mx.np`",
     "core.hooks.FACES": "names of later modules in `nd` and `sym`",
     "core.hooks.FORMATS": "what `net.export` writes",
 }

@@ -13,7 +13,7 @@ from samples import np_calls
 import minihybrid as mx
 from minihybrid.core import autograd
 from minihybrid.core.op import HybridError
-from minihybrid.np.functions import flat
+from minihybrid.np.public import flat
 
 DTYPES = "bool uint8 int8 int32 int64 float16 float32 float64".split()
 NUMBERS = [True, False, 2, 0, -1, 300, 70_000, 2**40, 1.5, 2.0, -1e9, 1e39, onp.inf, onp.nan]
