@@ -5,18 +5,20 @@ Gives:   `run_checked`, which gives the `Counts`; `shared_arrays`.
 """
 
 import ast
+from collections.abc import Callable
 
 import numpy as np
 
 from minihybrid.simt.counts import Counts, note, use_of
 from minihybrid.simt.errors import LaunchError
-from minihybrid.simt.lockstep import MAX_SHARED, run_blocks
+from minihybrid.simt.lockstep import MAX_SHARED, Run, run_blocks
 from minihybrid.simt.memory import Array
 from minihybrid.simt.record import Recorder
+from minihybrid.simt.rewrite import Rewritten
 from minihybrid.simt.watcher import Watcher
 
 
-def shared_arrays(kernel, found, names):
+def shared_arrays(kernel: str, found: Rewritten, names: dict) -> list:
     """The shared arrays of a kernel: (name, shape, dtype) each.
 
     Raises: LaunchError if a block has no room for them.
@@ -37,7 +39,7 @@ def shared_arrays(kernel, found, names):
     return shared
 
 
-def fresh(shape, dtype):
+def fresh(shape: tuple, dtype: np.dtype) -> np.ndarray:
     """New shared memory: bytes of 255, which are NaN as floats.
 
     >>> fresh((2,), np.dtype("float32"))
@@ -46,10 +48,10 @@ def fresh(shape, dtype):
     return np.full(int(np.prod(shape)) * dtype.itemsize, 255, "uint8").view(dtype).reshape(shape)
 
 
-def watched(found, arrays):
+def watched(found: Rewritten, arrays: dict) -> set:
     """The names of arrays that are written, or share memory with one that is."""
 
-    def ends(values):
+    def ends(values: np.ndarray) -> tuple:
         return values.ctypes.data, values.ctypes.data + values.nbytes
 
     written = [ends(arrays[name]) for name in arrays if name in found.written]
@@ -61,7 +63,14 @@ def watched(found, arrays):
     return names
 
 
-def run_checked(run, found, make, arguments, shared, record=None):
+def run_checked(
+    run: Run,
+    found: Rewritten,
+    make: Callable,
+    arguments: dict,
+    shared: list,
+    record: list | None = None,
+) -> Counts:
     """Run a kernel with checks, and give its `Counts`.
 
     arguments: parameter -> NumPy array, with the shape that the kernel sees, or number;
@@ -92,15 +101,16 @@ def run_checked(run, found, make, arguments, shared, record=None):
 
     if record is not None:
         for array in [*seen.values(), *inside]:
+            assert isinstance(array, Recorder)
             array.record = record
 
-    def begin_block():
+    def begin_block() -> list:
         run.phase = 1
         for array in inside:
             array.begin()
         return inside
 
-    def after_barrier():
+    def after_barrier() -> None:
         phase.clear()
         run.phase += 1
         for array in inside:
@@ -111,7 +121,7 @@ def run_checked(run, found, make, arguments, shared, record=None):
         make,
         [seen.get(name, value) for name, value in arguments.items()],
         begin_block,
-        found.barriers and after_barrier,
+        after_barrier if found.barriers else None,
     )
     counts = Counts(
         run.name, run.n_threads, met, [use_of(array) for array in [*seen.values(), *inside]]

@@ -5,9 +5,12 @@ Gives:   `Counts` with one `Use` an array, printed as a table; `watch`, which co
          the counts of all launches in a `with` block.
 """
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from minihybrid.simt.memory import Array
 
 
 class Use(NamedTuple):
@@ -32,7 +35,7 @@ class Use(NamedTuple):
     store4: int
 
 
-def use_of(array):
+def use_of(array: Array) -> Use:
     """The `Use` of an array of the simulator."""
     loads, stores, size = sum(array.loads), sum(array.stores), array.dtype.itemsize
     return Use(
@@ -64,36 +67,36 @@ class Counts:
     kernel: str
     n_threads: int
     barriers: int
-    uses: list
+    uses: list[Use]
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Use:
         return next(use for use in self.uses if use.name == name)
 
-    def total(self, what, space="global"):
+    def total(self, what: str, space: str = "global") -> int:
         """The sum of a column over the arrays in a space: `counts.total("loads")`."""
         return sum(getattr(use, what) for use in self.uses if use.space == space)
 
     @property
-    def global_loads(self):
+    def global_loads(self) -> int:
         """Loads from global memory, of all threads."""
         return self.total("loads")
 
     @property
-    def global_stores(self):
+    def global_stores(self) -> int:
         """Stores to global memory, of all threads."""
         return self.total("stores")
 
     @property
-    def shared_loads(self):
+    def shared_loads(self) -> int:
         """Loads from shared memory, of all threads."""
         return self.total("loads", "shared")
 
     @property
-    def shared_stores(self):
+    def shared_stores(self) -> int:
         """Stores to shared memory, of all threads."""
         return self.total("stores", "shared")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [
             f"{self.kernel}: {self.n_threads} threads, {self.barriers} barriers per block",
             f"{'array':8} {'space':6}  {'loads':>5} {'stores':>6} "
@@ -116,11 +119,11 @@ class Launched(NamedTuple):
     counts: Counts
 
 
-WATCHING = []  # the lists of the `watch` blocks that are open
+WATCHING: list[list[Launched]] = []  # the lists of the `watch` blocks that are open
 
 
 @contextmanager
-def watch():
+def watch() -> Iterator[list[Launched]]:
     """Collect every checked launch of the simulator inside the block.
 
     >>> with watch() as seen:
@@ -128,7 +131,7 @@ def watch():
     >>> seen
     []
     """
-    seen = []
+    seen: list[Launched] = []
     WATCHING.append(seen)
     try:
         yield seen
@@ -136,7 +139,7 @@ def watch():
         WATCHING.remove(seen)
 
 
-def note(kernel, grid, block, counts):
+def note(kernel: str, grid: tuple, block: tuple, counts: Counts) -> None:
     """Tell all open `watch` blocks about a launch."""
     for seen in WATCHING:
         seen.append(Launched(kernel, grid, block, counts))

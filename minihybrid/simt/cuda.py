@@ -13,18 +13,21 @@ import ast
 import inspect
 import math
 import textwrap
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from minihybrid.core.op import HybridError
 from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import run_checked, shared_arrays
+from minihybrid.simt.counts import Counts
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.lockstep import Run, execute
 from minihybrid.simt.numbers import EXTREMES
 from minihybrid.simt.numbers import math as gpu_math
-from minihybrid.simt.rewrite import KNOWN, find_kernel, maker, rewrite
+from minihybrid.simt.rewrite import KNOWN, Rewritten, find_kernel, maker, rewrite
 
 
 class Kernel:
@@ -33,7 +36,7 @@ class Kernel:
     counts: the `Counts` of the last launch.
     """
 
-    def __init__(self, function):
+    def __init__(self, function: Callable) -> None:
         self.python, self.name = function, function.__name__
         try:
             lines, first = inspect.getsourcelines(function)
@@ -45,9 +48,10 @@ class Kernel:
         tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(lines))), first - 1)
         self.text = dict(enumerate(lines, first))
         self.definition = find_kernel(tree)
-        self.counts = self.compiled = None
+        self.counts: Counts | None = None
+        self.compiled: tuple[Rewritten, Callable] | None = None
 
-    def refuse(self, line, why):
+    def refuse(self, line: int, why: str) -> NoReturn:
         """Raise: a line of the source is not what a kernel may have."""
         raise KernelError(
             f"kernel '{self.name}', line {line} (`{self.text[line].strip()}`): {why}",
@@ -55,14 +59,14 @@ class Kernel:
             line,
         )
 
-    def __call__(self, *_):
+    def __call__(self, *_: Any) -> NoReturn:
         """Raise: a kernel is not called like a function."""
         raise LaunchError(
             f"kernel '{self.name}' must be told for how many threads "
             f"it runs: {self.name}[blocks, threads_per_block](...)"
         )
 
-    def __getitem__(self, launch):
+    def __getitem__(self, launch: Any) -> "Launcher":
         if not isinstance(launch, tuple) or len(launch) != 2:
             raise LaunchError(
                 f"kernel '{self.name}' needs a grid and a block, but got {launch!r}: "
@@ -70,7 +74,9 @@ class Kernel:
             )
         return Launcher(self, *launch)
 
-    def run(self, grid, block, arguments, record=None):
+    def run(
+        self, grid: int | tuple, block: int | tuple, arguments: Sequence, record: list | None = None
+    ) -> Run:
         """Run the kernel; what `record` is says `run_checked`."""
         run = Run(self.name, self.text, grid, block, strict=False)
         params = [arg.arg for arg in self.definition.args.args]
@@ -79,7 +85,7 @@ class Kernel:
                 f"kernel '{self.name}' takes {len(params)} arguments "
                 f"({', '.join(params)}), but got {len(arguments)}"
             )
-        arguments = {
+        given = {
             name: self.argument(name, value) for name, value in zip(params, arguments, strict=True)
         }
         if self.compiled is None:
@@ -87,16 +93,16 @@ class Kernel:
             self.compiled = found, execute(maker(found), self.name, self.text, self.names())
         found, make = self.compiled
         shared = shared_arrays(self.name, found, self.names())
-        self.counts = run_checked(run, found, make, arguments, shared, record)
+        self.counts = run_checked(run, found, make, given, shared, record)
         return run
 
-    def names(self):
+    def names(self) -> dict:
         """What the names in the function mean, with a GPU's `math`, `max` and `min`."""
         outside = inspect.getclosurevars(self.python)
         names = {**EXTREMES, **self.python.__globals__, **outside.nonlocals}
         return {name: gpu_math if value is math else value for name, value in names.items()}
 
-    def argument(self, name, value):
+    def argument(self, name: str, value: Any) -> Any:
         """One argument: an array that can be changed, or a number."""
         if isinstance(value, float):
             return np.float64(value)
@@ -114,7 +120,7 @@ class Kernel:
             )
         return value
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
 
@@ -125,12 +131,12 @@ class Launcher(NamedTuple):
     grid: tuple
     block: tuple
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments: Any) -> None:
         """Run the kernel."""
         self.kernel.run(self.grid, self.block, arguments)
 
 
-def jit(function=None, device=False):
+def jit(function: Callable | None = None, device: bool = False) -> Callable | Kernel:
     """Make a kernel of a function: `@cuda.jit`.
 
     device: whether it is no kernel, but a function of numbers that kernels call.
@@ -153,12 +159,12 @@ def jit(function=None, device=False):
 class DeviceArray(np.ndarray):
     """An array on the simulated GPU, which is one of NumPy."""
 
-    def copy_to_host(self):
+    def copy_to_host(self) -> np.ndarray:
         """Copy to a usual NumPy array."""
         return np.array(self)
 
 
-def to_device(array):
+def to_device(array: np.ndarray) -> np.ndarray:
     """A copy of an array on the device.
 
     >>> to_device([1, 2]).copy_to_host()
@@ -167,7 +173,7 @@ def to_device(array):
     return np.array(array).view(DeviceArray)
 
 
-def device_array(shape, dtype="float64"):
+def device_array(shape: int | tuple, dtype: DTypeLike = "float64") -> np.ndarray:
     """A new array on the device, whose bytes are 255: NaN, if they are floats.
 
     >>> device_array(2, "float32").copy_to_host()
@@ -178,12 +184,12 @@ def device_array(shape, dtype="float64"):
     return array.view(DeviceArray)
 
 
-def synchronize():
+def synchronize() -> None:
     """Wait for the device, which is never behind here."""
 
 
 # -- what only kernels have ------------------------------------------------------------
-def __getattr__(name):
+def __getattr__(name: str) -> "Outside":
     if name in KNOWN:
         return Outside(name)
     raise AttributeError(
@@ -195,15 +201,15 @@ def __getattr__(name):
 class Outside:
     """A name such as `cuda.grid` in Python: it means something in kernels only."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, *_):
+    def __call__(self, *_: Any) -> NoReturn:
         """Raise: there is no thread here."""
         raise HybridError(
             f"cuda.{self.name} belongs to the threads of a kernel; write "
             "it in a function with @cuda.jit, and launch that"
         )
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "Outside":
         return Outside(f"{self.name}.{name}")

@@ -5,11 +5,13 @@ Gives:   what it imports from there, made again over another `math`, or compiled
 """
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 import minihybrid.codegen.device as device
 
 
-def device_names(tree, make, **names):
+def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
     """What a text imports from the module of device functions, by name.
 
     make, names: what `compiled` of that module takes: what is done to each function,

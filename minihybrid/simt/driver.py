@@ -14,6 +14,7 @@ import ctypes
 from functools import cache
 from itertools import count
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ ATTRIBUTES = {
 
 
 @cache
-def program_of(text, fast):
+def program_of(text: str, fast: bool) -> FastProgram | Program:
     """The program of a kernel's text, made once."""
     return (FastProgram if fast else Program)(text)
 
@@ -71,24 +72,25 @@ class SimulatedDriver:
     class CUDA_KERNEL_NODE_PARAMS:
         """What a kernel node of a graph runs; fields as in CUDA."""
 
-        def __init__(self):
+        def __init__(self) -> None:
             self.func = self.kernelParams = self.extra = 0
             self.gridDimX = self.gridDimY = self.gridDimZ = 1
             self.blockDimX = self.blockDimY = self.blockDimZ = 1
             self.sharedMemBytes = 0
 
-    def __init__(self, fast=False, memory=1 << 36):
+    def __init__(self, fast: bool = False, memory: int = 1 << 36) -> None:
         self.fast, self.heap = fast, Heap(memory)
-        self.handles, self.numbers = {}, count(1)  # number -> what it stands for
+        self.handles: dict[int, Any] = {}
+        self.numbers = count(1)  # number -> what it stands for
         self.n_launches = 0
 
-    def keep(self, thing):
+    def keep(self, thing: Any) -> int:
         """A new handle: a number that stands for a thing."""
         number = next(self.numbers)
         self.handles[number] = thing
         return number
 
-    def find(self, handle, what):
+    def find(self, handle: int, what: str) -> Any:
         """What a handle stands for."""
         try:
             return self.handles[int(handle)]
@@ -98,57 +100,57 @@ class SimulatedDriver:
             ) from None
 
     # -- errors and devices ------------------------------------------------------------
-    def cuGetErrorName(self, error):
+    def cuGetErrorName(self, error: int) -> tuple:
         """The name of an error code."""
         return SUCCESS, ERRORS[int(error)][0].encode()
 
-    def cuGetErrorString(self, error):
+    def cuGetErrorString(self, error: int) -> tuple:
         """An error code in words."""
         return SUCCESS, ERRORS[int(error)][1].encode()
 
-    def cuInit(self, flags):
+    def cuInit(self, flags: int) -> tuple:
         """Nothing has to be prepared."""
         return (SUCCESS,)
 
-    def cuDriverGetVersion(self):
+    def cuDriverGetVersion(self) -> tuple:
         """The version of CUDA whose functions these are."""
         return SUCCESS, VERSION
 
-    def cuDeviceGetCount(self):
+    def cuDeviceGetCount(self) -> tuple:
         """How many devices there are."""
         return SUCCESS, N_DEVICES
 
-    def cuDeviceGet(self, ordinal):
+    def cuDeviceGet(self, ordinal: int) -> tuple:
         """A device by its number."""
         known = 0 <= ordinal < N_DEVICES
         return (SUCCESS, ordinal) if known else (INVALID_DEVICE, None)
 
-    def cuDeviceGetName(self, length, device):
+    def cuDeviceGetName(self, length: int, device: int) -> tuple:
         """The name of a device."""
         return SUCCESS, b"simulated GPU"[:length]
 
-    def cuDeviceGetAttribute(self, attribute, device):
+    def cuDeviceGetAttribute(self, attribute: str, device: int) -> tuple:
         """A property of a device."""
         return SUCCESS, ATTRIBUTES[attribute]
 
-    def cuDevicePrimaryCtxRetain(self, device):
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple:
         """The context of a device."""
         return SUCCESS, self.keep("context")
 
-    def cuCtxSetCurrent(self, context):
+    def cuCtxSetCurrent(self, context: int) -> tuple:
         """There is one context for all."""
         return (SUCCESS,)
 
-    def cuStreamCreate(self, flags):
+    def cuStreamCreate(self, flags: int) -> tuple:
         """A stream, whose work is done at once."""
         return SUCCESS, self.keep("stream")
 
-    def cuStreamSynchronize(self, stream):
+    def cuStreamSynchronize(self, stream: int) -> tuple:
         """Everything is done already."""
         return (SUCCESS,)
 
     # -- memory ------------------------------------------------------------------------
-    def cuMemAlloc(self, nbytes):
+    def cuMemAlloc(self, nbytes: int) -> tuple:
         """The address of new memory, full of bytes of 255, which as floats are NaN."""
         if nbytes <= 0:
             return INVALID_VALUE, None
@@ -156,27 +158,27 @@ class SimulatedDriver:
             return OUT_OF_MEMORY, None
         return SUCCESS, self.heap.take(nbytes)
 
-    def cuMemFree(self, address):
+    def cuMemFree(self, address: int) -> tuple:
         """Give memory back."""
         self.heap.give(int(address))
         return (SUCCESS,)
 
-    def cuMemsetD8Async(self, address, value, nbytes, stream):
+    def cuMemsetD8Async(self, address: int, value: int, nbytes: int, stream: int) -> tuple:
         """Fill memory with one byte."""
         self.heap.bytes(address, nbytes)[:] = value
         return (SUCCESS,)
 
-    def cuMemcpyHtoDAsync(self, address, host, nbytes, stream):
+    def cuMemcpyHtoDAsync(self, address: int, host: int, nbytes: int, stream: int) -> tuple:
         """Copy from the host's memory to the device's."""
         ctypes.memmove(self.heap.bytes(address, nbytes).ctypes.data, int(host), nbytes)
         return (SUCCESS,)
 
-    def cuMemcpyDtoHAsync(self, host, address, nbytes, stream):
+    def cuMemcpyDtoHAsync(self, host: int, address: int, nbytes: int, stream: int) -> tuple:
         """Copy from the device's memory to the host's."""
         ctypes.memmove(int(host), self.heap.bytes(address, nbytes).ctypes.data, nbytes)
         return (SUCCESS,)
 
-    def cuMemcpyDtoDAsync(self, to, source, nbytes, stream):
+    def cuMemcpyDtoDAsync(self, to: int, source: int, nbytes: int, stream: int) -> tuple:
         """Copy inside the device's memory."""
         self.heap.bytes(to, nbytes)[:] = self.heap.bytes(source, nbytes)
         return (SUCCESS,)
@@ -184,42 +186,42 @@ class SimulatedDriver:
     # -- kernels -----------------------------------------------------------------------
     def cuLibraryLoadData(
         self,
-        code,
-        options,
-        option_values,
-        n_options,
-        library_options,
-        library_values,
-        n_library_options,
-    ):
+        code: bytes,
+        options: list,
+        option_values: list,
+        n_options: int,
+        library_options: list,
+        library_values: list,
+        n_library_options: int,
+    ) -> tuple:
         """A library from a kernel's text, where the real driver takes machine code."""
         return SUCCESS, self.keep(program_of(bytes(code).decode(), self.fast))
 
-    def cuLibraryGetKernel(self, library, name):
+    def cuLibraryGetKernel(self, library: int, name: bytes) -> tuple:
         """The kernel of a library."""
         program = self.find(library, "library")
         if program.name != name.decode():
             return NOT_FOUND, None
         return SUCCESS, self.keep(program)
 
-    def cuKernelGetFunction(self, kernel):
+    def cuKernelGetFunction(self, kernel: int) -> tuple:
         """A kernel as something to launch."""
         return SUCCESS, kernel
 
     def cuLaunchKernel(
         self,
-        function,
-        grid_x,
-        grid_y,
-        grid_z,
-        block_x,
-        block_y,
-        block_z,
-        shared_nbytes,
-        stream,
-        arguments,
-        extra,
-    ):
+        function: int,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        block_x: int,
+        block_y: int,
+        block_z: int,
+        shared_nbytes: int,
+        stream: int,
+        arguments: int,
+        extra: int,
+    ) -> tuple:
         """Run a kernel for all threads of a grid."""
         self.n_launches += 1
         program = self.find(function, "function")
@@ -231,7 +233,9 @@ class SimulatedDriver:
         )
         return (SUCCESS,)
 
-    def start(self, program, grid, block, values):
+    def start(
+        self, program: FastProgram | Program, grid: tuple, block: tuple, values: list
+    ) -> None:
         """Run a program with 8-byte values: addresses, or numbers."""
         args = []
         for value, (name, dtype, size) in zip(values, program.params, strict=True):
@@ -250,11 +254,13 @@ class SimulatedDriver:
         program.run(grid, block, args)
 
     # -- graphs ------------------------------------------------------------------------
-    def cuGraphCreate(self, flags):
+    def cuGraphCreate(self, flags: int) -> tuple:
         """A new graph, without nodes."""
         return SUCCESS, self.keep([])
 
-    def cuGraphAddKernelNode(self, graph, dependencies, n_dependencies, params):
+    def cuGraphAddKernelNode(
+        self, graph: int, dependencies: list, n_dependencies: int, params: Any
+    ) -> tuple:
         """Add a launch to a graph; its arguments are copied."""
         node = self.keep(None)
         nodes = self.find(graph, "graph")
@@ -264,7 +270,7 @@ class SimulatedDriver:
         nodes.append((node, self.copied(params)))
         return SUCCESS, node
 
-    def copied(self, params):
+    def copied(self, params: Any) -> tuple:
         """What a node runs, independent of the memory where it was described."""
         program = self.find(params.func, "function")
         return (
@@ -274,11 +280,11 @@ class SimulatedDriver:
             read_values(params.kernelParams, len(program.params)),
         )
 
-    def cuGraphInstantiate(self, graph, flags):
+    def cuGraphInstantiate(self, graph: int, flags: int) -> tuple:
         """A graph that can be launched; later changes of the graph do not matter."""
         return SUCCESS, self.keep(dict(self.find(graph, "graph")))
 
-    def cuGraphExecKernelNodeSetParams(self, executable, node, params):
+    def cuGraphExecKernelNodeSetParams(self, executable: int, node: int, params: Any) -> tuple:
         """Change what a node of a graph to be launched runs."""
         nodes = self.find(executable, "executable graph")
         if int(node) not in nodes:
@@ -287,20 +293,20 @@ class SimulatedDriver:
         nodes[int(node)] = self.copied(params)
         return (SUCCESS,)
 
-    def cuGraphLaunch(self, executable, stream):
+    def cuGraphLaunch(self, executable: int, stream: int) -> tuple:
         """Run the nodes of a graph, in the order in which they were added."""
         self.n_launches += 1
         for node in self.find(executable, "executable graph").values():
             self.start(*node)
         return (SUCCESS,)
 
-    def cuGraphExecDestroy(self, executable):
+    def cuGraphExecDestroy(self, executable: int) -> tuple:
         """Forget a graph that can be launched."""
         self.find(executable, "executable graph")
         del self.handles[int(executable)]
         return (SUCCESS,)
 
-    def cuGraphDestroy(self, graph):
+    def cuGraphDestroy(self, graph: int) -> tuple:
         """Forget a graph."""
         for node, _ in self.find(graph, "graph"):
             del self.handles[node]
@@ -308,7 +314,7 @@ class SimulatedDriver:
         return (SUCCESS,)
 
 
-def read_values(address, n):
+def read_values(address: int, n: int) -> list:
     """The 8-byte values at n addresses, which stand one after the other."""
     pointers = (ctypes.c_uint64 * n).from_address(int(address)) if n else ()
     return [np.frombuffer(ctypes.string_at(pointer, 8), "uint64") for pointer in pointers]

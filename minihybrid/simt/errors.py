@@ -21,7 +21,9 @@ class KernelError(HybridError):
     ()
     """
 
-    def __init__(self, sentence, kernel=None, line=None, threads=()):
+    def __init__(
+        self, sentence: str, kernel: str | None = None, line: int | None = None, threads: tuple = ()
+    ) -> None:
         super().__init__(sentence)
         self.kernel, self.line, self.threads = kernel, line, threads
 

@@ -11,7 +11,9 @@ What is left out: checks and counts; an element beyond an array is not noticed, 
 
 import ast
 import math
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,19 +26,19 @@ from minihybrid.simt.lockstep import Run, endless, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.plain import PLAIN
 from minihybrid.simt.program import Program
-from minihybrid.simt.rewrite import AXES, BLOCK, THREAD, rewrite
+from minihybrid.simt.rewrite import AXES, BLOCK, THREAD, Rewritten, rewrite
 
-OPTIONS = {"error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 PLACES = BLOCK + THREAD[1:]
 
 
 class FloatFloor(ast.NodeTransformer):
     """`math.floor` becomes `np.floor`: for a processor, Numba's gives whole numbers."""
 
-    def visit_Attribute(self, node):
+    def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
         """Replace `math` before `floor` and `ceil`."""
         if ast.unparse(node) in ("math.floor", "math.ceil"):
-            node.value.id = "np"
+            node.value = ast.copy_location(ast.Name("np", ast.Load()), node.value)
         return node
 
 
@@ -57,7 +59,7 @@ class FastProgram(Program):
     array([0., 2., 4., 6.], dtype=float32)
     """
 
-    def __init__(self, text, name=None):
+    def __init__(self, text: str, name: str | None = None) -> None:
         try:
             import numba
         except ImportError:
@@ -78,18 +80,20 @@ class FastProgram(Program):
         )
 
     @cached_property
-    def kernel(self):
+    def kernel(self) -> tuple[Rewritten, Callable]:
         """What is known of the kernel, and its compiled function of one thread."""
         found = rewrite(copied(self.function), False, self.refuse)
         tree = ast.parse(
             f"def {found.name}({', '.join(found.params + [*found.shared] + PLACES)}): pass"
         )
-        tree.body[0].body = found.body or tree.body[0].body
+        (thread,) = tree.body
+        assert isinstance(thread, ast.FunctionDef)
+        thread.body = found.body or thread.body
         tree = ast.fix_missing_locations(FloatFloor().visit(tree))
         return found, self.jit(execute(tree, self.name, self.text, self.compiled_names))
 
     @cached_property
-    def launch(self):
+    def launch(self) -> Callable:
         """The compiled loop over all threads of a kernel without barriers."""
         found, kernel = self.kernel
         arrays = ", ".join([*found.params, *found.shared])
@@ -105,21 +109,23 @@ class FastProgram(Program):
         exec("\n".join(lines), names)
         return self.jit(names["launch"])
 
-    def run(self, grid, block, args):
+    def run(  # type: ignore[override]  # compiled kernels have no checks to ask for
+        self, grid: int | tuple, block: int | tuple, args: Sequence
+    ) -> None:
         """Run the kernel for every thread of a grid of blocks; see `Program.run`."""
         run = Run(self.name, self.text, grid, block)
-        args = list(self.arguments(args).values())
+        given = list(self.arguments(args).values())
         found, kernel = self.kernel
         shared = [(shape, dtype) for _, shape, dtype in shared_arrays(self.name, found, self.names)]
         if not found.barriers:
             places = *run.block, *run.grid, run.turns
             try:
-                self.launch(*args, *(fresh(*one) for one in shared), *places)
+                self.launch(*given, *(fresh(*one) for one in shared), *places)
             except Endless as error:
                 raise endless(run, *error.args) from None
             return
 
-        def make(*arguments):
+        def make(*arguments: int | np.ndarray) -> Callable:
             return lambda _, *place: kernel(*arguments, *place)
 
-        run_blocks(run, make, args, lambda: [fresh(*one) for one in shared], lambda: None)
+        run_blocks(run, make, given, lambda: [fresh(*one) for one in shared], lambda: None)

@@ -12,6 +12,7 @@ taken to be right.
 """
 
 import ast
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,10 @@ from minihybrid.simt.errors import HiddenFloat64Error
 from minihybrid.simt.numbers import CONSTRUCTORS
 
 NARROW = ("float16", "float32")
+Kind = str | list | None  # of a number, as `kind_of` says; of a tuple's; not known yet
 
 
-def kind_of(dtype):
+def kind_of(dtype: np.dtype) -> str:
     """The type of a number in a kernel: "int", "float16", "float32" or "float64".
 
     >>> kind_of(np.dtype("uint8")), kind_of(np.dtype("float32"))
@@ -30,7 +32,7 @@ def kind_of(dtype):
     return dtype.name if dtype.kind == "f" else "int"
 
 
-def find_hidden(function, kinds, source):
+def find_hidden(function: ast.FunctionDef, kinds: dict, source: Any) -> None:
     """Raise if a kernel computes in float64 what its arrays hold in less.
 
     kinds:  name of a parameter or shared array -> what `kind_of` says of its numbers;
@@ -49,12 +51,12 @@ def find_hidden(function, kinds, source):
 class Types(ast.NodeVisitor):
     """The types of a kernel's variables: "int", a float's name, or None if unknown."""
 
-    def __init__(self, kinds, source):
+    def __init__(self, kinds: dict, source: Any) -> None:
         self.elements, self.source = kinds, source
         self.names = dict(kinds)  # numbers among the parameters are variables, too
         self.reports = False
 
-    def hidden(self, node, found, instead):
+    def hidden(self, node: ast.expr | ast.stmt, found: str, instead: str) -> None:
         """Raise, if all types are known already, that an expression is float64."""
         if self.reports:
             raise HiddenFloat64Error(
@@ -64,7 +66,7 @@ class Types(ast.NodeVisitor):
                 node.lineno,
             )
 
-    def mixed(self, node, parts):
+    def mixed(self, node: ast.expr | ast.stmt, parts: list) -> Kind:
         """The type of numbers that meet in one operation."""
         kinds = [self.type(part) for part in parts]
         if None in kinds or any(isinstance(kind, list) for kind in kinds):
@@ -84,7 +86,7 @@ class Types(ast.NodeVisitor):
         return max(kinds, key=("int", *NARROW, "float64").index, default="int")
 
     # -- expressions -------------------------------------------------------------------
-    def type(self, node):
+    def type(self, node: ast.expr) -> Kind:
         """The type of an expression; a list of types for a tuple."""
         match node:
             case ast.Constant(value=value):
@@ -123,7 +125,7 @@ class Types(ast.NodeVisitor):
                 return self.call(node)
         return None
 
-    def call(self, node):
+    def call(self, node: ast.Call) -> Kind:
         """The type of what a function gives."""
         name = ast.unparse(node.func)
         kinds = [self.type(arg) for arg in node.args]
@@ -140,19 +142,19 @@ class Types(ast.NodeVisitor):
         return "int" if name in ("len", "cuda.grid", "cuda.gridsize") else None
 
     # -- statements --------------------------------------------------------------------
-    def visit_Assign(self, node):
+    def visit_Assign(self, node: ast.Assign) -> None:
         """A variable gets the type of what is assigned; an element must fit."""
         kind = self.type(node.value)
         for target in node.targets:
             self.assign(target, kind, node)
 
-    def visit_AugAssign(self, node):
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """`a += b` is `a = a + b`."""
         as_read = ast.parse(ast.unparse(node.target), mode="eval").body
         value = ast.copy_location(ast.BinOp(as_read, node.op, node.value), node)
         self.assign(node.target, self.type(value), node)
 
-    def assign(self, target, kind, node):
+    def assign(self, target: ast.expr, kind: Kind, node: ast.stmt) -> None:
         """A value of a type goes to a target."""
         match target:
             case ast.Tuple(elts=parts):
@@ -178,22 +180,22 @@ class Types(ast.NodeVisitor):
                         f"write numbers as {small}(...)",
                     )
 
-    def visit_For(self, node):
+    def visit_For(self, node: ast.For) -> None:
         """The variable of a loop over a range is a whole number."""
         self.type(node.iter)
         self.assign(node.target, "int", node)
         self.generic_visit(node)
 
-    def visit_Expr(self, node):
+    def visit_Expr(self, node: ast.Expr) -> None:
         """A call for its effect: what `store4` stores must fit."""
         self.type(node.value)
         match node.value:
             case ast.Call(func=ast.Name(id="store4"), args=[array, _, four]):
                 kinds = self.type(four)
                 for kind in kinds if isinstance(kinds, list) else [kinds]:
-                    self.assign(ast.Subscript(array), kind, node)
+                    self.assign(ast.Subscript(array, ast.Constant(0), ast.Store()), kind, node)
 
-    def visit_If(self, node):
+    def visit_If(self, node: ast.If | ast.While) -> None:
         """The condition is an expression like others."""
         self.type(node.test)
         self.generic_visit(node)
@@ -201,7 +203,7 @@ class Types(ast.NodeVisitor):
     visit_While = visit_If
 
 
-def is_exact(node):
+def is_exact(node: ast.expr) -> bool:
     """Whether an expression is a number, such as -1, which float32 has exactly.
 
     >>> [is_exact(ast.parse(text, mode="eval").body) for text in ("-1", "0.1", "x")]
@@ -215,7 +217,7 @@ def is_exact(node):
         return isinstance(value, (int, float)) and float(np.float32(value)) == value
 
 
-def wider(a, b):
+def wider(a: Kind, b: Kind) -> Kind:
     """The type of a variable that has two; None if one is unknown."""
     if a is None or b is None or isinstance(a, list) or isinstance(b, list):
         return a if a == b else None

@@ -24,12 +24,12 @@ class Heap:
     (900, 90, 0)
     """
 
-    def __init__(self, nbytes):
+    def __init__(self, nbytes: int) -> None:
         self.free = nbytes
-        self.starts = []  # addresses, sorted
-        self.memory = {}  # address -> its bytes
+        self.starts: list[int] = []  # addresses, sorted
+        self.memory: dict[int, np.ndarray] = {}  # address -> its bytes
 
-    def take(self, nbytes):
+    def take(self, nbytes: int) -> int:
         """The address of new memory, filled with bytes of 255."""
         whole = np.full(nbytes + ALIGNMENT, 255, np.uint8)
         skip = -whole.ctypes.data % ALIGNMENT
@@ -40,7 +40,7 @@ class Heap:
         self.free -= nbytes
         return address
 
-    def give(self, address):
+    def give(self, address: int) -> None:
         """Give an allocation back."""
         if address not in self.memory:
             raise HybridError(
@@ -50,11 +50,11 @@ class Heap:
         self.free += self.memory.pop(address).nbytes
         self.starts.remove(address)
 
-    def bytes(self, address, nbytes, who="a copy"):
+    def bytes(self, address: int, nbytes: int, who: str = "a copy") -> np.ndarray:
         """The bytes at an address."""
         address = int(address)
         k = bisect_right(self.starts, address) - 1
-        memory = self.memory[self.starts[k]] if k >= 0 else ()
+        memory = self.memory[self.starts[k]] if k >= 0 else np.empty(0, np.uint8)
         skip = address - self.starts[k] if k >= 0 else 0
         if skip >= len(memory) and nbytes:
             raise HybridError(
@@ -68,7 +68,9 @@ class Heap:
             )
         return memory[skip : skip + nbytes]
 
-    def array(self, address, dtype, size, who, alignment):
+    def array(
+        self, address: int, dtype: np.dtype, size: int, who: str, alignment: int
+    ) -> np.ndarray:
         """The array at an address, which must be a multiple of an alignment."""
         if address % alignment:
             raise HybridError(

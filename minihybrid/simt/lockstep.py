@@ -8,10 +8,13 @@ thread with barriers is a generator, and a barrier gives its turn to the next th
 What is left out: time. Nothing here is slow or fast for the reasons of a GPU.
 """
 
+import ast
 import linecache
 import math
 import traceback
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import numpy as np
 
@@ -30,7 +33,7 @@ TURNS = [1_000_000]  # what a loop may make; `turns` adds others
 
 
 @contextmanager
-def turns(n):
+def turns(n: int) -> Iterator:
     """Let each loop of a kernel make n turns, not a million, inside the block.
 
     >>> with turns(10_000_000):
@@ -44,7 +47,7 @@ def turns(n):
         TURNS.pop()
 
 
-def axes3(sizes, kernel, what):
+def axes3(sizes: int | tuple, kernel: str, what: str) -> tuple:
     """A grid or block as three numbers: 4 -> (4, 1, 1).
 
     >>> axes3((2, 8), "add", "grid")
@@ -72,7 +75,9 @@ class Run:
     ('thread 1 of block 1', 'line 3 (`out[i] = a[i]`)')
     """
 
-    def __init__(self, name, text, grid, block, strict=True):
+    def __init__(
+        self, name: str, text: dict, grid: int | tuple, block: int | tuple, strict: bool = True
+    ) -> None:
         self.name, self.text, self.strict = name, text, strict
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
         self.turns = TURNS[-1]
@@ -90,60 +95,69 @@ class Run:
                 f"y or z, where at most {MAX_GRID} blocks fit; use x"
             )
 
-    def thread(self, t):
+    def thread(self, t: int) -> tuple:
         """Thread number t as ((block x, y, z), (thread x, y, z))."""
         block, thread = divmod(t, self.n_block)
         return place(block, self.grid), place(thread, self.block)
 
-    def who(self, t):
+    def who(self, t: int) -> str:
         """Thread number t in words."""
         block, thread = self.thread(t)
         return f"thread {short(thread, self.block)} of block {short(block, self.grid)}"
 
-    def line(self, number):
+    def line(self, number: int) -> str:
         """A line of the kernel's source in words."""
         return f"line {number} (`{self.text[number].strip()}`)"
 
 
-def place(k, sizes):
+def place(k: int, sizes: tuple) -> tuple:
     """The place of number k in a box of three sizes, counted along x first."""
     return k % sizes[0], k // sizes[0] % sizes[1], k // (sizes[0] * sizes[1])
 
 
-def short(position, sizes):
+def short(position: tuple, sizes: tuple) -> int | tuple:
     """A place without the axes that are not used."""
     n = max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)
     return position[0] if n == 1 else position[:n]
 
 
-def execute(tree, name, text, namespace):
+def execute(tree: ast.Module, name: str, text: dict, namespace: dict) -> Callable:
     """The function that a tree defines; its lines are those of the kernel's source."""
     filename = f"<kernel {name}>"
     lines = [text.get(k, "") + "\n" for k in range(1, max(text) + 1)]
     linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
     namespace = {**namespace, "_Endless": Endless}
     exec(compile(tree, filename, "exec"), namespace)
-    return namespace[tree.body[0].name]
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    return namespace[function.name]
 
 
-def run_blocks(run, make, arguments, shared, barriers):
+def run_blocks(
+    run: Run,
+    make: Callable,
+    arguments: Iterable,
+    shared: Callable[[], list],
+    after_barrier: Callable[[], None] | None,
+) -> int:
     """Run every block of a launch; gives the number of barriers that a block met.
 
     make:      gives the function of a thread (see `rewrite`);
     arguments: what the kernel's parameters are;
     shared:    called before each block, gives its shared arrays;
-    barriers:  whether threads are generators, and called after each barrier.
+    after_barrier: called after each; `None` if threads have no barriers, and are no
+               generators then.
     """
-    met, arguments = 0, list(arguments)
+    met, values = 0, list(arguments)
     with np.errstate(all="ignore"):
         for b in range(math.prod(run.grid)):
             where = place(b, run.grid)
-            thread = make(*arguments, *shared(), *where, *run.block, *run.grid, run.turns)
+            thread = make(*values, *shared(), *where, *run.block, *run.grid, run.turns)
             first = b * run.n_block
             places = [(first + k, *place(k, run.block)) for k in range(run.n_block)]
             try:
-                if barriers:
-                    met = run_in_turns(run, [thread(*at) for at in places], first, barriers)
+                if after_barrier:
+                    met = run_in_turns(run, [thread(*at) for at in places], first, after_barrier)
                 else:
                     for at in places:
                         thread(*at)
@@ -156,7 +170,7 @@ def run_blocks(run, make, arguments, shared, barriers):
     return met
 
 
-def run_in_turns(run, threads, first, after_barrier):
+def run_in_turns(run: Run, threads: list, first: int, after_barrier: Callable[[], None]) -> int:
     """Run the threads of a block, all to the next barrier, until all have ended."""
     met = 0
     while True:
@@ -171,7 +185,7 @@ def run_in_turns(run, threads, first, after_barrier):
         after_barrier()
 
 
-def endless(run, line, met=None):
+def endless(run: Run, line: int, met: int | None = None) -> EndlessError:
     """The error of a loop that made all its turns, or met one barrier too many."""
     found = f"the loop made {run.turns} turns and did not end"
     if met is not None:
@@ -185,7 +199,7 @@ def endless(run, line, met=None):
     )
 
 
-def diverged(run, lines, first):
+def diverged(run: Run, lines: list, first: int) -> NoReturn:
     """Raise: two threads of a block do not wait at the same barrier."""
     here = next(k for k, line in enumerate(lines) if line is not None)
     other = next(k for k, line in enumerate(lines) if line != lines[here])
@@ -202,7 +216,7 @@ def diverged(run, lines, first):
     )
 
 
-def in_words(run, error):
+def in_words(run: Run, error: Exception) -> KernelError:
     """Another exception of a kernel, with the line and the thread."""
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
         if frame.f_code.co_filename == f"<kernel {run.name}>":

@@ -8,6 +8,8 @@ error here also where it would have gone well.
 """
 
 import ast
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from minihybrid.simt.errors import (
     UninitialisedError,
     WholeError,
 )
+from minihybrid.simt.lockstep import Run
 from minihybrid.simt.numbers import CONSTRUCTORS, load_as, store_as
 
 DOES = {"read": "reads", "write": "writes", "atomic": "updates atomically"}
@@ -59,7 +62,15 @@ class Array:
         "narrow",
     )
 
-    def __init__(self, run, name, values, shape, watchers=(), unit=None):
+    def __init__(
+        self,
+        run: Run,
+        name: str,
+        values: np.ndarray,
+        shape: tuple,
+        watchers: list | tuple = (),
+        unit: int | None = None,
+    ) -> None:
         self.run, self.name, self.values = run, name, values.reshape(-1)
         self.shape, self.size, self.ndim = shape, int(np.prod(shape)), len(shape)
         self.dtype = values.dtype
@@ -75,21 +86,21 @@ class Array:
         self.get, self.wrap = load_as(self.values), store_as(self.dtype)
         self.narrow = run.strict and self.dtype.kind == "f" and self.dtype.itemsize < 8
 
-    def begin(self):
+    def begin(self) -> None:
         """A new block begins: its shared memory holds nothing yet."""
         self.written = bytearray(self.size)
         self.watchers[0].clear()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, _):
+    def __getitem__(self, _: Any) -> NoReturn:
         raise WholeError(
             f"array {self.name} is used under another name or by another function; inside a "
             "kernel, use elements of its arguments and shared arrays by their own names"
         )
 
-    def whole(self, *_):
+    def whole(self, *_: Any) -> NoReturn:
         """Raise: arithmetic on all elements at once is none of a kernel."""
         raise WholeError(
             f"array {self.name} is used as a whole, but a thread computes "
@@ -97,7 +108,7 @@ class Array:
         )
 
     # -- where -------------------------------------------------------------------------
-    def place(self, index, t, line):
+    def place(self, index: int | tuple, t: int, line: int) -> int:
         """The place of an element in the flat array."""
         if type(index) is tuple and len(index) == self.ndim == 2:
             (y, x), (height, width) = index, self.shape
@@ -130,14 +141,18 @@ class Array:
             flat = flat * n + int(i)
         return flat
 
-    def written_as(self, axis, line):
+    def written_as(self, axis: int, line: int) -> str | None:
         """What a line writes for an index on an axis; None if it writes several things."""
         try:
             tree = ast.parse(self.run.text[line].strip())
         except SyntaxError:  # the line goes on, or begins a block
             return None
         uses = {
-            ast.unparse(node.slice if self.ndim == 1 else node.slice.elts[axis])
+            ast.unparse(
+                node.slice.elts[axis]
+                if isinstance(node.slice, ast.Tuple) and self.ndim > 1
+                else node.slice
+            )
             for node in ast.walk(tree)
             if isinstance(node, ast.Subscript)
             and isinstance(node.value, ast.Name)
@@ -146,12 +161,12 @@ class Array:
         }
         return uses.pop() if len(uses) == 1 else None
 
-    def extent(self):
+    def extent(self) -> str:
         """How large the array is, in words."""
         axes = [f"0 to {n - 1}" for n in self.shape]
         return f"indices go from {' and '.join(axes)}"
 
-    def fail(self, kind, index, t, line, what):
+    def fail(self, kind: type, index: Any, t: int, line: int, what: str) -> NoReturn:
         """Raise an error about one element and one thread."""
         where = ", ".join(map(str, index)) if type(index) is tuple else index
         raise kind(
@@ -162,7 +177,7 @@ class Array:
             (self.run.thread(t),),
         )
 
-    def use(self, kind, i, t, line):
+    def use(self, kind: str, i: int, t: int, line: int) -> None:
         """Watch a use of element i, and raise if it races with an earlier one."""
         first = self.start + i * self.scale
         for watcher in self.watchers:
@@ -171,7 +186,9 @@ class Array:
                 if found is not None:
                     self.race(kind, i, t, line, *found)
 
-    def race(self, kind, i, t, line, earlier, other, other_line):
+    def race(
+        self, kind: str, i: int, t: int, line: int, earlier: str, other: int, other_line: int
+    ) -> NoReturn:
         """Raise: thread t and another one race for element i."""
         run = self.run
         where = ", ".join(str(int(k)) for k in np.unravel_index(i, self.shape))
@@ -194,7 +211,7 @@ class Array:
         )
 
     # -- what kernels call -------------------------------------------------------------
-    def load(self, index, t, line):
+    def load(self, index: int | tuple, t: int, line: int) -> Any:
         """`array[index]`, read by thread t in a line."""
         if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
             index = self.place(index, t, line)
@@ -209,7 +226,7 @@ class Array:
             self.use("read", index, t, line)
         return self.values[index] if self.get is None else self.get(index)
 
-    def uninitialised(self, i, t, line):
+    def uninitialised(self, i: int, t: int, line: int) -> NoReturn:
         """Raise: element i of a shared array was read before it was written."""
         index = tuple(int(k) for k in np.unravel_index(i, self.shape))
         self.fail(
@@ -221,7 +238,7 @@ class Array:
             "numbers; write it first, and let cuda.syncthreads() stand between",
         )
 
-    def store(self, index, value, t, line):
+    def store(self, index: int | tuple, value: Any, t: int, line: int) -> None:
         """`array[index] = value`, by thread t in a line."""
         if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
             index = self.place(index, t, line)
@@ -230,7 +247,7 @@ class Array:
             self.use("write", index, t, line)
         self.put(index, value, t, line)
 
-    def put(self, i, value, t, line):
+    def put(self, i: int, value: Any, t: int, line: int) -> None:
         """Convert a value and write it."""
         if self.wrap is not None:
             value = self.wrap(value)
@@ -247,7 +264,7 @@ class Array:
         if self.written is not None:
             self.written[i] = 1
 
-    def atomic(self, index, value, kind, t, line):
+    def atomic(self, index: int | tuple, value: Any, kind: str, t: int, line: int) -> Any:
         """`array[index]` becomes old + value (or max, min) at once; gives the old."""
         i = self.place(index, t, line)
         self.atomics[t] += 1
@@ -259,18 +276,18 @@ class Array:
         self.put(i, COMBINE[kind](old, self.number(value)), t, line)
         return old
 
-    def number(self, value):
+    def number(self, value: Any) -> Any:
         """A value in the dtype of the array."""
         return CONSTRUCTORS[self.dtype.name](value)
 
-    def load4(self, index, t, line):
+    def load4(self, index: int, t: int, line: int) -> tuple:
         """Four neighbours in one access, as a tuple."""
         first = self.aligned(index, t, line)
         self.load4s += 1
         self.loads[t] -= 3
         return tuple(self.load(first + k, t, line) for k in range(4))
 
-    def store4(self, index, four, t, line):
+    def store4(self, index: int, four: tuple, t: int, line: int) -> None:
         """Write four neighbours in one access."""
         first = self.aligned(index, t, line)
         self.store4s += 1
@@ -278,7 +295,7 @@ class Array:
         for k in range(4):
             self.store(first + k, four[k], t, line)
 
-    def aligned(self, index, t, line):
+    def aligned(self, index: int, t: int, line: int) -> int:
         """The index of the first of four neighbours."""
         if index % 4:
             self.fail(
@@ -292,7 +309,7 @@ class Array:
         return index
 
 
-COMBINE = {"add": lambda a, b: a + b, "max": max, "min": min}
+COMBINE: dict[str, Callable] = {"add": lambda a, b: a + b, "max": max, "min": min}
 
 
 for _sign in """add sub mul truediv floordiv mod pow and or xor lshift rshift

@@ -14,13 +14,15 @@ may differ.
 """
 
 import math as exact
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 
 # -- constructors ----------------------------------------------------------------------
-def whole(dtype):
+def whole(dtype: str) -> Callable:
     """The constructor of a dtype of whole numbers.
 
     >>> whole("int8")(200), whole("uint32")(-1), whole("int32")(3.0e10)
@@ -29,7 +31,7 @@ def whole(dtype):
     info = np.iinfo(dtype)
     low, high, size = int(info.min), int(info.max), 1 << info.bits
 
-    def construct(x=0):
+    def construct(x: Any = 0) -> int:
         if isinstance(x, (float, np.floating)):
             if x != x:
                 return 0
@@ -37,7 +39,7 @@ def whole(dtype):
         x = int(x)
         return x if low <= x <= high else (x - low) % size + low
 
-    def construct_uint64(x=0):
+    def construct_uint64(x: Any = 0) -> Any:
         return x if type(x) is np.uint64 else np.uint64(construct(x))
 
     chosen = construct_uint64 if dtype == "uint64" else construct
@@ -56,7 +58,7 @@ CONSTRUCTORS = {name: whole(name) for name in WHOLE} | {
 }
 
 
-def load_as(values):
+def load_as(values: np.ndarray) -> Callable | None:
     """The function that gives element i of a flat array as Python has it.
 
     None where a NumPy number is meant: of floats and uint64.
@@ -68,7 +70,7 @@ def load_as(values):
     return None if as_numpy else values.item
 
 
-def store_as(dtype):
+def store_as(dtype: np.dtype) -> Callable | None:
     """The function that a number goes through before it is stored, or None.
 
     >>> store_as(np.dtype("uint8"))(257)
@@ -78,7 +80,7 @@ def store_as(dtype):
 
 
 # -- the largest and the smallest ------------------------------------------------------
-def largest(first, *others):
+def largest(first: Any, *others: Any) -> Any:
     """`max` of a GPU: NaN is left out, as by C's `fmaxf`.
 
     >>> largest(exact.nan, 2.0, 3.0), largest(3.0, exact.nan)
@@ -90,7 +92,7 @@ def largest(first, *others):
     return first
 
 
-def smallest(first, *others):
+def smallest(first: Any, *others: Any) -> Any:
     """`min` of a GPU: NaN is left out, as by C's `fminf`.
 
     >>> smallest(exact.nan, 2.0, 3.0)
@@ -106,10 +108,10 @@ EXTREMES = {"max": largest, "min": smallest}
 
 
 # -- functions -------------------------------------------------------------------------
-def keeping(function, beyond):
+def keeping(function: Callable, beyond: Callable) -> Callable:
     """`function` of `math` which gives float32 of float32; `beyond` where it raises."""
 
-    def call(x, *more):
+    def call(x: Any, *more: Any) -> Any:
         try:
             y = function(x, *more)
         except (ValueError, OverflowError, ZeroDivisionError):
@@ -122,12 +124,12 @@ def keeping(function, beyond):
     return call
 
 
-def with_numpy(ufunc):
+def with_numpy(ufunc: Callable) -> Callable:
     """What NumPy gives where Python's function raises: infinity or NaN."""
     return lambda *args: ufunc(*map(np.float64, args))
 
 
-def gamma_beyond(x):
+def gamma_beyond(x: Any) -> float:
     """The gamma function where Python's raises: at poles NaN, beyond them infinity."""
     if x == 0:
         return exact.copysign(exact.inf, x)

@@ -7,10 +7,14 @@ Gives:   `draw`: for each step between two barriers, which thread of a block rea
 A thread is a number and a colour. What is left out: arrays too large to look at.
 """
 
+from collections.abc import Iterator
 from html import escape
 from math import prod
+from typing import Any
 
+from minihybrid.simt.cuda import Launcher
 from minihybrid.simt.errors import LaunchError
+from minihybrid.simt.record import Seen
 
 # Of Okabe and Ito. A colour comes again after seven threads, so each has its number.
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
@@ -27,11 +31,11 @@ class Picture:
     uses: (step, kind, array) -> element -> the numbers of threads in the block.
     """
 
-    def __init__(self, title, shapes, uses):
+    def __init__(self, title: str, shapes: dict, uses: dict) -> None:
         self.title, self.shapes, self.uses = title, shapes, uses
         self.svg = self._draw()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [self.title]
         for (step, kind, array), elements in self.uses.items():
             told = ", ".join(
@@ -41,10 +45,10 @@ class Picture:
             lines.append(f"step {step}, {VERBS[kind]} {array}: {told}")
         return "\n".join(lines)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return self.svg
 
-    def _index(self, array, i):
+    def _index(self, array: str, i: int) -> str:
         """The indices of element number i."""
         indices = []
         for n in reversed(self.shapes[array]):
@@ -52,7 +56,7 @@ class Picture:
             indices.append(str(k))
         return ", ".join(reversed(indices))
 
-    def _draw(self):
+    def _draw(self) -> str:
         parts, x, y, bottom, width, last = [], 0, 0, 0, 0, 0
         for (step, kind, array), elements in self.uses.items():
             label = f"step {step}: who {VERBS[kind]}s {array}"
@@ -89,7 +93,7 @@ class Picture:
         )
 
 
-def cell(x, y, threads, name):
+def cell(x: int, y: int, threads: list | tuple, name: str) -> Iterator:
     """One element: stripes in the colours of its threads, and a number.
 
     The number is that of the thread, or says how many there are.
@@ -113,7 +117,7 @@ def cell(x, y, threads, name):
     yield "</g>"
 
 
-def in_words(threads):
+def in_words(threads: list | tuple) -> str:
     """Some threads in words.
 
     >>> in_words([0]), in_words([0, 2]), in_words([])
@@ -127,7 +131,7 @@ def in_words(threads):
     return f"threads {', '.join(map(str, most))} and {last}"
 
 
-def draw(launch, *arguments, block=0):
+def draw(launch: Launcher, *arguments: Any, block: int = 0) -> Picture:
     """Run a kernel and draw which thread of a block uses which element, and when.
 
     launch:    a kernel with its grid and block: `kernel[1, 4]`;
@@ -148,9 +152,10 @@ def draw(launch, *arguments, block=0):
     step 1, read a: [0] by thread 2, [1] by thread 1, [2] by thread 0
     step 1, write out: [0] by thread 0, [1] by thread 1, [2] by thread 2
     """
-    record = []
+    record: list[Seen] = []
     run = launch.kernel.run(launch.grid, launch.block, arguments, record)
-    uses, shapes = {}, {}
+    uses: dict[tuple, dict] = {}
+    shapes: dict[str, tuple] = {}
     for phase, t, kind, array, i, _ in record:
         if t // run.n_block == block:
             shapes[array.name] = array.shape

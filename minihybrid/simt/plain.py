@@ -5,10 +5,14 @@ Gives:   `atomic_add`, `atomic_max`, `atomic_min`, `load4`, `store4` as plain fu
          `Whole`, an array of whole numbers that gives and takes Python's.
 """
 
+from typing import Any
+
+import numpy as np
+
 from minihybrid.simt.numbers import CONSTRUCTORS, load_as
 
 
-def atomic_add(array, index, value):
+def atomic_add(array: Any, index: int, value: Any) -> Any:
     """`array[index] += value`; gives the old value.
 
     >>> a = [1, 2]
@@ -20,21 +24,21 @@ def atomic_add(array, index, value):
     return old
 
 
-def atomic_max(array, index, value):
+def atomic_max(array: Any, index: int, value: Any) -> Any:
     """`array[index]` becomes the larger of itself and a value; gives the old one."""
     old = array[index]
     array[index] = max(old, value)
     return old
 
 
-def atomic_min(array, index, value):
+def atomic_min(array: Any, index: int, value: Any) -> Any:
     """`array[index]` becomes the smaller of itself and a value; gives the old one."""
     old = array[index]
     array[index] = min(old, value)
     return old
 
 
-def load4(array, index):
+def load4(array: Any, index: int) -> tuple:
     """Four neighbours, as a tuple.
 
     >>> load4([1, 2, 3, 4, 5, 6, 7, 8], 4)
@@ -43,7 +47,7 @@ def load4(array, index):
     return array[index], array[index + 1], array[index + 2], array[index + 3]
 
 
-def store4(array, index, four):
+def store4(array: Any, index: int, four: tuple) -> None:
     """Write four neighbours."""
     array[index], array[index + 1] = four[0], four[1]
     array[index + 2], array[index + 3] = four[2], four[3]
@@ -66,17 +70,17 @@ class Whole:
 
     __slots__ = ("values", "get", "wrap")
 
-    def __init__(self, values):
+    def __init__(self, values: np.ndarray) -> None:
         self.values, self.get = values, load_as(values) or values.__getitem__
         self.wrap = CONSTRUCTORS[values.dtype.name]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return self.get(index)
 
-    def __setitem__(self, index, value):
+    def __setitem__(self, index: int, value: Any) -> None:
         self.values[index] = self.wrap(value)
 
 
-def plain(values):
+def plain(values: np.ndarray) -> Whole | np.ndarray:
     """An array or number as a kernel without checks gets it."""
     return Whole(values) if getattr(values, "ndim", 0) and values.dtype.kind != "f" else values

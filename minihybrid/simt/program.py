@@ -10,19 +10,22 @@ What is left out: compiling; `simt.fast` does that.
 """
 
 import ast
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 
 from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import fresh, run_checked, shared_arrays
+from minihybrid.simt.counts import Counts
 from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.floats import find_hidden, kind_of
 from minihybrid.simt.lockstep import Run, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS, EXTREMES, math
 from minihybrid.simt.plain import PLAIN, plain
-from minihybrid.simt.rewrite import find_kernel, maker, rewrite
+from minihybrid.simt.rewrite import Rewritten, find_kernel, maker, rewrite
 
 NAMES = CONSTRUCTORS | EXTREMES | PLAIN | {"math": math}
 
@@ -50,7 +53,7 @@ class Program:
     array([0., 2., 4., 6.], dtype=float32)
     """
 
-    def __init__(self, text, name=None):
+    def __init__(self, text: str, name: str | None = None) -> None:
         tree = ast.parse(text)
         self.function = find_kernel(tree, name)
         self.name = self.function.name
@@ -60,7 +63,7 @@ class Program:
             tree, lambda function: function, math=math, floor=math.floor
         )
 
-    def param(self, arg):
+    def param(self, arg: ast.arg) -> tuple[str, np.dtype, int | None]:
         """A parameter as (name, dtype, number of elements or None for a number)."""
         match arg.annotation:
             case ast.Name(id=dtype) if dtype in CONSTRUCTORS:
@@ -75,16 +78,16 @@ class Program:
             "a number, or float32[1000] for an array of 1000 elements",
         )
 
-    def refuse(self, line, why):
+    def refuse(self, line: int, why: str) -> NoReturn:
         """Raise: a line of the text is not what a kernel may have."""
         raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name, line)
 
-    def line(self, number):
+    def line(self, number: int) -> str:
         """A line of the text in words."""
         return f"line {number} (`{self.text[number].strip()}`)"
 
     @cached_property
-    def checked(self):
+    def checked(self) -> tuple[Rewritten, Callable]:
         """The kernel whose every access is checked: what is known of it, its maker."""
         found, make = self.compiled(True)
         kinds = {name: kind_of(dtype) for name, dtype, _ in self.params}
@@ -95,22 +98,24 @@ class Program:
         return found, make
 
     @cached_property
-    def plain(self):
+    def plain(self) -> tuple[Rewritten, Callable]:
         """The kernel as it is: what is known of it, its maker."""
         return self.compiled(False)
 
     @cached_property
-    def vectors(self):
+    def vectors(self) -> set[str]:
         """The names of arrays of which four elements are used at once."""
         return rewrite(copied(self.function), False, self.refuse).vectors
 
-    def compiled(self, checked):
+    def compiled(self, checked: bool) -> tuple[Rewritten, Callable]:
         """Rewrite and compile a copy of the definition."""
         found = rewrite(copied(self.function), checked, self.refuse)
         return found, execute(maker(found), self.name, self.text, self.names)
 
     # -- running -----------------------------------------------------------------------
-    def run(self, grid, block, args, check=True):
+    def run(
+        self, grid: int | tuple, block: int | tuple, args: Sequence, check: bool = True
+    ) -> Counts | None:
         """Run the kernel for every thread of a grid of blocks.
 
         grid, block: numbers or tuples of up to three;
@@ -120,21 +125,21 @@ class Program:
         Raises:  LaunchError, or the error of a mistake (see `simt.errors`).
         """
         run = Run(self.name, self.text, grid, block)
-        args = self.arguments(args)
+        given = self.arguments(args)
         found, make = self.checked if check else self.plain
         shared = shared_arrays(self.name, found, self.names)
         if check:
-            return run_checked(run, found, make, args, shared)
+            return run_checked(run, found, make, given, shared)
         run_blocks(
             run,
             make,
-            map(plain, args.values()),
+            map(plain, given.values()),
             lambda: [plain(fresh(shape, dtype)) for _, shape, dtype in shared],
-            found.barriers and (lambda: None),
+            (lambda: None) if found.barriers else None,
         )
         return None
 
-    def arguments(self, args):
+    def arguments(self, args: Sequence) -> dict[str, Any]:
         """The arguments by name, each an array of just the size of its annotation."""
         if len(args) != len(self.params):
             raise LaunchError(
@@ -146,7 +151,7 @@ class Program:
             for value, param in zip(args, self.params, strict=True)
         }
 
-    def argument(self, value, name, dtype, size):
+    def argument(self, value: Any, name: str, dtype: np.dtype, size: int | None) -> Any:
         """One argument, as the kernel needs it."""
         if size is None:
             return CONSTRUCTORS[dtype.name](value)

@@ -4,7 +4,7 @@ Takes:   what `Array` takes.
 Gives:   `Recorder`, an `Array` that also writes down who used it; `Seen`, an entry.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minihybrid.simt.memory import Array
 
@@ -27,23 +27,24 @@ class Recorder(Array):
     """An array that also keeps a record of its uses, in a list `record`."""
 
     __slots__ = ("record",)
+    record: list
 
-    def note(self, kind, index, t, line):
+    def note(self, kind: str, index: int | tuple, t: int, line: int) -> None:
         """Add a use to the record."""
         self.record.append(Seen(self.run.phase, t, kind, self, self.place(index, t, line), line))
 
-    def load(self, index, t, line):
+    def load(self, index: int | tuple, t: int, line: int) -> Any:
         """See `Array.load`."""
         value = super().load(index, t, line)
         self.note("read", index, t, line)
         return value
 
-    def store(self, index, value, t, line):
+    def store(self, index: int | tuple, value: Any, t: int, line: int) -> None:
         """See `Array.store`."""
         super().store(index, value, t, line)
         self.note("write", index, t, line)
 
-    def atomic(self, index, value, kind, t, line):
+    def atomic(self, index: int | tuple, value: Any, kind: str, t: int, line: int) -> Any:
         """See `Array.atomic`."""
         old = super().atomic(index, value, kind, t, line)
         self.note("atomic", index, t, line)

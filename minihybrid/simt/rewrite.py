@@ -20,7 +20,9 @@ What is left out: slices, and arrays under other names.
 """
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeGuard
 
 from minihybrid.simt.errors import KernelError
 
@@ -71,7 +73,9 @@ class Rewritten:
     barriers: list = field(default_factory=list)
 
 
-def rewrite(function, checked, refuse):
+def rewrite(
+    function: ast.FunctionDef, checked: bool, refuse: Callable[[int, str], NoReturn]
+) -> Rewritten:
     """What the definition of a kernel becomes, as `Rewritten`.
 
     checked: whether elements are read and written by calls that check.
@@ -86,14 +90,17 @@ def rewrite(function, checked, refuse):
     return found
 
 
-def maker(found):
+def maker(found: Rewritten) -> ast.Module:
     """The tree of a function which makes the function of a thread (see above)."""
     tree = ast.parse(
         f"def make({', '.join([*found.params, *found.shared, *BLOCK])}):\n"
         f"    def {found.name}({', '.join(THREAD)}): pass\n"
         f"    return {found.name}"
     )
-    thread = tree.body[0].body[0]
+    (outer,) = tree.body
+    assert isinstance(outer, ast.FunctionDef)
+    thread = outer.body[0]
+    assert isinstance(thread, ast.FunctionDef)
     # A parameter that the kernel assigns is a variable of each thread.
     changed = [name for name in found.params if name in found.assigned]
     thread.args.args += [ast.arg(name) for name in changed]
@@ -114,22 +121,30 @@ class Rewriter(ast.NodeTransformer):
         return f
     """
 
-    def __init__(self, found, refuse):
+    def __init__(self, found: Rewritten, refuse: Callable[[int, str], NoReturn]) -> None:
         self.found, self.refuse = found, refuse
 
-    def is_array(self, node):
+    def assign(self, node: ast.Assign) -> Any:
+        """What an assignment becomes, of which the value is rewritten already."""
+        raise NotImplementedError
+
+    def special(self, node: ast.Call, name: str) -> ast.Call:
+        """What an atomic or an access to four elements becomes."""
+        raise NotImplementedError
+
+    def is_array(self, node: ast.AST) -> TypeGuard[ast.Name]:
         """Whether an expression is an array of the kernel, under its own name."""
         return isinstance(node, ast.Name) and (
             node.id in self.found.params or node.id in self.found.shared
         )
 
-    def visit_Name(self, node):
+    def visit_Name(self, node: ast.Name) -> ast.Name:
         """Note which names are assigned."""
         if isinstance(node.ctx, ast.Store):
             self.found.assigned.add(node.id)
         return node
 
-    def visit_Attribute(self, node):
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         """`cuda.threadIdx.x` and its like are variables."""
         match node:
             case ast.Attribute(
@@ -146,7 +161,7 @@ class Rewriter(ast.NodeTransformer):
                 )
         return self.generic_visit(node)
 
-    def visit_Expr(self, node):
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """A barrier is a `yield` of its line."""
         if is_call(node.value, "cuda.syncthreads"):
             self.found.barriers.append(node.lineno)
@@ -154,7 +169,7 @@ class Rewriter(ast.NodeTransformer):
             return node
         return self.generic_visit(node)
 
-    def visit_While(self, node):
+    def visit_While(self, node: ast.While) -> ast.For:
         """A loop that ends after so many turns, with an exception."""
         if node.orelse:
             self.refuse(node.lineno, "a `while` has no `else` here; write its lines after the loop")
@@ -163,16 +178,20 @@ class Rewriter(ast.NodeTransformer):
             "for _turn in range(_turns):\n    if not _test: break\n"
             f"else:\n    raise _Endless({node.lineno})"
         ).body[0]
-        loop.body[0].test.operand = node.test
+        assert isinstance(loop, ast.For) and isinstance(stop := loop.body[0], ast.If)
+        assert isinstance(stop.test, ast.UnaryOp)
+        stop.test.operand = node.test
         loop.body += node.body
         for part in (loop, *loop.orelse):
             at(node, part)
         return loop
 
-    def visit_Assign(self, node):
+    def visit_Assign(self, node: ast.Assign) -> Any:
         """A shared array is made once per block, outside of its threads."""
         if is_call(node.value, "cuda.shared.array"):
-            given = dict(zip(("shape", "dtype"), node.value.args, strict=False))
+            given: dict[str | None, ast.expr] = dict(
+                zip(("shape", "dtype"), node.value.args, strict=False)
+            )
             given |= {keyword.arg: keyword.value for keyword in node.value.keywords}
             if set(given) != {"shape", "dtype"} or not isinstance(node.targets[0], ast.Name):
                 self.refuse(
@@ -185,7 +204,7 @@ class Rewriter(ast.NodeTransformer):
         node.value = self.visit(node.value)
         return self.assign(node)
 
-    def visit_Call(self, node):
+    def visit_Call(self, node: ast.Call) -> Any:
         """Places in the grid, atomics, and accesses to four elements."""
         name = ast.unparse(node.func)
         if name in ("cuda.grid", "cuda.gridsize"):
@@ -204,10 +223,10 @@ class Rewriter(ast.NodeTransformer):
             return self.special(node, ATOMICS.get(name, name))
         return self.generic_visit(node)
 
-    def grid(self, node, name):
+    def grid(self, node: ast.Call, name: str) -> Any:
         """`cuda.grid(n)`: the place of the thread; `gridsize`: how many there are."""
         match node.args:
-            case [ast.Constant(value=1 | 2 | 3 as n)]:
+            case [ast.Constant(value=int(n))] if n in (1, 2, 3):
                 form = "_d{0} * _g{0}"
                 if name == "cuda.grid":
                     form = "_b{0} * _d{0} + _t{0}"
@@ -220,18 +239,18 @@ class Rewriter(ast.NodeTransformer):
 class Plain(Rewriter):
     """Elements are read and written as in NumPy; nothing is checked."""
 
-    def assign(self, node):
+    def assign(self, node: ast.Assign) -> ast.Assign:
         """An assignment stays what it is."""
         node.targets = [self.visit(target) for target in node.targets]
         return node
 
-    def visit_Subscript(self, node):
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Note which arrays are written."""
         if isinstance(node.ctx, ast.Store) and self.is_array(node.value):
             self.found.written.add(node.value.id)
         return self.generic_visit(node)
 
-    def special(self, node, name):
+    def special(self, node: ast.Call, name: str) -> ast.Call:
         """An atomic or an access to four elements: a function of that name."""
         node.func = ast.Name(name if "4" in name else f"atomic_{name}", ast.Load())
         return node
@@ -240,25 +259,27 @@ class Plain(Rewriter):
 class Checked(Rewriter):
     """Elements are read and written by calls that get the thread and the line."""
 
-    def call(self, node, array, method, *arguments):
+    def call(self, node: ast.expr, array: str, method: str, *arguments: ast.expr) -> ast.Call:
         """`array.method(arguments, thread, line)` in the place of a node."""
         function = ast.Attribute(ast.Name(array, ast.Load()), method, ast.Load())
         where = [ast.Name("_t", ast.Load()), ast.Constant(node.lineno)]
         return at(node, ast.Call(function, [*arguments, *where], []))
 
-    def visit_Subscript(self, node):
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         """An element that is read."""
         if not self.is_array(node.value):
             return self.generic_visit(node)
         return self.call(node, node.value.id, "load", self.visit(node.slice))
 
-    def special(self, node, name):
+    def special(self, node: ast.Call, name: str) -> ast.Call:
         """An atomic or an access to four elements: a method of the array."""
+        (array, *others) = node.args
+        assert isinstance(array, ast.Name)
         if name in ("load4", "store4"):
-            return self.call(node, node.args[0].id, name, *node.args[1:])
-        return self.call(node, node.args[0].id, "atomic", *node.args[1:], ast.Constant(name))
+            return self.call(node, array.id, name, *others)
+        return self.call(node, array.id, "atomic", *others, ast.Constant(name))
 
-    def assign(self, node):
+    def assign(self, node: ast.Assign) -> Any:
         """Targets that are elements of arrays are stored to, from left to right."""
         if len(node.targets) == 1 and self.is_simple(node.targets[0]):
             node.targets[0] = self.visit(node.targets[0])
@@ -271,14 +292,14 @@ class Checked(Rewriter):
             lines += self.unpack(target, at(node, ast.Name("_value", ast.Load())))
         return lines
 
-    def is_simple(self, target):
+    def is_simple(self, target: ast.AST) -> bool:
         """Whether a target holds no element of an array."""
         return not any(
             isinstance(part, ast.Subscript) and self.is_array(part.value)
             for part in ast.walk(target)
         )
 
-    def unpack(self, target, value):
+    def unpack(self, target: Any, value: ast.expr) -> list:
         """Assign a value to a target, which may be a tuple of targets."""
         if isinstance(target, ast.Subscript) and self.is_array(target.value):
             return [self.store(target, value)]
@@ -290,13 +311,13 @@ class Checked(Rewriter):
             lines += self.unpack(part, item)
         return lines
 
-    def store(self, target, value):
+    def store(self, target: Any, value: ast.expr) -> ast.Expr:
         """A statement that stores a value."""
         self.found.written.add(target.value.id)
         index = self.visit(target.slice)
         return at(target, ast.Expr(self.call(target, target.value.id, "store", index, value)))
 
-    def visit_AugAssign(self, node):
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list:
         """`a[i] += v` reads and writes; its index is computed once."""
         target = node.target
         if not (isinstance(target, ast.Subscript) and self.is_array(target.value)):
@@ -311,17 +332,17 @@ class Checked(Rewriter):
         return [index, at(node, ast.Expr(self.call(target, array, "store", use, value)))]
 
 
-def at(node, new):
+def at(node: ast.AST, new: ast.AST) -> Any:
     """A new part of the tree, on the line of an old one."""
     return ast.fix_missing_locations(ast.copy_location(new, node))
 
 
-def is_call(node, name):
+def is_call(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
     """Whether an expression calls the function with a name."""
     return isinstance(node, ast.Call) and ast.unparse(node.func) == name
 
 
-def find_kernel(tree, name=None):
+def find_kernel(tree: ast.Module, name: str | None = None) -> ast.FunctionDef:
     """The definition of the kernel in a module: the only one, or the named one."""
     kernels = [
         node

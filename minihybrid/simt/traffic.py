@@ -13,9 +13,11 @@ grouped by the line, and by how often the thread was there.
 """
 
 from collections import Counter, defaultdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from minihybrid.simt.lockstep import WARP
+from minihybrid.simt.cuda import Launcher
+from minihybrid.simt.lockstep import WARP, Run
+from minihybrid.simt.record import Seen
 
 PIECE, BANKS, WORD = 32, 32, 4  # bytes of a transaction; banks, and bytes of a word
 
@@ -43,7 +45,7 @@ class Traffic(NamedTuple):
     kernel: str
     rows: list
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [
             f"{self.kernel}: what warps ask of memory",
             "array    space  use    requests transactions at best",
@@ -56,7 +58,7 @@ class Traffic(NamedTuple):
         return "\n".join(lines)
 
 
-def traffic(launch, *arguments):
+def traffic(launch: Launcher, *arguments: Any) -> Traffic:
     """Run a kernel and count what its warps ask of memory.
 
     launch:    a kernel with its grid and block: `kernel[1, 32]`;
@@ -75,7 +77,7 @@ def traffic(launch, *arguments):
     out      global write         1            4       4
     """
     run, groups, spaces = requests(launch, *arguments)
-    totals = defaultdict(Counter)
+    totals: dict[tuple, Counter] = defaultdict(Counter)
     for (name, kind, *_), addresses in groups.items():
         is_global, size = spaces[name]
         count = pieces if is_global else bank_turns
@@ -93,16 +95,18 @@ def traffic(launch, *arguments):
     )
 
 
-def requests(launch, *arguments):
+def requests(launch: Launcher, *arguments: Any) -> tuple[Run, dict, dict]:
     """Run a kernel and collect what its warps ask for.
 
     Returns: (the run; (array, "read", line, block, warp, how often) -> the addresses of
              that request, in bytes from where the array begins; array -> (whether it is
              global, bytes of an element)).
     """
-    record = []
+    record: list[Seen] = []
     run = launch.kernel.run(launch.grid, launch.block, arguments, record)
-    turns, groups, spaces = Counter(), defaultdict(set), {}
+    turns: Counter[tuple] = Counter()
+    groups: dict[tuple, set[int]] = defaultdict(set)
+    spaces: dict[str, tuple[bool, int]] = {}
     for use in record:
         place = use.array.name, use.kind, use.line
         turns[use.t, place] += 1
@@ -113,7 +117,7 @@ def requests(launch, *arguments):
     return run, groups, spaces
 
 
-def pieces(addresses, size):
+def pieces(addresses: set, size: int) -> int:
     """How many pieces of global memory hold the elements at some addresses.
 
     >>> pieces({0, 4, 8, 64}, 4), pieces({28}, 8)
@@ -122,7 +126,7 @@ def pieces(addresses, size):
     return len({byte // PIECE for first in addresses for byte in (first, first + size - 1)})
 
 
-def bank_turns(addresses, size):
+def bank_turns(addresses: set, size: int) -> int:
     """How many turns shared memory takes for the elements at some addresses.
 
     >>> bank_turns({0, 4, 8}, 4), bank_turns({0, 128, 256}, 4)

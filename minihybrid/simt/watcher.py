@@ -34,23 +34,25 @@ class Watcher:
 
     __slots__ = ("group", "first", "reads", "writes", "atomics")
 
-    def __init__(self, group=1):
+    def __init__(self, group: int = 1) -> None:
         self.group = group * LINES
         self.clear()
 
-    def clear(self):
+    def clear(self) -> None:
         """Forget: a barrier orders what was before and what comes."""
-        self.reads, self.writes, self.atomics = {}, {}, {}  # element -> who
+        self.reads: dict[int, int] = {}  # element -> who
+        self.writes: dict[int, int] = {}
+        self.atomics: dict[int, int] = {}
         self.first = {"read": self.reads, "write": self.writes, "atomic": self.atomics}
 
-    def read(self, element, t, line):
+    def read(self, element: int, t: int, line: int) -> tuple[str, int, int] | None:
         """`use("read", ...)`, quickly: most uses are reads, and race with nothing."""
         if self.writes or self.atomics:
             return self.use("read", element, t, line)
         self.reads.setdefault(element, t * LINES + line)
         return None
 
-    def use(self, kind, element, t, line):
+    def use(self, kind: str, element: int, t: int, line: int) -> tuple[str, int, int] | None:
         """Note a use, and give the earlier one that races with it: (kind, t, line)."""
         me = t * LINES + line
         for earlier in AGAINST[kind]:
