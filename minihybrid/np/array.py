@@ -18,7 +18,7 @@ from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray, look_up, places
 from minihybrid.core.given import dtype_of
 from minihybrid.core.mistake import signed
-from minihybrid.core.op import AttrError, DTypeError, ShapeError
+from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
@@ -233,7 +233,12 @@ class ndarray(Numpy, NDArray):
 
     def item(self, *args):
         """One number as Python's: of a flat place or places, or of an array of one."""
-        return onp.asarray(self.data).item(*args) if args else super().item()
+        if not args:
+            return super().item()
+        try:
+            return onp.asarray(self.data).item(*args)
+        except (IndexError, TypeError, ValueError) as error:
+            raise PlaceError(f"ndarray.item: {error}; the array has shape {self.shape}") from None
 
     def tolist(self):
         """The numbers as nested lists."""

@@ -241,6 +241,8 @@ class Random:
         """
         self._arrays_only("choice")
         n = a if isinstance(a, int) else len(a)
+        if p is not None and len(p) != n:
+            raise ShapeError(f"choice: {len(p)} probabilities are given for {n} elements")
         shape = () if size is None else (size,) if isinstance(size, int) else size
         count = int(onp.prod(shape, dtype=int))
         if not replace and count > n:

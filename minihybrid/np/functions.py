@@ -33,10 +33,9 @@ def in_dtype(name, function, dtype, *values):
     Raises:  DTypeError if the values are of another kind, or the function has no results
              of this dtype.
     """
-    found = None
     wanted = dtype_of(f"np.{name}", dtype)
     for value in values:
-        kind = kind_of(value) if isinstance(value, Value) else None
+        kind = kind_of(value) if isinstance(value, Value) and wanted.kind != "b" else None
         if kind is not None and not onp.can_cast(kind, wanted, "same_kind"):
             raise DTypeError(
                 f"np.{name}: dtype={wanted} is of another kind than the {kind} of the input; "

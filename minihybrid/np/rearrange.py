@@ -15,6 +15,7 @@ from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number
 from minihybrid.ops.np.names import fitting
 from minihybrid.ops.np.shapes import at_least
+from minihybrid.ops.shapes import axis_of
 
 
 # -- shapes ----------------------------------------------------------------------------
@@ -154,14 +155,18 @@ def _split(ary, cuts, axis):
 @public
 def split(ary, indices_or_sections, axis=0):
     """A list of equal parts, or of the parts between places."""
-    cuts = _cuts(lengths(ary)[axis], indices_or_sections, True, "split")
+    old = lengths(ary)
+    axis = axis_of("split", axis, len(old))
+    cuts = _cuts(old[axis], indices_or_sections, True, "split")
     return _split(ary, cuts, axis)
 
 
 @public
 def array_split(ary, indices_or_sections, axis=0):
     """As split; the first parts are longer where the length does not divide."""
-    cuts = _cuts(lengths(ary)[axis], indices_or_sections, False, "array_split")
+    old = lengths(ary)
+    axis = axis_of("array_split", axis, len(old))
+    cuts = _cuts(old[axis], indices_or_sections, False, "array_split")
     return _split(ary, cuts, axis)
 
 

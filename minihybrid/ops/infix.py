@@ -213,7 +213,11 @@ for _names, _sign, _cure in (
 
 def _method(name, op):
     def method(self, *args, **kwargs):
-        return op.applied((self, *args), kwargs)
+        try:
+            return op.applied((self, *args), kwargs)
+        except HybridError as error:
+            said_by(name, error)
+            raise
 
     method.__name__ = name
     method.__doc__ = op.doc

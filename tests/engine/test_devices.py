@@ -451,7 +451,7 @@ def test_a_seed_gives_the_same_numbers_on_every_device():
         ),
         (
             lambda x, y: nd.concat(x, x, y, dim=0),
-            "Concat: its input 'data0' is on simulated_gpu(0), but 'data2' is on cpu(0); bring "
+            "concat: its input 'data0' is on simulated_gpu(0), but 'data2' is on cpu(0); bring "
             "both to one device, for example by x.as_in_context(simulated_gpu(0))",
         ),
     ],

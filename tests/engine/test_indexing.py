@@ -84,12 +84,12 @@ ERRORS = [
     (
         lambda: nd.pad(X, mode="edge", pad_width=(1, 1)),
         ShapeError,
-        r"Pad: pad_width has 2 numbers, but \(2, 3\) needs 4: before and after each axis",
+        r"pad: pad_width has 2 numbers, but \(2, 3\) needs 4: before and after each axis",
     ),
     (
         lambda: nd.pad(X, mode="reflect", pad_width=(0, 0, 3, 0)),
         ShapeError,
-        r"Pad: mode='reflect' cannot add \(3, 0\) to an axis of length 3",
+        r"pad: mode='reflect' cannot add \(3, 0\) to an axis of length 3",
     ),
     (
         lambda: nd.slice_like(X, nd.ones((3, 3))),
