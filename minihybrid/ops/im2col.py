@@ -23,7 +23,7 @@ from math import prod
 
 import numpy as np
 
-BLOCK = 2**20  # bytes of columns: they stay in the cache until the product has read them
+BLOCK = 2**21  # bytes of columns: they stay in the cache until the product has read them
 SMALL = 256  # outputs of a channel: images with fewer are gathered together
 LONG = 1024  # positions that a weight's gradient sums up in one product, at least
 
@@ -187,7 +187,8 @@ def convolved_back(grad, weight, *, size, kernel, stride, dilate, pad, num_group
         if not all(reached):
             part[...] = 0
             continue
-        rows = split[(..., *np.ix_(*reached))].swapaxes(1, 2).reshape(num_group, channels, -1)
+        evenly = (slice(t[0], t[-1] + 1, t[1] - t[0] if t[1:] else 1) for t in reached)
+        rows = split[(..., *evenly)].swapaxes(1, 2).reshape(num_group, channels, -1)
         correlate(grad, rows, starts, (1,) * len(size), part)
     return into
 
