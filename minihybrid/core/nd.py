@@ -121,8 +121,7 @@ def save(fname, data):
 def _packed(data):
     """The bytes of the file that `save` writes."""
     data = [data] if isinstance(data, NDArray) else data
-    names = list(data) if isinstance(data, dict) else []
-    arrays = list(data.values()) if isinstance(data, dict) else data
+    names, arrays = ([*data], [*data.values()]) if isinstance(data, dict) else ((), data)
     if not (isinstance(arrays, (list, tuple)) and all(isinstance(a, NDArray) for a in arrays)):
         raise AttrError(
             f"save: {described(data)} is given, but an NDArray, or a list "

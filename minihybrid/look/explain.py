@@ -19,7 +19,7 @@ from minihybrid.core.op import AttrError, HybridError
 from minihybrid.core.plan import nbytes_moved
 from minihybrid.look.links import counts, n_steps
 from minihybrid.look.text import diff
-from minihybrid.look.view import STAGES, view
+from minihybrid.look.view import meaning, view
 from minihybrid.simt import watch
 from minihybrid.viz import LIMIT, columns_of, plural
 
@@ -135,12 +135,12 @@ class Explanation:
 
 
 def _first(name, graph):
-    return Section(f"{name}: {STAGES[name]}", cut(graph.show()))
+    return Section(f"{name}: {meaning(name)}", cut(graph.show()))
 
 
 def _change(name, before, after):
     """The section of a pass: what it changed."""
-    title = f"{name}: {STAGES[name]}"
+    title = f"{name}: {meaning(name)}"
     if before.show() == after.show():
         return Section(f"{title} (nothing here)", "unchanged")
     sizes = (

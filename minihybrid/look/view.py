@@ -14,11 +14,12 @@ import itertools
 from html import escape
 from pathlib import Path
 
+from minihybrid.core.targets import TARGETS
 from minihybrid.look.links import Links, counts
 from minihybrid.viz import LIMIT, Drawing, columns_of, html_table, memory_map, plural, scrolling
 
 HERE = Path(__file__).parent
-STAGES = {  # what each stage does, for the headings
+STAGES = {  # what each stage does, for the headings; `meaning` adds the passes of a target
     "trace": "the Python code ran once, on placeholders, and this is what it did",
     "expand": "operators made of simpler ones are replaced by those",
     "fold": "what does not depend on the inputs is computed once, now",
@@ -30,6 +31,13 @@ STAGES = {  # what each stage does, for the headings
 }
 CUT = 250  # lines of a listing; more would drown a notebook
 BOXES = 240, 30  # in all graphs together, but so many at least in each
+
+
+def meaning(name: str) -> str:
+    """What a stage does; for another pass of a target, the first line of its docstring."""
+    passes = [p for target in TARGETS.values() for p in target.passes if p.__name__ == name]
+    said = [p.__doc__.strip().splitlines()[0].rstrip(".") for p in passes if p.__doc__]
+    return STAGES.get(name) or next(iter(said), "a pass of your own")
 
 
 def view(explanation):
@@ -173,9 +181,8 @@ def _passes(links):
 
 def _stage(i, row, body):
     name, n_ops, n_kernels, nbytes = row
-    meaning = STAGES.get(name, "a pass of your own")
     return (
-        f'<div class="stage"><p class="pass"><b>{i}. {escape(name)}:</b> {meaning}'
+        f'<div class="stage"><p class="pass"><b>{i}. {escape(name)}:</b> {escape(meaning(name))}'
         f"{'' if body else ' (nothing here)'}"
         f"<span>operators {n_ops}, kernels {n_kernels}, bytes moved {nbytes}"
         f'</span></p><div class="body">{body}</div></div>\n'

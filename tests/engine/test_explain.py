@@ -1,7 +1,7 @@
 """An explanation holds what the plan holds, in the order of a call, times apart."""
 
 import re
-from html import unescape
+from html import escape, unescape
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from minihybrid import nd, simulated_gpu, sym
 from minihybrid.core.op import AttrError, Spec
 from minihybrid.core.plan import Plan, nbytes_moved
+from minihybrid.core.targets import TARGETS
 from minihybrid.gluon import function, nn, rnn
 from minihybrid.look.explain import LINES, Explanation, explain
 from minihybrid.look.text import diff
@@ -66,6 +67,24 @@ def test_stages_stand_in_the_order_of_a_call(untimed, timed):
     assert headings(timed) == [*stages, "times"]
     places = [str(timed).index(f"\n{i}. {name}: ") for i, name in enumerate([*stages, "times"], 1)]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("target", ["numpy", "cpu"])
+@pytest.mark.parametrize("doc", ["Leave every <node> as it is.\n\n    More.", None])
+def test_a_pass_in_the_tuple_of_a_target_is_explained(target, doc, monkeypatch):
+    """Nothing else must be edited: one function, one entry in the tuple."""
+
+    def leave(graph):
+        return graph
+
+    leave.__doc__ = doc
+    Compiled(shared, target, **SPECS)  # its module enters the target when it is first used
+    own = TARGETS[target]
+    monkeypatch.setitem(TARGETS, target, own._replace(passes=(*own.passes, leave)))
+    found = explain(Compiled(shared, target, **SPECS), *SPECS.values(), timings=False)
+    words = doc.split(".")[0] if doc else "a pass of your own"
+    assert f". leave: {words} (nothing here)" in str(found)
+    assert f"leave:</b> {escape(words)}" in found._repr_html_()
 
 
 def test_attributes_are_the_plans(compiled, untimed):

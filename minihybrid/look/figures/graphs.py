@@ -15,7 +15,7 @@ from minihybrid.drawing import Box, layout, what
 from minihybrid.look.ink import LETTER, Figure, Panel
 from minihybrid.look.links import Links
 from minihybrid.look.tape import shown
-from minihybrid.look.view import STAGES
+from minihybrid.look.view import meaning
 from minihybrid.viz import plural, svg_arrows
 
 MOST = 14  # nodes
@@ -80,7 +80,7 @@ def _pass(links, name, before, after):
     fused = set().union(
         *(links.key(after, node) for node in change.merged if "graph" in node.attrs)
     )
-    panel = Panel(f"{name}: {STAGES.get(name, 'a pass of your own')}")
+    panel = Panel(f"{name}: {meaning(name)}")
     marked, looks = [], {}
     for node, line in links.lines(before):
         looks[node] = _look(node)
