@@ -57,8 +57,7 @@ from minihybrid.ops.shapes import (
 def _normalized_eager(data, mean, scale, gamma, beta, *, count):
     out = np.subtract(data, mean)
     for function, value in ((np.multiply, scale), (np.multiply, gamma), (np.add, beta)):
-        same = np.broadcast_shapes(out.shape, value.shape) == out.shape
-        same = same and np.result_type(out, value) == out.dtype
+        same = value.dtype == out.dtype and np.broadcast(out, value).shape == out.shape
         out = function(out, value, out=out if same else None)  # new memory costs more than the sum
     return out.astype(data.dtype, copy=False)
 

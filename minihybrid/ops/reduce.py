@@ -70,8 +70,11 @@ class Steps(NamedTuple):
     rounds: bool = False
 
 
-def reduction(name, function, reduce, grad, doc, aliases=(), **more):
-    """Enter a reduction: NumPy's function, and the scalar steps."""
+def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
+    """Enter a reduction: NumPy's functions, and the scalar steps.
+
+    ufunc:   reduces floats along the last axes, of which it has the same bits as `function`.
+    """
 
     def infer(shape, axis, keepdims, exclude):
         if reduce.start in ("LOWEST", "HIGHEST") and -1 not in shape:
@@ -79,7 +82,12 @@ def reduction(name, function, reduce, grad, doc, aliases=(), **more):
         return reduced_shape(name, shape, axis, keepdims, exclude)
 
     def settled(data, *, axis, keepdims, exclude):
-        gone = axes_of(name, axis, len(data.shape), exclude)
+        shape, end = data.shape, len(data.shape)
+        gone = axes_of(name, axis, end, exclude)
+        n = math.prod([shape[i] for i in gone])
+        if data.dtype.kind == "f" and 0 < n <= LONG and {*gone} == {*range(end - len(gone), end)}:
+            rows = (*reduced_shape(name, shape, axis, keepdims, exclude), n)
+            return lambda data: ufunc.reduce(data.reshape(rows), -1)
 
         def run(data):
             out = np.asarray(function(data, axis=gone, keepdims=keepdims), data.dtype)
@@ -178,6 +186,7 @@ def _folded(data, axis):
 sum_ = reduction(
     "sum",
     total,
+    np.add,
     Steps("T(0)", "{acc} + {a}", "add_up", rounds=True),
     _sum_grad,
     "The sum over the axes.",
@@ -187,6 +196,7 @@ sum_ = reduction(
 prod = reduction(
     "prod",
     np.prod,
+    np.multiply,
     Steps("T(1)", "{acc} * {a}", "multiply_up"),
     _prod_grad,
     "The product over the axes.",
@@ -194,6 +204,7 @@ prod = reduction(
 max_ = reduction(
     "max",
     np.max,
+    np.maximum,
     Steps("LOWEST", "{a} if {a} > {acc} or {a} != {a} else {acc}"),
     _extreme_grad,
     "The largest along the axes.",
@@ -202,6 +213,7 @@ max_ = reduction(
 min_ = reduction(
     "min",
     np.min,
+    np.minimum,
     Steps("HIGHEST", "{a} if {a} < {acc} or {a} != {a} else {acc}"),
     _extreme_grad,
     "The smallest along the axes.",

@@ -156,10 +156,10 @@ def one_by_one(steps, paths, outs):
 def straight(steps, runs, outs, n):
     """The same of `n` arrays of NumPy's, written out: only the last ones become others."""
     scope = {"compact": _compact} | {f"step{k}": run for k, run in enumerate(runs)}
-    lines = [
-        f"    {_named(step.outs)} = compact(step{k}({_named(step.places)}))\n"
-        for k, step in enumerate(steps)
-    ]
+    lines = []
+    for k, step in enumerate(steps):
+        out = f"step{k}({_named(step.places)})"
+        lines.append(f"    {_named(step.outs)} = {out if step.op.view else f'compact({out})'}\n")
     exec(f"def run({_named(range(n))}):\n{''.join(lines)}    return {_named(outs)}", scope)
     return scope.pop("run")
 
