@@ -115,7 +115,8 @@ def _function(name, base, module):
 
 
 def __getattr__(name):
-    return _function(name, ndarray, "npx")
+    globals()[name] = found = _function(name, ndarray, "npx")
+    return found  # which Python finds from here on without asking
 
 
 def __dir__():

@@ -80,7 +80,10 @@ _ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")
 
 
 def __getattr__(name):
-    return getattr(_ARRAYS, name)
+    found = getattr(_ARRAYS, name)
+    if name in FUNCTIONS:
+        globals()[name] = found  # from here on Python finds it without asking
+    return found
 
 
 def __dir__():

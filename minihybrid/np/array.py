@@ -79,7 +79,7 @@ class Numpy:
         shape = shape[0] if len(shape) == 1 else shape
         if order == "F":
             return FUNCTIONS["reshape"](self, shape, order=order)
-        return OPS["_np_reshape"](self, newshape=shape, order=order)
+        return OPS["_np_reshape"].applied((self, shape, order), {})
 
     def flatten(self, order="C"):
         """The same numbers along one axis; order="F": column by column."""

@@ -62,7 +62,7 @@ def _unary(name, op):
     def call(x, dtype=None):
         if not isinstance(x, Value):
             return plain(x) if dtype is None else plain(x, dtype=dtype)
-        return op(x) if dtype is None else in_dtype(name, op, dtype, x)
+        return op.applied((x,), {}) if dtype is None else in_dtype(name, op, dtype, x)
 
     call.__name__, call.__doc__ = name, op.doc
     public(call, names=ALIASES.get(name, ()))
@@ -198,17 +198,17 @@ def _reduction(name, op, *names, **defaults):
     if "initial" in defaults:
 
         def call(a, axis=None, dtype=None, keepdims=False, initial=None):
-            return op(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+            return op.applied((a, axis, dtype, keepdims, initial), {})
 
     elif "dtype" in defaults:
 
         def call(a, axis=None, dtype=None, keepdims=False):
-            return op(a, axis=axis, dtype=dtype, keepdims=keepdims)
+            return op.applied((a, axis, dtype, keepdims), {})
 
     else:
 
         def call(a, axis=None, keepdims=False):
-            return op(a, axis=axis, keepdims=keepdims)
+            return op.applied((a, axis, keepdims), {})
 
     call.__name__, call.__doc__ = name, op.doc
     public(call, names=names)

@@ -29,20 +29,23 @@ NEUTRAL = {
 }
 
 
-def guarded(owner, function, is_method=False, parents=()):
+def guarded(owner, function, is_method=False, parents=(), has_out=False):
     """The same function, whose every error is a sentence that begins with a public name.
 
     An argument of NumPy's that the function lacks may have the value that changes nothing;
     any other is refused.
 
     parents:  as `misfit` has them: functions whose arguments it takes as well.
+    has_out:  whether `out=` is added to the function's arguments.
     Raises:  AttrError for arguments that it does not take, or cannot compute with.
     """
 
     @functools.wraps(function)
     def call(*args, **kwargs):
+        out = kwargs.pop("out", None) if kwargs and has_out else None
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            return result if out is None else put(owner, result, out)
         except HybridError as error:
             said_by(owner, error)
             raise
@@ -52,7 +55,8 @@ def guarded(owner, function, is_method=False, parents=()):
             failure, unknown = error, {k for k in kwargs if f"'{k}'" in (text or "")}
         idle = {k for k in unknown if _is_idle(k, kwargs[k])}
         if idle:
-            return call(*args, **{k: v for k, v in kwargs.items() if k not in idle})
+            kwargs = {k: v for k, v in kwargs.items() if k not in idle}
+            return call(*args, **kwargs) if out is None else call(*args, out=out, **kwargs)
         if text is None:
             given = [
                 *map(_brief, args[is_method:]),
@@ -91,13 +95,8 @@ def public(function=None, *, names=()):
         return functools.partial(public, names=names)
     name = function.__name__.rstrip("_")
 
-    @functools.wraps(function)
-    def with_out(*args, out=None, **kwargs):
-        result = function(*args, **kwargs)
-        return result if out is None else put(f"np.{name}", result, out)
-
     for public_name in (name, *names):
-        call = guarded(f"np.{public_name}", with_out, parents=(_takes_out,))
+        call = guarded(f"np.{public_name}", function, parents=(_takes_out,), has_out=True)
         call.__name__ = call.__qualname__ = public_name
         FUNCTIONS[public_name] = call
     return FUNCTIONS[name]
