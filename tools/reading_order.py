@@ -8,7 +8,7 @@ PACKAGE = Path(__file__).parents[1] / "minihybrid"
 READING_ORDER = """
     faces
     core
-    core.op core.hooks core.mistake core.given core.locked core.nested core.newest
+    core.nested core.op core.hooks core.mistake core.given core.locked core.newest
     core.attribute core.context core.switches core.placing
     ops.registry
     ops.cpu

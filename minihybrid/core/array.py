@@ -91,9 +91,11 @@ def path_of(kind, op, attrs, run):
         many = type(out) is tuple
         if not (is_own or type(out) is ndarray and out.base is None and out.flags.c_contiguous):
             out = tuple(map(_own, out)) if many else _own(out)
-        node, inputs = None, inputs[: len(datas)]  # a call may have more arguments
-        if STATE.recording and slopes and any(map(NODE, inputs)):  # what was applied is kept
-            node = Node(op, refs_of(inputs), attrs, "", None, out if many else (out,))
+        node = None
+        if STATE.recording and slopes:
+            inputs = inputs[: len(datas)]  # a call may have more arguments
+            if any(map(NODE, inputs)):  # what was applied is kept
+                node = Node(op, refs_of(inputs), attrs, "", None, out if many else (out,))
         return tuple([kind(o, node, i) for i, o in enumerate(out)]) if many else kind(out, node)
 
     return path
@@ -566,4 +568,4 @@ def _own(out):
     if isinstance(out, Elsewhere):
         return out
     out = np.asarray(out)
-    return out if out.base is None and out.flags.c_contiguous else np.array(out, order="C")
+    return out if out.base is None and out.flags.c_contiguous else out.copy()

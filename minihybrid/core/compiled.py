@@ -53,7 +53,7 @@ class CompiledOp(Op):
         ]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
         self.forward, self.backward, self.backward_op = graph, None, None
-        self.kept, self.checked, self.bound = {}, Checked(), None
+        self.kept, self.checked, self.readers, self.bound = {}, Checked(), {}, None
         if keep:
             self.forward, self.backward, self.reached = forward_backward(graph, self.wanted)
             name = kept_name(self.forward)

@@ -14,11 +14,12 @@ from itertools import repeat
 from typing import NamedTuple
 
 from minihybrid.core import hooks
-from minihybrid.core.arguments import SLOT, arrays_in, nesting, reader, restore
+from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.autograd import modes
 from minihybrid.core.entry import KEPT, Entry, Program
 from minihybrid.core.locked import Locked
+from minihybrid.core.nested import SLOT, nesting, reader
 from minihybrid.core.newest import Newest
 from minihybrid.core.op import AttrError, HybridError, Spec, described
 from minihybrid.core.parameter import VERSION

@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minihybrid.core.nested import SLOT, reader
+
 LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bits
 DEEPEST = 32  # its axes
 
@@ -339,27 +341,6 @@ class Checked(dict):
 
 
 ndarray = np.ndarray  # found faster so
-PLAIN = frozenset((bool, int, float, str, type(None), type))  # `==` tells those of a type apart
-ITEMS = frozenset((int, str, type(None)))  # of a tuple, in which it has to tell their types, too
-
-
-def looked_at(args, kwargs):
-    """(signature, numbers of the arrays): calls of equal signatures need one check.
-
-    Each array counts by its class, shape and dtype, and all else by type and value. The
-    signature is `None` if an argument cannot be told so quickly, as a symbol or a list.
-    """
-    found, datas = [*kwargs], []
-    for value in (*args, *kwargs.values()) if kwargs else args:
-        kind = type(value)
-        if kind in PLAIN or kind is tuple and ITEMS.issuperset(map(type, value)):
-            found += kind, value or (kind, repr(value))  # 0.0 is not -0.0
-        elif type(data := getattr(value, "data", None)) is ndarray:
-            found += kind, data.shape, data.dtype
-            datas.append(data)
-        else:
-            return None, ()
-    return tuple(found), datas
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -430,11 +411,13 @@ class Op:
     anywhere: bool = False  # `eager` takes arrays of any device: a plan, a copy
     checked: Checked = field(default_factory=Checked, init=False)  # here, not in one
     # table of all: what knows a net must go with it
+    readers: dict = field(default_factory=dict, init=False)  # form of a call -> `reader`'s
 
     def __init__(self, name, inputs, infer, doc, **more):
         if more.keys() - (known := self.__dataclass_fields__.keys()):
             raise AttrError(unknown_argument(name, more.keys() - known, known))
-        vars(self).update(name=name, inputs=inputs, infer=infer, doc=doc, checked=Checked())
+        vars(self).update(name=name, inputs=inputs, infer=infer, doc=doc)
+        vars(self).update(checked=Checked(), readers={})
         vars(self).update({"attrs": {}} | more)  # what is not given stays the class's
 
     def __repr__(self):
@@ -449,22 +432,40 @@ class Op:
 
         base:    who does where there is no input.
         """
-        signature, datas = looked_at(args, kwargs)
-        if path := self.checked.get(signature):  # calls like this one were met before
-            return path(args, datas)
+        values = (*args, *kwargs.values()) if kwargs else args
+        form = (len(args), *kwargs) if kwargs else len(args)
+        try:  # the usual case: calls like this one were checked
+            signature, datas = self.readers[form](values, form)
+            path = self.checked[signature]
+        except (LookupError, TypeError, ValueError, AttributeError):
+            path = None
+        if path:
+            return path(values, datas)
         inputs, attrs = self.bind(args, kwargs)
         given = (v for v in inputs if v is not None)
-        reader = max(given, key=attrgetter("level"), default=base)  # of equal ones the first
-        if reader is None:
+        above = max(given, key=attrgetter("level"), default=base)  # of equal ones the first
+        if above is None:
             raise AttrError(
                 f"{self.name}: no input was given; call it as nd.{self.name} or sym.{self.name}, "
                 "which know what to make"
             )
-        result = reader.interpret(self, inputs, attrs, name)
-        if datas and [*map(id, inputs)] == [*map(id, args[: len(datas)])]:
-            met = signature in self.checked  # for who comes but once no path is made
-            self.checked.enter(signature, met and reader.path(self, datas, attrs))
+        result = above.interpret(self, inputs, attrs, name)
+        if above.level == 0:
+            self._remember(values, form, inputs, above, attrs)
         return result
+
+    def _remember(self, values, form, inputs, above, attrs):
+        """Let the second call like this one be the last that is checked."""
+        slots = [SLOT if hasattr(type(v), "level") else None for v in values]
+        self.readers[form] = read = reader((tuple, False, *slots), "type({})")[0]
+        try:
+            signature, datas = read(values, form)
+            known = signature in self.checked  # for a single call no path is made
+        except TypeError:  # of values that are no part of a key
+            return
+        own = [*map(id, inputs)] == [*map(id, values[: len(datas)])]
+        if datas and own and {*map(type, datas)} == {ndarray}:
+            self.checked.enter(signature, known and above.path(self, datas, attrs))
 
     def behind(self, index, inputs):
         """Those of a node's inputs from which its output `index` is computed: all."""

@@ -10,9 +10,9 @@ What is left out: functions that read arrays from outside; pass them as argument
 import functools
 import sys
 
-from minihybrid.core.arguments import Keywords
 from minihybrid.core.hooks import FACES
 from minihybrid.core.hybrid import Hybrid
+from minihybrid.core.nested import Keywords
 from minihybrid.core.op import AttrError, described
 from minihybrid.core.sym import Symbol, replay
 

@@ -56,7 +56,7 @@ class Loop(Op):
 
     def __init__(self, body, ins, n_rows, n_states):
         self.body, self.ins, self.n_rows, self.n_states = body, tuple(ins), n_rows, n_states
-        self.n_outs, self.checked = len(body.heads) - n_states, Checked()
+        self.n_outs, self.checked, self.readers = len(body.heads) - n_states, Checked(), {}
 
     def sorted(self, values):
         """(rows, states, others) of what there is one of for each input."""

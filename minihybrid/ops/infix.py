@@ -103,7 +103,7 @@ class Value:
         """The same numbers under another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
         if shape:
             kwargs["shape"] = shape[0] if len(shape) == 1 else shape
-        return OPS["Reshape"](self, **kwargs)
+        return OPS["Reshape"].applied((self,), kwargs)
 
     def transpose(self, *axes, **kwargs):
         """The axes in another order, reversed unless given."""

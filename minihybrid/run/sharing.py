@@ -80,12 +80,9 @@ def many_numbers(hybrid, entry, args, group):
 
 def without_numbers(key: tuple) -> tuple:
     """A cache key in which only the types of numbers count."""
-
-    def is_number(part):
-        return type(part) is tuple and isinstance(part[:1] and part[0], type)
-
     return tuple(
-        part[0] if is_number(part) and issubclass(part[0], Number) else part for part in key
+        None if isinstance(kind, type) and issubclass(kind, Number) else part
+        for kind, part in zip((None, *key), key, strict=False)
     )
 
 
