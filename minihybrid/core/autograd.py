@@ -74,7 +74,8 @@ def seeds_of(heads, head_grads):
         if head.node is None:
             raise HybridError(
                 "backward: the array is not on the tape; compute it inside "
-                "`with autograd.record():` from arrays with attach_grad()"
+                "`with autograd.record():` from arrays with attach_grad(), by operators that have "
+                "a gradient (argmax, for example, has none)"
             )
     head_grads = [None] * len(heads) if head_grads is None else head_grads
     head_grads = head_grads if isinstance(head_grads, (list, tuple)) else [head_grads]

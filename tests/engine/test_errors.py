@@ -471,6 +471,16 @@ def test_backward_off_the_tape():
         (x * x).backward()
 
 
+@pytest.mark.parametrize("name", ["argmax", "argmin", "argmax_channel"])
+def test_backward_of_what_has_no_gradient_says_so(name):
+    x = nd.ones((1, 2))
+    x.attach_grad()
+    with autograd.record():
+        y = getattr(nd, name)(x * 2)
+    with pytest.raises(mx.HybridError, match="by operators that have a gradient"):
+        y.backward()
+
+
 def test_grad_of_an_array_without_a_place_on_the_tape():
     x, z = nd.ones((2,)), nd.ones((2,))
     x.attach_grad()
