@@ -80,8 +80,8 @@ def check_names(kind, prefix, params):
 def check_symbols(outputs, inputs):
     """Refuse outputs and inputs of a SymbolBlock that are no symbols, or no variables of it.
 
-    It lists similar names first, then variables that an operator reads as its first input:
-    a layer reads its parameters after it.
+    It lists similar names first, then variables that are probably inputs: they have no
+    attributes, such as a parameter's initializer, or an operator reads them first.
     """
     for wrong in [s for s in (*outputs, *inputs) if not isinstance(s, Symbol)]:
         raise AttrError(
@@ -91,10 +91,12 @@ def check_symbols(outputs, inputs):
     from difflib import get_close_matches  # only who errs waits for it
 
     nodes = topological(Group(outputs).refs)
-    variables = [n.name for n in nodes if n.op is None]
+    first = {n.inputs[0][0] for n in nodes if n.inputs}
+    variables = [n for n in nodes if n.op is None]
+    variables.sort(key=lambda n: (bool(n.info), n not in first))
+    variables = [n.name for n in variables]
     for name in [s.name for s in inputs if s.name not in variables]:
-        first = [n.inputs[0][0].name for n in nodes if n.inputs and n.inputs[0][0].op is None]
-        likely = get_close_matches(name, variables, 3) + first + variables
+        likely = get_close_matches(name, variables, 3) + variables
         shown = [f"'{legible(n, 60)}'" for n in dict.fromkeys(likely)]
         raise AttrError(
             f"SymbolBlock: the symbol has no variable '{name}'; it has "

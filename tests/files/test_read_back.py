@@ -9,6 +9,7 @@ from random_nets import LAYERS, TwoHeads
 
 from minihybrid import gluon, nd, onnx, sym
 from minihybrid.core.arguments import arrays_in, restore
+from minihybrid.core.op import AttrError
 from minihybrid.gluon import nn, rnn
 from minihybrid.gluon.model_zoo import vision
 
@@ -263,6 +264,34 @@ def test_an_exported_program_runs_beside_its_weights(name, tmp_path):
     spec.loader.exec_module(module)
     found = module.predict(module.load(), *(x.asnumpy() for x in arrays_in(inputs)))
     check(found if isinstance(found, tuple) else [found], wanted)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_wrong_input_is_answered_with_the_right_one(name, tmp_path):
+    _, net, inputs, _ = ready(name)
+    net.hybridize(backend="numpy")
+    net(*inputs)
+    graph, params = net.export(str(tmp_path / "net"))
+    names = [n for n in sym.load(graph).list_inputs() if n not in net.collect_params()]
+    for wrong in "input", "zzz":
+        with pytest.raises(AttrError, match=f"the symbol has no variable '{wrong}'") as error:
+            gluon.SymbolBlock.imports(graph, [wrong], params)
+        assert any(f"'{name}'" in str(error.value) for name in names)
+
+
+@pytest.mark.parametrize("name", sorted(NETS))
+@pytest.mark.parametrize("kind", [list, tuple, lambda arrays: dict(enumerate(arrays))])
+def test_inputs_in_a_list_are_refused_in_words(name, kind, tmp_path):
+    _, net, inputs, _ = ready(name)
+    net.hybridize(backend="numpy")
+    net(*inputs)
+    files, inputs = net.export(str(tmp_path / "net")), arrays_in(inputs)
+    names = [n for n in sym.load(files[0]).list_inputs() if n not in net.collect_params()]
+    block = gluon.SymbolBlock.imports(files[0], names, files[1])
+    for active in False, True:
+        block.hybridize(active, backend="numpy")
+        with pytest.raises(AttrError, match=rf"found a .*; call net\({', '.join(names)}\)"):
+            block(kind(inputs))
 
 
 # -- a net and its exported graph, cast ---------------------------------------------------
