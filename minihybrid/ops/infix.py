@@ -58,7 +58,9 @@ def absent(self, name):
     Only names that are missing get here, so the others cost nothing.
     Raises:  AttributeError; a property's own, where it is the property that raised one.
     """
-    if not name.startswith("_") and (said := hooks.instead(self, name)):
+    # Operators look whether an argument has `data`, which symbols lack: no sentence then.
+    asked = name != "data" and not name.startswith("_")
+    if asked and (said := hooks.instead(self, name)):
         raise AttributeError(said)
     return object.__getattribute__(self, name)
 
