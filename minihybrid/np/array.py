@@ -22,7 +22,7 @@ from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
 from minihybrid.core.placing import placed
 from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
-from minihybrid.np.public import guarded, kind_of
+from minihybrid.np.public import guarded, kind_of, refuse_narrower
 from minihybrid.np.rearrange import FUNCTIONS, row_major
 from minihybrid.ops import OPS
 
@@ -251,6 +251,10 @@ class ndarray(Numpy, NDArray):
 
     def __setitem__(self, key, value):
         super().__setitem__(places(key), value)
+
+    def _in_place(self, what, result):
+        refuse_narrower(what, result, self)
+        return super()._in_place(what, result)
 
     @property
     def grad(self):

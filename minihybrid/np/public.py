@@ -11,9 +11,11 @@ unless their value changes nothing.
 
 import functools
 
+import numpy as onp
+
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE
-from minihybrid.core.op import UNEXPECTED, AttrError, HybridError, ShapeError, described
+from minihybrid.core.op import UNEXPECTED, AttrError, DTypeError, HybridError, ShapeError, described
 from minihybrid.ops.infix import Value, put, said_by
 
 FUNCTIONS = {}  # name -> function, of all that `mx.np` offers for values
@@ -45,7 +47,11 @@ def guarded(owner, function, is_method=False, parents=(), has_out=False):
         out = kwargs.pop("out", None) if kwargs and has_out else None
         try:
             result = function(*args, **kwargs)
-            return result if out is None else put(owner, result, out)
+            if out is None:
+                return result
+            if isinstance(out, Value) and isinstance(result, Value):
+                refuse_narrower(owner, result, out)
+            return put(owner, result, out)
         except HybridError as error:
             said_by(owner, error)
             raise
@@ -115,6 +121,16 @@ def lengths(a):
             "function needs; trace it with data"
         )
     return a.spec.shape
+
+
+def refuse_narrower(what, result, into):
+    """Refuse to write floats into whole numbers, or numbers into bools, as NumPy does."""
+    kind, own = kind_of(result), kind_of(into)
+    if None not in (kind, own) and not onp.can_cast(kind, own, "same_kind"):
+        raise DTypeError(
+            f"{what}: the result is {kind}, which does not fit into the array's {own}; make a new "
+            f"array, or convert the result by astype('{own}')"
+        )
 
 
 def on_tape(value):

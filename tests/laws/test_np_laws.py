@@ -155,6 +155,30 @@ def test_a_python_number_is_promoted_as_numpy_promotes_it(text):
             assert found is None or excepted(text, dtype, found), (dtype, n, found)
 
 
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/"])
+@pytest.mark.parametrize("way", ["x {}= n", "np.{}(x, n, out=x)"], ids=["in place", "out"])
+def test_writing_a_result_casts_as_numpy_casts(way, sign):
+    """Within a kind only: a fraction does not vanish in whole numbers."""
+    called = dict(zip("+-*/", ("add", "subtract", "multiply", "true_divide"), strict=True))
+    text = way.format(sign if "{}=" in way else called[sign])
+    for dtype in DTYPES:
+        for n in (True, 2, 1.5):
+            ends = []
+            for space in (onp, mx.np):
+                scope = names(space, dtype, n)
+                try:
+                    exec(text, scope)
+                    ends += leaves(scope["x"])
+                except (TypeError, HybridError) as error:
+                    assert space is onp or "astype" in str(error), error
+                    ends.append(None)
+            theirs, ours = ends
+            assert (theirs is None) == (ours is None), (dtype, n, ends)
+            if ours is not None:
+                assert ours.dtype == dtype
+                onp.testing.assert_allclose(ours, theirs, 4e-3, err_msg=f"{text} {dtype} {n}")
+
+
 def test_each_exception_is_one():
     """What no longer differs from NumPy leaves the table."""
     for pattern, dtypes, differs, why in EXCEPTIONS:
