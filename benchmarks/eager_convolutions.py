@@ -5,8 +5,9 @@
 
 Two processes, one for each engine, run the same Gluon program in alternation; the table
 shows each one's fastest round and their ratio. With one thread, the default, these are
-seconds of the processor, which other programs on the machine don't change; with more
-threads, of the clock. Writes `results/eager_convolutions.json`; with options, it only prints.
+seconds of the processor, which other programs on the machine change little; with more
+threads, of the clock, and the table is only printed. Each row goes into
+`results/eager_convolutions.json`, so that a part can be measured again.
 """
 
 import argparse
@@ -18,6 +19,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from envs import python_of
+from machine import describe, limits
 
 RESULTS = Path(__file__).parent / "results" / "eager_convolutions.json"
 ENGINES = ("minihybrid", "mxnet")
@@ -150,9 +154,6 @@ class Engine:
     """The process of an engine."""
 
     def __init__(self, name, n_threads):
-        from envs import python_of  # only the parent has the project's folder at hand
-        from machine import limits
-
         command = [python_of(name), __file__, "--engine", name]
         self.process = subprocess.Popen(
             command,
@@ -172,26 +173,29 @@ class Engine:
 
 
 def measure(cases, rounds, n_threads):
-    """[name, batch, mode, seconds of ours, of MXNet's] of each case, printed when measured."""
-    engines, rows = [Engine(name, n_threads) for name in ENGINES], []
-    print(f"{'':28} batch  mode     ours ms  MXNet ms  ratio")
+    """(name, batch, mode), seconds of ours, of MXNet's, for each case as it is measured."""
+    engines = [Engine(name, n_threads) for name in ENGINES]
     for name, batch in cases:
         for mode in ("both",) if name == NET else ("forward", "both"):
             turns = [[e.time(name, batch, mode) for e in engines] for _ in range(rounds)]
-            ours, theirs = (min(column) for column in zip(*turns, strict=True))
-            rows.append([name, batch, mode, ours, theirs])
-            print(
-                f"{name:28} {batch:5}  {mode:8}{ours * 1e3:8.2f}  {theirs * 1e3:8.2f}"
-                f"  {ours / theirs:5.2f}",
-                flush=True,
-            )
+            yield (name, batch, mode), *map(min, zip(*turns, strict=True))
     for engine in engines:
         engine.end()
-    return rows
+
+
+def keep(case, ours, theirs):
+    """Enter a row into the results, in the order of the cases."""
+    rows = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    columns = "name batch mode ours_s mxnet_s".split()
+    found = {(r["name"], r["batch"], r["mode"]): r for r in rows}
+    found[case] = dict(zip(columns, (*case, ours, theirs), strict=True))
+    order = [*LAYERS, NET]
+    rows = sorted(found.values(), key=lambda r: (order.index(r["name"]), r["batch"]))
+    RESULTS.write_text(json.dumps({"machine": describe(), "rows": rows}, indent=1) + "\n")
 
 
 def main():
-    """Measure all cases and write the results, or print some of them."""
+    """Measure the cases that are asked for, print their table and keep it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="cases whose names contain this")
     parser.add_argument("--rounds", type=int, default=5)
@@ -203,15 +207,19 @@ def main():
         return serve(args.engine)
     cases = [(name, batch) for name in LAYERS for batch in BATCHES] + [(NET, NET_BATCH)]
     cases = [c for c in cases if args.only.lower() in c[0].lower() and args.batch in (None, c[1])]
-    rows = measure(cases, args.rounds, args.threads)
-    ratios = [ours / theirs for *_, ours, theirs in rows]
+    ratios = []
+    print(f"{'':28} batch  mode     ours ms  MXNet ms  ratio")
+    for case, ours, theirs in measure(cases, args.rounds, args.threads):
+        name, batch, mode = case
+        ratios.append(ours / theirs)
+        print(
+            f"{name:28} {batch:5}  {mode:8}{ours * 1e3:8.2f}  {theirs * 1e3:8.2f}"
+            f"  {ratios[-1]:5.2f}",
+            flush=True,
+        )
+        if args.threads == 1:
+            keep(case, ours, theirs)
     print(f"median ratio {statistics.median(ratios):.2f}, largest {max(ratios):.2f}")
-    if len(sys.argv) == 1:
-        from machine import describe
-
-        columns = "name batch mode ours_s mxnet_s".split()
-        rows = [dict(zip(columns, row, strict=True)) for row in rows]
-        RESULTS.write_text(json.dumps({"machine": describe(), "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
