@@ -1,6 +1,7 @@
 """Convolution and pooling: MXNet's answers, layers, words, and how many kernels."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.core.op import AttrError, ShapeError
 from minihybrid.gluon import nn
-from minihybrid.ops import OPS
+from minihybrid.ops import OPS, im2col, pooling
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "convolution" / "answers.json"
 CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
@@ -41,6 +42,110 @@ def test_answer_and_gradient_are_those_of_mxnet(case):
     np.testing.assert_allclose(out.asnumpy().ravel(), case["out"], 1e-5, 1e-5)
     for value, wanted in zip(values, case["grads"], strict=True):
         np.testing.assert_allclose(value.grad.asnumpy().ravel(), wanted, 1e-5, 1e-5)
+
+
+# -- blocks ----------------------------------------------------------------------------
+def drawn_geometry(rng):
+    """(shape of the data, shape of the weights, geometry) of a random convolution."""
+    n_axes, groups = rng.integers(1, 4), int(rng.choice([1, 1, 2, 3]))
+    kernel, stride, dilate, pad = (
+        tuple(rng.integers(low, high, n_axes).tolist())
+        for low, high in ((1, 5), (1, 4), (1, 3), (0, 4))
+    )
+    least = [d * (k - 1) + 1 - 2 * p for k, d, p in zip(kernel, dilate, pad, strict=True)]
+    size = tuple(max(n, 1) + int(rng.integers(0, 7)) for n in least)
+    channels, filters = groups * int(rng.integers(1, 4)), groups * int(rng.choice([1, 2, 13]))
+    geometry = dict(size=size, kernel=kernel, stride=stride, dilate=dilate, pad=pad)
+    shape = (int(rng.integers(0, 6)), channels, *size)
+    return shape, (filters, channels // groups, *kernel), geometry | {"num_group": groups}
+
+
+def sums_of_taps(data, weight, *, size, kernel, stride, dilate, pad, num_group):
+    """The definition, one tap after another."""
+    data, n = im2col.padded(data, pad), len(data)
+    out = [
+        (m - d * (k - 1) - 1) // s + 1
+        for m, k, s, d in zip(data.shape[2:], kernel, stride, dilate, strict=True)
+    ]
+    total = np.zeros((n, num_group, len(weight) // num_group, *out))
+    places = zip(np.ndindex(*kernel), im2col.taps(kernel, stride, dilate, out), strict=True)
+    for tap, at in places:
+        seen = data[at].reshape(n, num_group, data.shape[1] // num_group, *out)
+        rows = weight[(..., *tap)].reshape(num_group, len(weight) // num_group, -1)
+        total += np.einsum("goc,ngc...->ngo...", rows, seen)
+    return total.reshape(n, len(weight), *out)
+
+
+@pytest.mark.parametrize("block", [1, 2**10, 2**21])
+@pytest.mark.parametrize("small", [1, 256])
+def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small):
+    """Forward as defined; both gradients by <conv(x, w), g> = <x, back> = <w, weight_sums>."""
+    for name, value in (("BLOCK", block), ("SMALL", small), ("LONG", small)):
+        monkeypatch.setattr(im2col, name, value)
+    rng = np.random.default_rng(block + small)
+    for _ in range(30):
+        shape, weights, geometry = drawn_geometry(rng)
+        data, weight = rng.standard_normal(shape), rng.standard_normal(weights)
+        out = im2col.convolved(data, weight, **geometry)
+        np.testing.assert_allclose(out, sums_of_taps(data, weight, **geometry), 1e-9, 1e-9)
+        grad = rng.standard_normal(out.shape)
+        back = im2col.convolved_back(grad, weight, **geometry)
+        sums = im2col.weight_sums(data, grad, **geometry)
+        assert (back.shape, sums.shape) == (shape, weights), geometry
+        product = (out * grad).sum()
+        assert (back * data).sum() == pytest.approx(product, 1e-9, 1e-9), geometry
+        assert (sums * weight).sum() == pytest.approx(product, 1e-9, 1e-9), geometry
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32"])
+def test_eager_sums_keep_the_dtype(dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        shape, weights, geometry = drawn_geometry(rng)
+        data = rng.integers(-2, 3, shape).astype(dtype)
+        weight = rng.integers(-1, 2, weights).astype(dtype)
+        out = im2col.convolved(data, weight, **geometry)
+        back = im2col.convolved_back(out, weight, **geometry)
+        sums = im2col.weight_sums(data, out, **geometry)
+        assert {out.dtype, back.dtype, sums.dtype} == {np.dtype(dtype)}
+        right = sums_of_taps(*(np.float64(v) for v in (data, weight)), **geometry)
+        np.testing.assert_array_equal(out, right.astype(np.int64).astype(dtype))
+
+
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
+def test_eager_convolutions_copy_a_block_at_a_time(monkeypatch, kernel):
+    """Memory beside the result does not grow with the batch: at most a few blocks."""
+    for name, value in (("BLOCK", 2**17), ("SMALL", 64), ("LONG", 64)):
+        monkeypatch.setattr(im2col, name, value)
+    geometry = dict(size=(28, 28), kernel=kernel, stride=(1, 1), dilate=(1, 1))
+    geometry |= {"pad": tuple(k // 2 for k in kernel), "num_group": 1}
+    data, weight = np.ones((16, 16, 28, 28), "f4"), np.ones((16, 16, *kernel), "f4")
+    for function, first, second in (
+        (im2col.convolved, data, weight),
+        (im2col.convolved_back, data, weight),
+        (im2col.weight_sums, data, data),
+    ):
+        tracemalloc.start()
+        try:
+            result = function(first, second, **geometry)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak - result.nbytes < 4 * im2col.BLOCK < data.nbytes, function.__name__
+
+
+@pytest.mark.parametrize("name", ["_max", "_unmax", "_remax", "_sum", "_unsum"])
+def test_eager_pooling_does_not_depend_on_the_images_at_once(monkeypatch, name):
+    function = getattr(pooling, f"{name}_eager")
+    rng = np.random.default_rng(0)
+    geometry = dict(size=(7, 6), kernel=(3, 2), stride=(2, 1), pad=(1, 0), outs=(4, 5))
+    data, outs = rng.standard_normal((5, 2, 7, 6)), rng.standard_normal((5, 2, 4, 5))
+    given = {"_max": [data], "_unmax": [outs, data], "_remax": [data, data], "_unsum": [outs]}
+    more = {"count": "numbers"} if "sum" in name else {}
+    together = function(*given.get(name, [data]), **geometry, **more)
+    monkeypatch.setattr(pooling, "IMAGES", 1)
+    alone = function(*given.get(name, [data]), **geometry, **more)
+    np.testing.assert_array_equal(together, alone)
 
 
 # -- gradients -------------------------------------------------------------------------
