@@ -7,7 +7,7 @@ Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_sym
 What is left out: gradients through in-place writes.
 """
 
-from minihybrid.core.array import STATE, Leaf, NDArray, arrays, refs_of
+from minihybrid.core.array import STATE, Leaf, NDArray, arrays, on_tape, refs_of
 from minihybrid.core.autograd import (
     array_of,
     backward,
@@ -221,7 +221,7 @@ class Function:
         with modes(recording=False):
             result = self.forward(*inputs)
         outs = result if isinstance(result, (list, tuple)) else (result,)
-        if not (STATE.recording and any(v.node is not None for v in inputs)):
+        if not (STATE.recording and on_tape(inputs)):
             return result
         outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
         op = Op(

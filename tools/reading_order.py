@@ -29,7 +29,7 @@ READING_ORDER = """
     ops.np.names ops.np.shapes
     ops.np ops.shown ops.infix ops.steps ops.distributions
     ops
-    core.files core.params core.array core.nd core.graph core.backprop core.name
+    core.files core.params core.writes core.array core.nd core.graph core.backprop core.name
     core.tracing core.serial core.sym core.autograd
     core.passes.rewrite core.passes.expand core.passes.fold core.passes.cse
     core.passes.dce core.passes.gradient core.passes.memory

@@ -9,6 +9,7 @@ behind the others; asking for numbers waits for it.
 What is left out: sparse storage; asynchronous execution on the processor.
 """
 
+import operator
 import threading
 from functools import partial
 from operator import attrgetter
@@ -22,6 +23,7 @@ from minihybrid.core.given import fits, fitted
 from minihybrid.core.op import (
     UNEXPECTED,
     AttrError,
+    Checked,
     Constant,
     HybridError,
     Node,
@@ -32,6 +34,7 @@ from minihybrid.core.op import (
     ndarray,
 )
 from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
+from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
@@ -70,6 +73,7 @@ class Leaf:
 
 
 NODE = attrgetter("node")
+RESHAPED = Checked()  # (shape, arguments of reshape) -> new shape
 
 
 def path_of(kind, op, attrs, run):
@@ -94,6 +98,9 @@ def path_of(kind, op, attrs, run):
         node = None
         if STATE.recording and slopes:
             inputs = inputs[: len(datas)]  # a call may have more arguments
+            for v in inputs:
+                if v.base is not None:
+                    refuse_stale(v)
             if any(map(NODE, inputs)):  # what was applied is kept
                 node = Node(op, refs_of(inputs), attrs, "", None, out if many else (out,))
         return tuple([kind(o, node, i) for i, o in enumerate(out)]) if many else kind(out, node)
@@ -101,9 +108,30 @@ def path_of(kind, op, attrs, run):
     return path
 
 
+def on_tape(inputs):
+    """Whether any of these arrays has a place on the tape.
+
+    Raises:  HybridError for a view of an array that was written under `record()` since.
+    """
+    for v in inputs:
+        if v.base is not None:
+            refuse_stale(v)
+    return any(map(NODE, inputs))
+
+
+def refuse_stale(view):
+    """Raise for a view of an array that has another place on the tape since."""
+    root, node = view.base
+    if view.node is None and root.node is not node and root.node is not None and root.node.inputs:
+        raise HybridError(
+            "an array shares memory with another one that was written inside autograd.record() "
+            "since, so its gradient would be lost; index, reshape or detach the written array again"
+        )
+
+
 def refs_of(inputs):
     """Places of arrays on the tape. What has none, even if it has an index, is a constant."""
-    return tuple([(v.node, v.index) if v.node else (Constant(v.data), 0) for v in inputs])
+    return tuple([(v.node, v.index) if v.node else (Constant(v.data, v), 0) for v in inputs])
 
 
 class NDArray(Value):
@@ -111,13 +139,15 @@ class NDArray(Value):
 
     Its memory is contiguous and never exchanged, only written; `node` and `index` say
     which entry of the tape it came from, if any.
+    base:    of an array in another one's memory: that array, and its `node` at the time.
+    writes:  how often its memory was written under `record()`.
     """
 
-    __slots__ = ("data", "node", "index", "__weakref__")
+    __slots__ = ("data", "node", "index", "base", "writes", "__weakref__")
     level = 0
 
     def __init__(self, data, node=None, index=0):
-        self.data, self.node, self.index = data, node, index
+        self.data, self.node, self.index, self.base, self.writes = data, node, index, None, 0
 
     @classmethod
     def interpret(cls, op, inputs, attrs, name=None):
@@ -274,20 +304,21 @@ class NDArray(Value):
         taped = STATE.recording and self.node is not None
         part = None if taped else look_up(self.data, key)
         if part is not None:
-            return NDArray(part.reshape(part.shape or (1,)))
+            return self.view(part.reshape(part.shape or (1,)), NDArray)
         if is_basic(key):
-            return self.part(key, self.shape)
+            return self._derived(self.part(key, self.shape))
         flat = look_up(np.arange(self.size).reshape(self.shape), key)
         flat = NDArray(placed(flat.reshape(flat.shape or (1,)), self.context))
         return OPS["take"](self.reshape((-1,)), flat)
 
     def __setitem__(self, key, value):
-        self._writable("x[...] = y")
+        if STATE.recording:
+            self._writable("x[...] = y")
         if isinstance(key, NDArray):
             hooks.warn_of_mask(self, key)
         if type(key) is not slice:
             key = places(key)
-        value = value.data if isinstance(value, NDArray) else value
+        source, value = value, value.data if isinstance(value, NDArray) else value
         kind, own = type(value), self.data.dtype
         if not issubclass(kind, Elsewhere) and not (
             kind is float
@@ -301,19 +332,93 @@ class NDArray(Value):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:
             value = value.item()  # a (1,) array is a number, as x[0, 0] gives it
+        inputs = self._inputs_of_write(key, source) if STATE.recording else None
         try:
             self.data[key] = value
         except IndexError as error:
             raise _no_place("x[...] = y", error, key, self.shape) from None
         except ValueError as error:
             raise ShapeError(f"x[...] = y: {error}") from None
+        self._written(inputs and Node(SET_ITEM, inputs, {"key": key}, values=(self.data,)))
 
+    # -- the same memory
+    def view(self, data, kind=None) -> "NDArray":
+        """An array of another shape in this one's memory; on a device, a copy is one, too."""
+        made = (kind or self.kind)(data)
+        return made if type(data) is ndarray and data.base is None else self._derived(made)
+
+    def reshape(self, *shape, **kwargs) -> "NDArray":
+        """A view under another shape: `reshape(2, 3)`, `reshape((2, 3))`, and MXNet's codes.
+
+        Under `record()`, what is on the tape is copied; MXNet's `nd.reshape` always copies.
+        """
+        if STATE.recording and on_tape([self]):
+            return self._derived(super().reshape(*shape, **kwargs))
+        lengths = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
+        known = self.data.shape, lengths, *map(type, lengths)
+        new = None if kwargs or not shape else RESHAPED.get(known)
+        if new is None:
+            new = super().reshape(*shape, **kwargs).shape
+            if not kwargs and all(type(n) is int for n in lengths):
+                RESHAPED.enter(known, new)
+        data = self.data
+        return self.view(data.reshape(new) if type(data) is ndarray else data.view(new))
+
+    def _derived(self, made):
+        """A view of this array, or the tape's copy in its place, which must not be written."""
+        root = self if self.base is None else self.base[0]
+        made.base = root, root.node
+        return made
+
+    # -- writes and the tape
     def _writable(self, what):
-        if STATE.recording and self.node is not None:
+        """Refuse a write that the tape could not follow."""
+        root = self if self.base is None else self.base[0]
+        if root.node is not None and root.node.op is None:
             raise HybridError(
-                f"{what} inside autograd.record(): the tape still needs the numbers that would be "
-                "overwritten; make a new array, as in x = x + y, or write outside of record()"
+                f"{what} inside autograd.record(): x is a variable, and its gradient is that of "
+                "its values before; make a new array, as in x = x + y, or write outside of record()"
             )
+        if root is not self and root.node is not None and root.node.inputs:
+            raise HybridError(
+                f"{what} inside autograd.record(): x was indexed or reshaped from an array on the "
+                "tape; write into that array itself, as in y[i] = ..., or into x.copy()"
+            )
+
+    def _inputs_of_write(self, key, value):
+        """The tape's inputs of a write; `None` if only constants meet."""
+        values = [value] if isinstance(value, NDArray) else []
+        taped = on_tape(values)
+        if taped and self.base is not None:
+            raise HybridError(
+                "x[...] = y inside autograd.record(): x is a view of another array; write into "
+                "that array itself, as in y[i] = ..."
+            )
+        if not taped and self.node is None:
+            return None
+        if taped and not is_basic(key):
+            refuse_duplicates(key, self.shape)
+        old = (Constant(self.data), 0)  # its values are not needed
+        if self.node is not None and self.node.inputs is not None and not is_whole(key):
+            old = (self.node, self.index)
+        self._preserve()
+        return old, refs_of(values)[0] if values else (Constant(np.asarray(value)), 0)
+
+    def _preserve(self):
+        """Keep a copy for the tape of the values that are about to be overwritten."""
+        node, i = self.node, self.index
+        if node is not None and node.values and node.values[i] is self.data:
+            node.values = (*node.values[:i], self.data.copy(), *node.values[i + 1 :])
+
+    def _written(self, node, index=0):
+        """After a write: its place on the tape, if it has one."""
+        if STATE.recording:
+            root = self if self.base is None else self.base[0]
+            root.writes += 1
+        if node is not None:
+            self.node, self.index = node, index
+        elif self.node is not None and self.node.op is not None:
+            self.node = None  # written outside of record(): the values are constants
 
     def copy_from(self, other) -> "NDArray":
         """Overwrite the numbers by another array's."""
@@ -321,25 +426,46 @@ class NDArray(Value):
         return self
 
     def __iadd__(self, other):
-        return self._in_place("x += y", self + other)
+        return self._in_place("x += y", operator.add, other)
 
     def __isub__(self, other):
-        return self._in_place("x -= y", self - other)
+        return self._in_place("x -= y", operator.sub, other)
 
     def __imul__(self, other):
-        return self._in_place("x *= y", self * other)
+        return self._in_place("x *= y", operator.mul, other)
 
     def __itruediv__(self, other):
-        return self._in_place("x /= y", self / other)
+        return self._in_place("x /= y", operator.truediv, other)
 
-    def _in_place(self, what, result):
-        self._writable(what)
+    def __imod__(self, other):
+        return self._in_place("x %= y", operator.mod, other)
+
+    def __ipow__(self, other):
+        return self._in_place("x **= y", operator.pow, other)
+
+    def _in_place(self, what, function, other):
+        if STATE.recording:
+            self._writable(what)
+        taped = STATE.recording and isinstance(other, NDArray) and on_tape([other])
+        if taped and self.base is not None:
+            raise HybridError(
+                f"{what} inside autograd.record(): x is a view of another array; write into that "
+                "array itself, as in y[i] = ..."
+            )
+        # Of a constant, the tape reads a copy, as its values will be overwritten.
+        old = self.kind(self.data.copy()) if taped and self.node is None else self
+        result = function(old, other)
         if result.shape != self.shape:
             raise ShapeError(
                 f"{what}: the result has shape {result.shape}, which does "
                 f"not fit into x of shape {self.shape}; write x = x + y"
             )
+        if STATE.recording and result.node is not None and result.dtype != self.dtype:
+            result = result.astype(self.dtype)
+        if STATE.recording:
+            self._preserve()
         self.data[...] = result.data
+        self._written(result.node, result.index)
         return self
 
     # -- copies
@@ -374,7 +500,9 @@ class NDArray(Value):
 
     def as_np_ndarray(self):
         """The np.ndarray with the same memory and place on the tape."""
-        return hooks.np_array(self.data, self.node, self.index)
+        made = hooks.np_array(self.data, self.node, self.index)
+        made.base = self.base
+        return made
 
     def save(self, fname):
         """Write this array to a file."""
@@ -430,7 +558,7 @@ class NDArray(Value):
 
     def detach(self) -> "NDArray":
         """The same memory, cut off from the tape."""
-        return NDArray(self.data)
+        return self._derived(self.kind(self.data))
 
 
 NDArray.kind = NDArray  # the class of its world's arrays
@@ -514,7 +642,9 @@ def look_up(data, key):
     try:
         if type(data) is not np.ndarray:
             return data.part(key)
-        part = np.asarray(data[key])
+        part = data[key]
+        if type(part) is not ndarray:  # one element; with an ellipsis it is a view as well
+            part = data[(*key, ...) if isinstance(key, tuple) else (key, ...)]
     except IndexError as error:
         raise _no_place("x[...]", error, key, data.shape) from None
     except ValueError:

@@ -4,14 +4,14 @@ Takes:   arrays that were computed under `record()`, or symbols.
 Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`,
          and the parts of the walk over the tape: `seeds_of`, `array_of`, `free`.
 
-What is left out: gradients through in-place writes.
+What is left out: writes into variables while the tape is kept.
 """
 
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, Leaf, NDArray, arrays
 from minihybrid.core.backprop import gradient
 from minihybrid.core.graph import topological
-from minihybrid.core.op import AttrError, HybridError, ShapeError
+from minihybrid.core.op import AttrError, Constant, HybridError, ShapeError
 from minihybrid.core.switches import scoped
 from minihybrid.ops.elementwise import ones_like, zeros_like
 from minihybrid.ops.random import STREAM
@@ -101,6 +101,11 @@ def seeds_of(heads, head_grads):
 def array_of(ref):
     """The array at a reference of the tape."""
     node, i = ref
+    if type(node) is Constant and node.owner is not None and node.owner.writes != node.writes:
+        raise HybridError(
+            "backward: an array was overwritten inside autograd.record() after an operator had "
+            "read it, which needs the old values; write into a copy, as in y = x.copy()"
+        )
     return NDArray(node.values[i], node, i)
 
 

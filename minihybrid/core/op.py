@@ -624,13 +624,19 @@ class Node:
 
 
 class Constant(Node):
-    """What stands on the tape for an array that does not come from there; quickly made."""
+    """What stands on the tape for an array that does not come from there; quickly made.
 
-    __slots__ = ()
+    owner, writes: the array that owns the memory, and how often it had been written then.
+    """
+
+    __slots__ = ("owner", "writes")
     op, name, inputs, attrs, specs, info = None, "", (), {}, None, None
 
-    def __init__(self, data):
-        self.values = (data,)
+    def __init__(self, data, array=None):
+        self.values, self.owner = (data,), None
+        if array is not None:
+            self.owner = array if array.base is None else array.base[0]
+            self.writes = self.owner.writes
 
 
 def checked(owner, name, value, kind):

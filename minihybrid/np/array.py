@@ -187,7 +187,9 @@ class ndarray(Numpy, NDArray):
 
     def as_nd_ndarray(self):
         """The legacy array with the same memory and place on the tape."""
-        return NDArray(self.data, self.node, self.index)
+        made = NDArray(self.data, self.node, self.index)
+        made.base = self.base
+        return made
 
     @staticmethod
     def constant(values):
@@ -247,7 +249,7 @@ class ndarray(Numpy, NDArray):
     def __getitem__(self, key):
         taped = STATE.recording and self.node is not None
         part = None if taped else look_up(self.data, places(key))
-        return self.part(key, self.shape) if part is None else ndarray(part)
+        return self._derived(self.part(key, self.shape)) if part is None else self.view(part)
 
     def __setitem__(self, key, value):
         super().__setitem__(places(key), value)
@@ -261,10 +263,6 @@ class ndarray(Numpy, NDArray):
         """The gradient's buffer; `None` without `attach_grad`."""
         found = super().grad
         return found if found is None else found.as_np_ndarray()
-
-    def detach(self):
-        """The same memory, cut off from the tape."""
-        return ndarray(self.data)
 
 
 ndarray.kind = ndarray

@@ -114,7 +114,9 @@ class Value:
         return OPS["transpose"](self, **{k: v for k, v in kwargs.items() if v is not None})
 
     def astype(self, dtype, copy=True):
-        """The same numbers in a dtype."""
+        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
+        if not copy and self.level == 0 and self.data.dtype == dtype:
+            return self
         return OPS["Cast"](self, dtype=dtype)
 
     def part(self, key, shape):

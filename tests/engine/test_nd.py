@@ -212,7 +212,7 @@ def test_writing_keeps_the_array_and_its_memory(write, wanted, x):
 def test_results_do_not_share_memory_with_their_inputs(x):
     for y in (
         x.copy(),
-        x.reshape((3, 2)),
+        nd.reshape(x, (3, 2)),
         x.T,
         x.flatten(),
         x + 0,
@@ -223,6 +223,41 @@ def test_results_do_not_share_memory_with_their_inputs(x):
     ):
         y[:] = -1
     assert x.asnumpy().tolist() == X
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.reshape((3, 2)),
+        lambda x: x.reshape(-1),
+        lambda x: x.reshape((-1,))[1:4],
+        lambda x: x[1],
+        lambda x: x[0:1],
+        lambda x: x[0, 1],
+        lambda x: x[None],
+        lambda x: x.detach(),
+        lambda x: x.astype("float32", copy=False),
+    ],
+)
+@pytest.mark.parametrize("ctx", [mx.cpu(), mx.simulated_gpu()], ids=str)
+def test_what_mxnet_documents_as_views_writes_through(x, view, ctx):
+    if ctx != mx.cpu() and view(x).shape == (1, 2, 3):
+        return  # on a device, None in an index gathers
+    x = x.as_in_context(ctx)
+    size = view(x).size
+    view(x)[:] = -1
+    assert (x.asnumpy() == -1).sum() == size
+
+
+def test_a_parameter_is_written_through_a_view():
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    net.hybridize()
+    net(nd.ones((1, 3)))
+    net.weight.data().reshape(-1)[0] = 5
+    net.weight.data().reshape((-1,))[1:] = 0
+    assert net.weight.data().asnumpy().tolist() == [[5, 0, 0], [0, 0, 0]]
+    assert net(nd.ones((1, 3))).asnumpy().tolist() == [[5, 0]]
 
 
 def test_copyto_and_copies(x):

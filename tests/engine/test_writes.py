@@ -1,0 +1,142 @@
+"""Writes into arrays: a recorded program has the gradient of the same program without them."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import minihybrid as mx
+from minihybrid import autograd, nd
+from minihybrid.core.op import HybridError
+
+SHAPE = (3, 4)
+AT = {
+    "x[i]": 1,
+    "x[-1]": -1,
+    "x[:]": slice(None),
+    "x[...]": ...,
+    "x[:, j]": (slice(None), 2),
+    "x[i, j]": (1, 2),
+    "x[i:j]": slice(1, 3),
+    "x[::2]": slice(None, None, 2),
+    "x[::-1]": slice(None, None, -1),
+    "x[:0]": slice(0, 0),
+    "x[..., j]": (..., 1),
+    "x[None]": None,
+    "x[list]": [2, 0],
+    "x[array]": np.array([0, 2]),
+    "x[lists]": ([0, 1], [3, 1]),
+    "x[mask]": np.array([True, False, True]),
+    "x[full mask]": np.arange(12).reshape(SHAPE) % 3 == 0,
+}
+IN_PLACE = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "/=": operator.itruediv,
+    "%=": operator.imod,
+}
+FORMS = [*AT, *IN_PLACE, "copyto", "out=", "copy_from"]
+BEFORE = ["unread", "read", "read as a view", "a view of it is read later", "detached later"]
+
+
+def part(form):
+    """The index that a form writes."""
+    return AT.get(form, ...)
+
+
+def write(form, x, v):
+    """Write `v`, in the shape of the part or broadcast to it, by a form."""
+    if form in AT:
+        x[part(form)] = v
+    elif form in IN_PLACE:
+        assert IN_PLACE[form](x, v) is x
+    elif form == "copyto":
+        v.copyto(x)
+    elif form == "out=":
+        (mx.np.add(v, 0, out=x) if type(x).is_np else nd.identity(v, out=x))
+    else:
+        x.copy_from(v)
+
+
+def functional(form, x, v):
+    """The array that `x` is after the write, computed by operators alone."""
+    if form in IN_PLACE:
+        return getattr(operator, IN_PLACE[form].__name__[1:])(x, v)
+    numbers, holes = np.full(SHAPE, -1), np.zeros(SHAPE)
+    places = np.arange(v.size).reshape(v.shape)
+    numbers[part(form)] = places if np.ndim(numbers[part(form)]) else places.item()
+    holes[part(form)] = 1
+    spread = (numbers.reshape(-1, 1) == np.arange(v.size)).astype("float64")
+    like = mx.np if type(x).is_np else nd
+    spread, keep = (like.array(a, dtype="float64", ctx=x.ctx) for a in (spread, 1 - holes))
+    new = like.dot(spread, v.reshape((-1,)))
+    return x * keep + new.reshape(SHAPE)
+
+
+def program(form, target, value, before, is_np, ctx, by_write):
+    """The gradients of a program with one write, of the weights and of the target."""
+    rng = np.random.RandomState(7)
+
+    def array(values):
+        made = nd.array(values, dtype="float64", ctx=ctx)
+        return made.as_np_ndarray() if is_np else made
+
+    w, x = array(rng.rand(*SHAPE) + 1), array(rng.rand(*SHAPE) + 5)
+    w.attach_grad()
+    if target == "variable":
+        x.attach_grad()
+    view = x[1] if before in ("read as a view", "a view of it is read later") else None
+    with autograd.record():
+        v = array(rng.rand(*SHAPE) + 1) if value == "constant" else w * w
+        if form in AT:
+            shape = np.zeros(SHAPE)[part(form)].shape
+            v = v.reshape((-1,))[: int(np.prod(shape))].reshape(shape or (1,))
+        if value == "broadcast":
+            v = w[0, 1]
+        if target == "on the tape":
+            x = x * w
+            view = None if view is None else x[1]
+        loss = (w * 3).sum()
+        if before == "read":
+            loss = loss + (x * x * w).sum()
+        elif before == "read as a view":
+            loss = loss + (view * view * w[0]).sum()
+        if by_write:
+            write(form, x, v)
+        else:
+            x = functional(form, x, v)
+            if before == "a view of it is read later" and target == "off the tape":
+                view = x[1]  # on the tape, indexing copies, as in MXNet
+        later = x.detach() if before == "detached later" else x
+        if before == "a view of it is read later":
+            loss = loss + (view * view).sum()
+        loss = loss + (later * later * w).sum()
+    loss.backward()
+    return [w.grad.asnumpy(), x.asnumpy()]
+
+
+ANSWERED = {"unread", "detached later"}
+
+
+@pytest.mark.parametrize("is_np", [False, True], ids=["nd", "np"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_write_has_the_gradient_of_the_functional_program_or_is_refused(form, is_np):
+    answered = set()
+    for target in ("off the tape", "on the tape", "variable"):
+        for value in ("recorded", "broadcast", "constant"):
+            if value == "broadcast" and (form in ("copyto",) or form == "out=" and not is_np):
+                continue  # other shapes do not fit there
+            for before in BEFORE:
+                case = (form, target, value, before, is_np, mx.cpu())
+                try:
+                    got = program(*case, by_write=True)
+                except HybridError as error:
+                    assert "record" in str(error) or "overwritten" in str(error), error
+                    assert target == "variable" or before not in ANSWERED, (case, error)
+                    continue
+                assert target != "variable", case
+                answered.add((target, value, before))
+                for a, b in zip(got, program(*case, by_write=False), strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-12, err_msg=str(case))
+    assert ("on the tape", "recorded", "read") in answered
