@@ -12,6 +12,7 @@ import math
 import operator
 import re
 from functools import cache
+from importlib.machinery import ModuleSpec
 from numbers import Integral, Number
 
 from minihybrid.core import hooks
@@ -23,6 +24,7 @@ from minihybrid.ops.registry import OPS, is_own
 from minihybrid.ops.shown import Called
 from minihybrid.ops.tiling import split_v2
 
+PRINTED = {"nd": "minihybrid.ndarray", "sym": "minihybrid.symbol"}  # as in MXNet
 NOTHING = {}  # the attributes of what has none
 USUAL = {float, int}  # numbers that are known at once
 
@@ -309,7 +311,12 @@ def namespace(name, base, module, title=None):
 
 
 def face(names, base, module):
-    """The `__getattr__` of `nd` or `sym`, whose `globals()` are `names`."""
+    """The `__getattr__` of `nd` or `sym`, whose `globals()` are `names`.
+
+    From here on the module prints as the one that programs know it by: so does F.
+    """
+    public = ModuleSpec(PRINTED[module], names["__loader__"], origin=names["__file__"])
+    public.has_location, names["__spec__"] = True, public
 
     def __getattr__(name):
         found = namespace(name, base, module)

@@ -48,6 +48,23 @@ def same(a, b):
     np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-4, atol=1e-6)
 
 
+def test_f_prints_as_the_namespaces_that_programs_know(capsys):
+    class Show(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            print(F)
+            return x
+
+    net = Show()
+    net(nd.ones(1))
+    net.hybridize()
+    net(nd.ones(1))
+    lines = capsys.readouterr().out.splitlines()
+    assert [re.match(r"<module '([\w.]*)' from '.*\.py'>$", line)[1] for line in lines] == [
+        "minihybrid.ndarray",
+        "minihybrid.symbol",
+    ]
+
+
 # -- HybridSequential ------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize(
