@@ -352,7 +352,7 @@ class NDArray(Value):
 
         Under `record()`, what is on the tape is copied; MXNet's `nd.reshape` always copies.
         """
-        if STATE.recording and on_tape([self]):
+        if STATE.recording and self.node is not None:
             return self._derived(super().reshape(*shape, **kwargs))
         lengths = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
         known = self.data.shape, lengths, *map(type, lengths)
@@ -366,8 +366,7 @@ class NDArray(Value):
 
     def _derived(self, made):
         """A view of this array, or the tape's copy in its place, which must not be written."""
-        root = self if self.base is None else self.base[0]
-        made.base = root, root.node
+        made.base = (self, self.node) if self.base is None else self.base
         return made
 
     # -- writes and the tape
@@ -443,6 +442,13 @@ class NDArray(Value):
     def __ipow__(self, other):
         return self._in_place("x **= y", operator.pow, other)
 
+    def _check_result(self, what, result):
+        if result.shape != self.shape:
+            raise ShapeError(
+                f"{what}: the result has shape {result.shape}, which does "
+                f"not fit into x of shape {self.shape}; write x = x + y"
+            )
+
     def _in_place(self, what, function, other):
         if STATE.recording:
             self._writable(what)
@@ -455,11 +461,7 @@ class NDArray(Value):
         # Of a constant, the tape reads a copy, as its values will be overwritten.
         old = self.kind(self.data.copy()) if taped and self.node is None else self
         result = function(old, other)
-        if result.shape != self.shape:
-            raise ShapeError(
-                f"{what}: the result has shape {result.shape}, which does "
-                f"not fit into x of shape {self.shape}; write x = x + y"
-            )
+        self._check_result(what, result)
         if STATE.recording and result.node is not None and result.dtype != self.dtype:
             result = result.astype(self.dtype)
         if STATE.recording:

@@ -254,9 +254,9 @@ class ndarray(Numpy, NDArray):
     def __setitem__(self, key, value):
         super().__setitem__(places(key), value)
 
-    def _in_place(self, what, result):
+    def _check_result(self, what, result):
         refuse_narrower(what, result, self)
-        return super()._in_place(what, result)
+        super()._check_result(what, result)
 
     @property
     def grad(self):
