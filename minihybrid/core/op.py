@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.core.nested import SLOT, reader
+from minihybrid.core.nested import EXACT, SLOT, reader
 
 LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bits
 DEEPEST = 32  # its axes
@@ -341,6 +341,7 @@ class Checked(dict):
 
 
 ndarray = np.ndarray  # found faster so
+CONSTANT = (float, tuple, np.generic, np.dtype)  # beside EXACT: what cannot change its value
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -457,6 +458,9 @@ class Op:
     def _remember(self, values, form, inputs, above, attrs):
         """Let the second call like this one be the last that is checked."""
         slots = [SLOT if hasattr(type(v), "level") else None for v in values]
+        plain = [v for v, slot in zip(values, slots, strict=True) if slot is None]
+        if not all(type(v) in EXACT or isinstance(v, CONSTANT) for v in plain):
+            return
         self.readers[form] = read = reader((tuple, False, *slots), "type({})")[0]
         try:
             signature, datas = read(values, form)

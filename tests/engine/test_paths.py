@@ -162,6 +162,18 @@ def test_signs_of_zero_and_kinds_of_numbers_are_told_apart():
         assert (k + 2).dtype is np.int32 and (k + 2.0).asnumpy().tolist() == [5, 6]
 
 
+def test_an_argument_that_changes_its_value_is_read_in_each_call():
+    class Knob:
+        value = 0.0
+
+        def __float__(self):
+            return self.value
+
+    knob, x = Knob(), nd.array([1.0, 2.0])
+    for knob.value in (1.0, 1.5, 2.0, 1.0):
+        assert nd.clip(x, knob, 5).asnumpy().tolist() == [max(1.0, knob.value), 2]
+
+
 def test_each_world_gives_its_own_arrays():
     for _ in range(2):
         assert type(nd.relu(nd.array(A))) is nd.NDArray
