@@ -61,8 +61,8 @@ def static_key(value) -> tuple:
 
     So 1, 1.0 and True differ, and so do 0.0 and -0.0; but NaN equals NaN.
 
-    Raises:  TypeError for arrays, symbols, and nested values but tuples of integers, texts
-             and None, which attributes of operators are.
+    Raises:  TypeError for arrays, symbols and nested values; a tuple of integers, strings
+             and None, as an operator's attribute may be, is one value.
     """
     kind = type(value)
     if kind is float and value and value == value or kind in EXACT:
@@ -104,12 +104,8 @@ def reader(nested, place="{}.device") -> tuple[Callable, Callable]:
         d0, d1 = x_0.data, x_1_0.data
         key = NESTING, type(x_0), d0.shape, ..., static_key(x_2), mode
     """
-    scope, lines, key, arrays = (
-        {"static_key": static_key, "EXACT": EXACT, "NESTING": object()},
-        [],
-        [],
-        [],
-    )
+    scope = {"static_key": static_key, "EXACT": EXACT, "NESTING": object()}
+    lines, key, arrays = [], [], []
 
     def visit(name, nested):
         if nested is SLOT:
