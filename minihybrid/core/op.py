@@ -417,9 +417,10 @@ class Op:
     def __init__(self, name, inputs, infer, doc, **more):
         if more.keys() - (known := self.__dataclass_fields__.keys()):
             raise AttrError(unknown_argument(name, more.keys() - known, known))
-        vars(self).update(name=name, inputs=inputs, infer=infer, doc=doc)
-        vars(self).update(checked=Checked(), readers={})
-        vars(self).update({"attrs": {}} | more)  # what is not given stays the class's
+        own = {"attrs": {}, "checked": Checked(), "readers": {}} | more
+        vars(self).update(
+            own, name=name, inputs=inputs, infer=infer, doc=doc
+        )  # what is not given stays the class's
 
     def __repr__(self):
         return f"<Op {self.name}>"
