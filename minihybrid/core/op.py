@@ -418,9 +418,8 @@ class Op:
         if more.keys() - (known := self.__dataclass_fields__.keys()):
             raise AttrError(unknown_argument(name, more.keys() - known, known))
         own = {"attrs": {}, "checked": Checked(), "readers": {}} | more
-        vars(self).update(
-            own, name=name, inputs=inputs, infer=infer, doc=doc
-        )  # what is not given stays the class's
+        # What is not given stays the class's.
+        vars(self).update(own, name=name, inputs=inputs, infer=infer, doc=doc)
 
     def __repr__(self):
         return f"<Op {self.name}>"
