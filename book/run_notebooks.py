@@ -29,7 +29,8 @@ def run(path):
     client = NotebookClient(
         notebook,
         kernel_name="python3",
-        timeout=600,
+        timeout=1200,
+        startup_timeout=600,
         record_timing=False,
         coalesce_streams=True,  # what was printed together is shown together
         resources={"metadata": {"path": str(path.parent)}},

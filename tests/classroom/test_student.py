@@ -79,7 +79,10 @@ def test_in_a_kernel_of_jupyter(name, desk, tmp_path):
     path = solve(desk, name, tmp_path)
     notebook = nbformat.read(path, 4)
     client = nbclient.NotebookClient(
-        notebook, timeout=600, resources={"metadata": {"path": str(path.parent)}}
+        notebook,
+        timeout=600,
+        startup_timeout=600,
+        resources={"metadata": {"path": str(path.parent)}},
     )
     client.execute()
     nbformat.write(notebook, path)
