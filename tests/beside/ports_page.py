@@ -109,8 +109,8 @@ def row(port, found, shared):
 
 def edits_of(port, shared):
     """What was edited, in words; edits of a program alone are counted."""
-    words = [shared[edit]["why"] for edit in port.edits if isinstance(edit, str)]
-    own = len(port.edits) - len(words)
+    named = [edit for edit in port.edits if isinstance(edit, str)]
+    words, own = [*dict.fromkeys(shared[e]["why"] for e in named)], len(port.edits) - len(named)
     words += [f"{own} of its own"] if own else []
     words += ["small data"] if port.data else []
     return "; ".join(words) or "the import only"
