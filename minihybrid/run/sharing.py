@@ -30,8 +30,9 @@ def many_plans(hybrid, entry, args):
     """Count the plans of a function, of which `entry` is about to be one."""
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
         many_lengths(hybrid, entry)
-    key = hybrid.key(args)
-    if (group := without_numbers(key)) != key:  # there are scalars beside the arrays
+    if (
+        group := without_numbers(key := hybrid.key(args))
+    ) != key:  # there are scalars beside the arrays
         many_numbers(hybrid, entry, args, group)
 
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from minihybrid.base import __version__
 from minihybrid.core import nd
-from minihybrid.core.arguments import SLOT
 from minihybrid.core.files import write_whole
 from minihybrid.core.hooks import FORMATS
 from minihybrid.core.nd import NDArray
-from minihybrid.core.nested import parts_of
+from minihybrid.core.nested import SLOT, parts_of
 from minihybrid.core.op import AttrError, HybridError, Spec
 from minihybrid.core.sym import Symbol
 from minihybrid.core.sym import load as load_symbol
