@@ -10,13 +10,15 @@ What is left out: the backward plan; training changes what is recorded, not the 
 """
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minihybrid.bench import Timing
+from minihybrid.core.graph import Graph
 from minihybrid.core.op import AttrError, HybridError
-from minihybrid.core.plan import nbytes_moved
+from minihybrid.core.plan import Plan, nbytes_moved
 from minihybrid.look.links import counts, n_steps
 from minihybrid.look.text import diff
 from minihybrid.look.view import meaning, view
@@ -42,13 +44,19 @@ class Explanation:
     launches: what a simulated GPU counted (`simt.watch`); `None` elsewhere.
     """
 
-    def __init__(self, plan, steps=None, launches=None, note=""):
+    def __init__(
+        self,
+        plan: Plan,
+        steps: list[tuple[str, float]] | None = None,
+        launches: list | None = None,
+        note: str = "",
+    ) -> None:
         self.plan, self.stages = plan, plan.stages
         self.source, self.memory = plan.source, plan.memory
         self.steps, self.launches, self.note = steps, launches, note
 
     @property
-    def title(self):
+    def title(self) -> str:
         """What was compiled, for which inputs."""
         plan = self.plan
         specs = {n.name: n.specs[0] for n in self.stages[0][1].variables}
@@ -57,11 +65,11 @@ class Explanation:
         note = f" ({plan.target_note})" * bool(plan.target_note)
         return f"{plan.title}: {given or 'no inputs'}; {mode}, target {plan.target}{note}"
 
-    def counts(self):
+    def counts(self) -> Sequence[tuple[str, ...]]:
         """The table of stages as text cells, the headings first."""
         return counts(self.stages)
 
-    def sections(self):
+    def sections(self) -> list[Section]:
         """One `Section` a stage, in the order of a call; times come last."""
         found = [_first(*self.stages[0])]
         for (_, before), (name, after) in itertools.pairwise(self.stages):
@@ -85,10 +93,10 @@ class Explanation:
             found.append(Section(title, text))
         return found
 
-    def access_rows(self):
+    def access_rows(self) -> Sequence[tuple[str, ...]]:
         """What a simulated GPU counted, a row a launch, the headings first."""
         rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers", "bytes")]
-        for label, (_, _, _, found) in zip(self.plan.labels, self.launches, strict=True):
+        for label, (_, _, _, found) in zip(self.plan.labels, self.launches or (), strict=True):
             nbytes = found.total("nbytes_loaded") + found.total("nbytes_stored")
             rows.append(
                 (
@@ -108,37 +116,38 @@ class Explanation:
             )
         return rows
 
-    def time_rows(self):
+    def time_rows(self) -> list[tuple[str, str]]:
         """(step, median) as text cells: the steps, their sum, and what is done once."""
 
-        def text(elapsed_s):
+        def text(elapsed_s: float) -> str:
             return Timing((elapsed_s,), 1).cells()[0]
 
+        steps = self.steps or []
         rows = [
             ("call from Python" if name == "call" else name, text(elapsed_s))
-            for name, elapsed_s in self.steps
+            for name, elapsed_s in steps
         ]
         return [
             *rows,
-            ("total", text(sum(elapsed_s for _, elapsed_s in self.steps))),
-            ("compiling once, or loading", text(self.plan.compile_s)),
+            ("total", text(sum(elapsed_s for _, elapsed_s in steps))),
+            ("compiling once, or loading", text(self.plan.compile_s or 0.0)),
         ]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parts = [f"{self.title}\n\n{columns_of(self.counts())}"]
         for i, section in enumerate(self.sections(), 1):
             parts.append(f"{i}. {section.title}\n\n{section.text}")
         return "\n\n".join(parts)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return view(self)
 
 
-def _first(name, graph):
+def _first(name: str, graph: Graph) -> Section:
     return Section(f"{name}: {meaning(name)}", cut(graph.show()))
 
 
-def _change(name, before, after):
+def _change(name: str, before: Graph, after: Graph) -> Section:
     """The section of a pass: what it changed."""
     title = f"{name}: {meaning(name)}"
     if before.show() == after.show():
@@ -154,14 +163,14 @@ def _change(name, before, after):
     return Section(title, f"{sizes}\n\n{text}")
 
 
-def cut(text):
+def cut(text: str) -> str:
     """The first `LINES` lines, and how many more there are."""
     lines = text.split("\n")
     more = [f"... and {len(lines) - LINES} more lines"] * (len(lines) > LINES)
     return "\n".join([*lines[:LINES], *more])
 
 
-def explain(net, *inputs, timings=True):
+def explain(net: Callable, *inputs: Any, timings: bool = True) -> Explanation:
     """Show every stage of the call `net(*inputs)`: graphs, memory, source, times.
 
     net:     a HybridBlock, hybridized or not, or the result of `minihybrid.function`.

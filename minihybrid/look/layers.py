@@ -6,23 +6,27 @@ Gives:   `summary`, which `Block.summary` calls.
 What is left out: nets that are hybridized, whose children are not called one by one.
 """
 
+from typing import Any
+
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
+from minihybrid.core.block import Block
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.core.tracing import is_tracing
 
 
 @hooks.summary.brought
-def summary(net, inputs):
+def summary(net: Block, inputs: tuple) -> None:
     """Print each block's output shape and number of parameters."""
     if not arrays_in(inputs):
         raise AttrError(
             "summary: an array is needed, which tells the shapes; for "
             "example net.summary(nd.zeros((1, 3)))"
         )
-    rows, handles, counted = [], [], set()
+    rows, handles = [], []
+    counted: set[int] = set()
 
-    def row(block, _, out):
+    def row(block: Any, _: tuple, out: Any) -> None:
         if is_tracing():  # shapes of parameters are being found
             return
         params = [p for p in block._reg_params.values() if id(p) not in counted]

@@ -12,10 +12,14 @@ What is left out: what is one constant in the end is not linked to what it was m
 
 import inspect
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import CodeType
+from typing import Any, NamedTuple
 
-from minihybrid.core.plan import nbytes_moved
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import Node
+from minihybrid.core.plan import Plan, nbytes_moved
 from minihybrid.drawing import what
 from minihybrid.viz import rows_of
 
@@ -68,24 +72,27 @@ class Links:
     stages:  [(name, graph)] from the trace on;  plan: `None` for graphs alone.
     """
 
-    def __init__(self, stages, plan=None):
-        self.stages, self.plan, self.trace = stages, plan, stages[0][1]
+    def __init__(self, stages: list[tuple[str, Graph]], plan: Plan | None = None) -> None:
+        self.stages, self.trace = stages, stages[0][1]
+        self.plan: Any = plan  # whoever asks for code or memory has one
         self.number = {node: i for i, node in enumerate(self.trace.nodes)}
 
-    def key(self, graph, node):
+    def key(self, graph: Graph, node: Node) -> tuple[int, ...]:
         """The numbers of the traced nodes that a node of a stage stands for."""
         found = (self.number.get(n) for n in graph.origin(node))
         return tuple(sorted(i for i in found if i is not None))
 
     # -- the program
-    def listings(self):
+    def listings(self) -> list[Listing]:
         """The functions that were traced, in the order in which they were first run."""
-        keys, codes = {}, {}  # (file, line) -> numbers; code objects, outermost first
+        keys: dict[tuple[str, int], list[int]] = {}
+        codes: dict[CodeType, None] = {}  # outermost first
         for node, places in self.trace.places.items():
             for code, line in places:
                 keys.setdefault((code.co_filename, line), []).append(self.number[node])
                 codes[code] = None
-        found, shown = [], set()
+        found = []
+        shown: set[tuple[str, int]] = set()
         for code in codes:
             file, (texts, first) = code.co_filename, source_of(code)
             if (file, first) not in shown:  # else it stands inside of one that is
@@ -103,14 +110,14 @@ class Links:
         return found
 
     # -- graphs
-    def lines(self, graph):
+    def lines(self, graph: Graph) -> list[tuple[Node, Line]]:
         """The lines of `graph.show()` that are nodes: [(node, Line)]."""
         return [
             (node, Line(text, self.key(graph, node)))
             for node, text in zip(graph.nodes, graph.show().split("\n"), strict=False)
         ]
 
-    def change(self, before, after):
+    def change(self, before: Graph, after: Graph) -> Change:
         """What a pass changed."""
         olds, news = self.lines(before), self.lines(after)
         old_texts, new_texts = ({line.text for _, line in lines} for lines in (olds, news))
@@ -133,10 +140,10 @@ class Links:
         )
 
     # -- kernels
-    def code(self):
+    def code(self) -> list[Line]:
         """The generated text, line by line."""
         plan, texts = self.plan, self.plan.source.rstrip().split("\n")
-        keys = [set() for _ in texts]
+        keys: list[set[int]] = [set() for _ in texts]
         start = {
             text[4 : text.index("(")]: i for i, text in enumerate(texts) if text.startswith("def ")
         }
@@ -149,12 +156,12 @@ class Links:
                 keys[i].update(self.key(plan.graph, node))
         return [Line(text, tuple(sorted(key))) for text, key in zip(texts, keys, strict=True)]
 
-    def steps(self):
+    def steps(self) -> list[tuple[int, ...]]:
         """The key of each kernel that a call runs, in order."""
         return [self.key(self.plan.graph, call.node) for call in self.plan.made.calls]
 
     # -- memory
-    def buffers(self):
+    def buffers(self) -> list[Buffer]:
         """The values that have memory; what a kernel needs beside is the kernel's."""
         memory, graph = self.plan.memory, self.plan.graph
         owner = {ref: node for node, ref in memory.scratch.items()}
@@ -164,7 +171,7 @@ class Links:
         ]
 
 
-def counts(stages):
+def counts(stages: list[tuple[str, Graph]]) -> Sequence[tuple[str, ...]]:
     """The table of stages as text cells, the headings first."""
     return [("stage", "operators", "kernels", "bytes moved")] + [
         (name, str(graph.n_ops), str(n_steps(graph)), f"{nbytes_moved(graph):,}")
@@ -172,12 +179,12 @@ def counts(stages):
     ]
 
 
-def n_steps(graph):
+def n_steps(graph: Graph) -> int:
     """How many loops run if each operator is one; views only rename memory."""
     return sum(n.op is not None and not n.op.view for n in graph.nodes)
 
 
-def _body(texts, first):
+def _body(texts: list[str], first: int) -> range:
     """The numbers of a function's lines, with its decorators."""
     last = first
     while last + 1 < len(texts) and texts[last + 1][:1] in (" ",):
@@ -187,7 +194,7 @@ def _body(texts, first):
     return range(first, last + 1)
 
 
-def source_of(code):
+def source_of(code: CodeType) -> tuple[list[str], int]:
     """(lines, number of the first) of a code object; what can be said if it is lost."""
     try:
         texts, first = inspect.getsourcelines(code)

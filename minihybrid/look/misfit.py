@@ -10,6 +10,8 @@ what Python says.
 """
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from minihybrid.core import hooks
 from minihybrid.core.graph import topological
@@ -22,7 +24,9 @@ BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @hooks.misfit.brought
-def misfit(owner, function, args, kwargs, parents=()):
+def misfit(
+    owner: str, function: Callable, args: tuple, kwargs: dict, parents: list | tuple = ()
+) -> str | None:
     """The sentence that arguments do not fit a function; `None` if they do.
 
     parents:  functions that get whatever the function takes as **kwargs.
@@ -60,7 +64,7 @@ height"
 
 
 @hooks.check_names.brought
-def check_names(kind, prefix, params):
+def check_names(kind: str, prefix: object, params: object) -> None:
     """Refuse what is neither a prefix nor shared parameters, such as a child."""
     if prefix is not None and not isinstance(prefix, str):
         first = prefix[0] if isinstance(prefix, list) and prefix else prefix
@@ -77,7 +81,7 @@ def check_names(kind, prefix, params):
 
 
 @hooks.check_symbols.brought
-def check_symbols(outputs, inputs):
+def check_symbols(outputs: list, inputs: list) -> None:
     """Refuse outputs and inputs of a SymbolBlock that are no symbols, or no variables of it.
 
     It lists similar names first, then variables that are probably inputs: they have no
@@ -105,7 +109,7 @@ def check_symbols(outputs, inputs):
 
 
 @hooks.refuse_inputs.brought
-def refuse_inputs(block, error, args):
+def refuse_inputs(block: Any, error: Exception, args: tuple) -> None:
     """Raise a sentence if it was the inputs that did not fit what the subclass wrote.
 
     That is its `forward`, or its `hybrid_forward`, which gets F before the inputs and

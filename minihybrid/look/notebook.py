@@ -11,16 +11,19 @@ What is left out: shapes of outputs, which only a call can tell: `net.summary(x)
 
 from html import escape
 from math import prod
+from typing import Any
 
-from minihybrid.core.block import SymbolBlock
+from minihybrid.core.block import Block, SymbolBlock
 from minihybrid.core.graph import Graph
+from minihybrid.core.parameter import Parameter
+from minihybrid.core.sym import Symbol
 from minihybrid.viz import LIMIT, Drawing, html_table, plural, scrolling
 
 BOXES = 60  # of a graph; `viz.draw` draws more
 SHAPES = 4  # parameters that a row names
 
 
-def symbol(value):
+def symbol(value: Symbol) -> str:
     """What a symbol prints, and the graph behind it, folded: drawn, and as a table of nodes."""
     graph = Graph.of(value)
     return (
@@ -29,11 +32,13 @@ def symbol(value):
     )
 
 
-def net(block):
+def net(block: Block) -> str:
     """A row for each layer: its path, what it is, its parameters, how many numbers they hold."""
     if isinstance(block, SymbolBlock):
         return symbol(block._outputs)
-    rows, counted, waiting = [], {}, [("net", block)]
+    rows = []
+    counted: dict[int, Parameter] = {}
+    waiting: list[tuple[str, Any]] = [("net", block)]
     while waiting:
         path, layer = waiting.pop()
         own = layer._reg_params
@@ -52,20 +57,20 @@ def net(block):
     return f"<div>{scrolling(table, 'layers')}\n<div>{escape(head)}</div></div>"
 
 
-def said(layer):
+def said(layer: Block) -> str:
     """A layer as it prints itself, or of many lines, which list its own layers, the kind."""
     text = repr(layer)
     return type(layer).__name__ if "\n" in text else text
 
 
-def shape_of(param):
+def shape_of(param: Parameter) -> str:
     """The shape of a parameter; a length that the first call tells is a question mark."""
     if param.shape is None:
         return "?"
     return " x ".join(str(n) if n > 0 else "?" for n in param.shape) or "1"
 
 
-def size_of(params):
+def size_of(params: list) -> str:
     """How many numbers parameters hold, as text; a question mark if a length is unknown."""
     total = 0
     for param in params:

@@ -9,18 +9,20 @@ What is left out: lines that only prepare arguments.
 
 import linecache
 import sys
+from types import CodeType, FrameType
 
 from minihybrid.core import hooks
 from minihybrid.core.tracing import is_ours
 
 
 @hooks.lines_above.brought
-def lines_above(below):
+def lines_above(below: CodeType) -> tuple[tuple[CodeType, int], ...]:
     """The lines of the traced program that are running, outermost first.
 
     Those of the user's functions; if there are none, of the layer's own forward.
     Returns: ((code object, line), ...);  below: the code of the frame to stop at.
     """
+    frame: FrameType | None
     users, layers, frame = [], [], sys._getframe(1)
     while frame and frame.f_code is not below:
         place = frame.f_code, frame.f_lineno
@@ -33,7 +35,7 @@ def lines_above(below):
 
 
 @hooks.file_of.brought
-def file_of(frame):
+def file_of(frame: FrameType) -> str:
     """The file of a frame's code; `Cell In[3]` in a notebook."""
     file, get_ipython = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
     if get_ipython is None:

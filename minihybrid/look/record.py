@@ -11,6 +11,7 @@ import inspect
 from dataclasses import MISSING
 from dataclasses import fields as fields_of
 from string import Formatter
+from typing import Any, cast
 
 from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, Op, described, unknown_argument
@@ -20,7 +21,7 @@ LETTERS = "abcdefgh"  # what the inputs are called in a scalar expression
 
 
 @hooks.judge.brought
-def judge(name, aliases, given):
+def judge(name: object, aliases: tuple, given: dict) -> None:
     """Refuse a record of which a field cannot be what it is to be.
 
     Raises:  AttrError naming the operator and the field.
@@ -38,7 +39,7 @@ def judge(name, aliases, given):
         if key not in given:
             if field.default is field.default_factory is MISSING:
                 raise AttrError(f"{owner}: the field '{key}' is missing; every record has it")
-        elif not isinstance(given[key], field.type):
+        elif not isinstance(given[key], cast(Any, field.type)):
             raise AttrError(
                 f"{owner}: {key}={described(given[key])} does not fit; needed: {kinds(field.type)}"
             )
@@ -55,7 +56,7 @@ def judge(name, aliases, given):
         judge_text(owner, given)
 
 
-def kinds(found):
+def kinds(found: Any) -> str:
     """The kinds of a field in words: a tuple or a function.
 
     >>> kinds(FIELDS["inputs"].type)
@@ -65,29 +66,29 @@ def kinds(found):
     return " or ".join(names).replace("Callable", "function")
 
 
-def judge_calls(owner, given):
+def judge_calls(owner: str, given: dict) -> None:
     """Refuse functions that cannot be called with their arguments."""
     attrs, inputs = [*given.get("attrs", {})], given["inputs"]
-    calls = {"infer": ["specs"], "expr": []}
+    calls: dict[str, list[str]] = {"infer": ["specs"], "expr": []}
     if isinstance(inputs, tuple) and not given.get("variadic"):
         key = ["key"] * given.get("random", False)
         calls |= {"eager": [*inputs], "grad": ["g", "out", *inputs]}
-        attrs = {field: attrs + key * (field == "eager") for field in calls}
+        named = {field: attrs + key * (field == "eager") for field in calls}
     else:
-        attrs = dict.fromkeys(calls, attrs)
+        named = dict.fromkeys(calls, attrs)
     for field, args in calls.items():
         function = given.get(field)
         try:
             if callable(function):
-                inspect.signature(function).bind(*args, **dict.fromkeys(attrs[field]))
+                inspect.signature(function).bind(*args, **dict.fromkeys(named[field]))
         except ValueError:
             pass  # NumPy does not say what its own functions take
         except TypeError as error:
-            call = ", ".join([*args, *(f"{key}=..." for key in attrs[field])])
+            call = ", ".join([*args, *(f"{key}=..." for key in named[field])])
             raise AttrError(f"{owner}: its {field} is called as {field}({call}): {error}") from None
 
 
-def judge_text(owner, given):
+def judge_text(owner: str, given: dict) -> None:
     """Refuse a scalar expression of other things than the inputs."""
     inputs = given["inputs"]
     known = LETTERS[: len(inputs)] if isinstance(inputs, tuple) else LETTERS

@@ -13,6 +13,7 @@ import ast
 import inspect
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 from minihybrid.core.op import HybridError, Op, described
 from minihybrid.ops.registry import PLACES
@@ -42,16 +43,16 @@ def listed(file: str, name: str, text: str) -> str:
     return f"# {file}{name and f': {name}'}\n{dedent(text).strip()}"
 
 
-def _source(obj):
+def _source(obj: Any) -> tuple[Path, str, str]:
     """(file, name, text) of an object's source; a module has no name in its file."""
     # What an operator's function wears tells only how it is called: no function.
-    made = inspect.unwrap(obj, stop=lambda f: not callable(f.__wrapped__))
+    made = inspect.unwrap(obj, stop=lambda f: not callable(f.__wrapped__))  # type: ignore[attr-defined]
     obj = obj.fget if isinstance(obj, property) else made
     op = obj if isinstance(obj, Op) else _operator_of(obj)
     if op is not None:
         return _record(op)
     try:
-        path, text = Path(inspect.getsourcefile(obj)), inspect.getsource(obj)
+        path, text = Path(inspect.getsourcefile(obj) or ""), inspect.getsource(obj)
     except TypeError:
         if isinstance(obj, type) or callable(obj) and hasattr(obj, "__name__"):
             raise HybridError(
@@ -71,7 +72,7 @@ def _source(obj):
     return path, getattr(obj, "__qualname__", ""), text
 
 
-def _operator_of(obj):
+def _operator_of(obj: object) -> Op | None:
     """The operator that `nd.relu`, `sym.relu` or `NDArray.relu` calls, else `None`."""
     if not inspect.isfunction(obj):
         return None
@@ -79,7 +80,7 @@ def _operator_of(obj):
     return op if isinstance(op, Op) else None
 
 
-def _record(op):
+def _record(op: Op) -> tuple[Path, str, str]:
     """Where the statement stands that enters an operator's record.
 
     Some statements enter a family: `binary("add", ...)` makes `broadcast_add`, too.

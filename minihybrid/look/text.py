@@ -12,7 +12,7 @@ from functools import singledispatch
 from minihybrid.core import hooks
 from minihybrid.core.graph import Graph, shown_attrs, topological
 from minihybrid.core.hybrid import Plans
-from minihybrid.core.op import UNKNOWN, legible
+from minihybrid.core.op import UNKNOWN, Node, legible
 from minihybrid.core.passes.memory import Memory
 from minihybrid.core.plan import Plan
 from minihybrid.core.sym import Symbol
@@ -23,17 +23,17 @@ COLUMNS = 64  # the longest bar that is shown
 
 @hooks.text.brought
 @singledispatch
-def text(thing):
+def text(thing: object) -> str:
     """A thing as text, by its class."""
     raise NotImplementedError(type(thing).__name__)
 
 
 @text.register(Graph)
-def graph_text(graph):
+def graph_text(graph: Graph) -> str:
     """One line per node, the same for the same graph."""
     names = graph.names()
 
-    def ref(node, i):
+    def ref(node: Node, i: int) -> str:
         return names[node] + (f"[{i}]" if node.n_outputs > 1 else "")
 
     lines = []
@@ -54,7 +54,7 @@ def graph_text(graph):
 
 
 @text.register(Symbol)
-def symbol_text(symbol):
+def symbol_text(symbol: Symbol) -> str:
     """The nodes in the form of MXNet."""
     lines = ["Symbol Outputs:"]
     lines += [f"\toutput[{k}]={legible(n.name)}({i})" for k, (n, i) in enumerate(symbol.refs)]
@@ -75,7 +75,7 @@ def symbol_text(symbol):
 
 
 @text.register(Memory)
-def memory_text(memory):
+def memory_text(memory: Memory) -> str:
     """A line a buffer, with a bar from birth to death."""
     lines = [f"arena {memory.nbytes} bytes, outputs {memory.outs_nbytes} bytes"]
     end = max((last for *_, last, _ in memory.steps), default=0)
@@ -88,7 +88,7 @@ def memory_text(memory):
 
 
 @text.register(Plan)
-def plan_text(plan):
+def plan_text(plan: Plan) -> str:
     """A plan in a few lines."""
     return (
         f"{plan.title}: target {plan.target}"
@@ -102,7 +102,7 @@ def plan_text(plan):
 
 
 @text.register(Plans)
-def plans_text(plans):
+def plans_text(plans: Plans) -> str:
     """A line a plan."""
     lines = [
         f"{signature}: {plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}, "
@@ -113,7 +113,7 @@ def plans_text(plans):
     return "\n".join(lines) or "no plans yet: hybridize, then call with data"
 
 
-def diff(before, after):
+def diff(before: Graph, after: Graph) -> str:
     """What a pass changed, as text: lines that went (-) and came (+)."""
     lines = list(difflib.ndiff(before.show().splitlines(), after.show().splitlines()))
     return "\n".join(line for line in lines if not line.startswith("?"))

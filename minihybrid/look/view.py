@@ -13,9 +13,11 @@ What is left out: the backward plan.
 import itertools
 from html import escape
 from pathlib import Path
+from typing import Any
 
+from minihybrid.core.graph import Graph
 from minihybrid.core.targets import TARGETS
-from minihybrid.look.links import Links, counts
+from minihybrid.look.links import Change, Links, counts
 from minihybrid.viz import LIMIT, Drawing, columns_of, html_table, memory_map, plural, scrolling
 
 HERE = Path(__file__).parent
@@ -40,7 +42,7 @@ def meaning(name: str) -> str:
     return STAGES.get(name) or next(iter(said), "a pass of your own")
 
 
-def view(explanation):
+def view(explanation: Any) -> str:
     """The view of an explanation as HTML, the same for the same plan."""
     plan = explanation.plan
     links = Links(plan.stages, plan)
@@ -57,19 +59,19 @@ def view(explanation):
 class Passes:
     """The stages of a graph; a notebook shows them with a slider."""
 
-    def __init__(self, stages):
+    def __init__(self, stages: list[tuple[str, Graph]]) -> None:
         self.stages = list(stages)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return columns_of(counts(self.stages))
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         links = Links(self.stages)
         title = " → ".join(name for name, _ in self.stages)
         return _page(title, [_program(links), _passes(links)])
 
 
-def passes(stages):
+def passes(stages: list[tuple[str, Graph]]) -> Passes:
     """Step through graphs, each made of the one before by a pass.
 
     stages:  [(name, graph)]; what `optimise` returns, after the graph it was given.
@@ -89,7 +91,7 @@ def passes(stages):
     return Passes(stages)
 
 
-def _page(title, panels):
+def _page(title: str, panels: list) -> str:
     return page(
         f'<p class="title">{escape(title)}</p>\n'
         '<p class="said" role="status"></p>\n'
@@ -98,7 +100,7 @@ def _page(title, panels):
     )
 
 
-def page(content, name):
+def page(content: str, name: str) -> str:
     """Content with its style and script, in a box of its own on any page."""
     style, script = (_file(f"{name}.{kind}") for kind in ("css", "js"))
     return (
@@ -107,16 +109,16 @@ def page(content, name):
     )
 
 
-def _file(name):
+def _file(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def keyed(key):
+def keyed(key: tuple) -> str:
     """The attribute that links; nothing for what belongs to nothing."""
     return f' data-k="{" ".join(map(str, key))}"' if key else ""
 
 
-def panel(kind, title, content):
+def panel(kind: str, title: str, content: str) -> str:
     """One part of the view; `kind` is what the script counts there."""
     return (
         f'<section class="panel" data-kind="{kind}" aria-label="{escape(title)}">'
@@ -124,7 +126,7 @@ def panel(kind, title, content):
     )
 
 
-def code(lines, first=None, tag="span", most=CUT):
+def code(lines: list, first: int | None = None, tag: str = "span", most: int = CUT) -> str:
     """Lines of text, each with its key, numbered from `first`; no more than `most`."""
     parts = []
     for i, line in enumerate(lines[:most]):
@@ -137,11 +139,11 @@ def code(lines, first=None, tag="span", most=CUT):
     return "".join(parts)
 
 
-def _pre(content, label):
+def _pre(content: str, label: str) -> str:
     return f'<pre tabindex="0" role="group" aria-label="{escape(label)}">{content}</pre>'
 
 
-def _program(links):
+def _program(links: Links) -> str:
     return panel(
         "line of Python",
         "Python",
@@ -154,7 +156,7 @@ def _program(links):
 
 
 # -- the passes ------------------------------------------------------------------------
-def _passes(links):
+def _passes(links: Links) -> str:
     """A graph for each pass that changed something, below a slider."""
     stages, (_, *rows) = links.stages, counts(links.stages)
     pairs = [
@@ -170,7 +172,7 @@ def _passes(links):
             few = max(len(before.nodes), len(after.nodes)) <= LIMIT
             change = links.change(before, after) if few else None
             body = _figure(links, after, most, change)
-            body += _changed(change, most) if few else _all_lines(links, after, most)
+            body += _changed(change, most) if change else _all_lines(links, after, most)
         parts.append(_stage(i, rows[i], body))
     slider = (
         '<label class="slider">pass <input type="range" min="0" '
@@ -179,7 +181,7 @@ def _passes(links):
     return panel("node", "Graph, pass by pass", slider + "".join(parts))
 
 
-def _stage(i, row, body):
+def _stage(i: int, row: tuple, body: str) -> str:
     name, n_ops, n_kernels, nbytes = row
     return (
         f'<div class="stage"><p class="pass"><b>{i}. {escape(name)}:</b> {escape(meaning(name))}'
@@ -189,7 +191,7 @@ def _stage(i, row, body):
     )
 
 
-def _figure(links, graph, most, change=None):
+def _figure(links: Links, graph: Graph, most: int, change: Change | None = None) -> str:
     """The graph drawn, with keys, and with marks on what a pass made."""
     marks = {}
     for node in graph.nodes:
@@ -204,12 +206,12 @@ def _figure(links, graph, most, change=None):
     return Drawing(graph, most, marks).figure()
 
 
-def _all_lines(links, graph, most):
+def _all_lines(links: Links, graph: Graph, most: int) -> str:
     lines = [line for _, line in links.lines(graph)]
     return _details("as text", code(lines, most=most))
 
 
-def _changed(change, most):
+def _changed(change: Change, most: int) -> str:
     """The lines that went and came; what a sign says is not said by colour alone."""
     parts = [
         code([line._replace(text=f"{sign} {line.text}") for line in lines], tag=tag, most=most)
@@ -228,7 +230,7 @@ def _changed(change, most):
     )
 
 
-def _details(summary, content, is_open=False):
+def _details(summary: str, content: str, is_open: bool = False) -> str:
     return (
         f"<details{' open' * is_open}><summary>{summary}</summary>"
         f"{_pre(content, summary)}</details>"
@@ -236,7 +238,7 @@ def _details(summary, content, is_open=False):
 
 
 # -- what runs -------------------------------------------------------------------------
-def _kernels(links):
+def _kernels(links: Links) -> str:
     return panel(
         "line of the kernels",
         "Kernels: what is compiled",
@@ -244,7 +246,7 @@ def _kernels(links):
     )
 
 
-def _memory(links):
+def _memory(links: Links) -> str:
     """The arena drawn, and a row for each value."""
     plan, buffers = links.plan, links.buffers()
     title = (
@@ -267,7 +269,7 @@ def _memory(links):
     )
 
 
-def _accesses(links, explanation):
+def _accesses(links: Links, explanation: Any) -> str:
     head, *rows = explanation.access_rows()
     return panel(
         "step",
@@ -276,7 +278,7 @@ def _accesses(links, explanation):
     )
 
 
-def _times(links, explanation):
+def _times(links: Links, explanation: Any) -> str:
     """The steps with their times; the script draws bars from the numbers."""
     keys = [(), *links.steps()]
     return panel(
@@ -293,7 +295,7 @@ def _times(links, explanation):
     )
 
 
-def table(head, rows, label):
+def table(head: tuple, rows: list, label: str) -> str:
     """A table whose rows have keys."""
     lines = html_table([head, *(row for row, _ in rows)]).split("<tr>")
     keys = [(), *(key for _, key in rows)]
