@@ -391,7 +391,7 @@ class Op:
     adds_rows: Callable | None = None  # attrs -> whether the output is a sum over the first
     # axis of all inputs: of longer ones, it is the sum of what their parts give
     view: bool = False  # the output is the input's memory under a new shape
-    wall: bool = False  # a view whose gradient is not that of a view
+    wall: bool = False  # the gradient from above counts for nothing: two such nodes stay two
     part: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
     # attrs): zeros but for the input between these places, and what joins such inputs
     keeps: Callable | None = None  # attrs -> whether each number stays what it is

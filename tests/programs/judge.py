@@ -75,6 +75,10 @@ class Net(HybridBlock):
         ]
         if self.program.world == "np":
             values = [value.as_np_ndarray() for value in values]
+        return self.steps_of(F, values)
+
+    def steps_of(self, F, values):
+        """The answers from the inputs' values."""
         return run(F, self.program, values, *self.hooks)
 
 
@@ -93,12 +97,15 @@ def fill(block, program):
         param.set_data(nd.array(program.inputs[i].array(), dtype=param.dtype))
 
 
-def answers(block, program, ctx=None):
-    """name -> array: predictions, and with gradients outputs, gradients and states."""
+def answers(block, program, ctx=None, xs=None):
+    """name -> array: predictions, and with gradients outputs, gradients and states.
+
+    xs:      the arrays of the call, if they are not just the program's.
+    """
     fill(block, program)
     if ctx is not None:
         block.collect_params().reset_ctx(ctx)
-    xs = [ARRAYS[program.world](a) for a in data_of(program)]
+    xs = xs or [ARRAYS[program.world](a) for a in data_of(program)]
     xs = [x.as_in_context(ctx) for x in xs] if ctx is not None else xs
     nd.random.seed(5)
     found = {f"output {k}": o for k, o in enumerate(as_list(block(*xs)))}
@@ -124,7 +131,7 @@ def trained(block, program, xs):
         autograd.backward(ends, [head_gradient(o) for o in ends])
         found |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
         found |= {
-            f"gradient of p{n.rpartition('p')[2]}": p.grad()
+            f"gradient of p{n.rpartition('p')[2]}": p.grad().copy()  # the next pass overwrites it
             for n, p in params.items()
             if p.grad_req != "null"
         }
@@ -423,10 +430,11 @@ def in_single(program):
     )
 
 
-def compared(program, wanted, found, noisy, mode):
+def compared(program, wanted, found, noisy, mode, disturbed=disturbed):
     """(answer, words) of the first that is wrong, or `None`.
 
-    noisy:   noisy runs so far; more are made where answers are far apart.
+    noisy:      noisy runs so far; more are made where answers are far apart.
+    disturbed:  (program, seeds) -> more of them.
     """
     floor = COARSE if mode in ("onnx", "runtime") and in_single(program) else FLOOR
     for name in found:

@@ -3,7 +3,8 @@
 Takes:   a graph of primitives.
 Gives:   a graph in which no two nodes apply one operator to the same inputs.
 
-Two random nodes differ in their `stream`, so they stay two.
+Two random nodes differ in their `stream`, so they stay two. So do two output layers, each
+of which adds its own gradient, whatever comes from above: one would add it once.
 What is left out: seeing that a + b is b + a; merging equal groups of fused nodes.
 """
 
@@ -15,7 +16,7 @@ def cse(graph):
     first = {}  # what is applied to what -> the node that did it first
 
     def rule(node, inputs, emit):
-        if node.op is None and node.values is None or "graph" in node.attrs:
+        if (node.op.wall if node.op else node.values is None) or "graph" in node.attrs:
             return None  # a group's text tells its operators, not their numbers
         if node.op is None:
             value = node.values[0]
