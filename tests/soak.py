@@ -1,13 +1,17 @@
 """Many random programs and nets, as long as you like.
 
-    python -m soak                                   # an hour or two of one core
+    python -m soak                                   # some hours of one core
     python -m soak --programs 500 --nets 0 --seed 7  # in the folder tests/
+    python -m soak --seed 7 --save                   # also write the rate for the book
 
-Each program is run eagerly, by NumPy's plan, and by the kernels in plain Python; one in
-ten also on the simulated GPU, from exported files, and by ONNX Runtime; one in fifty
-compiled, here and by a C compiler. One in three is of the world of `mx.np`. The first
-fault of a kind is shrunk and printed as Python. A run depends on its seed alone; exits
-with 1 if there was any fault.
+Each program is rewritten (`programs.rewrites`); the eager float64 answers of the program
+as drawn are the oracle for both, run eagerly and by NumPy's plan. Kernels in plain Python
+run one in five, and so does each way of calling a program (`programs.calls`); one in ten
+also runs on the simulated GPU, from exported files, and by ONNX Runtime; one in fifty is
+compiled, here and by a C compiler. One in three is of the world of `mx.np`, and one in
+four is not rewritten. The first fault of a kind is shrunk and printed as Python. A
+program depends on its seed alone, so a long run may be cut into several; exits with 1 if
+there was any fault.
 """
 
 import argparse
@@ -23,24 +27,27 @@ os.environ.setdefault("MINIHYBRID_WAIT", "1")  # for kernels: NumPy might answer
 os.environ.setdefault("TQDM_DISABLE", "1")
 
 import random_nets as nets  # noqa: E402
-from programs.draw import draw  # noqa: E402
-from programs.judge import REFUSALS, check  # noqa: E402
-from programs.run import source  # noqa: E402
-from programs.shrink import shrunk  # noqa: E402
+from programs import metamorphic, rate  # noqa: E402
+from programs.calls import CALLS, TWINS  # noqa: E402
+from programs.judge import REFUSALS  # noqa: E402
 
-ALWAYS, SELDOM = ("numpy", "plain"), ("cpu", "c")
+SELDOM = ("cpu", "c")
 OFTEN = ("gpu", "file", "alone", "onnx", "runtime")
+WAYS = sorted({**CALLS, **TWINS})
 SHRUNK = 40  # faults that are shrunk
 
 
-def modes_of(number):
-    """Who answers the program of this number."""
-    return ALWAYS + OFTEN * (number % 10 == 0) + SELDOM * (number % 50 == 0)
+def modes_of(seed):
+    """Who answers the program of a seed, beside eager arrays."""
+    ways = WAYS[seed // 5 % len(WAYS)]
+    some = ("numpy", *(("plain", ways) if seed % 5 == 0 else ()))
+    return some + OFTEN * (seed % 10 == 0) + SELDOM * (seed % 50 == 0)
 
 
-def world_of(number):
-    """Of which arrays the program of this number is."""
-    return "np" if number % 3 == 2 else "nd"
+def case_of(seed):
+    """The program of a seed, and its rewrites: none for one in four."""
+    case = metamorphic.case(seed, world="np" if seed % 3 == 2 else "nd")
+    return case if seed % 4 else case._replace(rewrites=())
 
 
 def kind_of(fault):
@@ -49,42 +56,42 @@ def kind_of(fault):
     return fault.mode, fault.answer.split(" ")[0], words[:70]
 
 
-def small(program, fault):
-    """The program shrunk, as long as the fault is of the same kind."""
+def small(case, fault):
+    """The case shrunk, as long as the fault is of the same kind."""
 
     def same(other):
-        found = check(other, [fault.mode])
+        found = metamorphic.check(other, [fault.mode])
         return found is not None and kind_of(found) == kind_of(fault)
 
-    return shrunk(program, same)
+    return metamorphic.shrunk(case, same)
 
 
 def programs(first, number):
-    """Run programs; gives the number of faults of each kind."""
+    """Run programs; gives the number of faults of each kind, and of programs in each mode."""
     faults, ran, start = collections.Counter(), collections.Counter(), time.time()
     for k in range(number):
-        program = draw(first + k, world=world_of(k))
-        fault = check(program, modes_of(k))
-        ran.update([*modes_of(k), program.world, *["second"] * program.second])
+        case, modes = case_of(first + k), modes_of(first + k)
+        fault = metamorphic.check(case, modes)
+        ran.update(["eager", *modes, case.program.world, *["rewritten"] * bool(case.rewrites)])
         if fault:
             kind = kind_of(fault)
             faults[kind] += 1
             if faults[kind] <= 3 and sum(faults.values()) <= SHRUNK:
-                least = small(program, fault)
-                print(
-                    f"\n{check(least, [fault.mode]) or fault}\n{source(least)}\n{least.to_json()}",
-                    flush=True,
-                )
+                least = small(case, fault)
+                words = metamorphic.check(least, [fault.mode]) or fault
+                print(f"\n{words}\n{metamorphic.text(least)}", flush=True)
+                print(metamorphic.to_json(least), flush=True)
         if k % 500 == 499:
             print(
                 f"{k + 1} programs, seeds {first} to {first + k}, "
                 f"{sum(faults.values())} faults, {time.time() - start:.0f} s",
                 flush=True,
             )
+    for (mode, _), n in REFUSALS.items():
+        ran[mode] -= n
     for mode, n in ran.items():
-        refused = sum(n for (m, _), n in REFUSALS.items() if m == mode)
-        print(f"{n:>6}  {mode}{f', of which {refused} were refused' * (refused > 0)}")
-    return faults
+        print(f"{n:>6}  {mode}")
+    return faults, ran
 
 
 def random_net(seed):
@@ -115,7 +122,7 @@ def random_nets(first, number):
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--programs", type=int, default=20000)
+    parser.add_argument("--programs", type=int, default=50000)
     parser.add_argument("--nets", type=int, default=2000)
     parser.add_argument(
         "--seed",
@@ -123,10 +130,14 @@ def main():
         default=random.randrange(10**9),
         help="the first program's; others follow one by one",
     )
+    parser.add_argument("--save", action="store_true", help="write the rate for the book's page")
     given = parser.parse_args()
     print(f"--programs {given.programs} --nets {given.nets} --seed {given.seed}")
     warnings.simplefilter("ignore")
-    faults = programs(given.seed, given.programs) + random_nets(given.seed, given.nets)
+    differences, ran = programs(given.seed, given.programs)
+    if given.save:
+        rate.save_programs(given.seed, given.programs, differences, ran)
+    faults = differences + random_nets(given.seed, given.nets)
     print(f"{given.programs} programs, {given.nets} nets, {sum(faults.values())} faults")
     for kind, n in faults.most_common():
         print(f"{n:>6}  {', '.join(kind)}")

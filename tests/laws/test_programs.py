@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import files, judge, np_rules
+from programs import files, judge, metamorphic, np_rules
 from programs.draft import ARRAYS, Draft
 from programs.draw import add_step, draw, finished
 from programs.judge import Fault, Net, answers, check, difference
@@ -68,9 +68,10 @@ def test_random_programs_elsewhere(mode, seeds, monkeypatch):
 )
 def test_what_was_found_stays_mended(find):
     """Shrunk programs that had a wrong answer once, there also compiled."""
-    program = Program.from_json(json.dumps(find["program"]))
-    fault = check(program, (*PLANS, *find["modes"]))
-    assert fault is None, f"{fault}\n{source(program)}"
+    case = metamorphic.from_json(find)
+    one, subject = (metamorphic.check, case) if "rewrites" in find else (check, case.program)
+    fault = one(subject, (*PLANS, *find["modes"]))
+    assert fault is None, f"{fault}\n{metamorphic.text(case)}"
 
 
 def behind_whole_numbers(name, seed):

@@ -50,12 +50,17 @@ def add_step(d, name):
         return False
 
 
-def draw(seed, n_steps=None, world="nd"):
-    """The program of a seed."""
+def draw(seed, n_steps=None, world="nd", first=()):
+    """The program of a seed.
+
+    first:   its first step is one of these operators, if one takes what is drawn for it.
+    """
     d = Draft(seed, is_loose, world)
     some = (4, 5, 6, 7, 8, 10) if d.chain else (1, 2, 3, 4, 5, 6, 8, 10, 14)
     n_steps = n_steps or d.rng.choice(some)
     d.new(d.shape(), role="data")
+    if first:
+        any(add_step(d, d.rng.choice(first)) for _ in range(20))
     for _ in range(40 * n_steps):
         for kind in kinds(d):
             n_steps -= add_step(d, d.rng.choice(kind))

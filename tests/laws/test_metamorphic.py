@@ -1,0 +1,126 @@
+"""Equal programs, equal answers: each rewrite and each way of calling, on random programs.
+
+python -m soak --programs 1000 --seed 7     # more of them, in tests/
+"""
+
+import collections
+import json
+
+import numpy as np
+import pytest
+from programs import judge, metamorphic
+from programs.calls import CALLS, TWINS
+from programs.draw import draw
+from programs.metamorphic import Case, check, text
+from programs.rewrites import TABLE, drawn
+from programs.run import Input, Program, Step
+
+NAMES = sorted(TABLE)
+
+
+def cases(name, number):
+    """Cases in which a rewrite has a place, some of each world."""
+    first = NAMES.index(name)
+    for k in range(9 * number):
+        case = metamorphic.case(first + 3 * k * len(NAMES), world=("nd", "np")[k % 2])
+        if name in dict(case.rewrites):
+            yield case
+            number -= 1
+        if not number:
+            return
+
+
+def test_one_program_for_each_rewrite():
+    for seed in range(len(NAMES)):
+        case = metamorphic.case(seed, world=("nd", "np")[seed % 2])
+        fault = check(case, ["numpy"])
+        assert fault is None, f"{fault}\n{text(case)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_rewritten_programs_give_the_same_answers(name):
+    found = list(cases(name, 3))
+    assert found, "no program has a place for it"
+    for case in found:
+        fault = check(case, ["numpy"])
+        assert fault is None, f"{fault}\n{text(case)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 120, 15))
+def test_rewritten_programs_in_plain_loops(first):
+    for seed in range(first, first + 15):
+        case = metamorphic.case(seed, world=("nd", "nd", "np")[seed % 3])
+        fault = check(case, ("numpy", "plain"))
+        assert fault is None, f"{fault}\n{text(case)}"
+
+
+@pytest.mark.parametrize("way", sorted({**CALLS, **TWINS}))
+def test_each_way_of_calling_gives_the_same_answers(way, monkeypatch):
+    monkeypatch.setattr(judge, "REFUSALS", collections.Counter())
+    for seed in range(12):
+        case = Case(draw(5000 + seed, world=("nd", "nd", "np")[seed % 3]), ())
+        fault = check(case, [way])
+        assert fault is None, f"{fault}\n{text(case)}"
+    assert sum(judge.REFUSALS.values()) < 12
+
+
+# -- the judge -------------------------------------------------------------------------
+def program_of(*steps, values=(1.0, 2.0, 3.0), **more):
+    """A program of one float32 input."""
+    inputs = (Input((len(values),), "float32", values),)
+    return Program(inputs, steps, (sum(step.n_outputs for step in steps),), **more)
+
+
+def test_a_wrong_rewrite_is_seen_and_shrunk(monkeypatch):
+    """One that gives 1 % too much, behind two others."""
+
+    def wrong(e, v):
+        return e("*", v, scalar=1.01) if e.kind(v) == "f" else None
+
+    monkeypatch.setitem(TABLE, "minus zero", TABLE["minus zero"]._replace(make=wrong))
+    steps = Step("exp", (0,)), Step("tanh", (1,)), Step("*", (2, 0))
+    case = Case(
+        program_of(*steps, train=True), (("negated twice", 1), ("minus zero", 0), ("times one", 2))
+    )
+    assert check(case, []) is not None
+    small = metamorphic.shrunk(case, lambda c: check(c, []) is not None)
+    assert [name for name, _ in small.rewrites] == ["minus zero"]
+    assert len(small.program.steps) <= 1
+
+
+def test_noise_of_a_wrong_program_excuses_nothing():
+    """What noise moves is measured from the same program's answers without it."""
+    wanted, base = {"output 0": np.float32([1, 2])}, {"output 0": np.float32([1.5, 2])}
+    program = program_of(Step("exp", (0,)), values=(0.0, 0.7))
+    noisy = metamorphic.shaken(wanted, (program, metamorphic.answers(judge.Net(program), program)))
+    moved = noisy(program, range(3))
+    assert all(np.abs(m["output 0"] - wanted["output 0"]).max() < 1e-4 for m in moved)
+    words = judge.compared(program, wanted, base, [], "eager", noisy)
+    assert words[0] == "output 0"
+
+
+def test_float64_is_the_oracle(monkeypatch):
+    """float32 that is wrong in both forms of a program differs from float64."""
+    right = judge.answers
+
+    def wrong(net, program):
+        return {
+            name: a * a.dtype.type(1 + a.itemsize % 8) for name, a in right(net, program).items()
+        }
+
+    for module in (judge, metamorphic):
+        monkeypatch.setattr(module, "answers", wrong)
+    fault = check(Case(program_of(Step("exp", (0,))), ()), [])
+    assert fault.mode == "oracle"
+
+
+def test_a_seed_gives_one_case_and_text_gives_it_back():
+
+    for seed in range(20):
+        case = metamorphic.case(seed, world=("nd", "np")[seed % 2])
+        line = metamorphic.to_json(case)
+        assert metamorphic.to_json(metamorphic.case(seed, world=("nd", "np")[seed % 2])) == line
+        assert metamorphic.from_json(json.loads(line)) == case
+        assert drawn(case.program, seed, NAMES[seed % len(NAMES)]) == case.rewrites

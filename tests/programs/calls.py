@@ -1,0 +1,284 @@
+"""Ways of calling one program: each is a mode, whose answers are the eager ones.
+
+Arrays made of NumPy's that are not contiguous, inputs that are views of one memory, one
+array for two inputs, `out=` and operators that write into their first operand, outputs
+that are recorded for no gradient, a function of its own (or a hybridized one) inside,
+and a net that changes its states twice in one call.
+A mode of `TWINS` gives two answers, which must be equal: of a call, and of the same
+computation without it.
+"""
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+import minihybrid as mh
+from minihybrid import autograd, nd
+from minihybrid.gluon import HybridBlock
+from programs.draft import ARRAYS
+from programs.files import Refused, data_of
+from programs.judge import Net, answers, as_list, fill, head_gradient
+from programs.run import INFIX, Program, apply, arrays_of, first_of, heads
+
+Answers = dict[str, np.ndarray]
+
+
+# -- the same numbers in other memory --------------------------------------------------
+def strided(array: np.ndarray, kind: int) -> np.ndarray:
+    """The same array, not contiguous: of Fortran's order, reversed, or with gaps."""
+    if not array.ndim:
+        return array
+    if kind == 0:
+        return np.asfortranarray(array)
+    backwards = (slice(None, None, -1),) * array.ndim
+    if kind == 1:
+        return np.ascontiguousarray(array[backwards])[backwards]
+    wide = np.zeros([2 * n for n in array.shape], array.dtype)
+    every = (slice(None, None, 2),) * array.ndim
+    wide[every] = array
+    return wide[every]
+
+
+def by_strided(program: Program) -> Answers:
+    """Its inputs come from NumPy arrays that are not contiguous."""
+    make = mh.np.array if program.world == "np" else nd.array
+    xs = [make(strided(a, k % 3), dtype=a.dtype) for k, a in enumerate(data_of(program))]
+    return answers(Net(program), program, xs=xs)
+
+
+def views(program: Program) -> list[nd.NDArray]:
+    """Its inputs of one dtype as parts of one array."""
+    arrays = data_of(program)
+    xs: list = [None] * len(arrays)
+    kind = ARRAYS[program.world]
+    for dtype in {a.dtype for a in arrays}:
+        some = [k for k, a in enumerate(arrays) if a.dtype == dtype]
+        memory, begin = np.concatenate([np.ravel(arrays[k]) for k in some]), 0
+        for k in some:
+            xs[k] = kind(memory[begin : begin + arrays[k].size].reshape(arrays[k].shape))
+            begin += arrays[k].size
+    return xs
+
+
+def by_views(hybridize: bool) -> Callable:
+    """A mode: inputs share one memory."""
+
+    def mode(program: Program) -> Answers:
+        net = Net(program)
+        if hybridize:
+            net.hybridize(backend="numpy")
+        return answers(net, program, xs=views(program))
+
+    return mode
+
+
+def by_alias(hybridize: bool) -> Callable:
+    """A mode: one array is passed for two inputs, and has the sum of their gradients."""
+
+    def mode(program: Program) -> tuple[Answers, Answers]:
+        places = [i for i, each in enumerate(program.inputs) if each.role == "data"]
+        specs = [(program.inputs[i].shape, program.inputs[i].dtype) for i in places]
+        pairs = [(a, b) for b in range(len(specs)) for a in range(b) if specs[a] == specs[b]]
+        if not pairs:
+            raise Refused("alias: no two inputs of one shape and dtype")
+        first, second = pairs[-1]
+        inputs = list(program.inputs)
+        inputs[places[second]] = replace(inputs[places[first]])
+        twin = program.but(inputs=tuple(inputs), second=False)
+        apart = answers(Net(twin), twin)
+        net = Net(twin)
+        if hybridize:
+            net.hybridize(backend="numpy")
+        xs = [ARRAYS[twin.world](a) for a in data_of(twin)]
+        xs[second] = xs[first]
+        floats = [k for k, (_, dtype) in enumerate(specs) if dtype[0] == "f"]
+        names = [f"gradient of input {floats.index(k)}" for k in pairs[-1] if k in floats]
+        if names and names[0] in apart:
+            apart |= dict.fromkeys(names, apart[names[0]] + apart[names[1]])
+        return apart, answers(net, twin, xs=xs)
+
+    return mode
+
+
+# -- other places for results ----------------------------------------------------------
+def in_place(program: Program) -> Answers:
+    """Predictions: each result is written into an array that is there already.
+
+    An infix operator writes into a copy of its first operand, as in `x += y`; others
+    get `out=`, an array of NaN, or every second time a copy of their input.
+    """
+    if any(step.op == "Dropout" for step in program.steps):
+        raise Refused("in place: random numbers")
+    values = [ARRAYS[program.world](a) for a in arrays_of(program)]
+    for k, step in enumerate(program.steps):
+        outs = apply(nd, step, [values[i] for i in step.inputs])
+        if step.n_outputs == 1:
+            outs = [written(step, [values[i] for i in step.inputs], outs[0], k)]
+        values += outs
+    return {f"output {k}": values[i].asnumpy() for k, i in enumerate(program.outputs)}
+
+
+def written(step, given: list, plain, k: int):
+    """The result of a step, in an array that was there before."""
+    same = bool(given) and (given[0].shape, given[0].dtype) == (plain.shape, plain.dtype)
+    if step.op in INFIX:
+        sign = f"{step.op}="
+        if sign not in WRITING or not same or step.attrs.get("reversed"):
+            return plain
+        first = given[0].copy()
+        out = WRITING[sign](first, given[1] if len(given) > 1 else step.attrs["scalar"])
+        assert out is first, f"{sign} gives another array"
+        return out
+    if step.op == "[]" or not plain.shape or not given or step.op.startswith("np.linalg."):
+        return plain
+    target = type(plain)(np.full(plain.shape, FILL[np.dtype(plain.dtype).kind], plain.dtype))
+    if same and k % 2:
+        target = given[0].copy()
+        given = [target if g is given[0] else g for g in given]
+    (out,) = apply(nd, replace(step, attrs={**step.attrs, "out": target}), given)
+    assert out is target, f"{step.op}: out= gives another array"
+    return out
+
+
+FILL = {"f": np.nan, "i": -1, "u": 99, "b": True}
+WRITING = {"+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv}
+
+
+def recorded(program: Program) -> Answers:
+    """Predictions inside `record(train_mode=False)`."""
+    net = Net(program)
+    fill(net, program)
+    xs = [ARRAYS[program.world](a) for a in data_of(program)]
+    for x in xs:
+        if np.dtype(x.dtype).kind == "f":
+            x.attach_grad()
+    nd.random.seed(5)
+    with autograd.record(train_mode=False):
+        outs = as_list(net(*xs))
+    return {f"output {k}": o.asnumpy() for k, o in enumerate(outs)}
+
+
+# -- functions inside ------------------------------------------------------------------
+class Inner(HybridBlock):
+    """Some steps of a program: a function of the values they read."""
+
+    def __init__(self, program: Program, begin: int, end: int, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.program, self.steps = program, program.steps[begin:end]
+        self.first, self.end = first_of(program, begin), first_of(program, end)
+        read = sorted({i for step in self.steps for i in step.inputs})
+        behind = {i for step in program.steps[end:] for i in step.inputs} | {*program.outputs}
+        self.reads = [i for i in read if i < self.first]
+        self.gives = [i for i in range(self.first, self.end) if i in behind]
+
+    def hybrid_forward(self, F, *xs):
+        values = dict(zip(self.reads, xs, strict=True))
+        number = self.first
+        for step in self.steps:
+            outs = apply(F, step, [values[i] for i in step.inputs])
+            values |= dict(enumerate(outs, number))
+            number += step.n_outputs
+        return [values[i] for i in self.gives]
+
+
+class Outer(Net):
+    """A program whose middle steps are a block inside."""
+
+    def __init__(self, program: Program, begin: int, end: int, **kwargs) -> None:
+        super().__init__(program, **kwargs)
+        self.begin, self.end = begin, end
+        self.inner = Inner(program, begin, end)
+
+    def steps_of(self, F, values: list) -> list:
+        for k, step in enumerate(self.program.steps):
+            if k == self.begin:
+                outs = as_list(self.inner(*(values[i] for i in self.inner.reads)))
+                made = dict(zip(self.inner.gives, outs, strict=True))
+                values += [made.get(i) for i in range(self.inner.first, self.inner.end)]
+            if not self.begin <= k < self.end:
+                values += apply(F, step, [values[i] for i in step.inputs])
+        return [values[i] for i in self.program.outputs]
+
+
+def by_inner(hybridize: str) -> Callable:
+    """A mode: middle steps are a block, hybridized in an eager net, or eager in a plan."""
+
+    def mode(program: Program) -> Answers:
+        n = len(program.steps)
+        begin, end = n // 3, n - n // 3
+        inner = Inner(program, begin, end)
+        states = {i for i, each in enumerate(program.inputs) if each.role == "state"}
+        if not inner.reads or not inner.gives or states & {*inner.reads}:
+            raise Refused("inside: steps without inputs or results, or with states")
+        if any(not step.inputs for step in program.steps):
+            raise Refused("inside: steps that read nothing")
+        net = Outer(program, begin, end)
+        if hybridize == "inner":
+            net.inner.hybridize(backend="numpy")
+        else:
+            net.hybridize(backend="numpy")
+        return answers(net, program)
+
+    return mode
+
+
+# -- states that change while a net is traced ------------------------------------------
+class Twice(HybridBlock):
+    """A program applied twice to the same inputs."""
+
+    def __init__(self, program: Program, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.net = Net(program)
+
+    def hybrid_forward(self, F, *xs):
+        return as_list(self.net(*xs)) + as_list(self.net(*xs))
+
+
+def by_twice(program: Program) -> tuple[Answers, Answers]:
+    """Two calls, and one call of a hybridized block in which the states change twice."""
+    if any(step.op == "Dropout" for step in program.steps):
+        raise Refused("twice: random numbers")
+    nets = Net(program), Twice(program)
+    nets[1].hybridize(backend="numpy")
+    ends = [k + side * len(program.outputs) for side in (0, 1) for k in heads(program)]
+    pair = []
+    for net in nets:
+        call = net if net is nets[1] else lambda *xs: as_list(nets[0](*xs)) + as_list(nets[0](*xs))
+        fill(net, program)
+        xs = [ARRAYS[program.world](a) for a in data_of(program)]
+        floats = [x for x in xs if np.dtype(x.dtype).kind == "f"]
+        for x in floats:
+            x.attach_grad()
+        if program.train:
+            with autograd.record():
+                outs = as_list(call(*xs))
+            tops = [outs[k] for k in ends if np.dtype(outs[k].dtype).kind == "f"]
+            if tops:
+                autograd.backward(tops, [head_gradient(o) for o in tops])
+        else:
+            outs = as_list(call(*xs))
+        found = {f"output {k}": o for k, o in enumerate(outs)}
+        if program.train:
+            found |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
+        for name, param in net.collect_params().items():
+            end = name.rpartition("p")[2]
+            if param.grad_req == "null":
+                found[f"p{end} afterwards"] = param.data()
+            elif program.train:
+                found[f"gradient of p{end}"] = param.grad()
+        pair.append({name: value.asnumpy() for name, value in found.items()})
+    return pair[0], pair[1]
+
+
+CALLS = {
+    "strided": by_strided,
+    "views": by_views(False),
+    "views in a plan": by_views(True),
+    "in place": in_place,
+    "recorded": recorded,
+    "hybridized inside": by_inner("inner"),
+    "inlined": by_inner("outer"),
+}
+TWINS = {"alias": by_alias(False), "alias in a plan": by_alias(True), "twice": by_twice}

@@ -1,0 +1,203 @@
+"""Equal programs, equal answers: a program beside its rewritten form.
+
+    fault = check(case(7), ("numpy", "plain"))
+
+The oracle is the program as drawn, evaluated eagerly in float64. The program itself,
+eagerly in its own dtypes, must agree with it, and so must the rewritten program in each
+mode: predictions, outputs in training, states, gradients, and gradients of gradients.
+How far two right answers may be apart is the judge's rule: noise of a few units in the
+last place, here behind every operator that may round, in both programs.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.core.op import HybridError
+from programs import judge, np_rules
+from programs.calls import CALLS, TWINS
+from programs.draw import draw
+from programs.files import Refused
+from programs.judge import Fault, Net, answers, compared, eagerly, noise, noisy_operators, said
+from programs.rewrites import TABLE, Unfit, drawn, quiet_values_of, rewritten
+from programs.rules import NAMES
+from programs.run import INFIX, Program, source
+from programs.shrink import candidates, works
+
+DRAWN = {*INFIX, *NAMES, *np_rules.NAMES}  # operators with a rule
+Answers = dict[str, np.ndarray]
+SMALL, LARGE = 1e-12, 1e12  # of such numbers, float32 and float64 have the same products
+
+
+class Case(NamedTuple):
+    """A program, and how it is rewritten."""
+
+    program: Program
+    rewrites: tuple[tuple[str, int], ...]
+
+
+def case(seed: int, world: str = "nd") -> Case:
+    """The case of a seed: the program has an operator for one rewrite, each in its turn."""
+    names = sorted(TABLE)
+    rewrite = TABLE[names[seed % len(names)]]
+    known = [op for op in rewrite.ops if world == "np" or not op.startswith("np")]
+    program = draw(seed, world=world, first=[op for op in known if op in DRAWN])
+    return Case(program, drawn(program, seed, rewrite.name))
+
+
+def text(case: Case) -> str:
+    """Both programs as Python."""
+    names = ", ".join(name for name, _ in case.rewrites)
+    return f"{source(case.program)}\n\n# rewritten: {names}\n{source(rewritten(*case))}"
+
+
+def to_json(case: Case) -> str:
+    """One line of text: a program, and its rewrites."""
+    return json.dumps({"program": json.loads(case.program.to_json()), "rewrites": case.rewrites})
+
+
+def from_json(found: dict) -> Case:
+    """The case of such a line, or of one that has only a program."""
+    program = Program.from_json(json.dumps(found["program"]))
+    return Case(program, tuple((name, number) for name, number in found.get("rewrites", ())))
+
+
+# -- the oracle ------------------------------------------------------------------------
+def oracle(program: Program, eager: Answers) -> Answers:
+    """The answers in float64, in the dtypes of eager ones; empty where there are none.
+
+    There are none where numbers are beyond float32's, or where a step refuses float64
+    beside what stays in 32 bits.
+    """
+    sizes = [np.abs(v.astype(np.float64)) for v in quiet_values_of(program) if v.dtype.kind == "f"]
+    if not all(((s == 0) | (s > SMALL) & (s < LARGE)).all() for s in sizes):
+        return {}
+    rounded = tuple(
+        replace(each, values=tuple(each.array().ravel().tolist())) for each in program.inputs
+    )
+    wide = judge.widened(program.but(inputs=rounded))
+    try:
+        right = answers(Net(wide), wide)
+    except HybridError:
+        return {}
+    if any(right[name].dtype.kind != eager[name].dtype.kind for name in right):
+        return {}  # as of amp_cast, which leaves float64 as it is
+    with np.errstate(all="ignore"):
+        return {name: right[name].astype(eager[name].dtype) for name in right}
+
+
+def shaken(wanted: Answers, *runs: tuple[Program, Answers]) -> Callable:
+    """(program, seeds) -> the required answers, moved as noise moves those of each run."""
+
+    def disturbed(_, seeds: Iterable[int]) -> list[Answers]:
+        found = []
+        for seed in seeds:
+            for program, base in runs:
+                try:
+                    with noisy_operators(seed):
+                        noisy = answers(Net(program, *noise(seed)), program)
+                except Exception:  # noise may lead a program where it cannot go
+                    continue
+                names = wanted.keys() & base.keys() & noisy.keys()
+                found.append({n: moved(wanted[n], base[n], noisy[n]) for n in names})
+        return found
+
+    return disturbed
+
+
+def moved(wanted: np.ndarray, base: np.ndarray, noisy: np.ndarray) -> np.ndarray:
+    """An answer that differs from `wanted` as `noisy` does from `base`."""
+    if not wanted.shape == base.shape == noisy.shape:
+        return wanted
+    with np.errstate(all="ignore"):
+        same = (base == noisy) | (base != base) & (noisy != noisy)
+        if wanted.dtype.kind != "f":
+            return np.where(same, wanted, wanted == 0).astype(wanted.dtype)
+        return np.where(same, wanted, wanted + (noisy.astype(np.float64) - base))
+
+
+# -- the check -------------------------------------------------------------------------
+def check(case: Case, modes: Iterable[str] = ("numpy", "plain")) -> Fault | None:
+    """The first fault of a case."""
+    mode = "oracle"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program, wanted = eagerly(case.program)
+            if right := oracle(program, wanted):
+                run = shaken(right, (program, wanted))
+                if wrong := compared(program.but(exact=False), right, wanted, [], "eager", run):
+                    return Fault("oracle", *wrong)
+            mode = "eager"
+            other, base = eagerly(rewritten(program, case.rewrites))
+            assert other.train == program.train, "no gradient of the rewritten program"
+            judged, noisy = program.but(exact=other.exact), []
+            run = shaken(wanted, (program, wanted), (other, base))
+            for mode in ("eager", *modes):
+                try:
+                    required, found = answers_of(mode, other, wanted, base)
+                except Refused as refused:
+                    judge.REFUSALS[mode, refused.args[0]] += 1
+                    continue
+                if required is not wanted:  # of another program
+                    noisy, run = [], shaken(required, (other, base))
+                if wrong := compared(judged, required, found, noisy, mode, run):
+                    return Fault(mode, *wrong)
+        except Exception as error:
+            return Fault(mode, "itself", said(error))
+    return None
+
+
+def answers_of(
+    mode: str, program: Program, wanted: Answers, base: Answers
+) -> tuple[Answers, Answers]:
+    """What is required of a mode, and its answers for a rewritten program.
+
+    wanted, base:  the eager answers of the program as drawn, and as rewritten.
+    """
+    if mode in TWINS:
+        return TWINS[mode](program)
+    if mode == "eager":
+        found = base
+    else:
+        found = {**judge.MODES, **CALLS}[mode](program)
+        whole = all(n.startswith("output") for n in found) or found.keys() == base.keys()
+        assert whole, f"{list(found)} instead of {list(base)}"
+    return wanted, {n: found[n] for n in wanted if n in found}
+
+
+# -- shrinking -------------------------------------------------------------------------
+def shrunk(case: Case, has_fault: Callable[[Case], bool], most: int = 300) -> Case:
+    """The smallest case with the fault: fewer rewrites, then a smaller program."""
+    tried = 0
+    while True:
+        for smaller in smaller_cases(case):
+            tried += 1
+            if tried > most:
+                return case
+            if fits(smaller) and has_fault(smaller):
+                case = smaller
+                break
+        else:
+            return case
+
+
+def smaller_cases(case: Case) -> Iterable[Case]:
+    """Cases with a little less."""
+    for k in range(len(case.rewrites)):
+        yield case._replace(rewrites=case.rewrites[:k] + case.rewrites[k + 1 :])
+    for program in candidates(case.program):
+        if program != case.program:
+            yield case._replace(program=program)
+
+
+def fits(case: Case) -> bool:
+    """Whether eager arrays run the program, and each rewrite has a place."""
+    try:
+        return works(case.program) and bool(rewritten(*case))
+    except Unfit:
+        return False
