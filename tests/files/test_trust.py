@@ -65,6 +65,7 @@ RUNS = {  # (file, what runs) -> why it may
     ("look/cells.py", "compile"): "the same",
     ("ops/steps.py", "exec"): "calls of an operator's steps, their places by number",
     ("core/plan.py", "exec"): "what a call does around a plan, written by core/plan.py",
+    ("core/arguments.py", "exec"): "the structure of a call's results, of names that it writes itself",
 }
 
 
