@@ -114,9 +114,17 @@ def _function(name, base, module):
     return _namespace(NAMES[name], base, module, f"npx.{name}")
 
 
-def __getattr__(name):
-    globals()[name] = found = _function(name, ndarray, "npx")
-    return found  # which Python finds from here on without asking
+def _looked_up(names):
+    """The module's `__getattr__`, which enters functions among its names."""
+
+    def __getattr__(name):
+        names[name] = found = _function(name, ndarray, "npx")
+        return found  # from here on Python finds it without asking
+
+    return __getattr__
+
+
+__getattr__ = _looked_up(globals())
 
 
 def __dir__():

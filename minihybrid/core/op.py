@@ -465,7 +465,7 @@ class Op:
         try:
             signature, datas = read(values, form)
             known = signature in self.checked  # for a single call no path is made
-        except TypeError:  # of values that are no part of a key
+        except (TypeError, AttributeError):  # no part of a key, or a symbol that is not read
             return
         own = [*map(id, inputs)] == [*map(id, values[: len(datas)])]
         if datas and own and {*map(type, datas)} == {ndarray}:

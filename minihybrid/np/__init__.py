@@ -79,11 +79,19 @@ class Space:
 _ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")
 
 
-def __getattr__(name):
-    found = getattr(_ARRAYS, name)
-    if name in FUNCTIONS:
-        globals()[name] = found  # from here on Python finds it without asking
-    return found
+def _looked_up(names):
+    """The module's `__getattr__`, which enters functions among its names."""
+
+    def __getattr__(name):
+        found = getattr(_ARRAYS, name)
+        if name in FUNCTIONS:
+            names[name] = found  # from here on Python finds it without asking
+        return found
+
+    return __getattr__
+
+
+__getattr__ = _looked_up(globals())
 
 
 def __dir__():

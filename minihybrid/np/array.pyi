@@ -152,8 +152,6 @@ class ndarray(Numpy, NDArray):
     def __setitem__(self, key, value) -> None: ...
     @property
     def grad(self: Same) -> Same: ...
-    def detach(self: Same) -> Same:
-        """The same memory, cut off from the tape."""
     kind: Any
 
 class _Symbol(Numpy, Symbol):

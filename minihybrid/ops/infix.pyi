@@ -40,7 +40,7 @@ class Value:
     def transpose(self: Same, *axes, **kwargs) -> Same:
         """The axes in another order, reversed unless given."""
     def astype(self: Same, dtype, copy: Any = True) -> Same:
-        """The same numbers in a dtype."""
+        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
     def part(self: Same, key, shape) -> Same:
         """`x[key]` by operators, so that it can be traced and has a gradient."""
     def __format__(self, form) -> str: ...
