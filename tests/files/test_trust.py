@@ -65,7 +65,8 @@ RUNS = {  # (file, what runs) -> why it may
     ("look/cells.py", "compile"): "the same",
     ("ops/steps.py", "exec"): "calls of an operator's steps, their places by number",
     ("core/plan.py", "exec"): "what a call does around a plan, written by core/plan.py",
-    ("core/arguments.py", "exec"): "the structure of a call's results, of names that it writes itself",
+    ("core/nested.py", "exec"): "what reads nested arguments, of places and names written there",
+    ("core/arguments.py", "exec"): "the structure of a result, around names that are written there",
 }
 
 
