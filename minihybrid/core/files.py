@@ -60,8 +60,9 @@ def write_whole(fname, data, overwrite=False):
 def write_together(files, overwrite=False):
     """Replace files, name -> bytes, of which each is complete before any gets its name.
 
-    Returns: their names.
     overwrite: even a program that a user wrote.
+    Returns: their names.
+
     The new files have the permissions of the old ones; a link still points to its file.
     Raises:  FileError, also for what is no regular file, which would be replaced, and for
              a program that was not generated here.
