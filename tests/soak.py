@@ -2,7 +2,8 @@
 
     python -m soak                                   # some hours of one core
     python -m soak --programs 500 --nets 0 --seed 7  # in the folder tests/
-    python -m soak --seed 7 --save                   # also write the rate for the book
+    python -m soak --seed 7 --save                   # also write the rate for the book:
+                           # every 500 programs, so that a run may end early, and go on
 
 Each program is rewritten (`programs.rewrites`); the eager float64 answers of the program
 as drawn are the oracle for both, run eagerly and by NumPy's plan. Kernels in plain Python
@@ -34,6 +35,7 @@ from programs.judge import REFUSALS  # noqa: E402
 SELDOM = ("cpu", "c")
 OFTEN = ("gpu", "file", "alone", "onnx", "runtime")
 WAYS = sorted({**CALLS, **TWINS})
+CHUNK = 500  # programs between two lines of progress
 SHRUNK = 40  # faults that are shrunk
 
 
@@ -66,31 +68,33 @@ def small(case, fault):
     return metamorphic.shrunk(case, same)
 
 
-def programs(first, number):
-    """Run programs; gives the number of faults of each kind, and of programs in each mode."""
+def programs(first, number, before):
+    """Run programs; gives the number of faults of each kind, and of programs in each mode.
+
+    before:  the faults so far, to which those are added.
+    """
     faults, ran, start = collections.Counter(), collections.Counter(), time.time()
-    for k in range(number):
-        case, modes = case_of(first + k), modes_of(first + k)
+    REFUSALS.clear()
+    for seed in range(first, first + number):
+        case, modes = case_of(seed), modes_of(seed)
         fault = metamorphic.check(case, modes)
         ran.update(["eager", *modes, case.program.world, *["rewritten"] * bool(case.rewrites)])
         if fault:
             kind = kind_of(fault)
             faults[kind] += 1
-            if faults[kind] <= 3 and sum(faults.values()) <= SHRUNK:
+            before[kind] += 1
+            if before[kind] <= 3 and before.total() <= SHRUNK:
                 least = small(case, fault)
                 words = metamorphic.check(least, [fault.mode]) or fault
                 print(f"\n{words}\n{metamorphic.text(least)}", flush=True)
                 print(metamorphic.to_json(least), flush=True)
-        if k % 500 == 499:
-            print(
-                f"{k + 1} programs, seeds {first} to {first + k}, "
-                f"{sum(faults.values())} faults, {time.time() - start:.0f} s",
-                flush=True,
-            )
     for (mode, _), n in REFUSALS.items():
         ran[mode] -= n
-    for mode, n in ran.items():
-        print(f"{n:>6}  {mode}")
+    print(
+        f"seeds {first} to {first + number - 1}, {before.total()} faults, "
+        f"{time.time() - start:.0f} s; {dict(ran)}",
+        flush=True,
+    )
     return faults, ran
 
 
@@ -134,10 +138,13 @@ def main():
     given = parser.parse_args()
     print(f"--programs {given.programs} --nets {given.nets} --seed {given.seed}")
     warnings.simplefilter("ignore")
-    differences, ran = programs(given.seed, given.programs)
-    if given.save:
-        rate.save_programs(given.seed, given.programs, differences, ran)
-    faults = differences + random_nets(given.seed, given.nets)
+    faults = collections.Counter()
+    for first in range(given.seed, given.seed + given.programs, CHUNK):
+        number = min(CHUNK, given.seed + given.programs - first)
+        found, ran = programs(first, number, faults)
+        if given.save:
+            rate.save_programs(first, number, found, ran)
+    faults += random_nets(given.seed, given.nets)
     print(f"{given.programs} programs, {given.nets} nets, {sum(faults.values())} faults")
     for kind, n in faults.most_common():
         print(f"{n:>6}  {', '.join(kind)}")

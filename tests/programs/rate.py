@@ -9,6 +9,7 @@ the commit and the date of its run; the results page prints them.
 import datetime
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,15 +25,29 @@ def save(part: str, numbers: Mapping) -> None:
 
 
 def save_programs(seed: int, number: int, faults: Mapping, ran: Mapping) -> None:
-    """Write what a soak found: faults of each kind, programs of each mode."""
-    numbers = {
-        "seeds": [seed, seed + number - 1],
-        "programs": number,
-        "modes": dict(sorted(ran.items())),
-        "differences": sum(faults.values()),
-        "kinds": sorted(", ".join(kind) for kind in faults),
-    }
-    save("programs", numbers)
+    """Write what a soak found; one that begins where the last ended, at its commit, adds up.
+
+    faults:  kind -> number.
+    ran:     mode -> number of programs.
+    """
+    last = (json.loads(PATH.read_text("utf-8")) if PATH.exists() else {}).get("programs", {})
+    modes, kinds, begin = Counter(ran), Counter({", ".join(k): n for k, n in faults.items()}), seed
+    if last.get("commit") == commit() and last["seeds"][1] == seed - 1:
+        modes, kinds, begin = (
+            modes + Counter(last["modes"]),
+            kinds + Counter(last["kinds"]),
+            last["seeds"][0],
+        )
+    save(
+        "programs",
+        {
+            "seeds": [begin, seed + number - 1],
+            "programs": seed + number - begin,
+            "modes": modes,
+            "differences": kinds.total(),
+            "kinds": kinds,
+        },
+    )
 
 
 def commit() -> str:
