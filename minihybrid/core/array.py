@@ -147,7 +147,8 @@ class NDArray(Value):
     level = 0
 
     def __init__(self, data, node=None, index=0):
-        self.data, self.node, self.index, self.base, self.writes = data, node, index, None, 0
+        self.data, self.node, self.index = data, node, index  # of five, Python makes a tuple
+        self.base, self.writes = None, 0
 
     @classmethod
     def interpret(cls, op, inputs, attrs, name=None):

@@ -7,7 +7,6 @@ Gives:   `parts_of`, what such a value is made of; `rebuilt`, the same of other 
 What is left out: sets, whose order is not theirs to tell; plain values without a hash.
 """
 
-from collections.abc import Callable
 from copy import copy
 from functools import lru_cache
 from numbers import Number
@@ -87,7 +86,7 @@ def nesting(value):
 
 
 @lru_cache(1_000)
-def reader(nested, place="{}.device") -> tuple[Callable, Callable]:
+def reader(nested, place="{}.device") -> tuple:
     """The functions (read, arrays), compiled for arguments of one nesting.
 
     place:   what of an ndarray counts beside shape and dtype.
