@@ -219,6 +219,18 @@ def check_no_line_of_the_engine_has_a_number(name, notebook):
         assert not places, places
 
 
+def check_listings_are_the_source_as_it_is(name, notebook):
+    """A line of a listing that its file has no longer: the chapter must be run again."""
+    for cell in code_cells(notebook):
+        for text in shown(cell):
+            _, *listings = re.split(r"^# (minihybrid/\S+\.py)(?:: \S+)?$", text, flags=re.MULTILINE)
+            for file, listing in zip(listings[::2], listings[1::2], strict=True):
+                source = {s.strip() for s in (ROOT / file).read_text(encoding="utf-8").splitlines()}
+                lines = listing.lstrip("\n").partition("\n\n\n")[0].splitlines()
+                gone = [line for line in lines if line.strip() not in source]
+                assert not gone, f"{first_line(cell)}: {file} has no {gone[0]!r}; run {name} again"
+
+
 def names_in(statement):
     """(names that a statement reads and does not set, names that it sets, by loops)."""
     nodes = list(ast.walk(statement))
@@ -694,6 +706,10 @@ BREAKERS = {
             ],
         ),
         markdown_breaker("# A chapter\n\nLook at `minihybrid/core/nd.py`, line 7."),
+    ],
+    "check_listings_are_the_source_as_it_is": [
+        shows(PRINT, "# minihybrid/core/passes/dce.py: dce\ndef dce(old):\n"),
+        shows(PRINT, "# nano.py: f\nx = 1\n\n# minihybrid/core/passes/dce.py: dce\nx = 1\n"),
     ],
     "check_no_cell_reads_a_loops_name": [
         lambda notebook: [
