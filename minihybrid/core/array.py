@@ -120,13 +120,20 @@ def on_tape(inputs):
 
 
 def refuse_stale(view):
-    """Raise for a view of an array that has another place on the tape since."""
+    """Raise for an array whose memory was written through another one, recorded, since."""
     root, node = view.base
-    if view.node is None and root.node is not node and root.node is not None and root.node.inputs:
-        raise HybridError(
-            "an array shares memory with another one that was written inside autograd.record() "
-            "since, so its gradient would be lost; index, reshape or detach the written array again"
-        )
+    # A view of `root` may have been written last.
+    writers = [(root, node)] if root.base is None else [(root, node), root.base]
+    for array, before in writers:
+        place = array.node
+        if array is view or place is None or place is before or not place.inputs:
+            continue
+        if view.node is None or array is not root:
+            raise HybridError(
+                "an array shares memory with another one that was written inside "
+                "autograd.record() since, so its gradient would be lost; index, reshape or detach "
+                "the written array again"
+            )
 
 
 def refs_of(inputs):
@@ -389,11 +396,6 @@ class NDArray(Value):
         """The tape's inputs of a write; `None` if only constants meet."""
         values = [value] if isinstance(value, NDArray) else []
         taped = on_tape(values)
-        if taped and self.base is not None:
-            raise HybridError(
-                "x[...] = y inside autograd.record(): x is a view of another array; write into "
-                "that array itself, as in y[i] = ..."
-            )
         if not taped and self.node is None:
             return None
         if taped and not is_basic(key):
@@ -417,6 +419,8 @@ class NDArray(Value):
             root.writes += 1
         if node is not None:
             self.node, self.index = node, index
+            if self.base is not None:
+                self.base[0].base = self, None  # it is stale until it is indexed again
         elif self.node is not None and self.node.op is not None:
             self.node = None  # written outside of record(): the values are constants
 
@@ -454,11 +458,6 @@ class NDArray(Value):
         if STATE.recording:
             self._writable(what)
         taped = STATE.recording and isinstance(other, NDArray) and on_tape([other])
-        if taped and self.base is not None:
-            raise HybridError(
-                f"{what} inside autograd.record(): x is a view of another array; write into that "
-                "array itself, as in y[i] = ..."
-            )
         # Of a constant, the tape reads a copy, as its values will be overwritten.
         old = self.kind(self.data.copy()) if taped and self.node is None else self
         result = function(old, other)

@@ -520,10 +520,6 @@ def test_views_and_writes_that_the_tape_cannot_follow_are_refused():
     w.attach_grad()
     view = out[1:]
     with autograd.record():
-        with pytest.raises(mx.HybridError, match="x is a view of another array; write into that"):
-            view[0] = w[0] * 2
-        with pytest.raises(mx.HybridError, match="x is a view of another array; write into that"):
-            view += w[1:]
         with pytest.raises(mx.HybridError, match="names an element twice"):
             out[[0, 0]] = w[:2] * 2
         out[0] = w[0] * 2

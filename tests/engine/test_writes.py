@@ -140,3 +140,45 @@ def test_a_write_has_the_gradient_of_the_functional_program_or_is_refused(form, 
                 for a, b in zip(got, program(*case, by_write=False), strict=True):
                     np.testing.assert_allclose(a, b, rtol=1e-12, err_msg=str(case))
     assert ("on the tape", "recorded", "read") in answered
+
+
+VIEW_WRITES = {
+    "whole": lambda v, y: v.__setitem__(slice(None), y),
+    "in place": lambda v, y: v.__iadd__(y),
+    "copyto": lambda v, y: y.copyto(v),
+}
+
+
+@pytest.mark.parametrize("write", VIEW_WRITES.values(), ids=VIEW_WRITES)
+def test_a_write_through_a_view_is_recorded_for_the_view(write):
+    """As a running mean that is reshaped before it is updated."""
+    w, mean = nd.array([1.0, 2.0]), nd.array([3.0, 4.0])
+    w.attach_grad()
+    view, sibling = mean.reshape((1, 2)), mean[:1]
+    with autograd.record():
+        write(view, (w * w).reshape((1, 2)))
+        loss = (view * 3).sum()
+        for stale in (mean, sibling):
+            with pytest.raises(HybridError, match="its gradient would be lost"):
+                stale * w[:1]
+    loss.backward()
+    assert w.grad.asnumpy().tolist() == [6, 12]
+    assert mean.asnumpy().tolist() == view.asnumpy()[0].tolist()
+    with autograd.record():  # the tape is gone, and the memory is a constant again
+        loss = (mean * w).sum()
+    loss.backward()
+    assert w.grad.asnumpy().tolist() == mean.asnumpy().tolist()
+
+
+def test_of_two_views_that_overlap_only_the_last_written_is_read():
+    w, x = nd.ones((2,)), nd.zeros((3,))
+    w.attach_grad()
+    first, second = x[:2], x[1:]
+    with autograd.record():
+        first[:] = w * 2
+        second[:] = w * 3
+        with pytest.raises(HybridError, match="its gradient would be lost"):
+            first * w
+        loss = second.sum()
+    loss.backward()
+    assert w.grad.asnumpy().tolist() == [3, 3]
