@@ -31,7 +31,7 @@ TRAINED = f"{ON_NUMPY}with autograd.record():\n    y = net(x)\ny.backward()\n"
 COMPILED = f"{NET}net.hybridize()\nnet(x)\n"
 STAGES = {
     "import": ("import minihybrid", 14, ""),
-    "array": ("from minihybrid import nd; nd.ones((2, 3)) + 1", 73, ""),
+    "array": ("from minihybrid import nd; nd.ones((2, 3)) + 1", 75, ""),
     "gluon": ("from minihybrid import gluon", 102, "gluon"),
     "layer": ("from minihybrid.gluon import nn; nn.Dense(2)", 108, "gluon"),
     "eager call": (NET, 113, "gluon look device"),
