@@ -205,6 +205,14 @@ def _embedding_infer(specs, input_dim, output_dim, dtype, sparse_grad):
     ]
 
 
+def _embedding_expand(specs, data, weight, input_dim, **_):
+    if data.level != 1:
+        return take(weight, data, mode="raise")
+    for values in data.refs[0][0].values or ():  # a constant of the graph
+        places("Embedding", values, input_dim, "raise")
+    return take(weight, data)
+
+
 embedding = register(
     "Embedding",
     inputs=("data", "weight"),
@@ -215,8 +223,10 @@ embedding = register(
         "dtype": (dtype, np.dtype("float32")),
         "sparse_grad": (boolean, False),
     },
-    expand=lambda specs, data, weight, **_: take(weight, data),
-    doc="A row of the weight for each index; the gradient is dense, whatever sparse_grad says.",
+    expand=_embedding_expand,
+    doc="A row of the weight for each index; the gradient is dense, whatever sparse_grad says. An "
+    "index outside of the rows is an error of eager arrays; compiled code and GPUs take the "
+    "nearest row, because a kernel cannot raise.",
 )
 
 
