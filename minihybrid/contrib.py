@@ -12,6 +12,8 @@ What is left out: loops that end early, and branches that are not run: what the 
 computes costs time, and a NaN in it reaches the gradient.
 """
 
+import math
+
 from minihybrid import onnx as onnx  # where MXNet has it, too
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.attribute import AttrScope
@@ -147,6 +149,12 @@ def cond(pred, then_func, else_func, name=None):
     """
     if not isinstance(pred, Symbol):
         return then_func() if pred else else_func()
+    shape = pred.spec.shape
+    if shape is not None and -1 not in shape and math.prod(shape) != 1:
+        raise AttrError(
+            f"cond: pred has shape {shape}, but one element is needed; reduce it first, for "
+            "example with (x > 0).sum(), or choose element by element with where"
+        )
     then, other = then_func(), else_func()
     pairs = arrays_in((then,)), arrays_in((other,))
     if len(pairs[0]) != len(pairs[1]):
