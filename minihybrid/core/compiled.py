@@ -52,6 +52,7 @@ class CompiledOp(Op):
             and name not in graph.states
         ]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
+        self.flat = _without_slope(graph, self.wanted)
         self.forward, self.backward, self.backward_op = graph, None, None
         self.kept, self.checked, self.readers, self.bound = {}, Checked(), {}, None
         if keep:
@@ -140,4 +141,16 @@ class CompiledOp(Op):
     def apply(self, given):
         """The operator on named arrays; the graph's own outputs as a list."""
         out = NDArray.interpret(self, [given[name] for name in self.names], {})
-        return list(out)[: self.n_heads] if isinstance(out, tuple) else [out]
+        outs = list(out)[: self.n_heads] if isinstance(out, tuple) else [out]
+        for i in self.flat:  # as line by line, such an output has no place on the tape
+            outs[i].node = None
+        return outs
+
+
+def _without_slope(graph, wanted):
+    """The numbers of the outputs that no operator with a gradient computes from `wanted`."""
+    sloped = {n for n in graph.variables if n.name in wanted}
+    for node in graph.nodes:
+        if node.op is not None and node.op.grad and any(n in sloped for n, _ in node.inputs):
+            sloped.add(node)
+    return [i for i, (node, _) in enumerate(graph.outputs) if node not in sloped]
