@@ -30,6 +30,7 @@ from minihybrid.core.op import (
     Op,
     PlaceError,
     ShapeError,
+    Spec,
     described,
     ndarray,
 )
@@ -166,9 +167,16 @@ class NDArray(Value):
             raise _missing(op, inputs, attrs) from None
         specs = specs_of(datas)
         signature = (specs, *attrs.values())
-        if signature not in op.checked:  # the shape rule has the better error messages
-            op.specs_of(specs, attrs)
-            op.checked.enter(signature)
+        if signature in op.checked:
+            return cls._computed(op, inputs, attrs, datas, specs)
+        wanted = op.specs_of(specs, attrs)[1]  # the shape rule has the better error messages
+        out = cls._computed(op, inputs, attrs, datas, specs)
+        _refuse_other_specs(op, wanted, out if isinstance(out, tuple) else (out,))
+        op.checked.enter(signature)
+        return out
+
+    @classmethod
+    def _computed(cls, op, inputs, attrs, datas, specs):
         if op.eager is None:
             return cls.composed(op, specs, inputs, attrs)
         run, key = op.eager, {"key": STREAM.take(1)} if op.random else {}
@@ -185,7 +193,9 @@ class NDArray(Value):
             raise
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs, attrs, error) from None
-        return _write_states(op, inputs, attrs, out) if op.aux else out
+        out = _write_states(op, inputs, attrs, out) if op.aux else out
+        shared = partial(_apart, inputs=inputs)  # an operator may give its very input
+        return tuple(map(shared, out)) if isinstance(out, tuple) else shared(out)
 
     @classmethod
     def path(cls, op, datas, attrs):
@@ -599,6 +609,26 @@ def arrays(owner, values):
                 "needed; make one with nd.array(...)"
             )
     return found
+
+
+def _apart(out, inputs):
+    """An output in memory that no input has."""
+    if isinstance(out.data, np.ndarray):
+        shares = any(np.may_share_memory(out.data, v.data) for v in inputs)
+    else:
+        shares = any(out.data.owner is getattr(v.data, "owner", None) for v in inputs)
+    return OPS["_copy"](out) if shares else out
+
+
+def _refuse_other_specs(op, wanted, outs):
+    """Raise if a call gave another shape or dtype than the shape rule promises to graphs."""
+    for spec, out in zip(wanted, outs, strict=False):
+        found = Spec(out.data.shape, out.data.dtype)
+        if spec.known and spec != found:
+            raise HybridError(
+                f"{op.name}: its eager function gave {found}, but its infer says {spec}, which "
+                "hybridized code relies on; correct one of the two"
+            )
 
 
 def _missing(op, inputs, attrs):
