@@ -379,8 +379,7 @@ class NDArray(Value):
             new = super().reshape(*shape, **kwargs).shape
             if not kwargs and all(type(n) is int for n in lengths):
                 RESHAPED.enter(known, new)
-        data = self.data
-        return self.view(data.reshape(new) if type(data) is ndarray else data.view(new))
+        return self.view(self.data.reshape(new))
 
     def _derived(self, made):
         """A view of this array, or the tape's copy in its place, which must not be written."""
