@@ -19,7 +19,7 @@ from minihybrid.ops.random import STREAM
 
 def modes(**flags):
     """Flags of `STATE` inside this `with` block."""
-    STREAM.repeats |= flags.get("recording", False) or flags.get("training", False)
+    STREAM.repeats |= any(flags.get(name) is True for name in ("recording", "training"))
     return scoped(STATE, **flags)
 
 
