@@ -259,7 +259,8 @@ def _fc_settled(data, weight, *bias, num_hidden, no_bias, flatten):
     n, k, product = data.shape[0], weight.shape[1], getattr(np, _product_of(weight.shape[1]))
 
     def run(data, weight, bias=None):
-        out = product(data.reshape(n, k) if flatten else data, weight.T)
+        rows = weight.T if k != 1 else weight[:, 0]  # of one sample (1,), the result is (N,)
+        out = product(data.reshape(n, k) if flatten else data, rows)
         if not no_bias:
             out += bias
         return out
@@ -302,7 +303,8 @@ def _fc_numpy(specs, data, weight, bias=None, *, out, num_hidden, no_bias, flatt
     rows = f".reshape(len({data}), {weight}.shape[1])" if flatten else ""
     add = "" if no_bias else f"\nnp.add({out}, {bias}, out={out})"
     dot = _product_of(specs[1].shape[1])
-    return f"np.{dot}({data}{rows}, {weight}.T, out={out}){add}"
+    columns = ".T" if specs[1].shape[1] != 1 else "[:, 0]"
+    return f"np.{dot}({data}{rows}, {weight}{columns}, out={out}){add}"
 
 
 fully_connected = register(
