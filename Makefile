@@ -148,7 +148,7 @@ fuzz: $(READY)
 	    "tests/files/test_fuzz_corpus.py tries the same changes without it"; exit 1; }
 	cd tests && nice -n 10 ../$(BIN)/python -m fuzz.run $(FUZZ)
 
-# Two hours of one core; `SOAK="--programs 500 --nets 50 --seed 7"` says otherwise.
+# An hour or two of one core; `SOAK="--programs 500 --nets 50 --seed 7"` says otherwise.
 # MXNET=1: random programs beside MXNet 1.9.1, which wants a Python 3.11 of its own.
 soak: $(READY)
 	cd tests && nice -n 10 ../$(BIN)/python -m $(if $(MXNET),beside,soak) $(SOAK)

@@ -68,10 +68,11 @@ def small(case, fault):
     return metamorphic.shrunk(case, same)
 
 
-def programs(first, number, before):
+def programs(first, number, before, stop=False):
     """Run programs; gives the number of faults of each kind, and of programs in each mode.
 
     before:  the faults so far, to which those are added.
+    stop:    whether to end at the first fault, which is then not shrunk.
     """
     faults, ran, start = collections.Counter(), collections.Counter(), time.time()
     REFUSALS.clear()
@@ -83,6 +84,9 @@ def programs(first, number, before):
             kind = kind_of(fault)
             faults[kind] += 1
             before[kind] += 1
+            if stop:
+                print(f"seed {seed}, {', '.join(n for n, _ in case.rewrites)}: {fault}")
+                return faults, ran
             if before[kind] <= 3 and before.total() <= SHRUNK:
                 least = small(case, fault)
                 words = metamorphic.check(least, [fault.mode]) or fault
@@ -134,6 +138,7 @@ def main():
         default=random.randrange(10**9),
         help="the first program's; others follow one by one",
     )
+    parser.add_argument("--stop", action="store_true", help="stop at the first fault")
     parser.add_argument("--save", action="store_true", help="write the rate for the book's page")
     given = parser.parse_args()
     print(f"--programs {given.programs} --nets {given.nets} --seed {given.seed}")
@@ -141,7 +146,9 @@ def main():
     faults = collections.Counter()
     for first in range(given.seed, given.seed + given.programs, CHUNK):
         number = min(CHUNK, given.seed + given.programs - first)
-        found, ran = programs(first, number, faults)
+        found, ran = programs(first, number, faults, given.stop)
+        if given.stop and found:
+            sys.exit(1)
         if given.save:
             rate.save_programs(first, number, found, ran)
     faults += random_nets(given.seed, given.nets)

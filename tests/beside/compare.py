@@ -19,6 +19,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from programs import rate
 from programs.draw import draw
 from programs.run import Input, Program, Step, arrays_of, run, source
 from programs.shrink import shrunk
@@ -261,6 +262,14 @@ def main():
     verdicts, entries = run_all(args.seed, args.programs, mxnet)
     print(f"{args.programs} programs: {dict(verdicts)}")
     if args.save:
+        rate.save(
+            "mxnet",
+            {
+                "programs": args.programs,
+                "seeds": [args.seed, args.seed + args.programs - 1],
+                "unexplained": verdicts["unknown"],
+            },
+        )
         RESULTS.write_text(
             json.dumps(
                 {

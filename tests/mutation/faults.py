@@ -1,11 +1,14 @@
 """Does each ring of tests see a fault in each stage? `make faults` plants them and counts.
 
     python -m mutation.faults [--ring quick] [--stage memory] [--named]
+    python -m mutation.faults --soak        # in the folder tests/
 
 `faults.toml` has the faults, by hand: one or more in each stage between an operator's
 record and a trained net. Each is planted in a copy of the package; then the ring's tests
 run until one fails, first those of the files that the table names. With `--named` they
 alone are asked, in a tenth of the time: what they find the whole ring finds, too.
+With `--soak`, the rewritten programs of the soak alone are asked for the faults that are
+marked `soak = true`, and the numbers are saved beside its rate.
 `mutation.run` draws small faults by chance instead, and asks all tests.
 """
 
@@ -16,12 +19,16 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
+
+from programs import rate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RINGS = {"quick": ["--quick"], "test": ["-m", "not elsewhere"]}
 PARTS = "minihybrid tests tools benchmarks book notebooks".split()
+SOAK = "--programs 300 --nets 0 --seed 0 --stop"
 COMMAND = "-m pytest -q -x -n 2 --dist worksteal -p no:cacheprovider -p no:nbval".split()
 
 
@@ -41,19 +48,40 @@ def first_failure(folder, args):
     return (failed or said[-1:] or run.stderr.splitlines()[-1:] or ["no word"])[0]
 
 
-def found(fault, ring, folder, named):
-    """Which test of a ring sees a fault."""
+@contextmanager
+def planted(fault, folder):
+    """Inside this `with` block, a copy of the package has the fault."""
     target = folder / "minihybrid" / fault["module"]
     good = target.read_text("utf-8")
     if good.count(fault["before"]) != 1:
         raise SystemExit(f"{fault['module']} has not one {fault['before']!r}: mend faults.toml")
     target.write_text(good.replace(fault["before"], fault["after"]), "utf-8")
     try:
+        yield
+    finally:
+        target.write_text(good, "utf-8")
+
+
+def found(fault, ring, folder, named):
+    """Which test of a ring sees a fault."""
+    with planted(fault, folder):
         files = [f"tests/{name}.py" for name in fault["tests"].split()]
         seen = first_failure(folder, [*RINGS[ring], *files])
         return seen or (None if named else first_failure(folder, RINGS[ring]))
-    finally:
-        target.write_text(good, "utf-8")
+
+
+def found_by_soak(fault, folder):
+    """The first random program whose rewritten form sees a fault; `None` if none does."""
+    with planted(fault, folder):
+        run = subprocess.run(
+            [sys.executable, "-m", "soak", *SOAK.split()],
+            cwd=folder / "tests",
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(folder)},
+        )
+    said = run.stdout.splitlines() or run.stderr.splitlines() or ["no word"]
+    return said[-1] if run.returncode else None
 
 
 def main():
@@ -62,10 +90,13 @@ def main():
     parser.add_argument("--ring", action="append", choices=[*RINGS])
     parser.add_argument("--stage", action="append")
     parser.add_argument("--named", action="store_true", help="ask the named files only")
+    parser.add_argument("--soak", action="store_true", help="ask rewritten programs only")
     given = parser.parse_args()
     faults = tomllib.loads((HERE / "faults.toml").read_text("utf-8"))["fault"]
     faults = [f for f in faults if not given.stage or f["stage"] in given.stage]
-    seen = dict.fromkeys(given.ring or RINGS, 0)
+    if given.soak:
+        faults = [f for f in faults if f.get("soak")]
+    seen = dict.fromkeys(["soak"] if given.soak else given.ring or RINGS, 0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in PARTS:
@@ -75,10 +106,16 @@ def main():
             shutil.copy(file, folder)
         for fault in faults:
             for ring in seen:
-                test = found(fault, ring, folder, given.named)
+                test = (
+                    found_by_soak(fault, folder)
+                    if given.soak
+                    else found(fault, ring, folder, given.named)
+                )
                 seen[ring] += test is not None
                 what = f"{fault['stage']}, {fault['module']}: {fault['after'].splitlines()[0]}"
                 print(f"{ring:6}{test or 'NOT SEEN'}\n      {what}", flush=True)
+    if given.soak:
+        rate.save("faults", {"planted": len(faults), "caught": seen["soak"]})
     for ring, number in seen.items():
         print(f"make {ring}: {number} of {len(faults)} faults seen")
 
