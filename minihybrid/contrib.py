@@ -14,14 +14,19 @@ computes costs time, and a NaN in it reaches the gradient.
 
 import math
 
+import numpy as np
+
 from minihybrid import onnx as onnx  # where MXNet has it, too
 from minihybrid.core.arguments import arrays_in, restore
+from minihybrid.core.array import NDArray
 from minihybrid.core.attribute import AttrScope
+from minihybrid.core.autograd import modes
 from minihybrid.core.graph import topological
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
 from minihybrid.core.op import AttrError, HybridError, Node
+from minihybrid.core.placing import placed
 from minihybrid.core.sym import Symbol, opened, var
 from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
 from minihybrid.loops.foreach import Foreach, row_of
@@ -49,6 +54,9 @@ def foreach(body, data, init_states, name=None):
         found = traced(body, data, init_states, name)
         if found is not None:
             return found
+    arrays = arrays_in((data,))
+    if arrays and all(isinstance(x, NDArray) and x.ndim and not len(x) for x in arrays):
+        return _no_rows(body, data, init_states), init_states
     rows = [_rows(x) for x in arrays_in((data,))]
     if len({len(r) for r in rows}) != 1:
         raise AttrError(
@@ -109,6 +117,20 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
         seen = _same_variables("while_loop", len(steps), seen, out, now)
     outs = _stacked("while_loop", steps, int(max_iterations) - len(steps))
     return outs, now[0] if single else now
+
+
+def _no_rows(body, data, states):
+    """The outputs of a loop over no rows; a row of zeros tells their shapes and dtypes."""
+    with modes(recording=False):
+        rows = [
+            type(x)(placed(np.zeros(x.shape[1:] or (1,), x.dtype), x.context))
+            for x in arrays_in((data,))
+        ]
+        out, _ = body(restore(data, iter(rows)), states)
+    empty = [
+        type(x)(placed(np.zeros((0, *x.shape), x.dtype), x.context)) for x in arrays_in((out,))
+    ]
+    return restore(out, iter(empty))
 
 
 def _traced_while(cond, func, now, holds, max_iterations, name):
@@ -207,6 +229,8 @@ def traced(body, data, init_states, name):
     op = Foreach(graph, ins, len(rows), len(states))
     made = Symbol.interpret(op, [*given, *init, *(Symbol([ref]) for ref in others)], {}, name)
     found = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
+    if all(x.spec.known and not x.spec.shape[0] for x in given):  # no rows: nothing to run
+        found = [OPS["zeros_like"](x) for x in found[: len(outs)]] + init
     return restore(out, iter(found)), restore(new, iter(found[len(outs) :]))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minihybrid import AttrError, autograd, gluon, nd, sym
+from minihybrid import AttrError, autograd, contrib, function, gluon, nd, sym
 from minihybrid.gluon import nn
 
 
@@ -212,3 +212,14 @@ def test_symbols_outside_of_a_trace():
 def test_wrong_calls_are_sentences(call, words):
     with pytest.raises(AttrError, match=words):
         call()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (0,)])
+def test_foreach_over_no_rows_is_alike_line_by_line_and_hybridized(shape):
+    def f(x, s):
+        return contrib.foreach(lambda row, state: (row * 2 + state, state + 1), x, s)
+
+    x, s = nd.zeros(shape), nd.ones(shape[1:] or (1,))
+    (got, last), (wanted, end) = f(x, s), function(f)(x, s)
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype) and got.shape[0] == 0
+    assert last.asnumpy().tolist() == end.asnumpy().tolist() == s.asnumpy().tolist()
