@@ -139,7 +139,7 @@ def near(share):
     """Where both are finite they differ by at most this share of the largest."""
 
     def when(d):
-        a, b = (np.asarray(v, "float64") for v in (d.ours, d.theirs))
+        a, b = (np.atleast_1d(np.asarray(v, "float64")) for v in (d.ours, d.theirs))
         good = np.isfinite(a) & np.isfinite(b)
         size = np.abs(a[good]).max(initial=0.01)
         return (

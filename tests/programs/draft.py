@@ -310,7 +310,7 @@ class Draft:
             raise ValueError("products would be infinite, except in one instruction")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outs = [out.asnumpy() for out in apply(nd, step, given)]
+            outs = [np.asarray(out.asnumpy()) for out in apply(nd, step, given)]
         for out in outs:
             if out.size > LARGEST:
                 raise ValueError("too large")

@@ -43,7 +43,7 @@ def values_of(program):
     values = [ARRAYS[program.world](a) for a in arrays_of(program)]
     for step in program.steps:
         values += apply(nd, step, [values[i] for i in step.inputs])
-    return [v.asnumpy() for v in values]
+    return [np.asarray(v.asnumpy()) for v in values]
 
 
 def candidates(program):
