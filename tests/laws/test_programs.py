@@ -18,6 +18,7 @@ from programs.run import Input, Program, Step, arrays_of, run, source
 from programs.shrink import shrunk
 
 from minihybrid import nd
+from minihybrid import np as mx_np
 
 FOUND = Path(__file__).parents[1] / "programs/found.jsonl"  # name, modes, program
 FINDS = [json.loads(line) for line in FOUND.read_text().splitlines()]
@@ -117,6 +118,14 @@ def test_every_operator_is_drawn_or_there_is_a_reason():
         if not any(taken(name, world, k) for k in range(99))
     ]
     assert not never, "the rule draws nothing that the operator takes"
+
+
+def test_every_function_of_np_is_drawn_or_there_is_a_reason():
+    named = {name for names in np_rules.LEFT_OUT.values() for name in names.split()}
+    drawn = {name.removeprefix("np.") for name in np_rules.NAMES}
+    public = {n for n in dir(mx_np) if n[0] != "_" and callable(getattr(mx_np, n))} - {"Space"}
+    assert not public - named - drawn, "write a rule into tests/programs/np_rules.py"
+    assert not named & drawn and not named - public
 
 
 def taken(name, world, seed):

@@ -9,6 +9,16 @@ hands to NumPy.
 import math
 
 RULES = {}  # name -> function of a Draft: (values, attributes, number of outputs)
+LEFT_OUT = {  # why no program has these functions of `mx.np` -> their names
+    "they read no array": "arange array bool bool_ empty empty_like eye float16 float32 float64 "
+    "full identity indices int32 int64 int8 linspace logspace ndarray ones uint8 zeros",
+    "NumPy computes them, outside of a graph": "bincount corrcoef count_nonzero cov histogram "
+    "interp isin lcm ldexp median percentile quantile searchsorted",
+    "their shapes depend on values": "argwhere nonzero unique",
+    "they give Python's numbers": "allclose array_equal ndim shape size",
+    "they are another function with an argument": "append hsplit row_stack vsplit",
+    "what is near, and rounded down, noise decides": "floor_divide isclose",
+}
 LOOSE = set()  # names whose results add up, or apply functions in turn
 EXACT = set(
     "square reciprocal sqrt negative floor ceil trunc rint fix absolute sign isnan "
@@ -53,6 +63,7 @@ def with_axes(d, value):
       arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sign negative
       floor ceil trunc rint fix absolute logical_not isnan isinf isfinite isposinf
       isneginf zeros_like ones_like atleast_1d atleast_2d atleast_3d ravel nan_to_num
+      abs fabs deg2rad rad2deg copy
       npx.relu npx.sigmoid npx.erf""".split()
 )
 def of_one(d, name):
@@ -67,7 +78,7 @@ def special(d, name):
 @rule(
     *"""add subtract multiply true_divide mod power maximum minimum equal not_equal
       greater greater_equal less less_equal hypot arctan2 logical_and logical_or
-      logical_xor copysign""".split()
+      logical_xor copysign divide remainder""".split()
 )
 def of_two(d, name):
     first = d.value()
@@ -83,7 +94,7 @@ def of_bits(d, name):
     return [first, d.beside(first)], {}
 
 
-@rule("around")
+@rule("around", "round", "round_")
 def around(d, name):
     return [d.value()], {"decimals": d.rng.choice((0, 0, 1, 2))}
 
@@ -106,7 +117,7 @@ def where(d, name):
 
 
 # -- many to one -----------------------------------------------------------------------
-@rule("sum", "prod", "mean", "max", "min", "any", "all", loose=True)
+@rule("sum", "prod", "mean", "max", "min", "amax", "amin", "any", "all", loose=True)
 def reduction(d, name):
     v = d.value()
     attrs = {"axis": d.axes(d.ndim(v))} if d.ndim(v) and d.flag(0.7) else {}
@@ -214,6 +225,12 @@ def broadcast_to(d, name):
 def flip(d, name):
     v = d.value()
     return [v], {"axis": d.axes(d.ndim(v)) if d.ndim(v) else None}
+
+
+@rule("fliplr", "flipud")
+def flip_matrix(d, name):
+    v = d.any(lambda v: d.ndim(v) > 1)
+    return [d.new(d.shape(2)) if v is None else v], {}
 
 
 @rule("roll")
