@@ -273,7 +273,42 @@ def grading():
     )
 
 
-SENTENCES = {"machine": machine, "summary": summary, "promises": promises, "grading": grading}
+def error_rate(found=None):
+    """What random programs found: at which commit, and which planted faults were caught."""
+    found = found or json.loads((FOLDER / "soak.json").read_text())
+    part = found["programs"]
+    n, modes, (first, last) = part["programs"], part["modes"], part["seeds"]
+    words = (
+        f"{counted(part['differences'], 'difference')} in {n:,} programs at commit "
+        f"{part['commit'][:8]} ({part['date']}, seeds {first} to {last}). Of these programs, "
+        f"{modes['rewritten']:,} were rewritten, {modes['np']:,} used mx.np, {modes['plain']:,} "
+        f"also ran as kernels in plain Python, {modes['gpu']:,} on the simulated GPU and "
+        f"{modes['cpu']:,} compiled."
+    )
+    if faults := found.get("faults"):
+        words += (
+            f" Of {faults['planted']} faults planted in the engine on {faults['date']}, "
+            f"such programs caught {faults['caught']}."
+        )
+    if mxnet := found.get("mxnet"):
+        words += (
+            f" Beside MXNet 1.9.1 on {mxnet['date']}: {mxnet['programs']:,} programs, "
+            f"{mxnet['unexplained']} unexplained."
+        )
+    return words
+
+
+def counted(number, noun):
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+SENTENCES = {
+    "machine": machine,
+    "summary": summary,
+    "promises": promises,
+    "grading": grading,
+    "error-rate": error_rate,
+}
 
 
 # -- on the page -----------------------------------------------------------------------

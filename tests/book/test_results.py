@@ -77,3 +77,32 @@ def test_the_sentence_counts_in_english(monkeypatch, doubted, said):
         f"Of {3 + doubted} workloads" in text and f"ahead in {1 + doubted} and behind in 1" in text
     )
     assert f"overlap. {said} marked: the machine was busy" in text
+
+
+def test_the_error_rate_is_that_of_the_file():
+    found = {
+        "programs": {
+            "commit": "0123456789abcdef",
+            "date": "2026-01-02",
+            "seeds": [7, 1006],
+            "programs": 1000,
+            "differences": 0,
+            "modes": {"rewritten": 750, "np": 333, "plain": 200, "gpu": 100, "cpu": 20},
+        }
+    }
+    words = page.error_rate(found)
+    assert words.startswith(
+        "0 differences in 1,000 programs at commit 01234567 (2026-01-02, seeds 7 to 1006)."
+    )
+    assert "planted" not in words and "MXNet" not in words
+    found["programs"]["differences"] = 1
+    found["faults"] = {"planted": 20, "caught": 19, "date": "2026-01-03"}
+    found["mxnet"] = {"programs": 600, "unexplained": 2, "date": "2026-01-04"}
+    words = page.error_rate(found)
+    assert words.startswith("1 difference in")
+    assert "Of 20 faults planted in the engine on 2026-01-03, such programs caught 19." in words
+    assert words.endswith("Beside MXNet 1.9.1 on 2026-01-04: 600 programs, 2 unexplained.")
+
+
+def test_the_published_error_rate_has_each_part():
+    assert "differences in" in page.error_rate() and "planted" in page.error_rate()
