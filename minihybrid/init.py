@@ -111,7 +111,7 @@ class Orthogonal(Initializer):
         )
         left, _, right = np.linalg.svd(start.asnumpy(), full_matrices=False)
         chosen = left if left.shape == shape else right
-        array[:] = self.scale * chosen.reshape(array.shape)
+        array[...] = self.scale * chosen.reshape(array.shape)
 
 
 class Bilinear(Initializer):
@@ -129,7 +129,7 @@ class Bilinear(Initializer):
         half = np.ceil(array.shape[3] / 2)  # MXNet measures both axes by the width
         centre = (2 * half - 1 - half % 2) / (2 * half)
         y, x = (1 - np.abs(np.arange(n) / half - centre) for n in array.shape[2:])
-        array[:] = np.broadcast_to(np.outer(y, x), array.shape)
+        array[...] = np.broadcast_to(np.outer(y, x), array.shape)
 
 
 class LSTMBias(Initializer):
@@ -147,7 +147,7 @@ class LSTMBias(Initializer):
 
     def _init_weight(self, name, array):
         units = array.shape[0] // 4
-        array[:] = 0
+        array[...] = 0
         array[units : 2 * units] = self.forget_bias  # the second gate
 
 
@@ -207,7 +207,7 @@ class Load(Initializer):
                 f"Load: '{name}' has shape {array.shape}, but the array "
                 f"that was loaded has {self.param[name].shape}"
             )
-        array[:] = self.param[name]
+        array[...] = self.param[name]
 
 
 INITIALIZERS.update(

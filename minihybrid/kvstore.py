@@ -113,7 +113,7 @@ class KVStore(metaclass=Signed):
         self.processes.add_up(list(sums.values()))
         for name, total in sums.items():
             if self._updater is None:
-                self._stored[name][:] = total
+                self._stored[name][...] = total
             else:
                 self._updater(name, total, self._stored[name])
 
@@ -124,7 +124,7 @@ class KVStore(metaclass=Signed):
             kept = self._of("pull", name)
             _fit("pull", name, kept, arrays)
             for array in arrays:
-                array[:] = kept.as_in_context(array.context)
+                array[...] = kept.as_in_context(array.context)
 
     @signed
     def pushpull(self, key, value, out=None, priority=0):
@@ -293,7 +293,7 @@ def _unpack(buffer, arrays):
     begin = 0
     for array in arrays:
         part = buffer[begin : begin + array.size].reshape(array.shape)
-        array[:] = part.astype(array.dtype, copy=False)
+        array[...] = part.astype(array.dtype, copy=False)
         begin += array.size
 
 

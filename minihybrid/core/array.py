@@ -322,7 +322,7 @@ class NDArray(Value):
         taped = STATE.recording and self.node is not None
         part = None if taped else look_up(self.data, key)
         if part is not None:
-            return self.view(part.reshape(part.shape or (1,)), NDArray)
+            return self._view(part.reshape(part.shape or (1,)), NDArray)
         if is_basic(key):
             return self._derived(self.part(key, self.shape))
         flat = look_up(np.arange(self.size).reshape(self.shape), key)
@@ -330,7 +330,7 @@ class NDArray(Value):
         return OPS["take"](self.reshape((-1,)), flat)
 
     def __setitem__(self, key, value):
-        if STATE.recording:
+        if STATE.recording or self.base is not None:
             self._writable("x[...] = y")
         if isinstance(key, NDArray):
             hooks.warn_of_mask(self, key)
@@ -360,7 +360,7 @@ class NDArray(Value):
         self._written(inputs and Node(SET_ITEM, inputs, {"key": key}, values=(self.data,)))
 
     # -- the same memory
-    def view(self, data, kind=None) -> "NDArray":
+    def _view(self, data, kind=None) -> "NDArray":
         """An array of another shape in this one's memory; on a device, a copy is one, too."""
         made = (kind or self.kind)(data)
         return made if type(data) is ndarray and data.base is None else self._derived(made)
@@ -379,7 +379,7 @@ class NDArray(Value):
             new = super().reshape(*shape, **kwargs).shape
             if not kwargs and all(type(n) is int for n in lengths):
                 RESHAPED.enter(known, new)
-        return self.view(self.data.reshape(new))
+        return self._view(self.data.reshape(new))
 
     def _derived(self, made):
         """A view of this array, or the tape's copy in its place, which must not be written."""
@@ -388,16 +388,17 @@ class NDArray(Value):
 
     # -- writes and the tape
     def _writable(self, what):
-        """Refuse a write that the tape could not follow."""
+        """Refuse a write that the tape could not follow, or that would miss the array viewed."""
         root = self if self.base is None else self.base[0]
-        if root.node is not None and root.node.op is None:
+        if STATE.recording and root.node is not None and root.node.op is None:
             raise HybridError(
                 f"{what} inside autograd.record(): x is a variable, and its gradient is that of "
                 "its values before; make a new array, as in x = x + y, or write outside of record()"
             )
-        if root is not self and root.node is not None and root.node.inputs:
+        of_taped = root is not self and root.node is not None and root.node.inputs
+        if of_taped and (STATE.recording or not _share(self, root)):
             raise HybridError(
-                f"{what} inside autograd.record(): x was indexed or reshaped from an array on the "
+                f"{what}: x was indexed or reshaped inside autograd.record() from an array on the "
                 "tape; write into that array itself, as in y[i] = ..., or into x.copy()"
             )
 
@@ -430,12 +431,12 @@ class NDArray(Value):
             self.node, self.index = node, index
             if self.base is not None:
                 self.base[0].base = self, None  # it is stale until it is indexed again
-        elif self.node is not None and self.node.op is not None:
-            self.node = None  # written outside of record(): the values are constants
+        elif self.node is not None and self.node.op is not None and self.node.inputs is None:
+            self.node = None  # its tape was freed: the values are constants
 
     def copy_from(self, other) -> "NDArray":
         """Overwrite the numbers by another array's."""
-        self[:] = other
+        self[...] = other
         return self
 
     def __iadd__(self, other):
@@ -464,7 +465,7 @@ class NDArray(Value):
             )
 
     def _in_place(self, what, function, other):
-        if STATE.recording:
+        if STATE.recording or self.base is not None:
             self._writable(what)
         taped = STATE.recording and isinstance(other, NDArray) and on_tape([other])
         # Of a constant, the tape reads a copy, as its values will be overwritten.
@@ -610,13 +611,16 @@ def arrays(owner, values):
     return found
 
 
+def _share(a, b):
+    """Whether two arrays may lie in the same memory."""
+    if isinstance(a.data, np.ndarray):
+        return np.may_share_memory(a.data, b.data)
+    return a.data.owner is getattr(b.data, "owner", None)
+
+
 def _apart(out, inputs):
     """An output in memory that no input has."""
-    if isinstance(out.data, np.ndarray):
-        shares = any(np.may_share_memory(out.data, v.data) for v in inputs)
-    else:
-        shares = any(out.data.owner is getattr(v.data, "owner", None) for v in inputs)
-    return OPS["_copy"](out) if shares else out
+    return OPS["_copy"](out) if any(_share(out, v) for v in inputs) else out
 
 
 def _refuse_other_specs(op, wanted, outs):

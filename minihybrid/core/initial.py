@@ -48,9 +48,9 @@ class Initializer(Settings):
     def init_array(self, name, array, chosen=False):
         """Fill an array; `chosen` says that this initialiser is the parameter's own."""
         if not chosen and name.endswith(("bias", "beta", "running_mean", "moving_mean")):
-            array[:] = 0
+            array[...] = 0
         elif not chosen and name.endswith(("gamma", "running_var", "moving_var")):
-            array[:] = 1
+            array[...] = 1
         else:
             self._init_weight(name, array)
 
@@ -72,7 +72,7 @@ class Constant(Initializer):
         self.value = value
 
     def _init_weight(self, name, array):
-        array[:] = self.value
+        array[...] = self.value
 
 
 class Zero(Constant):

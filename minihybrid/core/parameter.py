@@ -262,7 +262,7 @@ class Parameter(metaclass=Signed):
             self.finish()
         with modes(recording=False):
             for array in self._arrays.values():
-                array[:] = data
+                array[...] = data
 
     def reset_ctx(self, ctx):
         """Move to a device, or to a list of them; the gradient is 0 there."""
@@ -316,7 +316,7 @@ class Constant(Parameter):
 
         class Given(initializers.Initializer):
             def _init_weight(self, name, array):
-                array[:] = value
+                array[...] = value
 
         super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=Given())
 

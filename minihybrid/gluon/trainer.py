@@ -271,7 +271,7 @@ class Trainer(metaclass=Signed):
             if len(grads) > 1:
                 total = sum(g.as_in_context(grads[0].context) for g in grads)
                 for grad in grads:
-                    grad[:] = total
+                    grad[...] = total
         if self._processes.size > 1:
             self._add_up_processes()
 
@@ -284,11 +284,11 @@ class Trainer(metaclass=Signed):
             if n:
                 found.append(param.list_grad())
                 for grad in () if own else found[-1]:
-                    grad[:] = 0
+                    grad[...] = 0
         self._processes.add_up([grads[0] for grads in found])
         for first, *others in found:
             for grad in others:
-                grad[:] = first
+                grad[...] = first
         self._elsewhere = {
             i for i, (own, n) in enumerate(zip(fresh, counts, strict=True)) if n and not own
         }
@@ -304,7 +304,7 @@ class Trainer(metaclass=Signed):
         for param, old in zip(known, before, strict=True):
             first, *others = param.list_data()
             for other in others:
-                other[:] = first
+                other[...] = first
             if warn and not np.array_equal(first.asnumpy(), old, equal_nan=True):
                 warnings.warn(
                     f"Trainer: '{param.name}' was initialized after the Trainer was made, and "
@@ -320,7 +320,7 @@ class Trainer(metaclass=Signed):
         """Make all copies like the first ones, once: as in MXNet, statistics, too."""
         for param in self._apart:
             for other in param.list_data()[1:] if param._arrays else ():
-                other[:] = param.list_data()[0]
+                other[...] = param.list_data()[0]
         self._apart = [param for param in self._apart if not param._arrays]
 
     @signed
@@ -448,7 +448,7 @@ class Trainer(metaclass=Signed):
                     f"parameters needs {[a.shape for a in arrays]}"
                 )
             for array, value in zip(arrays, given, strict=True):
-                array[:] = value
+                array[...] = value
         self._updater.states, self._counts = states, [counts]
         for k in range(1, max((len(p.list_ctx()) for p in self._params), default=1)):
             self._updaters[k:] = []
@@ -458,7 +458,7 @@ class Trainer(metaclass=Signed):
                 if k < len(copies):
                     own = opt.create_state_multi_precision(i, copies[k])
                     for array, value in zip(states_in(own), states_in(state), strict=True):
-                        array[:] = value
+                        array[...] = value
                     self._updaters[k].states[i] = own
             self._counts[k] = dict(counts)
         opt._index_update_count = counts

@@ -249,7 +249,7 @@ class ndarray(Numpy, NDArray):
     def __getitem__(self, key):
         taped = STATE.recording and self.node is not None
         part = None if taped else look_up(self.data, places(key))
-        return self._derived(self.part(key, self.shape)) if part is None else self.view(part)
+        return self._derived(self.part(key, self.shape)) if part is None else self._view(part)
 
     def __setitem__(self, key, value):
         super().__setitem__(places(key), value)

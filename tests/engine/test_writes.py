@@ -142,6 +142,52 @@ def test_a_write_has_the_gradient_of_the_functional_program_or_is_refused(form, 
     assert ("on the tape", "recorded", "read") in answered
 
 
+@pytest.mark.parametrize("on", [mx.cpu(), mx.simulated_gpu()], ids=str)
+@pytest.mark.parametrize("is_np", [False, True], ids=["nd", "np"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_write_outside_of_record_changes_values_and_keeps_the_slope(form, is_np, on):
+    """As in MXNet, whether the write is paused or comes before another `record()`."""
+
+    def gradient(by_write):
+        def array(values):
+            made = nd.array(values, dtype="float64", ctx=on)
+            return made.as_np_ndarray() if is_np else made
+
+        rng = np.random.RandomState(7)
+        w, v = array(rng.rand(*SHAPE) + 1), rng.rand(*SHAPE) + 2
+        v = array(v[part(form)] if form in AT else v)
+        w.attach_grad()
+        with autograd.record():
+            x = w * 2
+            with autograd.pause():
+                if by_write:
+                    write(form, x, v)
+                else:
+                    change = (functional(form, x, v) - x).detach()
+            x = x if by_write else x + change
+            loss = (x * x * w).sum() + w.sum()
+        loss.backward()
+        return w.grad.asnumpy()
+
+    np.testing.assert_allclose(gradient(by_write=True), gradient(by_write=False), rtol=1e-12)
+
+
+@pytest.mark.parametrize("view", [lambda y: y[0], lambda y: y.reshape(-1)], ids=["row", "reshape"])
+def test_a_write_that_would_miss_the_array_viewed_is_refused(view):
+    """On the tape, indexing copies: a paused write into the copy would be lost for `y`."""
+    w = nd.ones(SHAPE)
+    w.attach_grad()
+    with autograd.record():
+        y = w * 2
+        part = view(y)
+        with autograd.pause():
+            for change in (lambda: part.__setitem__(slice(None), 9), lambda: part.__iadd__(9)):
+                with pytest.raises(HybridError, match="indexed or reshaped inside autograd.record"):
+                    change()
+        y.sum().backward()
+    part[:] = 9  # the tape is gone: a copy
+
+
 VIEW_WRITES = {
     "whole": lambda v, y: v.__setitem__(slice(None), y),
     "in place": lambda v, y: v.__iadd__(y),
