@@ -234,6 +234,9 @@ def quiet_values_of(program: Program) -> list[np.ndarray]:
 TABLE: dict[str, Rewrite] = {}
 
 
+MIXING = {"rows by a product", "padded batch"}  # they multiply gradients by 0, NaN included
+
+
 def of_step(name: str, *ops: str, exact: bool = False) -> Callable:
     """Enter a rewrite of steps with these operators; of any if none is named."""
 
