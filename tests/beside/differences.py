@@ -868,7 +868,11 @@ KNOWN = (
         both(
             gradient,
             only_where(
-                lambda a, b: ~np.isfinite(a**b) | ~np.isfinite(a) | (a == 0) | (abs(a**b) < 1e-38)
+                lambda a, b: (
+                    ~(np.isfinite(a) & np.isfinite(a**b) & (abs(a ** (b - 1)) < 3e38))
+                    | (a == 0)
+                    | (abs(a**b) < 1e-38)
+                )
             ),
             lambda d: np.isnan(d.theirs[d.apart]).all(),
         ),
