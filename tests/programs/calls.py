@@ -131,7 +131,7 @@ def written(step, given: list, plain, k: int):
         out = WRITING[sign](first, given[1] if len(given) > 1 else step.attrs["scalar"])
         assert out is first, f"{sign} gives another array"
         return out
-    if step.op == "[]" or not plain.shape or not given or step.op.startswith("np.linalg."):
+    if step.op == "[]" or not given or step.op.startswith("np.linalg."):
         return plain
     target = type(plain)(np.full(plain.shape, FILL[np.dtype(plain.dtype).kind], plain.dtype))
     if same and k % 2:

@@ -224,17 +224,32 @@ def drawn(program: Program, seed: int, first: str) -> tuple[tuple[str, int], ...
 
 
 def quiet_values_of(program: Program) -> list[np.ndarray]:
-    """Every value of a program, eagerly, without warnings."""
+    """Every value of a program, eagerly; floats that differ in training are NaN here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return values_of(program)
+        values = values_of(program)
+    modal: set[int] = set()
+    for k, step in enumerate(program.steps):
+        first = first_of(program, k)
+        if program.train and (is_modal(step) or modal & {*step.inputs}):
+            modal |= {*range(first, first + step.n_outputs)}
+    return [
+        np.full_like(v, np.nan) if k in modal and v.dtype.kind == "f" else v
+        for k, v in enumerate(values)
+    ]
+
+
+def is_modal(step: Step) -> bool:
+    """Whether a step's results differ in training."""
+    return step.op in BY_NAME and BY_NAME[step.op].modal
 
 
 # -- the table -------------------------------------------------------------------------
 TABLE: dict[str, Rewrite] = {}
 
 
-MIXING = {"rows by a product", "padded batch"}  # they multiply gradients by 0, NaN included
+# They multiply gradients by 0, NaN included.
+MIXING = {"rows by a product", "padded batch", "relu by where"}
 
 
 def of_step(name: str, *ops: str, exact: bool = False) -> Callable:
@@ -779,7 +794,7 @@ def folded(e, step):
     """A step that no gradient passes, as an input: its value, computed eagerly."""
     program = e.program
     at = next(k for k, s in enumerate(program.steps) if s is step)
-    if step.n_outputs > 1 or any(s.op == "Dropout" for s in program.steps):
+    if step.n_outputs > 1 or any(map(is_modal, program.steps)):
         return None
     behind, needed = [], set(step.inputs)
     for k in range(at - 1, -1, -1):
