@@ -9,7 +9,8 @@ the body is traced once, and the loop is one node (`loops/foreach.py`); a turn t
 `while_loop` is switched off by `where`; `cond` writes down both branches and chooses
 between their results.
 What is left out: loops that end early, and branches that are not run: what the other one
-computes costs time, and a NaN in it reaches the gradient.
+computes costs time. A NaN in it reaches the gradient only inside a loop's body, or of
+symbols whose shapes are not known.
 """
 
 import math
@@ -177,7 +178,9 @@ def cond(pred, then_func, else_func, name=None):
             f"cond: pred has shape {shape}, but one element is needed; reduce it first, for "
             "example with (x > 0).sum(), or choose element by element with where"
         )
-    then, other = then_func(), else_func()
+    name = NameManager.current().get(name, "_cond")
+    then = _branch(then_func, f"{name}_then", lambda x: OPS["where"](pred, x, OPS["BlockGrad"](x)))
+    other = _branch(else_func, f"{name}_else", lambda x: OPS["where"](pred, OPS["BlockGrad"](x), x))
     pairs = arrays_in((then,)), arrays_in((other,))
     if len(pairs[0]) != len(pairs[1]):
         raise AttrError(
@@ -186,6 +189,37 @@ def cond(pred, then_func, else_func, name=None):
         )
     chosen = [OPS["where"](pred, a, b) for a, b in zip(*pairs, strict=True)]
     return restore(then, iter(chosen))
+
+
+def _branch(func, name, gated):
+    """What a branch gives, whose gradients stop unless it is the one that is chosen.
+
+    gated:   a symbol that the branch reads -> the same values, with no other gradient than
+             that of the chosen branch: 0 times the slope of log at 0 would be nan.
+    """
+    owner = AttrScope.current().attrs.get(OWNER)
+    with AttrScope(**{OWNER: name}):
+        out = func()
+    refs = [ref for x in arrays_in((out,)) if isinstance(x, Symbol) for ref in x.refs]
+    trace = CURRENT.trace
+    made = trace.nodes if trace else topological(refs)
+    inside = [n for n in made if n.op and (n.info or {}).get(OWNER) == name]
+    mine, gates = {*inside}, {}
+    for node in inside:
+        node.info = {k: v for k, v in node.info.items() if k != OWNER}
+        if owner is not None:
+            node.info[OWNER] = owner
+        states = set(node.op.states(node.attrs))
+        for i, ref in enumerate(node.inputs):
+            read = Symbol([ref])
+            if ref[0] not in mine and i not in states and read.spec.known and ref not in gates:
+                gates[ref] = gated(read).refs[0]
+        node.inputs = tuple(
+            [r if i in states else gates.get(r, r) for i, r in enumerate(node.inputs)]
+        )
+    if trace:  # the branch reads what was made after it
+        trace.nodes[:] = [*(n for n in trace.nodes if n not in mine), *inside]
+    return out
 
 
 # -- loops as one node -----------------------------------------------------------------

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import minihybrid as mx
 from minihybrid import AttrError, autograd, contrib, function, gluon, nd, sym
 from minihybrid.gluon import nn
 
@@ -160,6 +161,49 @@ def test_cond_chooses_a_branch_and_its_gradient(y, compiled):
     np.testing.assert_allclose(second, [1, 2] if sign > 0 else [2 * y, 2 * y])
     np.testing.assert_allclose(dx, np.full(2, y + 2 * (sign > 0)))
     np.testing.assert_allclose(dy, np.array([1, 2]) + sign + 4 * (sign < 0))
+
+
+class Chooses(gluon.HybridBlock):
+    """A branch whose slope, or value, is not finite where the other one is chosen."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name_of_case = name
+
+    def hybrid_forward(self, F, x):
+        cond = F.contrib.cond
+        if self.name_of_case == "then":
+            return cond(x.sum() > 0, lambda: F.log(x), lambda: 2 * x)
+        if self.name_of_case == "else":
+            return cond(x.sum() <= 0, lambda: 2 * x, lambda: F.sqrt(x) / x)
+        if self.name_of_case == "nested":
+            return cond(
+                x.sum() > 0,
+                lambda: cond(x.sum() > 1, lambda: F.log(x), lambda: 1 / x),
+                lambda: cond(x.sum() < 0, lambda: F.sqrt(x * -1), lambda: 3 * x),
+            )
+        return cond(x.sum() > 0, lambda: self.summed(F, x), lambda: 2 * x)
+
+    def summed(self, F, x):
+        return F.contrib.foreach(lambda row, s: (s, s + F.log(row)), F.reshape(x, (1, 2)), x)[1]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 2.0, -1.0])
+@pytest.mark.parametrize("name", ["then", "else", "nested", "loop inside"])
+def test_a_branch_that_is_not_chosen_has_no_part_in_the_gradient(name, value):
+    found = []
+    for ctx in (mx.cpu(), mx.simulated_gpu()):
+        for hybridized in (False, True):
+            net, x = Chooses(name), nd.array([value, value], ctx=ctx)
+            net.hybridize(active=hybridized)
+            x.attach_grad()
+            with autograd.record():
+                y = net(x)
+            y.backward()
+            found.append([y.asnumpy(), x.grad.asnumpy()])
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-5)
+    assert np.isfinite(found[0]).all()
 
 
 def test_symbols_outside_of_a_trace():
