@@ -26,7 +26,7 @@ def mount(source, target):
 
 
 def command(name, settings, variables, user, memory, megabytes, processes):
-    """How a sandbox is started: `worker.py` in a container of this name."""
+    """The command that starts `worker.py` in a container of this name."""
     return [
         *("docker", "run", "--rm", "--interactive", f"--name={name}", "--pull=never"),
         *("--network=none", "--read-only", "--cap-drop=ALL"),
@@ -46,7 +46,7 @@ def end(name):
 
 
 def must_be_ready():
-    """Raise ClassroomError, with what to do, where no sandbox can be started."""
+    """Raise ClassroomError, with the remedy, if no sandbox can start."""
     if not shutil.which("docker"):
         raise ClassroomError("GRADE_WITH=docker needs the program docker, which is not on the PATH")
     found = subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, text=True)

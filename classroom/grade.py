@@ -37,7 +37,7 @@ FEW = 3  # notebooks that may be last year's copies without a question to the te
 
 @dataclass
 class Submission:
-    """What one student handed in: a path, or the reason why there is none."""
+    """One student's submission: a path, or the reason why there is none."""
 
     student: str
     number: str  # of the learning platform, or ""
@@ -61,7 +61,7 @@ def hidden(path):
 
 
 def is_notebook(path):
-    """Whether a file is called a notebook, in capital letters as well."""
+    """Whether a file name ends in .ipynb, in any case."""
     return path.suffix.lower() == ".ipynb"
 
 
@@ -119,7 +119,7 @@ def submissions(folder, name):
 
 
 def one_of(several, name):
-    """The submission that counts of those of one student: the last attempt, if that is known."""
+    """The submission of one student that counts: the last attempt, if known."""
     several.sort(key=lambda one: one.attempt)
     last = several[-1]
     if len(several) > 1 and last.attempt == several[-2].attempt:
@@ -182,7 +182,7 @@ def mark(submission, folder, notebook, known, version):
 
 
 def stored(submission, folder, notebook, known, version):
-    """What `mark` says, or the error that grading raised."""
+    """The result of `mark`, or the error that grading raised."""
     path = known / f"{submission.key}.json"
     try:
         if submission.path is None:

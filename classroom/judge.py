@@ -50,7 +50,7 @@ def read(path, folder):
     if path.is_symlink() or not path.resolve().is_relative_to(Path(folder).resolve()):
         raise Refused("the file is a link to elsewhere; hand in the notebook itself")
     if not path.is_file():
-        raise Refused("this is not a file; hand in the notebook")
+        raise Refused("this is not a file; submit the notebook itself")
     if path.stat().st_size > MOST_BYTES:
         raise Refused(
             f"the file has {path.stat().st_size >> 20} MB, and the limit is {MOST_BYTES >> 20} MB: "
@@ -141,7 +141,7 @@ class Runner:
         """Run all cells in a new sandbox, without those that ended one before."""
         while self.sandbox is None:
             if self.opened > RETRIES or time.monotonic() > self.deadline:
-                raise ProcessDied("the process was ended too often, or its time is over")
+                raise ProcessDied("the process was ended too often, or it ran out of time")
             self.opened += 1
             Runner.opened_here += 1
             name = container_name(os.getpid(), Runner.opened_here)
@@ -172,7 +172,7 @@ class Runner:
 
 
 def container_name(pid, number):
-    """What the containers of a judging process are called."""
+    """The names of a judging process's containers."""
     return f"minihybrid-{pid}-{number}"
 
 
@@ -185,7 +185,7 @@ def run_test(cell, names):
     except ProcessDied as error:
         return f"your code gave no answer: {error}"
     except MemoryError:
-        return "the result is too large to be judged"
+        return "the result is too large to check"
     except Exception as error:
         kind = type(error).__name__
         return f"the result is not of the kind that is needed ({kind}: {readable(error, 200)})"
@@ -226,13 +226,13 @@ def judged(source, cells, alone=None):
 
 
 def summed(tests, cells, notes):
-    """What is stored of a submission."""
+    """The stored result of a submission."""
     points, of = (sum(t[k] for t in tests) for k in ("points", "of"))
     return {"tests": tests, "cells": cells, "notes": notes, "points": points, "of": of}
 
 
 def refused(source, why):
-    """What is stored of a submission that is not graded: its points are None."""
+    """The stored result of a submission that is not graded: its points are None."""
     tests = [
         {"id": id_of(c), "of": points(c), "wrong": "not graded", "points": 0}
         for c in source["cells"]
@@ -243,7 +243,7 @@ def refused(source, why):
 
 
 def stamp(source):
-    """What a mark depends on beside the submission: the tests, and this program."""
+    """The other inputs of a mark: the tests, and this program."""
     programs = [p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py"))]
     cells = json.dumps([c["source"] for c in source["cells"]]).encode()
     return digest(cells, *programs)

@@ -31,7 +31,7 @@ def safe(text):
 
 
 def file_name(one):
-    """A name for a student's page, in the student's own alphabet, that every system takes."""
+    """A file name for a student's page that is valid on every system; keeps the alphabet."""
     text = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", one["student"])
     while len(text.encode()) > 180:  # a file name has at most 255 bytes
         text = text[:-1]

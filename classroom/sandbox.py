@@ -104,7 +104,7 @@ def visible():
 
 
 def bubblewrap(filter_fd, user):
-    """The words that start a program in a sandbox of bubblewrap's.
+    """The command that starts a program in a bubblewrap sandbox.
 
     user:    of the system, to which the program itself will change; None: the sandbox is a
              user namespace, in which you appear as nobody.
@@ -163,7 +163,7 @@ def seccomp_filter():
 
 
 def scope():
-    """The words that put a process into a cgroup of its own, where systemd runs."""
+    """The command that puts a process into its own cgroup, where systemd runs."""
     if not os.path.isdir("/run/systemd/system") or not shutil.which("systemd-run"):
         return []
     mine = [] if os.getuid() == 0 else ["--user"]
@@ -184,7 +184,7 @@ def isolation():
         container.must_be_ready()
         return DOCKER, False
     if kind:
-        raise ClassroomError(f"GRADE_WITH is {kind!r}; docker, or nothing, is known")
+        raise ClassroomError(f"GRADE_WITH is {kind!r}; set it to docker or unset it")
     reason = "it needs Linux"
     if sys.platform == "linux":
         reason = "the program bwrap is missing; install bubblewrap"
@@ -206,7 +206,7 @@ def isolation():
 
 
 def describe_isolation():
-    """What isolates students' code here, in sentences."""
+    """Sentences that describe how students' code is isolated here."""
     kind, own_user = isolation()
     clock = f"Each submission has its own process and at most {ALL_S} s; a test {TEST_S} s."
     if kind == UNSAFE and sys.platform == "win32":
@@ -248,7 +248,7 @@ class Sandbox:
 
     def __init__(self, alone, deadline=None, name=None, solutions=()):
         self.kind, own_user = alone
-        # A user whom nobody else is, so that no other sandbox's processes count as its own.
+        # A unique user, so that no other sandbox's processes count as its own.
         user = FIRST_USER + os.getpid() if own_user else None
         self.deadline = deadline or time.monotonic() + ALL_S
         self.peak_bytes, self.processor_s, self.looked = 0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""What is told during training: speed, metrics, checkpoints.
+"""Reports during training: speed, metrics, checkpoints.
 
 Takes:   `BatchEndParam(epoch, nbatch, eval_metric, locals)` after a batch; a number of a
          round, a symbol and its arrays after a round.

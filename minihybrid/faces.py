@@ -46,7 +46,7 @@ def face(names, table, instead=None):
                 raise
             remedy = (instead or {}).get(name, f"dir({package}) lists all")
             raise AttributeError(f"{package} has no '{name}'; {remedy}") from None
-        names[name] = value  # from here on Python finds it without asking
+        names[name] = value  # later look-ups skip __getattr__
         return value
 
     return __getattr__

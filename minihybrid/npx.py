@@ -118,8 +118,8 @@ def _looked_up(names):
     """The module's `__getattr__`, which enters functions among its names."""
 
     def __getattr__(name):
-        names[name] = found = _function(name, ndarray, "npx")
-        return found  # from here on Python finds it without asking
+        names[name] = function = _function(name, ndarray, "npx")
+        return function  # later look-ups skip __getattr__
 
     return __getattr__
 

@@ -22,7 +22,7 @@ NOT_CODE = {
     tokenize.ENCODING,
     tokenize.ENDMARKER,
 }
-CLOSING = (")", "]", "}", ",", ":")  # with what stands behind them
+CLOSING = (")", "]", "}", ",", ":")  # with the text after them
 
 
 class Ring(NamedTuple):

@@ -91,7 +91,7 @@ SHOWN = (int, float, bool, str, type(None))
 
 
 def default(value):
-    """What stands behind `=`: the value, if it is one of Python's own plain ones."""
+    """The text after `=`: the default, if it is a plain Python value."""
     parts = value if isinstance(value, tuple) else (value,)
     fits = all(type(part) in SHOWN and repr(part) not in ("inf", "-inf", "nan") for part in parts)
     return repr(value) if fits else "..."
@@ -265,7 +265,7 @@ def stubs():
 
 
 def laid_out(path, text):
-    """A stub as it stands in its file, by ruff."""
+    """A stub as its file contains it, formatted by ruff."""
     for action in ("check --fix --exit-zero", "format"):
         command = [sys.executable, "-m", "ruff", *action.split(), "--quiet"]
         command += ["--stdin-filename", path, "-"]

@@ -361,7 +361,7 @@ class NDArray(Value):
 
     # -- the same memory
     def _view(self, data, kind=None) -> "NDArray":
-        """An array of another shape in this one's memory; on a device, a copy is one, too."""
+        """A view of this array with another shape; on a device, a copy."""
         made = (kind or self.kind)(data)
         return made if type(data) is ndarray and data.base is None else self._derived(made)
 

@@ -628,7 +628,7 @@ class Node:
 
 
 class Constant(Node):
-    """What stands on the tape for an array that does not come from there; quickly made.
+    """The tape entry of an array that was not recorded; cheap to create.
 
     owner, writes: the array that owns the memory, and how often it had been written then.
     """

@@ -225,7 +225,7 @@ def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
 
 
 def compared(model: Model, shapes: dict[str, tuple[int, ...]], outs: dict[str, np.ndarray]) -> str:
-    """One line: how far ONNX Runtime's results are from ours."""
+    """One line: the largest difference from ONNX Runtime's results."""
     import tempfile
 
     try:

@@ -74,7 +74,7 @@ class Links:
 
     def __init__(self, stages: list[tuple[str, Graph]], plan: Plan | None = None) -> None:
         self.stages, self.trace = stages, stages[0][1]
-        self.plan: Any = plan  # whoever asks for code or memory has one
+        self.plan: Any = plan  # needed to show code or memory
         self.number = {node: i for i, node in enumerate(self.trace.nodes)}
 
     def key(self, graph: Graph, node: Node) -> tuple[int, ...]:

@@ -83,10 +83,10 @@ def _looked_up(names):
     """The module's `__getattr__`, which enters functions among its names."""
 
     def __getattr__(name):
-        found = getattr(_ARRAYS, name)
+        function = getattr(_ARRAYS, name)
         if name in FUNCTIONS:
-            names[name] = found  # from here on Python finds it without asking
-        return found
+            names[name] = function  # later look-ups skip __getattr__
+        return function
 
     return __getattr__
 

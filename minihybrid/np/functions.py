@@ -41,7 +41,7 @@ def in_dtype(name, function, dtype, *values):
                 f"np.{name}: dtype={wanted} is of another kind than the {kind} of the input; "
                 f"convert it before, by astype('{wanted}')"
             )
-    if wanted.kind == "b":  # a test: its inputs stay what they are
+    if wanted.kind == "b":  # a comparison: its inputs keep their dtypes
         out = function(*values)
     else:
         out = function(
@@ -377,7 +377,7 @@ def around(x, decimals=0):
 
 @public
 def copysign(x1, x2):
-    """The size of x1 with the sign of x2, which zero has, too; of whole numbers as floats."""
+    """The magnitude of x1 with the sign of x2 (zeros are signed); integers become floats."""
     if not isinstance(x2, Value):
         size = FUNCTIONS["absolute"](promote(x1, 1.0)) if isinstance(x1, Value) else x1
         if size is x1 or not is_number(x2):

@@ -247,7 +247,7 @@ def ones_like(a, dtype=None, order="C", ctx=None):
 
 @public(names=("empty_like",))
 def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
-    """One value in the shape of a, and in its dtype unless told."""
+    """One value in the shape of a, and in its dtype by default."""
     row_major("full_like", order)
     out = OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
     return out if ctx is None or a.level else out.as_in_context(ctx)

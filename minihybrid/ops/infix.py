@@ -321,7 +321,7 @@ def face(names, base, module):
     def __getattr__(name):
         found = namespace(name, base, module)
         if is_own(name) and not hasattr(builtins, name):  # the module needs its own `slice`
-            names[name] = found  # from here on Python finds it without asking
+            names[name] = found  # later look-ups skip __getattr__
         return found
 
     return __getattr__

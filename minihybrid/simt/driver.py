@@ -81,7 +81,7 @@ class SimulatedDriver:
     def __init__(self, fast: bool = False, memory: int = 1 << 36) -> None:
         self.fast, self.heap = fast, Heap(memory)
         self.handles: dict[int, Any] = {}
-        self.numbers = count(1)  # number -> what it stands for
+        self.numbers = count(1)  # number -> the value it names
         self.n_launches = 0
 
     def keep(self, thing: Any) -> int:

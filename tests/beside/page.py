@@ -29,13 +29,13 @@ was needed. An entry without a number was met in other runs.
 """
 
 NUMBERS = """
-## `mx.np`: numbers beside arrays
+## `mx.np`: scalars and arrays
 
 A Python or NumPy number has a kind (bool, whole, float) but no width: beside an array whose
 dtype is of its kind or of a higher one it takes that dtype, and otherwise the usual one of its
 kind, `int64` or `float32`. This is NumPy's rule with `float32` in place of `float64`. Numbers
-alone are `float32`, as in MXNet. A number that the dtype cannot hold is an error, never
-infinity and never wrapped around; comparisons with it are answered.
+alone are `float32`, as in MXNet. A number that the dtype can't hold is an error: it never
+becomes infinity or wraps around. Comparisons with it work.
 Here `x` is `np.array([1., -1.])`, `i` is `np.array([1, 2], dtype="int32")`, `u` the same as
 `uint8`, `h` as `float16`, and `b` is `x > 0`.
 
@@ -59,7 +59,7 @@ BESIDE = {
     "np.where(b, h, 70000)": ("`[1., inf]`, `float16`", "NumberError"),
 }
 TAPE = """
-While a tape is recorded, a function of `mx.np` that has no gradient refuses an array on the
+While `autograd` records, an `mx.np` function without a gradient rejects an array on the
 tape (`median`, `quantile`, `cov`, `linalg.eigh`, `linalg.pinv`, ...). MXNet gives gradients of
 0 for `quantile`, `unique`, `linalg.eigh`, `linalg.pinv` and `random.gamma`.
 """

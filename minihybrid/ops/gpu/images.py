@@ -1,4 +1,4 @@
-"""Convolutions on the GPU: products of matrices that nobody writes down.
+"""Convolutions on the GPU: matrix products that are never stored.
 
 Takes:   a kernel writer (`codegen.gpu.kernel`), flat arrays, the numbers of a shape.
 Gives:   `forward_product`, `data_product`, `weight_product` and their work: a
