@@ -228,3 +228,15 @@ def test_of_two_views_that_overlap_only_the_last_written_is_read():
         loss = second.sum()
     loss.backward()
     assert w.grad.asnumpy().tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("on", [mx.cpu(), mx.simulated_gpu()], ids=str)
+def test_an_array_without_axes_takes_every_kind_of_result(on):
+    out = mx.np.zeros((), ctx=on)
+    assert mx.np.sum(mx.np.ones((3,), ctx=on), out=out) is out and out.item() == 3
+    mx.np.array(5.0, ctx=on).copyto(out)
+    assert out.item() == 5
+    param = mx.gluon.Parameter("scale", shape=(), init="ones")
+    param.initialize(ctx=on)
+    param.set_data(mx.np.array(2.0))
+    assert param.data(on).shape == () and param.data(on).asscalar() == 2
