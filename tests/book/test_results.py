@@ -105,4 +105,4 @@ def test_the_error_rate_is_that_of_the_file():
 
 
 def test_the_published_error_rate_has_each_part():
-    assert "differences in" in page.error_rate() and "planted" in page.error_rate()
+    assert " programs at commit " in page.error_rate() and "planted" in page.error_rate()
