@@ -144,7 +144,7 @@ def embedding(
     ctx=None,
     attr=None,
 ) -> ndarray:
-    """A row of the weight for each index; the gradient is dense, whatever sparse_grad says."""
+    """A row of the weight for each index; the gradient is dense, whatever sparse_grad says. An index outside of the rows is an error of eager arrays; compiled code and GPUs take the nearest row, because a kernel cannot raise."""
 
 def erf(data, *, name=None, out=None, ctx=None, attr=None) -> ndarray:
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) to a."""

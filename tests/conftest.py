@@ -38,6 +38,16 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.fixture(autouse=True)
+def patient_grader(request, monkeypatch):
+    """Honest code is never too slow for the grader: only tests that set a limit have one."""
+    if "classroom" in request.path.parts:
+        from classroom import sandbox
+
+        for name in ("CELL_S", "TEST_S", "ALL_S"):
+            monkeypatch.setattr(sandbox, name, 600)
+
+
 def kind(item):
     """The test, without the case."""
     return item.nodeid.partition("[")[0]

@@ -147,7 +147,9 @@ def versions():
 def sources():
     """The files of all modules that a compiler may load, in order; in all folders."""
     root = pathlib.Path(ROOT)
-    others = "faces core/__init__ core/op ops/cpu/__init__ ops/cpu/machine ops/loops".split()
+    others = (
+        "faces core/__init__ core/nested core/op ops/cpu/__init__ ops/cpu/machine ops/loops".split()
+    )
     return sorted([*root.glob("codegen/**/*.py"), *(root / f"{name}.py" for name in others)])
 
 

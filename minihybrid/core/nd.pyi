@@ -197,7 +197,7 @@ def Embedding(
     ctx=None,
     attr=None,
 ) -> NDArray:
-    """A row of the weight for each index; the gradient is dense, whatever sparse_grad says."""
+    """A row of the weight for each index; the gradient is dense, whatever sparse_grad says. An index outside of the rows is an error of eager arrays; compiled code and GPUs take the nearest row, because a kernel cannot raise."""
 
 def Flatten(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """(N, a, b, ...) -> (N, a * b * ...)."""

@@ -129,7 +129,7 @@ def copy(a, order: Any = "C") -> ndarray:
     """The same numbers in memory of their own."""
 
 def copysign(x1, x2) -> ndarray:
-    """The size of x1 with the sign of x2, which zero has, too; of whole numbers as floats."""
+    """The magnitude of x1 with the sign of x2 (zeros are signed); integers become floats."""
 
 def corrcoef(*args, **kwargs) -> ndarray:
     """NumPy's `corrcoef`, outside of tapes and traces."""
@@ -182,7 +182,7 @@ def empty(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
     """Zeros in a shape; `zeros` under the name for memory that will be overwritten."""
 
 def empty_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """One value in the shape of a, and in its dtype unless told."""
+    """One value in the shape of a, and in its dtype by default."""
 
 def equal(x1, x2, dtype=None) -> ndarray:
     """1 where a == b, else 0, in the dtype of a."""
@@ -228,7 +228,7 @@ def full(shape, fill_value, dtype=None, order: Any = "C", ctx=None, out=None) ->
     """One value in a shape."""
 
 def full_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """One value in the shape of a, and in its dtype unless told."""
+    """One value in the shape of a, and in its dtype by default."""
 
 def greater(x1, x2, dtype=None) -> ndarray:
     """1 where a > b, else 0, in the dtype of a."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from minihybrid.nd import NDArray
 from samples import UNIQUE, cases_of
-from test_onnx_export import LAYERS, NETS, Sample, as_list, parts_of, specs_of
+from test_onnx_export import LAYERS, NETS, Sample, as_list, data_for, parts_of, specs_of
 
 from minihybrid import nd, sym
 from minihybrid.core.files import FileError
@@ -26,7 +26,7 @@ def test_a_net_comes_back_for_every_batch(name, tmp_path):
     path = write_onnx(*parts_of(net, shape), tmp_path / "net.onnx")
     again = import_to_gluon(path)
     for batch in (shape[0], 1, 5):
-        x = nd.random.normal(shape=(batch, *shape[1:]))
+        x = data_for(net, (batch, *shape[1:]))
         for a, b in zip(as_list(again(x)), as_list(net(x)), strict=True):
             assert a.shape == b.shape
             np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5, 1e-5)

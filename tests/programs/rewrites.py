@@ -49,7 +49,7 @@ class Unfit(Exception):
 class Edit:
     """New steps for one place of a program; calling it adds one and gives its value.
 
-    >>> edit("+", v, v)         # an infix operator or a name in `F`
+    For example `edit("+", v, v)`, of an infix operator or a name in `F`.
     """
 
     def __init__(self, program: Program, values: list[np.ndarray], rng: random.Random) -> None:
