@@ -148,15 +148,15 @@ class NDArray(Value):
     Its memory is contiguous and never exchanged, only written; `node` and `index` say
     which entry of the tape it came from, if any.
     base:    of an array in another one's memory: that array, and its `node` at the time.
-    writes:  how often its memory was written under `record()`.
+    snapshot: weak reference to what constants on the tape share of it (`Constant`).
     """
 
-    __slots__ = ("data", "node", "index", "base", "writes", "__weakref__")
+    __slots__ = ("data", "node", "index", "base", "snapshot", "__weakref__")
     level = 0
 
     def __init__(self, data, node=None, index=0):
         self.data, self.node, self.index = data, node, index  # of five, Python makes a tuple
-        self.base, self.writes = None, 0
+        self.base = self.snapshot = None
 
     @classmethod
     def interpret(cls, op, inputs, attrs, name=None):
@@ -406,6 +406,7 @@ class NDArray(Value):
         """The tape's inputs of a write; `None` if only constants meet."""
         values = [value] if isinstance(value, NDArray) else []
         taped = on_tape(values)
+        self._preserve()
         if not taped and self.node is None:
             return None
         if taped and not is_basic(key):
@@ -413,20 +414,20 @@ class NDArray(Value):
         old = (Constant(self.data), 0)  # its values are not needed
         if self.node is not None and self.node.inputs is not None and not is_whole(key):
             old = (self.node, self.index)
-        self._preserve()
         return old, refs_of(values)[0] if values else (Constant(np.asarray(value)), 0)
 
     def _preserve(self):
         """Keep a copy for the tape of the values that are about to be overwritten."""
+        root = self if self.base is None else self.base[0]
+        snapshot = root.snapshot and root.snapshot()
+        if snapshot:
+            snapshot.values, root.snapshot = root.data.copy(), None
         node, i = self.node, self.index
         if node is not None and node.values and node.values[i] is self.data:
             node.values = (*node.values[:i], self.data.copy(), *node.values[i + 1 :])
 
     def _written(self, node, index=0):
         """After a write: its place on the tape, if it has one."""
-        if STATE.recording:
-            root = self if self.base is None else self.base[0]
-            root.writes += 1
         if node is not None:
             self.node, self.index = node, index
             if self.base is not None:
@@ -467,10 +468,7 @@ class NDArray(Value):
     def _in_place(self, what, function, other):
         if STATE.recording or self.base is not None:
             self._writable(what)
-        taped = STATE.recording and isinstance(other, NDArray) and on_tape([other])
-        # Of a constant, the tape reads a copy, as its values will be overwritten.
-        old = self.kind(self.data.copy()) if taped and self.node is None else self
-        result = function(old, other)
+        result = function(self, other)
         self._check_result(what, result)
         if STATE.recording and result.node is not None and result.dtype != self.dtype:
             result = result.astype(self.dtype)
@@ -512,8 +510,15 @@ class NDArray(Value):
 
     def as_np_ndarray(self):
         """The np.ndarray with the same memory and place on the tape."""
-        made = hooks.np_array(self.data, self.node, self.index)
+        return self._twin(hooks.np_array)
+
+    def _twin(self, kind):
+        """An array of another class with the same memory and place on the tape."""
+        made = kind(self.data, self.node, self.index)
         made.base = self.base
+        if STATE.recording and self.node is None and self.base is None:
+            shared = Constant(self.data, self).snapshot
+            made.snapshot = lambda: shared  # alive as long as the twin
         return made
 
     def save(self, fname):

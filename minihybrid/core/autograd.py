@@ -11,7 +11,7 @@ from minihybrid.core import hooks
 from minihybrid.core.array import STATE, Leaf, NDArray, arrays
 from minihybrid.core.backprop import gradient
 from minihybrid.core.graph import topological
-from minihybrid.core.op import AttrError, Constant, HybridError, ShapeError
+from minihybrid.core.op import AttrError, Constant, HybridError, ShapeError, ndarray
 from minihybrid.core.switches import scoped
 from minihybrid.ops.elementwise import ones_like, zeros_like
 from minihybrid.ops.random import STREAM
@@ -101,9 +101,14 @@ def seeds_of(heads, head_grads):
 def array_of(ref):
     """The array at a reference of the tape."""
     node, i = ref
-    if type(node) is Constant and node.owner is not None and node.owner.writes != node.writes:
+    snapshot = node.snapshot if type(node) is Constant else None
+    if snapshot is not None and snapshot.values is not None:
+        part, whole = node.values[0], snapshot.values
+        if part.size == whole.size:
+            old = whole.reshape(part.shape) if type(whole) is ndarray else whole.view(part.shape)
+            return NDArray(old, node, i)
         raise HybridError(
-            "backward: an array was overwritten inside autograd.record() after an operator had "
+            "backward: a view was overwritten inside autograd.record() after an operator had "
             "read it, which needs the old values; write into a copy, as in y = x.copy()"
         )
     return NDArray(node.values[i], node, i)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from types import TracebackType
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -627,20 +628,33 @@ class Node:
         return f"<Node {self.name or '-'}: {getattr(self.op, 'name', self.op) or 'variable'}>"
 
 
+class Snapshot:
+    """What constants on the tape share of an array: its values, once it is overwritten."""
+
+    __slots__ = ("values", "__weakref__")
+
+    def __init__(self):
+        self.values = None
+
+
 class Constant(Node):
     """The tape entry of an array that was not recorded; cheap to create.
 
-    owner, writes: the array that owns the memory, and how often it had been written then.
+    snapshot: of the array that owns the memory, for writes inside `record()`.
     """
 
-    __slots__ = ("owner", "writes")
+    __slots__ = ("snapshot",)
     op, name, inputs, attrs, specs, info = None, "", (), {}, None, None
 
     def __init__(self, data, array=None):
-        self.values, self.owner = (data,), None
+        self.values, self.snapshot = (data,), None
         if array is not None:
-            self.owner = array if array.base is None else array.base[0]
-            self.writes = self.owner.writes
+            root = array if array.base is None else array.base[0]
+            found = root.snapshot and root.snapshot()
+            if not found or found.values is not None:
+                found = Snapshot()
+                root.snapshot = ref(found)
+            self.snapshot = found
 
 
 def checked(owner, name, value, kind):

@@ -187,9 +187,7 @@ class ndarray(Numpy, NDArray):
 
     def as_nd_ndarray(self):
         """The legacy array with the same memory and place on the tape."""
-        made = NDArray(self.data, self.node, self.index)
-        made.base = self.base
-        return made
+        return self._twin(NDArray)
 
     @staticmethod
     def constant(values):

@@ -12,7 +12,7 @@ from lines import count
 from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 CORE = [m for m in READING_ORDER if m.split(".")[0] == "core"]
-MOST_LINES, MOST_MODULES = 4_742, 46  # of code, without the operators' records
+MOST_LINES, MOST_MODULES = 4_765, 46  # of code, without the operators' records
 
 
 def alone(folder, *blocked):
