@@ -2,12 +2,13 @@
 
 Takes:   the bytes of a file, or the nodes of a graph, as the core has read them.
 Gives:   `opened`, which names pointers of Git LFS and pickles; `replaces`, which protects
-         the user's programs; `lacking`, which warns of missing operators, all at once.
+         the user's programs and data; `lacking`, which warns of missing operators, all at once.
 
 What is left out: fetching what a pointer points to.
 """
 
 import os
+import re
 import warnings
 from collections import Counter
 
@@ -46,13 +47,29 @@ the file itself; run `git lfs pull` where it came from, or download the file it 
     return data
 
 
+MODELS = {  # ending of a model's file -> what is in every such file
+    "-symbol.json": ("a graph", re.compile(rb'"nodes"')),
+    ".onnx": ("an ONNX model", re.compile(rb"\A\x08")),  # its first field, ir_version
+    ".params": ("a file of parameters", re.compile(rb"\A\x12\x01")),  # MXNet's mark
+}
+
+
 @hooks.replaces.brought
 def replaces(fname, data):
-    """Check that a program in a file may be replaced: both begin with the same line.
+    """Check that a file may be replaced: a program begins with the same line, a model is one.
 
     Generated programs say so in their first line, which is the same in all of a kind.
-    Raises:  FileError for any other program, which somebody wrote.
+    Raises:  FileError for any other program, and for other data under a model's name.
     """
+    for ending, (kind, sign) in MODELS.items():
+        if fname.endswith(ending) and os.path.exists(fname):
+            with open(fname, "rb") as file:
+                old = file.read(1 << 20)
+            if old and not sign.search(old):
+                raise FileError(
+                    f"cannot write '{fname}': the file there is not {kind}; choose another name, "
+                    "or move that file away"
+                )
     if fname.lower().endswith(PROGRAMS) and os.path.exists(fname):
         with open(fname, "rb") as file:
             first = file.readline().strip()
