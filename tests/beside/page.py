@@ -62,6 +62,19 @@ TAPE = """
 While `autograd` records, an `mx.np` function without a gradient rejects an array on the
 tape (`median`, `quantile`, `cov`, `linalg.eigh`, `linalg.pinv`, ...). MXNet gives gradients of
 0 for `quantile`, `unique`, `linalg.eigh`, `linalg.pinv` and `random.gamma`.
+
+## Views, and writes inside `record()`
+
+As in MXNet, `x.reshape(...)` of `nd`, `x[i]` and `x[i:j]`, `x.detach()` and
+`x.astype(..., copy=False)` share memory with `x`, and inside `record()` indexing or reshaping an
+array on the tape copies it. MXNet records only writes of a whole array (`x[:] = y`,
+`y.copyto(x)`, `out=x`) and stops at the others. Here `x[i] = y`, index arrays, masks and
+`x += y` are recorded as well. A write is an error if its gradient would be ambiguous or lost:
+into a variable, into the copy that indexing made, or through an index that names an element
+twice. An array whose memory was written through a view is an error until you index it again.
+
+An `Embedding` index outside of the rows is an error of eager arrays, where MXNet takes the
+nearest row. Compiled code and GPUs take the nearest row as well, because a kernel can't raise.
 """
 
 VERDICTS = {
