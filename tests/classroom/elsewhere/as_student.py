@@ -6,6 +6,7 @@ Prints, as JSON, the versions that matter, and of each cell that failed its name
 """
 
 import json
+import linecache
 import re
 import sys
 from importlib.metadata import version
@@ -14,13 +15,20 @@ from pathlib import Path
 MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)  # the setup cell's %pip
 
 
+def code_of(text):
+    """A cell's code, whose source can be read again: `cuda.jit` needs it."""
+    text, name = MAGIC.sub(r"\1pass", text), f"<cell {len(linecache.cache)}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    return compile(text, name, "exec")
+
+
 def main(path):
     names, failed = {"__name__": "__main__"}, []
     for cell in json.loads(Path(path).read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] != "code":
             continue
         try:
-            exec(MAGIC.sub(r"\1pass", "".join(cell["source"])), names)
+            exec(code_of("".join(cell["source"])), names)
         except Exception as error:
             failed.append(
                 (
