@@ -374,7 +374,10 @@ class NDArray(Value):
             return self._derived(super().reshape(*shape, **kwargs))
         lengths = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
         known = self.data.shape, lengths, *map(type, lengths)
-        new = None if kwargs or not shape else RESHAPED.get(known)
+        try:
+            new = None if kwargs or not shape else RESHAPED.get(known)
+        except TypeError:  # a list has no hash
+            new = None
         if new is None:
             new = super().reshape(*shape, **kwargs).shape
             if not kwargs and all(type(n) is int for n in lengths):

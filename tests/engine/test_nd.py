@@ -249,6 +249,15 @@ def test_what_mxnet_documents_as_views_writes_through(x, view, ctx):
     assert (x.asnumpy() == -1).sum() == size
 
 
+def test_a_shape_may_be_a_list(x):
+    assert x.reshape([3, -1]).shape == x.reshape([-1, 2]).shape == (3, 2)
+    for wrong in ([[3], 2], ([3], [2]), "a", (2, [3])):
+        with pytest.raises(mx.HybridError, match="Reshape"):
+            x.reshape(wrong)
+    with pytest.raises(mx.HybridError, match="Reshape"):
+        x.reshape(3, [2])
+
+
 def test_a_parameter_is_written_through_a_view():
     net = mx.gluon.nn.Dense(2, in_units=3)
     net.initialize()
