@@ -358,7 +358,8 @@ class _Replaced:
         self.target = os.path.realpath(name)
         if os.path.exists(self.target) and not os.path.isfile(self.target):
             raise FileError(f"cannot write '{name}': it is no regular file")
-        hooks.replaces(self.target, b"")
+        if os.path.exists(self.target):
+            hooks.replaces(self.target, b"")
         self.temporary = f"{self.target}.{os.urandom(8).hex()}.tmp"
         with self._said():
             self.file = open(self.temporary, "xb")

@@ -76,7 +76,7 @@ def write_together(files, overwrite=False):
                     f"cannot write '{fname}': it is a folder, a device or a pipe; "
                     "needed: the name of a regular file"
                 )
-            overwrite or hooks.replaces(target, data)
+            overwrite or not os.path.exists(target) or hooks.replaces(target, data)
             temporary = os.path.join(os.path.dirname(target), f"{os.urandom(8).hex()}.tmp")
             complete[temporary] = target
             with open(temporary, "xb") as file:

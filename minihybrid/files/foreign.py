@@ -7,7 +7,6 @@ Gives:   `opened`, which names pointers of Git LFS and pickles; `replaces`, whic
 What is left out: fetching what a pointer points to.
 """
 
-import os
 import re
 import warnings
 from collections import Counter
@@ -56,13 +55,13 @@ MODELS = {  # ending of a model's file -> what is in every such file
 
 @hooks.replaces.brought
 def replaces(fname, data):
-    """Check that a file may be replaced: a program begins with the same line, a model is one.
+    """Check an existing file that is to be replaced: its first line, or the kind of model.
 
     Generated programs say so in their first line, which is the same in all of a kind.
     Raises:  FileError for any other program, and for other data under a model's name.
     """
     for ending, (kind, sign) in MODELS.items():
-        if fname.endswith(ending) and os.path.exists(fname):
+        if fname.endswith(ending):
             with open(fname, "rb") as file:
                 old = file.read(1 << 20)
             if old and not sign.search(old):
@@ -70,7 +69,7 @@ def replaces(fname, data):
                     f"cannot write '{fname}': the file there is not {kind}; choose another name, "
                     "or move that file away"
                 )
-    if fname.lower().endswith(PROGRAMS) and os.path.exists(fname):
+    if fname.lower().endswith(PROGRAMS):
         with open(fname, "rb") as file:
             first = file.readline().strip()
         if first and first != data.partition(b"\n")[0].strip():
