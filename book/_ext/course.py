@@ -29,7 +29,11 @@ from minihybrid.look.exercises.judging import Parts
 FILE = Path(__file__).resolve().parents[1] / "course.toml"
 ASSIGNMENTS = ROOT / "notebooks/assignments"
 ATTACKS = ROOT / "tests/classroom/attacks.toml"
-CARD = re.compile(r"^\*[^*\n]*· \d+ minutes ·\s+needs(.*?)·\s+opens", re.MULTILINE | re.DOTALL)
+CARD = re.compile(  # the second form is older
+    r"^\*\*You'll learn to.*?\*\*Needs:\*\*(?P<needs>.*?)\.$"
+    r"|^\*[^*\n]*· \d+ minutes ·\s+needs(?P<old>.*?)·\s+opens",
+    re.MULTILINE | re.DOTALL,
+)
 NEEDS = re.compile(r"\*\*Needs\*\* (.*?)[.;]", re.DOTALL)
 TIME = re.compile(r"\*\*Time\*\* (.*?)[.;]", re.DOTALL)
 
@@ -48,7 +52,7 @@ def plan(n_weeks):
 def needs(slug):
     """The chapters that a chapter says it needs, as slugs."""
     card = CARD.search(chapters()[slug][2])
-    return re.findall(r"\(\d\d_(\w+)\.ipynb", card[1])
+    return re.findall(r"\(\d\d_(\w+)\.ipynb", card["needs"] or card["old"] or "")
 
 
 @cache

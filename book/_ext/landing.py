@@ -34,7 +34,7 @@ ROUTES = {
 }
 LEVELS = {"★": "one idea", "★★": "several steps", "★★★": "open end"}
 KINDS = {"Extend": "★★", "Measure": "★★"}  # where an exercise shows no stars; else one
-STATED = re.compile(r"· (\d+) minutes")
+STATED = re.compile(r"(?:· |\*\*Time:\*\* )(\d+) minutes")
 EXERCISE = re.compile(r"^#+ Exercise (\d+\.\d+)(?: (★+))?\n+\*(\w+)", re.MULTILINE)
 
 

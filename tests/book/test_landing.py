@@ -36,7 +36,11 @@ def test_all_exercises_are_listed_once_by_level():
 
 
 @pytest.mark.parametrize(
-    "text, minutes", [("*Road · 60 minutes · needs nothing*", 60), ("word " * 300, 2 + 3)]
+    "text, minutes",
+    [
+        ("**Time:** 60 minutes, and 5 for the exercises. *Predict · 5 minutes.*", 60),
+        ("word " * 300, 2 + 3),
+    ],
 )
 def test_a_chapter_takes_as_long_as_it_says_or_as_it_is(text, minutes, monkeypatch):
     monkeypatch.setattr(landing, "chapters", lambda: {"one": ("00_one", "One", text, 6)})

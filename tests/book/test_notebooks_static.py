@@ -76,13 +76,17 @@ IMAGE_FILE = re.compile(r"\.(png|jpe?g|svg|gif)$")
 SOLUTION = re.compile(r"#@title Solution (\d+\.\d+)$")
 FOLD = re.compile(r"Answer|Hint(?: \d)?|Explanation|What you will be able to do")
 CARD = re.compile(
-    r"^\*(Road|Side road|For owners of old models)\s·\s\d+\sminutes\s·\s"
+    r"^\*\*You'll learn to\*\*\s.{20,}?\s"
+    r"\*\*Time:\*\*\s\d+\sminutes,\sand\s(?P<exercises>\d+)\sfor\sthe\sexercises\.\s"
+    r"\*\*Needs:\*\*\s.+?\.$"
+    # The older form, until every chapter has the newer one.
+    r"|^\*(Road|Side road|For owners of old models)\s·\s\d+\sminutes\s·\s"
     r"needs\s.+?\s·\sopens\s.+?\*$",
     re.MULTILINE | re.DOTALL,
 )
 EXERCISE = re.compile(r"^(?:#+ |\*\*)Exercise (\d+\.\d+)", re.MULTILINE)
 KIND = re.compile(
-    r"\*(Predict|Break it|Break it and read the error|Mend|Extend|Measure) · [1-9]\d? minutes\.\*"
+    r"\*(Predict|Break it|Break it and read the error|Mend|Extend|Measure) · ([1-9]\d?) minutes\.\*"
 )
 
 
@@ -441,12 +445,17 @@ def check_folds_have_known_titles(name, notebook):
 
 
 def check_the_first_screen_has_a_card(name, notebook):
-    """Which road it is, how long it takes, what it needs and opens; the rest is folded."""
+    """What you learn, how long it takes, and what it builds on."""
     first = notebook.cells[0]
-    assert first.cell_type == "markdown" and CARD.search(first.source), "no line such as " + (
-        "*Road · 60 minutes · needs [hybridize](03_hybridize.ipynb) · opens `bench.py`*"
+    card = CARD.search(first.source)
+    assert first.cell_type == "markdown" and card, "no lines such as " + (
+        "**You'll learn to** time a call. **Time:** 40 minutes, and 60 for the exercises. "
+        "**Needs:** [hybridize](03_hybridize.ipynb)."
     )
-    assert CARD.search(first.source).start() > 120, "first a question, a picture or a surprise"
+    assert card.start() > 120, "first a question, a picture or a surprise"
+    if card["exercises"]:
+        minutes = [int(KIND.match(text)[2]) for _, text, _ in exercises_of(notebook)]
+        assert int(card["exercises"]) == sum(minutes), f"the exercises take {sum(minutes)}"
 
 
 def check_exercises_have_stars(name, notebook):
@@ -602,7 +611,8 @@ def good():
         cells=[
             nbformat.v4.new_markdown_cell(
                 f"# A chapter\n\n{'Why? ' * 50}\n\n![a graph](graph.svg)\n\n"
-                "*Side road · 40 minutes · needs [the tour](00_tour.ipynb) · opens `viz.py`*"
+                "**You'll learn to** draw the graph of a network. **Time:** 40 minutes, and 5 for "
+                "the exercises. **Needs:** [the tour](00_tour.ipynb)."
             ),
             code("import math"),
             code("print(math.pi)", "3.14\n"),
@@ -661,6 +671,9 @@ BREAKERS = {
     "check_the_first_screen_has_a_card": [
         markdown_breaker("# A chapter\n\nWhy?"),
         markdown_breaker("# A chapter\n\n*Road · 40 minutes · needs Python · opens `viz.py`*"),
+        lambda notebook: markdown_breaker(notebook.cells[0].source.replace("5 for", "6 for"))(
+            notebook
+        ),
     ],
     "check_exercises_have_stars": [
         markdown_breaker("### Exercise 3.1\n\nHow many?"),
