@@ -23,36 +23,74 @@ UNLINKED = (
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = re.compile(r"^(?P<term>\S.*)\n  (?P<first>\S(?:.|\n  )*?[.!?])(?=\s|$)", re.MULTILINE)
 
-# Words that are written in other forms than with an s, or that have another meaning in
-# everyday English: what stands beside them where the term is meant.
+# Terms with other forms than an added s, and terms with another meaning in everyday English:
+# the words that must surround those. Words of older passages lead to the standard term.
 FORMS = {
+    "aliasing": "aliasing|aliases",
+    "atomic write": "atomic(?! (?:operation|add|max))(?: writes?)?|atomically",
     "attribute": "(?:(?<=same )|(?<=and ))attributes?",
     "autograd": "autograd|automatic differentiation",
+    "autotuning": "autotun(?:ing|ed?|er)",
+    "basic block": "basic blocks?",
     "broadcasting": "broadcast(?:ing|s)?",
+    "buffer donation": "buffer donation|donat(?:es?|ed|ing|ion)",
+    "cache key": "cache keys?|signatures?",
+    "calibration": "calibrat(?:ion|e|es|ed|ing)",
     "constant folding": "constant folding|fold(?:s|ing)? constants",
     "core": "(?:(?<=each )|(?<=one ))core",
+    "cubin": "cubins?",
+    "data dependence": "(?:data )?dependences?|data dependenc(?:y|ies)",
+    "decomposition": "decompos(?:ition|itions|e|es|ed|ing)",
+    "deferred initialization": "deferred initiali[sz]ation",
     "device": "(?<=the )device|devices",
-    "driver": "driver(?=, the loop| knows| calls)",
+    "dispatch": "dispatch(?:es|ed|ing)?",
     "export": "export(?:s|ed|ing)?",
     "format": "(?:(?<=whole )|(?<=file )|(?<=common ))formats?",
     "fusion": "fus(?:ion|e[sd]?|ing)",
-    "head": "(?<=the )heads?",
+    "graph output": "graph outputs?|(?<=the )heads?",
     "hybridize": "hybridiz(?:e[sd]?|ing)",
-    "interpret": "interpret(?:s|ed)?",
+    "initializer": "initiali[sz]ers?",
+    "interference": "interference|interferes?(?= with)",
+    "interpreter loop": "interpreter loops?|driver(?=, the loop| knows| calls)",
+    "Jacobian": "Jacobians?",
+    "JIT": "JIT|just in time",
+    "latency": "latency|latencies",
     "launch": "(?<=one )launch",
-    "mark": "(?:(?<= no )|(?<=with a ))mark",
+    "live range": "live ranges?|lifetimes?",
+    "lowering": "lowering|lowers|lowered",
+    "magic number": "magic numbers?|(?:(?<= no )|(?<=with a ))mark",
     "mode": "(?:(?<=the )|(?<=training ))mode",
+    "operator definition": (
+        "operator definitions?|(?:(?<=the )|(?<=one )|(?<=operator's ))(?:record|definition)s?"
+    ),
+    "optimizer": "optimi[sz]ers?",
     "pass": "(?<= a )pass(?! over)|(?<=the )passes",
+    "prefetch": "prefetch(?:es|ed|ing|er)?",
     "prefix": "prefix(?:es)?(?! sum)",
+    "property": "property|(?<=tests )properties|laws?",
+    "quantization": "quanti[sz](?:ation|e[sd]?|ing)",
     "race": "(?:(?<=find a )|(?<=are a ))race",
-    "record": "(?:(?<=the )|(?<=one )|(?<=operator's ))records?",
+    "reassociation": "reassociat(?:ion|e|es|ed|ing)|sum in any order",
+    "recompilation": "recompil(?:ation|ations|es?|ed|ing)|retrac(?:e[sd]?|ing)",
     "register": "(?:(?<=in a )|(?<=one )|(?<=in ))registers?",
+    "rematerialization": "rematerializ(?:ation|e[sd]?|ing)",
+    "roofline": "rooflines?|roof",
+    "schedule": "schedul(?:es?|ing)",
+    "sharding": "shard(?:s|ed|ing)?",
+    "specialization": "specializ(?:ation|e[sd]?|ing)",
+    "SSA": "SSA|static single assignment",
     "step": "(?:(?<=such )|(?<=every )|(?<=training ))step",
+    "streaming multiprocessor": "streaming multiprocessors?|SMs?",
     "target": "(?:(?<=all )|(?<=The )|(?<=the ))targets?",
+    "thread pool": "thread pools?",
+    "topological order": "topological(?:ly)?(?: order| sort)?",
     "trace": "trac(?:e[sd]?|ing)",
+    "vectorizer": "vectori[sz]ers?",
+    "warp divergence": "warp divergence|diverg(?:ence|es?|ing)",
+    "work queue": "work queues?",
 }
-# Such words that are meant only where they are emphasised, as new words are.
-EVERYDAY = "bank block grid guard launch reference stream variable view".split()
+# Terms that are meant only where they are emphasized or bold, as new words are.
+EVERYDAY = "bank block grid guard launch property reference schedule use variable view".split()
 CLOSED = (  # what is no running text, or leads somewhere already
     nodes.title,
     nodes.reference,
@@ -136,7 +174,8 @@ def link_first_uses(app, document, page):
     known, to = set(), app.builder.get_relative_uri(page, GLOSSARY)
     for node in list(texts(document)):
         text, made, end = node.astext(), [], 0
-        for start, stop, term in uses(text, known, isinstance(node.parent, nodes.emphasis)):
+        new = isinstance(node.parent, nodes.emphasis | nodes.strong)
+        for start, stop, term in uses(text, known, new):
             link = nodes.reference("", text[start:stop], refuri=to + "#" + anchor(term))
             link["classes"], link["reftitle"] = ["glossed"], meanings()[term]
             made += [nodes.Text(text[end:start]), link]
