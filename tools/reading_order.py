@@ -52,7 +52,7 @@ READING_ORDER = """
     loops.turns loops.foreach
     passes.loops passes.numbers passes.pool_early passes.side_by_side passes.pieces passes.fuse
     passes
-    codegen.rows codegen.source codegen.program
+    codegen.rows codegen.source codegen.program codegen.ir codegen.check codegen.evaluate
     codegen
     codegen.cpu
     codegen.cpu.scalar codegen.cpu.polynomial codegen.cpu.angle codegen.cpu.flat

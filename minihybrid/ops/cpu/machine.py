@@ -8,6 +8,9 @@ What is left out: caches; tiles are small enough for all that are sold today.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 
 from minihybrid.core.op import AttrError
@@ -17,9 +20,32 @@ from minihybrid.core.op import AttrError
 READ, MOVED = 6, 12
 
 
-@cache
-def registers():
+OTHER = ContextVar("OTHER", default=None)  # the registers of the machine that will run a file
+
+
+def registers() -> tuple[int, int]:
     """(bytes in a vector register, number of registers)."""
+    return OTHER.get() or _own()
+
+
+@contextmanager
+def planned_for(nbytes: int, count: int) -> Iterator[None]:
+    """Plans made inside this `with` block are for a machine with these registers.
+
+    >>> with planned_for(16, 16):
+    ...     width(4), registers()
+    (4, (16, 16))
+    """
+    token = OTHER.set((nbytes, count))
+    try:
+        yield
+    finally:
+        OTHER.reset(token)
+
+
+@cache
+def _own() -> tuple[int, int]:
+    """The registers of this machine."""
     try:
         from llvmlite.binding import get_host_cpu_features
     except ImportError:  # nothing is compiled here; texts are written for most machines

@@ -1,0 +1,226 @@
+"""What a kernel of the loop IR means: it is run, statement by statement, by NumPy.
+
+Takes:   a kernel, and an array or a number for each of its parameters.
+Gives:   `evaluate`, the oracle of every printer; `MEANING`, what each operation computes.
+
+Arithmetic is that of the types: whole numbers wrap around, floats are rounded each time. `fma`
+rounds twice here, and printers may round it once. Work buffers begin as NaN.
+What is left out: speed.
+"""
+
+import math
+import operator
+
+import numpy as np
+
+from minihybrid.codegen.ir import (
+    COMPARISONS,
+    INDEX,
+    SIGNS,
+    Break,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Return,
+    Store,
+    Sum,
+    Type,
+    Var,
+    While,
+)
+from minihybrid.core.op import HybridError
+
+
+def halves(a: np.ndarray) -> np.generic:
+    """The sum of a vector in the order of every printer: half is added to half."""
+    while len(a) > 1:
+        a = a[: len(a) // 2] + a[len(a) // 2 :]
+    return a[0]
+
+
+def least(a, b):
+    """b if it is smaller, else a: NaN stays if it comes first."""
+    return np.where(b < a, b, a)[()]
+
+
+def largest(a, b):
+    """b if it is larger, else a."""
+    return np.where(b > a, b, a)[()]
+
+
+def inserted(a, lane, value):
+    """A vector with another number in one lane."""
+    a = a.copy()
+    a[int(lane)] = value
+    return a
+
+
+MATH = {  # of float64, as C and JavaScript have them
+    name: getattr(
+        np,
+        {"pow": "power", "atan2": "arctan2"}.get(
+            name, name.replace("a", "arc", 1) if name[0] == "a" else name
+        ),
+    )
+    for name in "exp expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh "
+    "acosh atanh cbrt hypot atan2 pow".split()
+}
+MEANING = (
+    SIGNS
+    | COMPARISONS
+    | MATH
+    | {
+        "min": least,
+        "max": largest,
+        "neg": operator.neg,
+        "abs": np.abs,
+        "not": np.logical_not,
+        "sqrt": np.sqrt,
+        "floor": np.floor,
+        "ceil": np.ceil,
+        "copysign": np.copysign,
+        "fmod": np.fmod,
+        "fma": lambda a, b, c: a * b + c,
+        "add_up": operator.add,
+        "multiply_up": operator.mul,
+        "total": halves,
+        "lane": lambda a, i: a[int(i)],
+        "insert": inserted,
+    }
+)
+
+
+class _Returned(Exception):
+    """The value of a function, on its way out."""
+
+
+class _Broken(Exception):
+    """The end of a loop."""
+
+
+def evaluate(kernel: Kernel, *values, functions: dict | None = None):
+    """Run a kernel; arrays are flat or have the buffers' shapes. Gives what it returns.
+
+    functions: name -> kernel, of the functions that it calls.
+    Raises:  IndexError for a place outside of a buffer.
+    """
+    names: dict = {}
+    memory: dict = {}
+    for param, value in zip(kernel.params, values, strict=True):
+        if isinstance(param, Buffer):
+            memory[param.name] = np.reshape(value, -1, copy=False)
+        else:
+            names[param] = number(value, param.type)
+    with np.errstate(all="ignore"):
+        try:
+            Run(memory, names, functions or {}).body(kernel.body)
+        except _Returned as done:
+            return done.args[0]
+    return None
+
+
+def number(value, type: Type):
+    """A number of a type; an index is a Python number."""
+    if type == INDEX:
+        return int(value)
+    dtype = np.dtype(type.kind)
+    if dtype.kind in "iu" and isinstance(value, float | np.floating):
+        return whole(value, dtype)
+    return np.asarray(value).astype(dtype)[()]
+
+
+def whole(value, dtype: np.dtype):
+    """A float as a whole number; out of range, the smallest, by way of 32 or 64 bits."""
+    wide = np.int64 if dtype.itemsize == 8 or dtype.name == "uint32" else np.int32
+    ends = np.iinfo(wide)
+    fits = float(ends.min) <= value < -float(ends.min)
+    return wide(int(value) if fits else ends.min).astype(dtype)
+
+
+class Run:
+    """Buffers, names and what happens to them."""
+
+    def __init__(self, memory: dict, names: dict, functions: dict):
+        self.memory, self.names, self.functions = memory, names, functions
+
+    def body(self, body: tuple) -> None:
+        """Run statements."""
+        for s in body:
+            match s:
+                case Let(var, value):
+                    self.names[var] = self.value(value)
+                case Store(buffer, index, value):
+                    place = self.place(buffer, index, value.type.lanes)
+                    self.memory[buffer.name][place] = self.value(value)
+                case For(var, start, stop, inner, step):
+                    try:
+                        for i in range(self.value(start), self.value(stop), step):
+                            self.names[var] = i
+                            self.body(inner)
+                    except _Broken:
+                        pass
+                case While(test, inner):
+                    try:
+                        while self.value(test):
+                            self.body(inner)
+                    except _Broken:
+                        pass
+                case If(test, inner, orelse):
+                    self.body(inner if self.value(test) else orelse)
+                case Return(value):
+                    raise _Returned(self.value(value))
+                case Break():
+                    raise _Broken
+
+    def place(self, buffer: Buffer, index: tuple, lanes: int):
+        """Where elements lie in the flat memory of a buffer."""
+        at, flat = self.value(buffer.place(index)), self.memory[buffer.name]
+        if not 0 <= at <= at + lanes <= len(flat):
+            raise IndexError(f"{buffer.name}: element {at} of {len(flat)}")
+        return slice(at, at + lanes) if lanes > 1 else at
+
+    def value(self, e: Expr):
+        """The value of an expression; of `select`, `and` and `or` only what is needed."""
+        match e:
+            case Const(value, type):
+                return value if type == INDEX else number(value, type)
+            case Var():
+                return self.names[e]
+            case Load(buffer, index, lanes):
+                found = self.memory[buffer.name][self.place(buffer, index, lanes)]
+                return found.copy() if lanes > 1 else found
+            case Sum(found):
+                return sum(n * math.prod(map(self.value, key)) for key, n in found)
+            case Call("select", (test, yes, no), type) if type.lanes == 1:
+                return self.value(yes if self.value(test) else no)
+            case Call("and", (a, b), _):
+                return self.value(a) and self.value(b)
+            case Call("or", (a, b), _):
+                return self.value(a) or self.value(b)
+        name, args, type = e.name, [self.value(a) for a in e.args], e.type
+        if name == "select":
+            return np.where(*args)
+        if name == "cast":
+            return (
+                np.array([number(a, type) for a in args[0]])
+                if type.lanes > 1
+                else number(args[0], type)
+            )
+        if name == "bitcast":
+            return np.asarray(args[0]).view(type.kind)[()]
+        if name == "splat":
+            return np.full(type.lanes, args[0])
+        if name in self.functions:
+            return evaluate(self.functions[name], *args, functions=self.functions)
+        if name in ("<<", ">>"):
+            args[1] = np.asarray(args[1]).astype(np.asarray(args[0]).dtype)
+        if name in ("//", "%") and type != INDEX and not np.all(args[1]):
+            raise HybridError(f"evaluate: {e} divides by 0")
+        found = MEANING[name](*args)
+        return found if type == INDEX else np.asarray(found).astype(type.kind)[()]

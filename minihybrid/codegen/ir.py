@@ -1,0 +1,470 @@
+"""The loop IR: a kernel as data, which printers write, schedules rewrite and a checker reads.
+
+Takes:   buffers, loops and expressions, every one with its type.
+Gives:   `Kernel` and its parts, their text, and functions that walk and rewrite them.
+
+Statements are `For While If Let Store Break Return`, expressions `Const Var Load Call` and
+`Sum`. A `Sum` is index arithmetic, a polynomial in one normal form. Expressions are interned:
+equal ones are one object. A length is a whole number, or a `Var` that is an argument.
+What is left out: pointers, and buffers that overlap.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+
+class Type(NamedTuple):
+    """A NumPy dtype, or "index": a whole number that counts elements; and how many lanes."""
+
+    kind: str
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return self.kind + f"x{self.lanes}" * (self.lanes > 1)
+
+    def of(self, kind: str) -> "Type":
+        """As many lanes of another kind."""
+        return Type(kind, self.lanes)
+
+
+INDEX, BOOL, F32 = Type("index"), Type("bool"), Type("float32")
+COMPARISONS = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+SIGNS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": np.true_divide,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+}
+
+
+# -- expressions -----------------------------------------------------------------------
+class Expr:
+    """An expression; equal ones are one object, so that comparing and hashing is free."""
+
+    __slots__ = ("__weakref__",)
+    known: WeakValueDictionary = WeakValueDictionary()
+
+    def __new__(cls, *fields):
+        """The one expression with these fields."""
+        key = cls, *(repr(f) if isinstance(f, float) else f for f in fields)
+        node = Expr.known.get(key)
+        if node is None:
+            node = object.__new__(cls)
+            for name, field in zip(cls.__match_args__, fields, strict=True):
+                object.__setattr__(node, name, field)
+            Expr.known[key] = node
+        return node
+
+    def __setattr__(self, name, value):
+        raise AttributeError("expressions are not changed; make another")
+
+    def __repr__(self) -> str:
+        return text(self)
+
+    def __add__(self, other):
+        return binary("+", self, other)
+
+    def __sub__(self, other):
+        return binary("-", self, other)
+
+    def __mul__(self, other):
+        return binary("*", self, other)
+
+    def __truediv__(self, other):
+        return binary("/", self, other)
+
+    def __floordiv__(self, other):
+        return binary("//", self, other)
+
+    def __mod__(self, other):
+        return binary("%", self, other)
+
+    def __lt__(self, other):
+        return binary("<", self, other)
+
+    def __ge__(self, other):
+        return binary(">=", self, other)
+
+
+class Const(Expr):
+    """A literal."""
+
+    __slots__ = __match_args__ = ("value", "type")
+
+
+class Var(Expr):
+    """A loop counter, a length, or what a `Let` names."""
+
+    __slots__ = __match_args__ = ("name", "type")
+
+
+class Call(Expr):
+    """An operation: a sign, or a function of `MEANING`."""
+
+    __slots__ = __match_args__ = ("name", "args", "type")
+
+
+class Load(Expr):
+    """Elements of a buffer, `lanes` along the last axis."""
+
+    __slots__ = __match_args__ = ("buffer", "index", "lanes")
+
+    @property
+    def type(self) -> Type:
+        """That of the buffer's elements, several side by side."""
+        return Type(self.buffer.kind, self.lanes)
+
+
+class Sum(Expr):
+    """Index arithmetic: terms (factors, coefficient), in one order; without factors, the
+    constant."""
+
+    __slots__ = __match_args__ = ("terms",)
+    type = INDEX
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array that a kernel takes: "in", "out", or "work", which begins with anything.
+
+    strides: elements from one place to the next on each axis; dense if they are not given.
+    """
+
+    name: str
+    kind: str
+    shape: tuple
+    space: str = "in"
+    strides: tuple | None = None
+
+    def __getitem__(self, index) -> Load:
+        index = index if isinstance(index, tuple) else (index,)
+        return Load(self, tuple(map(const, index)), 1)
+
+    def place(self, index: tuple) -> Expr:
+        """How many elements lie before an index."""
+        strides = self.strides
+        if strides is None:
+            strides = [const(1)]
+            for n in reversed(self.shape[1:]):
+                strides.insert(0, strides[0] * n)
+        return total(i * s for i, s in zip(index, strides, strict=True))
+
+
+def const(value, type: Type = INDEX) -> Expr:
+    """A number as a literal; an expression as it is."""
+    return value if isinstance(value, Expr) else Const(value, type)
+
+
+def binary(name: str, a, b) -> Expr:
+    """Two operands of one type and a sign between, in normal form."""
+    kind = a.type if isinstance(a, Expr) else b.type
+    a, b = const(a, kind), const(b, kind)
+    if a.type == b.type == INDEX:
+        if name in ("+", "-"):
+            sign = 1 if name == "+" else -1
+            return summed([*terms(a), *((key, sign * n) for key, n in terms(b))])
+        if name == "*":
+            return summed(
+                [(tuple(sorted(x + y, key=text)), n * m) for x, n in terms(a) for y, m in terms(b)]
+            )
+        if isinstance(a, Const) and isinstance(b, Const) and (name in COMPARISONS or b.value):
+            return const((COMPARISONS | SIGNS)[name](a.value, b.value), result(name, kind))
+    return Call(name, (a, b), result(name, kind))
+
+
+def result(name: str, kind: Type) -> Type:
+    """The type of a sign's result."""
+    return kind.of("bool") if name in COMPARISONS else kind
+
+
+def terms(e: Expr) -> tuple:
+    """An index expression as a polynomial."""
+    match e:
+        case Sum(found):
+            return found
+        case Const(0):
+            return ()
+        case Const(n):
+            return (((), n),)
+    return (((e,), 1),)
+
+
+def summed(pairs: Iterable[tuple]) -> Expr:
+    """The normal form of a sum of terms."""
+    found: dict = {}
+    for key, n in pairs:
+        found[key] = found.get(key, 0) + n
+    kept = [(key, n) for key, n in found.items() if n]
+    if all(key == () for key, _ in kept):
+        return Const(kept[0][1] if kept else 0, INDEX)
+    if len(kept) == 1 and kept[0][1] == 1 and len(kept[0][0]) == 1:
+        return kept[0][0][0]
+    return Sum(tuple(sorted(kept, key=lambda t: (not t[0], -t[1], [text(f) for f in t[0]]))))
+
+
+def total(parts: Iterable[Expr]) -> Expr:
+    """The sum of index expressions."""
+    return summed([term for part in parts for term in terms(part)])
+
+
+# -- statements ------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Let:
+    """A name and its value, which a later `Let` of that name replaces."""
+
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Store:
+    """Write elements; a vector takes several places of the last axis."""
+
+    buffer: Buffer
+    index: tuple
+    value: Expr
+
+
+@dataclass(frozen=True)
+class For:
+    """A counting loop; `step` is a whole number above 0."""
+
+    var: Var
+    start: Expr
+    stop: Expr
+    body: tuple
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class While:
+    """A loop whose end depends on data."""
+
+    test: Expr
+    body: tuple
+
+
+@dataclass(frozen=True)
+class If:
+    """One of two blocks."""
+
+    test: Expr
+    body: tuple
+    orelse: tuple = ()
+
+
+@dataclass(frozen=True)
+class Break:
+    """The end of the loop around it."""
+
+
+@dataclass(frozen=True)
+class Return:
+    """The end of a function, and its result."""
+
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Statements, and what they need: buffers, and variables (lengths and other scalars).
+
+    result:  the type of what it returns, for a function of scalars.
+    """
+
+    name: str
+    params: tuple
+    body: tuple
+    result: Type | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [f"kernel {self.name}({', '.join(map(declared, self.params))})"]
+            + list(lines(self.body))
+        )
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """Its arrays."""
+        return [p for p in self.params if isinstance(p, Buffer)]
+
+
+# -- text ------------------------------------------------------------------------------
+def declared(param) -> str:
+    """A parameter with its type."""
+    if isinstance(param, Var):
+        return f"{param.name}: {param.type}"
+    strides = f" strides {list(map(const, param.strides))}" if param.strides else ""
+    return f"{param.name}: {param.space} {param.kind}{list(map(const, param.shape))}{strides}"
+
+
+def text(e: Expr) -> str:
+    """An expression, as it is printed."""
+    match e:
+        case Const(value, type):
+            return str(value) if type == INDEX else f"{type}({value})"
+        case Var(name, _):
+            return name
+        case Load(buffer, index, lanes):
+            return f"{buffer.name}[{', '.join(map(text, index))}{f': {lanes}' * (lanes > 1)}]"
+        case Sum(parts):
+            out = ""
+            for key, n in parts:
+                factors = [f"({text(f)})" if is_infix(f) else text(f) for f in key]
+                factors += [str(abs(n))] * (abs(n) != 1 or not key)
+                out += (" - " if n < 0 else " + ") + " * ".join(factors)
+            return out[3:] if out[1] == "+" else f"-{out[3:]}"
+        case Call(name, (a, b), _) if not name.isidentifier():
+            return " ".join(
+                [
+                    f"({text(a)})" if is_infix(a) else text(a),
+                    name,
+                    f"({text(b)})" if is_infix(b) else text(b),
+                ]
+            )
+        case Call("cast" | "splat" | "bitcast" as name, (a,), type):
+            return f"{type}({text(a)})" if name == "cast" else f"{name}<{type}>({text(a)})"
+        case Call(name, args, _):
+            return f"{name}({', '.join(map(text, args))})"
+    raise TypeError(e)
+
+
+def is_infix(e: Expr) -> bool:
+    """Whether an expression needs parentheses inside another."""
+    return isinstance(e, Sum) or isinstance(e, Call) and not e.name.isidentifier()
+
+
+def lines(body: tuple, pad: str = "    ") -> Iterator[str]:
+    """Statements, line by line."""
+    for s in body:
+        match s:
+            case Let(var, value):
+                yield f"{pad}{var.name}: {var.type} = {text(value)}"
+            case Store(buffer, index, value):
+                yield f"{pad}{text(Load(buffer, index, value.type.lanes))} = {text(value)}"
+            case For(var, start, stop, inner, step):
+                by = f" by {step}" * (step != 1)
+                yield f"{pad}for {var.name} in {text(start)} .. {text(stop)}{by}:"
+                yield from lines(inner, pad + "    ")
+            case While(test, inner):
+                yield f"{pad}while {text(test)}:"
+                yield from lines(inner, pad + "    ")
+            case If(test, inner, orelse):
+                yield f"{pad}if {text(test)}:"
+                yield from lines(inner, pad + "    ")
+                if orelse:
+                    yield f"{pad}else:"
+                    yield from lines(orelse, pad + "    ")
+            case Return(value):
+                yield f"{pad}return {text(value)}"
+            case Break():
+                yield f"{pad}break"
+
+
+# -- walking and rewriting -------------------------------------------------------------
+def children(e: Expr) -> tuple:
+    """The parts of an expression."""
+    match e:
+        case Call(_, args, _):
+            return args
+        case Load(_, index, _):
+            return index
+        case Sum(found):
+            return tuple(f for key, _ in found for f in key)
+    return ()
+
+
+def parts(e: Expr) -> Iterator[Expr]:
+    """An expression and everything in it."""
+    yield e
+    for child in children(e):
+        yield from parts(child)
+
+
+def rebuilt(e: Expr, f: Callable) -> Expr:
+    """An expression with f applied to each part, the inner ones first."""
+    match e:
+        case Call(name, args, type):
+            args = [rebuilt(a, f) for a in args]
+            same = len(args) == 2 and type == args[0].type == INDEX and name in SIGNS
+            return f(binary(name, *args) if same else Call(name, tuple(args), type))
+        case Load(buffer, index, lanes):
+            return f(Load(buffer, tuple(rebuilt(i, f) for i in index), lanes))
+        case Sum(found):
+            return total(
+                math.prod((rebuilt(x, f) for x in key), start=const(n)) for key, n in found
+            )
+    return f(e)
+
+
+def expressions(s) -> tuple:
+    """The expressions of one statement, without those of its blocks."""
+    match s:
+        case Let(_, value) | Return(value):
+            return (value,)
+        case Store(_, index, value):
+            return (*index, value)
+        case For(_, start, stop):
+            return start, stop
+        case While(test) | If(test):
+            return (test,)
+    return ()
+
+
+def blocks(s) -> tuple:
+    """The blocks of one statement."""
+    return (s.body, s.orelse) if isinstance(s, If) else (getattr(s, "body", ()),)
+
+
+def statements(body: tuple) -> Iterator:
+    """All statements, those in blocks included."""
+    for s in body:
+        yield s
+        for block in blocks(s):
+            yield from statements(block)
+
+
+def mapped(body: tuple, f: Callable) -> tuple:
+    """Statements with f applied to every expression as a whole."""
+    out = []
+    for s in body:
+        match s:
+            case Let(var, value):
+                s = Let(var, f(value))
+            case Return(value):
+                s = Return(f(value))
+            case Store(buffer, index, value):
+                s = Store(buffer, tuple(map(f, index)), f(value))
+            case For(_, start, stop, inner):
+                s = replace(s, start=f(start), stop=f(stop), body=mapped(inner, f))
+            case While(test, inner):
+                s = While(f(test), mapped(inner, f))
+            case If(test, inner, orelse):
+                s = If(f(test), mapped(inner, f), mapped(orelse, f))
+        out.append(s)
+    return tuple(out)
+
+
+def substituted(body: tuple, known: dict) -> tuple:
+    """Statements with variables replaced: Var -> expression."""
+    return mapped(body, lambda e: rebuilt(e, lambda part: known.get(part, part)))
