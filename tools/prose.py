@@ -34,7 +34,7 @@ RULES = {
     r"(?=\s*(?:[.,;:!?)]|$|\s(?:in|of|for|with|and|to|on|at|from|is|are|that|which)\b))",
     "what": rf"(?<!^)\b[wW]hat (?:is|was|are|were|has been) (?:{DONE})\b(?![^.!]*\?)"
     r"|\b[wW]hat (?:comes|came) (?:back|of|out|in)\b|\b[wW]hat (?:lies|stands|belongs)\b"
-    r"|\bWhat (?:counts|matters) is (?:the|that)\b|\b(?:for|of|by|from) what (?:is|was|an?|the)\b"
+    r"|\bWhat (?:counts|matters) is (?:the|that)\b|\b(?:for|of|by|from) what (?:is|was|the)\b"
     r"|\bWhat an? \w+ [a-z]+s[^?]* is\b",
     "who": r"\b[Ww]hoever\b|(?:^|(?<=[.!?;:] ))Who [a-z]+\b(?![^.!]*\?)",
     "of ours": r"\bof (?:ours|mine|theirs)\b|\bof [A-Z]\w+['’]s"
@@ -117,6 +117,9 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
         for i, cell in enumerate(json.loads(source)["cells"]):
             if cell["cell_type"] == "markdown":
                 yield f"[{i}]", "".join(cell["source"])
+                asked = cell["metadata"].get("predict", {})
+                labels = [box["label"] for box in asked.get("boxes", [])]
+                yield f"[{i}] form", "\n\n".join([asked.get("hint", ""), *labels])
     elif path.suffix == ".py":
         yield from strings(source)
     else:

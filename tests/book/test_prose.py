@@ -90,9 +90,10 @@ def test_semicolons_are_counted_by_file(tmp_path):
 
 def test_a_notebook_is_read_by_its_markdown(tmp_path):
     cells = [("code", "# Nobody reads it"), ("markdown", "Nobody reads it.")]
-    notebook = {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
-    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
-    assert [place for place, *_ in of_file(tmp_path / "a.ipynb")] == ["[1]"]
+    form = {"predict": {"hint": "who knows, and who cares, too", "boxes": []}}
+    notebook = [{"cell_type": k, "source": [text], "metadata": form} for k, text in cells]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": notebook}))
+    assert [place for place, *_ in of_file(tmp_path / "a.ipynb")] == ["[1]", "[1] form"]
 
 
 def test_a_program_is_read_by_its_docstrings_and_messages():
