@@ -84,7 +84,7 @@ def merged(function):
 
 EXERCISES = {
     "0.1": Exercise(
-        "a pair: how many numbers training has to find, and how many kernels run",
+        "a pair: the number of parameters and the number of kernels",
         Parts(
             "0.1",
             "the new layer brings a matrix, a bias for each row, and one product",
@@ -127,9 +127,11 @@ EXERCISES = {
             },
         ),
     ),
-    "0.3": Exercise("a pair: the last loss without momentum, and with it", two_losses),
+    "0.3": Exercise(
+        "a pair: the final loss without momentum and the final loss with it", two_losses
+    ),
     "1.1": Exercise(
-        "a pair: how many operators the first graph has, and how many the second",
+        "a pair: the number of operators in the first graph and in the second",
         Parts(
             "1.1",
             "a call notes down its operator, however often its result is used",
@@ -168,7 +170,7 @@ EXERCISES = {
     ),
     "1.3": Exercise("your function merge_lines(lines)", merged),
     "1.4": Exercise(
-        "a pair: how many operators or programs Python calls for bill, and for the compiled one",
+        "a pair: the number of calls from Python, for bill and for the compiled function",
         Parts(
             "1.4",
             "so there is less to call from Python, however few numbers there are",

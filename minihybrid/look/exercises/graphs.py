@@ -118,6 +118,6 @@ EXERCISES = {
             ),
         ),
     ),
-    "2.2": Exercise("your pass, which forgets the first node", breaks_the_first),
+    "2.2": Exercise("your pass, which drops the first node", breaks_the_first),
     "2.3": Exercise("your pass sort_inputs(graph)", sorts_inputs),
 }

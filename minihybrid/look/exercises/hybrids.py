@@ -154,5 +154,5 @@ EXERCISES = {
     "3.1": Exercise("a function of F and x whose results always differ", draws_again),
     "3.2": Exercise("a function of F and x that sums the rows", sums_rows),
     "3.3": Exercise("your function n_traces(block, *inputs)", counts_traces),
-    "3.5": Exercise("your function of F and x, mended", mends),
+    "3.5": Exercise("your repaired function of F and x", mends),
 }

@@ -108,10 +108,10 @@ def exponential(op):
 
 
 EXERCISES = {
-    "4.1": Exercise("the class NDArray, which can subtract", subtracts),
+    "4.1": Exercise("your class NDArray with subtraction", subtracts),
     "4.2": Exercise("your operator exp", exponential),
     "4.3": Exercise(
-        "the three numbers of x.grad after both calls",
+        "the three elements of x.grad after both calls",
         Parts(
             "4.3",
             "y holds the tape, and a second walk finds the same",
@@ -130,7 +130,7 @@ EXERCISES = {
         ),
     ),
     "4.4": Exercise(
-        "a pair: how many values behind finds, and how many of them know an op",
+        "a pair: the number of values that behind returns, and how many of them have an op",
         Parts(
             "4.4",
             "the tape is the values, and each of them but x was made by somebody",
@@ -157,7 +157,7 @@ EXERCISES = {
         ),
     ),
     "4.5": Exercise(
-        "a pair: the bytes of all values that behind finds, recorded and not",
+        "a pair: the bytes of all values that behind returns, with recording and without",
         Parts(
             "4.5",
             "a tape keeps what was computed, until nobody holds its end",

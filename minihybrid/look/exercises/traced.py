@@ -83,7 +83,7 @@ def improves(programs, advice, praise, pass_):
 
 EXERCISES = {
     "5.1": Exercise(
-        "a pair: the nodes after cse, and how many there were without attributes in the key",
+        "a pair: the number of nodes after cse, and the number when the key omits attributes",
         Parts(
             "5.1",
             "two products that differ in a number only are two",
@@ -162,7 +162,7 @@ EXERCISES = {
         ),
     ),
     "6.3": Exercise(
-        "a pair: how many arguments the plan takes, and how many gradients backward returns",
+        "a pair: how many arguments the plan takes and how many gradients backward returns",
         Parts(
             "6.3",
             "what comes in is an argument, and each argument has a gradient",

@@ -196,7 +196,7 @@ QUARTILES = "sort the fifteen times; where are the quartiles, and how far apart?
 
 EXERCISES = {
     "7.1": Exercise(
-        "a pair: the inputs of the first dense layer, and how many numbers come on top",
+        "a pair: the inputs of the first dense layer and the number of extra parameters",
         Parts(
             "7.1",
             "four times as many inputs, and each has a weight for each of 64 outputs",
