@@ -15,6 +15,8 @@
 #   make grade SUBMISSIONS=folder ASSIGNMENT=1 VARIANT=7     marks, and a page for each;
 #                    SCHEDULER=tcp://host:8786: on the machines of a dask.distributed;
 #                    GRADE_WITH=docker: without bubblewrap; UNSAFE=1: without any sandbox
+#   make check NOTEBOOK=1_autograd.ipynb     a student's points so far, by the visible tests
+#   make gradescope ASSIGNMENT=1 VARIANT=7      the zip for Gradescope
 #   make sheets      the predictions, to be printed: a sheet a chapter, and the answers
 #   make slides      lectures made of the chapters, for a browser without a network
 #   make classroom-test              the assignments, the grader, and attacks on it
@@ -120,14 +122,22 @@ blank: $(READY)
 VARIANT ?= 0
 JOBS ?= 2
 
-.PHONY: assignments grade sheets slides classroom-test
+.PHONY: assignments grade check gradescope sheets slides classroom-test
 assignments: $(READY)
-	"$$($(BIN)/python benchmarks/envs.py nbgrader)" -m classroom.release --variant $(VARIANT)
+	"$$($(BIN)/python benchmarks/envs.py nbgrader)" -m classroom.release --variant $(VARIANT) \
+	    $(if $(ROSTER),--roster "$(ROSTER)")
 
 grade: $(READY)
 	@$(if $(SCHEDULER),"$$($(BIN)/python benchmarks/envs.py cluster)" -m classroom.cluster \
 	    --scheduler $(SCHEDULER),$(BIN)/python -m classroom.grade --jobs $(JOBS)) \
-	    "$(SUBMISSIONS)" --assignment "$(ASSIGNMENT)" --variant $(VARIANT)
+	    "$(SUBMISSIONS)" --assignment "$(ASSIGNMENT)" --variant $(VARIANT) \
+	    $(if $(ROSTER),--roster "$(ROSTER)") $(if $(ADJUST),--adjust "$(ADJUST)")
+
+check: $(READY)
+	@$(BIN)/python -m classroom.check $(if $(NOTEBOOK),"$(NOTEBOOK)")
+
+gradescope: $(READY)
+	@$(BIN)/python -m classroom.gradescope --assignment "$(ASSIGNMENT)" --variant $(VARIANT)
 
 sheets: $(READY)
 	@$(BIN)/python -m classroom.sheets

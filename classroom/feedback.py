@@ -1,4 +1,7 @@
-"""Lay feedback where nbgrader hands it back from: in its folder of a course.
+"""Feedback in the form that a learning platform takes back.
+
+Moodle and Canvas take the zips that the grader writes. nbgrader takes pages from its folder of
+a course:
 
     nbgrader collect 1_autograd                     # in the course's folder
     python -m classroom.grade course/submitted --assignment 1 --variant 7
@@ -9,37 +12,64 @@ Students then find the grader's page in JupyterLab, under Assignments.
 """
 
 import argparse
+import io
 import sys
+import zipfile
 from pathlib import Path
 
 from classroom import marks
-from classroom.grade import submissions
 from classroom.judge import Refused, read
 from classroom.sources import ClassroomError, full_name
+from classroom.submissions import submissions
 
 # nbgrader finds a submission again by these files, which its copy has.
 KNOWN_BY = ("timestamp.txt", "submission_secret.txt")
 
 
+def zips(name, results, pages):
+    """Platform -> a zip of the pages of its students, if there are any.
+
+    Moodle finds a student by a folder's second part between underscores, the participant.
+    Canvas finds one by a file's first two parts that are numbers, the user and the attachment.
+    """
+    found = {}
+    for one in results:
+        student, number, attachment = one["student"], one["number"], one["attachment"]
+        if not number:
+            continue
+        student = marks.file_name(one).rpartition("-")[0].replace("_", "-")
+        if attachment:
+            kind, place = "canvas", f"{student}_{number}_{attachment}_{name}.html"
+        else:
+            kind, place = "moodle", f"{student}_{number}_assignfeedback_file_/{name}.html"
+        found.setdefault(kind, {})[place] = pages[one["key"]]
+    return {kind: _zip(files) for kind, files in found.items()}
+
+
+def _zip(files):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as file:
+        for place, text in files.items():
+            file.writestr(place, text)
+    return data.getvalue()
+
+
 def lay(course, name, graded):
-    """Copy the page of each student who has one; returns who could not be given his.
+    """Copy each student's page to where nbgrader looks; returns the students without one.
 
     course: nbgrader's folder, with `submitted`; graded: what the grader wrote.
     """
     left, submitted = [], course / "submitted"
     for one in submissions(submitted, name):
-        out = course / "feedback" / one.student / name
+        out, page = course / "feedback" / one.student / name, f"{marks.file_name(one.who)}.html"
         try:
-            page = (
-                graded
-                / f"feedback/{marks.file_name({'student': one.student, 'key': one.key})}.html"
-            ).read_bytes()
-            known = {f: read(submitted / one.student / name / f, submitted) for f in KNOWN_BY}
+            files = {f"{name}.html": (graded / "feedback" / page).read_bytes()}
+            files |= {f: read(submitted / one.student / name / f, submitted) for f in KNOWN_BY}
         except (Refused, OSError):
             left.append(one.student)
             continue
         out.mkdir(parents=True, exist_ok=True)
-        for file, data in known.items() | {(f"{name}.html", page)}:
+        for file, data in files.items():
             (out / file).write_bytes(data)
     return left
 

@@ -3,131 +3,34 @@
     python -m classroom.grade submissions --assignment 1 --variant 7
 
 Writes, beside the folder of submissions, a folder "graded": marks.csv in nbgrader's form,
-moodle.csv and canvas.csv, and a page of feedback for each student. Stopped and started
-again, it continues where it was: graded/known holds one file per submission.
+moodle.csv and canvas.csv, a page of feedback for each student, the same pages as zips for
+Moodle and Canvas, tests.csv and similar.csv. Stopped and started again, it continues where it
+was: graded/known holds one file per submission.
 """
 
 import argparse
+import functools
 import json
 import os
 import re
 import sys
-import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tqdm import tqdm
 
-from classroom import marks
+from classroom import adjust, feedback, marks, report
 from classroom.judge import Refused, digest, graded, read, refused, stamp
 from classroom.page import page
 from classroom.sandbox import describe_isolation
-from classroom.sources import ClassroomError, chosen, names, source
+from classroom.sources import ClassroomError, chosen, full_name, names, roster, source
+from classroom.submissions import entries_of, submissions
 from classroom.text import readable
 
-# How Moodle names folders, and Canvas files: a resubmission's file ends in -1, -2, ...
-MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_file_?")
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<attempt>\d+)_.+")
 VARIANT = re.compile(rb'"variant":\s*(-?\d{1,9})\b')  # in JSON, a quoted text has \"variant\"
 FEW = 3  # notebooks that may be last year's copies without a question to the teacher
-
-
-@dataclass
-class Submission:
-    """One student's submission: a path, or the reason why there is none."""
-
-    student: str
-    number: str  # of the learning platform, or ""
-    path: Path | None
-    why: str = ""
-    attempt: int = 0  # of several, the largest counts
-    notes: list = field(default_factory=list)
-
-    @property
-    def key(self):
-        return digest(self.student.encode("utf-8", "surrogatepass"), self.number.encode())
-
-
-def hidden(path):
-    """Whether a path is not the student's own: checkpoints, and what macOS puts into a zip.
-
-    >>> hidden(Path("__MACOSX/anna/1.ipynb")), hidden(Path("anna/._1.ipynb")), hidden(Path("a/b"))
-    (True, True, False)
-    """
-    return any(part.startswith((".", "__MACOSX")) for part in path.parts)
-
-
-def is_notebook(path):
-    """Whether a file name ends in .ipynb, in any case."""
-    return path.suffix.lower() == ".ipynb"
-
-
-def is_folder(entry):
-    return entry.is_dir() and not entry.is_symlink()
-
-
-def submission_of(entry, name):
-    """The submission in a folder or file of the folder of submissions.
-
-    Moodle names folders and Canvas files, so a file named like one of Moodle's folders is
-    only a file.
-    """
-    label = entry.name if is_folder(entry) else re.sub(r"(?i)\.ipynb$", "", entry.name)
-    label = readable(unicodedata.normalize("NFC", label), 200)
-    match = (MOODLE if is_folder(entry) else CANVAS).fullmatch(label)
-    who = (match["name"], match["id"]) if match else (label, "")
-    if not is_folder(entry):
-        attempt = int(match["attempt"][-18:]) if match else 0
-        return Submission(*who, entry, attempt=attempt)
-    files = sorted(p for p in entry.rglob("*") if is_notebook(p) and not p.is_dir())
-    files = [p for p in files if not hidden(p.relative_to(entry))]
-    right = [p for p in files if p.stem == name] or files
-    if len(right) == 1:
-        return Submission(*who, right[0])
-    others = sorted(p.suffix for p in entry.rglob("*") if p.is_file() and not is_notebook(p))
-    if right:
-        what = f"{len(right)} notebooks were handed in"
-    elif ".zip" in others:
-        what = "a zip was handed in; unpack it into the same folder"
-    else:
-        what = "no notebook was handed in"
-    return Submission(*who, None, f"{what}; one file, {name}.ipynb, is needed")
-
-
-def entries_of(folder):
-    """(submissions, files of other kinds and hidden folders), in order."""
-    entries = sorted(folder.iterdir(), key=lambda e: os.fsencode(e.name))
-    right = [e for e in entries if is_notebook(e) or e.is_dir() or e.is_symlink()]
-    right = [e for e in right if not hidden(Path(e.name))]
-    return right, [e for e in entries if e not in right and e.name != ".DS_Store"]
-
-
-def submissions(folder, name):
-    """All submissions of a folder, in order, one for each student."""
-    entries, _ = entries_of(folder)
-    if not entries:
-        raise ClassroomError(
-            f"{folder} has no submissions: a folder or a notebook for each student is needed"
-        )
-    students = {}
-    for one in (submission_of(entry, name) for entry in entries):
-        students.setdefault(one.number or one.student, []).append(one)
-    return [one_of(several, name) for several in students.values()]
-
-
-def one_of(several, name):
-    """The submission of one student that counts: the last attempt, if known."""
-    several.sort(key=lambda one: one.attempt)
-    last = several[-1]
-    if len(several) > 1 and last.attempt == several[-2].attempt:
-        why = f"{len(several)} submissions have this name; one folder or file is needed"
-        return Submission(last.student, last.number, None, why)
-    if len(several) > 1:
-        last.notes.append(f"The last of {len(several)} attempts was graded.")
-    return last
 
 
 def variant_of(submission, folder):
@@ -140,12 +43,12 @@ def variant_of(submission, folder):
 
 
 def check_variants(variant, todo, folder):
-    """A warning for each submission that names another variant.
+    """A warning for each submission that names another variant than its own.
 
     Raises:  ClassroomError if all of them name one other: a word was forgotten.
     """
-    stated = {s.key: (s.student, v) for s in todo if (v := variant_of(s, folder)) is not None}
-    others = Counter(v for _, v in stated.values() if v != variant)
+    stated = [(s, v) for s in todo if (v := variant_of(s, folder)) is not None]
+    others = Counter(v for s, v in stated if v != s.variant)
     if len(others) == 1 and others.total() == len(stated) > FEW:
         other = next(iter(others))
         raise ClassroomError(
@@ -154,17 +57,17 @@ def check_variants(variant, todo, folder):
             f"(make: VARIANT={other})"
         )
     return [
-        f"{student}: the notebook is of variant {number}, perhaps a copy of an earlier year's; "
-        f"it is graded as {variant}"
-        for student, number in stated.values()
-        if number != variant
+        f"{s.student}: the notebook is of variant {number}, perhaps a copy of an earlier year's "
+        f"or of a classmate's; it is graded as {s.variant}"
+        for s, number in stated
+        if number != s.variant
     ]
 
 
-def write(path, text):
+def write(path, data):
     """Write a file whole or not at all."""
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    part.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
     os.replace(part, path)
 
 
@@ -177,8 +80,7 @@ def mark(submission, folder, notebook, known, version):
         return stored(submission, folder, notebook, known, version)
     except Exception as error:
         reason = f"the grader stopped with {type(error).__name__}: {error}; please report this"
-        who = {"student": submission.student, "number": submission.number}
-        return refused(notebook, reason) | who | {"key": submission.key}
+        return refused(notebook, reason) | submission.who
 
 
 def stored(submission, folder, notebook, known, version):
@@ -200,8 +102,7 @@ def stored(submission, folder, notebook, known, version):
     else:
         result = graded(notebook, submission.path, folder)
     result["notes"] = submission.notes + result["notes"]
-    who = {"student": submission.student, "number": submission.number, "key": submission.key}
-    result |= who | {"of_what": now}
+    result |= submission.who | {"of_what": now}
     write(path, json.dumps(result))
     return result
 
@@ -213,21 +114,30 @@ def here(jobs):
         yield pool, describe_isolation()
 
 
-def grade(folder, name, variant, out, place=None):
-    """Grade all submissions of a folder; returns what is stored of each.
+def grade(folder, name, variant, out, place=None, variants=None, adjustment=None):
+    """Grade all submissions of a folder; returns the result of each.
 
-    place: where the work is done, `here` or on a cluster (classroom/cluster.py).
+    place:      where the work is done, `here` or on a cluster (classroom/cluster.py).
+    variants:   student -> variant, where it isn't `variant` (`sources.roster`).
+    adjustment: a teacher's changes, as keywords of `adjust.adjusted`.
     """
-    notebook = chosen(source(name), variant)
-    name = next(n for n in names() if name in (n, n.partition("_")[0]))
-    todo, version = submissions(folder, name), stamp(notebook)
+    whole, name = source(name), full_name(name, names())
+    notebook_of = functools.cache(lambda variant: chosen(whole, variant))
+    version_of = functools.cache(lambda variant: stamp(notebook_of(variant)))
+    todo, variants = submissions(folder, name), variants or {}
+    for one in todo:
+        one.variant = variants.get(one.number, variants.get(one.student, variant))
     known, pages = out / "known", out / "feedback"
     warnings = check_variants(variant, todo, folder)
+    if variants:
+        missing = [s.student for s in todo if not {s.number, s.student} & variants.keys()]
+        warnings += [f"{s}: not in the roster, so graded as variant {variant}" for s in missing]
     with place or here(2) as (pool, sentences):
         print("\n".join([*sentences, *warnings]))
         for path in (known, pages):
             path.mkdir(parents=True, exist_ok=True)
-        futures = [pool.submit(mark, s, folder, notebook, known, version) for s in todo]
+        arguments = [(folder, notebook_of(s.variant), known, version_of(s.variant)) for s in todo]
+        futures = [pool.submit(mark, s, *a) for s, a in zip(todo, arguments, strict=True)]
         try:
             for _ in tqdm(as_completed(futures), total=len(todo), unit="submission", disable=None):
                 pass
@@ -236,10 +146,20 @@ def grade(folder, name, variant, out, place=None):
             print("Stopped; the same command continues from here.")
             raise
         results = [f.result() for f in futures]
+    tables = {"tests": report.by_test(name, whole, results)}
+    if (pairs := report.similar(whole, results)) is None:
+        print("similar.csv isn't written: it needs copydetect (python -m pip install copydetect)")
+    else:
+        tables["similar"] = pairs
+    results, unused = adjust.adjusted(results, **{"rows": []} | (adjustment or {}))
+    print(*unused, sep="\n", end="\n" if unused else "")
+    texts = {one["key"]: page(name, one) for one in results}
     for one in results:
-        write(pages / f"{marks.file_name(one)}.html", page(name, one))
-    for kind, text in marks.tables(name, results).items():
-        write(out / f"{kind}.csv", text)
+        write(pages / f"{marks.file_name(one)}.html", texts[one["key"]])
+    for kind, rows in (tables | marks.tables(name, results)).items():
+        write(out / f"{kind}.csv", marks.text_of(rows))
+    for kind, data in feedback.zips(name, results, texts).items():
+        write(out / f"feedback-{kind}.zip", data)
     write(out / "isolation.txt", "\n".join(sentences) + "\n")
     return results
 
@@ -266,6 +186,10 @@ def options():
         "--assignment", type=assignment, required=True, help="its number, such as 1"
     )
     parser.add_argument("--variant", type=int, default=0)
+    parser.add_argument("--roster", help="a table: student[, variant]; each has a variant")
+    parser.add_argument("--adjust", help="a table: student, item, points, comment")
+    parser.add_argument("--late", type=float, default=10, help="percent off per day")
+    parser.add_argument("--free-days", type=float, default=0, help="late days that cost nothing")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     return parser
@@ -274,8 +198,12 @@ def options():
 def main(asked, place=None):
     folder = asked.folder.resolve()
     out = (asked.out or folder.parent / f"{folder.name}-graded").resolve()
+    place = place or here(asked.jobs)
     try:
-        results = grade(folder, asked.assignment, asked.variant, out, place or here(asked.jobs))
+        variants = roster(asked.roster, asked.variant) if asked.roster else None
+        rows = adjust.changes(asked.adjust) if asked.adjust else []
+        changes = {"rows": rows, "late_percent": asked.late, "free_days": asked.free_days}
+        results = grade(folder, asked.assignment, asked.variant, out, place, variants, changes)
     except (ClassroomError, FileNotFoundError, NotADirectoryError) as error:
         sys.exit(f"{error}")
     elapsed_s = sum(one.get("elapsed_s", 0) for one in results)
@@ -284,7 +212,7 @@ def main(asked, place=None):
         if "refused" in one:
             print(f"{one['student']}: {one['notes'][-1]}")
     if others := [readable(e.name, 200) for e in entries_of(folder)[1]]:
-        print(f"Left out, as neither folder nor notebook: {', '.join(others)}")
+        print(f"Left out (not a notebook, or hidden): {', '.join(others)}")
 
 
 if __name__ == "__main__":

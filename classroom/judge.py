@@ -29,6 +29,7 @@ from classroom.sources import ROOT, defined, id_of, kind, names_of, points, tags
 from classroom.text import readable
 
 MOST_BYTES, MOST_CELLS = 20 << 20, 500
+TEXT = 20_000  # characters of a student's code that are compared with classmates'
 RETRIES = 4  # how many times a sandbox whose process died is opened again
 SECONDS = ("CELL_S", "TEST_S", "ALL_S")  # of the module sandbox, as the grader has them
 JUDGE_BYTES, JUDGE_S = 2 << 30, 60  # of this process: memory, and time beside the sandbox's
@@ -222,7 +223,8 @@ def judged(source, cells, alone=None):
         runner.close()
         apart.close()
     used = {"peak_bytes": runner.peak_bytes, "processor_s": runner.processor_s}
-    return summed(tests, runner.messages(), notes) | used
+    text = "\n\n".join(text for _, text, given in steps if not given)
+    return summed(tests, runner.messages(), notes) | used | {"text": readable(text, TEXT)}
 
 
 def summed(tests, cells, notes):

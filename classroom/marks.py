@@ -38,9 +38,28 @@ def file_name(one):
     return f"{text.strip('. ') or 'student'}-{one['key'][:6]}"
 
 
+def score(one):
+    """The points after the deduction for late days, or None if there is no mark."""
+    return None if one["points"] is None else round(one["points"] - one["penalty"], 2)
+
+
+def number(value):
+    """How a table shows points: nothing if there is no mark."""
+    return "" if value is None else f"{value:g}"
+
+
+def comment(one):
+    """One line about a result, for a gradebook."""
+    if "refused" in one and one["points"] is None:
+        return safe(one["notes"][-1])
+    lost = [t["id"] for t in one["tests"] if t["points"] < t["of"]]
+    said = [f"{t['id']}: {t['comment']}" for t in one["tests"] if t.get("comment")]
+    return "; ".join([f"lost in: {', '.join(lost)}" if lost else "all tests passed", *said])
+
+
 def tables(name, results):
-    """Kind of table -> its text; a submission that was not graded has an empty mark."""
-    of = results[0]["of"]
+    """Kind of table -> its rows; a submission that was not graded has an empty mark."""
+    of = number(results[0]["of"])
     rows = {
         "marks": [NBGRADER],
         "moodle": [MOODLE],
@@ -50,22 +69,20 @@ def tables(name, results):
         ],
     }
     for one in results:
-        student, number = safe(one["student"]), one["number"]
-        points = "" if one["points"] is None else one["points"]
-        lost = [t["id"] for t in one["tests"] if t["points"] < t["of"]]
-        last, first = (student, "") if number else ("", "")
+        student, id = safe(one["student"]), one["number"]
+        raw, points, penalty = number(one["points"]), number(score(one)), number(one["penalty"])
+        last, first = (student, "") if id else ("", "")
         rows["marks"].append(
-            [name, "", "", number or student, last, first, "", points, 0, points, of]
+            [name, "", "", id or student, last, first, "", raw, penalty, points, of]
         )
-        comment = "lost in: " + ", ".join(lost) if lost else "all tests passed"
-        comment = safe(one["notes"][-1]) if "refused" in one else comment
-        participant = f"Participant {number}" if number else ""
-        rows["moodle"].append([participant, student, points, of, NEVER, comment])
-        rows["canvas"].append([student, number, "" if number else student, "", points])
-    return {kind: _text(lines) for kind, lines in rows.items()}
+        participant = f"Participant {id}" if id else ""
+        rows["moodle"].append([participant, student, points, of, NEVER, comment(one)])
+        rows["canvas"].append([student, id, "" if id else student, "", points])
+    return rows
 
 
-def _text(rows):
+def text_of(rows):
+    """A table as CSV."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows(rows)
     return file.getvalue()

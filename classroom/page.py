@@ -2,6 +2,8 @@
 
 from html import escape
 
+from classroom.marks import score
+
 STYLE = """
 :root { color-scheme: light dark; }
 body { overflow-wrap: anywhere; }
@@ -13,15 +15,15 @@ li { margin: .6rem 0; } code, pre { white-space: pre-wrap; }
 
 
 def page(name, marked):
-    """The page, for what is known of a submission."""
+    """The page for a result."""
     tests = "\n".join(map(_test, marked["tests"]))
     notes = "".join(f"<p><strong>{escape(note)}</strong></p>\n" for note in marked["notes"])
     cells = "".join(f"<li>{_cell(*cell)}</li>\n" for cell in marked["cells"])
     if cells:
         cells = f"<h2>Cells that stopped with an error</h2>\n<ul>\n{cells}</ul>\n"
-    mark = (
-        "Not graded" if marked["points"] is None else f"{marked['points']} of {marked['of']} points"
-    )
+    mark = "Not graded"
+    if marked["points"] is not None:
+        mark = f"{score(marked):g} of {marked['of']:g} points"
     title = f"{escape(name)}: {escape(marked['student'])}"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -37,12 +39,13 @@ def page(name, marked):
 
 
 def _test(test):
-    kind = "lost" if test["wrong"] is not None else "won"
-    said = f"<br>{escape(test['wrong'] or 'an assertion failed')}" if kind == "lost" else ""
-    return (
-        f'<li class="{kind}"><code>{escape(test["id"])}</code>: {test["points"]} of '
-        f"{test['of']} points{said}</li>"
-    )
+    kind = "lost" if test["points"] < test["of"] else "won"
+    reason = test["wrong"] or ("an assertion failed" if test["wrong"] == "" else "")
+    said = "".join(f"<br>{escape(text)}" for text in (reason, test.get("comment")) if text)
+    points = f"{test['points']:g} of {test['of']:g} points"
+    if not test["of"]:
+        points = f"{test['points']:g} points of extra credit"
+    return f'<li class="{kind}"><code>{escape(test["id"])}</code>: {points}{said}</li>'
 
 
 def _cell(name, text):

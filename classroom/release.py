@@ -2,12 +2,15 @@
 
     python -m classroom.release --variant 7        # into _build/assignments/7
     python -m classroom.release --variant 7 --course course     # as nbgrader hands out
+    python -m classroom.release --roster roster.csv             # a folder for each student
 
 It needs nbgrader, which does the removing, in an environment of its own:
 `make assignments VARIANT=7`.
 """
 
 import argparse
+import functools
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -23,7 +26,7 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
-from classroom.sources import NANO, ROOT, chosen, names, source, tags
+from classroom.sources import NANO, ROOT, chosen, names, roster, source, tags
 
 STEPS = (CheckCellMetadata, LockCells, ClearSolutions, ClearOutput, ClearHiddenTests)
 STUB = Config({"ClearSolutions": {"code_stub": {"python": "...  # your lines"}}})
@@ -60,7 +63,10 @@ def released(name, variant):
     for step in STEPS:
         notebook, resources = step(config=STUB).preprocess(notebook, resources)
     for cell in notebook.cells:
-        cell.metadata.pop("tags", None)  # which would name what was not drawn
+        # Tags name what was not drawn, but the check of visible tests needs these two.
+        if not (needed := [tag for tag in tags(cell) if tag in ("judge", "apart")]):
+            cell.metadata.pop("tags", None)
+        cell.metadata.update({"tags": needed} if needed else {})
         cell.source = cell.source.strip("\n") or LATER
     notebook.cells.insert(1, setup(notebook))
     return ComputeChecksums().preprocess(notebook, resources)[0]
@@ -71,15 +77,19 @@ def main():
     parser.add_argument("--variant", type=int, default=0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--course", type=Path, help="nbgrader's folder of the course")
-    chosen_by = parser.parse_args()
-    out = chosen_by.out or ROOT / f"_build/assignments/{chosen_by.variant}"
-    for name in names():
-        folder = chosen_by.course / "release" / name if chosen_by.course else out
+    parser.add_argument("--roster", help="a table: student[, variant]; each gets a folder")
+    asked = parser.parse_args()
+    out = asked.out or ROOT / "_build/assignments"
+    folders = {out if asked.out else out / str(asked.variant): asked.variant}
+    if asked.roster:
+        folders = {out / s: v for s, v in roster(asked.roster, asked.variant).items()}
+    text_of = functools.cache(lambda *which: nbformat.writes(released(*which)))
+    for name, (place, variant) in itertools.product(names(), folders.items()):
+        folder = asked.course / "release" / name if asked.course else place
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{name}.ipynb"
-        nbformat.write(released(name, chosen_by.variant), path)
-        print(path)
+        (folder / f"{name}.ipynb").write_text(text_of(name, variant), encoding="utf-8")
         shutil.copy(NANO, folder)
+        print(folder / f"{name}.ipynb")
 
 
 if __name__ == "__main__":

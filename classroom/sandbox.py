@@ -189,15 +189,11 @@ def isolation():
     if sys.platform == "linux":
         reason = "the program bwrap is missing; install bubblewrap"
         if shutil.which(BWRAP_PROGRAM):
-            for own_user in (True, False) if os.getuid() == 0 else (False,):
-                try:
-                    with Sandbox((BWRAP, own_user)) as one:
-                        one.ask({"run": "import numpy"}, CELL_S)
-                    return BWRAP, own_user
-                except (ProcessDied, StudentError, OSError) as error:
-                    reason = f"bubblewrap 0.8 or newer can't start here ({error})"
+            found, reason = first_that_starts(BWRAP)
+            if found:
+                return found
     if os.environ.get("UNSAFE") == "1":
-        return UNSAFE, False
+        return first_that_starts(UNSAFE)[0] or (UNSAFE, False)
     raise ClassroomError(
         f"no sandbox for students' code: {reason}. Grade on Linux with bubblewrap, or with "
         "GRADE_WITH=docker. UNSAFE=1 grades without: a cell can then read your files, reach the "
@@ -205,9 +201,22 @@ def isolation():
     )
 
 
+def first_that_starts(kind):
+    """((kind, whether each is a user of its own) or None, why the last one didn't start)."""
+    for own_user in (True, False) if hasattr(os, "getuid") and os.getuid() == 0 else (False,):
+        try:
+            with Sandbox((kind, own_user)) as one:
+                one.ask({"run": "import numpy"}, CELL_S)
+            return (kind, own_user), ""
+        except (ClassroomError, ProcessDied, StudentError, OSError) as error:
+            reason = f"{kind} can't start here ({error})"
+    return None, reason
+
+
 def describe_isolation():
     """Sentences that describe how students' code is isolated here."""
     kind, own_user = isolation()
+    can = "everything that all users of this machine can" if own_user else "whatever you can"
     clock = f"Each submission has its own process and at most {ALL_S} s; a test {TEST_S} s."
     if kind == UNSAFE and sys.platform == "win32":
         return [clock, "UNSAFE: no limit on memory and files, and the network is open."]
@@ -219,7 +228,7 @@ def describe_isolation():
         return [
             clock,
             limits,
-            "UNSAFE: the network is open, and the process can read and write whatever you can: "
+            f"UNSAFE: the network is open, and the process can read and write {can}: perhaps "
             "hidden tests and other students' marks.",
         ]
     inside = {
@@ -273,6 +282,8 @@ class Sandbox:
         worker = str(ROOT / "classroom/worker.py")
         command = [sys.executable, "-I", worker, json.dumps(settings)]
         if self.kind == UNSAFE:
+            if user is not None:
+                os.chown(self.folder, user, user)
             self._start(command, cwd=self.folder, env=environment())
             return
         filter_fd = os.memfd_create("seccomp")

@@ -16,7 +16,10 @@ What cells are is written in nbgrader's metadata:
 
 import ast
 import copy
+import csv
+import hashlib
 import re
+import unicodedata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,17 +32,46 @@ class ClassroomError(Exception):
     """What a teacher asked for cannot be done; the message says what to do."""
 
 
+def table(path, *columns):
+    """The rows of a teacher's CSV table with these columns, as dicts: [(line number, row), ...].
+
+    Raises:  ClassroomError if there is no such table, or a column is missing.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            rows = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise ClassroomError(f"{path} can't be read as a CSV table in UTF-8: {error}") from None
+    if missing := set(columns) - set(reader.fieldnames or ()):
+        raise ClassroomError(f"{path} has no column {', '.join(sorted(missing))}; add it")
+    return [(k, {c: unicodedata.normalize("NFC", str(v)).strip() for c, v in row.items()})
+            for k, row in rows]  # fmt: skip
+
+
+def roster(path, variant):
+    """Student (ID or name) -> variant: the column `variant`, or one drawn from the student."""
+    students = {}
+    for line, row in table(path, "student"):
+        stated, drawn_from = row.get("variant", ""), hashlib.sha256(row["student"].encode())
+        if stated and not stated.isdecimal():
+            raise ClassroomError(f"{path}, line {line}: {stated!r} is no variant; use 0, 1, 2, ...")
+        students[row["student"]] = int(stated or variant + int(drawn_from.hexdigest(), 16) % 27)
+    return students
+
+
 def names():
     """The names of all assignments, such as 1_autograd."""
     return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 
-def full_name(name):
-    """The name of an assignment that is given as its name or its number."""
-    found = [n for n in names() if str(name) in (n, n.partition("_")[0])]
-    if not found:
-        raise ClassroomError(f"there is no assignment {name}; there are {', '.join(names())}")
-    return found[0]
+def full_name(name, choices=None):
+    """The full name of an assignment, from its name or number."""
+    choices = choices or names()
+    matches = [n for n in choices if str(name) in (n, n.partition("_")[0])]
+    if not matches:
+        raise ClassroomError(f"there is no assignment {name}; choose from {', '.join(choices)}")
+    return matches[0]
 
 
 def source(name):
@@ -105,9 +137,13 @@ def points(cell):
 
 
 def defined(cell):
-    """The names that a cell of code defines."""
+    """The names that a cell of code defines; none if it isn't valid Python."""
     found = set()
-    for node in ast.parse(cell["source"]).body:
+    try:
+        body = ast.parse(cell["source"]).body
+    except (SyntaxError, ValueError, RecursionError):
+        return found
+    for node in body:
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)
