@@ -7,7 +7,7 @@ Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_sym
 What is left out: gradients through in-place writes.
 """
 
-from minihybrid.core.array import STATE, Leaf, NDArray, arrays, on_tape, refs_of
+from minihybrid.core.array import STATE, Leaf, NDArray, arrays, refs_of
 from minihybrid.core.autograd import (
     array_of,
     backward,
@@ -221,7 +221,8 @@ class Function:
         with modes(recording=False):
             result = self.forward(*inputs)
         outs = result if isinstance(result, (list, tuple)) else (result,)
-        if not (STATE.recording and on_tape(inputs)):
+        refs = refs_of(inputs) if STATE.recording else ()
+        if not refs:
             return result
         outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
         op = Op(
@@ -233,7 +234,7 @@ class Function:
             n_outputs=len(outs),
             doc=f"The Function {name}.",
         )
-        node = Node(op, refs_of(inputs), values=tuple(v.data for v in outs))
+        node = Node(op, refs, values=tuple(v.data for v in outs))
         outs = [type(v)(v.data, node, i) for i, v in enumerate(outs)]
         return type(result)(outs) if isinstance(result, (list, tuple)) else outs[0]
 

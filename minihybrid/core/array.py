@@ -12,7 +12,6 @@ What is left out: sparse storage; asynchronous execution on the processor.
 import operator
 import threading
 from functools import partial
-from operator import attrgetter
 
 import numpy as np
 
@@ -39,7 +38,7 @@ from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
-from minihybrid.ops.steps import QUIET, one_by_one, quickly, specs_of, steps_of, straight
+from minihybrid.ops.steps import QUIET, at_once, own, quickly, specs_of, steps_of
 
 
 class State(threading.local):
@@ -73,7 +72,6 @@ class Leaf:
         return self._grad
 
 
-NODE = attrgetter("node")
 RESHAPED = Checked()  # (shape, arguments of reshape) -> new shape
 
 
@@ -95,29 +93,14 @@ def path_of(kind, op, attrs, run):
             raise op.sentence(HybridError, specs_of(datas), attrs, error) from None
         many = type(out) is tuple
         if not (is_own or type(out) is ndarray and out.base is None and out.flags.c_contiguous):
-            out = tuple(map(_own, out)) if many else _own(out)
+            out = own(out)
         node = None
-        if STATE.recording and slopes:
-            inputs = inputs[: len(datas)]  # a call may have more arguments
-            for v in inputs:
-                if v.base is not None:
-                    refuse_stale(v)
-            if any(map(NODE, inputs)):  # what was applied is kept
-                node = Node(op, refs_of(inputs), attrs, "", None, out if many else (out,))
+        if slopes and STATE.recording:  # a call may have more arguments
+            refs = refs_of(inputs[: len(datas)])
+            node = Node(op, refs, attrs, "", None, out if many else (out,)) if refs else None
         return tuple([kind(o, node, i) for i, o in enumerate(out)]) if many else kind(out, node)
 
     return path
-
-
-def on_tape(inputs):
-    """Whether any of these arrays has a place on the tape.
-
-    Raises:  HybridError for a view of an array that was written under `record()` since.
-    """
-    for v in inputs:
-        if v.base is not None:
-            refuse_stale(v)
-    return any(map(NODE, inputs))
 
 
 def refuse_stale(view):
@@ -138,8 +121,25 @@ def refuse_stale(view):
 
 
 def refs_of(inputs):
-    """Places of arrays on the tape. What has none, even if it has an index, is a constant."""
-    return tuple([(v.node, v.index) if v.node else (Constant(v.data, v), 0) for v in inputs])
+    """Places of arrays on the tape, where some are constants; none at all if all are.
+
+    Raises:  HybridError for a view of an array that was written under `record()` since.
+    """
+    refs, is_taped = [], False
+    for v in inputs:
+        if v.base is not None:
+            refuse_stale(v)
+        if v.node is None:
+            refs.append(None)
+        else:
+            refs.append((v.node, v.index))
+            is_taped = True
+    if not is_taped:
+        return ()
+    if None in refs:
+        for i, v in enumerate(inputs):
+            refs[i] = refs[i] or (Constant(v.data, v), 0)
+    return tuple(refs)
 
 
 class NDArray(Value):
@@ -203,13 +203,10 @@ class NDArray(Value):
         steps, outs = steps_of(op, specs_of(datas), attrs)
         if not steps:
             return lambda inputs, _: cls.interpret(op, [*inputs[: len(datas)]], attrs)
-        runs, n = [*map(quickly, steps)], len(datas)
-        paths = [path_of(cls.kind, s.op, s.attrs, run) for s, run in zip(steps, runs, strict=True)]
-        if [(s.places, s.outs) for s in steps] == [([*range(n)], outs)]:
-            return paths[0]
-        on_tape = one_by_one(steps, paths, outs)
-        off_tape = path_of(cls.kind, op, attrs, straight(steps, runs, outs, n))
-        return lambda *given: (on_tape if STATE.recording else off_tape)(*given)
+        (first, *more), n = steps, len(datas)
+        if not (more or first.op.view) and (first.places, first.outs) == ([*range(n)], outs):
+            return path_of(cls.kind, first.op, first.attrs, quickly(first))
+        return at_once(cls.kind, op, attrs, steps, outs, n, STATE, refs_of)
 
     def lines_up(self, other):
         """Whether an elementwise operator fits without broadcasting."""
@@ -371,7 +368,7 @@ class NDArray(Value):
         Under `record()`, what is on the tape is copied; MXNet's `nd.reshape` always copies.
         """
         if STATE.recording and self.node is not None:
-            return self._derived(super().reshape(*shape, **kwargs))
+            return self._derived(Value.reshape(self, *shape, **kwargs))
         lengths = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
         known = self.data.shape, lengths, *map(type, lengths)
         try:
@@ -407,17 +404,20 @@ class NDArray(Value):
 
     def _inputs_of_write(self, key, value):
         """The tape's inputs of a write; `None` if only constants meet."""
-        values = [value] if isinstance(value, NDArray) else []
-        taped = on_tape(values)
+        refs = refs_of([value]) if isinstance(value, NDArray) else ()
         self._preserve()
-        if not taped and self.node is None:
+        if not refs and self.node is None:
             return None
-        if taped and not is_basic(key):
+        if refs and not is_basic(key):
             refuse_duplicates(key, self.shape)
         old = (Constant(self.data), 0)  # its values are not needed
         if self.node is not None and self.node.inputs is not None and not is_whole(key):
             old = (self.node, self.index)
-        return old, refs_of(values)[0] if values else (Constant(np.asarray(value)), 0)
+        of_array = isinstance(value, NDArray)
+        new = refs or [
+            (Constant(value.data, value) if of_array else Constant(np.asarray(value)), 0)
+        ]
+        return old, *new
 
     def _preserve(self):
         """Keep a copy for the tape of the values that are about to be overwritten."""
@@ -734,11 +734,3 @@ def _write_states(op, inputs, attrs, outs):
     for place, new in zip(op.states(attrs), outs[n:], strict=False):
         inputs[place].data[...] = new.data
     return outs[0] if n == 1 else outs[:n]
-
-
-def _own(out):
-    """Memory that is contiguous and belongs to nobody else, as a device's always is."""
-    if isinstance(out, Elsewhere):
-        return out
-    out = np.asarray(out)
-    return out if out.base is None and out.flags.c_contiguous else out.copy()

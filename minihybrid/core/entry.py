@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from minihybrid.core import hooks
 from minihybrid.core.arguments import builder
-from minihybrid.core.array import on_tape
+from minihybrid.core.array import refs_of
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.passes import expand
 from minihybrid.core.plan import in_force
@@ -35,7 +35,7 @@ class Program:
 
     def operator(self, inputs, given):
         """The same on the tape: one operator, for those inputs that are on it."""
-        on_tape(given.values())
+        refs_of(given.values())  # raises for a stale view
         taped = tuple(name for name, value in given.items() if value.node is not None)
         if taped not in self.ops:
             job = self.job

@@ -66,8 +66,12 @@ def static_key(value) -> tuple:
     kind = type(value)
     if kind is float and value and value == value or kind in EXACT:
         return kind, value
-    if kind is tuple and ITEMS.issuperset(map(type, value)):
-        return kind, value
+    if kind is tuple:
+        for item in value:
+            if type(item) not in ITEMS:
+                break
+        else:
+            return kind, value
     if hasattr(kind, "level") or kind.__hash__ is None or parts_of(value) is not None:
         raise TypeError
     if isinstance(value, Number) and not isinstance(value, int):

@@ -494,7 +494,7 @@ class Op:
                 f"{self.name}: takes {len(names) + len(self.attrs)} "
                 f"arguments at most, got {len(names) + len(rest)}"
             )
-        attrs = self.normalize(dict(zip(self.attrs, rest, strict=False)) | kwargs)
+        attrs = self.normalize(kwargs | dict(zip(self.attrs, rest, strict=False)))
         if own := callable(self.inputs) and self.inputs(attrs):
             inputs = [v for v, n in zip(inputs, names, strict=True) if n in own or v is not None]
             inputs = inputs[: len(own)]

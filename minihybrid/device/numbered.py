@@ -16,9 +16,9 @@ from functools import cache, partial
 import numpy as np
 
 from minihybrid.core import hooks
-from minihybrid.core.array import _own
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.placing import Elsewhere
+from minihybrid.ops.steps import own
 
 
 class Numbered(np.ndarray, Elsewhere):
@@ -54,7 +54,7 @@ def run_here(context, op, datas, attrs):
     if isinstance(op, CompiledOp):  # it knows its parameters by identity
         return _each(partial(on, context=context), op.eager(*datas))
     out = op.eager(*map(np.asarray, datas), **attrs)
-    return _each(lambda each: on(_own(each), context), out)
+    return _each(lambda each: on(own(each), context), out)
 
 
 def _each(function, out):

@@ -17,6 +17,7 @@ from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number, said_by
 from minihybrid.ops.np.names import is_whole, with_number
 from minihybrid.ops.shapes import axes_of
+from minihybrid.ops.shown import Called
 
 # -- of one number ---------------------------------------------------------------------
 ALIASES = {
@@ -193,30 +194,18 @@ for _name in ("and", "or", "xor"):
 
 
 # -- many to one -----------------------------------------------------------------------
-def _reduction(name, op, *names, **defaults):
-    """Enter a reduction; `defaults` are the arguments that it has beside `keepdims`."""
-    if "initial" in defaults:
-
-        def call(a, axis=None, dtype=None, keepdims=False, initial=None):
-            return op.applied((a, axis, dtype, keepdims, initial), {})
-
-    elif "dtype" in defaults:
-
-        def call(a, axis=None, dtype=None, keepdims=False):
-            return op.applied((a, axis, dtype, keepdims), {})
-
-    else:
-
-        def call(a, axis=None, keepdims=False):
-            return op.applied((a, axis, keepdims), {})
+def _reduction(name, op, *names):
+    def call(*args, **kwargs):
+        return op.applied(args, kwargs)
 
     call.__name__, call.__doc__ = name, op.doc
+    call.__wrapped__ = Called(op, more=())
     public(call, names=names)
 
 
-_reduction("sum", OPS["_np_sum"], dtype=None, initial=None)
-_reduction("prod", OPS["_np_prod"], dtype=None, initial=None)
-_reduction("mean", OPS["_npi_mean"], dtype=None)
+_reduction("sum", OPS["_np_sum"])
+_reduction("prod", OPS["_np_prod"])
+_reduction("mean", OPS["_npi_mean"])
 for _name, *_names in (("max", "amax"), ("min", "amin"), ("any",), ("all",)):
     _reduction(_name, OPS[f"_np_{_name}"], *_names)
 

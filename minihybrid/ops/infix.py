@@ -105,9 +105,8 @@ class Value:
 
     def reshape(self, *shape, **kwargs):
         """The same numbers under another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
-        if shape:
-            kwargs["shape"] = shape[0] if len(shape) == 1 else shape
-        return OPS["Reshape"].applied((self,), kwargs)
+        shape = (shape,) if len(shape) > 1 else shape
+        return OPS["Reshape"].applied((self, *shape), kwargs)
 
     def transpose(self, *axes, **kwargs):
         """The axes in another order, reversed unless given."""

@@ -378,7 +378,7 @@ def _below_zero(data, axis, temperature, dtype):
     def run(data):
         data = data if data.dtype == kind else data.astype(kind)
         data = data if heat is None else data / heat
-        return data - np.maximum.reduce(data, axis, keepdims=True, initial=-np.inf)
+        return data - np.maximum.reduce(data, axis, None, None, True, -np.inf)
 
     return run
 
@@ -393,9 +393,9 @@ def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_le
             counts = places < np.expand_dims(length, axis)
             data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
         out = below_zero(data)
-        np.exp(out, out=out)
-        total = np.add.reduce(out, axis, keepdims=True)
-        np.multiply(out, np.reciprocal(total, out=total), out=out)
+        np.exp(out, out)
+        total = np.add.reduce(out, axis, None, None, True)
+        np.multiply(out, np.reciprocal(total, total), out)
         out = out if length is None else np.where(counts, out, 0)
         return out if dtype in (None, out.dtype) else out.astype(dtype)
 

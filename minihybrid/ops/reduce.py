@@ -86,8 +86,12 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
         gone = axes_of(name, axis, end, exclude)
         n = math.prod([shape[i] for i in gone])
         if data.dtype.kind == "f" and 0 < n <= LONG and {*gone} == {*range(end - len(gone), end)}:
+            reduce = ufunc.reduce
+            if len(gone) == 1:
+                keeps = keepdims or end == 1
+                return lambda data: reduce(data, -1, None, None, keeps)
             rows = (*reduced_shape(name, shape, axis, keepdims, exclude), n)
-            return lambda data: ufunc.reduce(data.reshape(rows), -1)
+            return lambda data: reduce(data.reshape(rows), -1)
 
         def run(data):
             out = np.asarray(function(data, axis=gone, keepdims=keepdims), data.dtype)

@@ -27,11 +27,12 @@ NEEDED = Needed()
 MORE = [Parameter(name, NAMED, default=None) for name in ("name", "out", "ctx", "attr")]
 
 
-def signature(op, symbolic=False, method=False):
+def signature(op, symbolic=False, method=False, more=MORE):
     """How an operator is called: its inputs, then its attributes with their defaults.
 
     symbolic: all inputs but the first may be left out, and become variables.
     method:  the first input is `self`, and nothing else is taken beside.
+    more:    parameters that a function takes beside.
 
     >>> from minihybrid.ops import OPS
     >>> signature(OPS["FullyConnected"], method=True)
@@ -59,7 +60,7 @@ def signature(op, symbolic=False, method=False):
         elif isinstance(default, np.dtype):
             default = default.name
         found.append(Parameter(name, kind, default=default))
-    return Signature(found if method else found + MORE, __validate_parameters__=False)
+    return Signature(found if method else [*found, *more], __validate_parameters__=False)
 
 
 class Called:

@@ -2,8 +2,7 @@
 
 Takes:   records, and the specs and attributes of an application.
 Gives:   `steps_of`, for whoever wants to go to those operators at once; `quickly`, what
-         computes a step; `one_by_one` and `straight`, which go through all, on the tape
-         and off it.
+         computes a step; `at_once`, what computes all.
 
 What is left out: operators that draw random numbers, or have states.
 """
@@ -16,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.core.op import UNEXPECTED, Spec, ndarray
+from minihybrid.core.op import UNEXPECTED, Constant, HybridError, Node, Spec, ndarray
+from minihybrid.core.placing import Elsewhere
 from minihybrid.ops.infix import Value
 
 LARGE = 2**17  # bytes: smaller blocks the C library keeps as it is
@@ -137,39 +137,93 @@ def quickly(step):
     return run or (partial(op.eager, **attrs) if attrs else op.eager)
 
 
-def one_by_one(steps, paths, outs):
-    """What applies each step's path to the arrays at its places, and gives those at `outs`."""
-    last = steps[-1].outs[-1]
+def at_once(kind, op, attrs, steps, outs, n, state, refs_of):
+    """What computes all steps of `n` arrays: (inputs, their numbers) -> arrays of `outs`.
+
+    kind:    the class of these arrays.
+    state:   whether the tape is kept;  refs_of: arrays -> their places on it.
+    """
+    write = partial(straight, steps, [*map(quickly, steps)], n, outs, kind)
+    usual = (Node,) * n if state.recording else ()
+    written = {usual: write(usual)}  # types of places on the tape -> the function
 
     def path(inputs, datas):
-        values = [*inputs[: len(datas)]]
-        values += [None] * (last + 1 - len(values))
-        for step, one in zip(steps, paths, strict=True):
-            given = [values[i] for i in step.places]
-            out = one(given, [v.data for v in given])
-            values[step.outs[0] : step.outs[-1] + 1] = out if type(out) is tuple else (out,)
-        return tuple([values[i] for i in outs]) if len(outs) > 1 else values[outs[0]]
+        refs, kinds = refs_of(inputs[:n]) if state.recording else (), ()
+        for node, _ in refs:
+            kinds += (type(node),)
+        run = written.get(kinds)
+        if run is None:
+            run = written[kinds] = write(kinds)
+        try:
+            return QUIET.copy().run(run, *datas, *refs)
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise op.sentence(HybridError, specs_of(datas), attrs, error) from None
 
     return path
 
 
-def straight(steps, runs, outs, n):
-    """The same of `n` arrays of NumPy's, written out: only the last ones become others."""
-    scope = {"compact": _compact} | {f"step{k}": run for k, run in enumerate(runs)}
-    lines = []
-    for k, step in enumerate(steps):
-        out = f"step{k}({_named(step.places)})"
-        lines.append(f"    {_named(step.outs)} = {out if step.op.view else f'compact({out})'}\n")
-    exec(f"def run({_named(range(n))}):\n{''.join(lines)}    return {_named(outs)}", scope)
+def straight(steps, runs, n, outs, kind, on):
+    """What computes steps of `n` arrays of NumPy's: a function that is written out.
+
+    kind:    the class of its arrays.
+    on:      the types of the inputs' places on the tape, if one is no Constant. The function
+             takes these places as well, and enters the steps:
+
+        def run(x0, r0):
+            x1 = step0(x0)
+            n0 = Node(op0, (r0,), attrs0, "", None, (x1,))
+            x2 = step1(x1).copy()
+            n1 = Node(op1, ((n0, 0),), attrs1, "", None, (x2,))
+            return kind(x2, n1, 0)
+    """
+    kept = [i for step in steps for i in step.outs] if on else outs  # each in own memory
+    source = dict.fromkeys(range(n))  # place -> the place of the array that has its memory
+    for op, _, _, places, made in steps:
+        source |= {i: source[places[0]] if op.view else i for i in made}
+    owners = [source[i] for i in kept]
+    refs = {i: f"r{i}" for i in range(n) if on and on[i] is Node}  # of what is on the tape
+    known = {i: f"r{i}" for i in range(n)}  # and of constants
+    scope = {"compact": _compact, "own": own, "kind": kind, "Node": Node, "Constant": Constant}
+    takes = [_named(range(n)), *([_named(range(n), "r")] if on else ())]
+    lines = [f"def run({', '.join(takes)}):\n"]
+    for k, (op, attrs, _, places, made) in enumerate(steps):
+        scope |= {f"step{k}": runs[k], f"op{k}": op, f"attrs{k}": attrs}
+        value, at = f"step{k}({_named(places)})", source[made[0]]
+        if op.view and not {*made}.isdisjoint(kept) and (at is None or owners.count(at) > 1):
+            value += ".copy()"
+        elif not (op.view or op.gives_own):
+            value = f"{'compact' if {*made}.isdisjoint(owners) else 'own'}({value})"
+        lines.append(f"    {_named(made)} = {value}\n")
+        if on and op.grad and not refs.keys().isdisjoint(places):
+            given = "".join([known[i] + ", " for i in places])
+            lines.append(
+                f"    n{k} = Node(op{k}, ({given}), attrs{k}, '', None, ({_named(made)},))\n"
+            )
+            refs |= {i: f"(n{k}, {j})" for j, i in enumerate(made)}
+        elif on:
+            lines += [f"    r{i} = Constant(x{i}), 0\n" for i in made]
+        known |= {i: refs.get(i, f"r{i}") for i in made}
+    results = [f"kind(x{i}, {refs[i][1:-1]})" if i in refs else f"kind(x{i})" for i in outs]
+    exec(f"{''.join(lines)}    return {', '.join(results)}", scope)
     return scope.pop("run")
 
 
-def _named(places):
-    return ", ".join([f"x{i}" for i in places])
+def _named(places, letter="x"):
+    return ", ".join([f"{letter}{i}" for i in places])
 
 
 def _compact(out):
     """In one piece, as the next step finds it elsewhere: NumPy adds up others otherwise."""
+    return out if type(out) is ndarray and out.flags.c_contiguous else own(out)
+
+
+def own(out):
+    """An array, or a tuple of them, in contiguous memory that nothing else has, as a
+    device's always is."""
+    if type(out) is ndarray:
+        return out if out.base is None and out.flags.c_contiguous else out.copy()
     if type(out) is tuple:
-        return tuple(map(_compact, out))
-    return out if type(out) is ndarray and out.flags.c_contiguous else np.array(out, order="C")
+        return tuple(map(own, out))
+    return out if isinstance(out, Elsewhere) else np.array(out, order="C")
