@@ -12,6 +12,7 @@ from samples import UNIQUE, cases_of, has_samples
 import minihybrid as mx
 from minihybrid import autograd, nd, npx
 from minihybrid import np as mnp
+from minihybrid.core.graph import topological
 from minihybrid.core.op import Op, Spec
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
@@ -282,8 +283,16 @@ def of_calls(op, inputs, attrs, n_calls):
         outs = as_list(out)
         assert all(o.data.flags.c_contiguous and type(o) is nd.NDArray for o in outs)
         found.append([np.shares_memory(o.data, a.data) for o in outs for a in arrays])
+        found.append(share_on_tape(outs))
         found += numbers_of(outs, arrays if mode is autograd.record else ())
     return found
+
+
+def share_on_tape(outs):
+    """Whether values of operators on the tape share memory: a write would change several."""
+    nodes = topological([(o.node, o.index) for o in outs if o.node is not None])
+    values = [v for node in nodes if node.op for v in node.values if v.size]
+    return len({v.ctypes.data for v in values}) < len(values)
 
 
 def as_list(out):
