@@ -11,6 +11,8 @@ from copy import copy
 from functools import lru_cache
 from numbers import Number
 
+from numpy import ndarray
+
 EXACT = frozenset((bool, int, str, type(None), type))  # `==` tells those of a type apart
 ITEMS = frozenset((int, str, type(None)))  # of a tuple, in which it has to tell their types
 
@@ -90,7 +92,7 @@ def nesting(value):
 
 
 @lru_cache(1_000)
-def reader(nested, place="{}.device") -> tuple:
+def reader(nested, place="type({0}) is ndarray or {0}.device") -> tuple:
     """The functions (read, arrays), compiled for arguments of one nesting.
 
     place:   what of an ndarray counts beside shape and dtype.
@@ -107,7 +109,7 @@ def reader(nested, place="{}.device") -> tuple:
         d0, d1 = x_0.data, x_1_0.data
         key = NESTING, type(x_0), d0.shape, ..., static_key(x_2), mode
     """
-    scope = {"static_key": static_key, "EXACT": EXACT, "NESTING": object()}
+    scope = {"static_key": static_key, "EXACT": EXACT, "NESTING": object(), "ndarray": ndarray}
     lines, key, arrays = [], [], []
 
     def visit(name, nested):
