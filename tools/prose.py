@@ -26,7 +26,7 @@ HEARD = "says?|tells?|told|wants?|knows?|asks?|waits?|meets?"
 
 # rule -> what it looks for. The names are those of the rules in CONTRIBUTING.
 RULES = {
-    "inverted question": r"\bHow (?:many|much|long|few)\b[^.?!]{0,60}? ha(?:s|ve) "
+    "inverted question": r"\bHow (?:many|much|long|few)\b[^.?!]{0,60}? (?<!them )ha(?:s|ve) "
     r"(?:the|an?|this|that|it|they|each|every|your|our)\b(?!\s+\w+ed\b)"
     r"|\b(?:What|How|Where|Why) (?:says|means|knows|goes|looks|finds|costs|lies) "
     r"(?:the|an?|this|it)\b(?=[^.!]*\?)",

@@ -4,32 +4,32 @@ Made by book/make_blank.py of cells of the chapters: change those, not this file
 """
 
 
-# step 1: a record for each operator
+# step 1: the definition of an operator
 import itertools
 
 import numpy as np
 
 
 class Op:
-    """All that is known of one operator: its name, what it computes, its gradient."""
+    """Everything about one operator: its name, its implementation, its gradient rule."""
 
     def __init__(self, name, eager, grad):
         self.name, self.eager, self.grad = name, eager, grad
 
     def infer(self, *shapes, **attrs):
-        """The shape of the result, found by trying the operator out on zeros."""
+        """The shape of the result, found by running the operator on zeros."""
         # your lines
         return self.eager(*map(np.zeros, shapes), **attrs).shape
 
     def __call__(self, *inputs, **attrs):
-        """Apply the operator: the input of the highest level interprets it."""
+        """Apply the operator: the input with the highest level interprets it."""
         # your lines
         return max(inputs, key=lambda x: x.level).interpret(self, inputs, attrs)
 
 
 # step 1: what operators are applied to
 class Value:
-    """What operators are applied to; it may know how it was made."""
+    """An operand or result of an operator. It may remember how it was computed."""
 
     op, inputs, attrs, grad, numbers = None, (), {}, None, itertools.count()
 
@@ -44,7 +44,7 @@ class Value:
         return mul(self, other) if isinstance(other, Value) else mul_number(self, scalar=other)
 
     def sum(self, axis=None):
-        """The sum over one axis, or over all."""
+        """The sum over one axis, or over all of them."""
         axes = range(len(self.shape)) if axis is None else [axis]
         shape = tuple(n for i, n in enumerate(self.shape) if i not in axes)
         return reshape(total(self, axis=tuple(axes)), shape=shape)
@@ -54,7 +54,7 @@ class Value:
 
 # step 1: the operators
 def back(g, x):
-    """The gradient of x, which was broadcast: the sum over its copies."""
+    """The gradient of x if it was broadcast: the sum over its copies."""
     shape = (1,) * (len(g.shape) - len(x.shape)) + x.shape
     axes = tuple(i for i, n in enumerate(shape) if n != g.shape[i])
     return reshape(total(g, axis=axes), shape=x.shape) if shape != g.shape else g
@@ -77,13 +77,13 @@ broadcast_to = Op("broadcast_to", np.broadcast_to, lambda g, y, a, shape: (back(
 
 # step 2: arrays
 class STATE:
-    """What is going on: is there a tape, and which trace is being written?"""
+    """The engine's state: is it recording, and which trace is it writing?"""
 
     recording, trace = False, []
 
 
 class NDArray(Value):
-    """Numbers, computed at once."""
+    """An array, computed at once."""
 
     level = 0
 
@@ -95,18 +95,18 @@ class NDArray(Value):
         return f"{self.data}\n<NDArray {self.shape}>"
 
     def attach_grad(self):
-        """Make it a variable: `grad` is an array of zeros, of the same shape."""
+        """Make it a variable: set `grad` to zeros of the same shape."""
         # your lines
         self.grad = NDArray(np.zeros(self.shape))
 
     @staticmethod
     def interpret(op, inputs, attrs):
-        """Compute `op.eager` on the inputs' `data`; the result is `made_by` op."""
+        """Compute `op.eager` on the inputs' `data`, and call `made_by` on the result."""
         # your lines
         return NDArray(op.eager(*[x.data for x in inputs], **attrs)).made_by(op, inputs, attrs)
 
     def made_by(self, op, inputs, attrs):
-        """While recording, keep what was applied to what, if a variable is behind it."""
+        """While recording, remember op, inputs and attrs if an input depends on a variable."""
         # your lines
         if STATE.recording and any(x.op or x.grad is not None for x in inputs):
             self.op, self.inputs, self.attrs = op, inputs, attrs
@@ -115,10 +115,10 @@ class NDArray(Value):
 
 # step 2: the switch
 class record:
-    """Inside this `with` block, arrays keep the tape."""
+    """Inside this `with` block, arrays record the tape."""
 
     def __enter__(self):
-        """The block begins."""
+        """The block starts."""
         # your lines
         STATE.recording = True
 
@@ -130,7 +130,7 @@ class record:
 
 # step 3: the chain rule
 def behind(heads):
-    """All values that the heads are made of, in the order in which they were made."""
+    """All values that the heads depend on, in order of creation."""
     # your lines
     found, todo = set(heads), list(heads)
     while todo:
@@ -141,7 +141,7 @@ def behind(heads):
 
 
 def gradient(head, seed):
-    """Value -> its gradient, for all that the head is made of; the head's is the seed."""
+    """Value -> its gradient, for everything the head depends on. The head's is the seed."""
     # your lines
     grads = {head: seed}
     for y in reversed([x for x in behind([head]) if x.op]):
@@ -151,7 +151,7 @@ def gradient(head, seed):
 
 
 def backward(head):
-    """Write the gradient of the head's sum into `grad` of every variable behind it."""
+    """Store the gradient of the head's sum in `grad` of every variable it depends on."""
     # your lines
     for x, g in gradient(head, NDArray(np.ones(head.shape))).items():
         if x.grad is not None:

@@ -51,6 +51,7 @@ PLANTED = [
 GOOD = [
     "How many kernels does the plan have?",
     "How many plans has it compiled so far?",
+    "How many values are there, and how many of them have an operator?",
     "There are two more lines, and more than three things to learn.",
     "What happens in the second call?",
     "What is needed for the goods alone?",
