@@ -96,7 +96,8 @@ def program(source, cells):
     student's, in the notebook's order, as Jupyter runs it.
     Gives:   [(id or None, text, whether it is given)], notes
     """
-    ours = {id_of(c): c for c in source["cells"] if c["cell_type"] == "code"}
+    code = [c for c in source["cells"] if c["cell_type"] == "code" and "hidden" not in tags(c)]
+    ours = {id_of(c): c for c in code}
     handed_in = [id_of(c) for c in cells]
     steps, notes, done = [], [], set()
     for name, cell in ours.items():

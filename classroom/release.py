@@ -59,7 +59,7 @@ def setup(notebook):
 def released(name, variant):
     """The students' notebook of an assignment."""
     notebook, resources = chosen(source(name), variant), {}
-    notebook.cells = [c for c in notebook.cells if "explanation" not in tags(c)]
+    notebook.cells = [c for c in notebook.cells if not {"explanation", "hidden"} & set(tags(c))]
     for step in STEPS:
         notebook, resources = step(config=STUB).preprocess(notebook, resources)
     for cell in notebook.cells:

@@ -280,7 +280,9 @@ class Sandbox:
             self._start(command)
             return
         worker = str(ROOT / "classroom/worker.py")
-        command = [sys.executable, "-I", worker, json.dumps(settings)]
+        python = Path(sys.executable)  # perhaps reached through a link, which isn't visible
+        python = str(python.parent.resolve() / python.name)
+        command = [python, "-I", worker, json.dumps(settings)]
         if self.kind == UNSAFE:
             if user is not None:
                 os.chown(self.folder, user, user)

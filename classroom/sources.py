@@ -10,6 +10,7 @@ What cells are is written in nbgrader's metadata:
 - given, tagged `apart`: what it defines is called in a process of its own, without the
             student's code;
 - solution: what the student wrote is run;
+- hidden:   locked, tagged `judge` and `hidden`; what only hidden tests compute with;
 - tests:    locked, and worth points. The lines between `### BEGIN HIDDEN TESTS` and
             `### END HIDDEN TESTS` are not in what students get.
 """
