@@ -163,7 +163,7 @@ NDArray.backward = backward
 
 # step 4: symbols
 class Symbol(Value):
-    """A place in a program: a shape, and how it is made, but no numbers."""
+    """An abstract value: it has a shape and knows how it's computed, but has no data."""
 
     level = 1
 
@@ -174,9 +174,9 @@ class Symbol(Value):
 
     @staticmethod
     def interpret(op, inputs, attrs):
-        """Write down what is applied to what: a symbol called relu3, if 3 came before.
+        """Record the application in a new symbol, called relu3 if 3 symbols precede it.
 
-        Raises:  TypeError if an input is an array, whose numbers would be frozen.
+        Raises:  TypeError if an input is an array, whose values would be frozen.
         """
         # your lines
         if any(x.level == 0 for x in inputs):
@@ -190,7 +190,7 @@ class Symbol(Value):
 
 # step 4: a trace
 class Graph:
-    """Values, each after its inputs, and those that are wanted."""
+    """Values, each after its inputs, and those that the program returns (heads)."""
 
     def __init__(self, nodes, heads):
         self.nodes, self.heads = tuple(nodes), heads
@@ -198,7 +198,7 @@ class Graph:
 
 
 def trace(f, **shapes):
-    """Run a function once, on a symbol for each shape, and keep what it did: a Graph."""
+    """Run a function once, on one symbol per shape, and return the recorded Graph."""
     # your lines
     STATE.trace = []
     heads = [f(*[Symbol(shape, name) for name, shape in shapes.items()])]
@@ -207,7 +207,7 @@ def trace(f, **shapes):
 
 # step 5: print it, run it
 def show(graph):
-    """The program as text, a line a node, and `return` with the heads' names."""
+    """The program as text: one line per node, then `return` and the heads' names."""
     # your lines
     lines = []
     for x in graph.nodes:
@@ -218,7 +218,7 @@ def show(graph):
 
 
 def run(graph, *inputs):
-    """Apply every operator again, to other values: a list with the heads' values."""
+    """Apply every operator again, to the given inputs. Returns the heads' values."""
     # your lines
     new = dict(zip(graph.variables, inputs, strict=True))
     for x in [x for x in graph.nodes if x.op]:
@@ -228,9 +228,9 @@ def run(graph, *inputs):
 
 # step 6: passes
 def cse(graph):
-    """What is computed twice is computed once."""
+    """Eliminate common subexpressions: merge nodes that compute the same value."""
     # your lines
-    seen, new = {}, {}  # what is applied to what -> node;  node -> the one in its place
+    seen, new = {}, {}  # key -> node;  old node -> its replacement
     for x in graph.nodes:
         inputs = tuple(new[i] for i in x.inputs)
         key = (x.op, inputs, repr(x.attrs)) if x.op else x
@@ -240,17 +240,17 @@ def cse(graph):
 
 
 def dce(graph):
-    """What nobody reads is not computed."""
+    """Eliminate dead code: drop nodes that no head depends on."""
     # your lines
     alive = set(behind(graph.heads))
     return Graph([x for x in graph.nodes if x in alive or not x.op], graph.heads)
 
 
-# step 7: the program goes on, backwards
+# step 7: the backward pass as part of the program
 def with_gradient(graph):
-    """The program continued behind a variable "g", the gradient of its only head.
+    """Extend the program with its backward pass, after a variable "g".
 
-    Its heads: the old one, and the gradients of the graph's variables.
+    "g" is the gradient of the only head. Heads: the old one, then the variables' gradients.
     """
     # your lines
     STATE.trace, [head] = list(graph.nodes), graph.heads
@@ -260,7 +260,7 @@ def with_gradient(graph):
 
 # step 7: source
 def source(graph):
-    """A program with its gradient, as text: `def plan(x0, ...)`, and `backward` in it."""
+    """The source of a program with its gradient: `def plan(x0, ...)`, with `backward` inside."""
     # your lines
     names, lines, margin = {}, [], "    "
     for x in graph.nodes:
@@ -278,7 +278,7 @@ def source(graph):
 
 
 def compiled(graph):
-    """The function of which `source` gives the text."""
+    """The function that `source` defines."""
     scope = {x.op.name: x.op.eager for x in graph.nodes if x.op}
     exec(source(graph), scope)
     return scope["plan"]
@@ -286,13 +286,13 @@ def compiled(graph):
 
 # step 8: parameters
 class Parameter:
-    """Numbers that training finds; their shape is known at the first call."""
+    """An array that training changes. Its shape is inferred at the first call."""
 
     def __init__(self, name, array=None):
         self.name, self.array, self.draw = name, array, np.zeros
 
     def value(self, x, shape):
-        """What goes with x: the array, drawn if it is the first call, or the one symbol."""
+        """The array (drawn at the first call) if x is an array, else the parameter's symbol."""
         # your lines
         if self.array is None:
             self.array = NDArray(self.draw(shape))
@@ -306,7 +306,7 @@ plan_op = Op("plan", None, lambda g, y, *inputs, back: [NDArray(a) for a in back
 
 
 class Block:
-    """A part of a network, with parameters and parts of its own; it has a `forward`."""
+    """A part of a network: it has parameters, child blocks, and a `forward`."""
 
     plans = None  # shape -> (plan, parameters), once hybridized
 
@@ -314,7 +314,7 @@ class Block:
         self.plans = {}
 
     def __call__(self, x):
-        """`forward`; once hybridized and called with an array, the plan for its shape."""
+        """Call `forward` or, if hybridized and called with an array, the plan for its shape."""
         # your lines
         if self.plans is None or x.level > 0:
             return self.forward(x)
@@ -329,7 +329,7 @@ class Block:
         return NDArray(y).made_by(plan_op, inputs, {"back": back})
 
     def collect_params(self):
-        """Name -> parameter, of this block and of its parts."""
+        """Name -> parameter, of this block and its children."""
         parts = [p for v in vars(self).values() for p in (v if type(v) is list else [v])]
         found = {p.name: p for p in parts if isinstance(p, Parameter)}
         blocks = [block.collect_params() for block in parts if isinstance(block, Block)]
@@ -389,7 +389,7 @@ one_hot = Op("one_hot", lambda a, depth: np.equal.outer(a, np.arange(depth)).ast
 
 
 def SoftmaxCrossEntropyLoss():
-    """How surprised scores are by labels: one number a row."""
+    """The negative log-likelihood of the labels, one value per row."""
     return lambda x, y: (log_softmax(x) * one_hot(y, depth=x.shape[1])).sum(1) * -1
 
 
@@ -407,12 +407,12 @@ class Trainer:
 
 
 def Xavier():
-    """First values with which signals keep their size from layer to layer."""
+    """Initial values that keep the scale of signals from layer to layer."""
     return lambda shape: np.random.uniform(-1, 1, shape) * math.sqrt(6 / sum(shape))
 
 
 def initialize(block, draw):
-    """Say how first values are drawn; biases begin with 0."""
+    """Set how initial values are drawn. Biases start at 0."""
     for p in block.collect_params().values():
         p.draw = draw if p.name.endswith("weight") else np.zeros
 
@@ -421,9 +421,9 @@ Block.initialize, Block.__repr__ = initialize, lambda block: type(block).__name_
 Parameter.data, Parameter.grad = lambda p: p.array, lambda p: p.array.grad
 
 
-# names: what NumPy knows, and nano's tape does not
+# names: NumPy methods that nano's tape doesn't record
 def plain(name):
-    """A method of NumPy's; its result is not on the tape."""
+    """A NumPy method whose result isn't recorded."""
     def method(self, *args, **kwargs):
         args = [x.data if isinstance(x, NDArray) else x for x in args]
         return NDArray(getattr(self.data, name)(*args, **kwargs))
@@ -445,9 +445,9 @@ from pathlib import Path
 
 
 def export(block, path):
-    """Write what was traced last into "path-symbol.json", and its numbers into "path.npz".
+    """Write the last traced graph to "path-symbol.json", and the parameters to "path.npz".
 
-    Returns: the two names.
+    Returns: the two file names.
     """
     # your lines
     place = {x: i for i, x in enumerate(block.graph.nodes)}
@@ -459,22 +459,22 @@ def export(block, path):
     return f"{path}-symbol.json", f"{path}.npz"
 
 
-# step 9: and in again
+# step 9: in
 class SymbolBlock(Block):
-    """A network that was read from two files; its class is gone."""
+    """A network loaded from two files, without its class."""
 
     def __init__(self, graph, numbers):
         self.program = graph
         self.params = [Parameter(x.name, NDArray(numbers[x.name])) for x in graph.variables[1:]]
 
     def forward(self, x):
-        """Run the program on x and on the parameters' values."""
+        """Run the program on x and the parameters."""
         # your lines
         return run(self.program, x, *[p.value(x, p.array.shape) for p in self.params])[0]
 
 
 def imports(path, names, params):
-    """The network that `export` wrote; `names` are those of its inputs, `["data"]`."""
+    """Load a network that `export` wrote. `names` are its inputs' names, `["data"]`."""
     # your lines
     ops, nodes = {op.name: op for op in globals().values() if isinstance(op, Op)}, []
     for x in json.loads(Path(path).read_text())["nodes"]:
@@ -487,7 +487,7 @@ def imports(path, names, params):
 SymbolBlock.imports, Block.export = imports, export
 
 
-# names: Gluon's places
+# names: Gluon's modules
 import sys
 
 array, random = NDArray, np.random
