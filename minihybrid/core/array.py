@@ -186,16 +186,17 @@ class NDArray(Value):
 
     @classmethod
     def composed(cls, op, specs, inputs, attrs):
-        """Apply the simpler operators that this one is made of."""
+        """Apply the simpler operators that this one is made of, which are nd's in each world."""
+        same = [v if v.kind is NDArray else v._twin(NDArray) for v in inputs]
         try:
-            out = op.expanded(specs, inputs, attrs, STATE.training)
+            out = op.expanded(specs, same, attrs, STATE.training)
         except HybridError:
             raise
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs, attrs, error) from None
         out = _write_states(op, inputs, attrs, out) if op.aux else out
-        shared = partial(_apart, inputs=inputs)  # an operator may give its very input
-        return tuple(map(shared, out)) if isinstance(out, tuple) else shared(out)
+        own = partial(_apart, inputs=inputs, kind=cls.kind)  # it may give its very input
+        return tuple(map(own, out)) if isinstance(out, tuple) else own(out)
 
     @classmethod
     def path(cls, op, datas, attrs):
@@ -626,9 +627,10 @@ def _share(a, b):
     return a.data.owner is getattr(b.data, "owner", None)
 
 
-def _apart(out, inputs):
-    """An output in memory that no input has."""
-    return OPS["_copy"](out) if any(_share(out, v) for v in inputs) else out
+def _apart(out, inputs, kind):
+    """An output of a class, in memory that no input has."""
+    out = OPS["_copy"](out) if any(_share(out, v) for v in inputs) else out
+    return out if out.kind is kind else out._twin(kind)
 
 
 def _refuse_other_specs(op, wanted, outs):

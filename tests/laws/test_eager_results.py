@@ -1,11 +1,14 @@
 """Eager results: memory of their own, shapes as inferred, and gradients where hybrid has some."""
 
+import itertools
+
 import numpy as np
 import pytest
 from samples import UNIQUE, cases_of, has_samples
 
-from minihybrid import autograd, contrib, function, nd
+from minihybrid import autograd, contrib, function, nd, random
 from minihybrid.core.op import HybridError, Op
+from minihybrid.np.array import ndarray
 
 
 def apply(case, arrays, kind=nd.NDArray):
@@ -54,6 +57,44 @@ def test_writing_into_a_result_leaves_the_input(call):
     for _ in range(3):
         call(x)[:] = 7
         assert (x.asnumpy() == 1).all()
+
+
+def worlds_of(count):
+    """Classes for `count` inputs: all of np, and one of np or of nd among the others."""
+    worlds = nd.NDArray, ndarray
+    mixed = [
+        (other,) * i + (one,) + (other,) * (count - 1 - i)
+        for one, other in itertools.permutations(worlds)
+        for i in range(count)
+    ]
+    return {(ndarray,) * count, *mixed}
+
+
+@pytest.mark.each
+@pytest.mark.parametrize("records", [False, True], ids=["predicts", "records"])
+@pytest.mark.parametrize("op", [op for op in UNIQUE if has_samples(op)], ids=lambda op: op.name)
+def test_an_operator_gives_the_same_in_each_world(op, records):
+    """Arrays of nd, of np, or of both, as a SymbolBlock has; the results are as the first."""
+    for case in cases_of(op):
+        arrays = case.arrays("float32", np.random.default_rng(0))
+
+        def outputs(worlds, case=case, arrays=arrays):
+            inputs = [world(np.array(a)) for world, a in zip(worlds, arrays, strict=True)]
+            for x in inputs:
+                if x.data.dtype.kind == "f":
+                    x.attach_grad()
+            random.seed(0)
+            with autograd.record() if records else autograd.predict_mode():
+                return apply(case, inputs)
+
+        required = outputs((nd.NDArray,) * len(arrays))
+        for worlds in worlds_of(len(arrays)) if arrays else ():
+            found = outputs(worlds)
+            names = [world.__name__ for world in worlds]
+            assert {type(out) for out in found} == {worlds[0]}, f"{case}: {names}"
+            for out, right in zip(found, required, strict=True):
+                np.testing.assert_array_equal(out.data, right.data, f"{case}: {names}")
+                assert out.data.dtype == right.data.dtype, f"{case}: {names}"
 
 
 def has_gradient(case, hybrid):
