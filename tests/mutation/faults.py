@@ -8,7 +8,8 @@ record and a trained net. Each is planted in a copy of the package; then the rin
 run until one fails, first those of the files that the table names. With `--named` they
 alone are asked, in a tenth of the time: what they find the whole ring finds, too.
 With `--soak`, the rewritten programs of the soak alone are asked for the faults that are
-marked `soak = true`, and the numbers are saved beside its rate.
+marked `soak = true`, and the numbers are saved beside its rate. Without a fault the same
+programs must have no difference.
 `mutation.run` draws small faults by chance instead, and asks all tests.
 """
 
@@ -70,16 +71,15 @@ def found(fault, ring, folder, named):
         return seen or (None if named else first_failure(folder, RINGS[ring]))
 
 
-def found_by_soak(fault, folder):
-    """The first random program whose rewritten form sees a fault; `None` if none does."""
-    with planted(fault, folder):
-        run = subprocess.run(
-            [sys.executable, "-m", "soak", *SOAK.split()],
-            cwd=folder / "tests",
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(folder)},
-        )
+def found_by_soak(folder):
+    """The first random program with a difference; `None` if none has one."""
+    run = subprocess.run(
+        [sys.executable, "-m", "soak", *SOAK.split()],
+        cwd=folder / "tests",
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+    )
     said = run.stdout.splitlines() or run.stderr.splitlines() or ["no word"]
     return said[-1] if run.returncode else None
 
@@ -104,13 +104,15 @@ def main():
             shutil.copytree(ROOT / part, folder / part, ignore=unused)
         for file in filter(Path.is_file, ROOT.iterdir()):
             shutil.copy(file, folder)
+        if given.soak and (difference := found_by_soak(folder)):
+            raise SystemExit(f"without a fault, the soak has a difference: {difference}")
         for fault in faults:
             for ring in seen:
-                test = (
-                    found_by_soak(fault, folder)
-                    if given.soak
-                    else found(fault, ring, folder, given.named)
-                )
+                if given.soak:
+                    with planted(fault, folder):
+                        test = found_by_soak(folder)
+                else:
+                    test = found(fault, ring, folder, given.named)
                 seen[ring] += test is not None
                 what = f"{fault['stage']}, {fault['module']}: {fault['after'].splitlines()[0]}"
                 print(f"{ring:6}{test or 'NOT SEEN'}\n      {what}", flush=True)

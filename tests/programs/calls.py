@@ -1,25 +1,29 @@
 """Ways of calling one program: each is a mode, whose answers are the eager ones.
 
 Arrays made of NumPy's that are not contiguous, inputs that are views of one memory, one
-array for two inputs, `out=` and operators that write into their first operand, outputs
-that are recorded for no gradient, a function of its own (or a hybridized one) inside,
-and a net that changes its states twice in one call.
+array for two inputs, literals as arguments, operators on a device one by one, `out=` and
+operators that write into their first operand, outputs that are recorded for no gradient,
+a function of its own (or a hybridized one) inside, and a net that changes its states
+twice in one call.
 A mode of `TWINS` gives two answers, which must be equal: of a call, and of the same
 computation without it.
 """
 
 import operator
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 import minihybrid as mh
 from minihybrid import autograd, nd
+from minihybrid.core.entry import FEW
+from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
 from programs.draft import ARRAYS
 from programs.files import Refused, data_of
-from programs.judge import Net, answers, as_list, fill, head_gradient
+from programs.judge import Net, answers, as_list, fill, head_gradient, on_gpu
 from programs.run import INFIX, Program, apply, arrays_of, first_of, heads
 
 Answers = dict[str, np.ndarray]
@@ -100,6 +104,56 @@ def by_alias(hybridize: bool) -> Callable:
         return apart, answers(net, twin, xs=xs)
 
     return mode
+
+
+# -- literals that are arguments -------------------------------------------------------
+class Numbered(Net):
+    """A program whose literals are arguments of each call, behind its arrays."""
+
+    def __init__(self, program: Program, **kwargs) -> None:
+        super().__init__(program, **kwargs)
+        self.places = [
+            k for k, s in enumerate(program.steps) if type(s.attrs.get("scalar")) in (int, float)
+        ]
+        self.count = sum(each.role == "data" for each in program.inputs)
+        self.numbers = [program.steps[k].attrs["scalar"] for k in self.places]
+
+    def hybrid_forward(self, F, *args, **params):
+        drawn, steps = self.program, list(self.program.steps)
+        for k, number in zip(self.places, args[self.count :], strict=True):
+            steps[k] = replace(steps[k], attrs={**steps[k].attrs, "scalar": number})
+        self.program = drawn.but(steps=tuple(steps))
+        try:
+            return super().hybrid_forward(F, *args[: self.count], **params)
+        finally:
+            self.program = drawn
+
+
+class Called:
+    """A block whose calls get further arguments."""
+
+    def __init__(self, net: Net, more: list) -> None:
+        self.net, self.more, self.collect_params = net, more, net.collect_params
+
+    def __call__(self, *xs):
+        return self.net(*xs, *self.more)
+
+
+def by_numbers(program: Program) -> Answers:
+    """Its literals are arguments, and so many others came before that they are inputs."""
+    net = Numbered(program)
+    if not net.numbers:
+        raise Refused("numbers: no literal")
+    net.hybridize(backend="numpy")
+    fill(net, program)
+    xs = [ARRAYS[program.world](a) for a in data_of(program)]
+    for k in range(1, FEW + 3):
+        others = [number + k for number in net.numbers]
+        with suppress(HybridError), autograd.record():  # uint8 has no 300
+            net(*xs, *others)
+        with suppress(HybridError):
+            net(*xs, *others)
+    return answers(Called(net, net.numbers), program)
 
 
 # -- other places for results ----------------------------------------------------------
@@ -276,6 +330,8 @@ CALLS = {
     "strided": by_strided,
     "views": by_views(False),
     "views in a plan": by_views(True),
+    "numbers": by_numbers,
+    "line by line on a GPU": lambda program: on_gpu(program, hybridize=False),
     "in place": in_place,
     "recorded": recorded,
     "hybridized inside": by_inner("inner"),
