@@ -9,8 +9,8 @@ the body is traced once, and the loop is one node (`loops/foreach.py`); a turn t
 `while_loop` is switched off by `where`; `cond` writes down both branches and chooses
 between their results.
 What is left out: loops that end early, and branches that are not run: what the other one
-computes costs time. A NaN in it reaches the gradient only inside a loop's body, or of
-symbols whose shapes are not known.
+computes costs time. No gradient comes out of it; but where a value that was computed before
+the branch has no finite slope, as sqrt(x) at 0, a gradient of 0 for it becomes NaN.
 """
 
 import math
@@ -178,9 +178,11 @@ def cond(pred, then_func, else_func, name=None):
             f"cond: pred has shape {shape}, but one element is needed; reduce it first, for "
             "example with (x > 0).sum(), or choose element by element with where"
         )
+    if shape != (flat := () if pred.is_np else (1,)):  # it must not stretch what it chooses
+        pred = pred.reshape(flat)
     name = NameManager.current().get(name, "_cond")
-    then = _branch(then_func, f"{name}_then", lambda x: OPS["where"](pred, x, OPS["BlockGrad"](x)))
-    other = _branch(else_func, f"{name}_else", lambda x: OPS["where"](pred, OPS["BlockGrad"](x), x))
+    then = _branch(then_func, f"{name}_then", pred)
+    other = _branch(else_func, f"{name}_else", OPS["logical_not"](pred))
     pairs = arrays_in((then,)), arrays_in((other,))
     if len(pairs[0]) != len(pairs[1]):
         raise AttrError(
@@ -191,11 +193,11 @@ def cond(pred, then_func, else_func, name=None):
     return restore(then, iter(chosen))
 
 
-def _branch(func, name, gated):
+def _branch(func, name, chosen):
     """What a branch gives, whose gradients stop unless it is the one that is chosen.
 
-    gated:   a symbol that the branch reads -> the same values, with no other gradient than
-             that of the chosen branch: 0 times the slope of log at 0 would be nan.
+    chosen:  whether it is. Each value that the branch reads passes a gate: 0 times the slope
+             of log at 0 would be nan.
     """
     owner = AttrScope.current().attrs.get(OWNER)
     with AttrScope(**{OWNER: name}):
@@ -211,9 +213,8 @@ def _branch(func, name, gated):
             node.info[OWNER] = owner
         states = set(node.op.states(node.attrs))
         for i, ref in enumerate(node.inputs):
-            read = Symbol([ref])
-            if ref[0] not in mine and i not in states and read.spec.known and ref not in gates:
-                gates[ref] = gated(read).refs[0]
+            if ref[0] not in mine and i not in states and ref not in gates:
+                gates[ref] = OPS["_gate"](Symbol([ref]), chosen).refs[0]
         node.inputs = tuple(
             [r if i in states else gates.get(r, r) for i, r in enumerate(node.inputs)]
         )

@@ -345,13 +345,13 @@ def whole_lines(nbytes):
 
 
 def turns(body, like, length, back=False, bare=(), products=False):
-    """`Turns` of a graph of primitives, simplified first.
+    """`Turns` of a graph of primitives, simplified first but for what stops a gradient.
 
     like:    a `Loop` with the variables of the body and the number of rows and states.
     products: whether these are outputs, too, after the others: a gradient sooner reads
              than computes them, and passes remove what nobody reads.
     """
-    body = dce(cse(fold(dce(without_loops(body)))))
+    body = dce(cse(fold(dce(without_loops(body)), walls=True)))
     if products:
         n, heads = like.n_outs, body.heads
         more = [ref for ref in products_of(body) if ref not in heads]
@@ -394,7 +394,7 @@ def without_loops(graph):
             emit(made)
         return found.refs
 
-    return dce(fold(rewrite(graph, rule)))
+    return dce(fold(rewrite(graph, rule), walls=True))
 
 
 def captured(inside, variables, refs, copied, known):

@@ -22,6 +22,7 @@ import numpy as np
 
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node, Op, Spec
+from minihybrid.core.passes import optimise
 from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
 from minihybrid.passes.pieces import pieces
@@ -132,8 +133,13 @@ def fuse(graph: Graph) -> Graph:
     can arise: every path from the node stays inside. Groups that read one value in the
     same loops, over rows or over all elements, become one group first.
     """
-    graph = side_by_side(inside(trimmed(graph), fuse))
+    graph = side_by_side(inside(trimmed(inside(graph, simplified)), fuse))
     return pieces(merge(lower(pool_early(graph), which=lambda op: not is_loop(op))))
+
+
+def simplified(body: Graph) -> Graph:
+    """The body of a loop without what stops gradients: there are no more to be made."""
+    return optimise(body)[-1][1]
 
 
 def merge(graph: Graph) -> Graph:

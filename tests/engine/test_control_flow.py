@@ -169,6 +169,7 @@ class Chooses(gluon.HybridBlock):
     def __init__(self, name):
         super().__init__()
         self.name_of_case = name
+        self.zeros = gluon.nn.Dense(2, weight_initializer="zeros")
 
     def hybrid_forward(self, F, x):
         cond = F.contrib.cond
@@ -182,28 +183,105 @@ class Chooses(gluon.HybridBlock):
                 lambda: cond(x.sum() > 1, lambda: F.log(x), lambda: 1 / x),
                 lambda: cond(x.sum() < 0, lambda: F.sqrt(x * -1), lambda: 3 * x),
             )
+        if self.name_of_case == "two axes":
+            return cond((x.sum() > 0).reshape((1, 1)), lambda: F.log(x), lambda: 2 * x)
+        if self.name_of_case == "layer":
+            return cond(x.sum() > 0, lambda: F.log(self.plus(x)), lambda: self.plus(2 * x))
+        if self.name_of_case == "in a loop":
+            return F.contrib.foreach(lambda row, s: self.step(F, row, s), x, F.ones((1,)))[0]
+        if self.name_of_case == "in a loop in a loop":
+            rows = x.reshape((2, 1))
+            return F.contrib.foreach(
+                lambda row, s: F.contrib.foreach(lambda q, t: self.step(F, q, t), row, s),
+                rows,
+                F.ones((1,)),
+            )[0]
+        if self.name_of_case == "in while":
+            return F.contrib.while_loop(
+                lambda i, s: i < 3,
+                lambda i, s: (self.step(F, s, i)[0], (i + 1, s)),
+                [F.zeros((1,)), x],
+                max_iterations=3,
+            )[0]
         return cond(x.sum() > 0, lambda: self.summed(F, x), lambda: 2 * x)
+
+    def plus(self, x):
+        return self.zeros(x.reshape((1, -1))).reshape((-1,)) + x
+
+    def step(self, F, row, s):
+        out = F.contrib.cond(row.sum() > 0, lambda: F.log(row) * s, lambda: 2 * row)
+        return out, s * 2
 
     def summed(self, F, x):
         return F.contrib.foreach(lambda row, s: (s, s + F.log(row)), F.reshape(x, (1, 2)), x)[1]
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 2.0, -1.0])
-@pytest.mark.parametrize("name", ["then", "else", "nested", "loop inside"])
+@pytest.mark.parametrize(
+    "name",
+    "then,else,nested,loop inside,two axes,layer,in a loop,in a loop in a loop,in while".split(","),
+)
 def test_a_branch_that_is_not_chosen_has_no_part_in_the_gradient(name, value):
     found = []
     for ctx in (mx.cpu(), mx.simulated_gpu()):
         for hybridized in (False, True):
             net, x = Chooses(name), nd.array([value, value], ctx=ctx)
+            net.initialize(ctx=ctx)
             net.hybridize(active=hybridized)
             x.attach_grad()
             with autograd.record():
                 y = net(x)
             y.backward()
-            found.append([y.asnumpy(), x.grad.asnumpy()])
+            slopes = [net.zeros.weight.grad(), net.zeros.bias.grad()] if name == "layer" else []
+            found.append([a.asnumpy() for a in (y, x.grad, *slopes)])
     for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], rtol=1e-5)
-    assert np.isfinite(found[0]).all()
+        for one, right in zip(other, found[0], strict=True):
+            np.testing.assert_allclose(one, right, rtol=1e-5)
+            assert one.shape == right.shape and np.isfinite(right).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_branch_of_symbols_without_shapes_has_no_part_in_the_gradient(value, tmp_path):
+    data, w = sym.var("data"), sym.var("w")
+    out = sym.contrib.cond(data.sum() > 0, lambda: sym.log(data * w), lambda: 2 * data + w)
+    out.save(str(tmp_path / "net.json"))
+    grads = []
+    for net in (
+        gluon.SymbolBlock(out, [data]),
+        gluon.SymbolBlock.imports(str(tmp_path / "net.json"), ["data"]),
+    ):
+        net.collect_params()["w"].shape = (2,)
+        net.initialize(init=mx.init.One())
+        x = nd.array([value, value])
+        x.attach_grad()
+        with autograd.record():
+            y = net(x)
+        y.backward()
+        grads.append([x.grad.asnumpy(), net.collect_params()["w"].grad().asnumpy()])
+    np.testing.assert_array_equal(grads, [[[1, 1], [1, 1]] if value else [[2, 2], [1, 1]]] * 2)
+
+
+def test_what_stops_a_gradient_stops_it_in_a_loop():
+    class Stops(gluon.HybridBlock):
+        def hybrid_forward(self, F, x, s):
+            def turn(row, s):
+                return F.BlockGrad(row) * row + F.BlockGrad(s), s + row
+
+            return F.contrib.foreach(turn, x, s)[0]
+
+    x, s = nd.array([[2, 3], [5, 7]]), nd.ones((2,))
+    for ctx in (mx.cpu(), mx.simulated_gpu()):
+        for backend in (None, "numpy"):
+            net = Stops()
+            net.hybridize(**({"backend": backend} if backend else {}))
+            inputs = [a.as_in_context(ctx) for a in (x, s)]
+            for a in inputs:
+                a.attach_grad()
+            with autograd.record():
+                y = net(*inputs)
+            y.backward()
+            found = [a.grad.asnumpy().tolist() for a in inputs]
+            assert found == [[[2, 3], [5, 7]], [0, 0]], (ctx, backend)
 
 
 def test_symbols_outside_of_a_trace():
