@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray
-from minihybrid.core.graph import topological
 from minihybrid.core.op import Checked, Op
 from minihybrid.core.passes.gradient import forward_backward, gradient_of, kept_name, seed_names
 from minihybrid.core.plan import in_force, write_states
@@ -99,7 +98,16 @@ class CompiledOp(Op):
     def behind(self, index, inputs):
         """Line by line, an output would have nothing to do with what others read."""
         if index not in self.readers:
-            variables = {n.name for n in topological([self.forward.outputs[index]]) if n.op is None}
+            found, ahead = (
+                set(),
+                [(self.forward, self.graph)[index < self.n_heads].outputs[index][0]],
+            )
+            while ahead:
+                node = ahead.pop()
+                if node not in found and (node.op is None or node.op.grad):  # else no tape
+                    found.add(node)
+                    ahead += [n for n, _ in node.inputs]
+            variables = {n.name for n in found if n.op is None}
             self.readers[index] = [k for k, name in enumerate(self.names) if name in variables]
         return [inputs[k] for k in self.readers[index]]
 
