@@ -121,17 +121,18 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
 
 
 def _no_rows(body, data, states):
-    """The outputs of a loop over no rows; a row of zeros tells their shapes and dtypes."""
-    with modes(recording=False):
-        rows = [
-            type(x)(placed(np.zeros(x.shape[1:] or (1,), x.dtype), x.context))
-            for x in arrays_in((data,))
-        ]
+    """The outputs of a loop over no rows, for which the body runs on rows of zeros.
+
+    What it computes from arrays on the tape is there, too, with a gradient of zeros.
+    """
+    rows = []
+    for x in arrays_in((data,)):
+        row = type(x)(placed(np.zeros(x.shape[1:] or (1,), x.dtype), x.context))
+        rows.append(row + x.sum().astype(x.dtype) if x.node else row)  # of nothing: 0
+    with modes(training=False):  # no state moves
         out, _ = body(restore(data, iter(rows)), states)
-    empty = [
-        type(x)(placed(np.zeros((0, *x.shape), x.dtype), x.context)) for x in arrays_in((out,))
-    ]
-    return restore(out, iter(empty))
+    stacks = [OPS["stack"](OPS["zeros_like"](x), axis=0) for x in arrays_in((out,))]
+    return restore(out, iter([OPS["slice_axis"](x, axis=0, begin=0, end=0) for x in stacks]))
 
 
 def _traced_while(cond, func, now, holds, max_iterations, name):

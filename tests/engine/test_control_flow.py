@@ -261,6 +261,46 @@ def test_a_branch_of_symbols_without_shapes_has_no_part_in_the_gradient(value, t
     np.testing.assert_array_equal(grads, [[[1, 1], [1, 1]] if value else [[2, 2], [1, 1]]] * 2)
 
 
+class NoRows(gluon.HybridBlock):
+    """A loop that may have no rows; its body has a weight, and a slope that is not finite."""
+
+    def __init__(self, pick):
+        super().__init__()
+        self.pick, self.w = pick, self.params.get("w", shape=(2,), init="ones")
+
+    def hybrid_forward(self, F, x, s, w):
+        outs, last = F.contrib.foreach(lambda row, s: (F.log(row) * w + s, s + row), x, s)
+        return self.pick(F, outs, last)
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda F, outs, last: outs,
+        lambda F, outs, last: last,
+        lambda F, outs, last: outs.sum() + 3,
+        lambda F, outs, last: outs.sum() + (last * last).sum(),
+        lambda F, outs, last: F.concat(outs, last.reshape((1, -1)), dim=0),
+    ],
+)
+@pytest.mark.parametrize("ctx", [mx.cpu(), mx.simulated_gpu()], ids=str)
+def test_the_gradient_of_a_loop_over_no_rows(pick, ctx):
+    found = []
+    for hybridized in (False, True):
+        net = NoRows(pick)
+        net.initialize(ctx=ctx)
+        net.hybridize(active=hybridized)
+        x, s = nd.zeros((0, 2), ctx=ctx), nd.array([2, 3], ctx=ctx)
+        for a in (x, s):
+            a.attach_grad()
+        with autograd.record():
+            y = net(x, s)
+        y.backward()
+        found.append([y.asnumpy(), x.grad.asnumpy(), s.grad.asnumpy(), net.w.grad().asnumpy()])
+    for one, right in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, right)
+
+
 def test_what_stops_a_gradient_stops_it_in_a_loop():
     class Stops(gluon.HybridBlock):
         def hybrid_forward(self, F, x, s):
