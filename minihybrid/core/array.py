@@ -187,9 +187,8 @@ class NDArray(Value):
     @classmethod
     def composed(cls, op, specs, inputs, attrs):
         """Apply the simpler operators that this one is made of, which are nd's in each world."""
-        same = [v if v.kind is NDArray else v._twin(NDArray) for v in inputs]
         try:
-            out = op.expanded(specs, same, attrs, STATE.training)
+            out = op.expanded(specs, [v._twin(NDArray) for v in inputs], attrs, STATE.training)
         except HybridError:
             raise
         except UNEXPECTED as error:
@@ -517,7 +516,9 @@ class NDArray(Value):
         return self._twin(hooks.np_array)
 
     def _twin(self, kind):
-        """An array of another class with the same memory and place on the tape."""
+        """This array, or one of another class with the same memory and place on the tape."""
+        if self.kind is kind:
+            return self
         made = kind(self.data, self.node, self.index)
         made.base = self.base
         if STATE.recording and self.node is None and self.base is None:
@@ -629,8 +630,7 @@ def _share(a, b):
 
 def _apart(out, inputs, kind):
     """An output of a class, in memory that no input has."""
-    out = OPS["_copy"](out) if any(_share(out, v) for v in inputs) else out
-    return out if out.kind is kind else out._twin(kind)
+    return (OPS["_copy"](out) if any(_share(out, v) for v in inputs) else out)._twin(kind)
 
 
 def _refuse_other_specs(op, wanted, outs):

@@ -51,7 +51,7 @@ class CompiledOp(Op):
             and name not in graph.states
         ]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
-        self.flat = _without_slope(graph, self.wanted)
+        self.flat = [i for i in range(self.n_heads) if _behind(graph, i).isdisjoint(self.wanted)]
         self.forward, self.backward, self.backward_op = graph, None, None
         self.kept, self.checked, self.readers, self.bound = {}, Checked(), {}, None
         if keep:
@@ -98,18 +98,8 @@ class CompiledOp(Op):
     def behind(self, index, inputs):
         """Line by line, an output would have nothing to do with what others read."""
         if index not in self.readers:
-            found, ahead = (
-                set(),
-                [(self.forward, self.graph)[index < self.n_heads].outputs[index][0]],
-            )
-            while ahead:
-                node = ahead.pop()
-                if node not in found and (node.op is None or node.op.grad):  # else no tape
-                    found.add(node)
-                    ahead += [n for n, _ in node.inputs]
-            variables = {n.name for n in found if n.op is None}
-            self.readers[index] = [k for k, name in enumerate(self.names) if name in variables]
-        return [inputs[k] for k in self.readers[index]]
+            self.readers[index] = _behind((self.forward, self.graph)[index < self.n_heads], index)
+        return [v for v, n in zip(inputs, self.names, strict=True) if n in self.readers[index]]
 
     def grad(self, g, out, *inputs):
         """The backward plan, applied as an operator: it can be differentiated, too."""
@@ -155,10 +145,11 @@ class CompiledOp(Op):
         return outs
 
 
-def _without_slope(graph, wanted):
-    """The numbers of the outputs that no operator with a gradient computes from `wanted`."""
-    sloped = {n for n in graph.variables if n.name in wanted}
-    for node in graph.nodes:
-        if node.op is not None and node.op.grad and any(n in sloped for n, _ in node.inputs):
-            sloped.add(node)
-    return [i for i, (node, _) in enumerate(graph.outputs) if node not in sloped]
+def _behind(graph, index):
+    """The names of the variables from which operators with a gradient compute an output."""
+    found, ahead = {}, [graph.outputs[index][0]]
+    for node in ahead:
+        if node not in found and (node.op is None or node.op.grad):
+            found[node] = node.name
+            ahead += [n for n, _ in node.inputs]
+    return {name for node, name in found.items() if node.op is None}
