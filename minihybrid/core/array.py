@@ -94,10 +94,9 @@ def path_of(kind, op, attrs, run):
         many = type(out) is tuple
         if not (is_own or type(out) is ndarray and out.base is None and out.flags.c_contiguous):
             out = own(out)
-        node = None
-        if slopes and STATE.recording:  # a call may have more arguments
-            refs = refs_of(inputs[: len(datas)])
-            node = Node(op, refs, attrs, "", None, out if many else (out,)) if refs else None
+        # A call may have more arguments.
+        refs = slopes and STATE.recording and refs_of(inputs[: len(datas)])
+        node = Node(op, refs, attrs, "", None, out if many else (out,)) if refs else None
         return tuple([kind(o, node, i) for i, o in enumerate(out)]) if many else kind(out, node)
 
     return path
@@ -125,20 +124,14 @@ def refs_of(inputs):
 
     Raises:  HybridError for a view of an array that was written under `record()` since.
     """
-    refs, is_taped = [], False
+    refs = []
     for v in inputs:
         if v.base is not None:
             refuse_stale(v)
-        if v.node is None:
-            refs.append(None)
-        else:
+        if v.node is not None:
             refs.append((v.node, v.index))
-            is_taped = True
-    if not is_taped:
-        return ()
-    if None in refs:
-        for i, v in enumerate(inputs):
-            refs[i] = refs[i] or (Constant(v.data, v), 0)
+    if 0 < len(refs) < len(inputs):
+        refs = [(v.node, v.index) if v.node else (Constant(v.data, v), 0) for v in inputs]
     return tuple(refs)
 
 
