@@ -1,4 +1,4 @@
-"""Make what part "Build one" hands to its readers, of the chapters' own cells.
+"""Make the files of part "Build one" from the chapters' cells.
 
 Use: python book/make_blank.py
 
@@ -6,8 +6,9 @@ Use: python book/make_blank.py
   `nano_10.py` and so on, with the upgrades of later chapters; and
   `minihybrid/data/nano.txt`, all of them, for `minihybrid.look.building.stage`.
 - `notebooks/build/*.ipynb`, the chapters with gaps: in a cell tagged `gap`, what follows the
-  comment `# your lines` in a function is taken out. No output, no answer and no solution is
-  left, and a cell tagged `after-3` waits until the check of step 3 is content.
+  comment `# your lines` in a function is taken out. Outputs, answers and solutions are removed.
+  A cell tagged `after-3` doesn't run until the check of step 3 succeeds. If it's tagged `goal-2`
+  as well, it's shown with its output above the second gap of that step.
 """
 
 import copy
@@ -30,11 +31,23 @@ HEAD = '''"""nano: a hybrid engine, as its reader writes it in the part "Build o
 Made by book/make_blank.py of cells of the chapters: change those, not this file.
 """
 '''
-INTRO = """This notebook has gaps: where it says `# your lines`, write yours in place of the
-dots. Run the `check` below until it is content; it says what is missing or wrong. If you change
-a cell, run those below it again, too. Cells that need a step wait for it. What was to be
-predicted is answered in the book's own page of this chapter."""
-# What stands in the chapter, and what the reader's own cells are taken by.
+INTRO = """This notebook has gaps. Wherever you see `# your lines`, replace the dots with your code.
+Above each gap you'll find cells and their output, as they look when your code works. Run the
+`check` after the gap until it reports that the step is right. If you change a cell, run the ones
+below it again. Cells that need a step don't run until its check succeeds. The book's page for
+this chapter answers the predictions."""
+GOAL = """With the gap below filled in, this cell:
+
+```python
+{}
+```
+
+prints
+
+```text
+{}
+```"""
+# A cell of the chapter, and the one that takes its place in the notebook with gaps.
 OURS = (
     '_ = Path(folder.name, "nano.py").write_text(stage(9))',
     'for path in (f"{folder.name}/nano.py", "my_nano.py"):\n    keep(In, path, start)',
@@ -124,10 +137,32 @@ def blank_cell(cell):
     return new
 
 
+def printed(cell):
+    """What a cell's outputs look like as text."""
+    texts = (o.get("text") or o.data["text/plain"] for o in cell.outputs)
+    return "\n".join(text.strip("\n") for text in texts)
+
+
+def goals(cells, step, k):
+    """What the k-th gap of a step must lead to: the cells tagged `goal-k`, with their output."""
+    return [
+        nbformat.v4.new_markdown_cell(GOAL.format(c.source, printed(c)), id=f"goal-{c.id}")
+        for c in cells
+        if tagged(c, "after") == step and tagged(c, "goal") == k
+    ]
+
+
 def blank(chapter):
     """A chapter as the reader gets it."""
-    new = copy.deepcopy(chapter)
-    new.cells = [c for cell in chapter.cells if (c := blank_cell(cell)) is not None]
+    new, gaps = copy.deepcopy(chapter), []  # gaps: the step of each
+    new.cells = []
+    for cell in chapter.cells:
+        if "gap" in cell.metadata.get("tags", []):
+            step = tagged(cell, "nano")
+            gaps.append(step)
+            new.cells += goals(chapter.cells, step, gaps.count(step))
+        if left := blank_cell(cell):
+            new.cells.append(left)
     new.cells.insert(1, nbformat.v4.new_markdown_cell(INTRO, id="intro"))
     return new
 

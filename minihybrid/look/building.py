@@ -72,7 +72,7 @@ def check(step):
     done = names.setdefault("_steps_done", set())
     missing = [k for k in range(step - (step - 1) % 3, step) if k not in done]
     if missing:  # of the same chapter
-        verdict = Verdict(False, f"not yet: step {missing[0]} comes first; ask check({missing[0]})")
+        verdict = Verdict(False, f"not yet: step {missing[0]} comes first; run check({missing[0]})")
     else:
         verdict = tried(step, names)
     (done.add if verdict.right else done.discard)(step)
@@ -88,7 +88,7 @@ def _after(names):
         if int(line) in names.get("_steps_done", ()):
             names["get_ipython"]().run_cell(cell)
         else:
-            print(f"this cell waits for step {line}: fill the gap, and run its check")
+            print(f"this cell needs step {line}: fill its gaps and run its check first")
 
     return after
 
@@ -100,12 +100,12 @@ def tried(step, names, steps=None):
         if name not in names or of_this_package(names[name]):
             return Verdict(
                 False,
-                f"not yet: step {step} defines {name}, and there is no {name} yet; run the "
+                f"not yet: step {step} defines {name}, but {name} isn't defined; run the "
                 "cells above",
             )
     if old := outdated(names):
         return Verdict(
-            False, f"not yet: {old}; after a change, run all cells from there down to here"
+            False, f"not yet: {old}; after a change, run all cells from there to here again"
         )
     state = names.get("STATE")
     try:
@@ -127,7 +127,7 @@ def outdated(names):
         for old in thing.__bases__ if isinstance(thing, type) else [type(thing)]:
             now = names.get(old.__name__, old)
             if isinstance(now, type) and now is not old and not of_this_package(now):
-                return f"{name} was made with an older {old.__name__} than there is now"
+                return f"{name} still uses an older {old.__name__}"
     return None
 
 

@@ -445,13 +445,13 @@ def _is_mxnets(path):
 
 # step -> what it defines, its trial, and what is said when it is right
 STEPS = {
-    1: ("Op Value add", _step_1, "a record does not know arrays, and need not"),
-    2: ("NDArray STATE record", _step_2, "arrays compute, and remember when they should"),
-    3: ("behind gradient backward", _step_3, "its gradients are those of minihybrid"),
-    4: ("Symbol Graph trace", _step_4, "a function that runs on symbols writes itself down"),
-    5: ("show run", _step_5, "36 random programs mean the same as graphs"),
-    6: ("cse dce", _step_6, "56 random programs mean the same, and are smaller"),
-    7: ("with_gradient source compiled", _step_7, "the text gives minihybrid's gradients"),
-    8: ("Parameter Block", _step_8, "one plan for each shape, and the tape knows it"),
-    9: ("export SymbolBlock imports", _step_9, "the class is gone, and the network is back"),
+    1: ("Op Value add", _step_1, "operators don't need to know about arrays"),
+    2: ("NDArray STATE record", _step_2, "arrays compute, and record when they should"),
+    3: ("behind gradient backward", _step_3, "its gradients equal minihybrid's"),
+    4: ("Symbol Graph trace", _step_4, "a function that runs on symbols records itself"),
+    5: ("show run", _step_5, "36 random programs give the same results as graphs"),
+    6: ("cse dce", _step_6, "56 random programs shrink and give the same results"),
+    7: ("with_gradient source compiled", _step_7, "its source computes minihybrid's gradients"),
+    8: ("Parameter Block", _step_8, "one plan per shape, recorded as one operator"),
+    9: ("export SymbolBlock imports", _step_9, "the network runs again without its class"),
 }

@@ -8,7 +8,17 @@ import sys
 import numpy as np
 import pytest
 from lines import count
-from make_blank import BLANK, CHAPTERS, cells_of_nano, made, read, removed, tagged, with_gaps
+from make_blank import (
+    BLANK,
+    CHAPTERS,
+    cells_of_nano,
+    made,
+    printed,
+    read,
+    removed,
+    tagged,
+    with_gaps,
+)
 from rings import elsewhere
 from run_notebooks import ROOT
 
@@ -64,6 +74,22 @@ def test_a_notebook_with_gaps_has_no_solution_and_no_output(chapter):
     assert "<summary>Answer" not in "".join(cell.source for cell in gaps.cells)
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_a_gap_shows_its_output_first_and_answers_no_prediction(step):
+    chapter = read(CHAPTERS[(step - 1) // 3])
+    goals = [c for c in chapter.cells if tagged(c, "goal") and tagged(c, "after") == step]
+    cells = read(BLANK / CHAPTERS[(step - 1) // 3].name).cells
+    sources = [c.source for c in cells]
+    gap = [k for k, c in enumerate(sources) if c.startswith(f"# step {step}") and "...  #" in c]
+    for cell in goals:
+        k = tagged(cell, "goal")
+        above = sources[gap[k - 2] + 1 if k > 1 else 0 : gap[k - 1]]
+        shown = [text for text in above if cell.source in text and text.count("```text")]
+        assert len(shown) == 1 and printed(cell) in shown[0] and printed(cell)
+        assert "answer" not in cell.metadata.tags or k > 1  # its prediction is above the first
+    assert goals
+
+
 def test_the_tour_on_nano_is_the_tour():
     tour = {cell.source for cell in read(ROOT / "notebooks/00_tour.ipynb").cells}
     ours = [c.source for c in read(CHAPTERS[2]).cells if "tour" in c.metadata.get("tags", [])]
@@ -116,7 +142,7 @@ def test_an_upgrade_that_is_not_there_is_missed(step):
 
 def test_names_of_this_engine_are_not_taken_for_the_readers():
     names = after(9) | {"law_of_shape": growing.check}
-    assert "there is no law_of_shape yet" in str(tried(10, names, growing.STEPS))
+    assert "law_of_shape isn't defined" in str(tried(10, names, growing.STEPS))
 
 
 def test_a_chain_is_compiled_once_and_hands_nan_on():
@@ -291,19 +317,19 @@ def test_a_wrong_upgrade_is_told_what_is_wrong(wrong):
     assert not verdict.right and WRONG_UPGRADES[wrong] in str(verdict), verdict
 
 
-def test_a_step_waits_for_those_before_it():
+def test_a_step_needs_those_before_it():
     names = after(2) | {"check": check}
-    assert str(eval("check(2)", names)) == "not yet: step 1 comes first; ask check(1)"
+    assert str(eval("check(2)", names)) == "not yet: step 1 comes first; run check(1)"
     assert eval("check(1)", names).right and eval("check(2)", names).right
-    assert "there is no behind yet" in str(eval("check(3)", names))
+    assert "behind isn't defined" in str(eval("check(3)", names))
 
 
 @pytest.mark.parametrize(
     "step, again, said",
     [
-        (1, "class Op:", "add was made with an older Op"),
-        (2, "class Value:", "NDArray was made with an older Value"),
-        (9, "class Block:", "SymbolBlock was made with an older Block"),
+        (1, "class Op:", "add still uses an older Op"),
+        (2, "class Value:", "NDArray still uses an older Value"),
+        (9, "class Block:", "SymbolBlock still uses an older Block"),
         (3, "class NDArray(Value):", "NDArray has no method backward, or an older one"),
     ],
 )
@@ -391,7 +417,7 @@ def test_with_gaps_a_notebook_runs_to_its_end_on_numpy_alone(chapter, tmp_path):
     checks = [text for source, text, _ in seen if source.startswith("check(")]
     assert len(checks) == 3 and all("not yet: " in text for text in checks)
     assert [error for _, _, error in seen if error != "''"] == []
-    assert any("waits for step" in text for _, text, _ in seen)
+    assert any("needs step" in text for _, text, _ in seen)
 
 
 @pytest.mark.slow
@@ -414,7 +440,7 @@ def test_with_the_solved_cells_its_checks_are_content(chapter, tmp_path):
     checks = [text for source, text, _ in seen if source.startswith("check(")]
     assert len(checks) == 3 and all(" is right: " in text for text in checks)
     assert [(source, error) for source, _, error in seen if error != "''"] == []
-    assert not any("waits for step" in text for _, text, _ in seen)
+    assert not any("needs step" in text for _, text, _ in seen)
 
 
 def test_a_variable_with_the_name_of_a_type_is_no_newer_class():
