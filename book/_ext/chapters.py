@@ -3,7 +3,9 @@
 The title of `03_hybridize.ipynb` is "3. Hybridize: ..." on its page, in the sidebar and in the
 search, so "see chapter 3" can be followed; in the notebook the name of the file says it.
 A solution is folded under "Solution 3.2", a call under its own text, and the cell that all
-chapters begin with under "Setup".
+chapters begin with under "Setup". Sections have numbers as well, so a teacher can point to
+7.2. A page leaves out what only a notebook needs: the call that draws a figure, what an
+unfilled exercise prints, and the switch to short errors.
 """
 
 import ast
@@ -12,10 +14,13 @@ import re
 from html import escape
 from pathlib import Path
 
+from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 
 CHAPTER = re.compile(r"(\d\d)_\w+")
 SOLUTION = re.compile(r"#@title (Solution \d+\.\d+)$", re.MULTILINE)
+FIGURE = re.compile(r"^figures\.\w+\(", re.MULTILINE)
+SHORT_ERRORS = "%xmode Minimal\n"
 FOLDED = {"hide-cell", "hide-input", "hide-output"}
 ENTRY = re.compile(r"\(\S*references\.md(#ref-[\w-]+)\)")
 
@@ -47,6 +52,31 @@ def titled(cells):
             cell["metadata"].setdefault("mystnb", {}).update(prompts)
 
 
+def only_what_is_read(cells):
+    """Leave out calls that draw figures, outputs of unfilled exercises, and `%xmode`."""
+    for cell in cells:
+        source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
+        if "hide-input" in tags and FIGURE.search(source):
+            cell["metadata"]["tags"] = [t for t in tags if t != "hide-input"] + ["remove-input"]
+        elif "starter" in tags:
+            cell["outputs"] = []
+        elif source.startswith(SHORT_ERRORS):
+            cell["source"] = source.removeprefix(SHORT_ERRORS)
+            cell["outputs"] = [
+                out for out in cell["outputs"] if "Exception reporting" not in str(out.get("text"))
+            ]
+
+
+def number_sections(app, doctree):
+    """Number the sections of a chapter, but the one with exercises: 7.1, 7.2 ..."""
+    chapter = CHAPTER.fullmatch(Path(app.env.docname).name)
+    for page in doctree.children if chapter else ():
+        sections = [s for s in page.children if isinstance(s, nodes.section)]
+        named = [s for s in sections if s[0].astext() != "Exercises"]
+        for i, section in enumerate(named, 1):
+            section[0].insert(0, nodes.Text(f"{int(chapter[1])}.{i} "))
+
+
 def fold_setup(cells):
     """The first cell is made by book/make_setup.py; the first chapter explains it."""
     setup = next(cell for cell in cells if cell["cell_type"] == "code")
@@ -62,6 +92,7 @@ def prepare(app, docname, source):
     cells = notebook["cells"]
     cells[0]["source"] = numbered("".join(cells[0]["source"]), int(chapter[1]))
     fold_setup(cells)
+    only_what_is_read(cells)
     titled(cells)
     for cell in cells:
         if cell["cell_type"] == "markdown":  # a label of the book is found by its name alone
@@ -82,5 +113,6 @@ def close_fold(self, node):
 
 def setup(app):
     app.connect("source-read", prepare)
+    app.connect("doctree-read", number_sections, priority=400)  # before titles are collected
     app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,7 +13,7 @@ SHOWN = re.compile(r"# \S+\.py(: [\w.<>]+)?$", re.MULTILINE)  # the first line o
 PROGRAM = re.compile(r"(@kernel|@cuda|def|import|from)\b")
 SIGNS = {"  ", "+ ", "- "}  # of lines in a difference
 COLUMNS = re.compile(r"\S {2,}\S|^ {2,}\S|\[\[", re.MULTILINE)
-WIDE, WIDEST = 86, 106  # columns: more need smaller letters, and still more do not fit a page
+WIDEST = 98  # columns that fit a page
 
 
 def is_python(text):
@@ -43,8 +43,6 @@ def colour(app, doctree):
         aligned = language not in (None, "text") or COLUMNS.search(text)
         fits = aligned and width <= WIDEST and "traceback" not in classes
         classes.append("columns" if fits else "prose")
-        if "columns" in classes and width > WIDE:
-            classes.append("wide")
 
 
 def setup(app):

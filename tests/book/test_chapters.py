@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from chapters import numbered, prepare, titled
+from chapters import number_sections, numbered, only_what_is_read, prepare, titled
 from docutils import nodes, utils
 from listings import colour, language_of
 from walk import excerpt
@@ -27,6 +27,39 @@ def test_folds_are_called_by_what_is_in_them():
     titled(cells)
     titles = [c["metadata"].get("mystnb", {}).get("code_prompt_show") for c in cells]
     assert titles == ["Solution 3.2", "Solution 3.2, continued", "mx.show(a)", None]
+
+
+def test_a_page_leaves_out_what_only_a_notebook_needs():
+    stated = {"name": "stdout", "text": "Exception reporting mode: Minimal\n"}
+    cells = [
+        cell("from minihybrid.look import figures\n\nfigures.bill(net)", "hide-input"),
+        cell('mx.check("0.1", ...)', "starter") | {"outputs": [{"text": "not yet"}]},
+        cell("%xmode Minimal\nnet(1)") | {"outputs": [stated, {"ename": "E"}]},
+        cell("mx.show(net)", "hide-input") | {"outputs": [{"text": "source"}]},
+    ]
+    only_what_is_read(cells)
+    assert cells[0]["metadata"]["tags"] == ["remove-input"]
+    assert cells[1]["outputs"] == []
+    assert (cells[2]["source"], cells[2]["outputs"]) == ("net(1)", [{"ename": "E"}])
+    assert cells[3]["metadata"]["tags"] == ["hide-input"] and cells[3]["outputs"]
+
+
+def test_sections_of_a_chapter_have_numbers_and_keep_their_addresses():
+    document = utils.new_document("a page")
+    chapter = nodes.section("", nodes.title("", "7. Training"), ids=["training"])
+    for name in ("Record", "Step", "Exercises"):
+        chapter += nodes.section("", nodes.title("", name), ids=[name.lower()])
+    document += chapter
+
+    class App:
+        class env:  # noqa: N801
+            docname = "notebooks/07_training"
+
+    number_sections(App, document)
+    sections = chapter.children[1:]
+    titles = [section[0].astext() for section in sections]
+    assert titles == ["7.1 Record", "7.2 Step", "Exercises"]
+    assert [section["ids"] for section in sections] == [["record"], ["step"], ["exercises"]]
 
 
 def test_a_page_is_prepared_and_other_pages_are_left_alone():
@@ -63,8 +96,8 @@ def test_outputs_are_known_by_what_they_are(text, language):
     [
         ("an error says " * 20, ["told"], "text", {"prose"}),
         ("a   b\nc   d", ["output"], "myst-ansi", {"columns"}),
-        ("a   b\n" * 9 + "x" * 99, ["output"], "myst-ansi", {"columns", "wide"}),
-        ("a   b\n" + "x" * 120, ["output"], "myst-ansi", {"prose"}),
+        ("a   b\n" * 9 + "x" * 98, ["output"], "myst-ansi", {"columns"}),
+        ("a   b\n" + "x" * 99, ["output"], "myst-ansi", {"prose"}),
         ("x = 1", [], "python", {"columns"}),
         ("Error  1", ["output", "traceback"], "ipythontb", {"prose"}),
     ],
