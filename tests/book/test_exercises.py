@@ -692,21 +692,21 @@ ANSWERS = {
     ),
     "7.1": (
         (512, 24576),
-        [((128, 24576), "as it is"), ((512, 32768), "were there"), ((256, 384), "both twice")],
+        [((128, 24576), "original"), ((512, 32768), "had before"), ((256, 384), "double")],
     ),
     "7.2": (
         second_step(),
         [
             (second_step(second=False), "call it a second time"),
-            (second_step(first=False, rows=()), "a step must know"),
+            (second_step(first=False, rows=()), "rows behind the loss"),
             (lambda: trainerr.step(32), "run the cells above"),  # noqa: F821
         ],
     ),
     "7.3": (
         train_in_parts(),
         [
-            (train_in_parts(add=False), "grad_req does not say"),
-            (train_in_parts(zero=False), "not for a second one"),
+            (train_in_parts(add=False), "grad_req is 'add'"),
+            (train_in_parts(zero=False), "not for the second"),
             (train_in_parts(each=True), "called trainer.step 2 times"),
             (train_in_parts(part=True), "2 times as far"),
             (lambda *args: None, "called trainer.step 0 times"),
@@ -1110,7 +1110,7 @@ def test_right_numbers_are_not_in_the_text():
 def test_what_a_compiler_does_is_no_loop_of_the_readers(monkeypatch):
     monkeypatch.setattr(judging, "TURNS", 20_000)
     said = mx.check("17.2", answers_inside.compiled_here).sentence
-    assert "nothing was refused" in said and "machine code checks no index" in said
+    assert "nothing was refused" in said and "machine code doesn't check indices" in said
 
 
 def test_arrays_texts_and_booleans_are_compared_by_meaning():

@@ -90,27 +90,26 @@ def in_parts(function):
             found, steps = tried(case, trained, function, parts, batches)
             need(
                 steps == batches,
-                f"{case} called trainer.step {steps // batches} times; one step is needed, behind "
-                "the last part",
+                f"{case} called trainer.step {steps // batches} times; call it once, after the "
+                "last part",
             )
             if np.allclose(found, wanted, atol=1e-5):
                 continue
             need(
                 batches == 1,
-                f"{case} is right for the first batch, but not for a second one: the gradients of "
-                "the first are still there and are added to",
+                f"{case} is right for the first batch, but not for the second: the gradients of "
+                "the first are still there, and the second adds to them",
             )
             share = np.median((found - before) / (wanted - before))
             need(
                 not math.isclose(share, parts, rel_tol=1e-3),
                 f"{case} moved the weight {share:.0f} times as far as a step on the whole batch: "
-                "trainer.step divides by the number that it is given",
+                "trainer.step divides by its argument",
             )
-            need(parts > 1, f"{case} is not a step on the whole batch, which one part is")
+            need(parts > 1, f"{case} differs from a step on the whole batch, although it is one")
             raise NotYet(
-                f"{case} moved the weight elsewhere than a step on the whole batch does: a "
-                "gradient of one part takes the place of that of the part before, as long as "
-                "grad_req does not say that they are added"
+                f"{case} moved the weight differently from a step on the whole batch: each part's "
+                "gradient overwrites the one before, unless grad_req is 'add'"
             )
     return "the gradients of the parts add up to that of the whole batch"
 
@@ -203,21 +202,21 @@ EXERCISES = {
             Part(
                 "the number of inputs",
                 "d51fe7402d",
-                "the pooling that is left halves rows and columns; count the channels, too",
+                "the remaining pooling halves rows and columns; don't forget the channels",
                 {
-                    128: "that is the network as it is, with both pooling layers",
-                    256: "without a pooling, rows and columns are both twice as many",
-                    2048: "one pooling layer is still there",
+                    128: "that's the original network, with both pooling layers",
+                    256: "without one pooling layer, both rows and columns double",
+                    2048: "one pooling layer is still there and halves rows and columns",
                 },
             ),
             Part(
-                "the number of numbers on top",
+                "the number of extra parameters",
                 "fa589b52f5",
                 "only the weight of the first dense layer grows",
                 {
-                    32768: "these are all its weights; the old ones were there before",
-                    384: "each input that came on top has a weight for each output",
-                    24640: "there is no bias on top: the outputs are as many as before",
+                    32768: "these are all its weights; subtract the ones it had before",
+                    384: "each extra input has a weight for each of the 64 outputs",
+                    24640: "there are no extra biases, because the number of outputs is unchanged",
                 },
             ),
         ),
@@ -225,14 +224,16 @@ EXERCISES = {
     "7.2": Exercise(
         "a function that makes the error, such as `lambda: trainer.step(...)`",
         Refusal(
-            "the message names a parameter and what was forgotten, where a silent step would "
-            "go along an old gradient",
+            "the message names the parameter and the missing call; without it, the step would "
+            "silently follow an old gradient",
             HybridError,
             r"backward has not written",
-            lambda found: "a step was made: each gradient was fresh; call it a second time",
+            lambda found: (
+                "the step succeeded, because every gradient was fresh; call it a second time"
+            ),
             {
-                r"'batch_size' is missing": "of how many rows is the loss? a step must know",
-                r"no gradient|DeferredInit|unknown": "this trainer's network has seen nothing yet",
+                r"'batch_size' is missing": "step needs the number of rows behind the loss",
+                r"no gradient|DeferredInit|unknown": "this network hasn't seen any data yet",
                 **ELSEWHERE,
             },
         ),
