@@ -345,15 +345,15 @@ ANSWERS = {
     "17.1": (
         ("rows", 3),
         [
-            (("columns", 3), "jumps from row to row"),
-            (("rows", 6), "before it is added"),
-            (("rows", 2), "and not for each row"),
+            (("columns", 3), "a stride of three"),
+            (("rows", 6), "halve the elements"),
+            (("rows", 2), "not per row"),
         ],
     ),
     "17.2": (
         moved(4),
         [
-            (moved(5), "the text ran to its end"),
+            (moved(5), "the text ran to the end"),
             (lambda: to_the_front.py_func(np.ones(4)), "takes two arrays"),
             (lambda: to_front.py_func(), "run the cells above"),  # noqa: F821
         ],
@@ -361,18 +361,18 @@ ANSWERS = {
     "17.3": (
         by_hand("w[j] * x / (float32(1) + abs(x))"),
         [
-            (by_hand("w[i] * x / (float32(1) + abs(x))"), "in row 0, column 1 it writes -5"),
-            (by_hand("w[j] * x / (float32(1) + x)"), "in row 0, column 1 it writes -inf"),
+            (by_hand("w[i] * x / (float32(1) + abs(x))"), "row 0, column 1 is -5"),
+            (by_hand("w[j] * x / (float32(1) + x)"), "row 0, column 1 is -inf"),
             (by_hand("w[j] * x / (float32(1) + abs(x))", columns=2), "row 0, column 2"),
             (by_hand("w[j] * x / (1.0 + abs(x))"), "computes in float64"),
             (by_hand("w[j + 3] * x"), "IndexError"),
         ],
     ),
-    "18.2": (37, [(32, "the sums"), (36, "of a needs"), (33, "the row of b"), (19, "8 by 2")]),
+    "18.2": (37, [(32, "the sums"), (36, "of a needs"), (33, "the row of b"), (19, "8 x 2")]),
     "18.4": (
         lambda: nd.dot(nd.ones((2, 3)), nd.ones((2, 3))),
         [
-            (lambda: nd.dot(nd.ones((2, 3)), nd.ones((3, 2))), "of shape (2, 2) came"),
+            (lambda: nd.dot(nd.ones((2, 3)), nd.ones((3, 2))), "of shape (2, 2)"),
             (lambda: nd.ones((2, 3)) + nd.ones((3, 2)), "not for their inner lengths"),
             (lambda: nd.dott(0), "this is another error"),
         ],

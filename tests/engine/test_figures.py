@@ -380,17 +380,17 @@ def test_tiles_hold_less_and_load_less():
     assert naive.told[0] == "a: 32 elements, 32 of them in one step."
     assert tiled.told[0] == "a: 32 elements, 16 of them in one step."
     assert (naive.told[-1], tiled.told[-1]) == tuple(
-        f"Each number of the factors is loaded {n} times." for n in (8, 2)
+        f"Each element of the factors is loaded {n} times." for n in (8, 2)
     )
 
 
-def test_pieces_and_turns_are_those_of_the_traffic():
+def test_sectors_and_cycles_are_those_of_the_traffic():
     (panel,) = DRAWN["pieces"](None).panels
-    assert panel.told == ["a: 1 number in 1 piece.", "b: 32 numbers in 4 pieces."]
+    assert panel.told == ["a: 1 element in 1 sector.", "b: 32 elements in 4 sectors."]
     for title, panel in zip(BANKED, DRAWN["banks"](None).panels, strict=True):
         seen = traffic(BANKED[title], np.zeros(16, np.float32)).rows
         (row,) = [row for row in seen if (row.name, row.kind) == ("s", "read")]
-        assert numbers(panel, "turn") == [row.transactions]
+        assert numbers(panel, "cycle") == [row.transactions]
 
 
 def test_launches_are_counted():

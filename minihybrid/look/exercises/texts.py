@@ -1,6 +1,6 @@
-"""Chapters 17 and 18. What their exercises about kernels' texts ask, and how they are judged.
+"""Chapters 17 and 18: checkers of the exercises about the text of kernels.
 
-Takes:   answers; kernels that were written by hand.
+Takes:   answers; kernels written by hand.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: the times of chapter 18; here its registers are counted.
 """
@@ -19,7 +19,9 @@ from minihybrid.look.exercises.judging import (
     uncounted,
 )
 
-ELSEWHERE = {r"is not defined": "this is Python's error; a name is missing, run the cells above"}
+ELSEWHERE = {
+    r"is not defined": "this is Python's own error: a name is missing, so run the cells above"
+}
 
 
 def written(kernel, *arrays, size):
@@ -33,7 +35,7 @@ def softsign(kernel):
     """Judge 17.3: y = w x / (1 + |x|) for 2 rows of 3, in float32, as text and compiled."""
     need(
         hasattr(kernel, "py_func"),
-        f"a kernel is needed, with @kernel(F, F, F) above it, but {kind(kernel)} was handed in",
+        f"expected a kernel, with @kernel(F, F, F) above it, but got {kind(kernel)}",
     )
     x, w = np.float32([[1, -1, 3], [0, -4, 0.5]]), np.float32([10, 20, 30])
     wanted = w * x / (1 + abs(x))
@@ -43,8 +45,8 @@ def softsign(kernel):
         need(not np.isnan(one), f"nothing was written for row {i}, column {j}")
         need(
             np.isclose(one, right, rtol=1e-5),
-            f"in row {i}, column {j} it writes {one:g}, but for x = {x[i, j]:g} and w = {w[j]:g} "
-            f"{right:g} is needed",
+            f"row {i}, column {j} is {one:g}, but for x = {x[i, j]:g} and w = {w[j]:g} it should "
+            f"be {right:g}",
         )
     x = np.random.default_rng(0).normal(size=(100, 2, 3)).astype("float32")
     single = w * x / (1 + abs(x))
@@ -56,17 +58,17 @@ def softsign(kernel):
     need(
         np.array_equal(found, single)
         or not any(np.array_equal(found, wide) for wide in (double, half)),
-        "compiled, it computes in float64, which the last digits show: a literal without a type "
-        "makes its neighbours wider",
+        "compiled, it computes in float64, as the last digits show: a literal without a type "
+        "widens the operations that use it",
     )
-    return "the same loops as the generator's, and float32 throughout"
+    return "the same loops as the generator's, in float32 throughout"
 
 
 def ran(found):
-    """What to say when nothing was refused in 17.2."""
+    """The message if 17.2 raised no error."""
     return (
-        "the text ran to its end: let the last turn read one element too far, and call py_func; "
-        "machine code checks no index"
+        "the text ran to the end: make the last iteration read one element too far, and call "
+        "py_func, because machine code doesn't check indices"
     )
 
 
@@ -75,22 +77,22 @@ EXERCISES = {
         'a pair: "rows" or "columns", and how many products with a half (or divisions) are made',
         Parts(
             "17.1",
-            "along rows the numbers are neighbours, and the half waits for complete sums",
+            "a row is contiguous, and only complete sums are multiplied by one half",
             Part(
                 "the outer loop",
                 "335ca82451",
-                "which order goes along neighbours inside?",
-                {"columns": "then the inner loop jumps from row to row, three places each time"},
+                "which order makes the inner loop contiguous?",
+                {"columns": "then the inner loop would have a stride of three elements"},
             ),
             Part(
                 "the number of products",
                 "401d7dba6d",
-                "look at which loop of plan.kernels[0] it stands in",
+                "find the loop of plan.kernels[0] that contains it",
                 {
-                    6: "a number need not be halved before it is added",
-                    2: "there is a sum for each column, and not for each row",
-                    1: "there is more than one sum",
-                    0: "a mean is not a sum; look for `* float32(0.5)`",
+                    6: "don't halve the elements before the sum; halve the sum",
+                    2: "there's one sum per column, not per row",
+                    1: "there's more than one sum",
+                    0: "a mean isn't just a sum; look for `* float32(0.5)`",
                 },
             ),
         ),
@@ -98,13 +100,13 @@ EXERCISES = {
     "17.2": Exercise(
         "a function that makes the error, such as `lambda: to_the_front.py_func(...)`",
         Refusal(
-            "NumPy checks each index; machine code would have read what lies behind",
+            "NumPy checks each index; machine code would have read past the end of the array",
             IndexError,
             r"out of bounds",
             ran,
             {
                 r"positional argument": "the kernel takes two arrays, a and out",
-                r"not subscriptable|has no len|has no attribute": "it takes arrays of NumPy",
+                r"not subscriptable|has no len|has no attribute": "the kernel takes NumPy arrays",
                 **ELSEWHERE,
             },
         ),
@@ -114,17 +116,17 @@ EXERCISES = {
         "the number of registers that the largest of the tiles needs",
         Parts(
             "18.2",
-            "no processor of these has so many, and what does not fit goes to memory and back",
+            "none of these processors has that many, so the compiler has to spill",
             Part(
                 "the number of registers",
                 "585bf65e92",
-                "a register for each vector of the tile, and what else? Step 4 counts them",
+                "each vector of the tile needs a register, and what else does? Step 4 counts them",
                 {
-                    32: "these hold the sums; the row of b and a number of a need some, too",
-                    36: "the number of a needs one, too",
-                    33: "the row of b needs one for each of its vectors",
-                    19: "that is the tile of 8 by 2, which is not the largest",
-                    16: "this is what many processors have, not what the tile needs",
+                    32: "these hold the sums; the row of b and the element of a need some as well",
+                    36: "the element of a needs one as well",
+                    33: "the row of b needs one per vector",
+                    19: "that's the 8 x 2 tile, which isn't the largest",
+                    16: "that's what many processors have, not what the tile needs",
                 },
             ),
         ),
@@ -132,12 +134,14 @@ EXERCISES = {
     "18.4": Exercise(
         "a function that makes the error, such as `lambda: ...`",
         Refusal(
-            "the record infers the shape before there is any plan",
+            "the operator definition checks the shapes before any plan is built",
             ShapeError,
             r"the inner lengths \d+ and \d+ must be equal",
-            lambda found: f"a product of shape {np.shape(found)} came: these inner lengths agree",
+            lambda found: (
+                f"it returned a product of shape {np.shape(found)}: these inner lengths match"
+            ),
             {
-                r"shape|axes|axis": "the shapes are refused, but not for their inner lengths",
+                r"shape|axes|axis": "the shapes are rejected, but not for their inner lengths",
                 **ELSEWHERE,
             },
         ),

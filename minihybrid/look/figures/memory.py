@@ -162,21 +162,21 @@ def sharing(x, **others):
 
 
 def cache_lines(n, steps, size=4, line=64):
-    """How many lines of memory a loop fetches that reads every so many-th number.
+    """How many cache lines a loop fetches, for several strides.
 
-    n:       how many numbers it reads;  steps: 1 for neighbours, 4 for every fourth, ...
-    size, line:  bytes of a number, and of a line.
+    n:       how many elements it reads;  steps: strides, such as 1 for adjacent elements
+    size, line:  bytes of an element, and of a line.
     """
-    panel, each = Panel(f"{n:,} numbers, in lines of {line} bytes"), line // size
+    panel, each = Panel(f"{n:,} elements, in cache lines of {line} bytes"), line // size
     across = WIDTH / (2 * each)
     for step in steps:
         count = len({i * step // each for i in range(n)})
-        told = f"step {step}: {plural(count, 'line')}, {count * line:,} bytes come"
+        told = f"stride {step}: {plural(count, 'line')}, {count * line:,} bytes fetched"
         panel.note(told)
         panel.tell(f"{told}.")
         y = panel.row(20, 8)
         for k in range(2 * each):
             ink = {"ink": "array", "fill": 0.7} if k % step == 0 else {"fill": 0}
             panel.box(k * across, y, across - 1 - 3 * (k % each == each - 1), 20, **ink)
-    panel.note(f"two of the lines, {each} cells each; filled: wanted")
-    return Figure("Reading one number fetches its whole line", panel)
+    panel.note(f"two of the lines, {each} elements each; filled: requested")
+    return Figure("Loading one element fetches its whole cache line", panel)

@@ -23,7 +23,7 @@ def tiles(launches, *arguments, block=0):
     launches: kernels with their grid and block, of the same arguments (a, b, out).
     """
     return Figure(
-        f"What block {block} needs, and what it holds at one time",
+        f"The elements block {block} needs, and those it holds at one time",
         *(_tiles(launch, arguments, block) for launch in launches),
     )
 
@@ -59,9 +59,9 @@ def _tiles(launch, arguments, block):
             f"{name}: {len(set().union(*steps))} elements, {len(first)} of them in one step."
         )
     each = counts.total("loads") / sum(math.prod(s) for n, s in shapes.items() if counts[n].loads)
-    panel.note("light: what the block needs; dark: between two barriers")
-    panel.note(f"each number is loaded {each:g} times")
-    panel.tell(f"Each number of the factors is loaded {each:g} times.")
+    panel.note("light: needed by the block; dark: needed between two barriers")
+    panel.note(f"each element is loaded {each:g} times")
+    panel.tell(f"Each element of the factors is loaded {each:g} times.")
     return panel
 
 
@@ -73,7 +73,7 @@ def registers(loads, who="thread"):
     """
     panels = []
     for (rows, columns), each in loads.items():
-        panel, cell = Panel(f"{plural(rows * columns, 'output')} a {who}", 160), 22
+        panel, cell = Panel(f"{plural(rows * columns, 'output')} per {who}", 160), 22
         y = panel.row((rows + 1) * cell + 8)
         for k in range(columns):
             panel.box((k + 1) * cell + 8, y, cell - 3, cell - 3, "b", "given")
@@ -87,7 +87,7 @@ def registers(loads, who="thread"):
         panel.note(told)
         panel.tell(f"{told}.")
         panels.append(panel)
-    return Figure("In registers: each number that is loaded serves a row or a column", *panels)
+    return Figure("Each element in a register serves a row or a column of the tile", *panels)
 
 
 def _first(asked, array):
@@ -98,7 +98,7 @@ def _first(asked, array):
 
 
 def pieces(launches, *arguments, arrays):
-    """Which pieces of global memory a warp needs for one line, for each launch.
+    """Which sectors of global memory a warp needs for one line, for each launch.
 
     launches: title -> a kernel with its grid and block;  arrays: names of those it reads.
     """
@@ -108,7 +108,7 @@ def pieces(launches, *arguments, arrays):
         for array in arrays:
             addresses, size = _first(asked, array)
             count = n_pieces(addresses, size)
-            told = f"{plural(len(addresses), 'number')} in {plural(count, 'piece')}"
+            told = f"{plural(len(addresses), 'element')} in {plural(count, 'sector')}"
             panel.note(f"{array}: {told}")
             panel.tell(f"{array}: {told}.")
             each, across, y = PIECE // size, WIDTH / 4, 0
@@ -120,32 +120,32 @@ def pieces(launches, *arguments, arrays):
                     ink = {"ink": "array", "fill": 0.7} if used else {"fill": 0}
                     panel.box(x + i * cell, y, cell, high, **ink)
         panels.append(panel)
-    return Figure(f"What a warp fetches: pieces of {PIECE} bytes; filled is what it wants", *panels)
+    return Figure(f"The sectors a warp fetches, {PIECE} bytes each; filled: requested", *panels)
 
 
 def banks(launches, *arguments, array):
-    """In which banks of shared memory the first request of a warp lies.
+    """Which banks of shared memory the first request of a warp reads.
 
-    launches: title -> a kernel with its grid and block. Words of one bank stand above
-    each other: each row is one turn.
+    launches: title -> a kernel with its grid and block. Words of one bank are above
+    each other: each row is one cycle.
     """
     panels, across, high = [], WIDTH / BANKS, 18
     for title, launch in launches.items():
         addresses, size = _first(requests(launch, *arguments), array)
         words = sorted({byte // WORD for first in addresses for byte in range(first, first + size)})
-        turns = bank_turns(addresses, size)
-        panel, filled = Panel(f"{title}: {plural(turns, 'turn')}"), defaultdict(list)
+        cycles = bank_turns(addresses, size)
+        panel, filled = Panel(f"{title}: {plural(cycles, 'cycle')}"), defaultdict(list)
         for word in words:
             filled[word % BANKS].append(word)
-        for turn in range(turns):
+        for cycle in range(cycles):
             y = panel.row(high, 2)
             for bank in range(BANKS):
-                used = turn < len(filled.get(bank, ()))
+                used = cycle < len(filled.get(bank, ()))
                 ink = {"ink": "array", "fill": 0.7} if used else {"fill": 0}
                 panel.box(bank * across, y, across - 1, high, **ink)
         y = panel.row(LINE)
         panel.text(0, y + 12, "bank 0", anchor="start")
         panel.text(WIDTH, y + 12, f"bank {BANKS - 1}", anchor="end")
-        panel.tell(f"{len(words)} words in {len(filled)} banks take {plural(turns, 'turn')}.")
+        panel.tell(f"{len(words)} words in {len(filled)} banks take {plural(cycles, 'cycle')}.")
         panels.append(panel)
-    return Figure(f"Banks: a warp reads {array}; each row is one turn", *panels)
+    return Figure(f"Banks: a warp reads {array}; each row is one cycle", *panels)
