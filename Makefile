@@ -1,4 +1,4 @@
-# Everything starts here; README.md lists the same commands without make.
+# Everything starts here; CONTRIBUTING.md lists the same commands without make.
 #   make book        build the book and serve it
 #   make quick       lint, types, and some of the tests, in about three minutes
 #   make test        lint, tests, every notebook re-run and compared, strict book build

@@ -58,8 +58,8 @@ def sentence(kind):
     worst = max(found["difference"] for found in good)
     what = {"program": "programs", "graph": "graphs"}[kind]
     return (
-        f"Of {len(ports)} {what} that others had published, {len(good)} run here and agree "
-        f"with MXNet 1.9.1 to {worst:.1e}."
+        f"{len(good)} of {len(ports)} published {what} run here and agree with MXNet 1.9.1 "
+        f"to within {worst:.1e}."
     )
 
 
