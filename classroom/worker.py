@@ -19,8 +19,12 @@ import linecache
 import os
 import sys
 import traceback
+from types import FunctionType
 
 import numpy as np
+from IPython.core.inputtransformer2 import TransformerManager
+
+PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function, which can be assigned
 
 
 def limit(limits):
@@ -105,6 +109,8 @@ class Notebook:
         self.student = self.shell.user_ns
         self.given = {"__name__": "__main__", "__builtins__": dict(vars(builtins))}
         self.given_names, self.count = set(), itertools.count()
+        self.originals = {}  # given function -> its code and defaults
+        self.transform = TransformerManager().transform_cell
         self.builtin_names = set(self.student)
 
     def run(self, text):
@@ -116,13 +122,24 @@ class Notebook:
 
     def run_given(self, text):
         """Run a given cell apart; the student's cells see what it defines."""
-        text, name = self.shell.transform_cell(text), f"<given cell {next(self.count)}>"
+        text, name = self.transform(text), f"<given cell {next(self.count)}>"
         linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        self.restore()
         before = dict(self.given)
         exec(compile(text, name, "exec"), self.given)
         new = {k: v for k, v in self.given.items() if k not in before or v is not before[k]}
         self.given_names |= new.keys() - self.solutions
+        for k in new.keys() - self.solutions:
+            if isinstance(new[k], FunctionType):
+                self.originals[k] = new[k], {a: getattr(new[k], a) for a in PARTS}
         self.student.update(new)
+
+    def restore(self):
+        """Undo what the student's cells changed in given functions and their globals."""
+        for name, (function, parts) in self.originals.items():
+            self.given[name] = function
+            for part, value in parts.items():
+                setattr(function, part, value)
 
     def share(self):
         """Let given cells see what the student defined, apart from the given names."""
@@ -132,6 +149,7 @@ class Notebook:
     def function(self, request):
         """The function that a request names: given, or the student's."""
         self.share()
+        self.restore()
         return decode({"name": request["call"]}, self.names())
 
     def names(self):
@@ -146,7 +164,11 @@ def describe(error):
         if frame.filename.startswith(("<ipython-input", "<given cell")):
             line = f" (line {frame.lineno} of the cell)"
             break
-    return f"{type(error).__name__}: {error}"[:1000] + line
+    try:
+        text = str(error)
+    except BaseException:  # a student's own __str__
+        text = "its text can't be made"
+    return f"{type(error).__name__}: {text}"[:1000] + line
 
 
 def answer(request, notebook):

@@ -255,17 +255,33 @@ def test_a_byte_order_mark_and_a_cell_split_in_two_are_read(small, tmp_path):
 GIVEN = ("helper", {"locked": True}, "def value(f, x):\n    return f(x) + 0")
 
 
-@pytest.mark.parametrize("last", ["value = 9", "def value(f, x):\n    return x * x"])
-def test_given_helpers_keep_their_meaning(last):
-    """A student's name can neither break a helper of the tests nor replace it."""
+REWRITE = """
+def rewritten(lines):
+    return ["def value(f, x): return x * x"] if "def value" in "".join(lines) else lines
+get_ipython().input_transformers_post.append(rewritten)"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("", "value = 9"),
+        ("", "def value(f, x):\n    return x * x"),
+        ("", "value.__globals__['value'] = lambda f, x: x * x"),
+        ("", "value.__code__ = (lambda f, x: x * x).__code__"),
+        (REWRITE, ""),
+    ],
+)
+def test_given_helpers_keep_their_meaning(first, last):
+    """A student's cell can neither break a helper of the tests nor replace it."""
     source = assignment()
     source.cells.insert(1, cell(*GIVEN))
     source.cells[-1].source = "assert value(f, 3) == 9 and value(f, 4) == 16"
-    theirs = [*source.cells, cell("mine", {}, last)]
+    first, last = cell("first", {}, first), cell("last", {}, last)
+    theirs = [first, *source.cells, last]
     right = judged(source, theirs)
     assert right["tests"][-1]["points"] == 2, right
-    wrong = [c for c in source.cells if c.metadata.nbgrader.grade_id != "f"]
-    wrong += [cell("f", {"solution": True}, "def f(x):\n    return 1"), cell("mine", {}, last)]
+    wrong = [first] + [c for c in source.cells if c.metadata.nbgrader.grade_id != "f"]
+    wrong += [cell("f", {"solution": True}, "def f(x):\n    return 1"), last]
     assert judged(source, wrong)["tests"][-1]["points"] == 0
 
 
