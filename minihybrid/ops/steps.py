@@ -7,6 +7,7 @@ Gives:   `steps_of`, for whoever wants to go to those operators at once; `quickl
 What is left out: operators that draw random numbers, or have states.
 """
 
+import ctypes
 import sys
 from contextvars import copy_context
 from functools import cache, partial
@@ -20,6 +21,7 @@ from minihybrid.core.placing import Elsewhere
 from minihybrid.ops.infix import Value
 
 LARGE = 2**17  # bytes: smaller blocks the C library keeps as it is
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 with np.errstate(all="ignore"):  # NaN and infinity are answers, too
     QUIET = copy_context()
@@ -117,13 +119,16 @@ def _steps(op, specs, attrs, training):
 
 @cache
 def keep_freed_memory() -> None:
-    """Let Linux's C library keep blocks of up to 32 MB that are freed for the next arrays.
+    """Let Linux's C library keep up to 1 GB that is freed, in blocks of up to 32 MB each.
 
-    It raises its limit to the largest block that it saw freed. Below that limit a result
-    of eager code reuses memory; above it each result is new memory, whose pages the
-    system fills with zeros one by one. A chain of operators on 4 MB takes 4 times as long.
+    Otherwise a large result of eager code is new memory, whose pages the system fills with
+    zeros one by one: a chain of operators on 4 MB takes 4 times as long, and a training step
+    that frees its arrays at the end starts with fresh pages again.
     """
-    np.empty(2**25 - 2**13 if sys.platform == "linux" else 0, np.int8)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt:  # glibc
+        for option, nbytes in ((M_MMAP_THRESHOLD, 2**25), (M_TRIM_THRESHOLD, 2**30)):
+            mallopt(option, nbytes)
 
 
 def quickly(step):
