@@ -26,6 +26,7 @@ from classroom.sources import (
 WRONG = tomllib.loads((FOLDER / "wrong.toml").read_text(encoding="utf-8"))
 REFERENCE = "### BEGIN SOLUTION"
 RUBRIC = re.compile(r"^\| \d [^|]*\|([^|]*)\| (\d+) \|$", re.MULTILINE)
+LINE = re.compile(r"^\|[^|]*\| (\d+) \|$", re.MULTILINE)
 SECRET = re.compile(r"### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS", re.DOTALL)
 
 
@@ -151,9 +152,17 @@ def missing(notebook):
         "tests that say what is wrong": all(map(teaches, tests)),
         "a solution": any(REFERENCE in c.source for c in variant.cells),
         "an explanation of each solution": explained >= len(rows),
+        "an open question": len(open_questions(notebook)) == 1,
         "three variants": all(len(v) >= 3 for v in notebook.metadata.variant.values()),
     }
     return [what for what, there in has.items() if not there]
+
+
+def open_questions(notebook):
+    """The questions that are graded by hand and whose rubric adds up to the points they state."""
+    texts = [c.source for c in notebook.cells if c.source.startswith("## Open question")]
+    stated = re.compile(r"by hand, with at most (\d+) points")
+    return [t for t in texts if sum(map(int, LINE.findall(t))) == int(stated.search(t)[1])]
 
 
 def partial(row):
@@ -182,9 +191,10 @@ def test_what_is_missing_is_named():
     notebook.cells[0].source = "# Assignment"
     notebook.cells = [c for c in notebook.cells if kind(c) != "tests"]
     notebook.metadata.variant["reduction"].pop()
-    assert {"learning goals", "a time", "three variants", "tests that are hidden"} <= set(
-        missing(notebook)
-    )
+    notebook.cells[-2].source = notebook.cells[-2].source.replace("| 1 |", "| 2 |")
+    found = set(missing(notebook))
+    assert {"learning goals", "a time", "three variants", "tests that are hidden"} <= found
+    assert "an open question" in found
 
 
 @pytest.mark.parametrize("name", names())
