@@ -34,6 +34,7 @@ from minihybrid.core.op import (
     ndarray,
 )
 from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
+from minihybrid.core.tracing import is_tracing, refuse_symbol
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
@@ -335,6 +336,8 @@ class NDArray(Value):
             and value.dtype is own
             or fits(value, own)
         ):
+            refuse_symbol("x[...] = y", value)
+            refuse_followed("x[...] = y", value)
             value = fitted("x[...] = y", value, own)
         if type(self.data) is np.ndarray and issubclass(kind, Elsewhere):
             value = np.asarray(value)
@@ -475,10 +478,6 @@ class NDArray(Value):
         return self
 
     # -- copies
-    def copy(self) -> "NDArray":
-        """The same numbers in memory of their own."""
-        return OPS["_copy"](self)
-
     def __reduce__(self):
         """Pickles, and copies of Python's: the numbers, off the tape; and the gradient.
 
@@ -597,6 +596,25 @@ COPY_TO = Op(
     eager=lambda data, context: placed(data, context),
     grad=lambda g, out, x, context: [g.as_in_context(x.context)],
 )
+
+
+def is_followed(value):
+    """Whether a value is a symbol, or an array on the tape inside `record()`."""
+    return isinstance(value, Value) and (
+        value.level > 0 or STATE.recording and value.node is not None
+    )
+
+
+def refuse_followed(owner, values):
+    """Raise for lists with such values: an array made of them would lose their gradient."""
+    if is_followed(values):
+        raise AttrError(
+            f"{owner}: a list has arrays in it that are traced, or on the tape, whose gradient "
+            "would be lost; join them by stack, or detach() them"
+        )
+    if isinstance(values, (list, tuple)) and (STATE.recording or is_tracing()):
+        for value in values:
+            refuse_followed(owner, value)
 
 
 def arrays(owner, values):

@@ -12,7 +12,7 @@ from numbers import Number
 
 import numpy as np
 
-from minihybrid.core.op import AttrError, NumberError, checked, described
+from minihybrid.core.op import AttrError, HybridError, NumberError, checked, described
 from minihybrid.core.op import dtype as dtype_kind
 
 
@@ -31,6 +31,8 @@ def fitted(owner, source, dtype):
         return source
     try:
         found = np.asarray(source)
+    except HybridError:  # of a symbol
+        raise
     except (ValueError, TypeError):
         raise AttrError(
             f"{owner}: {described(source)} has rows of different lengths, "
@@ -63,8 +65,8 @@ def dtype_of(owner, value):
 
 def fits(value, dtype):
     """Whether a value is of the dtype, or numbers beside a dtype of floats."""
-    own = getattr(value, "dtype", None)
-    if own is None:
+    own = None if getattr(value, "level", 0) else getattr(value, "dtype", None)
+    if own is None:  # of a symbol, none is sure
         return dtype.kind == "f" and type(value) in (int, float, bool)
     return own == dtype or dtype.kind == "f" and np.dtype(own).kind in "biuf"
 

@@ -27,7 +27,7 @@ from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import write_states
 from minihybrid.core.sym import Symbol, trace
 from minihybrid.core.targets import best_target, target_of
-from minihybrid.core.tracing import TraceError
+from minihybrid.core.tracing import TraceError, is_tracing, user_line
 
 
 class Signature(NamedTuple):
@@ -112,6 +112,12 @@ class Hybrid(Locked):
     def entry_for(self, args):
         """The entry for these arguments; traced if it is new or fits no more."""
         key = self.key(args)
+        if is_tracing():
+            raise TraceError(
+                f"{self.title}: its inputs are NDArrays while another block is traced"
+                f"{user_line()}; hand arrays to a hybrid block as parameters or constants "
+                "(params.get_constant)"
+            )
         with self.lock:
             entry = self.entries.get(key)
             if (

@@ -9,18 +9,18 @@ What is left out: sparse storage.
 
 import numpy as onp  # `nd.np` is our own
 
-from minihybrid.core.array import NDArray, dense
+from minihybrid.core.array import NDArray, dense, is_followed, refuse_followed
 from minihybrid.core.context import check_context
 from minihybrid.core.files import write_whole
 from minihybrid.core.given import fitted
 from minihybrid.core.hooks import FACES
 from minihybrid.core.mistake import signed
-from minihybrid.core.op import AttrError, described
+from minihybrid.core.op import AttrError, HybridError, described
 from minihybrid.core.params import pack_arrays, read_arrays, unpack_arrays
 from minihybrid.core.placing import DEVICES, new_array, placed
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
-from minihybrid.ops.infix import Part, face, public_names, put
+from minihybrid.ops.infix import Part, face, public_names, put, said_by
 from minihybrid.ops.registry import OPS
 
 FLOAT = onp.dtype("float32")
@@ -29,14 +29,21 @@ FLOAT = onp.dtype("float32")
 # -- making arrays ---------------------------------------------------------------------
 @signed
 def array(source_array, ctx=None, dtype=None):
-    """An array of given numbers; float32 unless the source has a dtype of its own.
+    """An array of given elements; float32 unless the source has a dtype of its own.
 
+    A copy of an array on the tape is on the tape; of a symbol it is a symbol.
     Shapes:  those of the source; a single number becomes (1,).
+    Raises:  AttrError for a list of arrays on the tape, which would lose their gradient.
 
     >>> array([[1, 2, 3]]).shape
     (1, 3)
     """
     context = check_context(ctx)
+    if is_followed(source_array):
+        out = source_array.as_nd_ndarray().copy()
+        out = out if dtype is None else out.astype(dtype)
+        return out if ctx is None or out.level else out.as_in_context(context)
+    refuse_followed("nd.array", source_array)
     if dtype is None:
         dtype = source_array.dtype if isinstance(source_array, NDArray) else FLOAT
     if isinstance(source_array, NDArray):
@@ -62,7 +69,11 @@ def empty(shape, ctx=None, dtype="float32"):
 def _created(op, ctx, stype=None, **attrs):
     dense(stype)
     if ctx is None:
-        return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
+        try:
+            return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
+        except HybridError as error:
+            said_by("nd." + op.strip("_"), error)
+            raise
     with check_context(ctx):
         return _created(op, None, **attrs)
 

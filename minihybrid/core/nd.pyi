@@ -590,7 +590,7 @@ def argsort(
     """The places of the numbers of each line in order, as float32 unless told."""
 
 def array(source_array, ctx=None, dtype=None) -> NDArray:
-    """An array of given numbers; float32 unless the source has a dtype of its own."""
+    """An array of given elements; float32 unless the source has a dtype of its own."""
 
 def batch_dot(
     lhs,

@@ -24,7 +24,7 @@ from minihybrid.core.nd import NDArray, load, save
 from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described, items, legible
 from minihybrid.core.placing import aligned, new_array, placed
 from minihybrid.core.switches import SWITCHES, is_np_array, is_np_shape
-from minihybrid.core.tracing import CURRENT, is_tracing
+from minihybrid.core.tracing import CURRENT, IMPERATIVE, TraceError, is_tracing, user_line
 from minihybrid.ops.infix import absent
 from minihybrid.ops.random import STREAM
 
@@ -253,7 +253,16 @@ class Parameter(metaclass=Signed):
         return copies[0] if len(copies) == 1 else sum(copies) / len(copies)
 
     def set_data(self, data):
-        """Overwrite the numbers."""
+        """Overwrite the elements.
+
+        Raises:  TraceError while a function is traced: the plan's calls would write nothing.
+        """
+        if is_tracing():
+            raise TraceError(
+                f"Parameter '{self.name}': set_data is called while a function is traced"
+                f"{user_line()}, so only this call would write; call it outside of the block, "
+                f"{IMPERATIVE}"
+            )
         data = data if isinstance(data, NDArray) else nd.array(data, dtype=self.dtype)
         self.shape = data.shape
         if not self._arrays:
@@ -483,6 +492,8 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtyp
                 param.cast(array.dtype)
         if ctx is not None:
             param.reset_ctx(ctx)
+        if (param.shape, array.shape) == ((), (1,)):  # nd.load gives each array an axis
+            array = array.reshape(())
         try:
             param.set_data(array)
         except ShapeError:

@@ -19,7 +19,15 @@ from minihybrid.core.nested import parts_of, rebuilt
 from minihybrid.core.op import UNKNOWN, AttrError, Node, PlaceError, Spec, described, legible
 from minihybrid.core.serial import refs_of_json, tojson
 from minihybrid.core.switches import shown_shape, told_shape
-from minihybrid.core.tracing import CURRENT, Trace, TraceError, is_direct, tracing, user_line
+from minihybrid.core.tracing import (
+    CURRENT,
+    IMPERATIVE,
+    Trace,
+    TraceError,
+    is_direct,
+    tracing,
+    user_line,
+)
 from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import Part, Value, face, public_names
 
@@ -96,7 +104,6 @@ def _refuse(what, why, instead):
 
 
 NOT_YET = "a symbol stands for numbers that are not there yet"
-IMPERATIVE = "or leave this block imperative, without hybridize()"
 
 
 def _no_number(what):
@@ -212,14 +219,15 @@ class Symbol(Value):
         """The spec, where a `forward` without F may ask for it."""
         return self.spec if is_direct() and self.spec.known else _no_shape(f"x.{what}")(self)
 
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse(
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __imod__ = __ipow__ = _refuse(
         "x += y", "a graph has no memory to overwrite", "write x = x + y"
     )
-    __setitem__ = _refuse(
+    __setitem__ = copy_from = _refuse(
         "x[...] = y",
         "a graph has no memory to overwrite",
         "build a new value with F.where, F.concat or F.slice",
     )
+    copyto = _no_number("x.copyto(y)")
     attach_grad = _refuse("x.attach_grad()", NOT_YET, "call it on the block's input, before")
     backward = _refuse("x.backward()", NOT_YET, "call it on the array that the block returns")
     as_in_context = as_in_ctx = _no_number("x.as_in_context()")

@@ -13,6 +13,7 @@ from minihybrid.core.graph import refine
 from minihybrid.core.op import UNKNOWN, HybridError
 from minihybrid.core.switches import scoped
 
+IMPERATIVE = "or leave this block imperative, without hybridize()"
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -88,6 +89,15 @@ def is_direct():
 def is_tracing():
     """Whether a function is being traced in this thread."""
     return CURRENT.trace is not None
+
+
+def refuse_symbol(what, value):
+    """Raise TraceError for a symbol: no array has a place for what a graph computes later."""
+    if getattr(value, "level", 0):
+        raise TraceError(
+            f"{what}: y is {value!r}{user_line()}, which has no values while a function is traced; "
+            f"build a new value with F.where, F.concat or F.slice, {IMPERATIVE}"
+        )
 
 
 def user_line():

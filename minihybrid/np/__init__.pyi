@@ -82,13 +82,13 @@ def array_split(ary, indices_or_sections, axis: Any = 0) -> Any:
     """As split; the first parts are longer where the length does not divide."""
 
 def atleast_1d(*arys) -> ndarray:
-    """The arrays with at least 1 axes."""
+    """Copies of the arrays with at least 1 axes."""
 
 def atleast_2d(*arys) -> ndarray:
-    """The arrays with at least 2 axes."""
+    """Copies of the arrays with at least 2 axes."""
 
 def atleast_3d(*arys) -> ndarray:
-    """The arrays with at least 3 axes."""
+    """Copies of the arrays with at least 3 axes."""
 
 def average(a, axis=None, weights=None, returned: Any = False) -> Any:
     """The mean, with weights of the array's shape, or of one axis; `returned` adds their sum."""

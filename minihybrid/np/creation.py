@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as onp
 
-from minihybrid.core.array import NDArray
+from minihybrid.core.array import NDArray, is_followed, refuse_followed
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.given import dtype_of, fitted
 from minihybrid.core.op import AttrError, HybridError, ShapeError
@@ -20,7 +20,7 @@ from minihybrid.core.placing import placed
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.functions import BOOLS
-from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape
+from minihybrid.np.public import FUNCTIONS, guarded, lengths, on_tape
 from minihybrid.np.rearrange import row_major
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number, put
@@ -44,15 +44,11 @@ def array(object, dtype=None, ctx=None):
     array([1., 2.])
     """
     context = check_context(ctx)
-    if isinstance(object, Value) and (object.level or on_tape(object)):
+    if is_followed(object):
         out = OPS["_np_copy"](object.as_np_ndarray())  # so that a gradient passes
         out = out if dtype is None else out.astype(dtype)
         return out if ctx is None or out.level else out.as_in_context(context)
-    if any(isinstance(v, Value) and (v.level or on_tape(v)) for v in flat(object)):
-        raise AttrError(
-            "np.array: a list has arrays in it that are traced, or on the tape, whose gradient "
-            "would be lost; join them by np.stack, or detach() them"
-        )
+    refuse_followed("np.array", object)
     if isinstance(object, NDArray):
         object = onp.asarray(object.data)
     elif isinstance(object, (list, tuple)):

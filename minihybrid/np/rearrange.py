@@ -72,11 +72,12 @@ def expand_dims(a, axis):
 
 def _at_least_of(n):
     def call(*arys):
-        out = [a if len(lengths(a)) >= n else reshape(a, at_least(n, lengths(a))) for a in arys]
+        arys = _all_arrays(f"atleast_{n}d", arys)
+        out = [reshape(a, at_least(n, lengths(a))) for a in arys]
         return out[0] if len(out) == 1 else out
 
     call.__name__ = f"atleast_{n}d"
-    call.__doc__ = f"The arrays with at least {n} axes."
+    call.__doc__ = f"Copies of the arrays with at least {n} axes."
     public(call)
 
 

@@ -120,6 +120,10 @@ class Value:
             return self
         return OPS["Cast"](self, dtype=dtype)
 
+    def copy(self):
+        """The same elements in memory of their own."""
+        return OPS["_copy"](self)
+
     def part(self, key, shape):
         """`x[key]` by operators, so that it can be traced and has a gradient.
 
@@ -132,7 +136,8 @@ class Value:
             keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1 :]
         if any(hasattr(k, "level") for k in keys):
             raise AttrError(
-                f"x[{key!r}]: a condition keeps as many numbers as it likes, which no graph can "
+                f"x[{' '.join(repr(key).split())[:60]}]: a condition keeps as many elements as it "
+                "likes, which no graph can "
                 "plan for; write F.where(condition, x, F.zeros_like(x)), or F.take(x, places)"
             )
         if shape is None or not all(isinstance(k, (Integral, slice)) for k in keys):

@@ -41,6 +41,8 @@ class Value:
         """The axes in another order, reversed unless given."""
     def astype(self: Same, dtype, copy: Any = True) -> Same:
         """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
+    def copy(self: Same) -> Same:
+        """The same elements in memory of their own."""
     def part(self: Same, key, shape) -> Same:
         """`x[key]` by operators, so that it can be traced and has a gradient."""
     def __format__(self, form) -> str: ...

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import autograd, nd
+from minihybrid import autograd, function, nd
 from minihybrid.core.context import simulated_gpu
 from minihybrid.core.op import HybridError
+from minihybrid.core.tracing import TraceError
 
 SHAPE = (3, 4)
 AT = {
@@ -229,6 +230,95 @@ def test_of_two_views_that_overlap_only_the_last_written_is_read():
         loss = second.sum()
     loss.backward()
     assert w.grad.asnumpy().tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("is_np", [False, True], ids=["nd", "np"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_traced_value_is_not_written_into_an_array(form, is_np):
+    """The array is written at the first call alone, and has no memory for later ones."""
+
+    class Net(mx.gluon.HybridBlock):
+        def forward(self, v):
+            x = mx.np.zeros(SHAPE) if is_np else nd.zeros(SHAPE)
+            write(form, x, v[0, 0] if form in AT else v)
+            return v * 2
+
+    net = Net()
+    v = mx.np.ones(SHAPE) if is_np else nd.ones(SHAPE)
+    net(v)
+    net.hybridize()
+    with pytest.raises(TraceError):
+        net(v)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["of constants", "of its own values"])
+def test_set_data_is_refused_while_a_function_is_traced(own):
+    class Net(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.scale = mx.gluon.Parameter("scale", shape=(3,), init="ones")
+
+        def forward(self, x):
+            self.scale.set_data(self.scale.data() + 1 if own else nd.ones((3,)))
+            return x * self.scale.data()
+
+    net = Net()
+    net.initialize()
+    assert net(nd.ones((3,))).asnumpy().tolist() == [1.0 + own] * 3
+    net.hybridize()
+    with pytest.raises(TraceError, match="set_data is called while a function is traced"):
+        net(nd.ones((3,)))
+
+
+def test_a_hybrid_child_refuses_arrays_while_its_parent_is_traced():
+    class Net(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.rows = mx.gluon.nn.Embedding(3, 2)
+
+        def forward(self, x):
+            return self.rows(nd.array([1])) + x
+
+    net = Net()
+    net.initialize()
+    assert net(nd.ones((2,))).shape == (1, 2)
+    net.hybridize()
+    with pytest.raises(TraceError, match="while another block is traced"):
+        net(nd.ones((2,)))
+
+
+MADE_OF_ARRAYS = {
+    "nd.array": (lambda v: nd.array(v), nd),
+    "nd.array with a dtype": (lambda v: nd.array(v, dtype="float64").astype("float32"), nd),
+    "np.array": (lambda v: mx.np.array(v), mx.np),
+    "np.atleast_2d": (lambda v: mx.np.atleast_2d(v), mx.np),
+    "nd.array of a list": (lambda v: nd.array([v, v]), nd),
+    "np.array of a list": (lambda v: mx.np.array([v, v]), mx.np),
+    "x[:] = list": (lambda v: assigned(nd.zeros((2, 3)), [v, v]), nd),
+    "x[:] = list of np": (lambda v: assigned(mx.np.zeros((2, 3)), [v, v]), mx.np),
+}
+
+
+def assigned(x, value):
+    x[:] = value
+    return x
+
+
+@pytest.mark.parametrize("name", MADE_OF_ARRAYS)
+def test_an_array_made_of_arrays_on_the_tape_has_their_gradient_or_is_refused(name):
+    make, world = MADE_OF_ARRAYS[name]
+    x = world.array([1, 2, 3])
+    x.attach_grad()
+    with autograd.record():
+        try:
+            made = make(x * 2)
+        except HybridError as error:
+            assert "list" in name and "gradient would be lost" in str(error)
+            return
+        loss = made.sum() + x.sum()
+    loss.backward()
+    assert "list" not in name and x.grad.asnumpy().tolist() == [3, 3, 3]
+    assert type(function(make)(x)) is type(x)
 
 
 @pytest.mark.parametrize("on", [mx.cpu(), mx.simulated_gpu()], ids=str)

@@ -72,6 +72,18 @@ class Constant(gluon.HybridBlock):
         return x * scale
 
 
+class Scaled(gluon.HybridBlock):
+    """A parameter without axes, and one of one axis of length 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = gluon.Parameter("scale", shape=())
+        self.shift = gluon.Parameter("shift", shape=(1,))
+
+    def forward(self, x):
+        return x * self.scale.data() + self.shift.data()
+
+
 class Recurrent(gluon.HybridBlock):
     """A recurrent layer, which makes its own first states."""
 
@@ -146,6 +158,7 @@ NETS = {
     "SymbolBlock without parameters": (built(without_parameters), (2, 4)),
     "SymbolBlock as a child": (built(Child), (2, 4), (2, 3)),
     "nested inputs": (built(Nested), (2, 4), ((2, 3), (2, 3))),
+    "without axes": (built(Scaled), (2, 4)),
     "recurrent": (built(Recurrent), (5, 2, 4)),
     "embedding": (built(nn.Embedding, 5, 3), (2, 4)),
 }
@@ -171,7 +184,7 @@ def draw_parameters(net):
     """Numbers that are neither 0 nor 1, and not negative, since some are variances."""
     rng = np.random.default_rng(1)
     for param in net.collect_params().values():
-        param.set_data(nd.array(rng.uniform(0.1, 0.9, param.shape)))
+        param.set_data(nd.array(rng.uniform(0.1, 0.9, param.shape)).reshape(param.shape))
 
 
 def ready(name):
@@ -232,7 +245,8 @@ def test_an_exported_net_is_read_and_exported_again(name, tmp_path):
         check(answers(net, inputs), wanted)
 
 
-@pytest.mark.parametrize("name", ALL)
+# In MXNet's files a parameter of shape () has an unknown one.
+@pytest.mark.parametrize("name", [name for name in ALL if name != "without axes"])
 def test_an_exported_graph_alone_is_read_and_exported_again(name, tmp_path):
     make, _, inputs, _ = ready(name)
     net = make()

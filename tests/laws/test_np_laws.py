@@ -147,6 +147,26 @@ def test_a_function_gives_numpy_s_dtype_and_values(text):
         assert found is None or excepted(text, dtype, found), (dtype, found)
 
 
+VIEWS = {"x[1]", "x[i]"}  # documented; and methods whose `copy=False` asks for one
+SHARED = [t for t in np_calls.PLAIN if t not in VIEWS and "copy=False" not in t]
+
+
+@pytest.mark.parametrize("text", SHARED)
+def test_a_result_shares_memory_with_no_input(text):
+    for dtype in ("float32", "int32", "bool"):
+        scope = names(mx.np, dtype)
+        arrays = [v for v in scope.values() if isinstance(v, mx.nd.NDArray)]
+        with warnings.catch_warnings(), onp.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                results = flat(eval(text, scope))
+            except HybridError:
+                continue
+        for out in results:
+            if isinstance(out, mx.nd.NDArray):
+                assert not any(onp.shares_memory(out.data, a.data) for a in arrays), dtype
+
+
 @pytest.mark.parametrize("text", np_calls.NUMBERED)
 def test_a_python_number_is_promoted_as_numpy_promotes_it(text):
     for dtype in DTYPES:
