@@ -1,16 +1,18 @@
-"""Sphinx extension: what the first page says of the book, counted while it is built.
+"""Sphinx extension: what pages say of the book, counted while it is built.
 
     ```{counted} routes
     ```
 
-`size`: the lines of code, as `make lines` counts them; `routes`: chapters and hours for
-each kind of reader; `exercises`: all of them, by level.
+`road`: the shortest way through the book, with the minutes of each chapter; `size`: the
+lines of code, as `make lines` counts them; `routes`: chapters and hours for each kind of
+reader; `exercises`: all of them, by level.
 """
 
 import json
 import re
 import sys
 from functools import cache
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -21,6 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
 
 # Files without their numbers, in the order in which they are read.
+ROAD = (
+    "tour two_ways what_a_graph_knows hybridize values_and_a_tape symbols_and_a_trace "
+    "source_and_hybridize export"
+)
+NANO = "values_and_a_tape symbols_and_a_trace source_and_hybridize".split()  # built by readers
 ROUTES = {
     "You want to use it": "tour two_ways hybridize honest_timing export training",
     "You want to build one": (
@@ -35,6 +42,7 @@ ROUTES = {
 LEVELS = {"★": "one idea", "★★": "several steps", "★★★": "open end"}
 KINDS = {"Extend": "★★", "Measure": "★★"}  # where an exercise shows no stars; else one
 STATED = re.compile(r"(?:· |\*\*Time:\*\* )(\d+) minutes")
+OF_EXERCISES = re.compile(r"and (\d+)\s+for\s+the\s+exercises")
 EXERCISE = re.compile(r"^#+ Exercise (\d+\.\d+)(?: (★+))?\n+\*(\w+)", re.MULTILINE)
 
 
@@ -45,8 +53,13 @@ def chapters():
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-        title = re.match(r"# ([^:,\n]*)", texts[0])[1]
-        found[path.stem[3:]] = path.stem, title, "\n\n".join(texts), len(cells) - len(texts)
+        title = re.match(r"# (?:Build one: )?([^:,\n]*)", texts[0])[1]
+        found[path.stem[3:]] = (
+            path.stem,
+            title[0].upper() + title[1:],
+            "\n\n".join(texts),
+            len(cells) - len(texts),
+        )
     return found
 
 
@@ -87,6 +100,35 @@ def size():
     return [nodes.paragraph(text=text)]
 
 
+def road():
+    """A bar and a link for each chapter of the road, as wide as it is long to read."""
+    stops, read, tried = "", 0, 0
+    for slug in ROAD.split():
+        stem, title, text, _ = chapters()[slug]
+        took = round(minutes(slug))
+        read += took
+        tried += int(OF_EXERCISES.search(text)[1])
+        stops += (
+            f'<li{" class=nano" * (slug in NANO)} style="--m: {took}"><b>{took} min</b> '
+            f'<a href="../notebooks/{stem}.html">{escape(title)}</a></li>'
+        )
+    text = f"About {hours(read)} to read. The exercises take {hours(tried)} more."
+    return [
+        nodes.paragraph(text=text),
+        nodes.raw("", f"<ol class='road'>{stops}</ol>", format="html"),
+    ]
+
+
+def hours(n):
+    """Minutes in words.
+
+    >>> hours(245)
+    '4 hours'
+    """
+    whole, half = divmod(round(n / 30), 2)
+    return f"{whole}{'½' * half} hours"
+
+
 def routes():
     """A table of readers, chapters and hours."""
     lines = [("", "chapters", "hours")]
@@ -108,15 +150,18 @@ def exercises():
     return [as_table([("level", "exercises"), *rows])]
 
 
+KINDS_OF = {"road": road, "size": size, "routes": routes, "exercises": exercises}
+
+
 class Counted(SphinxDirective):
-    """One of the three."""
+    """One of the four."""
 
     required_arguments = 1
 
     def run(self):
         for path in (ROOT / "notebooks").glob("*.ipynb"):
             self.env.note_dependency(str(path))
-        return {"size": size, "routes": routes, "exercises": exercises}[self.arguments[0]]()
+        return KINDS_OF[self.arguments[0]]()
 
 
 def setup(app):

@@ -18,6 +18,15 @@ def test_the_size_is_that_of_make_lines():
     assert f"there are {total:,}." in said.astext()
 
 
+def test_the_road_counts_what_its_chapters_state():
+    said, stops = landing.road()
+    slugs = landing.ROAD.split()
+    assert stops.astext().count("<li") == len(slugs) and stops.astext().count("class=nano") == 3
+    read = sum(map(landing.minutes, slugs))
+    assert said.astext().startswith(f"About {landing.hours(read)} to read.")
+    assert (landing.hours(245), landing.hours(260)) == ("4 hours", "4½ hours")
+
+
 def test_routes_name_chapters_and_take_hours():
     (table,) = landing.routes()
     links = hrefs([table])

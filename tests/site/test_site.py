@@ -220,6 +220,9 @@ def test_keyboard_reaches_the_text(light):
 
 def test_keyboard_reaches_the_search(light):
     page = light.page
+    if "/book/index.html" in page.url:  # a page of its own, which links to the search
+        assert tab_until(page, "header a[href='../search.html']")
+        return
     page.reload()
     assert tab_until(page, "button.search-button, button.search-button__button")
     page.keyboard.press("Enter")
