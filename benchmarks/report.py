@@ -14,8 +14,8 @@ HEAD = (
     "per call",
     "quartiles",
     "ratio",
-    "reached",
-    "of the roof",
+    "throughput",
+    "of peak",
     "peak memory",
     "first call",
     "in a 2nd process",
@@ -24,7 +24,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Roofs:
-    """What the machine was seen to do at most, and who did it."""
+    """The highest measured throughputs of the machine, and the libraries that reached them."""
 
     flops_per_s: float
     bytes_per_s: float
@@ -32,12 +32,12 @@ class Roofs:
     copy: str
 
     def least_s(self, workload):
-        """A call cannot be shorter, if its bytes come from memory."""
+        """A lower bound on the time of a call whose bytes come from memory."""
         work = ALL[workload]
         return max(work.flops / self.flops_per_s, work.nbytes / self.bytes_per_s)
 
     def reached(self, workload, elapsed_s):
-        """What stands nearer to its roof, arithmetic or bytes; and how near, as text."""
+        """The throughput of the tighter limit, arithmetic or bytes, and its share of it."""
         work = ALL[workload]
         is_arithmetic = work.flops / self.flops_per_s > work.nbytes / self.bytes_per_s
         amount, unit = (work.flops, "GFLOP/s") if is_arithmetic else (work.nbytes, "GB/s")
@@ -62,7 +62,7 @@ def roofs(found):
 
 
 def table(workload, rows, roofs):
-    """Fastest first; then those without a time, and why."""
+    """Rows with a time, fastest first, then the others with the reason."""
     timed = sorted((r for r in rows if r.times_s), key=lambda r: r.median_s)
     lines = [HEAD]
     for row in timed:
@@ -98,13 +98,13 @@ def bars_table(verdicts):
 
 
 def footer(machine, roofs, yardsticks, n_threads, n_rounds):
-    """All that is needed to read a table honestly."""
+    """The conditions of the measurement."""
     before, after = (Timing(tuple(times_s), n_calls=1) for times_s in yardsticks)
     return f"""\
 {machine["cpu"]}, {machine["cores"]} cores, {machine["system"]}, \
 Python {machine["python"]}, {machine["date"]}. \
 Computing threads: {n_threads}. Interleaved rounds: {n_rounds}. \
-Roofs: {roofs.flops_per_s / 1e9:.0f} GFLOP/s ({roofs.matmul}), \
+Peaks: {roofs.flops_per_s / 1e9:.0f} GFLOP/s ({roofs.matmul}), \
 {roofs.bytes_per_s / 1e9:.1f} GB/s ({roofs.copy}). \
 Yardstick (a NumPy matrix product): {before.cells()[0]} before, \
 {after.cells()[0]} after; quartiles {before.cells()[1]} and {after.cells()[1]}.
@@ -112,7 +112,7 @@ Yardstick (a NumPy matrix product): {before.cells()[0]} before, \
 
 
 def report(found, yardsticks, machine, n_threads, n_rounds):
-    """The whole text.  found: workload -> rows, the roofs' among them."""
+    """The whole text.  found: workload -> rows, including `matmul` and `copy`."""
     seen = roofs(found)
     parts = []
     for workload, rows in found.items():
