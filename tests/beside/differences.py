@@ -230,25 +230,27 @@ KNOWN = (
         ANY,
         "error",
         mxnet_says("AttributeError: module 'mxnet"),
-        "`F.softrelu`, `F.broadcast_arctan2` and others are no functions of MXNet.",
-        "Every operator here has a public name; MXNet reaches some only through "
-        "`Activation` or `mx.np`.",
+        "`F.softrelu`, `F.broadcast_arctan2` and others don't exist.",
+        (
+            "Every operator has a public name. MXNet reaches some only through `Activation`"
+            " or `mx.np`."
+        ),
     ),
     Known(
         FEWER,
         ("BatchNorm_v1",),
         "error",
         mxnet_says("got multiple values"),
-        "`BatchNorm_v1` takes no moving mean and variance.",
-        "It is `BatchNorm` here, under its old name.",
+        "`BatchNorm_v1` has no moving mean and variance.",
+        "It's an alias of `BatchNorm`.",
     ),
     Known(
         FEWER,
         ANY,
         "error",
         lambda d: d.ours is None and empty(d),
-        "Arrays without elements are refused.",
-        "A 0 in a shape means *unknown* to MXNet's `nd`; here it means 0.",
+        "Arrays without elements are rejected.",
+        "A 0 in a shape means 0. In MXNet's `nd`, it means *unknown*.",
     ),
     Known(
         FEWER,
@@ -267,7 +269,7 @@ KNOWN = (
             "not supported for",
         ),
         "Kernels exist for some dtypes only, often not for float64.",
-        "Here an operator takes all dtypes for which it has a meaning.",
+        "An operator accepts every dtype for which it's defined.",
     ),
     Known(
         FEWER,
@@ -287,25 +289,27 @@ KNOWN = (
             "have a least",
             "Too many reduction axes",
         ),
-        "Shapes, negative axes and attributes that are refused.",
-        "Axes count from the back everywhere here, and an operator takes every shape "
-        "for which it has a meaning.",
+        "Some shapes, negative axes and attributes are rejected.",
+        (
+            "Negative axes count from the end everywhere, and an operator accepts every "
+            "shape for which it's defined."
+        ),
     ),
     Known(
         FEWER,
         ANY,
         "error",
         mxnet_says("could not execute a primitive"),
-        "oneDNN's kernels refuse to run.",
-        "MXNet hands some shapes to them that they do not take.",
+        "oneDNN's kernels raise an error.",
+        "MXNet passes shapes to them that they don't support.",
     ),
     Known(
         FEWER,
         ("contrib.MultiBoxTarget",),
         "error",
         mxnet_says("p_label + i * label_width"),
-        "A label of class -1 with other coordinates than -1 is refused.",
-        "The class alone says here that a row is padding; its coordinates count for nothing.",
+        "A label of class -1 with coordinates other than -1 is rejected.",
+        "The class alone marks a row as padding. Its coordinates are ignored.",
     ),
     Known(
         NO_GRADIENT,
@@ -318,32 +322,34 @@ KNOWN = (
             "wrong req",
         ),
         "`backward` raises.",
-        "Here these operators have gradients, and a label or an index has a gradient of 0.",
+        "These operators have gradients. The gradient of a label or an index is 0.",
     ),
     Known(
         NO_GRADIENT,
         ANY,
         "error",
         we_say("the array is not on the tape"),
-        "`backward` from an array that nothing can be differentiated for, such as "
-        "`argmax(x)`, gives zeros.",
-        "Here it raises, as from any array that is not on the tape: to ask for it is a mistake.",
+        (
+            "`backward` from an array without a differentiable input, such as `argmax(x)`, "
+            "gives zeros."
+        ),
+        "It raises an error, as for any array that isn't on the tape.",
     ),
     Known(
         ZERO,
         ANY,
         "error",
         both(whole, mxnet_says("died with -8")),
-        "A whole number divided by 0 ends the process (SIGFPE).",
-        "The result here is that of the hardware-independent rule: 0.",
+        "Dividing an integer by 0 crashes the process (SIGFPE).",
+        "The result is 0 on all hardware.",
     ),
     Known(
         ZERO,
         ("/",),
         "value",
         both(whole, only_where(lambda a, b: b == 0), lambda d: (d.ours[d.apart] == 0).all()),
-        "A number divided by a whole 0 is the smallest whole number.",
-        "The result here is that of the hardware-independent rule: 0.",
+        "Dividing a number by an integer 0 gives the smallest integer.",
+        "The result is 0 on all hardware.",
     ),
     Known(
         ZERO,
@@ -355,7 +361,7 @@ KNOWN = (
             lambda d: np.isfinite(d.ours[d.apart]).all() and np.isnan(d.theirs[d.apart]).all(),
         ),
         "The gradients of `x ** 0` at 0, and of y where `x ** y` is 0, are NaN.",
-        "They are the derivatives of constants here: 0.",
+        "They're derivatives of constants: 0.",
     ),
     Known(
         ZERO,
@@ -365,17 +371,19 @@ KNOWN = (
             gradient,
             only_where(lambda a, b: (abs(b) < 1e-18) | (abs(a) > 1e37) | ~np.isfinite(a * b)),
         ),
-        "Gradients of quotients by numbers near 0, and of infinity.",
-        "Here they are what IEEE arithmetic makes of `-g * out / x`; MXNet divides by "
-        "the square, which overflows.",
+        "Gradients of quotients overflow for divisors near 0, and for infinity.",
+        (
+            "They're computed as `-g * out / x` in IEEE arithmetic. MXNet divides by the "
+            "square, which overflows."
+        ),
     ),
     Known(
         ZERO,
         ("/", "broadcast_div", "elemwise_div"),
         "value",
         both(gradient, quotients_cancel),
-        "Gradients of quotients that cancel where a small number stretches.",
-        "Their sum differs by a rounding of its largest term, in either order.",
+        "Gradients of quotients that cancel, where a small divisor is broadcast.",
+        "The sum differs by a rounding of its largest term, in either order.",
     ),
     Known(
         ZERO,
@@ -383,7 +391,7 @@ KNOWN = (
         "value",
         both(first_is("f"), only_where(lambda a, b: (b == 0) | ~np.isfinite(a + b))),
         "`x % 0` is 0, with a gradient of infinity.",
-        "Here it is NaN, as in NumPy and in IEEE arithmetic.",
+        "It's NaN, as in NumPy and IEEE arithmetic.",
     ),
     Known(
         ZERO,
@@ -391,15 +399,15 @@ KNOWN = (
         "value",
         both(gradient, only_where(lambda a: a == 0)),
         "The gradient of a product at a factor of 0 is NaN.",
-        "MXNet divides the product by the factor; here it is the product of the others.",
+        ("It's the product of the other factors. MXNet divides the whole product by the factor."),
     ),
     Known(
         DTYPES,
         FUNCTIONS,
         "dtype",
         both(whole, one_off),
-        "Functions and means of whole numbers are whole numbers again, cut off.",
-        "Here they are float32: the square root of 2 is not 1.",
+        "Functions and means of integers are truncated to integers.",
+        "They're float32: the square root of 2 isn't 1.",
     ),
     Known(
         DTYPES,
@@ -409,8 +417,8 @@ KNOWN = (
             whole,
             lambda d: abs(arrays(d)[0].astype("float64")).sum() > np.iinfo(d.theirs.dtype).max,
         ),
-        "The sum inside a mean of whole numbers wraps around.",
-        "It is taken in floats here.",
+        "The sum inside a mean of integers wraps around.",
+        "It's computed in floats.",
     ),
     Known(
         DTYPES,
@@ -418,57 +426,61 @@ KNOWN = (
         "dtype",
         lambda d: d.ours.dtype == "float32" and np.array_equal(d.ours, d.theirs),
         "`argmax` has the dtype of its input.",
-        "Here it is float32 for every input, as for float32 in MXNet.",
+        "It's float32 for every input, as for float32 in MXNet.",
     ),
     Known(
         DTYPES,
         ("abs", "ceil", "floor", "rint", "round", "trunc", "fix"),
         "value",
         both(whole, only_where(lambda a: abs(a) >= 2**53)),
-        "Whole numbers go through float64, which has 53 bits.",
-        "Whole numbers are left as they are.",
+        "Integers are converted to float64, which has 53 bits.",
+        "Integers are returned unchanged.",
     ),
     Known(
         DTYPES,
         ("%", "mod", "broadcast_mod", "broadcast_modulo"),
         "value",
         both(whole, only_where(lambda a, b: np.maximum(abs(a), abs(b)) >= 2**53)),
-        "Remainders of whole numbers go through float64, which has 53 bits.",
-        "Here they are exact.",
+        "Remainders of integers are computed in float64, which has 53 bits.",
+        "They're exact.",
     ),
     Known(
         DTYPES,
         ("smooth_l1",),
         "value",
         both(whole, lambda d: abs(attribute(d, "scalar")) < 1 and not d.theirs.any()),
-        "`smooth_l1` of whole numbers cuts the square of a `scalar` below 1 to 0, and "
-        "gives 0 for all.",
-        "Here the formula is computed, then cut off.",
+        (
+            "`smooth_l1` of integers truncates the square of a `scalar` below 1 to 0, and "
+            "always returns 0."
+        ),
+        "The formula is computed first, then truncated.",
     ),
     Known(
         DTYPES,
         ("arange",),
         "value",
         by(rows_of_whole_steps),
-        "The step of an `arange` of whole numbers is cut off first.",
-        "Here the numbers are computed, then cut off.",
+        "The step of an integer `arange` is truncated first.",
+        "The elements are computed first, then truncated.",
     ),
     Known(
         DTYPES,
         ("**", "broadcast_power", "_power"),
         "value",
         both(whole, only_where(lambda a, b: (b < 0) | (abs(b) >= 2**24) | (abs(a) ** b >= 2**24))),
-        "Powers of whole numbers are computed in floats.",
-        "Here they are exact, and wrap around like products.",
+        "Powers of integers are computed in floats.",
+        "They're exact, and wrap around as products do.",
     ),
     Known(
         DTYPES,
         SCALAR_SIGNS,
         "value",
         both(whole, lambda d: any(not abs(v) < 2**31 for v in scalars(d))),
-        "A number beside whole numbers is made a whole number first, which has no "
-        "meaning for infinity, NaN or 1e30.",
-        "Here a number that the dtype cannot hold is compared as the number that it is.",
+        (
+            "A scalar operand of an integer array is converted to an integer first, which "
+            "is undefined for infinity, NaN or 1e30."
+        ),
+        "A scalar that the dtype can't represent is compared by its value.",
     ),
     Known(
         ROUNDS,
@@ -476,7 +488,7 @@ KNOWN = (
         "value",
         both(double, near(2e-6)),
         "Constants inside these operators are float32 in float64 programs.",
-        "Here they have all their digits.",
+        "They have full precision.",
     ),
     Known(
         ROUNDS,
@@ -491,8 +503,8 @@ KNOWN = (
                 * abs(np.reshape([math.gamma(v) for v in arrays(d)[0].ravel()], d.ours.shape))
             ).all(),
         ),
-        "The gradient of `gamma` near -0.504, a zero of digamma, has few digits.",
-        "Digamma has those of float64 here.",
+        "The gradient of `gamma` near -0.504, a zero of digamma, is imprecise.",
+        "Digamma has float64 precision.",
     ),
     Known(
         ROUNDS,
@@ -503,25 +515,27 @@ KNOWN = (
             gradient,
             lambda d: (abs(d.ours - d.theirs) <= 2e-7 * abs(seed(d.ours.shape))).all(),
         ),
-        "The gradient of `gammaln` near the zeros of digamma has few digits.",
-        "Digamma has those of float64 here.",
+        "The gradient of `gammaln` near the zeros of digamma is imprecise.",
+        "Digamma has float64 precision.",
     ),
     Known(
         ROUNDS,
         ("LeakyReLU",),
         "value",
         both(double, near(2e-6), lambda d: d.step.attrs.get("act_type") == "gelu"),
-        "GELU of float64 has the digits of float32.",
-        "Here it has all its digits.",
+        "GELU of float64 has float32 precision.",
+        "It has full precision.",
     ),
     Known(
         ROUNDS,
         ANY,
         "value",
         both(double, told_in_float32),
-        "Attributes, and numbers beside an array, are rounded to float32 in float64 "
-        "programs: with rounded ones our answer is MXNet's.",
-        "Here they are Python's numbers, with all their digits.",
+        (
+            "Attributes and scalar operands are rounded to float32 in float64 programs. "
+            "With rounded ones, our answer equals MXNet's."
+        ),
+        "They're Python floats with full precision.",
     ),
     Known(
         ROUNDS,
@@ -532,25 +546,27 @@ KNOWN = (
             lambda d: "scalar" in d.step.attrs and not d.step.attrs.get("reversed"),
             by(power_gradient),
         ),
-        "An exponent is rounded to float32 before 1 is taken from it for the gradient: that of "
-        "`x ** 16777217.0` has another sign.",
-        "1 is taken from Python's number here.",
+        (
+            "For the gradient, an exponent is rounded to float32 before 1 is subtracted: "
+            "the gradient of `x ** 16777217.0` has the wrong sign."
+        ),
+        "1 is subtracted from the Python float.",
     ),
     Known(
         ROUNDS,
         ("mean", "sum"),
         "value",
         both(lambda d: not gradient(d), sums_cancel),
-        "Sums of numbers that cancel have other last digits.",
-        "They are added in another order; both are rounding of the largest number.",
+        "Sums that cancel have different last digits.",
+        "The order of additions differs. Both errors are roundings of the largest term.",
     ),
     Known(
         ROUNDS,
         SCALAR_SIGNS,
         "value",
         lambda d: any(0 < abs(v) < 1.2e-38 for v in scalars(d)),
-        "Numbers below the smallest normal float32, such as 1e-45, have few digits.",
-        "Their logarithm is that of Python's number here.",
+        "Subnormal float32 scalars, such as 1e-45, have few digits.",
+        "Their logarithm is that of the Python float.",
     ),
     Known(
         ROUNDS,
@@ -558,7 +574,7 @@ KNOWN = (
         "value",
         both(lambda d: not double(d), less_exact),
         "Differences of almost equal numbers lose digits.",
-        "The answer in float64 is nearer to ours, or four times as far at most.",
+        "The float64 answer is closer to ours, or at most four times as far away.",
     ),
     Known(
         ROUNDS,
@@ -572,7 +588,7 @@ KNOWN = (
             ).all()
         ),
         "The variance of equal numbers is 0.",
-        "Their mean is rounded here, which leaves the square of a rounding.",
+        "Their mean is rounded, so the square of a rounding error remains.",
     ),
     Known(
         ROUNDS,
@@ -582,8 +598,8 @@ KNOWN = (
             has_equal_numbers(d)
             and (abs(d.ours - d.theirs) <= 1e-4 * abs(arrays(d)[0]).max()).all()
         ),
-        "Equal numbers are their mean.",
-        "Their mean is rounded here, and what is left is divided by `sqrt(eps)`.",
+        "Equal numbers equal their mean.",
+        "Their mean is rounded, and the rounding error is divided by `sqrt(eps)`.",
     ),
     Known(
         ROUNDS,
@@ -592,8 +608,8 @@ KNOWN = (
         both(
             gradient, lambda d: (abs(d.ours - d.theirs) <= 1e-6 / abs(arrays(d)[0]))[d.apart].all()
         ),
-        "The gradient of a vector that is almost one number loses digits.",
-        "It loses other digits here: 1 minus a number that rounds to 1.",
+        "The gradient of a vector of almost equal elements loses digits.",
+        "It loses different digits: 1 minus a number that rounds to 1.",
     ),
     Known(
         OTHER,
@@ -602,9 +618,11 @@ KNOWN = (
         lambda d: np.array_equal(
             np.sort(d.ours, axis=None), np.sort(d.theirs, axis=None), equal_nan=True
         ),
-        "Random orders.",
-        "The same seed gives another stream; shapes, dtypes and distributions are "
-        "compared in tests of their own.",
+        "Random permutations.",
+        (
+            "The same seed gives a different stream. Other tests compare shapes, dtypes and"
+            " distributions."
+        ),
     ),
     Known(
         OTHER,
@@ -612,8 +630,10 @@ KNOWN = (
         "value",
         lambda d: not gradient(d),
         "Random numbers.",
-        "The same seed gives another stream; shapes, dtypes and distributions are "
-        "compared in tests of their own.",
+        (
+            "The same seed gives a different stream. Other tests compare shapes, dtypes and"
+            " distributions."
+        ),
     ),
     Known(
         OTHER,
@@ -621,17 +641,21 @@ KNOWN = (
         "value",
         both(lambda d: d.program.train and attribute(d, "p") > 0, only_where(lambda a: a == a)),
         "Random masks.",
-        "The same seed gives another stream; shapes, dtypes and distributions are "
-        "compared in tests of their own.",
+        (
+            "The same seed gives a different stream. Other tests compare shapes, dtypes and"
+            " distributions."
+        ),
     ),
     Known(
         OTHER,
         ("Dropout",),
         "elsewhere",
         lambda step, found: step.attrs.get("p", 0.5) > 0 and any(d.program.train for d in found),
-        "Random masks, which may be the same by chance.",
-        "The same seed gives another stream; shapes, dtypes and distributions are "
-        "compared in tests of their own.",
+        "Random masks, which may agree by chance.",
+        (
+            "The same seed gives a different stream. Other tests compare shapes, dtypes and"
+            " distributions."
+        ),
     ),
     Known(
         OTHER,
@@ -639,7 +663,7 @@ KNOWN = (
         "value",
         gamma_is_one,
         "`BatchNorm(fix_gamma=True)` writes 1 into the array gamma.",
-        "Here an input that is called fixed is taken as 1 and left alone.",
+        "A fixed gamma is treated as 1, and the array isn't changed.",
     ),
     Known(
         OTHER,
@@ -647,24 +671,29 @@ KNOWN = (
         "elsewhere",
         lambda step, found: step.attrs.get("fix_gamma", True),
         "`BatchNorm(fix_gamma=True)` writes 1 into the array gamma.",
-        "Here an input that is called fixed is taken as 1 and left alone.",
+        "A fixed gamma is treated as 1, and the array isn't changed.",
     ),
     Known(
         OTHER,
         ("BatchNorm", "BatchNorm_v1"),
         "elsewhere",
         lambda step, found: any(d.name.startswith("state") for d in found),
-        "`BatchNorm` writes its moving mean and variance in `backward`, and only if a "
-        "gradient passes.",
-        "They are written in the forward pass of training mode.",
+        (
+            "`BatchNorm` updates its moving mean and variance in `backward`, and only if a "
+            "gradient reaches it."
+        ),
+        "They're updated in the forward pass, in training mode.",
     ),
     Known(
         OTHER,
         ("%", "mod", "broadcast_mod", "broadcast_modulo"),
         "value",
         both(gradient, only_where(lambda a, b: abs(a / b - np.rint(a / b)) < 1e-6 * abs(a / b))),
-        "The gradient of a remainder takes a quotient next to a whole number as that number.",
-        "It is that of the remainder, which takes the smaller one.",
+        (
+            "The gradient of a remainder rounds a quotient that is close to an integer to "
+            "that integer."
+        ),
+        "It rounds down, as the remainder does.",
     ),
     Known(
         OTHER,
@@ -674,9 +703,11 @@ KNOWN = (
             lambda d: not gradient(d) and "scalar" in d.step.attrs,
             only_where(lambda a, b: abs(a / b) > 2.0**50),
         ),
-        "A number of a program is read from text, and may miss the nearest one by a unit; the "
-        "remainder of a large one is another one then.",
-        "It is the nearest one here.",
+        (
+            "A scalar is parsed from text, and may be off by one unit in the last place. "
+            "The remainder of a large scalar is then different."
+        ),
+        "It's the nearest float.",
     ),
     Known(
         OTHER,
@@ -687,26 +718,32 @@ KNOWN = (
             only_where(lambda a: a != np.trunc(a)),
             lambda d: (d.theirs == np.rint(arrays(d)[0])).all(),
         ),
-        "`amp_cast` of float32 to whole numbers rounds to the nearest (by oneDNN; with "
-        "`MXNET_MKLDNN_ENABLED=0` it cuts off, as `cast` does).",
-        "Here every cast cuts off, as in NumPy and in C.",
+        (
+            "`amp_cast` from float32 to integers rounds to the nearest. (That's oneDNN. "
+            "With `MXNET_MKLDNN_ENABLED=0` it truncates, as `cast` does.)"
+        ),
+        "Every cast truncates, as in NumPy and C.",
     ),
     Known(
         OTHER,
         ("Pooling", "Pooling_v1"),
         "value",
         both(gradient, lambda d: d.step.attrs.get("pool_type", "max") == "max", only_where(twice)),
-        "Where several numbers of a window are the largest, the gradient goes to all "
-        "of them, or to none.",
-        "Here it goes to the first.",
+        (
+            "If several elements of a window are the largest, the gradient goes to all of "
+            "them, or to none."
+        ),
+        "It goes to the first.",
     ),
     Known(
         OTHER,
         ("Pooling", "Pooling_v1"),
         "value",
         both(gradient, lambda d: d.step.attrs.get("pool_type", "max") == "max", slope),
-        "The gradient of max pooling is lost: of global pooling along one axis behind "
-        "the first `kernel` elements, and with windows that reach beyond the data.",
+        (
+            "The gradient of max pooling is lost: for global pooling along one axis after "
+            "the first `kernel` elements, and for windows that extend beyond the data."
+        ),
         "Central differences agree with ours.",
     ),
     Known(
@@ -718,8 +755,10 @@ KNOWN = (
             and in_gradients(found)
             and all(slope(d) for d in found if gradient(d) and d.kind == "value")
         ),
-        "The gradient of max pooling is lost in some programs, though not where it is the only "
-        "operator.",
+        (
+            "The gradient of max pooling is lost in some programs, but not if it's the only"
+            " operator."
+        ),
         "Central differences agree with ours.",
     ),
     Known(
@@ -727,7 +766,7 @@ KNOWN = (
         ("Convolution_v1",),
         "value",
         both(gradient, lambda d: set(d.step.attrs.get("dilate", ())) - {1}, slope),
-        "The gradient of a dilated `Convolution_v1` goes to neighbours.",
+        "The gradient of a dilated `Convolution_v1` goes to adjacent elements.",
         "Central differences agree with ours.",
     ),
     Known(
@@ -744,7 +783,7 @@ KNOWN = (
         "value",
         both(lambda d: not gradient(d), by(bounded_cross_entropy)),
         "`softmax_cross_entropy` of a class with a probability below 1e-8 is 18.4.",
-        "Here it is the logarithm itself, which goes on to any size.",
+        "It's the logarithm itself, which is unbounded.",
     ),
     Known(
         OTHER,
@@ -755,10 +794,11 @@ KNOWN = (
             lambda d: arrays(d)[0].ndim > 2 and attribute(d, "mode") == "instance",
             by(softmax_activation_gradient),
         ),
-        "The gradient of `SoftmaxActivation` of more than two axes sums along axis 1, "
-        "as that of `mode='channel'`.",
-        "The forward pass normalises the last axis, and here the gradient is that of "
-        "the forward pass.",
+        (
+            "For more than two axes, the gradient of `SoftmaxActivation` sums along axis 1,"
+            " as with `mode='channel'`."
+        ),
+        "The forward pass normalizes the last axis, and the gradient matches it.",
     ),
     Known(
         OTHER,
@@ -769,9 +809,8 @@ KNOWN = (
             lambda d: d.step.attrs.get("normalization") == "batch",
             by(lambda d: d.ours * len(d.ours) / np.prod(d.ours.shape[:-1])),
         ),
-        "`MakeLoss(normalization='batch')` of more than two axes.",
-        "MXNet divides by the lengths of all axes but the last; here by the first, "
-        "as its text says.",
+        ("`MakeLoss(normalization='batch')` divides by the lengths of all axes except the last."),
+        ("It divides by the length of the first axis, as MXNet's documentation specifies."),
     ),
     Known(
         NANS,
@@ -779,7 +818,7 @@ KNOWN = (
         "value",
         lambda d: not gradient(d) and (np.isinf(d.ours) & np.isnan(d.theirs))[d.apart].all(),
         "The norm of infinity is NaN.",
-        "It is infinity here.",
+        "It's infinity.",
     ),
     Known(
         NANS,
@@ -787,7 +826,7 @@ KNOWN = (
         "value",
         both(gradient, only_where(np.isnan)),
         "The gradient of a norm at NaN is 0.",
-        "It is NaN here.",
+        "It's NaN.",
     ),
     Known(
         NANS,
@@ -799,7 +838,7 @@ KNOWN = (
             lambda d: np.isnan(d.theirs[d.apart]).all(),
         ),
         "The gradient of an infinite norm is NaN everywhere.",
-        "A finite number has no share of it here: it is divided by infinity, which is 0.",
+        "For a finite element it's 0, a division by infinity.",
     ),
     Known(
         NANS,
@@ -809,25 +848,27 @@ KNOWN = (
             only_in_rows(lambda a: ~np.isfinite(a)),
             lambda d: not np.isfinite(d.ours[d.apart]).any(),
         ),
-        "The softmax of infinity and NaN, and its gradient, have places without NaN.",
-        "The whole row is NaN here, as its results are.",
+        ("The softmax of infinity and NaN, and its gradient, have elements that aren't NaN."),
+        "The whole row is NaN.",
     ),
     Known(
         NANS,
         ("SoftmaxOutput", "Softmax"),
         "value",
         both(not_finite, lambda d: not np.isfinite(d.ours[d.apart]).any()),
-        "The outputs and gradients of a loss of infinity and NaN have places without NaN.",
-        "The whole row is NaN here, as its results are.",
+        ("The outputs and gradients of a loss of infinity and NaN have elements that aren't NaN."),
+        "The whole row is NaN.",
     ),
     Known(
         NANS,
         ("sort", "argsort", "topk"),
         "value",
         only_in_rows(np.isnan),
-        "NaN may end up anywhere in a sorted row, because it is neither less nor greater than "
-        "a number.",
-        "It is the largest here, as in NumPy.",
+        (
+            "NaN may end up anywhere in a sorted row, because it's neither less nor greater"
+            " than a number."
+        ),
+        "It's the largest, as in NumPy.",
     ),
     Known(
         NANS,
@@ -835,15 +876,15 @@ KNOWN = (
         "value",
         both(lambda d: not gradient(d), only_where(np.isnan)),
         "The sign of NaN is 0.",
-        "It is NaN here, as in NumPy.",
+        "It's NaN, as in NumPy.",
     ),
     Known(
         NANS,
         ("square",),
         "value",
         both(gradient, only_where(lambda a: abs(a) > 1e38)),
-        "The gradient of a square whose double is infinite is infinite.",
-        "The number that comes back is multiplied first here.",
+        "The gradient of a square is infinite if doubling its input overflows.",
+        "The incoming gradient is multiplied first.",
     ),
     Known(
         NANS,
@@ -851,7 +892,7 @@ KNOWN = (
         "value",
         both(not_finite, lambda d: np.isnan(d.theirs[d.apart]).all()),
         "The solution of equations with infinity is NaN.",
-        "Columns are infinite here where the arithmetic says so.",
+        "Columns are infinite where IEEE arithmetic makes them so.",
     ),
     Known(
         NANS,
@@ -859,7 +900,7 @@ KNOWN = (
         "value",
         both(gradient, only_where(np.isnan)),
         "The gradient of `abs` at NaN is 0.",
-        "It is NaN here.",
+        "It's NaN.",
     ),
     Known(
         NANS,
@@ -876,16 +917,16 @@ KNOWN = (
             ),
             lambda d: np.isnan(d.theirs[d.apart]).all(),
         ),
-        "The gradient of a power of infinity, or that is infinite, is NaN.",
-        "It is what IEEE arithmetic makes of `g * b * a ** (b - 1)` here.",
+        ("The gradient of a power is NaN if the power, its base or its gradient is infinite."),
+        "It's `g * b * a ** (b - 1)` in IEEE arithmetic.",
     ),
     Known(
         NANS,
         ("nansum", "nanprod"),
         "value",
         both(not_finite, lambda d: np.isnan(d.theirs[d.apart]).all()),
-        "A sum or product that passes over NaN makes NaN of infinity.",
-        "It is infinite here.",
+        "A sum or product that skips NaN turns infinity into NaN.",
+        "It's infinite.",
     ),
     Known(
         NANS,
@@ -894,8 +935,8 @@ KNOWN = (
         lambda d: (
             (np.isnan(d.ours) | (d.ours == -np.inf)) & (d.theirs == np.finfo(d.theirs.dtype).min)
         )[d.apart].all(),
-        "The largest of numbers that are all minus infinity is the lowest number.",
-        "It is minus infinity here.",
+        ("The maximum of elements that are all minus infinity is the lowest finite number."),
+        "It's minus infinity.",
     ),
     Known(
         NANS,
@@ -903,7 +944,7 @@ KNOWN = (
         "value",
         both(lambda d: attribute(d, "act_type") == "relu", only_where(np.isnan)),
         "`Activation('relu')` of NaN is 0.",
-        "It is NaN here, as with `relu`.",
+        "It's NaN, as with `relu`.",
     ),
     Known(
         NANS,
@@ -916,16 +957,16 @@ KNOWN = (
             and (d.theirs[d.apart] == 0).all()
             for d in found
         ),
-        "An infinite gradient is 0 where `clip` cuts off.",
-        "It is multiplied by 0 here, which is NaN.",
+        "An infinite gradient is 0 where `clip` clips.",
+        "It's multiplied by 0, which gives NaN.",
     ),
     Known(
         NANS,
         ("clip",),
         "value",
         both(gradient, only_where(np.isnan)),
-        "The gradient of `clip` passes at NaN, which is beyond neither end.",
-        "It is 0 here: NaN is not between the ends either.",
+        "The gradient of `clip` passes at NaN, because NaN isn't beyond either end.",
+        "It's 0, because NaN isn't between the ends either.",
     ),
     Known(
         NANS,
@@ -933,24 +974,23 @@ KNOWN = (
         "value",
         both(gradient, only_where(np.isnan)),
         "The gradient of `relu` at NaN is NaN.",
-        "It is 0 here: NaN > 0 is false.",
+        "It's 0, because NaN > 0 is false.",
     ),
     Known(
         NANS,
         ("gammaln", "digamma"),
         "value",
         both(gradient, only_where(lambda a: (a <= 0) & (a == np.rint(a)))),
-        "Gradients at the poles are large numbers.",
-        "They are infinite here.",
+        "Gradients at the poles are large finite numbers.",
+        "They're infinite.",
     ),
     Known(
         NANS,
         ("Convolution", "Convolution_v1", "Deconvolution"),
         "value",
         both(not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
-        "A NaN or infinity reaches only the numbers that it is multiplied by.",
-        "Holes between the steps of a window are multiplied by 0 here, which makes a "
-        "NaN of infinity.",
+        "NaN or infinity reaches only the elements it's multiplied by.",
+        "Gaps in a dilated window are multiplied by 0, which turns infinity into NaN.",
     ),
     Known(
         NANS,
@@ -966,9 +1006,11 @@ KNOWN = (
                 for d in found
             )
         ),
-        "What has no gradient, such as `x < y`, sends back zeros, and the gradient of "
-        "an operator before it makes a NaN of 0 times infinity.",
-        "Nothing is sent back here.",
+        (
+            "Operators without a gradient, such as `x < y`, propagate zeros, and 0 times "
+            "infinity becomes NaN in the operator before."
+        ),
+        "They propagate nothing.",
     ),
     Known(
         NANS,
@@ -980,15 +1022,15 @@ KNOWN = (
             lambda d: (d.ours[d.apart] == 0).all(),
         ),
         "The gradient of a hypotenuse of 0 is NaN.",
-        "It is 0 here.",
+        "It's 0.",
     ),
     Known(
         NANS,
         ("Pooling", "Pooling_v1"),
         "value",
         both(not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
-        "The largest of some numbers and NaN may be a number.",
-        "It is NaN here, as in NumPy.",
+        "The maximum of a window with NaN may be a number.",
+        "It's NaN, as in NumPy.",
     ),
     Known(
         NANS,
@@ -1000,24 +1042,24 @@ KNOWN = (
                 not np.isfinite(d.ours[d.apart]).any() and not np.isfinite(d.theirs[d.apart]).any()
             ),
         ),
-        "Where the exact answer is infinite it may be NaN, or the other way round.",
-        "Sums of infinities are taken in another order.",
+        "If the exact answer is infinite, the result may be NaN, or vice versa.",
+        "Infinities are added in a different order.",
     ),
     Known(
         NANS,
         ("LeakyReLU",),
         "value",
         both(gradient, lambda d: attribute(d, "act_type") == "leaky", only_where(np.isnan)),
-        "The gradient of a leaky relu at NaN is that of a number above 0.",
-        "It is that of the others here: NaN > 0 is false.",
+        "The gradient of a leaky relu at NaN is that of a positive number.",
+        "It's that of the others, because NaN > 0 is false.",
     ),
     Known(
         NANS,
         ("contrib.box_iou",),
         "value",
         both(not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
-        "Boxes with NaN share nothing: 0.",
-        "What they share is unknown here: NaN.",
+        "The overlap of boxes with NaN is 0.",
+        "It's unknown: NaN.",
     ),
     Known(
         NANS,
@@ -1026,8 +1068,8 @@ KNOWN = (
         both(
             not_finite, lambda d: not (np.isfinite(d.ours) | np.isfinite(d.theirs))[d.apart].any()
         ),
-        "An anchor with an infinite corner has a centre that is NaN.",
-        "It is the mean of the corners here, infinity; MXNet adds half of the height.",
+        "The center of an anchor with an infinite corner is NaN.",
+        ("It's the mean of the corners, infinity. MXNet adds half of the height to a corner."),
     ),
     Known(
         NANS,
@@ -1035,57 +1077,61 @@ KNOWN = (
         "value",
         both(gradient, lambda d: not np.isfinite(d.ours[d.apart]).any()),
         "The gradient of a NaN is 0.",
-        "It is NaN here.",
+        "It's NaN.",
     ),
     Known(
         MEMORY,
         ANY,
         "elsewhere",
         lambda step, found: stops_gradients(step) and dies(found),
-        "`backward` ends the process (a segmentation fault) where only functions "
-        "without a gradient read a function of a result: `exp(LayerNorm(x)) > 0`.",
-        "The gradient is 0 here.",
+        (
+            "`backward` crashes with a segmentation fault if only operators without a "
+            "gradient use a function of a result: `exp(LayerNorm(x)) > 0`."
+        ),
+        "The gradient is 0.",
     ),
     Known(
         MEMORY,
         ("contrib.ROIAlign",),
         "error",
         both(no_such_image, mxnet_says(*DIED, "died with -11")),
-        "A region of an image that does not exist ends the process.",
-        "Such a region is 0 here, and sends nothing back.",
+        "A region of a nonexistent image crashes the process.",
+        "Such a region is 0 and gets no gradient.",
     ),
     Known(
         MEMORY,
         ("contrib.ROIAlign",),
         "value",
         both(no_such_image, of_missing_images),
-        "A region of an image that does not exist has the numbers that lie there in memory.",
-        "Such a region is 0 here, and sends nothing back.",
+        "A region of a nonexistent image contains arbitrary memory.",
+        "Such a region is 0 and gets no gradient.",
     ),
     Known(
         MEMORY,
         ("Deconvolution",),
         "elsewhere",
         lambda step, found: dies(found),
-        "`backward` ends the process where the gradient of the weight is added to "
-        "another one, because something else reads the weight, too.",
-        "The two are added here.",
+        (
+            "`backward` crashes the process if the weight has a second use, so that two "
+            "gradients have to be added."
+        ),
+        "The two are added.",
     ),
     Known(
         MEMORY,
         ("SequenceLast",),
         "error",
         both(mxnet_says(*DIED), lambda d: not d.step.attrs.get("use_sequence_length")),
-        "`SequenceLast` without lengths ends the process in `backward`.",
-        "The last step gets its gradient here.",
+        "`SequenceLast` without lengths crashes the process in `backward`.",
+        "The last step gets its gradient.",
     ),
     Known(
         MEMORY,
         ("SequenceLast", "SequenceMask", "SequenceReverse"),
         "elsewhere",
         lambda step, found: step.attrs.get("use_sequence_length") and in_gradients(found),
-        "The gradient of lengths is memory that nobody wrote.",
-        "Lengths have a gradient of 0 here.",
+        "The gradient of lengths is uninitialized memory.",
+        "The gradient of lengths is 0.",
     ),
     Known(
         MEMORY,
@@ -1096,24 +1142,24 @@ KNOWN = (
             and d.ours.ndim > 3
             and np.array_equal(d.ours, np.tile(arrays(d)[0], d.step.attrs["reps"]))
         ),
-        "`tile` to four axes and more has places that nobody wrote.",
-        "All are written here.",
+        "`tile` to four or more axes leaves elements uninitialized.",
+        "All elements are written.",
     ),
     Known(
         MEMORY,
         ("Crop",),
         "elsewhere",
         lambda step, found: in_gradients(found),
-        "The gradient of what `Crop` leaves out is memory that nobody wrote.",
-        "It is 0 here.",
+        "The gradient of cropped elements is uninitialized memory.",
+        "It's 0.",
     ),
     Known(
         MEMORY,
         ("SequenceLast",),
         "elsewhere",
         lambda step, found: not step.attrs.get("use_sequence_length"),
-        "`SequenceLast` without lengths writes a gradient where it should not.",
-        "The last step gets its gradient here.",
+        "`SequenceLast` without lengths writes a gradient out of bounds.",
+        "The last step gets its gradient.",
     ),
     Known(
         MEMORY,
@@ -1121,57 +1167,63 @@ KNOWN = (
         "value",
         both(gradient, lambda d: not d.step.attrs.get("use_sequence_length")),
         "`SequenceLast` without lengths has no gradient.",
-        "The last step gets its gradient here.",
+        "The last step gets its gradient.",
     ),
     Known(
         MEMORY,
         (*REGRESSIONS, "SVMOutput", "SoftmaxOutput", "Softmax"),
         "elsewhere",
         lambda step, found: in_gradients(found),
-        "The gradient of a label is memory that nobody wrote; it is added to that of "
-        "an array which is also used elsewhere.",
-        "A label has a gradient of 0 here.",
+        (
+            "The gradient of a label is uninitialized memory, which is added to the label's"
+            " other gradients."
+        ),
+        "The gradient of a label is 0.",
     ),
     Known(
         OTHER,
         ("make_loss", "MakeLoss"),
         "elsewhere",
         lambda step, found: in_gradients(found),
-        "`make_loss` gives its gradient also where only functions without a gradient, "
-        "such as `ones_like`, read it.",
-        "What has no influence on the answer has a gradient of 0 here.",
+        (
+            "`make_loss` produces a gradient even if only operators without a gradient, "
+            "such as `ones_like`, use it."
+        ),
+        "A value that doesn't influence the result has a gradient of 0.",
     ),
     Known(
         MEMORY,
         REGRESSIONS,
         "value",
         lambda d: gradient(d) and len(d.program.inputs) == 1,
-        "Without a label the gradient comes from memory that nobody wrote.",
-        "A label that is not given is 0 here.",
+        "Without a label, the gradient is computed from uninitialized memory.",
+        "A missing label is 0.",
     ),
     Known(
         MEMORY,
         CTC,
         "value",
         teaches_nothing,
-        "The gradient of a word that needs more steps than there are is memory that nobody "
-        "wrote; `ctc_loss` itself is 0 there.",
-        "It is 0 here.",
+        (
+            "If a label sequence needs more steps than there are, its gradient is "
+            "uninitialized memory, and `ctc_loss` is 0."
+        ),
+        "It's 0.",
     ),
     Known(
         MEMORY,
         CTC,
         "elsewhere",
         lambda step, found: in_gradients(found),
-        "So is, then, the gradient of all that the scores were computed from.",
-        "It is right here.",
+        "So are the gradients of everything the scores were computed from.",
+        "They're correct.",
     ),
     Known(
         MEMORY,
         ("all_finite", "multi_all_finite"),
         "value",
         lambda d: not attribute(d, "init_output"),
-        "`all_finite(init_output=False)` answers with memory that nobody wrote.",
-        "The answer is always written here.",
+        "`all_finite(init_output=False)` returns uninitialized memory.",
+        "The result is always written.",
     ),
 )

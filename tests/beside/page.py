@@ -14,34 +14,33 @@ RESULTS = Path(__file__).parents[1] / "golden" / "beside.json"
 HEAD = """\
 # Where we differ from MXNet, and why
 
-Programs written for MXNet 1.9.1 should run here and give the same answers. To see where
-they do not, random programs of up to 14 operators ran in both, on the same numbers:
-outputs, gradients, states, shapes, dtypes and errors were compared. `make soak MXNET=1`
-does it again.
+Programs written for MXNet 1.9.1 should run here and give the same answers. To find the exceptions,
+random programs of up to 14 operators ran in both, on the same inputs. Outputs, gradients, states,
+shapes, dtypes and errors were compared. `make soak MXNET=1` repeats this.
 
 {verdicts}
 
-Where a program differs, each of its steps is run alone in both, and each step that differs
-must be found in the table below. Such steps are then replaced by the numbers that they
-give here, and the rest of the program is compared again. This page is written from that
-table, and the last column says in how many of the {programs} programs of {date} an entry
-was needed. An entry without a number was met in other runs.
+If a program differs, each of its steps runs alone in both libraries. A step that differs must be
+in the tables below. Such steps are then replaced by our results, and the rest of the program is compared
+again. This page is generated from these tables. The last column counts in how many of the {programs}
+programs of {date} the entry was needed. Entries without a count come from other runs.
 """
 
 NUMBERS = """
 ## `mx.np`: scalars and arrays
 
-A Python or NumPy number has a kind (bool, whole, float) but no width: beside an array whose
-dtype is of its kind or of a higher one it takes that dtype, and otherwise the usual one of its
-kind, `int64` or `float32`. This is NumPy's rule with `float32` in place of `float64`. Numbers
-alone are `float32`, as in MXNet. A number that the dtype can't hold is an error: it never
-becomes infinity or wraps around. Comparisons with it work.
-Here `x` is `np.array([1., -1.])`, `i` is `np.array([1, 2], dtype="int32")`, `u` the same as
-`uint8`, `h` as `float16`, and `b` is `x > 0`.
+A Python or NumPy scalar has a kind (bool, integer, float) but no width. If it's an operand of an array
+whose dtype is of its kind or a higher one, it takes that dtype. Otherwise it takes its default dtype,
+`int64` or `float32`. This is NumPy's rule with `float32` instead of `float64`. Scalars alone are
+`float32`, as in MXNet. A scalar that the dtype can't represent raises an error: it never becomes
+infinity or wraps around. Comparisons with it work.
+
+In the table, `x` is `np.array([1., -1.])`, `b` is `x > 0`, `i` is `np.array([1, 2], dtype="int32")`, and
+`u` and `h` are the same as `uint8` and `float16`.
 
 | expression | MXNet 1.9.1 | here |
 |---|---|---|"""
-# Expression -> MXNet's answer, ours. The laws of `mx.np` run them.
+# Expression -> MXNet's answer, ours. The tests of `mx.np` run them.
 BESIDE = {
     "i + 1.5": ("`[2, 3]`, `int32`", "array([2.5, 3.5])"),
     "i % 2.5": ("`[1, 0]`, `int32`", "array([1., 2.])"),
@@ -59,30 +58,30 @@ BESIDE = {
     "np.where(b, h, 70000)": ("`[1., inf]`, `float16`", "NumberError"),
 }
 TAPE = """
-While `autograd` records, an `mx.np` function without a gradient rejects an array on the
-tape (`median`, `quantile`, `cov`, `linalg.eigh`, `linalg.pinv`, ...). MXNet gives gradients of
-0 for `quantile`, `unique`, `linalg.eigh`, `linalg.pinv` and `random.gamma`.
+While `autograd` records, an `mx.np` function without a gradient rejects an array on the tape (`median`,
+`quantile`, `cov`, `linalg.eigh`, `linalg.pinv`, ...). MXNet returns gradients of 0 for `quantile`,
+`unique`, `linalg.eigh`, `linalg.pinv` and `random.gamma`.
 
 ## Views, and writes inside `record()`
 
-As in MXNet, `x.reshape(...)` of `nd`, `x[i]` and `x[i:j]`, `x.detach()` and
-`x.astype(..., copy=False)` share memory with `x`, and inside `record()` indexing or reshaping an
-array on the tape copies it. MXNet records only writes of a whole array (`x[:] = y`,
-`y.copyto(x)`, `out=x`) and stops at the others. Here `x[i] = y`, index arrays, masks and
-`x += y` are recorded as well. A write is an error if its gradient would be ambiguous or lost:
-into a variable, into the copy that indexing made, or through an index that names an element
-twice. An array whose memory was written through a view is an error until you index it again.
+As in MXNet, `x.reshape(...)` in `nd`, `x[i]`, `x[i:j]`, `x.detach()` and `x.astype(..., copy=False)`
+share memory with `x`. Inside `record()`, indexing or reshaping an array on the tape copies it. MXNet
+records only writes to a whole array (`x[:] = y`, `y.copyto(x)`, `out=x`) and rejects others. We also
+record `x[i] = y`, index arrays, masks and `x += y`. A write raises an error if its gradient would be
+ambiguous or lost: a write into a variable, into a copy made by indexing, or through an index that
+contains an element twice. Using an array whose memory was written through a view raises an error until
+you index it again.
 
-An `Embedding` index outside of the rows is an error of eager arrays, where MXNet takes the
-nearest row. Compiled code and GPUs take the nearest row as well, because a kernel can't raise.
+Eagerly, an `Embedding` index out of range raises an error, where MXNet uses the nearest row. Compiled code
+and GPUs also use the nearest row, because a kernel can't raise.
 """
 
 VERDICTS = {
     "same": "the same",
-    "same but for known steps": "the same, but for steps that are in the table",
-    "known as a whole": "MXNet stops with an error that is in the table",
-    "rounding": "the same but for rounding, which a later step made larger",
-    "unknown": "different, and nobody knows why",
+    "same but for known steps": "the same, except for steps in the tables",
+    "known as a whole": "an error that's in the tables",
+    "rounding": "the same, except for rounding amplified by a later step",
+    "unknown": "different and unexplained",
 }
 
 
