@@ -1,5 +1,6 @@
 """A folder of submissions: marks as tables, a page each; graded once, and where it stopped."""
 
+import copy
 import csv
 import json
 import os
@@ -16,7 +17,7 @@ from small_assignment import WRONG, assignment, cell, text
 from classroom import grade as grading
 from classroom.grade import grade
 from classroom.judge import judged
-from classroom.sources import ROOT, ClassroomError
+from classroom.sources import ROOT, ClassroomError, chosen, kind, source
 from classroom.submissions import submission_of
 
 pytestmark = pytest.mark.slow
@@ -283,6 +284,34 @@ def test_given_helpers_keep_their_meaning(first, last):
     wrong = [first] + [c for c in source.cells if c.metadata.nbgrader.grade_id != "f"]
     wrong += [cell("f", {"solution": True}, "def f(x):\n    return 1"), last]
     assert judged(source, wrong)["tests"][-1]["points"] == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signals")
+def test_a_grader_killed_twice_changes_no_mark(tmp_path):
+    """Killed in the middle and started again, it gives the marks of an undisturbed run."""
+    right = chosen(source("1"), 0)
+    blank = copy.deepcopy(right)
+    for one in blank.cells:
+        if kind(one) == "solution":
+            one.source = "pass"
+    endless = copy.deepcopy(right)
+    endless.cells.append(cell("mine", {}, "import os\nos.kill(os.getppid(), 9)\nos._exit(0)"))
+    marks = []
+    texts = [nbformat.writes(one) for one in (right, blank, endless)]
+    for place in ("killed", "undisturbed"):
+        hand_in(tmp_path / place, {f"{k}/1_autograd.ipynb": texts[k % 3] for k in range(6)})
+        command = [sys.executable, "-m", "classroom.grade", tmp_path / place, "--assignment", "1"]
+        for stop in (2, 4) if place == "killed" else ():
+            grader = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+            while len(list((tmp_path / f"{place}-graded/known").glob("*.json"))) < stop:
+                assert grader.poll() is None
+                time.sleep(0.02)
+            grader.kill()
+            grader.wait()
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        rows = table(tmp_path / f"{place}-graded/marks.csv")
+        marks.append([(row[3], row[9]) for row in rows[1:]])
+    assert marks[0] == marks[1] == [(str(k), ("21", "0", "21")[k % 3]) for k in range(6)]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no signals")
