@@ -14,29 +14,30 @@ RESULTS = Path(__file__).parents[1] / "golden" / "beside.json"
 HEAD = """\
 # Where we differ from MXNet, and why
 
-Programs written for MXNet 1.9.1 should run here and give the same answers. To find the exceptions,
-random programs of up to 14 operators ran in both, on the same inputs. Outputs, gradients, states,
-shapes, dtypes and errors were compared. `make soak MXNET=1` repeats this.
+Programs written for MXNet 1.9.1 should run here and give the same answers. To find the
+exceptions, random programs of up to 14 operators ran in both, on the same inputs. Outputs,
+gradients, states, shapes, dtypes and errors were compared. `make soak MXNET=1` repeats this.
 
 {verdicts}
 
 If a program differs, each of its steps runs alone in both libraries. A step that differs must be
-in the tables below. Such steps are then replaced by our results, and the rest of the program is compared
-again. This page is generated from these tables. The last column counts in how many of the {programs}
-programs of {date} the entry was needed. Entries without a count come from other runs.
+in the tables below. Such steps are then replaced by our results, and the rest of the program is
+compared again. This page is generated from these tables. The last column counts in how many of
+the {programs} programs of {date} the entry was needed. Entries without a count come from other
+runs.
 """
 
 NUMBERS = """
 ## `mx.np`: scalars and arrays
 
-A Python or NumPy scalar has a kind (bool, integer, float) but no width. If it's an operand of an array
-whose dtype is of its kind or a higher one, it takes that dtype. Otherwise it takes its default dtype,
-`int64` or `float32`. This is NumPy's rule with `float32` instead of `float64`. Scalars alone are
-`float32`, as in MXNet. A scalar that the dtype can't represent raises an error: it never becomes
-infinity or wraps around. Comparisons with it work.
+A Python or NumPy scalar has a kind (bool, integer, float) but no width. If it's an operand of an
+array whose dtype is of its kind or a higher one, it takes that dtype. Otherwise it takes its
+default dtype, `int64` or `float32`. This is NumPy's rule with `float32` instead of `float64`.
+Scalars alone are `float32`, as in MXNet. A scalar that the dtype can't represent raises an error:
+it never becomes infinity or wraps around. Comparisons with it work.
 
-In the table, `x` is `np.array([1., -1.])`, `b` is `x > 0`, `i` is `np.array([1, 2], dtype="int32")`, and
-`u` and `h` are the same as `uint8` and `float16`.
+In the table, `x` is `np.array([1., -1.])`, `b` is `x > 0`, `i` is `np.array([1, 2],
+dtype="int32")`, and `u` and `h` are the same as `uint8` and `float16`.
 
 | expression | MXNet 1.9.1 | here |
 |---|---|---|"""
@@ -58,22 +59,22 @@ BESIDE = {
     "np.where(b, h, 70000)": ("`[1., inf]`, `float16`", "NumberError"),
 }
 TAPE = """
-While `autograd` records, an `mx.np` function without a gradient rejects an array on the tape (`median`,
-`quantile`, `cov`, `linalg.eigh`, `linalg.pinv`, ...). MXNet returns gradients of 0 for `quantile`,
-`unique`, `linalg.eigh`, `linalg.pinv` and `random.gamma`.
+While `autograd` records, an `mx.np` function without a gradient rejects an array on the tape
+(`median`, `quantile`, `cov`, `linalg.eigh`, `linalg.pinv`, ...). MXNet returns gradients of 0 for
+`quantile`, `unique`, `linalg.eigh`, `linalg.pinv` and `random.gamma`.
 
 ## Views, and writes inside `record()`
 
-As in MXNet, `x.reshape(...)` in `nd`, `x[i]`, `x[i:j]`, `x.detach()` and `x.astype(..., copy=False)`
-share memory with `x`. Inside `record()`, indexing or reshaping an array on the tape copies it. MXNet
-records only writes to a whole array (`x[:] = y`, `y.copyto(x)`, `out=x`) and rejects others. We also
-record `x[i] = y`, index arrays, masks and `x += y`. A write raises an error if its gradient would be
-ambiguous or lost: a write into a variable, into a copy made by indexing, or through an index that
-contains an element twice. Using an array whose memory was written through a view raises an error until
-you index it again.
+As in MXNet, `x.reshape(...)` in `nd`, `x[i]`, `x[i:j]`, `x.detach()` and `x.astype(...,
+copy=False)` share memory with `x`. Inside `record()`, indexing or reshaping an array on the tape
+copies it. MXNet records only writes to a whole array (`x[:] = y`, `y.copyto(x)`, `out=x`) and
+rejects others. We also record `x[i] = y`, index arrays, masks and `x += y`. A write raises an
+error if its gradient would be ambiguous or lost: a write into a variable, into a copy made by
+indexing, or through an index that contains an element twice. Using an array whose memory was
+written through a view raises an error until you index it again.
 
-Eagerly, an `Embedding` index out of range raises an error, where MXNet uses the nearest row. Compiled code
-and GPUs also use the nearest row, because a kernel can't raise.
+Eagerly, an `Embedding` index out of range raises an error, where MXNet uses the nearest row.
+Compiled code and GPUs also use the nearest row, because a kernel can't raise.
 """
 
 VERDICTS = {

@@ -13,46 +13,45 @@ PAGE = Path(__file__).parents[2] / "book" / "mxnet_ports.md"
 HEAD = """\
 # Programs and models of others
 
-Programs and graphs that others published for MXNet ran here and in MXNet 1.9.1, in processes
-of their own: the same texts but for the import and the edits that are named below (those of
-a single program stand in `tests/beside/ports.toml`), the same random numbers, the same
-data. {programs}
+We ran published MXNet programs and graphs here and in MXNet 1.9.1, each in a process of its own,
+with the same random numbers and the same data. Their source is unchanged except for the import
+and the edits listed below. (For edits of a single program, see `tests/beside/ports.toml`.)
+
+{programs}
 
 {graphs}
 
-Compared is what a program prints, every array that it takes out of the engine, and its
-parameters at the end; of a graph, its outputs and the shapes of all that it reads. The
-difference is the largest of all: as a share of the largest number of its array, and for
-programs of 1 where that is more. Words must be the same, and differences at most {agrees:g}.
-MXNet's own fusion of operators (oneDNN's subgraphs) is switched off, for it changes what
-three nets answer.
-Data sets are small ones made for this, in the published formats, because nothing is downloaded.
-Nobody's text is kept here: `python -m beside.ports CLONES`, in the folder `tests`, takes them
-from clones that you have.
+For a program, we compare its output, every array that it takes out of the engine, and its final
+parameters. For a graph, we compare its outputs and the shapes of everything it reads. The
+reported difference is the largest one, relative to the largest element of its array (or, for
+programs, to 1 if that's more). Words must be the same, and differences at most {agrees:g}.
+MXNet's own fusion (oneDNN's subgraphs) is switched off, because it changes the results of three
+networks. Nothing is downloaded: the data sets are small ones in the published formats. The
+sources aren't included. `python -m beside.ports CLONES`, in the folder `tests`, reads them from
+your clones.
 
-Where a program differs, MXNet ran it again with its random numbers, and what its layers answer,
-moved by a rounding of single precision, {shakes} times: how far it is then from itself, at most,
-stands beside the difference.
+If a program differs, MXNet ran it {shakes} more times, with its random numbers and the results of
+its layers perturbed by a single-precision rounding. The table then shows MXNet's largest distance
+from itself next to the difference.
 
-The counts are those of this table, not a share of all programs. Others were tried and left
-out: most of them want libraries or data that were not at hand, and stop in MXNet, too. One
-that MXNet runs, `bayes-by-backprop-gluon` of the Straight Dope, reads a parameter's `_data`,
-an inside that is not here.
+The counts describe this table, not all programs. We tried others and left them out. Most of them
+need libraries or data that weren't available, and stop in MXNet as well. MXNet does run
+`bayes-by-backprop-gluon` from the Straight Dope, which reads a parameter's private `_data`.
 """
 
 OUTCOMES = {
     "agrees": "agrees",
     "differs": "differs",
-    "prints other words": "prints other words",
-    "fails": "does not run here",
-    "runs here alone": "runs here, not in MXNet",
+    "prints other words": "prints different words",
+    "fails": "doesn't run here",
+    "runs here alone": "runs here, but not in MXNet",
     "mxnet fails": "runs in neither",
     "compares nothing": "compares nothing",
 }
 
 
 def sentence(kind):
-    """How many of a kind run and agree, and to what difference."""
+    """How many of a kind run and agree, and the largest difference."""
     ports, results = [p for p in read_table()[0] if p.kind == kind], read_results()
     good = [results[p.name] for p in ports if results[p.name]["outcome"] == "agrees"]
     worst = max(found["difference"] for found in good)
@@ -85,7 +84,7 @@ def page():
             here = [p for p in chosen if (p.repository, p.licence) == source]
             parts += [row(p, results[p.name], shared) for p in here]
         why = [p for p in ports if p.kind == kind and (p.reason or p.note)]
-        parts += [f"\n### What is to be said of some {title.lower()}\n"]
+        parts += [f"\n### Notes on {title.lower()}\n"]
         parts += [f"- {p.name}: {' '.join(filter(None, (p.reason, p.note)))}" for p in why]
     return "\n".join(parts) + "\n"
 
@@ -95,10 +94,10 @@ def row(port, found, shared):
     address = f"https://github.com/{port.repository}/blob/{port.commit}/{quote(port.path)}"
     outcome = OUTCOMES[found["outcome"]]
     if found["difference"] is not None:
-        outcome += f": {found['compared']:,} numbers, to {found['difference']:.1e}"
+        outcome += f": {found['compared']:,} values, to {found['difference']:.1e}"
     if "itself" in found:
         itself = found["itself"]
-        outcome += "; MXNet from itself: " + ("infinities" if itself is None else f"{itself:.1e}")
+        outcome += ", MXNet from itself: " + ("infinities" if itself is None else f"{itself:.1e}")
     cells = [
         f"[{port.name}]({address})",
         edits_of(port, shared) if port.kind == "program" else parameters_of(port),
@@ -108,12 +107,12 @@ def row(port, found, shared):
 
 
 def edits_of(port, shared):
-    """What was edited, in words; edits of a program alone are counted."""
+    """The edits in words. Edits of a single program are counted."""
     named = [edit for edit in port.edits if isinstance(edit, str)]
     words, own = [*dict.fromkeys(shared[e]["why"] for e in named)], len(port.edits) - len(named)
     words += [f"{own} of its own"] if own else []
     words += ["small data"] if port.data else []
-    return "; ".join(words) or "the import only"
+    return ", ".join(words) or "the import only"
 
 
 def parameters_of(port):
