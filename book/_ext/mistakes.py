@@ -4,8 +4,8 @@
     ```
 
 `book/mistakes.toml` holds pairs of small programs. The page shows the wrong one with the
-error that it really ends in, or what it prints where nothing tells; then the cure, the
-right program, which must run, and the reason.
+error it raises, or its output if it raises none, then the cause, the remedy, and the right
+program, which must run.
 """
 
 import contextlib
@@ -94,7 +94,7 @@ class Mistakes(SphinxDirective):
         section += code(mistake["wrong"], "python")
         section += code(told(mistake["wrong"]), "text", "told")
         section += prose(mistake["why"], "Cause: ")
-        section += prose(mistake["cure"], "Cure: ")
+        section += prose(mistake["cure"], "Remedy: ")
         section += code(mistake["right"], "python")
         if printed := told(mistake["right"]):
             section += code(printed, "text", "told", "right")

@@ -1,9 +1,11 @@
 """The book's table of mistakes: each ends in one sentence, and its cure runs."""
 
 import re
+import tomllib
 
 import mistakes
 import pytest
+from prose import findings
 
 import minihybrid as mx
 
@@ -23,6 +25,13 @@ def test_the_table_is_complete():
     for m in TABLE:
         assert m.keys() == {"page", "title", "wrong", "right", "why", "cure"}
         assert m["page"] in ("rules", "wrong") and m["why"][-1] == m["cure"][-1] == "."
+
+
+def test_the_tables_of_the_pages_have_no_findings():
+    texts = [m[key] for m in TABLE for key in ("title", "why", "cure")]
+    plans = tomllib.loads(mistakes.FILE.with_name("course.toml").read_text(encoding="utf-8"))
+    texts += [d[key] for d in plans["discussion"] for key in ("question", "answer")]
+    assert [found for text in texts for found in findings(text)] == []
 
 
 @pytest.mark.parametrize("mistake", TABLE, ids=lambda m: re.sub(r"\W+", "-", m["title"]))
