@@ -17,6 +17,8 @@ from classroom.text import readable
 MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assign(?:submission|feedback)_file_?")
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<attachment>\d+)_.+")
 
+MOST_LEVELS = 20  # of folders in a submission
+
 
 @dataclass
 class Submission:
@@ -58,6 +60,16 @@ def is_folder(entry):
     return entry.is_dir() and not entry.is_symlink()
 
 
+def files_in(folder):
+    """The files below a folder, in order, at most `MOST_LEVELS` folders deep."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        if len(Path(place).relative_to(folder).parts) >= MOST_LEVELS:
+            folders.clear()
+        found += [Path(place, file) for file in names]
+    return sorted(found)
+
+
 def submission_of(entry, name):
     """The submission in a folder or file of the folder of submissions.
 
@@ -65,12 +77,12 @@ def submission_of(entry, name):
     only a file.
     """
     label = entry.name if is_folder(entry) else re.sub(r"(?i)\.ipynb$", "", entry.name)
-    label = readable(unicodedata.normalize("NFC", label), 200)
+    label = re.sub(r"\s", " ", readable(unicodedata.normalize("NFC", label), 200))
     match = (MOODLE if is_folder(entry) else CANVAS).fullmatch(label)
     who = (match["name"], match["id"]) if match else (label, "")
     if not is_folder(entry):
         return Submission(*who, entry, attachment=match["attachment"] if match else "")
-    inside = sorted(p for p in entry.rglob("*") if not p.is_dir())
+    inside = files_in(entry)
     files = [p for p in inside if is_notebook(p) and not hidden(p.relative_to(entry))]
     right = [p for p in files if p.stem == name] or files
     if len(right) == 1:
@@ -102,7 +114,12 @@ def submissions(folder, name):
             f"{folder} has no submissions: a folder or a notebook for each student is needed"
         )
     students = {}
-    for one in (submission_of(entry, name) for entry in entries):
+    for entry in entries:
+        try:
+            one = submission_of(entry, name)
+        except Exception as error:  # whatever a folder's names and links can raise
+            why = f"the folder can't be read ({type(error).__name__}: {error})"
+            one = Submission(readable(entry.name, 200), "", None, why)
         students.setdefault(one.number or one.student, []).append(one)
     return [one_of(several) for several in students.values()]
 

@@ -193,13 +193,28 @@ def test_names_and_texts_that_cannot_be_written_are_escaped(small, tmp_path):
     hand_in(small, {"anna/1_small.ipynb": text()})
     odd = os.fsdecode(b"M\xfcller")  # a zip's Latin-1 name, unpacked on Linux
     bad = text(f="raise ValueError('\\ud800\\x1b[2J')")
-    hand_in(small, {f"{odd}/1_small.ipynb": bad, "a\x1b[2Jb/1_small.ipynb": text()})
+    hand_in(small, {f"{odd}/1_small.ipynb": bad, "a\x1b[2Jb\nc/1_small.ipynb": text()})
     grading.main(grading.options().parse_args([str(small), "--assignment", "1"]))
     out = tmp_path / "in-graded"
     rows = {row[3]: row[9] for row in table(out / "marks.csv")[1:]}
-    assert rows == {"anna": "6", r"M\udcfcller": "2", r"a\x1b[2Jb": "6"}
+    assert rows == {"anna": "6", r"M\udcfcller": "2", r"a\x1b[2Jb c": "6"}
     pages = [p.read_text("utf-8") for p in (out / "feedback").glob("*.html")]
     assert sum("ValueError: \\ud800\\x1b[2J" in page for page in pages) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no FIFOs")
+def test_a_folder_whose_paths_are_too_long_stops_nobody(small, tmp_path, monkeypatch):
+    """A zip can hold folders deeper than the system's longest path."""
+    hand_in(small, {"anna/1_small.ipynb": text(), "otto/1_small.ipynb": text()})
+    monkeypatch.chdir(small / "otto")
+    for _ in range(500):
+        os.mkdir("folder---")
+        os.chdir("folder---")
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(small / "kim.ipynb")
+    found = {f["student"]: f["points"] for f in grade(small, "1", 0, tmp_path / "out")}
+    subprocess.run(["rm", "-r", small / "otto"], check=True)  # shutil.rmtree gives up
+    assert found == {"anna": 6, "otto": 6, "kim": None}
 
 
 def test_what_names_a_student_depends_on_the_kind_of_entry(small):
