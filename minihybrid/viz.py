@@ -277,7 +277,7 @@ def scrolling(content, label):
 
 def plural(count, word):
     """`1 kernel`, `2 kernels`."""
-    return f"{count} {word}{('es' if word.endswith('x') else 's') * (count != 1)}"
+    return f"{count} {word}{('es' if word.endswith(('x', 'ch')) else 's') * (count != 1)}"
 
 
 def columns_of(rows, align=">"):

@@ -1,7 +1,7 @@
 """Chapter 25. A simulated GPU: kernels run thread by thread, checked and counted.
 
 Takes:   the text of a kernel, or a student's kernel.
-Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `traffic`, what warps ask
+Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `traffic`, warps' requests
          of memory; `turns`, how many a loop may make; `Program`, `watch`, the errors,
          and `driver.SimulatedDriver`.
 """

@@ -1,4 +1,4 @@
-"""Chapter 27. What warps ask of memory: transactions and bank conflicts.
+"""Chapter 27. The memory requests of warps: transactions and bank conflicts.
 
 Takes:   a kernel with its grid and block, and its arguments.
 Gives:   `traffic`: how many transactions each array takes, and how many would do.
@@ -23,11 +23,11 @@ PIECE, BANKS, WORD = 32, 32, 4  # bytes of a transaction; banks, and bytes of a 
 
 
 class Requests(NamedTuple):
-    """What all warps ask of one array.
+    """The requests of all warps for one array.
 
     kind:         "read", "write" or "atomic";
-    requests:     how often a warp asks;
-    transactions: pieces of 32 bytes of global memory, or turns of shared memory;
+    requests:     how often a warp accesses it;
+    transactions: sectors of 32 bytes of global memory, or cycles of shared memory;
     at_best:      as many as if the same elements were neighbours.
     """
 
@@ -47,7 +47,7 @@ class Traffic(NamedTuple):
 
     def __repr__(self) -> str:
         lines = [
-            f"{self.kernel}: what warps ask of memory",
+            f"{self.kernel}: memory requests of its warps",
             "array    space  use    requests transactions at best",
         ]
         lines += [
@@ -59,7 +59,7 @@ class Traffic(NamedTuple):
 
 
 def traffic(launch: Launcher, *arguments: Any) -> Traffic:
-    """Run a kernel and count what its warps ask of memory.
+    """Run a kernel and count the memory requests of its warps.
 
     launch:    a kernel with its grid and block: `kernel[1, 32]`;
     arguments: those of the kernel; arrays are taken to begin where a piece begins.
@@ -71,7 +71,7 @@ def traffic(launch: Launcher, *arguments: Any) -> Traffic:
     ...     i = cuda.grid(1)
     ...     out[i] = a[i, 0]
     >>> traffic(column[1, 32], np.zeros((32, 32), "float32"), np.zeros(32, "float32"))
-    column: what warps ask of memory
+    column: memory requests of its warps
     array    space  use    requests transactions at best
     a        global read          1           32       4
     out      global write         1            4       4
@@ -96,7 +96,7 @@ def traffic(launch: Launcher, *arguments: Any) -> Traffic:
 
 
 def requests(launch: Launcher, *arguments: Any) -> tuple[Run, dict, dict]:
-    """Run a kernel and collect what its warps ask for.
+    """Run a kernel and collect the requests of its warps.
 
     Returns: (the run; (array, "read", line, block, warp, how often) -> the addresses of
              that request, in bytes from where the array begins; array -> (whether it is
@@ -118,7 +118,7 @@ def requests(launch: Launcher, *arguments: Any) -> tuple[Run, dict, dict]:
 
 
 def pieces(addresses: set, size: int) -> int:
-    """How many pieces of global memory hold the elements at some addresses.
+    """How many sectors of global memory hold the elements at some addresses.
 
     >>> pieces({0, 4, 8, 64}, 4), pieces({28}, 8)
     (2, 2)
@@ -127,7 +127,7 @@ def pieces(addresses: set, size: int) -> int:
 
 
 def bank_turns(addresses: set, size: int) -> int:
-    """How many turns shared memory takes for the elements at some addresses.
+    """How many cycles shared memory takes for the elements at some addresses.
 
     >>> bank_turns({0, 4, 8}, 4), bank_turns({0, 128, 256}, 4)
     (1, 3)

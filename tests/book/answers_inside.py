@@ -296,6 +296,17 @@ def tiled(rows=True, depth=True, rounded=True, store=True):
     return any_shape
 
 
+@cuda.jit
+def untiled(a, b, out):
+    """A product of any shape without a tile or a barrier."""
+    x, y = cuda.grid(2)
+    if y < a.shape[0] and x < b.shape[1]:
+        total = float32(0)
+        for k in range(a.shape[1]):
+            total += a[y, k] * b[k, x]
+        out[y, x] = total
+
+
 ANSWERS = {
     "11.2": (
         gradient_of(False),
@@ -482,7 +493,7 @@ ANSWERS = {
         [
             (without_a_tile, "the writes of out take"),
             (meets_a_bank, "the reads of tile take"),
-            (copies, "4032 of 4096 numbers are wrong"),
+            (copies, "4032 of 4096 elements are wrong"),
             (transpose.python, "with @cuda.jit above it"),
         ],
     ),
@@ -493,15 +504,19 @@ ANSWERS = {
             (tiled(depth=False), "a[0, 7] is out of bounds"),
             (tiled(rounded=False), "for 5 by 7 times 7 by 6: out[0"),
             (tiled(store=False), "out[0, 6] is out of bounds"),
+            (untiled, "it loads 3600 elements from global memory"),
         ],
     ),
-    "28.3": ((1, 0, 512), [((0, 0, 512), "be told"), ((4, 0, 0), "all"), ((1, 0, 128), "four")]),
+    "28.3": (
+        (1, 0, 512),
+        [((0, 0, 512), "must be updated"), ((4, 0, 0), "all"), ((1, 0, 128), "four")],
+    ),
     "28.4": (
         "CUDA_ERROR_INVALID_VALUE",
         [
-            ("CUDA_SUCCESS", "then it took the node"),
-            ("CUDA_ERROR_INVALID_HANDLE", "of a wrong graph"),
-            ("1", "gives the name"),
+            ("CUDA_SUCCESS", "then it accepted the node"),
+            ("CUDA_ERROR_INVALID_HANDLE", "in a different graph"),
+            ("1", "returns the name"),
         ],
     ),
 }

@@ -907,7 +907,7 @@ ANSWERS = {
     ),
     "18.1": (
         (4, 3),
-        [((3, 4), "17 registers"), ((5, 2), "loads more"), ((4, 4), "for the row of b")],
+        [((3, 4), "17 registers"), ((5, 2), "takes more loads"), ((4, 4), "for the row of b")],
     ),
     "19.1": (
         (3, 1),
@@ -963,25 +963,29 @@ ANSWERS = {
     ),
     "27.1": (
         (0.25, 2),
-        [((0.125, 2), "tile of 16"), ((2, 2), "without tiles"), ((0.25, 1), "of each tile")],
+        [((0.125, 2), "tiles of 16"), ((2, 2), "without tiles"), ((0.25, 1), "of each tile")],
     ),
     "27.2": (
         launched(one_tile, 4, 4),
         [
             (launched(one_tile, 4, 1), "s[3] is read, but no thread"),
             (launched(big_sum, 32, 32), "without a race"),
-            (launched(any_with_a_race, 4, 4), "not in a tile"),
+            (launched(any_with_a_race, 4, 4), "isn't in a tile"),
         ],
     ),
     "28.1": (
         (40, 1, 20),
-        [((20, 1, 20), "of its own"), ((40, 20, 20), "all at once"), ((40, 1, 40), "relu runs")],
+        [
+            ((20, 1, 20), "of its own"),
+            ((40, 20, 20), "all of them at once"),
+            ((40, 1, 40), "relu runs"),
+        ],
     ),
     "28.2": (
         freed("once"),
         [
-            (freed(None), "the net answered"),
-            (freed("twice"), "freed already"),
+            (freed(None), "the network ran"),
+            (freed("twice"), "already been freed"),
             (lambda: victimm(0), "run the cells above"),  # noqa: F821
         ],
     ),

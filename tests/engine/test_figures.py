@@ -395,13 +395,13 @@ def test_sectors_and_cycles_are_those_of_the_traffic():
 
 def test_launches_are_counted():
     apart, together = DRAWN["stream"](None).panels
-    assert numbers(apart, "time") == [3] and numbers(together, "time") == [1]
+    assert numbers(apart, "launch") == [3] and numbers(together, "launch") == [1]
     assert together.told[0].count("k_") == 2
 
 
 def test_the_roof_bends_where_memory_suffices():
     (panel,) = DRAWN["roofline"](None).panels
-    assert panel.told[-1] == "The roof bends at 16 operations per byte."
+    assert panel.told[-1] == "The ridge is at 16 operations per byte."
     assert "at most 100%" in panel.told[1] and "at most 2%" in panel.told[0]
 
 

@@ -1,9 +1,11 @@
-"""Chapters 26 to 28. Exercises about fused kernels, tiles and launches, and their judges.
+"""Chapters 26 to 28: checkers of the exercises about fused kernels, tiles and launches.
 
 Takes:   kernels, numbers, and functions that make an error.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: times; the simulated GPU counts.
 """
+
+import math
 
 import numpy as np
 
@@ -16,10 +18,10 @@ from minihybrid.simt.traffic import traffic
 
 
 def turns_round(kernel):
-    """Judge 27.3: out is a.T, and no use of memory takes more pieces than it must."""
+    """Check 27.3: out is a.T, and no access takes more transactions than it must."""
     need(
         isinstance(kernel, Kernel),
-        f"a kernel is needed, with @cuda.jit above it, but {kind(kernel)} was handed in",
+        f"expected a kernel, with @cuda.jit above it, but got {kind(kernel)}",
     )
     a, out = np.arange(4096, dtype="float32").reshape(64, 64), np.zeros((64, 64), "float32")
     with turns(10_000):
@@ -30,35 +32,42 @@ def turns_round(kernel):
         need(
             False,
             f"out[{y}, {x}] is {out[y, x]:g}, but a[{x}, {y}] is {a[x, y]:g}; {len(wrong)} of "
-            "4096 numbers are wrong",
+            "4096 elements are wrong",
         )
     for row in seen.rows:
         why = (
-            "neighbouring threads should use neighbours"
+            "adjacent threads should access adjacent elements"
             if row.space == "global"
-            else "mind the banks"
+            else "avoid bank conflicts"
         )
         need(
             row.transactions == row.at_best,
             f"out is right, but the {row.kind}s of {row.name} take {row.transactions} "
             f"transactions, and {row.at_best} are enough: {why}",
         )
-    return "rows are read, rows are written, and no bank is met twice"
+    return "reads and writes are coalesced, and there are no bank conflicts"
 
 
 def product(a, b):
-    """What 27.4 asks for."""
+    """The specification of 27.4."""
     return a @ b
 
 
 def any_shape(kernel):
-    """Judge 27.4: products of any shape, with tiles of 16 by 16."""
+    """Check 27.4: products of any shape, with shared tiles of 16 by 16."""
     chance = np.random.default_rng(0)
     for m, k, n in ((5, 7, 6), (5, 20, 18)):
         a, b = (chance.integers(-3, 4, s).astype("float32") for s in ((m, k), (k, n)))
         grid = -(-n // 16), -(-m // 16)
-        does(kernel, f"for {m} by {k} times {k} by {n}", product, [a, b], grid, (16, 16))
-    return "what is not there counts as zero, and all threads meet at the barriers"
+        case = f"for {m} by {k} times {k} by {n}"
+        does(kernel, case, product, [a, b], grid, (16, 16))
+        loads, most = kernel.counts.global_loads, 512 * math.prod(grid) * -(-k // 16)
+        need(
+            loads <= most,
+            f"{case}: out is right, but it loads {loads} elements from global memory; with tiles "
+            f"in shared memory, each thread loads one of each tile, at most {most} in all",
+        )
+    return "outside of the matrices is zero, and all threads reach the barriers"
 
 
 EXERCISES = {
@@ -137,37 +146,37 @@ EXERCISES = {
     "27.3": Exercise("your kernel transpose(a, out), for blocks of 32 by 32", turns_round),
     "27.4": Exercise("your kernel of a, b and out, for blocks of 16 by 16", any_shape),
     "28.3": Exercise(
-        "three numbers: nodes changed in turn, nodes changed with one array, bytes copied",
+        "three numbers: nodes updated in rotation, nodes updated with one array, bytes copied",
         Parts(
             "28.3",
-            "an address is told, or numbers are moved",
+            "either an address is updated, or elements are copied",
             Part(
-                "the nodes changed in turn",
+                "the number of nodes updated in rotation",
                 "e7f27b48c8",
-                "how many kernels of the net read the batch itself?",
+                "how many kernels of the network read the batch itself?",
                 {
-                    0: "each batch lies at another address, which the graph must be told",
-                    4: "that is all batches together; a call changes its own",
+                    0: "each batch has a different address, so the graph must be updated",
+                    4: "that's for all batches together; each call updates its own",
                     3: "only the first kernel reads the batch",
                 },
             ),
             Part(
-                "the nodes changed with one array",
+                "the number of nodes updated with one array",
                 "d81c736e48",
                 "does the address change?",
                 {
-                    1: "after the first call with it, the array stays where it is",
-                    4: "the array stays where it is",
+                    1: "only the first call with it updates a node; then the address stays",
+                    4: "the address of the array stays the same",
                 },
             ),
             Part(
-                "the bytes copied",
+                "the number of bytes copied",
                 "4abc863da5",
-                "a batch is 4 rows of 32 numbers of float32",
+                "a batch has 4 rows of 32 float32 elements",
                 {
-                    128: "these are numbers; each has four bytes",
-                    2048: "that is all four batches; a call copies one",
-                    0: "the batch must get into the one array",
+                    128: "that's the number of elements; each has four bytes",
+                    2048: "that's all four batches; a call copies one",
+                    0: "the batch has to be copied into the array",
                 },
             ),
         ),
@@ -176,15 +185,15 @@ EXERCISES = {
         "the name of the error, as text",
         Parts(
             "28.4",
-            "a node of another graph is none of this one's",
+            "a dependency must be a node of the same graph",
             Part(
                 "the name",
                 "fd49679fb4",
-                "the first of the two results is the error's number; cuGetErrorName knows it",
+                "the first of the two results is the error code; cuGetErrorName translates it",
                 {
-                    "CUDA_SUCCESS": "then it took the node: was it one of another graph?",
-                    "1": "that is its number; cuGetErrorName gives the name",
-                    "CUDA_ERROR_INVALID_HANDLE": "nearly: a handle it is, but of a wrong graph",
+                    "CUDA_SUCCESS": "then it accepted the node: is it from another graph?",
+                    "1": "that's its code; cuGetErrorName returns the name",
+                    "CUDA_ERROR_INVALID_HANDLE": "almost: a valid handle, in a different graph",
                 },
             ),
         ),

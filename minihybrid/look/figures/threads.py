@@ -92,12 +92,12 @@ def tree(launch, *arguments, array="s"):
 
 
 def stream(hybrid, *inputs):
-    """What the processor asks a GPU for: launches one by one, or one recorded graph.
+    """What the CPU launches on a GPU: kernels one by one, or one recorded graph.
 
     hybrid:  a hybridized net on a simulated GPU; it is called twice.
     """
     asked = {}
-    for name, net in (("line by line", line_by_line(hybrid)), ("hybridized", hybrid)):
+    for name, net in (("eager", line_by_line(hybrid)), ("hybridized", hybrid)):
         net(*inputs)
         device = inputs[0].data.device
         before = device.n_launches
@@ -106,32 +106,32 @@ def stream(hybrid, *inputs):
         asked[name] = device.n_launches - before, [launch.kernel for launch in seen]
     panels = []
     for name, (n_asked, kernels) in asked.items():
-        panel = Panel(f"{name}: asked {plural(n_asked, 'time')}, {plural(len(kernels), 'kernel')}")
+        panel = Panel(f"{name}: {plural(n_asked, 'launch')}, {plural(len(kernels), 'kernel')}")
         y = panel.row(LINE)
-        panel.text(50, y + 12, "processor")
-        panel.text(WIDTH - 95, y + 12, "stream of the GPU")
+        panel.text(50, y + 12, "CPU")
+        panel.text(WIDTH - 95, y + 12, "GPU stream")
         last = None
         for k, kernel in enumerate(kernels):
             y = panel.row(26, 12)
             if k < n_asked:
-                panel.box(0, y, 100, 26, "ask", "python")
+                panel.box(0, y, 100, 26, "launch", "python")
                 panel.arrow(104, y + 13, 146, y + 13)
             if last is not None:
                 panel.arrow(WIDTH - 95, last, WIDTH - 95, y - 1, dashed=n_asked > 1)
             panel.box(150, y, WIDTH - 150, 26, kernel, "kernel")
             last = y + 26
-        panel.tell(f"Asked {plural(n_asked, 'time')} for {', '.join(kernels)}.")
+        panel.tell(f"{plural(n_asked, 'launch')} for {', '.join(kernels)}.")
         panels.append(panel)
-    return Figure("What is asked for, and what runs", *panels)
+    return Figure("What the CPU launches, and what the GPU runs", *panels)
 
 
 def roofline(flops, nbytes, intensity):
-    """The roof over a kernel: memory on its left, arithmetic on its right.
+    """The limits of a kernel: bandwidth on the left, arithmetic on the right.
 
-    flops, nbytes: what a processor does and moves at most, in a second.
-    intensity:     name of a kernel -> its operations for each byte.
+    flops, nbytes: peak operations and bytes per second.
+    intensity:     name of a kernel -> its operations per byte.
     """
-    panel, left, high = Panel("most operations per second"), 30, 200
+    panel, left, high = Panel("peak operations per second"), 30, 200
     top = panel.row(high + LINE, 8)
     ridge = flops / nbytes
     low = math.floor(math.log2(min(*intensity.values(), ridge))) - 1
@@ -147,17 +147,17 @@ def roofline(flops, nbytes, intensity):
     panel.line([place(2**low), place(ridge), place(2**end)], "python", 3)
     x, y = place(ridge)
     panel.text(WIDTH, y - 26, "arithmetic", anchor="end")
-    panel.text(place(2**low)[0] + 8, place(2**low)[1] - 60, "memory", anchor="start")
+    panel.text(place(2**low)[0] + 8, place(2**low)[1] - 60, "bandwidth", anchor="start")
     for each in range(low, end + 1, 2):
         panel.text(place(2**each)[0], top + high + LINE, f"{2.0**each:g}")
-    panel.note("operations for each byte")
+    panel.note("operations per byte; every load goes to DRAM")
     for k, (name, each) in enumerate(intensity.items(), 1):
         x, y = place(each)
         panel.line([(x, y), (x, top + high)], dashed=True)
         panel.box(x - 4, y - 4, 8, 8, ink="kernel", fill=1)
         panel.text(x - 12, y - 6, str(k), bold=True)
         share = min(1.0, each / ridge)
-        panel.note(f"{k}: {name}, {each:g} a byte, {share:.0%} at most")
-        panel.tell(f"{name}: {each:g} operations per byte, at most {share:.0%} of the arithmetic.")
-    panel.tell(f"The roof bends at {ridge:.3g} operations per byte.")
+        panel.note(f"{k}: {name}, {each:g} per byte, at most {share:.0%}")
+        panel.tell(f"{name}: {each:g} operations per byte, at most {share:.0%} of the peak.")
+    panel.tell(f"The ridge is at {ridge:.3g} operations per byte.")
     return Figure("A roofline", panel)
