@@ -31,7 +31,7 @@ from minihybrid.ops.neural import log_softmax, softmax
 from minihybrid.ops.ordering import running_sum
 from minihybrid.ops.reduce import sum_
 from minihybrid.ops.registry import register
-from minihybrid.ops.sequence import sequence_last
+from minihybrid.ops.sequence import sequence_last, sequence_mask
 from minihybrid.ops.shapes import floating, known, merge
 from minihybrid.ops.tiling import broadcast_axis, frame
 
@@ -243,9 +243,11 @@ def _ctc_expand(specs, data, label, *lengths, use_data_lengths, use_label_length
     states = broadcast_axis(states, axis=0, size=time)
 
     # All ways, and of them those that end after the last character, or at it
-    scores = log_softmax(cast(data, dtype=wide), axis=2)
-    paths = log_paths(take_along(scores, states, axis=2), skip)
     ends = lengths[:use_data_lengths]
+    steps = cast(data, dtype=wide)
+    if ends:  # so that no later step has a part in the gradient, NaN included
+        steps = sequence_mask(steps, *ends, use_sequence_length=True)
+    paths = log_paths(take_along(log_softmax(steps, axis=2), states, axis=2), skip)
     last = sequence_last(paths, *ends, use_sequence_length=use_data_lengths)
     after, at = pick(last, count * 2), pick(last, count * 2 - 1)
     at = where(count, at, zeros_like(at) + never(wide))

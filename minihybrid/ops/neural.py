@@ -423,9 +423,15 @@ def _log_softmax_eager(data, **attrs):
 
 
 def _softmax_grad(g, out, data, *length, axis, temperature, dtype, use_length):
+    if not length:
+        inner = sum_(g * out, axis=axis, keepdims=True)
+        return (_scaled(out * g.broadcast_sub(inner), data, temperature, dtype),)
+    # What is behind a length takes no part, even if its gradient is NaN.
+    counts = softmax(data.zeros_like(), *length, axis=axis, use_length=True)
+    g = choose(counts, g, g.zeros_like())
     inner = sum_(g * out, axis=axis, keepdims=True)
     grad = _scaled(out * g.broadcast_sub(inner), data, temperature, dtype)
-    return (grad, *(None for _ in length))
+    return choose(counts, grad, grad.zeros_like()), None
 
 
 def _log_softmax_grad(g, out, data, axis, temperature, dtype):
