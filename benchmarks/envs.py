@@ -91,8 +91,6 @@ CLASSROOM = {
     ),
 }
 TOOLS = {
-    # A compiler for `net.export(..., format="wasm")`.
-    "wasm": (None, ["ziglang==0.17.1"]),
     # MXNet with what other people's programs import beside it (tests/beside/ports.py).
     "ports": (
         "3.11",

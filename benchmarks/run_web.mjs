@@ -1,14 +1,14 @@
 // Times nets in Node.js: node run_web.mjs jobs.json answers.json, a list of
-// [engine, files, input, shape]; engine is "js" or "wasm", or the folder of onnxruntime-web.
+// [engine, files, input, shape]; engine is "wasm" or the folder of onnxruntime-web.
 import { readFileSync as read, writeFileSync as write } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const LEAST_MS = 1000;
 const [jobs, answers] = process.argv.slice(2);
 
-async function ours([module, graph, params], numbers, shape) {
+async function ours([module, program], numbers, shape) {
   const { Net, tensor } = await import(pathToFileURL(module));
-  const net = new Net(read(graph), read(params)), x = tensor(numbers, shape);
+  const net = new Net(read(program)), x = tensor(numbers, shape);
   return async () => net.predict(x)[0].data;
 }
 
@@ -35,7 +35,7 @@ async function timed(call) {
 
 const found = [];
 for (const [engine, files, numbers, shape] of JSON.parse(read(jobs))) {
-  const made = ["js", "wasm"].includes(engine) ? ours(files, numbers, shape) : theirs(engine, files, numbers, shape);
+  const made = engine === "wasm" ? ours(files, numbers, shape) : theirs(engine, files, numbers, shape);
   found.push(await made.then(timed).catch(String));
 }
 write(answers, JSON.stringify(found));

@@ -1,24 +1,23 @@
-"""Nets in JavaScript and WebAssembly beside onnxruntime-web and Python: sizes and times.
+"""Nets in WebAssembly beside onnxruntime-web and Python: sizes and times.
 
     python benchmarks/web.py              # needs node and npm (Node.js)
 
-`format="wasm"` is compiled by ziglang, from an environment of its own, and so is npm's
-onnxruntime-web. Prints a table; `--keep` writes it to results/web.md. A time is the least
-of all calls in a second, one thread, in Node.js; a browser has the same compiler. Sizes are
-those of all files that a page loads; differences are parts of the largest number of an answer.
+npm's onnxruntime-web has an environment of its own. Prints a table; `--keep` writes it to
+results/web.md. A time is the least of all calls in a second, one thread, in Node.js; a browser
+has the same compiler. Sizes are those of all files that a page loads; differences are parts of
+the largest number of an answer.
 """
 
 import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from envs import node_package, python_of
+from envs import node_package
 from text import markdown
 
 from minihybrid import init, nd
@@ -73,7 +72,7 @@ def rows(name, net, shape, ort, folder):
     net.hybridize()
     wanted = net(x).asnumpy()
     path = str(folder / name)
-    jobs = [[format, net.export(path, format=format)] for format in ("js", "wasm")]
+    jobs = [[format, net.export(path, format=format)] for format in ("wasm",)]
     jobs.append([str(ort), net.export(path, format="onnx")])
     files = [ort / f"dist/ort{end}" for end in (".wasm.bundle.min.mjs", "-wasm-simd-threaded.wasm")]
     numbers = x.asnumpy().ravel().tolist()
@@ -84,7 +83,7 @@ def rows(name, net, shape, ort, folder):
     yield name, "minihybrid, Python", "", round(least(lambda: net(x).asnumpy())), ""
     answers = json.loads((folder / "answers.json").read_text())
     for (engine, own), found in zip(jobs, answers, strict=True):
-        ours = engine in ("js", "wasm")
+        ours = engine == "wasm"
         label = f"minihybrid, {engine}" if ours else "onnxruntime-web, wasm"
         size = kilobytes(*own, *([] if ours else files))
         if isinstance(found, str):
@@ -106,7 +105,6 @@ def main():
     parser.add_argument("--keep", action="store_true", help="write results/web.md, too")
     options = parser.parse_args()
     os.environ["MINIHYBRID_WAIT"] = "1"
-    sys.path += map(str, python_of("wasm").parents[1].glob("lib/python*/site-packages"))
     ort = node_package("onnxruntime-web")
     with tempfile.TemporaryDirectory() as folder:
         table = [r for net in nets() for r in rows(*net, ort, Path(folder))]

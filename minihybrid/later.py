@@ -89,7 +89,8 @@ FIELDS = "generate load call bound tiers unsupported usable".split()
 # A format, and its writer.
 WRITERS = {
     "mxnet": "core.formats:write_mxnet",
-    **{name: f"files.formats:write_{name}" for name in ("numpy", "c", "wasm", "js")},
+    **{name: f"files.formats:write_{name}" for name in ("numpy", "c")},
+    "wasm": "files.wasm:write_wasm",
     "onnx": "onnx.export.model:write_net",
 }
 # Functions of SciPy's, for those who lack it.

@@ -8,7 +8,7 @@ import json
 import sys
 from importlib.machinery import PathFinder
 
-OTHERS = {"cuda", "llvmlite", "matplotlib", "numba", "onnx", "scipy", "tqdm", "ziglang"}
+OTHERS = {"cuda", "llvmlite", "matplotlib", "numba", "onnx", "scipy", "tqdm"}
 
 
 class Bare(PathFinder):

@@ -52,7 +52,7 @@ RINGS = (
         5_300,
         "gluon np npx autograd init lr_scheduler optimizer metric contrib datasets",
     ),
-    Ring("formats", "shelf", 2_600, "files onnx codegen.c codegen.js"),
+    Ring("formats", "shelf", 2_600, "files onnx codegen.c"),
     Ring("simt", "shelf", 1_600, "simt"),
     Ring(
         "view",

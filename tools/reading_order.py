@@ -62,12 +62,11 @@ READING_ORDER = """
     codegen.numpy.special codegen.numpy.excerpt codegen.numpy.alone codegen.numpy.whole
     codegen.numpy codegen.c
     codegen.c.values codegen.c.names codegen.c.calls codegen.c.kernels codegen.c.vectors
-    codegen.c.helpers codegen.c.file codegen.c.wasm
-    codegen.js
-    codegen.js.scalar codegen.js.module
+    codegen.c.helpers codegen.c.file codegen.read codegen.lower
+    codegen.wasm
     run.reuse run.sharing run.watched run.launch run.tiers run.uncompiled run.eager run.timing
     run executor
-    files.foreign files.legacy files.outline files.sparse files.formats
+    files.foreign files.legacy files.outline files.sparse files.wasm files.formats
     files model
     np.public np.functions np.rearrange np.array np.creation np.host np.compound
     np npx lr_scheduler optimizer kvstore

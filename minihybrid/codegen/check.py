@@ -207,6 +207,8 @@ def never_negative(e: Expr, ranges: dict) -> bool:
                 case Call("max", (a, b), _), _:
                     return (instead(a) or instead(b)) if n > 0 else (instead(a) and instead(b))
                 case Call("//", (a, Const(c, _)), _), _ if c > 0 and n % c == 0:
+                    if n > 0 and never_negative(a, ranges) and instead(const(0)):
+                        return True
                     return instead(a - (c - 1), n // c) if n > 0 else instead(a, n // c)
                 case Call("//", (a, Const(c, _)), _), _ if c > 0:
                     return never_negative(a, ranges) and n > 0 and instead(const(0))

@@ -80,6 +80,8 @@ MEANING = (
         "max": largest,
         "neg": operator.neg,
         "abs": np.abs,
+        "and": np.logical_and,
+        "or": np.logical_or,
         "not": np.logical_not,
         "sqrt": np.sqrt,
         "floor": np.floor,
@@ -199,9 +201,9 @@ class Run:
                 return sum(n * math.prod(map(self.value, key)) for key, n in found)
             case Call("select", (test, yes, no), type) if type.lanes == 1:
                 return self.value(yes if self.value(test) else no)
-            case Call("and", (a, b), _):
+            case Call("and", (a, b), Type(_, 1)):
                 return self.value(a) and self.value(b)
-            case Call("or", (a, b), _):
+            case Call("or", (a, b), Type(_, 1)):
                 return self.value(a) or self.value(b)
         name, args, type = e.name, [self.value(a) for a in e.args], e.type
         if name == "select":

@@ -561,10 +561,10 @@ class HybridBlock(Block):
 
         format:  "mxnet" for `path-symbol.json` and `path-0000.params`; "numpy" for a
                  program that needs only NumPy, "c" for one file of C99, each with
-                 its weights beside; "onnx"; "js" for `path.js`, a module that runs
-                 MXNet's two files in a browser; "wasm" for `path.mjs`, which runs the
-                 C compiled as `path.wasm` (extra `[wasm]`). All but "mxnet" predict, for the newest
-                 shapes that the net was called with ("onnx" and "js": for any batch).
+                 its weights beside; "onnx"; "wasm" for `path.wasm`, a program with its
+                 weights, and `path.mjs`, which runs it in a browser or in Node.js. All but
+                 "mxnet" predict, for the newest shapes that the net was called with ("onnx"
+                 and "wasm": for any batch).
         epoch:   the number in the name of MXNet's file of parameters.
         remove_amp_cast:  accepted as in Gluon; there are no such casts here.
 
@@ -574,12 +574,19 @@ class HybridBlock(Block):
             raise HybridError(
                 f"export: the format {format!r} is unknown; there are {', '.join(FORMATS)}"
             )
+        return FORMATS[format](self._newest("export"), path, epoch, self)
+
+    def _newest(self, what):
+        """The signature that was traced last.
+
+        Raises:  HybridError, in which `what` names the call, if there is none.
+        """
         entries = list(self._hybrid.entries.values()) if self._hybrid else []
         if not entries:
             raise HybridError(
-                "export: there is no graph yet; call hybridize() and then the net once with data"
+                f"{what}: there is no graph yet; call hybridize() and then the net once with data"
             )
-        return FORMATS[format](entries[-1], path, epoch, self)
+        return entries[-1]
 
 
 class SymbolBlock(HybridBlock):

@@ -1,33 +1,23 @@
-"""Chapter 22. Programs that `net.export` writes: Python, C, JavaScript, WebAssembly.
+"""Chapter 22. Programs that `net.export` writes: Python and C.
 
 Takes:   a traced signature of a net: its graph, its inputs' names, its parameters.
-Gives:   the formats "numpy", "c", "wasm" and "js" of `FORMATS`.
+Gives:   the formats "numpy" and "c" of `FORMATS`; "wasm" has a module of its own.
 
-What is left out: shapes that are not known; but for "js", a file serves the signature of
-one call.
+What is left out: shapes that are not known; a file serves the signature of one call.
 """
 
-import copy
 import io
-import json
 import os
 
 import numpy as np
 
 from minihybrid.codegen.c.file import c_file, weights_file
-from minihybrid.codegen.c.wasm import loader, program
-from minihybrid.codegen.js.module import missing, module
 from minihybrid.codegen.numpy.alone import alone
 from minihybrid.core.files import FileError, write_together
-from minihybrid.core.formats import mxnet_files
-from minihybrid.core.graph import Graph
 from minihybrid.core.hooks import FORMATS, own_names
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan
-from minihybrid.core.serial import tojson
-from minihybrid.core.sym import Symbol
-from minihybrid.loops.foreach import written_down
 from minihybrid.loops.turns import without_loops
 
 
@@ -51,47 +41,6 @@ def write_c(entry, path, *_):
     parts = Parts(entry, "cpu")
     text = c_file(parts.plan, parts.inputs, parts.outputs, parts.weights)
     return write({f"{path}.c": text.encode(), f"{path}.weights": weights_file(parts.weights)})
-
-
-def write_wasm(entry, path, *_):
-    """`path.mjs`, an ES module, and what it loads: `path.wasm` and `path.weights`."""
-    parts = Parts(entry, "cpu")
-    specs = parts.inputs, parts.outputs
-    made = program(parts.plan, *specs, parts.weights)
-    text = loader(made, *specs, parts.weights).encode()
-    weights = weights_file(parts.weights)
-    return write({f"{path}.mjs": text, f"{path}.wasm": made, f"{path}.weights": weights})
-
-
-def write_js(entry, path, epoch, *_):
-    """`path.js`, an ES module, and MXNet's two files, which it reads and runs."""
-    entry = copy.copy(entry)
-    entry.graph = written_down(entry.graph)
-    graph = Graph.of(Symbol(entry.graph.heads))
-    entries = json.loads(tojson(Symbol(graph.heads)))["nodes"]
-    # programs of NumPy draw no random numbers either
-    other = "mxnet" if any(n.op and n.op.random for n in expand(entry.graph).nodes) else "numpy"
-    names = set()
-    for node, told in zip(graph.nodes, entries, strict=True):
-        if node.op is None:
-            continue
-        names.add(told["op"])
-        if lack := missing(told["op"], node.attrs, [s.dtype for s in node.specs]):
-            raise HybridError(
-                f"export: {node.op.name} '{node.name}' {lack}; export the net without it, or as "
-                f"format '{other}'"
-            )
-    # Activation(act_type="relu") is the operator relu: what others are made of comes along.
-    made_of = {n.op.name for n in expand(entry.graph).nodes if n.op and n.op.expr is not None}
-    names |= {name for name in made_of if not missing(name)}
-    if entry.numbers:
-        raise HybridError(
-            "export: the net takes numbers beside arrays, which a module of JavaScript does not; "
-            "pass them as arrays"
-        )
-    free = [n.name for n in graph.nodes if n.op is None and n.name not in entry.params]
-    text = module(names, [free.index(name) for name in entry.names], epoch)
-    return write_together({f"{path}.js": text.encode()} | mxnet_files(entry, path, epoch))
 
 
 EMPTY_ZIP = 22  # bytes of an .npz of no arrays
@@ -150,7 +99,7 @@ def spec_of(array):
     return Spec(array.shape, array.dtype)
 
 
-FORMATS.update(numpy=write_numpy, c=write_c, wasm=write_wasm, js=write_js)
+FORMATS.update(numpy=write_numpy, c=write_c)
 
 
 def __dir__():

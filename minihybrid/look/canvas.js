@@ -14,7 +14,7 @@
     const paper = part(".paper"), ink = part(".ink"), pen = part(".pen"), said = part(".said");
     const unpacked = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     const packed = new Blob([unpacked(part("template").content.textContent)]);
-    const {module, graph, params, shape} = await new Response(
+    const {module, program, nodes, shape} = await new Response(
       packed.stream().pipeThrough(new DecompressionStream("gzip"))).json();
     const DOTS = 32, WIDE = 24, RADIUS = 2.6, STEP = 2;  // digits of the data are this wide
     const side = Math.sqrt(shape.reduce((a, b) => a * b, 1)), block = DOTS / side;
@@ -99,26 +99,25 @@
       const range = [lowest, highest].map((v) => v.toFixed(2)).join(" to ");
       item.querySelector("span").textContent = `${what}, from ${range}`;
       const drawing = item.querySelector("canvas");
-      drawing.setAttribute("aria-label", `${node.op ?? "input"}: ${what}`);
+      drawing.setAttribute("aria-label", `${node.op}: ${what}`);
       if (areMaps) pictures(drawing, dots, data, Math.max(-lowest, highest) || 1);
       else columns(drawing, data);
     }
 
     function show(net, tensor) {
-      const input = pixels(), values = net.trace(tensor(input, shape));
-      const [head, which] = net.graph.heads[0], {data} = values.get(head)[which];
+      const input = pixels(), values = net.predict(tensor(input, shape));
+      const {data} = values.at(-1);
       view.found = {input: [...input], output: [...data]};  // for a look from outside
-      const shown = net.graph.nodes.filter(({op, name}) => op || net.inputs.includes(name));
-      for (const [i, node] of shown.entries()) {
+      for (const [i, node] of nodes.entries()) {
         let item = part(".graph").children[i];
         if (!item) {
           item = element("li", part(".graph"));
-          element("b", item, {textContent: node.op ?? "input"});
+          element("b", item, {textContent: node.op});
           element("i", item, {textContent: ` ${node.name}`});
           element("span", item);
           element("canvas", item, {role: "img"});
         }
-        look(item, node, values.get(node)[0]);
+        look(item, node, values[i]);
       }
       const order = [...data.keys()].sort((a, b) => data[b] - data[a]);
       const share = (i) => `${(100 * data[i]).toFixed(1)} %`;
@@ -137,7 +136,7 @@
 
     const address = URL.createObjectURL(new Blob([module], {type: "text/javascript"}));
     const {Net, tensor} = await import(address);
-    const net = new Net(new TextEncoder().encode(graph), unpacked(params));
+    const net = new Net(unpacked(program));
     let answer;
 
     /** Draws and asks; a screen reader is told at the end of a stroke only. */

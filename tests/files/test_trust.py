@@ -172,11 +172,6 @@ def onnx_writer(net, x, path):
     export_model(symbol, params, [x.shape], onnx_file_path=f"{path}.onnx")
 
 
-def wasm_writer(net, path):
-    pytest.importorskip("ziglang", reason="no compiler for WebAssembly")
-    net.export(path, format="wasm")
-
-
 def records(path):
     file = mx.recordio.MXIndexedRecordIO(f"{path}.idx", f"{path}.rec", "w")
     file.write_idx(0, b"a record")
@@ -203,8 +198,7 @@ SAVES = {  # name -> what writes files whose names begin with `path`
     "checkpoint": lambda net, trainer, x, path: mx.model.save_checkpoint(
         path, 1, sym.relu(sym.var("x")), {"x": x}, {}
     ),
-    "export js": lambda net, trainer, x, path: net.export(path, format="js"),
-    "export wasm": lambda net, trainer, x, path: wasm_writer(net, path),
+    "export wasm": lambda net, trainer, x, path: net.export(path, format="wasm"),
     "records": lambda net, trainer, x, path: records(path),
     "module": lambda net, trainer, x, path: module().save_checkpoint(path, 1, True),
     "drawing": lambda net, trainer, x, path: viz.draw(sym.relu(sym.var("x"))).save(f"{path}.svg"),

@@ -1,13 +1,9 @@
 """Exported nets, run by the browser itself, of which Python must say the same."""
 
 import numpy as np
-import pytest
 from conftest import Visit, serve
-from test_javascript import LAYERS, exported, near
 from test_standalone import NETS, trained
-from test_wasm import zig  # noqa: F401 (a fixture)
-
-FORMATS = ["js", pytest.param("wasm", marks=pytest.mark.elsewhere)]
+from test_wasm import LAYERS, exported, near
 
 # As a page would do it: the module is imported, and fetches the files beside it.
 RUN = """async ([address, inputs]) => {
@@ -18,21 +14,18 @@ RUN = """async ([address, inputs]) => {
 }"""
 
 
-def nets(folder, format):
+def nets(folder):
     """[(what, its module, inputs, answers)]: every layer, and the test nets."""
     for i, (layer, x) in enumerate(LAYERS):
-        files, answer = exported(layer, x, str(folder / f"layer{i}"), format)
+        files, answer = exported(layer, x, str(folder / f"layer{i}"))
         yield str(layer), files[0], [x], [answer]
     for i, name in enumerate(n for n in NETS if "shared" not in n):
         net, inputs, answers = trained(name)
-        yield name, net.export(str(folder / f"net{i}"), format=format)[0], inputs, answers
+        yield name, net.export(str(folder / f"net{i}"), format="wasm")[0], inputs, answers
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_every_layer_and_net_in_a_page(browser, tmp_path, request, format):
-    if format == "wasm":
-        request.getfixturevalue("zig")
-    cases = list(nets(tmp_path, format))
+def test_every_layer_and_net_in_a_page(browser, tmp_path):
+    cases = list(nets(tmp_path))
     (tmp_path / "index.html").write_text("<!doctype html><title>nets</title>")
     with serve(tmp_path) as address, Visit(browser, address) as opened:
         for what, module, inputs, answers in cases:

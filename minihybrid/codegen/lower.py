@@ -1,0 +1,554 @@
+"""Nets as kernels of the loop IR, for a batch of any length.
+
+Takes:   a traced signature of a net, which can be traced again for other lengths.
+Gives:   `lowered`, its `Program`: kernels, and what each of them is called with.
+
+A net is lowered for three lengths of the batch. Integers that lie on one line become
+a + b n, where n is the symbol that all kernels take; where one doesn't, the batch stays as
+long as it was. Products and convolutions are plain loops here; schedules make them fast.
+What is left out: random numbers; loops of a graph, which are unrolled.
+"""
+
+import math
+from dataclasses import is_dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minihybrid.codegen.check import KernelError, verify
+from minihybrid.codegen.ir import (
+    INDEX,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    Kernel,
+    Sum,
+    Var,
+    binary,
+    const,
+    terms,
+    total,
+)
+from minihybrid.codegen.read import Unreadable, read
+from minihybrid.codegen.source import Kernel as Text
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import HybridError, Spec
+from minihybrid.core.passes import expand, optimise
+from minihybrid.core.passes.memory import places
+from minihybrid.loops.turns import without_loops
+from minihybrid.ops.convolution import out_size
+from minihybrid.ops.loops import T, add_up, each, loops, store
+from minihybrid.passes.fuse import merge
+from minihybrid.passes.lower import lower
+
+N = Var("N", INDEX)
+LENGTHS = 11, 13, 17  # of the batch, for which a net is lowered
+VECTOR = 4  # numbers that fill a vector; of fewer places, products go along the window
+
+
+# -- plain loops of what has tiles elsewhere -------------------------------------------
+@loops(lambda a, b, out, *bias, lengths, steps: (*lengths, *steps, bool(bias)))
+def product(a, b, out, count, m, n, depth, ai, ak, bj, bk, has_bias):
+    """out[g, i, j] = sum over k of a[g, i, k] * b[g, k, j]"""
+    for g, i, j in each(count, m, n):
+        acc = T(0)
+        for k in range(depth):
+            acc = add_up(
+                acc, a[g * (m * depth) + i * ai + k * ak] * b[g * (n * depth) + j * bj + k * bk]
+            )
+        store(out, g * (m * n) + i * n + j, acc)
+
+
+@loops(lambda a, b, bias, out, lengths: lengths)
+def dense(a, b, bias, out, m, n, depth):
+    """out[i, j] = bias[j] + sum over k of a[i, k] * b[j, k]"""
+    for i, j in each(m, n):
+        acc = T(0)
+        for k in range(depth):
+            acc = add_up(acc, a[i * depth + k] * b[j * depth + k])
+        store(out, i * n + j, acc + bias[j])
+
+
+def _inside(at, size):
+    return 0 <= at and at < size
+
+
+def _near(at, size):
+    return min(max(at, 0), size - 1)
+
+
+def _at(o, tap, stride, dilate, pad):
+    return o * stride + tap * dilate - pad
+
+
+@loops(lambda *arrays, geometry: geometry)
+def windows(
+    data, weight, out, work, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad, along
+):
+    """Windows are copied to `work`, one after the other or a place of each side by side;
+    then comes a product."""
+    for b in range(n):
+        for g in range(groups):
+            for c in range(ins):
+                for i in range(kernel[0]):
+                    for j in range(kernel[1]):
+                        for k in range(kernel[2]):
+                            tap = ((c * kernel[0] + i) * kernel[1] + j) * kernel[2] + k
+                            for z in range(outs[0]):
+                                for y in range(outs[1]):
+                                    for x in range(outs[2]):
+                                        place = (z * outs[1] + y) * outs[2] + x
+                                        work[
+                                            place * (ins * kernel[0] * kernel[1] * kernel[2]) + tap
+                                            if along
+                                            else tap * (outs[0] * outs[1] * outs[2]) + place
+                                        ] = _read(
+                                            data,
+                                            (b * groups + g) * ins + c,
+                                            _at(z, i, stride[0], dilate[0], pad[0]),
+                                            _at(y, j, stride[1], dilate[1], pad[1]),
+                                            _at(x, k, stride[2], dilate[2], pad[2]),
+                                            size,
+                                            pad[0] + pad[1] + pad[2],
+                                        )
+            for o in range(filters):
+                for p in range(outs[0] * outs[1] * outs[2]):
+                    acc = T(0)
+                    for t in range(ins * kernel[0] * kernel[1] * kernel[2]):
+                        acc = add_up(
+                            acc,
+                            weight[
+                                (g * filters + o) * (ins * kernel[0] * kernel[1] * kernel[2]) + t
+                            ]
+                            * work[
+                                p * (ins * kernel[0] * kernel[1] * kernel[2]) + t
+                                if along
+                                else t * (outs[0] * outs[1] * outs[2]) + p
+                            ],
+                        )
+                    store(
+                        out,
+                        ((b * groups + g) * filters + o) * (outs[0] * outs[1] * outs[2]) + p,
+                        acc,
+                    )
+
+
+def _read(data, channel, z, y, x, size, padded):
+    return (
+        data[
+            ((channel * size[0] + _near(z, size[0])) * size[1] + _near(y, size[1])) * size[2]
+            + _near(x, size[2])
+        ]
+        if _inside(z, size[0]) and _inside(y, size[1]) and _inside(x, size[2])
+        else T(0)
+    )
+
+
+@loops(lambda *arrays, geometry: geometry)
+def back(
+    grad, weight, out, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad, along
+):
+    """Each number of the data gets what the windows that see it give back."""
+    for b, g, c, z, y, x in each(n, groups, ins, size[0], size[1], size[2]):
+        acc = T(0)
+        for o in range(filters):
+            for i in range(kernel[0]):
+                for j in range(kernel[1]):
+                    for k in range(kernel[2]):
+                        if (
+                            _hit(z, i, outs[0], stride[0], dilate[0], pad[0])
+                            and _hit(y, j, outs[1], stride[1], dilate[1], pad[1])
+                            and _hit(x, k, outs[2], stride[2], dilate[2], pad[2])
+                        ):
+                            acc += (
+                                grad[
+                                    (
+                                        (
+                                            ((b * groups + g) * filters + o) * outs[0]
+                                            + (z + pad[0] - i * dilate[0]) // stride[0]
+                                        )
+                                        * outs[1]
+                                        + (y + pad[1] - j * dilate[1]) // stride[1]
+                                    )
+                                    * outs[2]
+                                    + (x + pad[2] - k * dilate[2]) // stride[2]
+                                ]
+                                * weight[
+                                    (
+                                        (((g * filters + o) * ins + c) * kernel[0] + i) * kernel[1]
+                                        + j
+                                    )
+                                    * kernel[2]
+                                    + k
+                                ]
+                            )
+        at = (((b * groups + g) * ins + c) * size[0] + z) * size[1]
+        store(out, (at + y) * size[2] + x, acc)
+
+
+def _hit(at, tap, outs, stride, dilate, pad):
+    return (
+        (at + pad - tap * dilate) % stride == 0
+        and 0 <= (at + pad - tap * dilate) // stride
+        and (at + pad - tap * dilate) // stride < outs
+    )
+
+
+def _matmul(k, a, b, out, transpose_a, transpose_b):
+    (*lead, m, n), depth = out.shape, a.shape[-2 if transpose_a else -1]
+    steps = (*((1, m) if transpose_a else (depth, 1)), *((depth, 1) if transpose_b else (1, n)))
+    product(k, a, b, out, lengths=(math.prod(lead), m, n, depth), steps=steps)
+
+
+def _dense(k, data, weight, *bias, num_hidden, no_bias, flatten):
+    *bias, out = bias
+    lengths = out.size // max(num_hidden, 1), num_hidden, weight.shape[1]
+    if bias:
+        return dense(k, data, weight, *bias, out, lengths=lengths)
+    depth = lengths[2]
+    product(k, data, weight, out, lengths=(1, *lengths), steps=(depth, 1, depth, 1))
+
+
+def _geometry(n, groups, ins, filters, a):
+    found = {"size": a["size"], "kernel": a["kernel"]}
+    found["outs"] = out_size(a["size"], a["kernel"], a["stride"], a["dilate"], a["pad"])
+    more = 3 - len(a["size"])
+    lengths = [
+        (fill,) * more + tuple(found.get(key, a.get(key)))
+        for key, fill in (
+            ("size", 1),
+            ("outs", 1),
+            ("kernel", 1),
+            ("stride", 1),
+            ("dilate", 1),
+            ("pad", 0),
+        )
+    ]
+    return n, groups, ins // groups, filters // groups, *lengths
+
+
+def _conv(k, data, weight, out, **a):
+    geometry = _geometry(data.shape[0], a["num_group"], data.shape[1], out.shape[1], a)
+    places = math.prod(geometry[5])
+    k.scratch = places * geometry[2] * math.prod(geometry[6]) * out.dtype.itemsize
+    windows(k, data, weight, out, geometry=(*geometry, places < VECTOR))
+
+
+def _conv_data(k, grad, weight, out, **a):
+    geometry = _geometry(grad.shape[0], a["num_group"], out.shape[1], grad.shape[1], a)
+    back(k, grad, weight, out, geometry=(*geometry, False))
+
+
+PLAIN = {
+    "_matmul": _matmul,
+    "batch_dot": _matmul,
+    "FullyConnected": _dense,
+    "_conv": _conv,
+    "_conv_data": _conv_data,
+}
+
+
+class Plain(Text):
+    """The text of a kernel in which products and convolutions are plain loops."""
+
+    def write_core(self, template):
+        """The core's own loops, unless there are plain ones."""
+        plain = PLAIN.get(self.core.op.name)
+        self.scratch = 0 if plain else self.scratch
+        super().write_core(plain or template)
+
+
+# -- one length ------------------------------------------------------------------------
+class Step(NamedTuple):
+    """A kernel, and the references of what it is called with; its scratch has none."""
+
+    kernel: Kernel
+    refs: list
+    work: int = 0  # bytes of scratch
+
+
+class Plan(NamedTuple):
+    """A net for one length of the batch."""
+
+    graph: Graph
+    steps: list
+    root: dict  # reference -> whose memory it shares
+
+
+def planned(graph: Graph) -> Plan:
+    """The kernels of a graph in prediction mode, in order.
+
+    Raises:  HybridError naming an operator that has no loops.
+    """
+    graph = optimise(without_loops(expand(graph)))[-1][1]
+    graph = merge(lower(graph)).check("fuse")
+    steps = []
+    for node in graph.nodes:
+        if node.op is None or node.op.view or not any(s.size for s in node.specs):
+            continue
+        inner = node.attrs["graph"].nodes if "graph" in node.attrs else [node]
+        for one in inner:
+            if one.op and one.op.random:
+                raise HybridError(
+                    f"export: {one.op.name} '{one.name}' draws random numbers, and files of "
+                    "code do not; export the net without it, or as format 'mxnet'"
+                )
+            for spec in one.specs:
+                if spec.dtype.name not in KINDS:
+                    raise HybridError(
+                        f"export: '{one.name}' is {spec.dtype}, which WebAssembly has not; cast "
+                        "it to float32"
+                    )
+        try:
+            steps.append(step_of(node, len(steps)))
+        except (Unreadable, KernelError) as error:
+            names = ", ".join(f"{one.op.name} '{one.name}'" for one in inner if one.op)
+            raise HybridError(
+                f"export: {names} has no form in WebAssembly ({error}); export the net without "
+                "it, or as format 'numpy'"
+            ) from None
+        except AttributeError as error:
+            raise HybridError(
+                f"export: {node.op.name} '{node.name}' has no loops ({error}); export the net "
+                "without it, or as format 'numpy'"
+            ) from None
+    return Plan(graph, steps, places(graph))
+
+
+KINDS = "float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool".split()
+
+
+def step_of(node, number: int) -> Step:
+    """One node as a kernel."""
+    body = Plain(node, lambda dtype: {})
+    outs = set(body.outs.values())
+    buffers = []
+    for buf in body.arrays:
+        size = body.scratch // buf.dtype.itemsize if buf == "work" else buf.size
+        space = "work" if buf == "work" else "out" if buf in outs else "in"
+        buffers.append(Buffer(str(buf), buf.dtype.name, (const(size),), space))
+    name = f"k{number}"
+    kernel = read(name, body.text("NAME"), tuple(buffers), body.lengths)
+    verify(kernel)
+    refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
+    return Step(kernel, refs, body.scratch)
+
+
+# -- any length ------------------------------------------------------------------------
+class NotOpen(Exception):
+    """What does not lie on a line."""
+
+
+def line(*values):
+    """a + b n through the values for `LENGTHS`: an integer, or index arithmetic.
+
+    >>> line(22, 26, 34), line(7, 7, 7)
+    (N * 2, 7)
+    """
+    (x, y, _), (p, q, _) = LENGTHS, values
+    slope, rest = divmod(q - p, y - x)
+    if rest or any(p + slope * (n - x) != v for n, v in zip(LENGTHS, values, strict=True)):
+        raise NotOpen
+    return N * slope + (p - slope * x)
+
+
+def agreed(*parts):
+    """The one expression, statement or tuple that three are for the lengths of the batch."""
+    first = parts[0]
+    if isinstance(first, Expr) and all(p is first for p in parts):
+        return first
+    if all(isinstance(p, Const | Sum | Var) and p.type == INDEX for p in parts):
+        return agreed_sums(*parts)
+    if len({type(p) for p in parts}) != 1:
+        raise NotOpen
+    if type(first) is tuple:
+        if len({len(p) for p in parts}) != 1:
+            raise NotOpen
+        return tuple(agreed(*p) for p in zip(*parts, strict=True))
+    if isinstance(first, Expr) or is_dataclass(first):
+        names = getattr(first, "__match_args__", ())
+        fields = [agreed(*(getattr(p, name) for p in parts)) for name in names]
+        if isinstance(first, Call) and first.name in ("//", "%") and first.type == INDEX:
+            return binary(first.name, *fields[1])
+        return type(first)(*fields)
+    return same(parts)
+
+
+def same(parts):
+    """What all parts are."""
+    if any(p != parts[0] for p in parts):
+        raise NotOpen
+    return parts[0]
+
+
+def agreed_sums(*sums):
+    """The same of index arithmetic: term by term, those of the same factors."""
+    found = [dict(terms(s)) for s in sums]
+    if len({frozenset(f) for f in found}) == 1:
+        keys = [(key, key, key) for key in found[0]]
+    else:
+        keys = list(zip(*({k: None for k in f} for f in found), strict=False))
+        if len({len(f) for f in found}) != 1:
+            raise NotOpen
+    out = []
+    for trio in keys:
+        factors = agreed(*trio)
+        values = [f[k] for f, k in zip(found, trio, strict=True)]
+        out.append(math.prod(factors, start=const(line(*values))))
+    return total(out)
+
+
+class Program(NamedTuple):
+    """A net: kernels and calls.
+
+    calls:    (kernel, places): of each buffer, in order.
+    inputs, outputs: (dtype, shape, place); the batch is `N` in a shape.
+    weights:  the parameters and constants, in order, as ndarrays.
+    slots:    the bytes of each piece of memory that calls share.
+    open:     whether the batch may have any length.
+
+    A place is ("weight", i), ("input", i) or ("slot", i).
+    """
+
+    calls: list
+    inputs: list
+    outputs: list
+    weights: list
+    slots: list
+    open: bool
+
+
+def lowered(entry: Any) -> Program:
+    """A traced signature as a program.
+
+    Raises:  HybridError naming an operator that has no loops, or draws random numbers.
+    """
+    if entry.numbers:
+        raise HybridError(
+            "export: the net takes numbers beside arrays, which a program of WebAssembly does "
+            "not; pass them as arrays"
+        )
+    here = planned(entry.graph)  # what cannot be lowered is said of the net as it is
+    specs = {n.name: n.specs[0] for n in entry.graph.variables}
+    batch = [
+        name
+        for name in entry.names
+        if specs[name].shape and specs[name].shape[0] == specs[entry.names[0]].shape[0]
+    ]
+    if batch:
+        try:
+            plans = []
+            for length in LENGTHS:
+                known = {name: specs[name] for name in entry.names}
+                known |= {n: Spec((length, *specs[n].shape[1:]), specs[n].dtype) for n in batch}
+                plans.append(planned(entry.again(known)))
+            return assembled(plans, entry, True)
+        except (HybridError, NotOpen):
+            pass  # then for the batch that it was called with
+
+    return assembled([here] * 3, entry, False)
+
+
+def assembled(plans: list, entry: Any, is_open: bool) -> Program:
+    """The program that three plans are."""
+    first = plans[0]
+    names = [[n.name for n in p.graph.variables] for p in plans]
+    same([len(p.steps) for p in plans])
+    numbers = [{n: i for i, n in enumerate(p.graph.nodes)} for p in plans]
+    same([[(numbers[i][n], k) for s in p.steps for n, k in s.refs] for i, p in enumerate(plans)])
+    same([[(numbers[i][n], k) for n, k in p.graph.heads] for i, p in enumerate(plans)])
+    same(names)
+    constants = [[n for n in p.graph.nodes if n.op is None and n.values is not None] for p in plans]
+    for trio in zip(*constants, strict=True):
+        arrays = [np.asarray(n.values[0]) for n in trio]
+        if any(a.shape != arrays[0].shape or a.tobytes() != arrays[0].tobytes() for a in arrays):
+            raise NotOpen
+    variables = {n.name: n for n in first.graph.variables}
+    params = [name for name in variables if name not in entry.names]
+    weights = [np.asarray(entry.params[name].data().data) for name in params]
+    weights += [np.asarray(n.values[0]) for n in constants[0]]
+    where: dict = {(variables[n], 0): ("weight", i) for i, n in enumerate(params)}
+    where |= {(n, 0): ("weight", len(params) + i) for i, n in enumerate(constants[0])}
+    where |= {(variables[n], 0): ("input", i) for i, n in enumerate(entry.names) if n in variables}
+    sizes = {  # reference -> its bytes, for the three lengths
+        (n, i): tuple(p.graph.nodes[at].specs[i].nbytes for p in plans)
+        for at, n in enumerate(first.graph.nodes)
+        for i in range(n.n_outputs)
+    }
+    slots = Slots()
+    last = {}
+    for at, step in enumerate(first.steps):
+        last.update((first.root[ref], at) for ref in step.refs)
+    last.update((first.root[ref], len(first.steps)) for ref in first.graph.heads)
+    calls = []
+    for at, trio in enumerate(zip(*(p.steps for p in plans), strict=True)):
+        step = trio[0]
+        for ref in step.refs:
+            if first.root[ref] not in where:
+                where[first.root[ref]] = ("slot", slots.take(sizes[first.root[ref]]))
+        given = [where[first.root[ref]] for ref in step.refs]
+        work = tuple(s.work for s in trio)
+        if any(work):
+            given.append(("slot", slots.take(work)))
+            slots.free(given[-1][1])
+        kernel = agreed(*(s.kernel for s in trio)) if is_open else step.kernel
+        calls.append((Kernel(kernel.name, (*kernel.params, N), kernel.body), given))
+        for ref in {first.root[r] for r in step.refs}:
+            if last[ref] == at and where[ref][0] == "slot":
+                slots.free(where[ref][1])
+
+    for ref in (*first.root.values(), *first.graph.heads):  # what has no elements
+        if first.root[ref] not in where:
+            where[first.root[ref]] = ("slot", slots.take((0, 0, 0)))
+
+    def told(place, trio):
+        shape = [agreed_length(*lengths) for lengths in zip(*(s.shape for s in trio), strict=True)]
+        return trio[0].dtype.name, shape, place
+
+    inputs = []
+    for i, name in enumerate(entry.names):
+        known = [{n.name: n.specs[0] for n in p.graph.variables}.get(name) for p in plans]
+        own = {n.name: n.specs[0] for n in entry.graph.variables}[name]
+        inputs.append(told(("input", i), known if known[0] else [own] * 3))
+    outputs = []
+    for at, (node, i) in enumerate(first.graph.heads):
+        trio = [p.graph.heads[at][0].specs[i] for p in plans]
+        outputs.append(told(where[first.root[node, i]], trio))
+    return Program(calls, inputs, outputs, weights, slots.sizes(), is_open)
+
+
+def agreed_length(*lengths):
+    """A length of a shape: a number, or a + b n."""
+    found = line(*lengths) if len(set(lengths)) > 1 else const(lengths[0])
+    return found.value if isinstance(found, Const) else found
+
+
+class Slots:
+    """Pieces of memory, each used again once its last reader is done."""
+
+    def __init__(self):
+        self.held, self.idle = [], []
+
+    def take(self, sizes: tuple) -> int:
+        """A piece for so many bytes: of the idle ones that which grows least."""
+        if self.idle:
+            at = min(self.idle, key=lambda i: abs(self.held[i][0][0] - sizes[0]))
+            self.idle.remove(at)
+        else:
+            at = len(self.held)
+            self.held.append([])
+        self.held[at].append(sizes)
+        return at
+
+    def free(self, at: int) -> None:
+        """Say that a piece is read no more."""
+        self.idle.append(at)
+
+    def sizes(self) -> list:
+        """The bytes of each: enough for all that it holds, (a, b) of a + b n."""
+        out = []
+        for held in self.held:
+            lines = [dict(terms(const(agreed_length(*sizes)))) for sizes in held]
+            out.append((max(p.get((), 0) for p in lines), max(p.get((N,), 0) for p in lines)))
+        return out

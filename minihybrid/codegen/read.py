@@ -1,0 +1,562 @@
+"""Kernels as IR, read from the Python that operators give.
+
+Takes:   the text of a kernel: loops around the operators' own scalar expressions, and the
+         buffers that it takes.
+Gives:   `read`, the same kernel in the loop IR, every value with its type.
+
+Types are those that Numba finds: integers grow to 64 bits in a sum, and meet float32 as
+float64. Functions of float32 are written out from `codegen/cpu/polynomial.py`, those of other
+types from `codegen/device.py`: one definition serves every target.
+What is left out: slices, and loops that return; they are refused by name.
+"""
+
+import ast
+import functools
+import math
+import operator
+from pathlib import Path
+
+import numpy as np
+
+from minihybrid.codegen import device
+from minihybrid.codegen.c.values import common
+from minihybrid.codegen.check import never_negative
+from minihybrid.codegen.evaluate import MATH
+from minihybrid.codegen.ir import (
+    BOOL,
+    COMPARISONS,
+    INDEX,
+    SIGNS,
+    Break,
+    Call,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Store,
+    Type,
+    Var,
+    While,
+    binary,
+    const,
+    parts,
+    summed,
+    terms,
+)
+from minihybrid.core.op import HybridError
+from minihybrid.ops.loops import definition
+
+SYMBOLS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.Pow: "**",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.And: "and",
+    ast.Or: "or",
+}
+PYTHON = SIGNS | COMPARISONS | {"/": operator.truediv, "**": operator.pow}  # of two literals
+CASTS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+CASTS |= {"float32", "float64", "bool"}
+CALLED = {"boolean": "bool", "bool_": "bool", "int": "int64", "float": "float64"}
+SAME = {"root": "sqrt", "signed": "copysign", "add_up": "add_up", "multiply_up": "multiply_up"}
+SAME |= {name: name for name in ("sqrt", "floor", "ceil", "copysign", "abs")}
+DEVICE = "sigmoid lost mod power whole_mod".split()
+KEEP = "rank_up", "rank_down", "unrank"  # a float compares as its rank does, but for NaN
+
+
+class Unreadable(HybridError):
+    """What a kernel has that is not read."""
+
+
+def read(name: str, text: str, buffers: tuple, numbers: dict | None = None) -> Kernel:
+    """A kernel's Python function as IR.
+
+    buffers:  flat ones, under the names of its parameters.
+    numbers:  parameter -> the length that it stands for.
+
+    >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
+    >>> text = "def k(a, out):\\n    for i in range(8):\\n        out[i] = a[i] + a[i]"
+    >>> print(read("twice", text, (a, out)))
+    kernel twice(a: in float32[8], out: out float32[8])
+        for i in 0 .. 8:
+            out[i] = a[i] + a[i]
+    """
+    body = ast.parse(text).body[0].body
+    kinds: dict = {}
+    for _ in range(9):
+        reader = Reader(body, buffers, numbers or {}, kinds)
+        reader.run(body)
+        if reader.kinds == kinds:
+            return Kernel(name, tuple(buffers), tuple(reader.out))
+        kinds = reader.kinds
+    raise Unreadable("the types of a kernel do not settle")
+
+
+@functools.cache
+def library() -> tuple:
+    """(functions of float32, constants) of `codegen/cpu/polynomial.py`; it is not imported,
+    since that needs a compiler."""
+    tree = ast.parse(Path(__file__).with_name("cpu").joinpath("polynomial.py").read_text("utf-8"))
+    scope = {"np": np, "math": math, "polynomial": lambda *c: c, "int32": np.int32}
+    scope |= {"INF": math.inf, "NAN": math.nan, "MAGIC32": np.float32(3 * 2**22 + 127)}
+    consts = ast.Module([s for s in tree.body if isinstance(s, ast.Assign)], [])
+    exec(compile(consts, "polynomial.py", "exec"), scope)  # our own file
+    return {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}, scope
+
+
+def kind_of(value) -> str:
+    """The kind of a value or literal."""
+    if isinstance(value, Expr):
+        return value.type.kind
+    if isinstance(value, np.generic):
+        return value.dtype.name
+    return {bool: "bool", int: "index", float: "float64"}[type(value)]
+
+
+def cast(value, kind: str) -> Expr:
+    """A value or literal in a kind."""
+    if not isinstance(value, Expr):
+        if kind == "index":
+            return const(int(value))
+        with np.errstate(all="ignore"):
+            number = np.asarray(value).astype(kind)[()]
+        return Const(number.item(), Type(kind))
+    if value.type.kind == kind:
+        return value
+    if kind == "bool":
+        return Call("!=", (value, cast(0, value.type.kind)), BOOL)
+    if kind == "int32" and (narrow := narrowed(value)) is not None:
+        return narrow
+    if isinstance(value, Const):
+        return cast(value.value, kind)
+    return Call("cast", (value,), Type(kind))
+
+
+def narrowed(value: Expr) -> Expr | None:
+    """The last 32 bits of arithmetic that grew to 64, computed in 32; `None` if they differ."""
+    kind = Type("int32")
+    match value:
+        case Const(number, _):
+            return cast(number, "int32")
+        case Call("cast", (a,), Type("int64", 1)) if a.type == kind:
+            return a
+        case Call("+" | "-" | "*" | "&" | "|" | "^" | "<<" as sign, (a, b), Type("int64", 1)):
+            pair = narrowed(a), narrowed(b)
+            return None if None in pair else Call(sign, pair, kind)
+        case Call(">>", (Call("cast", (a,), _), Const() as b), _) if a.type == kind:
+            return Call(">>", (a, cast(b.value, "int32")), kind)
+    return None
+
+
+class Reader:
+    """Reads statements one after the other into `out`.
+
+    kinds:   variable -> its kind, as the last reading found it.
+    bound:   name -> what it always stands for: a counter, an index, a literal.
+    ranges:  counter -> (its least, its largest).
+    """
+
+    def __init__(self, body, buffers, numbers, kinds):
+        self.buffers = {b.name: b for b in buffers}
+        self.bound, self.before, self.kinds = dict(numbers), kinds, {}
+        self.out, self.ranges, self.counters, self.count = [], {}, {}, 0
+        self.scope: dict = {}  # of a function that is written out
+        self.inside = False
+        self.kind = "float32"  # T of that function
+        values: dict = {}
+        for node in (n for s in body for n in ast.walk(s)):
+            for name in targets_of(node):
+                found = node.value if isinstance(node, ast.Assign) else node
+                values.setdefault(name, set()).add(
+                    found.value if isinstance(found, ast.Constant) else found
+                )
+        loops = (n for s in body for n in ast.walk(s) if isinstance(n, ast.For))
+        self.also_counts = {n.target.id for n in loops}
+        self.single = {name for name, found in values.items() if len(found) == 1}
+
+    # -- statements
+    def run(self, body):
+        """Read statements into `out`."""
+        for node in body:
+            self.statement(node)
+
+    def block(self, body) -> tuple:
+        """Read statements into a block of their own."""
+        outer, self.out = self.out, []
+        self.run(body)
+        inner, self.out = self.out, outer
+        return tuple(inner)
+
+    def statement(self, node):
+        """Read one statement."""
+        match node:
+            case ast.Pass():
+                pass
+            case ast.Break():
+                self.out.append(Break())
+            case ast.Assign([ast.Tuple(names)], ast.Tuple(values)):
+                found = [self.named(self.value(v), True) for v in values]
+                for name, value in zip(names, found, strict=True):
+                    self.assign(name, value)
+            case ast.Assign([ast.Tuple(names)], value):
+                for name, part in zip(names, self.value(value), strict=True):
+                    self.assign(name, part)
+            case ast.Assign([target], value):
+                self.assign(target, self.value(value))
+            case ast.AugAssign(target, op, value):
+                now = self.value(ast.parse(ast.unparse(target), mode="eval").body)
+                self.assign(target, self.arithmetic(SYMBOLS[type(op)], now, self.value(value)))
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), ends), body):
+                self.loop(name, [cast(self.value(e), "index") for e in ends], body)
+            case ast.While(test, body):
+                self.out.append(While(self.test(test), self.block(body)))
+            case ast.If(test, body, orelse):
+                test = self.test(test)
+                if isinstance(test, Const):
+                    return self.run(body if test.value else orelse)
+                self.out.append(If(test, self.block(body), self.block(orelse)))
+            case _:
+                raise Unreadable(f"a kernel has `{ast.unparse(node).splitlines()[0]}`")
+
+    def loop(self, name, ends, body):
+        """A counting loop; its counter has a name of its own."""
+        start, stop = (const(0), *ends)[:2] if len(ends) == 1 else ends[:2]
+        step = ends[2] if len(ends) > 2 else const(1)
+        first, is_other = start, not isinstance(step, Const)  # then it is more than 0
+        if is_other:
+            start, stop = const(0), binary("//", stop - start + step - 1, step)
+        elif step.value < 0:  # the counter counts up, and the name down
+            is_other = True
+            start, stop = const(0), binary("//", start - stop - step - 1, const(-step.value))
+        number = self.counters[name] = self.counters.get(name, -1) + 1
+        var = Var(f"{name}_{number}" if number else name, INDEX)
+        if self.is_fixed(start) and self.is_fixed(stop):
+            self.ranges[var] = start, stop - 1
+        outer = self.bound.get(name)
+        self.bound[name] = first + var * step if is_other else var
+        self.out.append(For(var, start, stop, self.block(body), 1 if is_other else step.value))
+        if outer is not None:
+            self.bound[name] = outer
+
+    def assign(self, target, value):
+        """Give a name or an element a value."""
+        if isinstance(target, ast.Subscript):
+            buffer, index = self.element(target)
+            self.out.append(Store(buffer, (index,), cast(value, buffer.kind)))
+            return
+        name = target.id
+        if self.inside or name in self.single and self.is_fixed(value):
+            self.bound[name] = self.named(value) if self.inside else value
+            return
+        kind = kind_of(value)
+        for known in (self.kinds.get(name), self.before.get(name)):
+            kind = kind if known in (None, kind) else common(wide(known), wide(kind))
+        self.kinds[name] = kind
+        self.out.append(Let(self.variable(name, kind), cast(value, kind)))
+
+    def variable(self, name, kind) -> Var:
+        """A variable; it must not be called what a counter is."""
+        return Var(name + "_" * (name in self.also_counts), Type(kind))
+
+    def is_fixed(self, value) -> bool:
+        """Whether a value is index arithmetic of counters, or a literal."""
+        if not isinstance(value, Expr):
+            return True
+        return value.type == INDEX and all(
+            not isinstance(p, Load) and (not isinstance(p, Var) or p in self.ranges)
+            for p in parts(value)
+        )
+
+    def named(self, value, now=False):
+        """A value under a name of its own, unless it is short; `now` of a variable, as it is."""
+        if not isinstance(value, Expr) or self.is_fixed(value) or isinstance(value, Const):
+            return value
+        if isinstance(value, Var) and not now:
+            return value
+        self.count += 1
+        var = Var(f"u{self.count}", value.type)
+        self.out.append(Let(var, value))
+        return var
+
+    # -- expressions
+    def value(self, node):
+        """An expression, or a Python number for a literal."""
+        match node:
+            case ast.Constant(number):
+                return number
+            case ast.Name(name):
+                return self.name(name)
+            case ast.Tuple(parts):
+                return [self.value(p) for p in parts]
+            case ast.UnaryOp(ast.Not(), a):
+                test = self.test(a)
+                return not test.value if isinstance(test, Const) else Call("not", (test,), BOOL)
+            case ast.UnaryOp(ast.USub(), a):
+                a = self.value(a)
+                if not isinstance(a, Expr):
+                    return -a
+                floats = a.type.kind.startswith("float")
+                return Call("neg", (a,), a.type) if floats else self.arithmetic("-", 0, a)
+            case ast.BinOp(a, sign, b):
+                return self.arithmetic(SYMBOLS[type(sign)], self.value(a), self.value(b))
+            case ast.Compare(a, [*signs], [*others]):
+                values = [self.value(v) for v in (a, *others)]
+                tests = [
+                    self.compare(SYMBOLS[type(sign)], *values[i : i + 2])
+                    for i, sign in enumerate(signs)
+                ]
+                return functools.reduce(lambda a, b: self.logical("and", a, b), tests)
+            case ast.BoolOp(sign, parts):
+                tests = [self.test(p) for p in parts]
+                return functools.reduce(lambda a, b: self.logical(SYMBOLS[type(sign)], a, b), tests)
+            case ast.IfExp(test, yes, no):
+                test = self.test(test)
+                if isinstance(test, Const):
+                    return self.value(yes if test.value else no)
+                return self.select(test, self.value(yes), self.value(no))
+            case ast.Subscript(ast.Name(name)) if name in self.buffers:
+                buffer, index = self.element(node)
+                return Load(buffer, (index,), 1)
+            case ast.Subscript(value, index):
+                found, at = self.value(value), self.value(index)
+                if not isinstance(at, Expr):
+                    return found[at]
+                out = found[-1]  # a table is short
+                for i, item in enumerate(found[:-1]):
+                    out = self.select(self.compare("==", at, i), item, out)
+                return out
+            case ast.Call(ast.Name(name) | ast.Attribute(_, name), args):
+                return self.call(name, [self.value(a) for a in args])
+        raise Unreadable(f"a kernel has `{ast.unparse(node)}`")
+
+    def name(self, name):
+        """What a name stands for."""
+        if name in self.bound:
+            return self.bound[name]
+        if name in self.scope:
+            return self.scope[name]
+        if name in ("INF", "NAN"):
+            return math.inf if name == "INF" else math.nan
+        kind = self.kinds.get(name) or self.before.get(name)
+        if kind is None:
+            raise Unreadable(f"a kernel reads `{name}`")
+        return self.variable(name, self.before.get(name) or kind)
+
+    def element(self, node) -> tuple:
+        """(buffer, index) of a subscript."""
+        return self.buffers[node.value.id], cast(self.value(node.slice), "index")
+
+    def test(self, node) -> Expr:
+        """A condition."""
+        return cast(self.value(node), "bool")
+
+    def logical(self, sign, a, b) -> Expr:
+        """`and` or `or` of conditions."""
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, Const | bool):
+                decides = getattr(one, "value", one)
+                return other if decides == (sign == "and") else cast(decides, "bool")
+        return Call(sign, (a, b), BOOL)
+
+    def select(self, test, yes, no):
+        """One of two values."""
+        kind = kind_of(yes)
+        if kind != kind_of(no):
+            kind = common(wide(kind), wide(kind_of(no)))
+        return Call("select", (test, cast(yes, kind), cast(no, kind)), Type(kind))
+
+    def arithmetic(self, sign, a, b):
+        """Two operands and a sign, by Numba's rules."""
+        kinds = kind_of(a), kind_of(b)
+        if not isinstance(a, Expr) and not isinstance(b, Expr):
+            with np.errstate(all="ignore"):
+                return PYTHON[sign](a, b)
+        if kinds == ("index", "index"):
+            a, b = cast(a, "index"), cast(b, "index")
+            if sign in ("//", "%") and isinstance(b, Const) and b.value > 0:
+                return self.divided(sign, a, b.value)
+            if sign in ("+", "-", "*", "//", "%"):
+                return binary(sign, a, b)
+        if sign == "**":
+            raise Unreadable("a kernel has a power")
+        kind = common(*map(wide, kinds))
+        if sign in ("&", "|", "^") and kinds == ("bool", "bool"):
+            a, b = cast(a, "bool"), cast(b, "bool")
+            return (
+                Call("!=", (a, b), BOOL)
+                if sign == "^"
+                else self.logical("and" if sign == "&" else "or", a, b)
+            )
+        if sign == "/" and not kind.startswith("float"):
+            kind = "float64"
+        return Call(sign, (cast(a, kind), cast(b, kind)), Type(kind))
+
+    def divided(self, sign, a, c) -> Expr:
+        """A quotient or remainder: multiples of the divisor come out if the rest is less."""
+        whole = summed((key, n // c) for key, n in terms(a) if n % c == 0)
+        rest = summed((key, n) for key, n in terms(a) if n % c)
+        if self.is_natural(rest) and self.is_natural(const(c - 1) - rest):
+            return whole if sign == "//" else rest
+        return binary(sign, a, const(c))
+
+    def is_natural(self, e) -> bool:
+        """Whether index arithmetic is known to be at least 0."""
+        return self.is_fixed(e) and never_negative(e, self.ranges)
+
+    def compare(self, sign, a, b) -> Expr:
+        """A comparison; a literal is compared in the other's kind, if it is a number there."""
+        if not isinstance(a, Expr) and not isinstance(b, Expr):
+            return cast(bool(PYTHON[sign](a, b)), "bool")
+        kinds = kind_of(a), kind_of(b)
+        if kinds == ("index", "index") and sign in ("<", "<=", ">", ">="):
+            gap = cast(b, "index") - cast(a, "index")  # at least `least` if it holds
+            gap, least = (gap if "<" in sign else const(0) - gap), int("=" not in sign)
+            if self.is_natural(gap - least):
+                return cast(True, "bool")
+            if self.is_natural(const(least - 1) - gap):
+                return cast(False, "bool")
+        kind = kinds[0] if kinds[0] == kinds[1] else common(*map(wide, kinds))
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, Expr) or not isinstance(other, Expr):
+                continue
+            own = kind_of(other)
+            if own != "bool" and (own == "index") <= isinstance(one, int):
+                held = int(one) if own == "index" else np.asarray(one).astype(own).item()
+                kind = own if held == one or one != one else kind
+        return Call(sign, (cast(a, kind), cast(b, kind)), BOOL)
+
+    # -- functions
+    def call(self, name, args):
+        """A function of numbers."""
+        name = CALLED.get(name, name)
+        if name == "T":
+            name = self.kind
+        if name in CASTS:
+            (a,) = args
+            return a if name == "int64" and kind_of(a) == "index" else cast(a, name)
+        if name in KEEP:
+            return args[0]
+        if name in ("min", "max"):
+            return functools.reduce(lambda a, b: self.extreme(name, a, b), args)
+        if isinstance(coefficients := self.scope.get(name), tuple):
+            return self.horner(coefficients, args[0])
+        if name == "as_bits":
+            return Call("bitcast", (args[0],), Type("int32"))
+        if name == "as_float":
+            return Call("bitcast", (cast(args[0], "int32"),), Type("float32"))
+        if name == "power_of_two":
+            bits = Call("bitcast", (args[0],), Type("int32"))
+            moved = Call("<<", (bits, cast(23, "int32")), Type("int32"))
+            return Call("bitcast", (moved,), Type("float32"))
+        kinds = {kind_of(a) for a in args if isinstance(a, Expr) or isinstance(a, np.generic)}
+        kind = functools.reduce(common, map(wide, kinds)) if kinds else "float64"
+        if name == "abs" and kind.startswith(("uint", "bool")):
+            return args[0]
+        if name == "abs" and not kind.startswith("float"):
+            a = self.named(cast(args[0], kind))
+            return self.select(self.compare("<", a, 0), self.arithmetic("-", 0, a), a)
+        if not kinds and hasattr(math, name):
+            return getattr(math, name)(*args)
+        if name in SAME:
+            if not kind.startswith("float") and not name.endswith("_up"):
+                kind = "float64"
+            return Call(SAME[name], tuple(cast(a, kind) for a in args), Type(kind))
+        functions, consts = library()
+        for own in (f"{name}32", f"{name}_32", name):
+            if own in functions and (kind == "float32" or self.inside and own == name):
+                if own not in ("cbrt32", "power32"):
+                    node = functions[own]
+                    body = node.body[isinstance(node.body[0], ast.Expr) :]
+                    return self.written([a.arg for a in node.args.args], body, args, consts, kind)
+        if name in DEVICE:
+            names, body = definition(getattr(device, name))
+            if name.startswith("whole"):
+                args = [cast(a, wide(kind_of(a))) for a in args]
+            return self.written(names, body, args, {}, kind)
+        if name in MATH or name == "fmod":
+            wide_args = tuple(cast(a, "float64") for a in args)
+            return cast(Call(name, wide_args, Type("float64")), kind)
+        raise Unreadable(f"`{name}` of {kind}")
+
+    def extreme(self, name, a, b):
+        """The smaller or larger of two."""
+        if kind_of(a) == kind_of(b) == "index":
+            gap = cast(a, "index") - cast(b, "index")
+            if self.is_natural(gap):
+                return b if name == "min" else a
+            if self.is_natural(const(0) - gap):
+                return a if name == "min" else b
+            return Call(name, (cast(a, "index"), cast(b, "index")), INDEX)
+        return self.select(self.compare("<" if name == "min" else ">", b, a), b, a)
+
+    def horner(self, coefficients, x) -> Expr:
+        """c0 + x (c1 + x (c2 + ...))."""
+        kind = kind_of(x)
+        out = cast(coefficients[-1], kind)
+        for c in coefficients[-2::-1]:
+            out = Call("fma", (out, x, cast(c, kind)), x.type)
+        return out
+
+    def written(self, names, body, args, scope, kind):
+        """The result of a function, whose statements are written out here."""
+        outer = self.bound, self.scope, self.inside, self.kind
+        args = [self.named(a) for a in args]
+        self.bound, self.scope = dict(zip(names, args, strict=True)), scope
+        self.inside, self.kind = True, kind
+        try:
+            return self.returned(body)
+        finally:
+            self.bound, self.scope, self.inside, self.kind = outer
+
+    def returned(self, body):
+        """What statements return; what an `if` returns early is chosen."""
+        for i, node in enumerate(body):
+            match node:
+                case ast.Return(value):
+                    return self.value(value)
+                case ast.If(test, [*_, ast.Return()] as inner, []):
+                    test = self.test(test)
+                    yes = self.returned(inner)
+                    return self.select(test, yes, self.returned(body[i + 1 :]))
+                case ast.Assign() | ast.AugAssign():
+                    self.statement(node)
+                case _:
+                    break
+        raise Unreadable(f"a function has `{ast.unparse(node).splitlines()[0]}`")
+
+
+def wide(kind: str) -> str:
+    """A kind as `common` knows it."""
+    return "int64" if kind == "index" else kind
+
+
+def targets_of(node) -> list:
+    """The names that a node assigns."""
+    found = []
+    if isinstance(node, ast.Assign):
+        found = node.targets
+    elif isinstance(node, ast.AugAssign):  # reads it, too: twice assigned
+        return [node.target.id] if isinstance(node.target, ast.Name) else []
+    return [n.id for t in found for n in ast.walk(t) if isinstance(n, ast.Name) and is_stored(n)]
+
+
+def is_stored(node) -> bool:
+    """Whether a name is assigned."""
+    return isinstance(node.ctx, ast.Store)
