@@ -16,6 +16,11 @@ fit into the cache, and one matrix product with the weights gives all outputs of
 Axes are gathered one after another, the last one first, so that all but the first copies
 move whole rows. Small images are gathered together, the images as the last axis, so that
 copies and products are long.
+
+Without a stride the columns of one row of a kernel are those of the row above, further down
+in the image. Where it pays, only one row's columns are copied, for some more positions, and
+each row of the kernel multiplies a shifted part of them; above, c and d are a and b from
+position 3 on.
 What is left out: loops without copies; compiled kernels (`ops/cpu`) contain those.
 """
 
@@ -25,6 +30,8 @@ import numpy as np
 
 BLOCK = 2**21  # bytes of columns: they stay in the cache until the product has read them
 SMALL = 256  # outputs of a channel: images with fewer are gathered together
+DEEP = 128  # rows of columns that are multiplied once a shift, at least
+THIN = 128  # filters: with as many, a weight's gradient is computed with the columns first
 LONG = 1024  # positions that a weight's gradient sums up in one product, at least
 
 
@@ -114,16 +121,38 @@ def _even(length, most):
     return max(-(-length // n_parts), 1)
 
 
-def columns_of(data, part, starts, stride, out):
-    """(C, taps, positions) of a block of data (N, C, *size)."""
+def shifts(weight, starts, stride):
+    """How many taps of the first axis read the same columns; 1: each has columns of its own.
+
+    weight:  (groups, O / groups, C / groups, *taps).
+
+    Copies are saved, but their products must be added up, one for each filter.
+    """
+    depth = weight[0, 0].size // len(starts[0])
+    return len(starts[0]) if stride[0] == 1 and depth >= max(DEEP, 4 * weight.shape[1]) else 1
+
+
+def columns_of(data, part, starts, stride, out, n_shifts):
+    """(C, taps, positions) of a block of data (N, C, *size); and of these positions, those that
+    each shift reads, as slices."""
     images, rows = part
     step, first = stride[0], min(starts[0]) + stride[0] * rows.start
     low = max(first, 0)  # of the rows that the block reads
     high = max(max(starts[0]) + step * (rows.stop - 1) + 1, low)
     starts = [[start + step * rows.start - low for start in starts[0]], *starts[1:]]
     data = np.moveaxis(computed(data[images, :, low:high]), 0, -1)
-    columns = gathered(data, starts, stride, (rows.stop - rows.start, *out[1:]))
-    return columns.reshape(len(data), prod(map(len, starts)), -1)
+    n_rows, width, begins = rows.stop - rows.start, prod(out[1:]) * data.shape[-1], [0]
+    length = n_rows * width
+    if n_shifts > 1:
+        begins = [(start - min(starts[0])) * width for start in starts[0]]
+        n_rows += max(starts[0]) - min(starts[0])
+        as_is = [[0]] * len(out[1:])  # all other axes
+        shape = (n_rows, *data.shape[2:])
+        data = gathered(data, [[min(starts[0])], *as_is], (1,) * len(out), shape[:-1])
+        data, starts = data.reshape(len(data), *shape), [[0], *starts[1:]]
+    columns = gathered(data, starts, stride, (n_rows, *out[1:]))
+    columns = columns.reshape(len(data), prod(map(len, starts)), -1)
+    return columns, [slice(begin, begin + length) for begin in begins]
 
 
 def positions_of(values, part):
@@ -138,15 +167,21 @@ def computed(data):
     return data.astype(np.float32) if data.dtype == np.float16 else data
 
 
-def correlate(data, rows, starts, stride, into):
-    """into[n, o, y] = sum over c and taps of rows[o, (c, t)] * data[n, c, start[t] + stride y].
+def correlate(data, weight, starts, stride, into):
+    """into[n, o, y] = sum over c, t of weight[o, c, t] * data[n, c, starts[t] + stride y].
 
-    rows:    weights (groups, O / groups, C / groups * taps).
+    weight:  (groups, O / groups, C / groups, *taps).
     """
-    out, groups = into.shape[2:], len(rows)
-    for images, part in blocks(len(data), out, rows[0, 0].nbytes * groups):
-        columns = columns_of(data, (images, part), starts, stride, out)
-        product = np.matmul(rows, columns.reshape(groups, -1, columns.shape[-1]))
+    out, (groups, filters, channels) = into.shape[2:], weight.shape[:3]
+    n_shifts = shifts(weight, starts, stride)
+    rows = np.moveaxis(weight.reshape(groups, filters, channels, n_shifts, -1), 3, 0)
+    first, *others = rows.reshape(n_shifts, groups, filters, -1)
+    for images, part in blocks(len(data), out, first[0, 0].nbytes * groups):
+        columns, (at, *more) = columns_of(data, (images, part), starts, stride, out, n_shifts)
+        columns = columns.reshape(groups, first.shape[-1], -1)
+        product = np.matmul(first, columns[..., at])
+        for row, at in zip(others, more, strict=True):
+            product += np.matmul(row, columns[..., at])
         product = product.reshape(into.shape[1], -1, *out[1:], images.stop - images.start)
         into[images, :, part] = np.moveaxis(product, -1, 0)
 
@@ -159,8 +194,8 @@ def convolved(data, weight, *, size, kernel, stride, dilate, pad, num_group):
         for n, k, s, d, p in zip(size, kernel, stride, dilate, pad, strict=True)
     ]
     into = np.empty((len(data), len(weight), *out), data.dtype)
-    rows = computed(weight).reshape(num_group, len(weight) // num_group, -1)
-    correlate(data, rows, windows(kernel, dilate, pad), stride, into)
+    split = computed(weight).reshape(num_group, len(weight) // num_group, *weight.shape[1:])
+    correlate(data, split, windows(kernel, dilate, pad), stride, into)
     return into
 
 
@@ -188,8 +223,7 @@ def convolved_back(grad, weight, *, size, kernel, stride, dilate, pad, num_group
             part[...] = 0
             continue
         evenly = (slice(t[0], t[-1] + 1, t[1] - t[0] if t[1:] else 1) for t in reached)
-        rows = split[(..., *evenly)].swapaxes(1, 2).reshape(num_group, channels, -1)
-        correlate(grad, rows, starts, (1,) * len(size), part)
+        correlate(grad, split[(..., *evenly)].swapaxes(1, 2), starts, (1,) * len(size), part)
     return into
 
 
@@ -216,13 +250,24 @@ def scatter(grad, split, kernel, stride, dilate, pad, into):
 def weight_sums(data, grad, *, size, kernel, stride, dilate, pad, num_group):
     """The gradient of weights: sums over images and outputs of data times gradient."""
     (n, filters), out, channels = grad.shape[:2], grad.shape[2:], data.shape[1]
-    depth = channels // num_group * prod(kernel)
-    kind = computed(data[:0]).dtype
-    sums = np.zeros((num_group, filters // num_group, depth), kind)
-    starts = windows(kernel, dilate, pad)
-    for part in blocks(n, out, channels * prod(kernel) * kind.itemsize, LONG):
-        columns = columns_of(data, part, starts, stride, out)
+    filters, kind = filters // num_group, computed(data[:0]).dtype
+    shape, starts = (
+        (num_group, filters, channels // num_group, *kernel),
+        windows(kernel, dilate, pad),
+    )
+    n_shifts = shifts(np.broadcast_to(kind.type(0), shape), starts, stride)
+    depth, is_thin = prod(shape[2:]) // n_shifts, filters <= THIN
+    sums = np.zeros(
+        (n_shifts, num_group, *((depth, filters) if is_thin else (filters, depth))), kind
+    )
+    for part in blocks(n, out, depth * num_group * kind.itemsize, LONG):
+        columns, places = columns_of(data, part, starts, stride, out, n_shifts)
         columns = columns.reshape(num_group, depth, -1)
-        rows = positions_of(grad, part).reshape(num_group, filters // num_group, -1)
-        sums += np.matmul(rows, columns.swapaxes(1, 2))
-    return sums.reshape(filters, channels // num_group, *kernel).astype(data.dtype)
+        rows = positions_of(grad, part).reshape(num_group, filters, -1)
+        for total, at in zip(sums, places, strict=True):
+            some = columns[..., at]
+            total += some @ rows.swapaxes(1, 2) if is_thin else rows @ some.swapaxes(1, 2)
+    sums = sums.swapaxes(2, 3) if is_thin else sums
+    sums = sums.reshape(n_shifts, num_group, filters, shape[2], -1)
+    sums = np.moveaxis(sums, 0, 3).reshape(num_group * filters, *shape[2:])
+    return sums.astype(data.dtype, order="C")

@@ -76,11 +76,18 @@ def sums_of_taps(data, weight, *, size, kernel, stride, dilate, pad, num_group):
     return total.reshape(n, len(weight), *out)
 
 
+def always_shifted(weight, starts, stride):
+    """`im2col.shifts`, wherever it's possible."""
+    return len(starts[0]) if stride[0] == 1 else 1
+
+
 @pytest.mark.parametrize("block", [1, 2**10, 2**21])
 @pytest.mark.parametrize("small", [1, 256])
-def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small):
+@pytest.mark.parametrize("shifts", [im2col.shifts, always_shifted])
+def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small, shifts):
     """Forward as defined; both gradients by <conv(x, w), g> = <x, back> = <w, weight_sums>."""
-    for name, value in (("BLOCK", block), ("SMALL", small), ("LONG", small)):
+    sizes = [("BLOCK", block), ("SMALL", small), ("LONG", small), ("THIN", small)]
+    for name, value in (*sizes, ("shifts", shifts)):
         monkeypatch.setattr(im2col, name, value)
     rng = np.random.default_rng(block + small)
     for _ in range(30):
