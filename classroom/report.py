@@ -5,6 +5,7 @@ import itertools
 import tomllib
 from collections import Counter
 
+from classroom.marks import safe
 from classroom.sources import FOLDER, id_of, kind
 
 K = 25  # characters of tokens that count as a match
@@ -59,10 +60,13 @@ def similar(notebook, results):
 
     stubs = [c["source"] for c in notebook["cells"] if kind(c) in ("given", "solution")]
     common = prints("\n".join(s.partition("### BEGIN SOLUTION")[0] for s in stubs)).hashes
-    texts = {one["number"] or one["student"]: one.get("text", "") for one in results}
-    codes = {student: prints(text, common) for student, text in texts.items()}
-    rows = []
-    for (one, first), (other, second) in itertools.combinations(codes.items(), 2):
+    texts = {safe(one["number"] or one["student"]): one.get("text", "") for one in results}
+    codes = [(student, prints(text, common)) for student, text in texts.items() if text]
+    rows, hashes = [], {student: set(code.hashes) for student, code in codes}
+    for (one, first), (other, second) in itertools.combinations(codes, 2):
+        least = min(len(hashes[one]), len(hashes[other]))
+        if len(hashes[one] & hashes[other]) < least * SHARE / 2:
+            continue  # so a large class takes seconds
         tokens, shares, _ = compare_files(first, second)
         if tokens >= LEAST and max(shares) >= SHARE:
             rows.append([one, other, round(max(shares), 2)])

@@ -139,14 +139,14 @@ def test_copies_are_listed_although_names_and_comments_changed(small, tmp_path):
         .replace("step", "k_")
         .replace("    return", "    # !\n    return")
     )
-    for student, f in {"anna": COPY, "otto": copied, "zoe": "def f(x):\n    return x * x"}.items():
+    for student, f in {"anna": COPY, "=otto": copied, "zoe": "def f(x):\n    return x * x"}.items():
         (small / student).mkdir()
         (small / student / "1_small.ipynb").write_text(text(f=f), encoding="utf-8")
     marks = run(small)
-    assert marks["anna"]["score"] == marks["otto"]["score"] == "6"
+    assert marks["anna"]["score"] == marks["'=otto"]["score"] == "6"
     with open(tmp_path / "in-graded/similar.csv", encoding="utf-8", newline="") as file:
         _, *pairs = csv.reader(file)
-    assert [set(pair[:2]) for pair in pairs] == [{"anna", "otto"}]
+    assert [set(pair[:2]) for pair in pairs] == [{"anna", "'=otto"}]  # no formula
 
 
 # -- handing back ------------------------------------------------------------------------
