@@ -5,7 +5,7 @@ reads all numbers from them. What it gives is a picture in a notebook and a few 
 in a terminal.
 """
 
-from minihybrid.look.figures.calls import bill, who_calls
+from minihybrid.look.figures.calls import bill, microseconds, who_calls
 from minihybrid.look.figures.graphs import grouped, shape_flow, tape, vanishing
 from minihybrid.look.figures.memory import cache_lines, lifetimes, sharing, travel
 from minihybrid.look.figures.plans import stages, tiers, training_step
@@ -21,6 +21,7 @@ __all__ = [
     "grouped",
     "journey",
     "lifetimes",
+    "microseconds",
     "pieces",
     "readers",
     "registers",

@@ -1,10 +1,10 @@
 """Figures of calls: what is paid for each, and who calls whom.
 
 Takes:   nets or functions, and their inputs; they are called.
-Gives:   `bill`, `who_calls`.
+Gives:   `bill`, `microseconds`, `who_calls`.
 
-Calls are counted, not timed, so the pictures are the same on every machine.
-What is left out: what libraries do inside of a call.
+`bill` and `who_calls` count, so they are the same on every machine; `microseconds` measures.
+What is left out: the work of libraries inside a call.
 """
 
 import copy
@@ -12,13 +12,16 @@ import inspect
 import itertools
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
+from minihybrid.bench import compare
+from minihybrid.core import nd
 from minihybrid.core.block import Block
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.pipeline import build
 from minihybrid.core.plan import Plan
-from minihybrid.look.ink import LINE, WIDTH, Figure, Panel
+from minihybrid.look.ink import LETTER, LINE, WIDTH, Figure, Panel
 from minihybrid.run import uncompiled
 from minihybrid.viz import plural
 
@@ -86,10 +89,12 @@ def bill(hybrid, *inputs):
     traced = [n for n in plan.stages[0][1].nodes if n.op and not n.op.view]
     counts = [n_python(each, *inputs) for each in (eager, hybrid)]
     left, right = Panel("line by line"), Panel("hybridized")
+    told_of = []
     for panel, count in zip((left, right), counts, strict=True):
         high = max(110 * round(count / max(counts), 1), LINE)
         # Many are rounded: how many it is depends on the version of Python, too.
         told = plural(count, "function") if count < 20 else f"about {round(count, -1)} functions"
+        told_of.append(f"{told} of Python")
         panel.box(0, panel.row(high), WIDTH, high, f"Python: {told}", "python")
         panel.tell(f"Python: {told}.")
     for node in traced:
@@ -106,7 +111,80 @@ def bill(hybrid, *inputs):
     used = f"{plural(plan.n_kernels, 'kernel')}; memory planned: {plan.nbytes_planned:,} bytes"
     right.note(used)
     right.tell(f"{used}.")
-    return Figure("The bill of one call", left, right)
+    return Figure(
+        f"One call: {plural(len(traced), 'operator')} and {told_of[0]} become "
+        f"{plural(len(nodes), 'kernel')} and {told_of[1]}",
+        left,
+        right,
+    )
+
+
+def microseconds(hybrid, x, sizes=(1, 4, 16, 64)):
+    """Where the time of one call goes, line by line and hybridized, for batches of some sizes.
+
+    hybrid:  a hybridized `HybridSequential`;  x: one row of its input.
+
+    A layer's time for an empty batch is overhead: the same calls of Python and NumPy, without
+    arithmetic. The rest of its time is arithmetic. Each is the fastest of many rounds.
+    """
+    eager = line_by_line(hybrid)
+    panels, gains, shares = [], [], []
+    for size in sizes:
+        batch = nd.concat(*[x] * size, dim=0)
+        parts = _parts(eager, batch)
+        total = sum(sum(part) for _, *part in parts)
+        fast = _fastest({"hybrid": lambda b=batch: hybrid(b)})["hybrid"]
+        gains.append(total / fast)
+        shares.append(sum(overhead for _, overhead, _ in parts) / total)
+        panels.append(_lanes(f"{plural(size, 'row')} at once", parts, total, fast))
+    caption = (
+        f"For {plural(sizes[0], 'row')}, {shares[0]:.0%} of a call is overhead, and the hybridized "
+        f"call is {gains[0]:.1f} times as fast; for {sizes[-1]}, overhead is {shares[-1]:.0%}, "
+        f"and it is {gains[-1]:.1f} times as fast (yellow: overhead, green: arithmetic)"
+    )
+    return Figure(caption, *panels)
+
+
+def _parts(eager, batch):
+    """[(layer, overhead in microseconds, arithmetic)] of a call; the container has no name."""
+    empty, parts, value, idle = batch[:0], [], batch, batch[:0]
+    whole = _fastest({"full": lambda: eager(batch), "empty": lambda: eager(empty)})
+    for layer in eager:
+        found = _fastest({"full": partial(layer, value), "empty": partial(layer, idle)})
+        overhead = min(found.values())
+        parts.append((layer.name, overhead, found["full"] - overhead))
+        value, idle = layer(value), layer(idle)
+    return [("", max(whole["empty"] - sum(part[1] for part in parts), 0), 0), *parts]
+
+
+def _fastest(functions):
+    timings = compare(functions, repeats=41, min_time_s=0.002).timings
+    return {name: min(timing.times_s) * 1e6 for name, timing in timings.items()}
+
+
+def _lanes(title, parts, total, fast):
+    """Two lanes over one axis: a call line by line in its parts, and the hybridized call."""
+    panel, x = Panel(title), 0.0
+    scale = WIDTH / max(total, fast)
+    panel.row(LINE)
+    y = panel.row(30, 22)
+    panel.text(0, y - 6, f"line by line: {total:.1f} us", anchor="start")
+    for name, *spans in parts:
+        left = x
+        for ink, span in zip(("python", "kernel"), spans, strict=True):
+            if span * scale >= 1:
+                panel.box(x, y, span * scale, 30, "", ink, fill=0.75)
+            x += span * scale
+        if name and x - left > LETTER * len(name):
+            panel.text((left + x) / 2, y + 19, name)
+    y = panel.row(30, 2)
+    panel.text(0, y - 6, f"hybridized: {fast:.1f} us", anchor="start")
+    panel.box(0, y, fast * scale, 30, "", "kernel", fill=0.75)
+    overhead = sum(part[1] for part in parts)
+    panel.tell(
+        f"Line by line {total:.1f} us, of it {overhead:.1f} overhead; hybridized {fast:.1f}."
+    )
+    return panel
 
 
 def _loop(panel, names, nbytes):

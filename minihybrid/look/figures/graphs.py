@@ -12,7 +12,7 @@ from minihybrid.core.graph import Graph, infer, topological
 from minihybrid.core.op import UNKNOWN, HybridError, Spec
 from minihybrid.core.plan import nbytes_moved
 from minihybrid.drawing import Box, layout, what
-from minihybrid.look.ink import LETTER, Figure, Panel
+from minihybrid.look.ink import LETTER, WIDTH, Figure, Panel
 from minihybrid.look.links import Links
 from minihybrid.look.tape import shown
 from minihybrid.look.view import meaning
@@ -59,7 +59,7 @@ def _draw(panel, nodes, lines, look, upwards=()):
 
 # -- passes ----------------------------------------------------------------------------
 def vanishing(stages):
-    """A panel for each pass that changes something: the graph, and what will go.
+    """Bytes moved after each pass, and a panel for each that changes something.
 
     stages:  [(name, graph)], each made of the one before; the last is drawn as it is.
     """
@@ -71,7 +71,29 @@ def vanishing(stages):
     panel = Panel(f"after {name}: {_sizes(graph)}")
     _draw(panel, graph.nodes, _words, _look)
     panel.tell(f"{_sizes(graph)}.")
-    return Figure("What each pass takes away", *panels, panel)
+    most, least = (nbytes_moved(graph) for _, graph in (stages[0], stages[-1]))
+    caption = (
+        f"{len(panels)} passes take away {most - least:,} of {most:,} bytes of "
+        f"memory traffic, and {plural(stages[0][1].n_ops, 'operator')} become {graph.n_ops}"
+    )
+    return Figure(caption, _ladder(stages), *panels, panel)
+
+
+def _ladder(stages):
+    """The bytes that are moved after each pass, as bars that get shorter."""
+    panel = Panel("bytes moved after each pass")
+    names, counts = zip(*((name, nbytes_moved(graph)) for name, graph in stages), strict=True)
+    left = LETTER * (max(map(len, names)) + 1)
+    full = WIDTH - left - LETTER * (len(f"{max(counts):,}") + 1)
+    for before, name, nbytes in zip((counts[0], *counts), names, counts, strict=False):
+        y, long = panel.row(20), full * nbytes / max(counts)
+        panel.text(0, y + 14, name, anchor="start")
+        if before > nbytes:  # the ghost of what this pass took away
+            panel.box(left + long, y, full * before / max(counts) - long, 20, "", "gone", True)
+        panel.box(left, y, long, 20, "", "array", fill=0.75)
+        panel.text(left + full * before / max(counts) + 4, y + 14, f"{nbytes:,}", anchor="start")
+        panel.tell(f"{name}: {nbytes:,} bytes.")
+    return panel
 
 
 def _pass(links, name, before, after):
