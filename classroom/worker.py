@@ -109,7 +109,7 @@ class Notebook:
         self.student = self.shell.user_ns
         self.given = {"__name__": "__main__", "__builtins__": dict(vars(builtins))}
         self.given_names, self.count = set(), itertools.count()
-        self.originals = {}  # given function -> its code and defaults
+        self.originals = {}  # name -> what a given cell defined, and its code and defaults
         self.transform = TransformerManager().transform_cell
         self.builtin_names = set(self.student)
 
@@ -130,8 +130,9 @@ class Notebook:
         new = {k: v for k, v in self.given.items() if k not in before or v is not before[k]}
         self.given_names |= new.keys() - self.solutions
         for k in new.keys() - self.solutions:
-            if isinstance(new[k], FunctionType):
-                self.originals[k] = new[k], {a: getattr(new[k], a) for a in PARTS}
+            if callable(new[k]):
+                parts = PARTS if isinstance(new[k], FunctionType) else ()
+                self.originals[k] = new[k], {a: getattr(new[k], a) for a in parts}
         self.student.update(new)
 
     def restore(self):

@@ -268,7 +268,11 @@ def test_a_byte_order_mark_and_a_cell_split_in_two_are_read(small, tmp_path):
     assert found["points"] == 6 and "all of them ran, in order" in found["notes"][0]
 
 
-GIVEN = ("helper", {"locked": True}, "def value(f, x):\n    return f(x) + 0")
+GIVEN = (
+    "helper",
+    {"locked": True},
+    "from operator import pos\ndef value(f, x):\n    return pos(f(x))",
+)
 
 
 REWRITE = """
@@ -284,6 +288,7 @@ get_ipython().input_transformers_post.append(rewritten)"""
         ("", "def value(f, x):\n    return x * x"),
         ("", "value.__globals__['value'] = lambda f, x: x * x"),
         ("", "value.__code__ = (lambda f, x: x * x).__code__"),
+        ("", "k = iter([9, 16])\nvalue.__globals__['pos'] = lambda y: next(k)"),
         (REWRITE, ""),
     ],
 )
