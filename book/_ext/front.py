@@ -21,16 +21,26 @@ def export_net(app):
     """Put the network into the site, as a module that a page imports."""
     if app.builder.format != "html":
         return
-    from minihybrid import gluon, nd
+    from minihybrid import nd
 
-    net = gluon.SymbolBlock.imports(
-        str(FRONT / "digits-symbol.json"), ["data"], str(FRONT / "digits-0000.params")
-    )
-    net.hybridize(backend="numpy")
-    net(nd.zeros((1, 64)))
     folder = Path(app.outdir) / "_static/net"
     folder.mkdir(parents=True, exist_ok=True)
-    net.export(str(folder / "digits"), format="js")
+    net = looked_into()
+    net.hybridize(backend="numpy")
+    net(nd.zeros((1, 64)))
+    net.export(str(folder / "digits"), format="wasm")
+
+
+def looked_into():
+    """The network, with the result of each of its operators as an output."""
+    from minihybrid import gluon, sym
+
+    graph, params = (str(FRONT / name) for name in ("digits-symbol.json", "digits-0000.params"))
+    every = sym.load(graph).get_internals()
+    results = [n for n in every.list_outputs() if n.endswith("_output")]
+    net = gluon.SymbolBlock(sym.Group([every[n] for n in results]), [sym.var("data")])
+    net.load_parameters(params)
+    return net
 
 
 def facts():

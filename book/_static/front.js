@@ -3,15 +3,11 @@ const $ = (id) => document.getElementById(id);
 
 const RECORD = JSON.parse($("record").textContent);
 
-/* The network is the export of the book's: this function alone knows its format. */
+/* The network, exported to WebAssembly: this function alone knows the format of files. */
 async function load() {
-  const { load, tensor } = await import(new URL("net/digits.js", import.meta.url));
+  const { load, tensor } = await import(new URL("net/digits.mjs", import.meta.url));
   const net = await load();
-  const operators = net.graph.nodes.filter(({ op }) => op !== null);
-  return (pixels) => {
-    const values = net.trace(tensor(pixels, [1, 64]));
-    return operators.map((node) => values.get(node)[0].data);
-  };
+  return (pixels) => net.predict(tensor(pixels, [1, 64])).map(({ data }) => data);
 }
 const layers = await load();
 function softmax(y) {
